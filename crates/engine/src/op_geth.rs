@@ -1,0 +1,371 @@
+//! op-geth (the node in `crates/engine/node`) over HTTP.
+
+use alloy_primitives::{B64, B256, Bytes, keccak256};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, Semaphore};
+
+use crate::{
+    BlockId, BlockInputs, DEPOSIT_TYPE, EngineError, ExecutedBlock, ExecutionClient, JwtSecret, ReadError,
+    SkipReason, StoredPayload, attributes_deposit, reads,
+    transport::{Endpoint, RpcError},
+    wire::{
+        BlockSummary, ExecutionPayload, FilterResult, ForkchoiceResponse, ForkchoiceState, PayloadAttributes,
+        PayloadEnvelope, PayloadStatus, Status,
+    },
+};
+
+/// Most transactions of one call to [`ExecutionClient::execute`]. A second of 8 MiB cannot hold more that
+/// decode: the shortest transaction is 10 bytes.
+pub const TRANSACTIONS_LIMIT: usize = 1 << 20;
+
+/// Longest answer of the Engine API that is read: a block of 8 MiB in hex, with its frame, and the skipped.
+const ENGINE_RESPONSE_LIMIT_BYTES: usize = 128 << 20;
+
+/// Longest answer to a pass-through read.
+const READ_RESPONSE_LIMIT_BYTES: usize = 16 << 20;
+
+/// Pass-through reads under way at the same time; more are refused.
+const READS_LIMIT: usize = 128;
+
+// JSON-RPC codes with a meaning of their own, by the Engine API and by `engine_filterV1`.
+const INVALID_FORKCHOICE_STATE: i64 = -38002;
+const INVALID_PAYLOAD_ATTRIBUTES: i64 = -38003;
+const FILTER_UNKNOWN_PARENT: i64 = -39001;
+const FILTER_INVALID_REQUEST: i64 = -39002;
+
+/// Where an op-geth is, and how to be let in.
+#[derive(Clone, Debug)]
+pub struct OpGethConfig {
+    /// Engine API, `http://host:port`. Plain HTTP: the client stands beside us, on a private network.
+    pub engine_url: String,
+    /// Public reads, `http://host:port`.
+    pub http_url: String,
+    /// Secret of the Engine API.
+    pub jwt_secret: JwtSecret,
+    /// How long one Engine API call may take, in milliseconds. Building a full block takes seconds.
+    pub engine_timeout_ms: u64,
+    /// How long one read may take, in milliseconds.
+    pub read_timeout_ms: u64,
+}
+
+impl OpGethConfig {
+    /// Default for [`engine_timeout_ms`](Self::engine_timeout_ms).
+    pub const ENGINE_TIMEOUT_MS: u64 = 60_000;
+    /// Default for [`read_timeout_ms`](Self::read_timeout_ms).
+    pub const READ_TIMEOUT_MS: u64 = 10_000;
+
+    /// With the default time limits.
+    pub fn new(engine_url: impl Into<String>, http_url: impl Into<String>, jwt_secret: JwtSecret) -> Self {
+        Self {
+            engine_url: engine_url.into(),
+            http_url: http_url.into(),
+            jwt_secret,
+            engine_timeout_ms: Self::ENGINE_TIMEOUT_MS,
+            read_timeout_ms: Self::READ_TIMEOUT_MS,
+        }
+    }
+}
+
+/// What a node says about itself (`engine_filterInfoV1`).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FilterInfo {
+    /// Version of the skip rule's interface.
+    pub version: u32,
+    /// L2 chain id.
+    pub chain_id: u64,
+    /// Hash of the genesis block.
+    pub genesis_hash: B256,
+    /// Most transactions of one filter call.
+    pub max_transactions: usize,
+    /// Names of the skip reasons, in order.
+    pub reasons: Vec<String>,
+}
+
+impl FilterInfo {
+    /// The version this crate speaks.
+    pub const VERSION: u32 = 1;
+}
+
+/// An execution client reached over HTTP. Cheap to create: nothing is sent before the first call.
+pub struct OpGeth {
+    engine: Endpoint,
+    public: Endpoint,
+    /// Held while the head moves, so that two drivers by mistake do not interleave their steps.
+    driving: Mutex<()>,
+    reads: Semaphore,
+}
+
+impl OpGeth {
+    /// A client for `config`.
+    pub fn new(config: OpGethConfig) -> Self {
+        Self {
+            engine: Endpoint::new(
+                &config.engine_url,
+                Some(config.jwt_secret),
+                config.engine_timeout_ms,
+                ENGINE_RESPONSE_LIMIT_BYTES,
+            ),
+            public: Endpoint::new(&config.http_url, None, config.read_timeout_ms, READ_RESPONSE_LIMIT_BYTES),
+            driving: Mutex::new(()),
+            reads: Semaphore::new(READS_LIMIT),
+        }
+    }
+
+    /// Asks the node what it is and checks that its skip rule is ours. To be called once at start-up.
+    pub async fn check_compatible(&self, chain_id: u64) -> Result<FilterInfo, EngineError> {
+        let info: FilterInfo = self.call("engine_filterInfoV1", json!([])).await?;
+        let different = |reason: String| Err(EngineError::IncompatibleClient { reason });
+        if info.version != FilterInfo::VERSION {
+            return different(format!("interface version {}, ours is {}", info.version, FilterInfo::VERSION));
+        }
+        if info.chain_id != chain_id {
+            return different(format!("its chain is {}, ours is {chain_id}", info.chain_id));
+        }
+        if !info.reasons.iter().map(String::as_str).eq(SkipReason::ALL.iter().map(|reason| reason.as_str())) {
+            return different("its list of reasons is another".to_owned());
+        }
+        if info.max_transactions < TRANSACTIONS_LIMIT {
+            return different(format!("it filters at most {} transactions", info.max_transactions));
+        }
+        Ok(info)
+    }
+
+    async fn call<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<R, EngineError> {
+        self.engine.call(method, params).await?.map_err(|error| refused(method, error))
+    }
+
+    async fn filter(
+        &self,
+        parent: B256,
+        attributes: &PayloadAttributes,
+        transactions: &[Bytes],
+    ) -> Result<FilterResult, EngineError> {
+        let method = "engine_filterV1";
+        let result: FilterResult =
+            self.engine.call(method, (parent, attributes, transactions)).await?.map_err(
+                |error| match error.code {
+                    FILTER_UNKNOWN_PARENT => EngineError::UnknownBlock { hash: parent },
+                    FILTER_INVALID_REQUEST => EngineError::InvalidInputs { parent, reason: error.message },
+                    _ => refused(method, error),
+                },
+            )?;
+        check_partition(&result, transactions.len())?;
+        Ok(result)
+    }
+
+    /// Starts building on `parent`; the answer names the payload.
+    async fn build(&self, parent: B256, attributes: &PayloadAttributes) -> Result<B64, EngineError> {
+        let method = "engine_forkchoiceUpdatedV3";
+        let response: ForkchoiceResponse =
+            self.engine.call(method, (ForkchoiceState::head(parent), attributes)).await?.map_err(
+                |error| match error.code {
+                    INVALID_PAYLOAD_ATTRIBUTES => {
+                        EngineError::InvalidInputs { parent, reason: with_detail(error) }
+                    }
+                    _ => refused(method, error),
+                },
+            )?;
+        valid(parent, response.payload_status)?;
+        response.payload_id.ok_or_else(|| EngineError::InvalidInputs {
+            parent,
+            reason: "the client adopted the parent but built nothing".to_owned(),
+        })
+    }
+
+    async fn move_head(&self, state: ForkchoiceState) -> Result<(), EngineError> {
+        let method = "engine_forkchoiceUpdatedV3";
+        let response: ForkchoiceResponse =
+            self.engine.call(method, (&state, Value::Null)).await?.map_err(|error| match error.code {
+                INVALID_FORKCHOICE_STATE => EngineError::UnknownFinality {
+                    safe: state.safe_block_hash,
+                    finalized: state.finalized_block_hash,
+                    reason: with_detail(error),
+                },
+                _ => refused(method, error),
+            })?;
+        valid(state.head_block_hash, response.payload_status)
+    }
+
+    /// Hands the block over and makes it the head.
+    async fn adopt(&self, payload: &ExecutionPayload, beacon_root: B256) -> Result<(), EngineError> {
+        let no_blobs: [B256; 0] = [];
+        let no_requests: [Bytes; 0] = [];
+        let status: PayloadStatus =
+            self.call("engine_newPayloadV4", (payload, no_blobs, beacon_root, no_requests)).await?;
+        valid(payload.block_hash, status)?;
+        self.move_head(ForkchoiceState::head(payload.block_hash)).await
+    }
+
+    async fn summary(&self, tag: &str) -> Result<Option<BlockId>, EngineError> {
+        let block: Option<BlockSummary> = self.call("eth_getBlockByNumber", (tag, false)).await?;
+        Ok(block.map(|block| BlockId {
+            number: block.number.to(),
+            hash: block.hash,
+            timestamp: block.timestamp.to(),
+        }))
+    }
+}
+
+#[async_trait]
+impl ExecutionClient for OpGeth {
+    async fn head(&self) -> Result<BlockId, EngineError> {
+        self.summary("latest").await?.ok_or_else(|| {
+            crate::TransportError::Malformed {
+                method: "eth_getBlockByNumber".to_owned(),
+                reason: "a client without any block".to_owned(),
+            }
+            .into()
+        })
+    }
+
+    async fn block(&self, number: u64) -> Result<Option<BlockId>, EngineError> {
+        self.summary(&format!("{number:#x}")).await
+    }
+
+    async fn execute(
+        &self,
+        parent: B256,
+        inputs: &BlockInputs,
+        transactions: &[Bytes],
+    ) -> Result<ExecutedBlock, EngineError> {
+        if transactions.len() > TRANSACTIONS_LIMIT {
+            return Err(EngineError::TooManyTransactions {
+                count: transactions.len(),
+                limit: TRANSACTIONS_LIMIT,
+            });
+        }
+        if let Some(index) =
+            inputs.l1_deposits.iter().position(|deposit| deposit.first() != Some(&DEPOSIT_TYPE))
+        {
+            return Err(EngineError::NotADeposit { index });
+        }
+        let _driving = self.driving.lock().await;
+        let mut list = Vec::with_capacity(1 + inputs.l1_deposits.len() + transactions.len());
+        list.push(attributes_deposit(inputs));
+        list.extend_from_slice(&inputs.l1_deposits);
+        let mut attributes = PayloadAttributes::new(inputs, list);
+        let filtered = self.filter(parent, &attributes, transactions).await?;
+        attributes.transactions.extend(filtered.included.iter().map(|&index| transactions[index].clone()));
+        let id = self.build(parent, &attributes).await?;
+        let envelope: PayloadEnvelope = self.call("engine_getPayloadV5", [id]).await?;
+        let payload = envelope.execution_payload;
+        check_payload(parent, &attributes, filtered.gas_used, &payload)?;
+        self.adopt(&payload, attributes.parent_beacon_block_root).await?;
+        Ok(ExecutedBlock {
+            number: payload.block_number.to(),
+            hash: payload.block_hash,
+            parent_hash: payload.parent_hash,
+            state_root: payload.state_root,
+            timestamp: payload.timestamp.to(),
+            transactions: payload.transactions.iter().map(keccak256).collect(),
+            skipped: filtered.skipped,
+            gas_used: payload.gas_used.to(),
+            payload: StoredPayload::new(payload, attributes.parent_beacon_block_root),
+        })
+    }
+
+    async fn import(&self, payload: &StoredPayload) -> Result<(), EngineError> {
+        let _driving = self.driving.lock().await;
+        self.adopt(payload.execution_payload(), payload.parent_beacon_block_root()).await
+    }
+
+    async fn set_finality(&self, safe: B256, finalized: B256) -> Result<(), EngineError> {
+        let _driving = self.driving.lock().await;
+        let head = self.head().await?.hash;
+        self.move_head(ForkchoiceState {
+            head_block_hash: head,
+            safe_block_hash: safe,
+            finalized_block_hash: finalized,
+        })
+        .await
+    }
+
+    async fn read(&self, method: &str, params: Value) -> Result<Value, ReadError> {
+        if !reads::passes_through(method) {
+            return Err(ReadError::NotAllowed { method: method.chars().take(64).collect() });
+        }
+        let _slot = self.reads.try_acquire().map_err(|_| ReadError::Busy { limit: READS_LIMIT })?;
+        self.public.call(method, params).await?.map_err(|error| ReadError::Rpc {
+            code: error.code,
+            message: error.message,
+            data: error.data,
+        })
+    }
+}
+
+fn refused(method: &str, error: RpcError) -> EngineError {
+    EngineError::Rpc { method: method.to_owned(), code: error.code, message: with_detail(error) }
+}
+
+/// The Engine API puts the telling part into `data.err`.
+fn with_detail(error: RpcError) -> String {
+    match error.data.as_ref().and_then(|data| data.get("err")).and_then(Value::as_str) {
+        Some(detail) => format!("{}: {detail}", error.message),
+        None => error.message,
+    }
+}
+
+fn valid(hash: B256, status: PayloadStatus) -> Result<(), EngineError> {
+    match status.status {
+        Status::Valid => Ok(()),
+        // "I will fetch the ancestors from my peers": it has none, we bring them.
+        Status::Syncing | Status::Accepted => Err(EngineError::UnknownBlock { hash }),
+        Status::Invalid => Err(EngineError::InvalidBlock {
+            hash,
+            reason: status.validation_error.unwrap_or_else(|| "no reason given".to_owned()),
+        }),
+    }
+}
+
+/// Included and skipped must be a partition of `0..count`, each by rising index.
+fn check_partition(result: &FilterResult, count: usize) -> Result<(), EngineError> {
+    let mut included = result.included.iter().copied().peekable();
+    let mut skipped = result.skipped.iter().map(|skipped| skipped.index).peekable();
+    for index in 0..count {
+        if included.next_if_eq(&index).is_none() && skipped.next_if_eq(&index).is_none() {
+            return Err(EngineError::InvalidFilterResult {
+                reason: format!("transaction {index} is neither included nor skipped in its place"),
+            });
+        }
+    }
+    match included.next().or(skipped.next()) {
+        Some(index) => Err(EngineError::InvalidFilterResult {
+            reason: format!("index {index} is left over after {count} transactions"),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The block must be the one asked for, in each field that we decide.
+fn check_payload(
+    parent: B256,
+    asked: &PayloadAttributes,
+    gas_used: u64,
+    built: &ExecutionPayload,
+) -> Result<(), EngineError> {
+    let checks = [
+        ("parentHash", built.parent_hash == parent),
+        ("timestamp", built.timestamp == asked.timestamp),
+        ("prevRandao", built.prev_randao == asked.prev_randao),
+        ("feeRecipient", built.fee_recipient == asked.suggested_fee_recipient),
+        ("gasLimit", built.gas_limit == asked.gas_limit),
+        ("withdrawals", built.withdrawals.is_empty()),
+        ("transactions", built.transactions == asked.transactions),
+        ("gasUsed", built.gas_used.to::<u64>() == gas_used),
+    ];
+    match checks.iter().find(|(_, same)| !same) {
+        Some((field, _)) => Err(EngineError::PayloadMismatch { field }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[path = "op_geth_tests.rs"]
+mod tests;
