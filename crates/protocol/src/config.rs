@@ -1,0 +1,126 @@
+//! The chain's settings, the same for every party: the file `rollup.json`.
+
+use crate::eip712::Deployment;
+use crate::limits::RESERVED_BLOCK_GAS;
+use alloy_primitives::Address;
+use serde::{Deserialize, Serialize};
+
+/// Everything that validity depends on besides the protocol's own limits.
+///
+/// Unknown keys are refused, and [`ChainConfig::validate`] runs before any use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChainConfig {
+    /// Chain id of the rollup.
+    pub chain_id: u64,
+    /// L1 chain id and `BlindedInbox`.
+    pub deployment: Deployment,
+    /// The `CommitteeRegistry` contract.
+    pub registry: Address,
+    /// The `FeeVault` contract.
+    pub fee_vault: Address,
+    /// Signs headers and promises, and earns the ordering fees.
+    pub sequencer: Address,
+    /// Receives the fees of L2 blocks.
+    pub fee_recipient: Address,
+    /// Gas limit of an L2 block.
+    pub block_gas_limit: u64,
+    /// Ordering fee per item byte of the first batch, in wei.
+    #[serde(with = "quantity")]
+    pub initial_base_fee: u128,
+    /// The base fee never falls below this, in wei per item byte.
+    #[serde(with = "quantity")]
+    pub min_base_fee: u128,
+    /// Held for each accepted envelope until it is known to be well-formed, in wei. Zero switches it off.
+    #[serde(with = "quantity")]
+    pub malformed_surcharge: u128,
+    /// The L1 block from which on deposits count (exclusive).
+    pub genesis_l1_origin: u64,
+}
+
+/// A setting that no chain can run with. The fault of whoever wrote the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigFault {
+    /// A chain id is zero.
+    #[error("{0} is zero")]
+    ZeroChainId(&'static str),
+    /// An address is zero.
+    #[error("{0} is the zero address")]
+    ZeroAddress(&'static str),
+    /// Rollup and L1 share a chain id, so that a transaction for one is one for the other.
+    #[error("rollup and L1 have the same chain id {0}")]
+    SameChainId(u64),
+    /// The block gas limit leaves nothing beside the reserve.
+    #[error("blockGasLimit {0} leaves nothing beside the reserved {RESERVED_BLOCK_GAS}")]
+    BlockGas(u64),
+    /// The base fee starts below its minimum.
+    #[error("initialBaseFee is below minBaseFee")]
+    BaseFee,
+    /// A minimum of zero lets the base fee reach zero, from which it can hardly rise.
+    #[error("minBaseFee is zero")]
+    ZeroMinBaseFee,
+}
+
+impl ChainConfig {
+    /// Checks what can be checked without L1.
+    pub fn validate(&self) -> Result<(), ConfigFault> {
+        for (name, id) in [("chainId", self.chain_id), ("l1ChainId", self.deployment.l1_chain_id)] {
+            if id == 0 {
+                return Err(ConfigFault::ZeroChainId(name));
+            }
+        }
+        if self.chain_id == self.deployment.l1_chain_id {
+            return Err(ConfigFault::SameChainId(self.chain_id));
+        }
+        let addresses = [
+            ("inbox", self.deployment.inbox),
+            ("registry", self.registry),
+            ("feeVault", self.fee_vault),
+            ("sequencer", self.sequencer),
+            ("feeRecipient", self.fee_recipient),
+        ];
+        for (name, address) in addresses {
+            if address.is_zero() {
+                return Err(ConfigFault::ZeroAddress(name));
+            }
+        }
+        if self.block_gas_limit <= RESERVED_BLOCK_GAS {
+            return Err(ConfigFault::BlockGas(self.block_gas_limit));
+        }
+        if self.min_base_fee == 0 {
+            return Err(ConfigFault::ZeroMinBaseFee);
+        }
+        if self.initial_base_fee < self.min_base_fee {
+            return Err(ConfigFault::BaseFee);
+        }
+        Ok(())
+    }
+
+    /// Gas that the envelopes of one whole second may ask for together.
+    pub fn second_gas_limit(&self) -> u64 {
+        // A valid configuration never saturates; an unvalidated one must not wrap round.
+        self.block_gas_limit.saturating_sub(RESERVED_BLOCK_GAS)
+    }
+}
+
+/// Serde adapter for wei amounts: a JSON-RPC quantity, `0x` and hexadecimal digits without leading zeros.
+pub mod quantity {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    /// Writes the amount.
+    pub fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{value:#x}"))
+    }
+
+    /// Reads the amount.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let digits = text.strip_prefix("0x").ok_or_else(|| D::Error::custom("a quantity starts with 0x"))?;
+        let canonical = digits == "0" || !digits.starts_with('0');
+        if !canonical || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(D::Error::custom("a quantity has hexadecimal digits without leading zeros"));
+        }
+        u128::from_str_radix(digits, 16)
+            .map_err(|_| D::Error::custom("a quantity of wei has at most 128 bits"))
+    }
+}

@@ -1,0 +1,46 @@
+//! Every limit of the protocol, with its unit last in the name.
+//!
+//! Changing a value that a validity rule reads changes the protocol: all parties must agree on it.
+
+/// Version byte in front of every structure.
+pub const VERSION: u8 = 1;
+
+/// Allowed lengths of the encrypted message, in bytes: the length of an envelope tells no more than its bucket.
+pub const SIZE_BUCKETS: [usize; 8] = [256, 512, 1024, 2048, 4096, 8192, 16384, 32768];
+/// The largest message, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 32_768;
+/// What an envelope adds to its message, in bytes (header, ciphertext header, proof, signature, length).
+pub const ENVELOPE_OVERHEAD_BYTES: usize = 366;
+/// The largest envelope, and so the longest item of a batch, in bytes.
+pub const MAX_ENVELOPE_BYTES: usize = MAX_MESSAGE_BYTES + ENVELOPE_OVERHEAD_BYTES;
+/// Items in one bundle.
+pub const MAX_BUNDLE_ITEMS: usize = 512;
+/// Items in one batch.
+pub const MAX_BATCH_ITEMS: usize = 4_096;
+
+/// How far ahead of a batch's number an envelope's expiry may lie, in batches.
+pub const EXPIRY_WINDOW: u64 = 4_096;
+/// Clock difference up to which a member acknowledges, in milliseconds. Never part of a header's validity.
+pub const CLOCK_SKEW_MS: u64 = 2_000;
+/// Default distance between two seals, in milliseconds.
+pub const SLOT_INTERVAL_MS: u64 = 250;
+/// Headers sealed but not yet certified that a sequencer may have outstanding.
+pub const MAX_UNCERTIFIED_HEADERS: usize = 16;
+
+/// Default gas limit of an L2 block.
+pub const DEFAULT_BLOCK_GAS: u64 = 200_000_000;
+/// Gas of a block kept for the L1-attributes deposit and the system calls.
+pub const RESERVED_BLOCK_GAS: u64 = 1_000_000;
+/// Item bytes that the batches of one whole second may hold together.
+pub const MAX_SECOND_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Item bytes per batch at which the base fee stands still.
+pub const TARGET_BATCH_BYTES: u64 = 128 * 1024;
+/// The base fee moves by at most excess / target / this.
+pub const BASE_FEE_CHANGE_DENOMINATOR: u64 = 8;
+
+/// Members of a committee: one bit each in a certificate.
+pub const MAX_MEMBERS: usize = 64;
+
+/// The longest encoding of a sealed batch, in bytes: its fixed part, and a second's worth of items with their lengths.
+pub const MAX_SEALED_BATCH_BYTES: usize = 1 + 201 + 65 + 4 + MAX_BATCH_ITEMS * 4 + MAX_SECOND_BYTES as usize;

@@ -1,0 +1,126 @@
+//! secp256k1 signatures: payers sign envelopes, the sequencer signs headers and promises.
+
+use alloy_primitives::{Address, B256};
+use k256::ecdsa::{RecoveryId, Signature, SigningKey as Secp256k1Key, VerifyingKey};
+use rand_core::CryptoRng;
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// Length of a signature, in bytes.
+pub const SIGNATURE_BYTES: usize = 65;
+
+/// `r ‖ s ‖ v` with `v` 27 or 28, as it came: [`recover`] judges it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Signature65(pub [u8; SIGNATURE_BYTES]);
+
+impl fmt::Debug for Signature65 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Signature65({})", alloy_primitives::hex::encode_prefixed(self.0))
+    }
+}
+
+/// Why a signature names no signer. The fault of whoever sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// `v` is neither 27 nor 28.
+    #[error("v is {0}, not 27 or 28")]
+    RecoveryId(u8),
+    /// `r` or `s` is zero or not below the group order.
+    #[error("r or s is zero or not below the group order")]
+    OutOfRange,
+    /// `s` is in the upper half of the group order, so the signature is not the unique one.
+    #[error("s is in the upper half of the group order")]
+    HighS,
+    /// No public key fits.
+    #[error("no public key fits the signature")]
+    NoKey,
+}
+
+/// The address that signed the digest.
+///
+/// Exactly one of the two signatures that plain ECDSA would accept is valid: the one with low `s`.
+pub fn recover(digest: &B256, signature: &Signature65) -> Result<Address, SignatureError> {
+    let (rs, v) = signature.0.split_at(SIGNATURE_BYTES - 1);
+    let id = match v {
+        [27] => RecoveryId::new(false, false),
+        [28] => RecoveryId::new(true, false),
+        _ => return Err(SignatureError::RecoveryId(v.first().copied().unwrap_or_default())),
+    };
+    let parsed = Signature::from_slice(rs).map_err(|_| SignatureError::OutOfRange)?;
+    if parsed.normalize_s() != parsed {
+        return Err(SignatureError::HighS);
+    }
+    let key = VerifyingKey::recover_from_prehash(digest.as_slice(), &parsed, id)
+        .map_err(|_| SignatureError::NoKey)?;
+    Ok(address_of(&key))
+}
+
+fn address_of(key: &VerifyingKey) -> Address {
+    let point = key.to_sec1_point(false);
+    Address::from_raw_public_key(&point.as_bytes()[1..])
+}
+
+/// A secp256k1 signing key; wiped when dropped and never printed.
+#[derive(Clone)]
+pub struct SigningKey {
+    key: Secp256k1Key,
+    address: Address,
+}
+
+/// The bytes are no signing key: zero, or not below the group order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a signing key is 32 bytes, not zero and below the group order")]
+pub struct InvalidSigningKey;
+
+impl SigningKey {
+    /// A fresh key.
+    pub fn random<R: CryptoRng + ?Sized>(rng: &mut R) -> Self {
+        let mut bytes = Zeroizing::new([0u8; 32]);
+        loop {
+            rng.fill_bytes(bytes.as_mut_slice());
+            // All but about 2^-128 of all strings are keys.
+            if let Ok(key) = Self::from_bytes(&bytes) {
+                return key;
+            }
+        }
+    }
+
+    /// Reads the scalar, big-endian.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, InvalidSigningKey> {
+        let key = Secp256k1Key::from_slice(bytes).map_err(|_| InvalidSigningKey)?;
+        let address = address_of(key.verifying_key());
+        Ok(Self { key, address })
+    }
+
+    /// The scalar, big-endian, for a key store.
+    pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
+        let mut bytes = self.key.to_bytes();
+        let mut out = Zeroizing::new([0u8; 32]);
+        out.copy_from_slice(&bytes);
+        zeroize::Zeroize::zeroize(bytes.as_mut_slice());
+        out
+    }
+
+    /// The address that [`recover`] gives for this key's signatures.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Signs a digest: deterministic (RFC 6979), with low `s`.
+    pub fn sign(&self, digest: &B256) -> Signature65 {
+        let (signature, id) = self.key.sign_prehash_recoverable(digest.as_slice());
+        // With a normalized s the recovery id belongs to the normalized signature.
+        let low = signature.normalize_s();
+        let odd = id.is_y_odd() ^ (low != signature);
+        let mut out = [0u8; SIGNATURE_BYTES];
+        out[..64].copy_from_slice(&low.to_bytes());
+        out[64] = 27 + u8::from(odd);
+        Signature65(out)
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SigningKey(of {}, redacted)", self.address)
+    }
+}

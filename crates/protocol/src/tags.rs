@@ -1,0 +1,24 @@
+//! Every domain tag of the protocol, in one file.
+//!
+//! The scheme's own tags (`BLINDFOLD-V1-KEM`, `-FO`, `-STREAM`, `-POK`) and the BLS domain tags stand in
+//! `blindfold-bte`. Everything else that is hashed or signed is separated either by one of the tags below or by the
+//! EIP-712 type hash and domain (`eip712.rs`), which L1 recomputes.
+
+/// EIP-712 domain name.
+pub const DOMAIN_NAME: &str = "Blindfold";
+/// EIP-712 domain version.
+pub const DOMAIN_VERSION: &str = "1";
+
+/// Prefix of the hash that stands for batch number 0.
+pub const GENESIS: &[u8] = b"BLINDFOLD-V1-GENESIS";
+/// Prefix of the hash that becomes a block's prevRandao.
+pub const RANDAO: &[u8] = b"BLINDFOLD-V1-RANDAO";
+/// Prefix of the hash that turns a payer's signing key into the wallet secret mixed into session keys.
+pub const WALLET_SECRET: &[u8] = b"BLINDFOLD-V1-WALLET-SECRET";
+
+/// First byte under keccak256 for a Merkle leaf.
+pub const MERKLE_LEAF: u8 = 0x00;
+/// First byte under keccak256 for a Merkle node.
+pub const MERKLE_NODE: u8 = 0x01;
+/// First byte under keccak256 for the fee-ledger root, which binds the number of leaves.
+pub const FEE_LEDGER_ROOT: u8 = 0x02;
