@@ -1,0 +1,34 @@
+//! Following the chain of headers and executing it: what sequencer, members and full nodes share.
+//!
+//! - [`L1View`]: final facts of L1, as a seam.
+//! - [`ParameterSet`]: the committees' public parameters, matched with what L1 registered.
+//! - [`Tracker`]: the one writer over the validity rule's state and its disk: checks and applies headers, seals new
+//!   ones, takes certificates, gives way to the certified header when the sequencer signed two.
+//! - [`verify_hints`]: what the batch says, proved and not believed; [`HintIntake`] stores what stands.
+//! - [`Executor`]: one L2 block per second from certified and hinted batches, through an execution client.
+//! - [`ReadApi`]: the reads of `blind_*` over the store, and [`announce`] for the topics.
+
+pub mod announce;
+mod executor;
+mod hints;
+mod intake;
+mod l1;
+mod l1_client;
+pub mod limits;
+mod parameters;
+mod read;
+mod tracker;
+
+pub use executor::{
+    BlockDetails, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor, ExecutorDeps,
+    ExecutorStatus, InnerTransaction, NewBlock, OpenedBatches,
+};
+pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
+pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
+pub use l1::{L1Fault, L1Origin, L1View, origin_facts};
+pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
+pub use read::{ReadApi, ReadContext, RoleView};
+pub use tracker::{
+    Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError, Refusal,
+    SealRefusal, Sealed, Tracker, accepted_items, check_items,
+};

@@ -1,0 +1,18 @@
+//! Limits of following and executing the chain.
+
+/// Headers that may wait for a certificate.
+pub const MAX_UNCERTIFIED_HEADERS: u64 = blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS as u64;
+/// Opened batches kept in memory between their verification and their execution; beyond it they are opened again.
+pub const MAX_OPENED_BATCHES: usize = 64;
+/// Message bytes kept in memory between verification and execution.
+pub const MAX_OPENED_BYTES: usize = 64 * 1024 * 1024;
+/// First pause after a failure of the execution client or of L1, in milliseconds; it doubles.
+pub const MIN_RETRY_PAUSE_MS: u64 = 100;
+/// Longest pause between two attempts, in milliseconds.
+pub const MAX_RETRY_PAUSE_MS: u64 = 5_000;
+/// Replays of stored payloads in a row that do not help before execution stops.
+pub const MAX_REPLAYS_IN_A_ROW: u32 = 5;
+/// Announced blocks and topic events that a slow subscriber may lag behind.
+pub const TOPIC_BUFFER_EVENTS: usize = 1_024;
+/// Parsed block records kept for receipts.
+pub const MAX_CACHED_BLOCKS: usize = 64;

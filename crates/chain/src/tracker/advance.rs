@@ -1,0 +1,201 @@
+//! Adding a header: one that came from outside, or one that we seal.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use blindfold_protocol::signature::{self, SigningKey};
+use blindfold_protocol::validity::{AppliedBatch, CheckedItem, SealFault, Verdict};
+use blindfold_protocol::{BatchHeader, Deposit, OriginFacts, SealedBatch};
+use blindfold_store::{SealedRecord, StoreError};
+
+use super::{Applied, HeaderId, Refusal, Tracker, check_items};
+use crate::l1::{L1Fault, L1Origin, origin_facts};
+use crate::limits::MAX_UNCERTIFIED_HEADERS;
+
+/// A header that this process sealed.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    /// The signed header and its items: durable, ready to be announced.
+    pub batch: Arc<SealedBatch>,
+    /// Header hash.
+    pub hash: B256,
+    /// One verdict per item.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// Why nothing was sealed. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SealRefusal {
+    /// As many headers wait for a certificate as may.
+    #[error("{limit} headers wait for a certificate already")]
+    TooManyUncertified {
+        /// How many may wait.
+        limit: u64,
+    },
+    /// No registered epoch contains the next number.
+    #[error("no epoch is registered for number {number}")]
+    NoEpoch {
+        /// The next number.
+        number: u64,
+    },
+    /// L1 cannot be asked for deposits.
+    #[error(transparent)]
+    L1(#[from] L1Fault),
+    /// The rule does not allow such a header: time, origin, sums over the second.
+    #[error(transparent)]
+    Rule(#[from] SealFault),
+    /// The disk refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The process is shutting down.
+    #[error("shutting down")]
+    Stopped,
+}
+
+impl Tracker {
+    /// Checks everything about a header and its items, and adds it to the chain.
+    ///
+    /// Verifies the sequencer's signature, asks L1 for the origin and the deposits, recomputes every field, and has
+    /// header, items, verdicts and accounts on disk before it returns. A header that is known already is answered
+    /// with what was computed then.
+    pub async fn apply_sealed(&self, sealed: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
+        let (tracker, sealed) = (self.clone(), Arc::clone(sealed));
+        self.exclusively(async move { tracker.apply_sealed_locked(&sealed).await }).await.unwrap_or(Err(Refusal::Stopped))
+    }
+
+    /// [`apply_sealed`](Self::apply_sealed) for a caller that holds the writer's lock.
+    pub(super) async fn apply_sealed_locked(&self, batch: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
+        let header = &batch.header;
+        let number = header.number;
+        let offered = header.hash();
+        // The signature first: nothing else about the header costs anyone but the sequencer.
+        let digest = header.signing_digest(&self.shared.config.deployment);
+        match signature::recover(&digest, &batch.signature) {
+            Ok(signer) if signer == self.shared.config.sequencer => {}
+            _ => return Err(Refusal::NotTheSequencer { number }),
+        }
+        let head = self.head();
+        if number <= head.number {
+            return self.known(number, offered).await;
+        }
+        if number > head.number + 1 {
+            return Err(Refusal::Behind { expected: head.number + 1, offered: number });
+        }
+        let certified = self.certified();
+        if header.parent_hash != head.hash && head.number > certified.number {
+            return Err(Refusal::AncestorDiffers { number: head.number, parent: header.parent_hash });
+        }
+        if head.number.saturating_sub(certified.number) >= MAX_UNCERTIFIED_HEADERS {
+            return Err(Refusal::TooManyUncertified { number, limit: MAX_UNCERTIFIED_HEADERS });
+        }
+        let epoch = Arc::new(self.epoch(number).await?);
+        let (origin, deposits) = self.origin_of(header).await?;
+        let items = check_items(&self.shared.config, &epoch, batch).await?;
+        let applied = self
+            .shared
+            .state
+            .write()
+            .apply(header, &items, &epoch, &origin, &deposits)
+            .map_err(|fault| Refusal::Invalid { number, fault })?;
+        let verdicts = applied.verdicts.clone();
+        self.make_durable(batch, offered, applied).await?;
+        Ok(Applied { number, hash: offered, verdicts, items: Some(Arc::new(items)) })
+    }
+
+    /// Seals the next header over `items`, signs it and makes it durable. The caller announces it.
+    ///
+    /// `items` are in the order to commit, checked for the epoch of the next number, each with its bytes; whatever
+    /// the validity rule does not accept becomes a skipped item, so callers ask [`Tracker::admissible`] before.
+    pub async fn seal(
+        &self,
+        timestamp_ms: u64,
+        items: Vec<(Vec<u8>, CheckedItem)>,
+        origin: &L1Origin,
+        key: &Arc<SigningKey>,
+    ) -> Result<Sealed, SealRefusal> {
+        let (tracker, origin, key) = (self.clone(), *origin, Arc::clone(key));
+        self.exclusively(async move { tracker.seal_locked(timestamp_ms, items, &origin, &key).await })
+            .await
+            .unwrap_or(Err(SealRefusal::Stopped))
+    }
+
+    async fn seal_locked(
+        &self,
+        timestamp_ms: u64,
+        items: Vec<(Vec<u8>, CheckedItem)>,
+        origin: &L1Origin,
+        key: &SigningKey,
+    ) -> Result<Sealed, SealRefusal> {
+        let head = self.head();
+        let number = head.number + 1;
+        if head.number.saturating_sub(self.certified().number) >= MAX_UNCERTIFIED_HEADERS {
+            return Err(SealRefusal::TooManyUncertified { limit: MAX_UNCERTIFIED_HEADERS });
+        }
+        let epoch = self.epoch(number).await.map_err(|refusal| match refusal {
+            Refusal::L1(fault) => SealRefusal::L1(fault),
+            _ => SealRefusal::NoEpoch { number },
+        })?;
+        let deposits = self.deposits_between(head.l1_origin, origin.number).await?;
+        let (bytes, checked): (Vec<_>, Vec<_>) = items.into_iter().unzip();
+        let (header, applied) = self.shared.state.write().seal(
+            timestamp_ms,
+            &checked,
+            &epoch,
+            &origin_facts(origin),
+            &deposits,
+        )?;
+        let hash = header.hash();
+        let signature = key.sign(&header.signing_digest(&self.shared.config.deployment));
+        let verdicts = applied.verdicts.clone();
+        let batch = Arc::new(SealedBatch { header, signature, items: bytes });
+        self.make_durable(&batch, hash, applied).await?;
+        Ok(Sealed { batch, hash, verdicts })
+    }
+
+    /// Answers for a number that has a header already.
+    async fn known(&self, number: u64, offered: B256) -> Result<Applied, Refusal> {
+        let Some(record) = self.shared.store.batch(number).await? else {
+            // Genesis has no batch; every other number up to the head has one.
+            return Err(Refusal::Second { number, known: self.head().hash, offered });
+        };
+        if record.hash != offered {
+            return Err(Refusal::Second { number, known: record.hash, offered });
+        }
+        Ok(Applied { number, hash: offered, verdicts: record.verdicts, items: None })
+    }
+
+    /// The origin that a header names and the deposits since its parent's.
+    async fn origin_of(&self, header: &BatchHeader) -> Result<(OriginFacts, Vec<Deposit>), Refusal> {
+        let (number, origin) = (header.number, header.l1_origin_number);
+        let Some(facts) = self.shared.l1.origin(origin).await? else {
+            return Err(Refusal::OriginNotFinal { number, origin });
+        };
+        let deposits = self.deposits_between(self.head().l1_origin, origin).await?;
+        Ok((origin_facts(&facts), deposits))
+    }
+
+    async fn deposits_between(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
+        // An origin before the parent's breaks the rule, which says so itself.
+        if through <= after { Ok(Vec::new()) } else { self.shared.l1.deposits(after, through).await }
+    }
+
+    /// Puts what was applied in memory on disk, or takes it back.
+    async fn make_durable(
+        &self,
+        batch: &Arc<SealedBatch>,
+        hash: B256,
+        applied: AppliedBatch,
+    ) -> Result<(), StoreError> {
+        let record = SealedRecord::new(batch, hash, &applied, self.head());
+        match self.shared.store.put_sealed(record).await {
+            Ok(()) => {
+                self.shared.sealed.send_replace(HeaderId { number: batch.header.number, hash });
+                Ok(())
+            }
+            Err(error) => {
+                self.shared.state.write().revert(applied);
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Taking certificates, and giving way to the header that has one.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use blindfold_protocol::{Certificate, CertifiedBatch, certificate};
+
+use super::{Applied, HeaderId, Refusal, Tracker, load_state};
+
+/// What a certificate changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateOutcome {
+    /// The number and its ancestors are certified now.
+    Advanced,
+    /// The number was certified through a descendant; its own certificate is kept.
+    Kept,
+    /// It was known.
+    Known,
+}
+
+impl Tracker {
+    /// Verifies a certificate for a header that is here, keeps it durably, and moves the certified head.
+    ///
+    /// When it names another header than ours, nothing changes and the refusal says so: fetch the certified batch
+    /// and give it to [`accept_certified`](Self::accept_certified).
+    pub async fn accept_certificate(&self, certificate: &Certificate) -> Result<CertificateOutcome, Refusal> {
+        self.verify_certificate(certificate).await?;
+        let (tracker, certificate) = (self.clone(), certificate.clone());
+        self.exclusively(async move { tracker.accept_certificate_locked(&certificate).await })
+            .await
+            .unwrap_or(Err(Refusal::Stopped))
+    }
+
+    /// Takes a batch together with its certificate, whatever uncertified headers stand in its way here.
+    ///
+    /// If our header of that number is another one and is not certified, ours and its descendants are taken back
+    /// and the certified one is applied. The header itself is checked as completely as any other.
+    pub async fn accept_certified(&self, batch: &CertifiedBatch) -> Result<(Applied, CertificateOutcome), Refusal> {
+        let CertifiedBatch { sealed, certificate } = batch;
+        let header = &sealed.header;
+        let offered = header.hash();
+        if certificate.header_hash != offered || certificate.number != header.number {
+            let (number, certified) = (header.number, certificate.header_hash);
+            return Err(Refusal::CertificateMismatch { number, offered, certified });
+        }
+        self.verify_certificate(certificate).await?;
+        let (tracker, sealed, certificate) = (self.clone(), Arc::new(sealed.clone()), certificate.clone());
+        self.exclusively(async move {
+            tracker.give_way_to(sealed.header.number, offered, sealed.header.parent_hash).await?;
+            let applied = tracker.apply_sealed_locked(&sealed).await?;
+            let outcome = tracker.accept_certificate_locked(&certificate).await?;
+            Ok((applied, outcome))
+        })
+        .await
+        .unwrap_or(Err(Refusal::Stopped))
+    }
+
+    /// Verifies a certificate by itself: epoch, signers, threshold, aggregate signature.
+    pub async fn verify_certificate(&self, certificate: &Certificate) -> Result<(), Refusal> {
+        let number = certificate.number;
+        let epoch = self.epoch(number).await?;
+        let deployment = self.shared.config.deployment.clone();
+        let certificate = certificate.clone();
+        tokio::task::spawn_blocking(move || certificate::verify(&certificate, &epoch, &deployment))
+            .await
+            .map_err(|_| Refusal::Stopped)?
+            .map_err(|fault| Refusal::Certificate { number, fault })
+    }
+
+    async fn accept_certificate_locked(&self, certificate: &Certificate) -> Result<CertificateOutcome, Refusal> {
+        let number = certificate.number;
+        let head = self.head();
+        if number > head.number {
+            return Err(Refusal::Behind { expected: head.number + 1, offered: number });
+        }
+        let offered = certificate.header_hash;
+        let record = self.shared.store.batch(number).await?;
+        let known = record.as_ref().map_or(B256::ZERO, |record| record.hash);
+        let certified = self.certified();
+        if known != offered {
+            return Err(if number <= certified.number {
+                Refusal::ConflictingCertificates { number, known, offered }
+            } else {
+                Refusal::OtherHeaderCertified { number, known, certified: offered }
+            });
+        }
+        if record.is_some_and(|record| record.certificate.is_some()) {
+            return Ok(CertificateOutcome::Known);
+        }
+        self.shared.store.put_certificate(certificate.clone()).await?;
+        if number <= certified.number {
+            return Ok(CertificateOutcome::Kept);
+        }
+        self.shared.certified.send_replace(HeaderId { number, hash: offered });
+        Ok(CertificateOutcome::Advanced)
+    }
+
+    /// Takes back our headers from `number` on if the certified one is another, and only if it fits our chain below.
+    async fn give_way_to(&self, number: u64, offered: B256, parent: B256) -> Result<(), Refusal> {
+        let head = self.head();
+        if number == 0 || number > head.number {
+            return Ok(());
+        }
+        let certified = self.certified();
+        let known = self.shared.store.batch(number).await?.map_or(B256::ZERO, |record| record.hash);
+        if known == offered {
+            return Ok(());
+        }
+        if number <= certified.number {
+            return Err(Refusal::ConflictingCertificates { number, known, offered });
+        }
+        let below = number - 1;
+        let known_parent = if below == certified.number {
+            certified.hash
+        } else {
+            self.shared.store.batch(below).await?.map_or(B256::ZERO, |record| record.hash)
+        };
+        if known_parent != parent {
+            return Err(if below == certified.number {
+                Refusal::ConflictingCertificates { number: below, known: known_parent, offered: parent }
+            } else {
+                Refusal::AncestorDiffers { number: below, parent }
+            });
+        }
+        tracing::error!(
+            number,
+            uncertified = %known,
+            certified = %offered,
+            "the sequencer signed two headers for one number: giving way to the certified one"
+        );
+        for reverted in (number..=head.number).rev() {
+            self.shared.store.revert_sealed(reverted).await?;
+        }
+        // The disk holds what the accounts were before each header: it is the record, so the state is read from it.
+        let state = load_state(&self.shared.config, self.shared.store.as_ref()).await.map_err(Refusal::from_open)?;
+        let sealed = HeaderId { number: state.head().number, hash: state.head().hash };
+        *self.shared.state.write() = state;
+        self.shared.sealed.send_replace(sealed);
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! Why a header or a certificate is not taken, and what to do about it.
+
+use alloy_primitives::B256;
+use blindfold_protocol::certificate::CertificateFault;
+use blindfold_protocol::validity::HeaderFault;
+use blindfold_store::StoreError;
+
+use crate::L1Fault;
+
+/// What the holder of a refused header or certificate should do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextStep {
+    /// Offer the same thing again after a pause: nobody is at fault.
+    Retry,
+    /// Fetch what is missing, then offer it again.
+    CatchUp,
+    /// Whoever sent it is at fault: drop it, count it, and get a copy elsewhere.
+    Reject,
+    /// Our own disk or settings are at fault: an operator has to look.
+    Stop,
+}
+
+/// A header, or a certificate, that the tracker does not take. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The L1 origin is not final here yet.
+    #[error("header {number}: L1 block {origin} is not final here yet")]
+    OriginNotFinal {
+        /// Batch number.
+        number: u64,
+        /// L1 block number that the header names.
+        origin: u64,
+    },
+    /// L1 cannot be asked.
+    #[error(transparent)]
+    L1(#[from] L1Fault),
+    /// As many headers wait for a certificate as may.
+    #[error("header {number}: {limit} headers wait for a certificate already")]
+    TooManyUncertified {
+        /// Batch number.
+        number: u64,
+        /// How many may wait.
+        limit: u64,
+    },
+    /// Something before it is missing here.
+    #[error("number {offered} is ahead of us: {expected} comes next")]
+    Behind {
+        /// The number to fetch first.
+        expected: u64,
+        /// The number that was offered.
+        offered: u64,
+    },
+    /// The parent is another header than ours, and ours is not certified: fetch the certified one of that number first.
+    #[error("header {number} needs {parent} before it, which is another header than ours")]
+    AncestorDiffers {
+        /// The number to fetch, with its certificate.
+        number: u64,
+        /// The header it must have.
+        parent: B256,
+    },
+    /// The certificate is for another header of that number than ours: fetch the certified batch.
+    #[error("the certificate of {number} names {certified}, ours is {known}")]
+    OtherHeaderCertified {
+        /// The number to fetch, with its certificate.
+        number: u64,
+        /// The header here.
+        known: B256,
+        /// The header that the certificate names.
+        certified: B256,
+    },
+    /// A second header, signed by the sequencer, for a number that has one.
+    #[error("second header {offered} for number {number}, the first is {known}")]
+    Second {
+        /// Batch number.
+        number: u64,
+        /// The header here.
+        known: B256,
+        /// The other one.
+        offered: B256,
+    },
+    /// The header breaks a rule.
+    #[error("header {number} is invalid: {fault}")]
+    Invalid {
+        /// Batch number.
+        number: u64,
+        /// The rule.
+        fault: HeaderFault,
+    },
+    /// The signature is not the sequencer's.
+    #[error("header {number} is not signed by the sequencer")]
+    NotTheSequencer {
+        /// Batch number.
+        number: u64,
+    },
+    /// No registered epoch contains the number.
+    #[error("no epoch is registered for number {number}")]
+    NoEpoch {
+        /// Batch number.
+        number: u64,
+    },
+    /// The certificate does not stand.
+    #[error("certificate of {number}: {fault}")]
+    Certificate {
+        /// Batch number.
+        number: u64,
+        /// What is wrong with it.
+        fault: CertificateFault,
+    },
+    /// The certificate is for another header than the one it came with.
+    #[error("the certificate of {number} names {certified}, not {offered}")]
+    CertificateMismatch {
+        /// Batch number.
+        number: u64,
+        /// The header it came with.
+        offered: B256,
+        /// The header it names.
+        certified: B256,
+    },
+    /// Two certificates that exclude each other: more members are dishonest than the scheme bears.
+    #[error("number {number} is certified as {known} and now also as {offered}: the committee is broken")]
+    ConflictingCertificates {
+        /// Batch number.
+        number: u64,
+        /// The certified header here.
+        known: B256,
+        /// The other one.
+        offered: B256,
+    },
+    /// The disk refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The process is shutting down.
+    #[error("shutting down")]
+    Stopped,
+}
+
+impl Refusal {
+    /// What to do.
+    pub fn next_step(&self) -> NextStep {
+        match self {
+            Self::L1(fault) if !fault.is_transient() => NextStep::Stop,
+            Self::OriginNotFinal { .. } | Self::L1(_) | Self::TooManyUncertified { .. } => NextStep::Retry,
+            Self::Behind { .. } | Self::AncestorDiffers { .. } | Self::OtherHeaderCertified { .. } => NextStep::CatchUp,
+            // A new epoch may have been registered since we read the list.
+            Self::NoEpoch { .. } => NextStep::Retry,
+            Self::Second { .. }
+            | Self::Invalid { .. }
+            | Self::NotTheSequencer { .. }
+            | Self::Certificate { .. }
+            | Self::CertificateMismatch { .. } => NextStep::Reject,
+            Self::ConflictingCertificates { .. } | Self::Store(_) | Self::Stopped => NextStep::Stop,
+        }
+    }
+
+    /// A stable name, in snake case, for refusals, counters and logs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::OriginNotFinal { .. } => "origin_not_final",
+            Self::L1(_) => "l1_unavailable",
+            Self::TooManyUncertified { .. } => "too_many_uncertified",
+            Self::Behind { .. } => "behind",
+            Self::AncestorDiffers { .. } => "ancestor_differs",
+            Self::OtherHeaderCertified { .. } => "other_header_certified",
+            Self::Second { .. } => "second_header",
+            Self::Invalid { fault, .. } => fault.as_str(),
+            Self::NotTheSequencer { .. } => "not_the_sequencer",
+            Self::NoEpoch { .. } => "no_epoch",
+            Self::Certificate { fault, .. } => fault.as_str(),
+            Self::CertificateMismatch { .. } => "certificate_mismatch",
+            Self::ConflictingCertificates { .. } => "conflicting_certificates",
+            Self::Store(_) => "storage",
+            Self::Stopped => "shutting_down",
+        }
+    }
+}
