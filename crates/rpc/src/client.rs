@@ -1,0 +1,128 @@
+//! Clients with limits and timeouts.
+
+use std::time::Duration;
+
+use blindfold_telemetry::redact_url;
+use jsonrpsee::core::client::async_client::PingConfig;
+use jsonrpsee_http_client::{HttpClient, HttpClientBuilder};
+use jsonrpsee_ws_client::{WsClient, WsClientBuilder};
+
+use crate::limits::{
+    CLIENT_CONNECT_TIMEOUT_MS, CLIENT_MAX_CONCURRENT_CALLS, CLIENT_REQUEST_TIMEOUT_MS,
+    CLIENT_SUBSCRIPTION_BUFFER_MESSAGES, MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES, PING_INACTIVE_MS,
+    PING_INTERVAL_MS,
+};
+
+/// Limits of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// How long to wait for a connection.
+    pub connect_timeout_ms: u64,
+    /// How long to wait for an answer.
+    pub request_timeout_ms: u64,
+    /// Largest call.
+    pub max_request_bytes: u32,
+    /// Largest answer or notification.
+    pub max_response_bytes: u32,
+    /// Most calls that await their answers.
+    pub max_concurrent_calls: usize,
+    /// Notifications held for one subscription before it is closed as lagging.
+    pub subscription_buffer_messages: usize,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            connect_timeout_ms: CLIENT_CONNECT_TIMEOUT_MS,
+            request_timeout_ms: CLIENT_REQUEST_TIMEOUT_MS,
+            max_request_bytes: MAX_REQUEST_BYTES,
+            max_response_bytes: MAX_MESSAGE_BYTES,
+            max_concurrent_calls: CLIENT_MAX_CONCURRENT_CALLS,
+            subscription_buffer_messages: CLIENT_SUBSCRIPTION_BUFFER_MESSAGES,
+        }
+    }
+}
+
+/// Why there is no client. URLs are shown without their secrets.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientBuildError {
+    /// The URL's scheme does not fit: `http(s)` for calls, `ws(s)` for subscriptions. The configuration's fault.
+    #[error("{url}: expected {expected}")]
+    Scheme {
+        /// The URL.
+        url: String,
+        /// The schemes that are accepted here.
+        expected: &'static str,
+    },
+    /// This program was built without TLS. The configuration's fault.
+    #[error(
+        "{url}: this program was built without TLS (feature `tls`); use a plain URL or a local TLS tunnel"
+    )]
+    NoTls {
+        /// The URL.
+        url: String,
+    },
+    /// The URL does not parse, or the server cannot be reached or refused the handshake; in the last two cases try
+    /// again.
+    #[error("{url}: {reason}")]
+    Connect {
+        /// The URL.
+        url: String,
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// A client for single calls; connects at the first call and keeps the connection.
+pub fn http_client(url: &str, config: &ClientConfig) -> Result<HttpClient, ClientBuildError> {
+    check_scheme(url, "http", "https", "http:// or https://")?;
+    HttpClientBuilder::default()
+        .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
+        .request_timeout(Duration::from_millis(config.request_timeout_ms))
+        .max_request_size(config.max_request_bytes)
+        .max_response_size(config.max_response_bytes)
+        .max_concurrent_requests(config.max_concurrent_calls)
+        .build(url)
+        .map_err(|error| connect_error(url, &error.to_string()))
+}
+
+/// A client for calls and subscriptions over one WebSocket; connected when this returns. It does not connect again
+/// by itself: see [`crate::Feed`].
+pub async fn ws_client(url: &str, config: &ClientConfig) -> Result<WsClient, ClientBuildError> {
+    check_scheme(url, "ws", "wss", "ws:// or wss://")?;
+    let ping = PingConfig::new()
+        .ping_interval(Duration::from_millis(PING_INTERVAL_MS))
+        .inactive_limit(Duration::from_millis(PING_INACTIVE_MS));
+    WsClientBuilder::default()
+        .connection_timeout(Duration::from_millis(config.connect_timeout_ms))
+        .request_timeout(Duration::from_millis(config.request_timeout_ms))
+        .max_request_size(config.max_request_bytes)
+        .max_response_size(config.max_response_bytes)
+        .max_concurrent_requests(config.max_concurrent_calls)
+        .max_buffer_capacity_per_subscription(config.subscription_buffer_messages.max(1))
+        .enable_ws_ping(ping)
+        .build(url)
+        .await
+        .map_err(|error| connect_error(url, &error.to_string()))
+}
+
+fn check_scheme(
+    url: &str,
+    plain: &str,
+    secure: &str,
+    expected: &'static str,
+) -> Result<(), ClientBuildError> {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme {
+        Some(scheme) if scheme == plain => Ok(()),
+        Some(scheme) if scheme == secure && cfg!(feature = "tls") => Ok(()),
+        Some(scheme) if scheme == secure => Err(ClientBuildError::NoTls { url: redact_url(url) }),
+        _ => Err(ClientBuildError::Scheme { url: redact_url(url), expected }),
+    }
+}
+
+fn connect_error(url: &str, reason: &str) -> ClientBuildError {
+    let shown = redact_url(url);
+    // The library may repeat the URL in its message.
+    ClientBuildError::Connect { reason: reason.replace(url, &shown), url: shown }
+}

@@ -1,0 +1,227 @@
+//! Errors of the JSON-RPC interface: a code, a message, and `data {reason, retry}`.
+
+use std::{borrow::Cow, fmt};
+
+use jsonrpsee::{core::ClientError, types::ErrorObjectOwned};
+use serde::{Deserialize, Serialize};
+
+/// JSON-RPC error codes. `-38000 … -38099` are Blindfold's.
+pub mod code {
+    /// The request is not JSON.
+    pub const PARSE_ERROR: i32 = -32700;
+    /// The method does not exist here.
+    pub const METHOD_NOT_FOUND: i32 = -32601;
+    /// Parameters are missing, superfluous, of the wrong type, not canonical or oversized.
+    pub const INVALID_PARAMS: i32 = -32602;
+    /// A fault of this server.
+    pub const INTERNAL: i32 = -32603;
+    /// What was sent is understood and refused; the same bytes will be refused again unless `retry` says otherwise.
+    pub const REFUSED: i32 = -38000;
+    /// Queues are full or the caller is too fast; try again later.
+    pub const BUSY: i32 = -38001;
+    /// The method would show a plaintext to a party that must not see it.
+    pub const PLAINTEXT_REFUSED: i32 = -38002;
+    /// What was asked for is not here yet, or a part this server depends on is away.
+    pub const UNAVAILABLE: i32 = -38003;
+    /// What was sent contradicts what this server already holds (a second header, a second acknowledgement).
+    pub const CONFLICT: i32 = -38004;
+}
+
+/// A refusal as a server states it. Converts into the JSON-RPC error object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({reason}, code {code})")]
+pub struct RpcError {
+    /// The JSON-RPC error code, see [`code`].
+    pub code: i32,
+    /// For a reader.
+    pub message: String,
+    /// For a program: stable, snake_case.
+    pub reason: Cow<'static, str>,
+    /// Whether the same request may succeed later.
+    pub retry: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Data {
+    reason: String,
+    retry: bool,
+}
+
+impl RpcError {
+    /// An error with every part given.
+    pub fn new(
+        code: i32,
+        reason: impl Into<Cow<'static, str>>,
+        retry: bool,
+        message: impl fmt::Display,
+    ) -> Self {
+        Self { code, message: message.to_string(), reason: reason.into(), retry }
+    }
+
+    /// Understood and refused for good (`-38000`).
+    pub fn refused(reason: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
+        Self::new(code::REFUSED, reason, false, message)
+    }
+
+    /// Queues full or caller too fast: retry (`-38001`).
+    pub fn busy(reason: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
+        Self::new(code::BUSY, reason, true, message)
+    }
+
+    /// The method would show a plaintext here (`-38002`, reason `plaintext_refused`).
+    pub fn plaintext_refused(method: &str) -> Self {
+        let message = format!(
+            "{method} would show this server a transaction before it is ordered; send an envelope, and ask a node you trust"
+        );
+        Self::new(code::PLAINTEXT_REFUSED, "plaintext_refused", false, message)
+    }
+
+    /// Not here yet, or a part behind this server is away: retry (`-38003`).
+    pub fn unavailable(reason: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
+        Self::new(code::UNAVAILABLE, reason, true, message)
+    }
+
+    /// Contradicts what is held (`-38004`).
+    pub fn conflict(reason: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
+        Self::new(code::CONFLICT, reason, false, message)
+    }
+
+    /// Bad parameters (`-32602`).
+    pub fn invalid_params(reason: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
+        Self::new(code::INVALID_PARAMS, reason, false, message)
+    }
+
+    /// No such method (`-32601`, reason `unknown_method`).
+    pub fn unknown_method(method: &str) -> Self {
+        Self::new(
+            code::METHOD_NOT_FOUND,
+            "unknown_method",
+            false,
+            format!("method {method:.64} does not exist here"),
+        )
+    }
+
+    /// A fault of this server (`-32603`, reason `internal`). The cause is logged here and not told to the caller.
+    pub fn internal(cause: impl fmt::Display) -> Self {
+        tracing::error!(%cause, "call failed inside this server");
+        Self::new(code::INTERNAL, "internal", true, "internal error; the server's log has the cause")
+    }
+}
+
+impl From<RpcError> for ErrorObjectOwned {
+    fn from(error: RpcError) -> Self {
+        let data = Data { reason: error.reason.into_owned(), retry: error.retry };
+        Self::owned(error.code, error.message, Some(data))
+    }
+}
+
+/// What a client got instead of a result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReceivedError {
+    /// The server answered with an error.
+    #[error("the server refused: {0}")]
+    Refused(RpcError),
+    /// No answer came: connection refused or lost, timeout, or an answer that is no JSON-RPC. Whether the server
+    /// acted on the call is not known.
+    #[error("no answer: {0}")]
+    NoAnswer(String),
+}
+
+impl ReceivedError {
+    /// Whether the same call may succeed later.
+    pub fn retry(&self) -> bool {
+        match self {
+            Self::Refused(error) => error.retry,
+            Self::NoAnswer(_) => true,
+        }
+    }
+
+    /// The stable reason; `no_answer` when none came.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Refused(error) => &error.reason,
+            Self::NoAnswer(_) => "no_answer",
+        }
+    }
+}
+
+impl From<ErrorObjectOwned> for RpcError {
+    /// Reads an error object from any server; one without our `data` gets its reason from the code.
+    fn from(error: ErrorObjectOwned) -> Self {
+        let data = error.data().and_then(|raw| serde_json::from_str::<Data>(raw.get()).ok());
+        let (reason, retry) = match data {
+            Some(data) => (Cow::Owned(data.reason), data.retry),
+            None => {
+                let (reason, retry) = standard_reason(error.code());
+                (Cow::Borrowed(reason), retry)
+            }
+        };
+        Self { code: error.code(), message: error.message().to_owned(), reason, retry }
+    }
+}
+
+impl From<ClientError> for ReceivedError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Call(object) => Self::Refused(object.into_owned().into()),
+            other => Self::NoAnswer(other.to_string()),
+        }
+    }
+}
+
+/// Reason and retry of the errors the JSON-RPC library makes by itself.
+pub(crate) fn standard_reason(code: i32) -> (&'static str, bool) {
+    match code {
+        code::PARSE_ERROR => ("parse_error", false),
+        -32600 => ("invalid_request", false),
+        code::METHOD_NOT_FOUND => ("unknown_method", false),
+        code::INVALID_PARAMS => ("invalid_params", false),
+        code::INTERNAL => ("internal", true),
+        -32005 | -32010 => ("batches_refused", false),
+        -32006 => ("too_many_subscriptions", false),
+        -32007 => ("request_too_large", false),
+        -32008 | -32011 => ("response_too_large", false),
+        -32009 => ("busy", true),
+        _ => ("unspecified", false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_builder_survives_the_wire() {
+        let cases = [
+            (RpcError::refused("expired", "the envelope expired"), -38000, "expired", false),
+            (RpcError::busy("mempool_full", "m"), -38001, "mempool_full", true),
+            (RpcError::plaintext_refused("eth_call"), -38002, "plaintext_refused", false),
+            (RpcError::unavailable("not_certified", "m"), -38003, "not_certified", true),
+            (RpcError::conflict("second_header", "m"), -38004, "second_header", false),
+            (RpcError::invalid_params("undecodable", "m"), -32602, "undecodable", false),
+            (RpcError::unknown_method("eth_x"), -32601, "unknown_method", false),
+            (RpcError::internal("disk"), -32603, "internal", true),
+        ];
+        for (error, code, reason, retry) in cases {
+            assert_eq!((error.code, error.reason.as_ref(), error.retry), (code, reason, retry));
+            let object = ErrorObjectOwned::from(error.clone());
+            let json = serde_json::to_string(&object).expect("serializes");
+            let back: ErrorObjectOwned = serde_json::from_str(&json).expect("parses");
+            assert_eq!(RpcError::from(back), error);
+        }
+    }
+
+    #[test]
+    fn foreign_errors_get_a_reason() {
+        let object = ErrorObjectOwned::owned(-32601, "Method not found", None::<()>);
+        let received = ReceivedError::from(ClientError::Call(object));
+        assert_eq!((received.reason(), received.retry()), ("unknown_method", false));
+        let object = ErrorObjectOwned::owned(3, "execution reverted", Some("0x08c379a0"));
+        assert_eq!(RpcError::from(object).reason, "unspecified");
+        let received = ReceivedError::from(ClientError::RequestTimeout);
+        assert_eq!((received.reason(), received.retry()), ("no_answer", true));
+        for code in [-32700, -32600, -32602, -32603, -32005, -32006, -32007, -32008, -32009, -32010, -32011] {
+            assert_ne!(standard_reason(code).0, "unspecified");
+        }
+    }
+}

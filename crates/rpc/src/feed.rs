@@ -1,0 +1,238 @@
+//! A subscription that outlives its connection.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::{Duration, Instant},
+};
+
+use futures::{StreamExt, stream::SelectAll};
+use jsonrpsee::core::client::Subscription;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::{sync::mpsc, task::JoinHandle};
+
+use crate::{
+    BlindApiClient, ClientBuildError, ClientConfig, ReceivedError, Topic,
+    limits::{FEED_BACKOFF_INITIAL_MS, FEED_BACKOFF_MAX_MS, FEED_BUFFER_EVENTS, FEED_STABLE_MS},
+    types::{
+        BlockNotification, CertificateNotification, HeaderNotification, HintsNotification,
+        ReleaseNotification,
+    },
+    ws_client,
+};
+
+/// A notification of any topic. In JSON it is the topic's own object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum FeedEvent {
+    /// Topic `headers`.
+    Header(HeaderNotification),
+    /// Topic `certificates`.
+    Certificate(CertificateNotification),
+    /// Topic `releases`.
+    Release(ReleaseNotification),
+    /// Topic `hints`.
+    Hints(HintsNotification),
+    /// Topic `blocks`.
+    Block(BlockNotification),
+}
+
+impl FeedEvent {
+    /// The topic it belongs to.
+    pub const fn topic(&self) -> Topic {
+        match self {
+            Self::Header(_) => Topic::Headers,
+            Self::Certificate(_) => Topic::Certificates,
+            Self::Release(_) => Topic::Releases,
+            Self::Hints(_) => Topic::Hints,
+            Self::Block(_) => Topic::Blocks,
+        }
+    }
+
+    /// The number it speaks of: of a batch, for a block the block's.
+    pub const fn number(&self) -> u64 {
+        match self {
+            Self::Header(notification) => notification.number,
+            Self::Certificate(notification) => notification.number,
+            Self::Release(notification) => notification.number,
+            Self::Hints(notification) => notification.number,
+            Self::Block(notification) => notification.number,
+        }
+    }
+
+    /// Reads a notification of a known topic.
+    pub fn parse(topic: Topic, json: &str) -> Result<Self, serde_json::Error> {
+        Ok(match topic {
+            Topic::Headers => Self::Header(serde_json::from_str(json)?),
+            Topic::Certificates => Self::Certificate(serde_json::from_str(json)?),
+            Topic::Releases => Self::Release(serde_json::from_str(json)?),
+            Topic::Hints => Self::Hints(serde_json::from_str(json)?),
+            Topic::Blocks => Self::Block(serde_json::from_str(json)?),
+        })
+    }
+
+    /// The notification's JSON.
+    pub fn to_raw(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(self)
+    }
+}
+
+/// What a [`Feed`] yields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FeedItem {
+    /// The first connection stands and all topics are subscribed: from here on nothing is missed until
+    /// [`FeedItem::Reconnected`]. Fetch what is older now.
+    Connected,
+    /// A connection stands again after one was lost; notifications between the two are gone. Fetch them.
+    Reconnected,
+    /// A notification.
+    Event(FeedEvent),
+    /// The server sent something that is no notification of its topic: its fault. The feed goes on.
+    Invalid {
+        /// The topic.
+        topic: Topic,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// How a [`Feed`] connects and waits.
+#[derive(Clone, Debug)]
+pub struct FeedConfig {
+    /// The connection's limits.
+    pub client: ClientConfig,
+    /// Events held for the consumer.
+    pub buffer_events: usize,
+    /// First pause before connecting again.
+    pub backoff_initial_ms: u64,
+    /// Longest pause before connecting again.
+    pub backoff_max_ms: u64,
+}
+
+impl Default for FeedConfig {
+    fn default() -> Self {
+        Self {
+            client: ClientConfig::default(),
+            buffer_events: FEED_BUFFER_EVENTS,
+            backoff_initial_ms: FEED_BACKOFF_INITIAL_MS,
+            backoff_max_ms: FEED_BACKOFF_MAX_MS,
+        }
+    }
+}
+
+/// Notifications of several topics from one server, over as many connections as it takes. Notifications of one topic
+/// arrive in the server's order; between topics there is no order. A consumer that is too slow loses its connection,
+/// not memory, and sees [`FeedItem::Reconnected`]. Ends when dropped.
+#[derive(Debug)]
+pub struct Feed {
+    items: mpsc::Receiver<FeedItem>,
+    task: JoinHandle<()>,
+}
+
+impl Feed {
+    /// Starts following; must be called inside a Tokio runtime. The URL (`ws://…`) is checked when it is first used;
+    /// faults of it are logged at every attempt.
+    pub fn start(url: impl Into<String>, topics: impl Into<Vec<Topic>>, config: FeedConfig) -> Self {
+        let (sender, items) = mpsc::channel(config.buffer_events.max(1));
+        let task = tokio::spawn(follow(url.into(), topics.into(), config, sender));
+        Self { items, task }
+    }
+
+    /// The next item; waits through any outage. `None` only if the runtime is going away. Cancel-safe.
+    pub async fn next(&mut self) -> Option<FeedItem> {
+        self.items.recv().await
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Why one connection ended or did not begin.
+#[derive(Debug, thiserror::Error)]
+enum Lost {
+    #[error(transparent)]
+    Connect(#[from] ClientBuildError),
+    #[error("subscription refused: {0}")]
+    Subscribe(ReceivedError),
+    #[error("the connection or a subscription was closed")]
+    Closed,
+    #[error("nobody listens any more")]
+    ConsumerGone,
+}
+
+async fn follow(url: String, topics: Vec<Topic>, config: FeedConfig, items: mpsc::Sender<FeedItem>) {
+    let mut connected_before = false;
+    let mut pause_ms = config.backoff_initial_ms.max(1);
+    let shown = blindfold_telemetry::redact_url(&url);
+    loop {
+        let started = Instant::now();
+        let lost = follow_once(&url, &topics, &config, &items, &mut connected_before).await;
+        if matches!(lost, Lost::ConsumerGone) || items.is_closed() {
+            return;
+        }
+        if started.elapsed() >= Duration::from_millis(FEED_STABLE_MS) {
+            pause_ms = config.backoff_initial_ms.max(1);
+        }
+        tracing::warn!(url = shown, reason = %lost, pause_ms, "feed lost; connecting again");
+        tokio::select! {
+            () = tokio::time::sleep(jittered(pause_ms)) => {}
+            () = items.closed() => return,
+        }
+        pause_ms = pause_ms.saturating_mul(2).min(config.backoff_max_ms.max(1));
+    }
+}
+
+async fn follow_once(
+    url: &str,
+    topics: &[Topic],
+    config: &FeedConfig,
+    items: &mpsc::Sender<FeedItem>,
+    connected_before: &mut bool,
+) -> Lost {
+    let client = match ws_client(url, &config.client).await {
+        Ok(client) => client,
+        Err(error) => return error.into(),
+    };
+    let mut notifications = SelectAll::new();
+    for topic in topics {
+        let subscription: Subscription<Box<RawValue>> =
+            match client.subscribe_topic(topic.as_str().to_owned()).await {
+                Ok(subscription) => subscription,
+                Err(error) => return Lost::Subscribe(error.into()),
+            };
+        let topic = *topic;
+        // The end of one subscription must end the connection, so it is made an item: a merged stream would go on
+        // with the others in silence.
+        let ended = futures::stream::once(async { None });
+        notifications.push(subscription.map(move |raw| Some((topic, raw))).chain(ended).boxed());
+    }
+    let first = if *connected_before { FeedItem::Reconnected } else { FeedItem::Connected };
+    if items.send(first).await.is_err() {
+        return Lost::ConsumerGone;
+    }
+    *connected_before = true;
+    loop {
+        let notification = tokio::select! {
+            notification = notifications.next() => notification,
+            () = items.closed() => return Lost::ConsumerGone,
+        };
+        let Some(Some((topic, raw))) = notification else { return Lost::Closed };
+        let parsed = raw.and_then(|raw| FeedEvent::parse(topic, raw.get()));
+        let item = match parsed {
+            Ok(event) => FeedItem::Event(event),
+            Err(fault) => FeedItem::Invalid { topic, reason: fault.to_string() },
+        };
+        if items.send(item).await.is_err() {
+            return Lost::ConsumerGone;
+        }
+    }
+}
+
+/// Between half and the whole pause, so that the clients of a server that restarts do not come all at once.
+fn jittered(pause_ms: u64) -> Duration {
+    let random = RandomState::new().hash_one(pause_ms);
+    Duration::from_millis(pause_ms / 2 + random % (pause_ms / 2 + 1))
+}

@@ -1,0 +1,95 @@
+//! The server's side of subscriptions: each notification is serialized once and handed to every subscriber of its
+//! topic; a subscriber that cannot keep up is dropped, and nobody waits for it.
+
+use std::{sync::Arc, time::Duration};
+
+use jsonrpsee::{
+    PendingSubscriptionSink, SendTimeoutError, SubscriptionMessage,
+    core::{SubscriptionError, SubscriptionResult},
+};
+use serde_json::value::RawValue;
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use crate::{
+    FeedEvent, RpcError, Topic,
+    limits::{SLOW_CONSUMER_MS, TOPIC_BUFFER_MESSAGES},
+};
+
+/// Fans notifications out by topic. Clones share the subscribers.
+#[derive(Clone, Debug)]
+pub struct Hub {
+    topics: Arc<[broadcast::Sender<Arc<RawValue>>; Topic::ALL.len()]>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self::new(TOPIC_BUFFER_MESSAGES)
+    }
+}
+
+impl Hub {
+    /// `buffer_messages` may wait for the slowest subscriber of a topic.
+    pub fn new(buffer_messages: usize) -> Self {
+        Self { topics: Arc::new(std::array::from_fn(|_| broadcast::channel(buffer_messages.max(1)).0)) }
+    }
+
+    fn topic(&self, topic: Topic) -> &broadcast::Sender<Arc<RawValue>> {
+        // `Topic::ALL` lists the variants in their order.
+        &self.topics[topic as usize]
+    }
+
+    /// Sends a notification to the subscribers of its topic and says how many there are. Never waits.
+    pub fn publish(&self, event: &FeedEvent) -> usize {
+        let sender = self.topic(event.topic());
+        if sender.receiver_count() == 0 {
+            return 0;
+        }
+        match event.to_raw() {
+            Ok(raw) => sender.send(raw.into()).unwrap_or(0),
+            Err(error) => {
+                tracing::error!(topic = event.topic().as_str(), %error, "notification could not be serialized");
+                0
+            }
+        }
+    }
+
+    /// How many subscribers a topic has.
+    pub fn subscribers(&self, topic: Topic) -> usize {
+        self.topic(topic).receiver_count()
+    }
+
+    /// Serves one subscription until it ends; what `BlindApiServer::subscribe_topic` calls.
+    pub async fn attach(&self, pending: PendingSubscriptionSink, topic: &str) -> SubscriptionResult {
+        let Some(topic) = Topic::ALL.into_iter().find(|known| known.as_str() == topic) else {
+            let message =
+                format!("topic {topic:.32?} is none of headers, certificates, releases, hints, blocks");
+            pending.reject(RpcError::invalid_params("unknown_topic", message)).await;
+            return Ok(());
+        };
+        // Before accepting: what is published from the acceptance on must arrive.
+        let mut notifications = self.topic(topic).subscribe();
+        let Ok(sink) = pending.accept().await else { return Ok(()) };
+        let patience = Duration::from_millis(SLOW_CONSUMER_MS);
+        loop {
+            let notification = tokio::select! {
+                () = sink.closed() => return Ok(()),
+                notification = notifications.recv() => notification,
+            };
+            let dropped = match notification {
+                Ok(raw) => {
+                    let message = SubscriptionMessage::from(raw.as_ref().to_owned());
+                    match sink.send_timeout(message, patience).await {
+                        Ok(()) => continue,
+                        Err(SendTimeoutError::Closed(_)) => return Ok(()),
+                        Err(SendTimeoutError::Timeout(_)) => "its connection does not drain".to_owned(),
+                    }
+                }
+                Err(RecvError::Lagged(missed)) => format!("it fell {missed} notifications behind"),
+                Err(RecvError::Closed) => return Ok(()),
+            };
+            tracing::warn!(topic = topic.as_str(), reason = dropped, "dropped a slow subscriber");
+            // An error ends the subscription at the client, too, which then knows to catch up.
+            return Err(SubscriptionError::from(format!("too slow: {dropped}")));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! JSON-RPC between the parts: the types and method traits of `docs/protocol.md`, the server scaffolding every role
+//! shares, and the clients.
+//!
+//! - [`types`], [`BlindApi`](api), [`CommitteeApi`](api): one Rust item for each row of the protocol's tables.
+//! - [`RpcError`]: code, message and `data {reason, retry}`, on both sides of the wire.
+//! - [`serve`]: HTTP and WebSocket on one port inside an Axum router, with [`limits`], [`Passthrough`] of public
+//!   reads to the execution client, and a refusal of everything that would show a plaintext.
+//! - [`admin`]: `/healthz`, `/readyz`, `/metrics` on a port of their own.
+//! - [`http_client`], [`ws_client`], [`Feed`]: clients with limits, and a subscription that reconnects.
+
+pub mod admin;
+pub mod api;
+mod client;
+pub mod encoded;
+mod error;
+mod feed;
+mod hub;
+pub mod limits;
+mod middleware;
+mod origins;
+mod passthrough;
+mod peers;
+mod server;
+pub mod types;
+
+pub use admin::{AdminConfig, Readiness, admin};
+pub use api::{
+    BlindApiClient, BlindApiServer, CommitteeApiClient, CommitteeApiServer, SequencerApiClient,
+    SequencerApiServer,
+};
+pub use client::{ClientBuildError, ClientConfig, http_client, ws_client};
+pub use encoded::{Encoded, RawEnvelope, Wire};
+pub use error::{ReceivedError, RpcError, code};
+pub use feed::{Feed, FeedConfig, FeedEvent, FeedItem};
+pub use hub::Hub;
+pub use jsonrpsee;
+pub use jsonrpsee_http_client::HttpClient;
+pub use jsonrpsee_ws_client::WsClient;
+pub use middleware::{CallObserver, CallRecord};
+pub use origins::AllowedOrigins;
+pub use passthrough::{
+    NODE_ONLY_METHODS, PLAINTEXT_METHODS, Passthrough, PassthroughFuture, READ_METHODS, is_plaintext_method,
+};
+pub use peers::PeerAddress;
+pub use server::{ServeError, ServerConfig, ServerHandle, serve};
+pub use types::Topic;

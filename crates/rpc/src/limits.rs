@@ -1,0 +1,62 @@
+//! Every limit of the servers and clients, with its unit last in the name.
+
+/// Largest JSON-RPC request, and largest message from a WebSocket client: twice the largest envelope or hint list in
+/// hex, with room for a small batch of calls.
+pub const MAX_REQUEST_BYTES: u32 = 1 << 20;
+/// Largest answer or notification: a sealed batch of 8 MiB is 16 MiB of hex.
+pub const MAX_MESSAGE_BYTES: u32 = 24 << 20;
+/// Most calls in one JSON-RPC batch request.
+pub const MAX_CALLS_PER_REQUEST: u32 = 100;
+/// Most open connections of one server.
+pub const MAX_CONNECTIONS: u32 = 1024;
+/// Most open connections from one address.
+pub const MAX_CONNECTIONS_PER_ADDRESS: u32 = 256;
+/// Most calls per second from one address, averaged; zero switches the limit off.
+pub const MAX_CALLS_PER_ADDRESS_PER_SECOND: u32 = 2_000;
+/// How many seconds' worth of calls an address that was silent may send at once.
+pub const CALL_BURST_SECONDS: u32 = 5;
+/// Most addresses whose rate is remembered at once; beyond it the longest silent ones are forgotten.
+pub const MAX_TRACKED_ADDRESSES: usize = 16_384;
+/// Most subscriptions on one connection; there are five topics.
+pub const MAX_SUBSCRIPTIONS_PER_CONNECTION: u32 = 16;
+/// Messages that wait for one connection before its subscriptions feel back-pressure.
+pub const CONNECTION_BUFFER_MESSAGES: u32 = 16;
+/// Notifications that wait for one subscriber inside the server before it is dropped as too slow.
+pub const TOPIC_BUFFER_MESSAGES: usize = 256;
+/// How long one notification may wait for a full connection before the subscriber is dropped.
+pub const SLOW_CONSUMER_MS: u64 = 5_000;
+/// How long a connection may take to send the headers of a request, or idle between two.
+pub const HEADER_TIMEOUT_MS: u64 = 15_000;
+/// How long one HTTP call may take from its headers to its answer, the sending of its body included.
+pub const CALL_TIMEOUT_MS: u64 = 60_000;
+/// How often an open WebSocket is pinged.
+pub const PING_INTERVAL_MS: u64 = 15_000;
+/// After how long without an answer to pings a WebSocket is closed.
+pub const PING_INACTIVE_MS: u64 = 45_000;
+/// Pause after the operating system refused to accept a connection (out of file descriptors).
+pub const ACCEPT_RETRY_MS: u64 = 50;
+/// How long a stopping server waits for calls under way.
+pub const SHUTDOWN_GRACE_MS: u64 = 5_000;
+
+/// How long a client waits for a connection.
+pub const CLIENT_CONNECT_TIMEOUT_MS: u64 = 5_000;
+/// How long a client waits for an answer.
+pub const CLIENT_REQUEST_TIMEOUT_MS: u64 = 30_000;
+/// Most calls of one client that await their answers.
+pub const CLIENT_MAX_CONCURRENT_CALLS: usize = 256;
+/// Notifications one subscription of a client may hold before it is closed as lagging.
+pub const CLIENT_SUBSCRIPTION_BUFFER_MESSAGES: usize = 256;
+
+/// Events a [`Feed`](crate::Feed) holds for its consumer.
+pub const FEED_BUFFER_EVENTS: usize = 64;
+/// First pause of a feed before it connects again; each further one doubles.
+pub const FEED_BACKOFF_INITIAL_MS: u64 = 100;
+/// Longest pause of a feed before it connects again.
+pub const FEED_BACKOFF_MAX_MS: u64 = 10_000;
+/// A connection that lasted this long was a good one: the next pause starts small again.
+pub const FEED_STABLE_MS: u64 = 10_000;
+
+/// Longest `reason` or other free text in a parameter.
+pub const MAX_TEXT_BYTES: usize = 256;
+/// Longest cause repeated in an error about bad parameters.
+pub const MAX_ERROR_DETAIL_CHARS: usize = 300;
