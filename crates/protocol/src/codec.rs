@@ -42,6 +42,12 @@ pub enum DecodeError {
         /// The byte found.
         value: u8,
     },
+    /// Entries that must ascend do not.
+    #[error("{field}: entries do not ascend")]
+    Unordered {
+        /// The field being read.
+        field: &'static str,
+    },
     /// Text is not `0x` and an even number of lower-case hexadecimal digits.
     #[error("not 0x and lower-case hexadecimal digits in pairs")]
     Hex,

@@ -5,24 +5,44 @@
 
 pub mod block;
 pub mod bundle;
+pub mod certificate;
 pub mod codec;
 pub mod config;
 pub mod eip712;
+pub mod envelope;
+pub mod envelope_builder;
+pub mod epoch;
+pub mod fault;
 pub mod header;
+pub mod ledger;
 pub mod limits;
 pub mod merkle;
 pub mod messages;
 pub mod release;
 pub mod signature;
+pub mod skip;
 pub mod tags;
+pub mod validity;
 
 pub use alloy_primitives::{Address, B256, Bytes, U256};
+pub use blindfold_bte as bte;
 pub use block::{Second, Seconds};
 pub use bundle::{Bundle, BundleFault, BundleItem};
+pub use certificate::CertificateFault;
 pub use codec::{Canonical, DecodeError, hex_canonical};
 pub use config::{ChainConfig, ConfigFault};
 pub use eip712::Deployment;
+pub use envelope::{Envelope, EnvelopeHeader};
+pub use epoch::{Epoch, EpochFault, Epochs};
+pub use fault::EnvelopeFault;
 pub use header::{BatchHeader, SealedBatch, SignedHeader};
+pub use ledger::{Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault};
 pub use messages::{Acknowledgement, Certificate, CertifiedBatch, Promise, acknowledgement_digest};
 pub use release::{BatchHints, HintEntry, Release, ReleaseShare, SingletonShare};
 pub use signature::{Signature65, SignatureError, SigningKey};
+pub use skip::{Candidate, StaticSkip};
+pub use validity::{
+    AppliedBatch, ChainState, CheckedEnvelope, CheckedItem, Deposit, Head, HeaderFault, InputFault,
+    OriginFacts, RejectedItem, SealFault, StaticEnvelope, Verdict, check_items, check_items_parallel,
+    check_static, sub_batches,
+};

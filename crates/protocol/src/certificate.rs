@@ -1,0 +1,182 @@
+//! Acknowledgements and certificates: made, aggregated, verified.
+//!
+//! Members' keys carry proofs of possession, which L1 checks at registration; only for such keys is the sum of
+//! signatures over one message evidence that each signer signed.
+
+use crate::eip712::Deployment;
+use crate::epoch::Epoch;
+use crate::limits::MAX_MEMBERS;
+use crate::messages::{Acknowledgement, Certificate, G1_BYTES, acknowledgement_digest};
+use alloy_primitives::B256;
+use blindfold_bte::bls::{self, PublicKey, SecretKey, Signature};
+
+/// Why an acknowledgement or certificate is refused. The fault of whoever sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateFault {
+    /// It names another epoch than the one it is checked against.
+    #[error("epoch {got}, expected {expected}")]
+    Epoch {
+        /// Epoch named.
+        got: u64,
+        /// Epoch expected.
+        expected: u64,
+    },
+    /// The number does not belong to the epoch.
+    #[error("batch {0} does not belong to the epoch")]
+    Number(u64),
+    /// No such member.
+    #[error("there is no member {0}")]
+    Member(u16),
+    /// Two acknowledgements of one member.
+    #[error("member {0} appears twice")]
+    Duplicate(u16),
+    /// Acknowledgements of different headers.
+    #[error("the acknowledgement of member {0} is for another header")]
+    Mixed(u16),
+    /// Fewer signers than the threshold.
+    #[error("{got} signers, {needed} needed")]
+    TooFew {
+        /// Signers.
+        got: u32,
+        /// Threshold.
+        needed: u16,
+    },
+    /// Bits set for members that do not exist.
+    #[error("signers {0:#x} name members that do not exist")]
+    Signers(u64),
+    /// The signature is no point of the group.
+    #[error("the signature is no point of the group")]
+    Point,
+    /// The signature does not verify.
+    #[error("the signature does not verify")]
+    Signature,
+}
+
+/// Signs a header as a member. The caller has made "number: hash" durable before.
+pub fn sign_acknowledgement(
+    key: &SecretKey,
+    deployment: &Deployment,
+    epoch: u64,
+    number: u64,
+    header_hash: B256,
+    member: u16,
+) -> Acknowledgement {
+    let digest = acknowledgement_digest(deployment, epoch, number, header_hash);
+    let signature = key.sign(&digest.0).to_bytes();
+    Acknowledgement { epoch, number, header_hash, member, signature }
+}
+
+/// Checks one acknowledgement. Costs two pairings.
+pub fn verify_acknowledgement(
+    acknowledgement: &Acknowledgement,
+    epoch: &Epoch,
+    deployment: &Deployment,
+) -> Result<(), CertificateFault> {
+    check_place(acknowledgement.epoch, acknowledgement.number, epoch)?;
+    let key = epoch.member(acknowledgement.member).ok_or(CertificateFault::Member(acknowledgement.member))?;
+    let signature = point(&acknowledgement.signature)?;
+    let digest = acknowledgement.signing_digest(deployment);
+    key.verify(&digest.0, &signature).map_err(|_| CertificateFault::Signature)
+}
+
+/// Makes a certificate of acknowledgements that have been verified one by one. All given are used.
+pub fn aggregate(
+    epoch: &Epoch,
+    acknowledgements: &[Acknowledgement],
+) -> Result<Certificate, CertificateFault> {
+    let needed = epoch.threshold;
+    let Some(first) = acknowledgements.first() else {
+        return Err(CertificateFault::TooFew { got: 0, needed });
+    };
+    check_place(first.epoch, first.number, epoch)?;
+    let (mut signers, mut signatures) = (0u64, Vec::with_capacity(acknowledgements.len()));
+    for acknowledgement in acknowledgements {
+        let member = acknowledgement.member;
+        let same = (acknowledgement.epoch, acknowledgement.number, acknowledgement.header_hash)
+            == (first.epoch, first.number, first.header_hash);
+        if !same {
+            return Err(CertificateFault::Mixed(member));
+        }
+        let bit = epoch.member(member).and_then(|_| signer_bit(member));
+        let bit = bit.ok_or(CertificateFault::Member(member))?;
+        if signers & bit != 0 {
+            return Err(CertificateFault::Duplicate(member));
+        }
+        signers |= bit;
+        signatures.push(point(&acknowledgement.signature)?);
+    }
+    check_count(signers, epoch)?;
+    let signature = bls::aggregate(&signatures).map_err(|_| CertificateFault::Signature)?.to_bytes();
+    Ok(Certificate {
+        epoch: first.epoch,
+        number: first.number,
+        header_hash: first.header_hash,
+        signers,
+        signature,
+    })
+}
+
+/// Checks a certificate. Costs two pairings and one addition per signer.
+pub fn verify(
+    certificate: &Certificate,
+    epoch: &Epoch,
+    deployment: &Deployment,
+) -> Result<(), CertificateFault> {
+    check_place(certificate.epoch, certificate.number, epoch)?;
+    check_count(certificate.signers, epoch)?;
+    let keys = signer_keys(certificate.signers, epoch)?;
+    let signature = point(&certificate.signature)?;
+    let digest = certificate.signing_digest(deployment);
+    bls::verify_aggregate(&keys, &digest.0, &signature).map_err(|_| CertificateFault::Signature)
+}
+
+/// Indices of the members that signed, from 1, ascending.
+pub fn signers(certificate: &Certificate) -> Vec<u16> {
+    (1..=MAX_MEMBERS as u16)
+        .filter(|member| signer_bit(*member).is_some_and(|bit| certificate.signers & bit != 0))
+        .collect()
+}
+
+/// Bit j − 1 stands for member j.
+fn signer_bit(member: u16) -> Option<u64> {
+    1u64.checked_shl(u32::from(member).checked_sub(1)?)
+}
+
+fn signer_keys(signers: u64, epoch: &Epoch) -> Result<Vec<PublicKey>, CertificateFault> {
+    let known = epoch.members.len().min(MAX_MEMBERS);
+    // A shift by 64 leaves no bit: all members are known then.
+    if signers.checked_shr(known as u32).unwrap_or(0) != 0 {
+        return Err(CertificateFault::Signers(signers));
+    }
+    Ok(epoch
+        .members
+        .iter()
+        .take(known)
+        .enumerate()
+        .filter(|(j, _)| signers >> j & 1 == 1)
+        .map(|(_, key)| *key)
+        .collect())
+}
+
+fn check_place(epoch: u64, number: u64, expected: &Epoch) -> Result<(), CertificateFault> {
+    if epoch != expected.epoch {
+        return Err(CertificateFault::Epoch { got: epoch, expected: expected.epoch });
+    }
+    if !expected.contains(number) {
+        return Err(CertificateFault::Number(number));
+    }
+    Ok(())
+}
+
+fn check_count(signers: u64, epoch: &Epoch) -> Result<(), CertificateFault> {
+    let (got, needed) = (signers.count_ones(), epoch.threshold);
+    // An epoch's threshold is not 0; an unvalidated one must not let an empty certificate pass.
+    if got == 0 || got < u32::from(needed) {
+        return Err(CertificateFault::TooFew { got, needed });
+    }
+    Ok(())
+}
+
+fn point(bytes: &[u8; G1_BYTES]) -> Result<Signature, CertificateFault> {
+    Signature::from_bytes(bytes).map_err(|_| CertificateFault::Point)
+}

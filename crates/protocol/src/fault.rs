@@ -1,0 +1,111 @@
+//! Why an item of a batch is skipped.
+
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// Why an envelope is skipped, in the order in which the rule looks: the first that applies counts.
+///
+/// Always the fault of the envelope's maker or payer, never a fault of the header that holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EnvelopeFault {
+    /// The bytes are no envelope.
+    Undecodable,
+    /// Another chain's id.
+    WrongChain,
+    /// Another deployment's id.
+    WrongDeployment,
+    /// Not the epoch of the batch number.
+    WrongEpoch,
+    /// Not the epoch's encryption key.
+    WrongEncryptionKey,
+    /// E is not a size bucket.
+    BadSize,
+    /// More gas than a whole second may ask for.
+    GasLimitTooHigh,
+    /// The expiry is below the batch number.
+    Expired,
+    /// The expiry is beyond the window or the epoch.
+    ExpiryTooFar,
+    /// The id stood in this batch before.
+    Duplicate,
+    /// The signature is not the payer's.
+    InvalidFeeSignature,
+    /// C is not a point it may be.
+    InvalidPoint,
+    /// The proof of knowledge does not hold.
+    InvalidProof,
+    /// The payer's fee nonce is in use.
+    FeeNonceUsed,
+    /// The maximal fee is below the base fee or the priority fee.
+    FeeTooLow,
+    /// The payer's balance does not cover fee and surcharge.
+    InsufficientFunds,
+}
+
+impl EnvelopeFault {
+    /// Every fault in the rule's order.
+    pub const ALL: [Self; 16] = [
+        Self::Undecodable,
+        Self::WrongChain,
+        Self::WrongDeployment,
+        Self::WrongEpoch,
+        Self::WrongEncryptionKey,
+        Self::BadSize,
+        Self::GasLimitTooHigh,
+        Self::Expired,
+        Self::ExpiryTooFar,
+        Self::Duplicate,
+        Self::InvalidFeeSignature,
+        Self::InvalidPoint,
+        Self::InvalidProof,
+        Self::FeeNonceUsed,
+        Self::FeeTooLow,
+        Self::InsufficientFunds,
+    ];
+
+    /// The stable name in receipts and errors.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Undecodable => "undecodable",
+            Self::WrongChain => "wrong_chain",
+            Self::WrongDeployment => "wrong_deployment",
+            Self::WrongEpoch => "wrong_epoch",
+            Self::WrongEncryptionKey => "wrong_encryption_key",
+            Self::BadSize => "bad_size",
+            Self::GasLimitTooHigh => "gas_limit_too_high",
+            Self::Expired => "expired",
+            Self::ExpiryTooFar => "expiry_too_far",
+            Self::Duplicate => "duplicate",
+            Self::InvalidFeeSignature => "invalid_fee_signature",
+            Self::InvalidPoint => "invalid_point",
+            Self::InvalidProof => "invalid_proof",
+            Self::FeeNonceUsed => "fee_nonce_used",
+            Self::FeeTooLow => "fee_too_low",
+            Self::InsufficientFunds => "insufficient_funds",
+        }
+    }
+
+    /// The fault with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.as_str() == name)
+    }
+
+    /// Whether the same envelope may pass later: the fault depends on the ledger's state, not on the envelope alone.
+    pub const fn may_pass_later(self) -> bool {
+        matches!(self, Self::FeeTooLow | Self::InsufficientFunds)
+    }
+}
+
+impl fmt::Display for EnvelopeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::error::Error for EnvelopeFault {}
+
+impl Serialize for EnvelopeFault {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}

@@ -1,0 +1,124 @@
+//! One step of the ledger under way: reads through to the ledger, keeps what changes to itself.
+
+use super::{Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault};
+use alloy_primitives::Address;
+use std::collections::BTreeMap;
+
+/// Collects the changes of one step without touching the ledger.
+pub struct LedgerChanges<'a> {
+    ledger: &'a FeeLedger,
+    accounts: BTreeMap<Address, Account>,
+    held: BTreeMap<u64, Vec<Held>>,
+}
+
+impl<'a> LedgerChanges<'a> {
+    pub(super) fn new(ledger: &'a FeeLedger) -> Self {
+        Self { ledger, accounts: BTreeMap::new(), held: BTreeMap::new() }
+    }
+
+    /// The account as it stands in this step.
+    pub fn account(&self, payer: &Address) -> Option<&Account> {
+        self.accounts.get(payer).or_else(|| self.ledger.accounts.get(payer))
+    }
+
+    /// Balance in this step, in wei.
+    pub fn balance(&self, payer: &Address) -> u128 {
+        self.account(payer).map_or(0, |account| account.balance)
+    }
+
+    /// Whether the payer's fee nonce is in use.
+    pub fn nonce_used(&self, payer: &Address, nonce: u64) -> bool {
+        self.account(payer).is_some_and(|account| account.nonces.contains_key(&nonce))
+    }
+
+    fn account_mut(&mut self, payer: Address) -> &mut Account {
+        let ledger = self.ledger;
+        self.accounts.entry(payer).or_insert_with(|| ledger.accounts.get(&payer).cloned().unwrap_or_default())
+    }
+
+    /// Adds to a balance.
+    pub fn credit(&mut self, payer: Address, amount: u128) -> Result<(), LedgerFault> {
+        let sum = self.balance(&payer).checked_add(amount).ok_or(LedgerFault::Overflow { payer, amount })?;
+        self.account_mut(payer).balance = sum;
+        Ok(())
+    }
+
+    /// Takes from a balance.
+    pub fn debit(&mut self, payer: Address, amount: u128) -> Result<(), LedgerFault> {
+        let rest =
+            self.balance(&payer).checked_sub(amount).ok_or(LedgerFault::Insufficient { payer, amount })?;
+        self.account_mut(payer).balance = rest;
+        Ok(())
+    }
+
+    /// Marks a fee nonce as used until the expiry.
+    pub fn use_nonce(&mut self, payer: Address, nonce: u64, expiry: u64) {
+        self.account_mut(payer).nonces.insert(nonce, expiry);
+    }
+
+    /// Forgets every nonce with expiry below the number. Comes before nonces are used in the same step.
+    pub fn prune(&mut self, number: u64) {
+        let ledger = self.ledger;
+        for (payer, nonce) in ledger.expiries.range(..number).flat_map(|(_, nonces)| nonces) {
+            self.account_mut(*payer).nonces.remove(nonce);
+        }
+    }
+
+    /// Moves an amount from the payer's balance to what is held for an item.
+    pub fn hold(&mut self, number: u64, item: u32, payer: Address, amount: u128) -> Result<(), LedgerFault> {
+        self.debit(payer, amount)?;
+        self.held_mut(number).push(Held { item, payer, amount });
+        Ok(())
+    }
+
+    fn held_mut(&mut self, number: u64) -> &mut Vec<Held> {
+        let ledger = self.ledger;
+        self.held.entry(number).or_insert_with(|| ledger.held.get(&number).cloned().unwrap_or_default())
+    }
+
+    /// See [`FeeLedger::release_held`].
+    pub fn release_held(
+        &mut self,
+        number: u64,
+        malformed: &[u32],
+        beneficiary: Address,
+    ) -> Result<(), LedgerFault> {
+        let held = self.held_mut(number).clone();
+        if held.is_empty() {
+            return Err(LedgerFault::NothingHeld(number));
+        }
+        if let Some(item) = malformed.iter().find(|item| held.iter().all(|held| held.item != **item)) {
+            return Err(LedgerFault::UnknownItem { number, item: *item });
+        }
+        for entry in held {
+            let to = if malformed.contains(&entry.item) { beneficiary } else { entry.payer };
+            self.credit(to, entry.amount)?;
+        }
+        self.held_mut(number).clear();
+        Ok(())
+    }
+
+    /// What changed, without accounts that ended as they began.
+    pub fn finish(self) -> LedgerDelta {
+        let Self { ledger, accounts, held } = self;
+        let accounts = accounts
+            .into_iter()
+            .map(|(payer, account)| AccountChange {
+                payer,
+                before: ledger.accounts.get(&payer).cloned(),
+                after: Some(account).filter(|account| !account.is_empty()),
+            })
+            .filter(|change| change.before != change.after)
+            .collect();
+        let held = held
+            .into_iter()
+            .map(|(number, after)| HeldChange {
+                number,
+                before: ledger.held.get(&number).cloned().unwrap_or_default(),
+                after,
+            })
+            .filter(|change| change.before != change.after)
+            .collect();
+        LedgerDelta { accounts, held }
+    }
+}

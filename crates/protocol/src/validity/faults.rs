@@ -1,0 +1,251 @@
+//! Why a header is refused, or cannot be sealed.
+
+use crate::ledger::LedgerFault;
+use crate::limits::{MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_SECOND_BYTES};
+use crate::signature::SignatureError;
+use alloy_primitives::{Address, B256};
+
+/// The caller's facts contradict each other: our own fault, or L1's; says nothing of the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InputFault {
+    /// A deposit lies outside (parent's origin, this origin].
+    #[error("a deposit of L1 block {l1_block} does not belong to ({after}, {up_to}]")]
+    Deposit {
+        /// Its L1 block.
+        l1_block: u64,
+        /// Origin of the parent.
+        after: u64,
+        /// Origin of this header.
+        up_to: u64,
+    },
+    /// The ledger refuses the deposits or fees.
+    #[error("fee ledger: {0}")]
+    Ledger(#[from] LedgerFault),
+    /// No number follows.
+    #[error("batch numbers are exhausted")]
+    Exhausted,
+}
+
+/// Why no header can be sealed from these inputs. The state is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SealFault {
+    /// Time does not go forward. Take a later one.
+    #[error("time {timestamp_ms} ms is not after the parent's {parent_ms} ms")]
+    Time {
+        /// Time given.
+        timestamp_ms: u64,
+        /// Time of the parent.
+        parent_ms: u64,
+    },
+    /// The whole second is before the L1 origin. Take a later time or an older origin.
+    #[error("second {second} is before the L1 origin's {origin}")]
+    TimeBeforeOrigin {
+        /// Second of the header.
+        second: u64,
+        /// Timestamp of the origin.
+        origin: u64,
+    },
+    /// The L1 origin goes back.
+    #[error("L1 origin {origin} is older than the parent's {parent}")]
+    OriginBack {
+        /// Origin given.
+        origin: u64,
+        /// Origin of the parent.
+        parent: u64,
+    },
+    /// The number does not belong to the epoch given.
+    #[error("batch {number} does not belong to epoch {epoch}")]
+    Epoch {
+        /// Number of the batch.
+        number: u64,
+        /// Epoch given.
+        epoch: u64,
+    },
+    /// More items than a batch may hold.
+    #[error("{0} items, at most {MAX_BATCH_ITEMS}")]
+    TooManyItems(usize),
+    /// An item is longer than the largest envelope.
+    #[error("item {index} has {bytes} bytes, at most {MAX_ENVELOPE_BYTES}")]
+    ItemTooLong {
+        /// Index of the item.
+        index: usize,
+        /// Its length.
+        bytes: u32,
+    },
+    /// The whole second asks for too much gas. Seal into the next second.
+    #[error("the second asks for {gas} gas, at most {limit}")]
+    SecondGas {
+        /// Sum with this batch.
+        gas: u64,
+        /// Limit.
+        limit: u64,
+    },
+    /// The whole second holds too many bytes. Seal into the next second.
+    #[error("the second holds {bytes} bytes, at most {MAX_SECOND_BYTES}")]
+    SecondBytes {
+        /// Sum with this batch.
+        bytes: u64,
+    },
+    /// The caller's facts are wrong.
+    #[error("inputs: {0}")]
+    Input(#[from] InputFault),
+}
+
+/// Why a header is refused. Except for [`HeaderFault::Input`], the sequencer's fault. The state is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderFault {
+    /// The signature names nobody.
+    #[error("sequencer signature: {0}")]
+    Signature(SignatureError),
+    /// Somebody else signed.
+    #[error("signed by {0}, not by the sequencer")]
+    Signer(Address),
+    /// Not the number after the parent's.
+    #[error("number {got}, expected {expected}")]
+    Number {
+        /// Number of the header.
+        got: u64,
+        /// Number after the parent's.
+        expected: u64,
+    },
+    /// Another parent.
+    #[error("parent {got}, expected {expected}")]
+    Parent {
+        /// Parent of the header.
+        got: B256,
+        /// Hash of our head.
+        expected: B256,
+    },
+    /// The origin is not the final L1 block of its number.
+    #[error("L1 origin {number} with hash {hash} is not the final block")]
+    Origin {
+        /// Number of the header's origin.
+        number: u64,
+        /// Hash of the header's origin.
+        hash: B256,
+    },
+    /// Not the epoch of the number.
+    #[error("epoch {got}, expected {expected}")]
+    Epoch {
+        /// Epoch of the header.
+        got: u64,
+        /// Epoch of the number.
+        expected: u64,
+    },
+    /// A rule that sealing obeys as well.
+    #[error(transparent)]
+    Rule(SealFault),
+    /// Count of items.
+    #[error("{got} items, expected {expected}")]
+    Count {
+        /// In the header.
+        got: u32,
+        /// Recomputed.
+        expected: u32,
+    },
+    /// Bytes of items.
+    #[error("{got} item bytes, expected {expected}")]
+    Bytes {
+        /// In the header.
+        got: u32,
+        /// Recomputed.
+        expected: u32,
+    },
+    /// Gas of accepted items.
+    #[error("gas {got}, expected {expected}")]
+    Gas {
+        /// In the header.
+        got: u64,
+        /// Recomputed.
+        expected: u64,
+    },
+    /// Base fee.
+    #[error("base fee {got}, expected {expected}")]
+    BaseFee {
+        /// In the header.
+        got: u128,
+        /// Recomputed.
+        expected: u128,
+    },
+    /// Root over the items.
+    #[error("envelope root {got}, expected {expected}")]
+    EnvelopeRoot {
+        /// In the header.
+        got: B256,
+        /// Recomputed.
+        expected: B256,
+    },
+    /// Root of the fee ledger.
+    #[error("fee ledger root {got}, expected {expected}")]
+    FeeLedgerRoot {
+        /// In the header.
+        got: B256,
+        /// Recomputed.
+        expected: B256,
+    },
+    /// Cursor of the forced queue.
+    #[error("forced cursor {got}, expected {expected}")]
+    ForcedCursor {
+        /// In the header.
+        got: u64,
+        /// Recomputed.
+        expected: u64,
+    },
+    /// Our own facts are wrong: says nothing of the header.
+    #[error("inputs: {0}")]
+    Input(InputFault),
+}
+
+impl From<SealFault> for HeaderFault {
+    fn from(fault: SealFault) -> Self {
+        match fault {
+            SealFault::Input(fault) => Self::Input(fault),
+            rule => Self::Rule(rule),
+        }
+    }
+}
+
+impl SealFault {
+    /// The stable name.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Time { .. } => "time_not_after_parent",
+            Self::TimeBeforeOrigin { .. } => "time_before_origin",
+            Self::OriginBack { .. } => "origin_back",
+            Self::Epoch { .. } => "wrong_epoch",
+            Self::TooManyItems(_) => "too_many_items",
+            Self::ItemTooLong { .. } => "item_too_long",
+            Self::SecondGas { .. } => "second_gas",
+            Self::SecondBytes { .. } => "second_bytes",
+            Self::Input(_) => "inputs",
+        }
+    }
+}
+
+impl HeaderFault {
+    /// The stable name, for a member's refusal.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Signature(_) => "bad_signature",
+            Self::Signer(_) => "wrong_signer",
+            Self::Number { .. } => "wrong_number",
+            Self::Parent { .. } => "wrong_parent",
+            Self::Origin { .. } => "origin_not_final",
+            Self::Epoch { .. } => "wrong_epoch",
+            Self::Rule(fault) => fault.as_str(),
+            Self::Count { .. } => "wrong_count",
+            Self::Bytes { .. } => "wrong_bytes",
+            Self::Gas { .. } => "wrong_gas",
+            Self::BaseFee { .. } => "wrong_base_fee",
+            Self::EnvelopeRoot { .. } => "wrong_envelope_root",
+            Self::FeeLedgerRoot { .. } => "wrong_fee_ledger_root",
+            Self::ForcedCursor { .. } => "wrong_forced_cursor",
+            Self::Input(_) => "inputs",
+        }
+    }
+
+    /// Whether the fault is ours, so that another try with right facts may pass.
+    pub const fn is_ours(&self) -> bool {
+        matches!(self, Self::Input(_))
+    }
+}

@@ -1,0 +1,82 @@
+//! The little of the last header that the next one depends on.
+
+use crate::codec::{Canonical, DecodeError, Reader, Writer, serde_as_hex};
+use crate::config::ChainConfig;
+use alloy_primitives::B256;
+
+/// The last header, as far as the next one depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Head {
+    /// Number; 0 is genesis.
+    pub number: u64,
+    /// Hash of the header, or the genesis hash.
+    pub hash: B256,
+    /// Time, Unix milliseconds.
+    pub timestamp_ms: u64,
+    /// Number of the L1 origin.
+    pub l1_origin: u64,
+    /// Base fee of the header, in wei per item byte.
+    pub base_fee: u128,
+    /// Item bytes of the header.
+    pub bytes: u32,
+    /// Gas of all batches of the header's second so far.
+    pub second_gas: u64,
+    /// Item bytes of all batches of the header's second so far.
+    pub second_bytes: u64,
+    /// Cursor of the forced queue.
+    pub forced_cursor: u64,
+}
+
+impl Head {
+    /// The head before the first header.
+    pub fn genesis(config: &ChainConfig) -> Self {
+        Self {
+            number: 0,
+            hash: config.deployment.genesis_hash(),
+            timestamp_ms: 0,
+            l1_origin: config.genesis_l1_origin,
+            base_fee: config.initial_base_fee,
+            bytes: 0,
+            second_gas: 0,
+            second_bytes: 0,
+            forced_cursor: 0,
+        }
+    }
+}
+
+/// version · number u64 · hash 32 · timestampMs u64 · l1Origin u64 · baseFee u128 · bytes u32 · secondGas u64 ·
+/// secondBytes u64 · forcedCursor u64.
+impl Canonical for Head {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::versioned(101);
+        out.u64(self.number)
+            .bytes(self.hash.as_slice())
+            .u64(self.timestamp_ms)
+            .u64(self.l1_origin)
+            .u128(self.base_fee)
+            .u32(self.bytes)
+            .u64(self.second_gas)
+            .u64(self.second_bytes)
+            .u64(self.forced_cursor);
+        out.finish()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::versioned(bytes)?;
+        let head = Self {
+            number: reader.u64("number")?,
+            hash: reader.array("hash")?.into(),
+            timestamp_ms: reader.u64("timestamp")?,
+            l1_origin: reader.u64("L1 origin")?,
+            base_fee: reader.u128("base fee")?,
+            bytes: reader.u32("bytes")?,
+            second_gas: reader.u64("second gas")?,
+            second_bytes: reader.u64("second bytes")?,
+            forced_cursor: reader.u64("forced cursor")?,
+        };
+        reader.finish()?;
+        Ok(head)
+    }
+}
+
+serde_as_hex!(Head);

@@ -1,0 +1,20 @@
+//! The validity rule: what every member and node recomputes for a header.
+//!
+//! Two halves. [`check_items`] is expensive and looks at each item by itself (decoding, fields, signature, proof); its
+//! results may be cached within an epoch. [`ChainState`] is cheap and looks at the chain (numbers, times, fees); sealing
+//! and checking share one computation there.
+
+mod base_fee;
+mod check;
+mod faults;
+mod head;
+mod state;
+
+pub use base_fee::next_base_fee;
+pub use check::{
+    CheckedEnvelope, CheckedItem, RejectedItem, StaticEnvelope, check_expiry, check_items,
+    check_items_parallel, check_proofs, check_static, item_leaf,
+};
+pub use faults::{HeaderFault, InputFault, SealFault};
+pub use head::Head;
+pub use state::{AppliedBatch, ChainState, Deposit, OriginFacts, Verdict, check_signature, sub_batches};

@@ -1,0 +1,551 @@
+//! The half of the validity rule that looks at the chain: one computation, used to seal and to check.
+
+use super::base_fee::next_base_fee;
+use super::check::{CheckedEnvelope, CheckedItem, check_expiry, check_fields, item_facts, item_leaf};
+use super::faults::{HeaderFault, InputFault, SealFault};
+use super::head::Head;
+use crate::block::block_second;
+use crate::config::ChainConfig;
+use crate::eip712::Deployment;
+use crate::epoch::Epoch;
+use crate::fault::EnvelopeFault;
+use crate::header::{BatchHeader, SignedHeader};
+use crate::ledger::{Account, FeeLedger, Held, LedgerChanges, LedgerDelta, LedgerFault};
+use crate::limits::{EXPIRY_WINDOW, MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_SECOND_BYTES};
+use crate::merkle;
+use alloy_primitives::{Address, B256};
+use std::collections::HashSet;
+
+/// What a party knows of the final L1 block a header names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OriginFacts {
+    /// Block number.
+    pub number: u64,
+    /// Hash of the final block of that number.
+    pub hash: B256,
+    /// Its timestamp, Unix seconds.
+    pub timestamp: u64,
+}
+
+/// One deposit into `FeeVault`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Deposit {
+    /// Whose account grows.
+    pub payer: Address,
+    /// Wei.
+    pub amount: u128,
+    /// The final L1 block of the deposit.
+    pub l1_block: u64,
+}
+
+/// What became of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Paid for; its place among the accepted items, from 0.
+    Accepted {
+        /// Place among the accepted items, from 0.
+        position: u32,
+    },
+    /// Left out, unpaid.
+    Skipped(EnvelopeFault),
+}
+
+impl Verdict {
+    /// Null or the reason, as in `blind_getBatch`.
+    pub fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::Accepted { .. } => None,
+            Self::Skipped(fault) => Some(fault.as_str()),
+        }
+    }
+
+    /// Whether the item was accepted.
+    pub fn is_accepted(&self) -> bool {
+        matches!(self, Self::Accepted { .. })
+    }
+}
+
+/// Indices of the accepted items, cut into sub-batches of at most `max_batch` in order.
+pub fn sub_batches(verdicts: &[Verdict], max_batch: u32) -> Vec<Vec<u32>> {
+    let accepted: Vec<u32> = verdicts
+        .iter()
+        .zip(0u32..)
+        .filter(|(verdict, _)| verdict.is_accepted())
+        .map(|(_, index)| index)
+        .collect();
+    // An epoch's B is not 0; `chunks` must not be asked for 0.
+    accepted.chunks(max_batch.max(1) as usize).map(<[u32]>::to_vec).collect()
+}
+
+/// What one header did, enough to undo it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppliedBatch {
+    /// Number of the header.
+    pub number: u64,
+    /// Hash of the header.
+    pub header_hash: B256,
+    /// What became of each item.
+    pub verdicts: Vec<Verdict>,
+    /// What the fee ledger changed.
+    pub ledger_delta: LedgerDelta,
+    /// The head before.
+    pub previous_head: Head,
+    /// The head after.
+    pub head: Head,
+}
+
+impl AppliedBatch {
+    /// Number of accepted items.
+    pub fn accepted(&self) -> u32 {
+        // A batch has at most `MAX_BATCH_ITEMS` verdicts.
+        self.verdicts.iter().filter(|verdict| verdict.is_accepted()).count() as u32
+    }
+}
+
+/// The signature on a header must be the sequencer's.
+pub fn check_signature(
+    signed: &SignedHeader,
+    deployment: &Deployment,
+    sequencer: &Address,
+) -> Result<(), HeaderFault> {
+    match signed.signer(deployment).map_err(HeaderFault::Signature)? {
+        signer if signer == *sequencer => Ok(()),
+        signer => Err(HeaderFault::Signer(signer)),
+    }
+}
+
+/// The chain up to a header: its head, and the fee ledger after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainState {
+    config: ChainConfig,
+    head: Head,
+    ledger: FeeLedger,
+}
+
+/// What the computation found, before anything is changed.
+struct Computed {
+    verdicts: Vec<Verdict>,
+    delta: LedgerDelta,
+    envelope_root: B256,
+    envelope_bytes: u32,
+    gas: u64,
+    base_fee: u128,
+    second_gas: u64,
+    second_bytes: u64,
+}
+
+impl ChainState {
+    /// The state before the first header.
+    pub fn genesis(config: ChainConfig) -> Self {
+        let head = Head::genesis(&config);
+        Self { config, head, ledger: FeeLedger::default() }
+    }
+
+    /// The state as it was stored.
+    pub fn from_parts(
+        config: ChainConfig,
+        head: Head,
+        accounts: impl IntoIterator<Item = (Address, Account)>,
+        held: impl IntoIterator<Item = (u64, Vec<Held>)>,
+    ) -> Self {
+        Self { config, head, ledger: FeeLedger::from_parts(accounts, held) }
+    }
+
+    /// The chain's settings.
+    pub fn config(&self) -> &ChainConfig {
+        &self.config
+    }
+
+    /// The last header.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The fee ledger after the last header.
+    pub fn ledger(&self) -> &FeeLedger {
+        &self.ledger
+    }
+
+    /// Base fee of the next header, in wei per item byte.
+    pub fn next_base_fee(&self) -> u128 {
+        next_base_fee(self.head.base_fee, self.head.bytes, self.config.min_base_fee)
+    }
+
+    /// Gas and item bytes that the given second still has room for.
+    pub fn room(&self, second: u64) -> (u64, u64) {
+        let (gas, bytes) = self.second_totals(second);
+        // The totals obey the limits; a restored head that does not has no room.
+        (self.config.second_gas_limit().saturating_sub(gas), MAX_SECOND_BYTES.saturating_sub(bytes))
+    }
+
+    fn second_totals(&self, second: u64) -> (u64, u64) {
+        if second == block_second(self.head.timestamp_ms) {
+            (self.head.second_gas, self.head.second_bytes)
+        } else {
+            (0, 0)
+        }
+    }
+
+    /// What an item by itself costs its payer at a base fee: fee and surcharge. `None` is more than 128 bits.
+    fn cost(&self, item: &CheckedEnvelope, base_fee: u128) -> Option<(u128, u128)> {
+        let header = &item.envelope.header;
+        // Saturating: the price is the smaller of this sum and maxFee, which has 128 bits as well.
+        let price = header.max_fee.min(base_fee.saturating_add(header.priority_fee));
+        let fee = u128::from(item.item_bytes).checked_mul(price)?;
+        let surcharge = self.config.malformed_surcharge;
+        fee.checked_add(surcharge)?;
+        Some((fee, surcharge))
+    }
+
+    /// The last three faults, which depend on the ledger; gives fee and surcharge.
+    fn check_fees(
+        &self,
+        item: &CheckedEnvelope,
+        base_fee: u128,
+        balance: u128,
+        nonce_used: bool,
+    ) -> Result<(u128, u128), EnvelopeFault> {
+        let header = &item.envelope.header;
+        if nonce_used {
+            return Err(EnvelopeFault::FeeNonceUsed);
+        }
+        if header.max_fee < base_fee || header.max_fee < header.priority_fee {
+            return Err(EnvelopeFault::FeeTooLow);
+        }
+        match self.cost(item, base_fee) {
+            // `cost` has added both without overflow.
+            Some((fee, surcharge)) if fee + surcharge <= balance => Ok((fee, surcharge)),
+            _ => Err(EnvelopeFault::InsufficientFunds),
+        }
+    }
+
+    /// Whether the next batch would accept the envelope, as far as the head shows: expiry, fee nonce, fee, funds.
+    /// For an envelope of the next number's epoch, checked against that epoch.
+    pub fn admissible(&self, item: &CheckedEnvelope) -> Result<(), EnvelopeFault> {
+        let header = &item.envelope.header;
+        // Saturating: there is no number after the last.
+        let number = self.head.number.saturating_add(1);
+        if header.expiry < number {
+            return Err(EnvelopeFault::Expired);
+        }
+        if header.expiry > number.saturating_add(EXPIRY_WINDOW) {
+            return Err(EnvelopeFault::ExpiryTooFar);
+        }
+        let account = self.ledger.account(&header.payer);
+        let balance = account.map_or(0, |account| account.balance);
+        // A nonce whose expiry has passed is pruned before the next batch takes items.
+        let used = account
+            .and_then(|account| account.nonces.get(&header.fee_nonce))
+            .is_some_and(|expiry| *expiry >= number);
+        self.check_fees(item, self.next_base_fee(), balance, used).map(|_| ())
+    }
+
+    /// What would become of the items, without changing anything.
+    pub fn preview(
+        &self,
+        timestamp_ms: u64,
+        items: &[CheckedItem],
+        epoch: &Epoch,
+        origin: &OriginFacts,
+        deposits: &[Deposit],
+    ) -> Result<Vec<Verdict>, SealFault> {
+        self.compute(timestamp_ms, items, epoch, origin, deposits).map(|computed| computed.verdicts)
+    }
+
+    /// Makes and applies the next header. Items must have been checked against `epoch`; deposits are those of
+    /// (parent's origin, this origin] in L1 order. All or nothing.
+    pub fn seal(
+        &mut self,
+        timestamp_ms: u64,
+        items: &[CheckedItem],
+        epoch: &Epoch,
+        origin: &OriginFacts,
+        deposits: &[Deposit],
+    ) -> Result<(BatchHeader, AppliedBatch), SealFault> {
+        let Computed {
+            verdicts,
+            delta,
+            envelope_root,
+            envelope_bytes,
+            gas,
+            base_fee,
+            second_gas,
+            second_bytes,
+        } = self.compute(timestamp_ms, items, epoch, origin, deposits)?;
+        self.ledger.apply(&delta).map_err(InputFault::Ledger)?;
+        let header = BatchHeader {
+            // `compute` has found that a number follows.
+            number: self.head.number + 1,
+            parent_hash: self.head.hash,
+            timestamp_ms,
+            l1_origin_number: origin.number,
+            l1_origin_hash: origin.hash,
+            envelope_root,
+            // `compute` has bounded the count.
+            envelope_count: items.len() as u32,
+            envelope_bytes,
+            gas,
+            base_fee,
+            fee_ledger_root: self.ledger.root(),
+            // Nothing is forced yet: the cursor stands.
+            forced_cursor: self.head.forced_cursor,
+            epoch: epoch.epoch,
+        };
+        let head = Head {
+            number: header.number,
+            hash: header.hash(),
+            timestamp_ms,
+            l1_origin: origin.number,
+            base_fee,
+            bytes: envelope_bytes,
+            second_gas,
+            second_bytes,
+            forced_cursor: header.forced_cursor,
+        };
+        let previous_head = std::mem::replace(&mut self.head, head);
+        let applied = AppliedBatch {
+            number: header.number,
+            header_hash: head.hash,
+            verdicts,
+            ledger_delta: delta,
+            previous_head,
+            head,
+        };
+        Ok((header, applied))
+    }
+
+    /// Checks a header against its recomputation and applies it; inputs as for [`ChainState::seal`]. All or nothing.
+    /// The signature is for [`check_signature`].
+    pub fn apply(
+        &mut self,
+        header: &BatchHeader,
+        items: &[CheckedItem],
+        epoch: &Epoch,
+        origin: &OriginFacts,
+        deposits: &[Deposit],
+    ) -> Result<AppliedBatch, HeaderFault> {
+        let expected = self.head.number.checked_add(1).ok_or(HeaderFault::Input(InputFault::Exhausted))?;
+        if header.number != expected {
+            return Err(HeaderFault::Number { got: header.number, expected });
+        }
+        if header.parent_hash != self.head.hash {
+            return Err(HeaderFault::Parent { got: header.parent_hash, expected: self.head.hash });
+        }
+        if (header.l1_origin_number, header.l1_origin_hash) != (origin.number, origin.hash) {
+            return Err(HeaderFault::Origin { number: header.l1_origin_number, hash: header.l1_origin_hash });
+        }
+        if header.epoch != epoch.epoch {
+            return Err(HeaderFault::Epoch { got: header.epoch, expected: epoch.epoch });
+        }
+        let (recomputed, applied) = self.seal(header.timestamp_ms, items, epoch, origin, deposits)?;
+        if let Err(fault) = compare(header, &recomputed) {
+            let undone = self.revert(applied);
+            assert!(undone.is_ok(), "what was just applied can be undone");
+            return Err(fault);
+        }
+        Ok(applied)
+    }
+
+    /// Undoes the last header applied or sealed, exactly.
+    pub fn revert(&mut self, applied: AppliedBatch) -> Result<(), LastBatchFault> {
+        if self.head != applied.head {
+            return Err(LastBatchFault::NotLast { number: applied.number, head: self.head.number });
+        }
+        self.ledger.revert(&applied.ledger_delta)?;
+        self.head = applied.previous_head;
+        Ok(())
+    }
+
+    /// The one computation behind sealing and checking.
+    fn compute(
+        &self,
+        timestamp_ms: u64,
+        items: &[CheckedItem],
+        epoch: &Epoch,
+        origin: &OriginFacts,
+        deposits: &[Deposit],
+    ) -> Result<Computed, SealFault> {
+        let number = self.head.number.checked_add(1).ok_or(InputFault::Exhausted)?;
+        self.check_frame(number, timestamp_ms, items, epoch, origin)?;
+
+        let mut ledger = self.ledger.changes();
+        for deposit in deposits {
+            let (after, up_to) = (self.head.l1_origin, origin.number);
+            if deposit.l1_block <= after || deposit.l1_block > up_to {
+                let fault = InputFault::Deposit { l1_block: deposit.l1_block, after, up_to };
+                return Err(fault.into());
+            }
+            ledger.credit(deposit.payer, deposit.amount).map_err(InputFault::Ledger)?;
+        }
+        ledger.prune(number);
+
+        let base_fee = self.next_base_fee();
+        let mut verdicts = Vec::with_capacity(items.len());
+        let mut leaves = Vec::with_capacity(items.len());
+        let mut seen = HashSet::with_capacity(items.len());
+        let (mut position, mut gas, mut bytes) = (0u32, 0u64, 0u64);
+        for (index, item) in (0u32..).zip(items) {
+            let (id, item_bytes, item_hash) = item_facts(item);
+            // Only a decoded item has an id to repeat.
+            let first = id.is_zero() || seen.insert(id);
+            let place = Place { number, index, first, epoch, base_fee };
+            let verdict = match self.take(&mut ledger, item, &place).map_err(InputFault::Ledger)? {
+                Ok(gas_limit) => {
+                    // Each limit is below 2^64 / 4096 in any sane chain; a sum beyond is refused as too much gas.
+                    gas = gas.saturating_add(gas_limit);
+                    position += 1;
+                    Verdict::Accepted { position: position - 1 }
+                }
+                Err(fault) => Verdict::Skipped(fault),
+            };
+            verdicts.push(verdict);
+            leaves.push(item_leaf(&id, &item_hash));
+            bytes += u64::from(item_bytes);
+        }
+
+        let (second_gas, second_bytes) = self.second_totals(block_second(timestamp_ms));
+        let (second_gas, second_bytes) = (second_gas.saturating_add(gas), second_bytes.saturating_add(bytes));
+        if second_gas > self.config.second_gas_limit() {
+            return Err(SealFault::SecondGas { gas: second_gas, limit: self.config.second_gas_limit() });
+        }
+        if second_bytes > MAX_SECOND_BYTES {
+            return Err(SealFault::SecondBytes { bytes: second_bytes });
+        }
+        Ok(Computed {
+            verdicts,
+            delta: ledger.finish(),
+            envelope_root: merkle::root(&leaves),
+            // At most `MAX_SECOND_BYTES`.
+            envelope_bytes: bytes as u32,
+            gas,
+            base_fee,
+            second_gas,
+            second_bytes,
+        })
+    }
+
+    /// The rules of time, origin, epoch and size, before any item is looked at.
+    fn check_frame(
+        &self,
+        number: u64,
+        timestamp_ms: u64,
+        items: &[CheckedItem],
+        epoch: &Epoch,
+        origin: &OriginFacts,
+    ) -> Result<(), SealFault> {
+        if timestamp_ms <= self.head.timestamp_ms {
+            return Err(SealFault::Time { timestamp_ms, parent_ms: self.head.timestamp_ms });
+        }
+        let second = block_second(timestamp_ms);
+        if second < origin.timestamp {
+            return Err(SealFault::TimeBeforeOrigin { second, origin: origin.timestamp });
+        }
+        if origin.number < self.head.l1_origin {
+            return Err(SealFault::OriginBack { origin: origin.number, parent: self.head.l1_origin });
+        }
+        if !epoch.contains(number) {
+            return Err(SealFault::Epoch { number, epoch: epoch.epoch });
+        }
+        if items.len() > MAX_BATCH_ITEMS {
+            return Err(SealFault::TooManyItems(items.len()));
+        }
+        for (index, item) in items.iter().enumerate() {
+            let (_, bytes, _) = item_facts(item);
+            if bytes as usize > MAX_ENVELOPE_BYTES {
+                return Err(SealFault::ItemTooLong { index, bytes });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one item: the inner result is its gas limit or why it is skipped, the outer one our own fault.
+    fn take(
+        &self,
+        ledger: &mut LedgerChanges<'_>,
+        item: &CheckedItem,
+        place: &Place<'_>,
+    ) -> Result<Result<u64, EnvelopeFault>, LedgerFault> {
+        let checked = match item {
+            Ok(checked) => checked,
+            Err(rejected) => {
+                // Faults found later in the rule's order give way to those that depend on the batch.
+                let earlier = rejected.expiry.map_or(Ok(()), |expiry| place.check(expiry));
+                return Ok(Err(earlier.err().unwrap_or(rejected.fault)));
+            }
+        };
+        let header = &checked.envelope.header;
+        let fees = check_fields(&self.config, place.epoch, header, checked.envelope.ciphertext.e.len())
+            .and_then(|()| place.check(header.expiry))
+            .and_then(|()| {
+                let used = ledger.nonce_used(&header.payer, header.fee_nonce);
+                self.check_fees(checked, place.base_fee, ledger.balance(&header.payer), used)
+            });
+        let (fee, surcharge) = match fees {
+            Ok(fees) => fees,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        ledger.debit(header.payer, fee)?;
+        ledger.credit(self.config.sequencer, fee)?;
+        if surcharge > 0 {
+            ledger.hold(place.number, place.index, header.payer, surcharge)?;
+        }
+        ledger.use_nonce(header.payer, header.fee_nonce, header.expiry);
+        Ok(Ok(header.gas_limit))
+    }
+}
+
+/// Where an item stands.
+struct Place<'a> {
+    number: u64,
+    index: u32,
+    first: bool,
+    epoch: &'a Epoch,
+    base_fee: u128,
+}
+
+impl Place<'_> {
+    /// The faults that depend on the batch: expiry, and being there already.
+    fn check(&self, expiry: u64) -> Result<(), EnvelopeFault> {
+        check_expiry(expiry, self.number, self.epoch)?;
+        if self.first { Ok(()) } else { Err(EnvelopeFault::Duplicate) }
+    }
+}
+
+/// Why a batch cannot be undone. The caller's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LastBatchFault {
+    /// Another batch came after it.
+    #[error("batch {number} is not the last one applied (the head is {head})")]
+    NotLast {
+        /// The batch to undo.
+        number: u64,
+        /// The head.
+        head: u64,
+    },
+    /// The ledger has moved on, for instance by a release of what was held.
+    #[error("fee ledger: {0}")]
+    Ledger(#[from] LedgerFault),
+}
+
+/// Field by field, so that the fault says which one is wrong.
+fn compare(header: &BatchHeader, recomputed: &BatchHeader) -> Result<(), HeaderFault> {
+    let fault = if header.envelope_count != recomputed.envelope_count {
+        HeaderFault::Count { got: header.envelope_count, expected: recomputed.envelope_count }
+    } else if header.envelope_bytes != recomputed.envelope_bytes {
+        HeaderFault::Bytes { got: header.envelope_bytes, expected: recomputed.envelope_bytes }
+    } else if header.gas != recomputed.gas {
+        HeaderFault::Gas { got: header.gas, expected: recomputed.gas }
+    } else if header.base_fee != recomputed.base_fee {
+        HeaderFault::BaseFee { got: header.base_fee, expected: recomputed.base_fee }
+    } else if header.envelope_root != recomputed.envelope_root {
+        HeaderFault::EnvelopeRoot { got: header.envelope_root, expected: recomputed.envelope_root }
+    } else if header.forced_cursor != recomputed.forced_cursor {
+        HeaderFault::ForcedCursor { got: header.forced_cursor, expected: recomputed.forced_cursor }
+    } else if header.fee_ledger_root != recomputed.fee_ledger_root {
+        HeaderFault::FeeLedgerRoot { got: header.fee_ledger_root, expected: recomputed.fee_ledger_root }
+    } else {
+        assert_eq!(header, recomputed, "every field has been compared");
+        return Ok(());
+    };
+    Err(fault)
+}
