@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use blindfold_bte::{self as bte, Backend, CiphertextPoint, SessionKey};
-use blindfold_protocol::validity::Verdict;
-use blindfold_protocol::{BatchHints, Canonical, Envelope, EnvelopeFault, HintEntry, SealedBatch};
+use blindfold_bte::{Backend, Ciphertext, G1_BYTES, Opening, SessionKey};
+use blindfold_protocol::validity::{Verdict, sub_batches};
+use blindfold_protocol::{BatchHints, Canonical, Envelope, EnvelopeFault, HintEntry, Release, SealedBatch};
 
 use crate::EpochParameters;
 
@@ -41,6 +41,14 @@ pub enum HintsFault {
         /// Items of the batch.
         expected: usize,
         /// Entries that came.
+        found: usize,
+    },
+    /// Not one point per sub-batch.
+    #[error("the release has {found} points for {expected} sub-batches")]
+    SubBatches {
+        /// Sub-batches of the batch.
+        expected: usize,
+        /// Points that came.
         found: usize,
     },
     /// An accepted item is claimed to be skipped.
@@ -87,6 +95,7 @@ impl HintsFault {
         match self {
             Self::OtherHeader => "other_header",
             Self::Count { .. } => "wrong_count",
+            Self::SubBatches { .. } => "wrong_sub_batches",
             Self::NotSkipped { .. } => "not_skipped",
             Self::Skipped { .. } => "hint_for_skipped",
             Self::WrongKey { .. } => "wrong_key",
@@ -111,6 +120,109 @@ pub fn verify_hints(
     verdicts: &[Verdict],
     hints: &BatchHints,
 ) -> Result<Vec<ItemOutcome>, HintsFault> {
-    let _ = (backend, parameters, sealed, verdicts, hints);
-    unimplemented!()
+    let header = &sealed.header;
+    if hints.number != header.number || hints.header_hash != header.hash() {
+        return Err(HintsFault::OtherHeader);
+    }
+    let (expected, found) = (sealed.items.len(), hints.entries.len());
+    if found != expected || verdicts.len() != expected {
+        return Err(HintsFault::Count { expected, found });
+    }
+    let mut outcomes: Vec<Option<ItemOutcome>> = vec![None; expected];
+    let (mut keys, mut claims) = (Vec::new(), Vec::new());
+    for ((index, item), (verdict, entry)) in (0u32..).zip(&sealed.items).zip(verdicts.iter().zip(&hints.entries)) {
+        match (verdict, entry) {
+            (Verdict::Skipped(fault), HintEntry::Skipped) => {
+                outcomes[index as usize] = Some(ItemOutcome::Skipped(*fault));
+            }
+            (Verdict::Skipped(_), _) => return Err(HintsFault::Skipped { index }),
+            (Verdict::Accepted { .. }, HintEntry::Skipped) => return Err(HintsFault::NotSkipped { index }),
+            (Verdict::Accepted { .. }, HintEntry::Key(key)) => {
+                let claim = Claim::decode(index, item)?;
+                keys.push((claim, SessionKey::from_bytes(*key)));
+            }
+            (Verdict::Accepted { .. }, HintEntry::Malformed(release)) => {
+                claims.push((Claim::decode(index, item)?, *release));
+            }
+        }
+    }
+    for (index, message) in open_keys(backend, parameters, &keys)? {
+        outcomes[index as usize] = Some(ItemOutcome::Message(message));
+    }
+    check_malformed(backend, parameters, &claims)?;
+    for (claim, _) in &claims {
+        outcomes[claim.index as usize] = Some(ItemOutcome::Malformed);
+    }
+    // Every entry took one of the branches above.
+    Ok(outcomes.into_iter().flatten().collect())
+}
+
+/// Whether a release has the form its batch asks for: this header, one point per sub-batch. Whether the points are the
+/// right ones shows in the hints that they give.
+pub fn check_release_shape(
+    parameters: &EpochParameters,
+    sealed: &SealedBatch,
+    verdicts: &[Verdict],
+    release: &Release,
+) -> Result<(), HintsFault> {
+    if release.number != sealed.header.number || release.header_hash != sealed.header.hash() {
+        return Err(HintsFault::OtherHeader);
+    }
+    let expected = sub_batches(verdicts, parameters.epoch().max_batch).len();
+    let found = release.pds.len();
+    if found == expected { Ok(()) } else { Err(HintsFault::SubBatches { expected, found }) }
+}
+
+/// An accepted item about which the hints say something.
+struct Claim {
+    index: u32,
+    ad: [u8; 32],
+    ciphertext: Ciphertext,
+}
+
+impl Claim {
+    fn decode(index: u32, item: &[u8]) -> Result<Self, HintsFault> {
+        let envelope = Envelope::decode(item).map_err(|_| HintsFault::Undecodable { index })?;
+        Ok(Self { index, ad: envelope.header.hash().0, ciphertext: envelope.ciphertext })
+    }
+}
+
+fn open_keys(
+    backend: &dyn Backend,
+    parameters: &EpochParameters,
+    keys: &[(Claim, SessionKey)],
+) -> Result<Vec<(u32, Vec<u8>)>, HintsFault> {
+    let items: Vec<_> = keys.iter().map(|(claim, key)| (&claim.ad, &claim.ciphertext, key)).collect();
+    let opened = backend.open_hints(parameters.encryption_key(), &items);
+    keys.iter()
+        .zip(opened)
+        .map(|((claim, _), message)| match message {
+            Ok(message) => Ok((claim.index, message)),
+            Err(_) => Err(HintsFault::WrongKey { index: claim.index }),
+        })
+        .collect()
+}
+
+fn check_malformed(
+    backend: &dyn Backend,
+    parameters: &EpochParameters,
+    claims: &[(Claim, [u8; G1_BYTES])],
+) -> Result<(), HintsFault> {
+    let mut items = Vec::with_capacity(claims.len());
+    for (claim, release) in claims {
+        let point = claim.ciphertext.header().map_err(|_| HintsFault::Undecodable { index: claim.index })?;
+        items.push((point, *release));
+    }
+    let parameters = parameters.parameters();
+    let verified = backend.verify_singletons(&mut rand::rng(), parameters, &items);
+    for ((claim, release), verified) in claims.iter().zip(verified) {
+        let index = claim.index;
+        verified.map_err(|_| HintsFault::WrongSingleton { index })?;
+        match parameters.open_singleton(&claim.ad, &claim.ciphertext, release) {
+            Ok(Opening::Malformed) => {}
+            Ok(Opening::WellFormed { .. }) => return Err(HintsFault::FalseMalformed { index }),
+            Err(_) => return Err(HintsFault::WrongSingleton { index }),
+        }
+    }
+    Ok(())
 }

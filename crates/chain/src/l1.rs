@@ -1,7 +1,8 @@
 //! What following the chain needs from L1, as a seam: the client of the contracts implements it, tests script it.
 
 use async_trait::async_trait;
-use blindfold_protocol::{Deposit, Epochs, OriginFacts};
+use blindfold_protocol::Epochs;
+use blindfold_protocol::validity::{Deposit, OriginFacts};
 
 pub use blindfold_engine::L1Origin;
 

@@ -27,7 +27,7 @@ pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
 pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{L1Fault, L1Origin, L1View, origin_facts};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
-pub use read::{ReadApi, ReadContext, RoleView};
+pub use read::{ReadApi, ReadContext, RoleView, passthrough};
 pub use tracker::{
     Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError, Refusal,
     SealRefusal, Sealed, Tracker, accepted_items, check_items,

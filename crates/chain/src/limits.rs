@@ -6,6 +6,8 @@ pub const MAX_UNCERTIFIED_HEADERS: u64 = blindfold_protocol::limits::MAX_UNCERTI
 pub const MAX_OPENED_BATCHES: usize = 64;
 /// Message bytes kept in memory between verification and execution.
 pub const MAX_OPENED_BYTES: usize = 64 * 1024 * 1024;
+/// How often an idle executor looks whether the client still has our head, in milliseconds.
+pub const CLIENT_CHECK_INTERVAL_MS: u64 = 2_000;
 /// First pause after a failure of the execution client or of L1, in milliseconds; it doubles.
 pub const MIN_RETRY_PAUSE_MS: u64 = 100;
 /// Longest pause between two attempts, in milliseconds.

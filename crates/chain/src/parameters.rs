@@ -11,7 +11,7 @@ use blindfold_protocol::Epoch;
 pub struct EpochParameters {
     epoch: Epoch,
     parameters: Arc<Parameters>,
-    encryption_key: Arc<EncryptionKey>,
+    encryption_key: EncryptionKey,
     parameters_location: String,
 }
 
@@ -79,15 +79,15 @@ impl EpochParameters {
         }
         let fields = [
             ("max_batch", parameters.max_batch() as u64, u64::from(epoch.max_batch)),
-            ("members", parameters.members() as u64, epoch.members.len() as u64),
-            ("threshold", parameters.threshold() as u64, u64::from(epoch.threshold)),
+            ("members", u64::from(parameters.members()), epoch.members.len() as u64),
+            ("threshold", u64::from(parameters.threshold()), u64::from(epoch.threshold)),
         ];
         for (field, found, registered) in fields {
             if found != registered {
                 return Err(ParametersMismatch::Field { epoch: epoch.epoch, field, found, registered });
             }
         }
-        Ok(Self { epoch, parameters, encryption_key: Arc::new(encryption_key), parameters_location })
+        Ok(Self { epoch, parameters, encryption_key, parameters_location })
     }
 
     /// The epoch as registered.
@@ -101,7 +101,7 @@ impl EpochParameters {
     }
 
     /// The key that clients encrypt to, with its tables.
-    pub fn encryption_key(&self) -> &Arc<EncryptionKey> {
+    pub fn encryption_key(&self) -> &EncryptionKey {
         &self.encryption_key
     }
 

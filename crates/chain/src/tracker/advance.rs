@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_protocol::signature::{self, SigningKey};
-use blindfold_protocol::validity::{AppliedBatch, CheckedItem, SealFault, Verdict};
-use blindfold_protocol::{BatchHeader, Deposit, OriginFacts, SealedBatch};
+use blindfold_protocol::validity::{self, AppliedBatch, CheckedItem, Deposit, OriginFacts, SealFault, Verdict};
+use blindfold_protocol::{BatchHeader, SealedBatch, SigningKey};
 use blindfold_store::{SealedRecord, StoreError};
 
 use super::{Applied, HeaderId, Refusal, Tracker, check_items};
@@ -69,11 +68,9 @@ impl Tracker {
         let number = header.number;
         let offered = header.hash();
         // The signature first: nothing else about the header costs anyone but the sequencer.
-        let digest = header.signing_digest(&self.shared.config.deployment);
-        match signature::recover(&digest, &batch.signature) {
-            Ok(signer) if signer == self.shared.config.sequencer => {}
-            _ => return Err(Refusal::NotTheSequencer { number }),
-        }
+        let config = &self.shared.config;
+        validity::check_signature(&batch.signed_header(), &config.deployment, &config.sequencer)
+            .map_err(|fault| Refusal::Invalid { number, fault })?;
         let head = self.head();
         if number <= head.number {
             return self.known(number, offered).await;
@@ -193,7 +190,10 @@ impl Tracker {
                 Ok(())
             }
             Err(error) => {
-                self.shared.state.write().revert(applied);
+                // Nothing came in between: the writer's lock is held.
+                if let Err(fault) = self.shared.state.write().revert(applied) {
+                    tracing::error!(%fault, "the state in memory is ahead of the disk: restart");
+                }
                 Err(error)
             }
         }

@@ -139,7 +139,7 @@ impl Tracker {
 
     /// The last header, with what the next one builds on.
     pub fn head(&self) -> Head {
-        self.shared.state.read().head().clone()
+        *self.shared.state.read().head()
     }
 
     /// The last header that is certified, by itself or through a descendant.
@@ -169,7 +169,7 @@ impl Tracker {
 
     /// The malformed surcharges held for `payer`, in wei.
     pub fn held(&self, payer: &Address) -> u128 {
-        self.shared.state.read().ledger().held_by(payer)
+        self.shared.state.read().ledger().held_of(payer)
     }
 
     /// Whether the next header could take the envelope: expiry, fee nonce, fee and funds against the last header.

@@ -86,12 +86,6 @@ pub enum Refusal {
         /// The rule.
         fault: HeaderFault,
     },
-    /// The signature is not the sequencer's.
-    #[error("header {number} is not signed by the sequencer")]
-    NotTheSequencer {
-        /// Batch number.
-        number: u64,
-    },
     /// No registered epoch contains the number.
     #[error("no epoch is registered for number {number}")]
     NoEpoch {
@@ -141,11 +135,12 @@ impl Refusal {
             Self::L1(fault) if !fault.is_transient() => NextStep::Stop,
             Self::OriginNotFinal { .. } | Self::L1(_) | Self::TooManyUncertified { .. } => NextStep::Retry,
             Self::Behind { .. } | Self::AncestorDiffers { .. } | Self::OtherHeaderCertified { .. } => NextStep::CatchUp,
+            // Our own facts contradict each other; L1 may have moved between two questions.
+            Self::Invalid { fault, .. } if fault.is_ours() => NextStep::Retry,
             // A new epoch may have been registered since we read the list.
             Self::NoEpoch { .. } => NextStep::Retry,
             Self::Second { .. }
             | Self::Invalid { .. }
-            | Self::NotTheSequencer { .. }
             | Self::Certificate { .. }
             | Self::CertificateMismatch { .. } => NextStep::Reject,
             Self::ConflictingCertificates { .. } | Self::Store(_) | Self::Stopped => NextStep::Stop,
@@ -163,7 +158,6 @@ impl Refusal {
             Self::OtherHeaderCertified { .. } => "other_header_certified",
             Self::Second { .. } => "second_header",
             Self::Invalid { fault, .. } => fault.as_str(),
-            Self::NotTheSequencer { .. } => "not_the_sequencer",
             Self::NoEpoch { .. } => "no_epoch",
             Self::Certificate { fault, .. } => fault.as_str(),
             Self::CertificateMismatch { .. } => "certificate_mismatch",

@@ -1,0 +1,86 @@
+//! Notifications of the topics, from what is stored.
+
+use alloy_primitives::B256;
+use blindfold_protocol::validity::Verdict;
+use blindfold_protocol::{BatchHints, Certificate, Release, SealedBatch};
+use blindfold_rpc::types::{
+    BlockNotification, CertificateNotification, HeaderNotification, HintsNotification, ReleaseNotification, SkippedItem,
+};
+use blindfold_rpc::{Encoded, FeedEvent};
+
+use crate::{EnvelopeOutcome, NewBlock};
+
+/// Verdicts as they travel: null for accepted, else the reason.
+pub fn verdict_names(verdicts: &[Verdict]) -> Vec<Option<String>> {
+    verdicts
+        .iter()
+        .map(|verdict| match verdict {
+            Verdict::Accepted { .. } => None,
+            Verdict::Skipped(fault) => Some(fault.as_str().to_owned()),
+        })
+        .collect()
+}
+
+/// Topic `headers`.
+pub fn header(sealed: &SealedBatch, hash: B256, verdicts: &[Verdict]) -> FeedEvent {
+    FeedEvent::Header(HeaderNotification {
+        number: sealed.header.number,
+        hash,
+        sealed: Encoded::new(sealed),
+        verdicts: verdict_names(verdicts),
+    })
+}
+
+/// Topic `certificates`.
+pub fn certificate(certificate: &Certificate) -> FeedEvent {
+    FeedEvent::Certificate(CertificateNotification {
+        number: certificate.number,
+        hash: certificate.header_hash,
+        certificate: Encoded::new(certificate),
+    })
+}
+
+/// Topic `releases`.
+pub fn release(release: &Release) -> FeedEvent {
+    FeedEvent::Release(ReleaseNotification {
+        number: release.number,
+        hash: release.header_hash,
+        release: Encoded::new(release),
+    })
+}
+
+/// Topic `hints`.
+pub fn hints(hints: &BatchHints) -> FeedEvent {
+    FeedEvent::Hints(HintsNotification {
+        number: hints.number,
+        hash: hints.header_hash,
+        hints: Encoded::new(hints),
+    })
+}
+
+/// Topic `blocks`.
+pub fn block(block: &NewBlock) -> FeedEvent {
+    let NewBlock { record, details } = block;
+    let mut skipped = Vec::new();
+    for entry in &details.envelopes {
+        if let EnvelopeOutcome::Skipped(reason) = &entry.outcome {
+            skipped.push(SkippedItem { envelope: entry.id, index: None, reason: reason.clone() });
+        }
+        for (index, transaction) in (0u16..).zip(&entry.transactions) {
+            if let Some(reason) = &transaction.skipped {
+                skipped.push(SkippedItem { envelope: entry.id, index: Some(index), reason: reason.clone() });
+            }
+        }
+    }
+    FeedEvent::Block(BlockNotification {
+        number: record.number,
+        hash: record.hash,
+        parent_hash: record.parent_hash,
+        state_root: record.state_root,
+        timestamp: record.second,
+        first_batch: record.first_batch,
+        last_batch: record.last_batch,
+        transactions: details.transactions.clone(),
+        skipped,
+    })
+}

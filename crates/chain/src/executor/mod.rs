@@ -1,0 +1,156 @@
+//! Executing what is certified and opened: one L2 block per second.
+//!
+//! The rule is that of `docs/protocol.md`: a second is closed by the first certified header of a later second, and
+//! its block is built once every one of its batches is certified and has verified hints. Everything the block is made
+//! of is a function of headers and L1 origin, so every node builds the same one.
+//!
+//! A block is stored, with its payload, after the client has it and before it is announced. A crash in between repeats
+//! the same block. Failures of the client never touch anything else: the executor tries again with growing pauses,
+//! brings a client that lost its head back from the stored payloads, and stops with a fault when neither can help.
+
+mod details;
+mod opened;
+mod plan;
+mod run;
+mod seconds;
+
+use std::sync::Arc;
+
+use blindfold_bte::Backend;
+use blindfold_engine::{BlockId, ExecutionClient};
+use blindfold_store::{BlockRecord, StoreError};
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinHandle;
+
+use crate::limits::TOPIC_BUFFER_EVENTS;
+use crate::{ItemOutcome, L1View, ParameterSet, Tracker};
+
+pub use details::{BlockDetails, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
+pub use opened::OpenedBatches;
+pub use run::ExecutionFault;
+pub(crate) use run::parse_details;
+
+/// What an executor works with.
+#[derive(Clone)]
+pub struct ExecutorDeps {
+    /// The chain of headers; its store keeps the blocks.
+    pub tracker: Tracker,
+    /// Public parameters, to open batches whose hints are on disk only.
+    pub parameters: Arc<ParameterSet>,
+    /// Opens hints.
+    pub backend: Arc<dyn Backend>,
+    /// Executes. The executor is its only driver.
+    pub client: Arc<dyn ExecutionClient>,
+    /// The L1 origins.
+    pub l1: Arc<dyn L1View>,
+}
+
+/// A block that is executed and durable.
+#[derive(Clone, Debug)]
+pub struct NewBlock {
+    /// The record on disk.
+    pub record: BlockRecord,
+    /// The record's details, parsed.
+    pub details: BlockDetails,
+}
+
+/// What the executor is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExecutionState {
+    /// Waiting for a certified header that closes the second.
+    Waiting,
+    /// Waiting for the hints of this batch.
+    WaitingForHints {
+        /// Batch number.
+        number: u64,
+    },
+    /// At work.
+    Executing,
+    /// Something failed that may pass; the words say what.
+    Retrying {
+        /// Why.
+        reason: String,
+    },
+    /// Bringing the client back to our head.
+    Replaying,
+    /// Given up; an operator has to look, and a restart tries again.
+    Halted {
+        /// Why.
+        reason: String,
+    },
+    /// Stopped on request.
+    Stopped,
+}
+
+/// Where the executor stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecutorStatus {
+    /// The last block that is durable; `None` before the first.
+    pub block: Option<BlockId>,
+    /// The last batch in it.
+    pub last_batch: u64,
+    /// What it is doing.
+    pub state: ExecutionState,
+    /// Attempts that failed and were repeated.
+    pub retries: u64,
+    /// Blocks given back to a client that had lost them.
+    pub replayed_blocks: u64,
+}
+
+/// Handle of the executing task. Cheap to clone; the task ends with [`stop`](Self::stop) or the last handle.
+#[derive(Clone)]
+pub struct Executor {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    opened: Arc<OpenedBatches>,
+    blocks: broadcast::Sender<Arc<NewBlock>>,
+    status: watch::Receiver<ExecutorStatus>,
+    stop: watch::Sender<bool>,
+    task: parking_lot::Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Executor {
+    /// Starts where the store says that execution stood.
+    pub async fn start(deps: ExecutorDeps) -> Result<Self, StoreError> {
+        let opened = Arc::new(OpenedBatches::default());
+        let blocks = broadcast::Sender::new(TOPIC_BUFFER_EVENTS);
+        let (stop, stopped) = watch::channel(false);
+        let runner = run::Runner::open(deps, Arc::clone(&opened), blocks.clone(), stopped).await?;
+        let status = runner.status();
+        let task = parking_lot::Mutex::new(Some(tokio::spawn(runner.run())));
+        Ok(Self { inner: Arc::new(Inner { opened, blocks, status, stop, task }) })
+    }
+
+    /// Says that verified hints of batch `number` are stored; `outcomes` saves opening them again.
+    pub fn notify_hinted(&self, number: u64, outcomes: Option<Vec<ItemOutcome>>) {
+        self.inner.opened.put(number, outcomes);
+    }
+
+    /// Every block from now on, after it is durable.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<NewBlock>> {
+        self.inner.blocks.subscribe()
+    }
+
+    /// Where it stands now.
+    pub fn status(&self) -> ExecutorStatus {
+        self.inner.status.borrow().clone()
+    }
+
+    /// Follows the status.
+    pub fn watch_status(&self) -> watch::Receiver<ExecutorStatus> {
+        self.inner.status.clone()
+    }
+
+    /// Ends the task after the step it is in; a block under way is finished or left out, never half recorded.
+    pub async fn stop(&self) {
+        self.inner.stop.send_replace(true);
+        let task = self.inner.task.lock().take();
+        if let Some(task) = task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the executor ended abnormally");
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! The executing task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{B256, Bytes};
+use async_trait::async_trait;
+use blindfold_engine::{
+    BlockId, BlockInputs, EngineError, ExecutedBlock, L1Origin, PayloadSource, PayloadSourceError, Recovery,
+    ReplayError, StoredPayload, replay,
+};
+use blindfold_protocol::block::{OrderFault, Second, sequence_number};
+use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError};
+use tokio::sync::{broadcast, watch};
+
+use super::details::BlockDetails;
+use super::plan::{Plan, SkippedOutside};
+use super::seconds::{ClosedSecond, Gathering, accepted};
+use super::{ExecutionState, ExecutorDeps, ExecutorStatus, NewBlock, OpenedBatches};
+use crate::limits::{
+    CLIENT_CHECK_INTERVAL_MS, MAX_REPLAYS_IN_A_ROW, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS,
+};
+use crate::{HintsFault, ItemOutcome, L1Fault, verify_hints};
+
+/// Why execution stopped. Nothing else stops with it.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecutionFault {
+    /// The execution client, after everything that may help was tried.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The client cannot be brought back to our head.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The client keeps losing the block it was just given.
+    #[error("the execution client lost its head again after {0} replays")]
+    ReplayUseless(u32),
+    /// The client has no genesis block.
+    #[error("the execution client has no block 0")]
+    NoGenesis,
+    /// The client named a transaction outside the list.
+    #[error(transparent)]
+    Skipped(#[from] SkippedOutside),
+    /// Our disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A record that must be there is not, or cannot be read: our disk is damaged.
+    #[error("the stored {what} of {number} is missing or damaged")]
+    Damaged {
+        /// `batch`, `hints`, `block`.
+        what: &'static str,
+        /// Batch or block number.
+        number: u64,
+    },
+    /// Stored batches are out of order: our disk is damaged.
+    #[error(transparent)]
+    Order(#[from] OrderFault),
+    /// Hints that were verified when they were stored no longer stand: our disk is damaged.
+    #[error("stored hints of batch {number}: {fault}")]
+    StoredHints {
+        /// Batch number.
+        number: u64,
+        /// What does not stand.
+        fault: HintsFault,
+    },
+    /// The parameters of the batch's epoch are not configured.
+    #[error("no parameters are configured for batch {number}")]
+    NoParameters {
+        /// Batch number.
+        number: u64,
+    },
+    /// L1 does not have, or no longer has, the block that a certified header names.
+    #[error("L1 block {number} has not the hash {expected} that a certified header names")]
+    OriginMismatch {
+        /// L1 block number.
+        number: u64,
+        /// The certified hash.
+        expected: B256,
+    },
+    /// L1 answers with something unusable.
+    #[error(transparent)]
+    L1(#[from] L1Fault),
+}
+
+/// Why the loop ends.
+enum End {
+    Stopped,
+    Fault(ExecutionFault),
+}
+
+impl<F: Into<ExecutionFault>> From<F> for End {
+    fn from(fault: F) -> Self {
+        Self::Fault(fault.into())
+    }
+}
+
+/// The block that the next one builds on.
+struct Parent {
+    id: BlockId,
+    /// Origin and sequence number; `None` for the genesis.
+    origin: Option<(u64, u64)>,
+}
+
+pub(super) struct Runner {
+    deps: ExecutorDeps,
+    opened: Arc<OpenedBatches>,
+    blocks: broadcast::Sender<Arc<NewBlock>>,
+    status: watch::Sender<ExecutorStatus>,
+    stopped: watch::Receiver<bool>,
+    gathering: Gathering,
+    next_batch: u64,
+    parent: Option<Parent>,
+}
+
+impl Runner {
+    pub(super) async fn open(
+        deps: ExecutorDeps,
+        opened: Arc<OpenedBatches>,
+        blocks: broadcast::Sender<Arc<NewBlock>>,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Self, StoreError> {
+        let last = deps.tracker.store().last_block().await?;
+        let last_batch = last.as_ref().map_or(0, |block| block.last_batch);
+        let parent = last.as_ref().map(|block| Parent {
+            id: BlockId { number: block.number, hash: block.hash, timestamp: block.second },
+            // Damaged details cost only the sequence number; they are reported when the block is read for receipts.
+            origin: parse_details(block).ok().map(|details| (details.l1_origin_number, details.sequence_number)),
+        });
+        let status = watch::Sender::new(ExecutorStatus {
+            block: parent.as_ref().map(|parent| parent.id),
+            last_batch,
+            state: ExecutionState::Waiting,
+            retries: 0,
+            replayed_blocks: 0,
+        });
+        let gathering = Gathering::default();
+        Ok(Self { deps, opened, blocks, status, stopped, gathering, next_batch: last_batch + 1, parent })
+    }
+
+    pub(super) fn status(&self) -> watch::Receiver<ExecutorStatus> {
+        self.status.subscribe()
+    }
+
+    pub(super) async fn run(mut self) {
+        let end = self.work().await;
+        match end {
+            End::Stopped => self.set_state(ExecutionState::Stopped),
+            End::Fault(fault) => {
+                tracing::error!(%fault, "execution stopped; ordering and verification go on");
+                self.set_state(ExecutionState::Halted { reason: fault.to_string() });
+                // Subscribers of the status and of blocks stay served until the role stops.
+                let _ = self.stopped.wait_for(|stopped| *stopped).await;
+            }
+        }
+    }
+
+    async fn work(&mut self) -> End {
+        if let Err(end) = self.restore_client().await {
+            return end;
+        }
+        loop {
+            if let Err(end) = self.step().await {
+                return end;
+            }
+        }
+    }
+
+    /// One second: waits until it is closed and opened, executes it, records it, announces it.
+    async fn step(&mut self) -> Result<(), End> {
+        let closed = self.next_second().await?;
+        if !closed.second.has_block() {
+            return Ok(());
+        }
+        let mut plan = Plan::default();
+        let chain_id = self.deps.tracker.config().chain_id;
+        for record in &closed.batches {
+            let outcomes = self.outcomes(record).await?;
+            plan.add_batch(chain_id, record.sealed.header.number, &record.sealed.items, &outcomes);
+        }
+        self.set_state(ExecutionState::Executing);
+        let parent = self.parent().await?;
+        let inputs = self.inputs(&closed.second, parent.1).await?;
+        let block = self.execute(parent.0, &inputs, &plan.transactions).await?;
+        let details = plan.finish(&block, inputs.l1_origin.number, inputs.sequence_number)?;
+        self.record(&closed, block, details).await
+    }
+
+    async fn next_second(&mut self) -> Result<ClosedSecond, End> {
+        let mut certified = self.deps.tracker.watch_certified();
+        loop {
+            while certified.borrow_and_update().number >= self.next_batch {
+                let number = self.next_batch;
+                let record = self.deps.tracker.store().batch(number).await?;
+                let record = record.ok_or(ExecutionFault::Damaged { what: "batch", number })?;
+                self.next_batch += 1;
+                if let Some(closed) = self.gathering.push(record)? {
+                    return Ok(closed);
+                }
+            }
+            self.set_state(ExecutionState::Waiting);
+            let check = Duration::from_millis(CLIENT_CHECK_INTERVAL_MS);
+            tokio::select! {
+                _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
+                changed = certified.changed() => changed.map_err(|_| End::Stopped)?,
+                // A client that restarted while nothing is to be executed would serve old state until the next block.
+                () = tokio::time::sleep(check) => self.restore_client().await?,
+            }
+        }
+    }
+
+    /// What the items of a batch are, as soon as its hints are there.
+    async fn outcomes(&mut self, record: &BatchRecord) -> Result<Arc<Vec<ItemOutcome>>, End> {
+        let number = record.sealed.header.number;
+        if accepted(record) == 0 {
+            return Ok(Arc::new(skipped_outcomes(record)));
+        }
+        let mut arrivals = self.opened.watch();
+        loop {
+            arrivals.borrow_and_update();
+            if let Some(outcomes) = self.opened.take(number) {
+                return Ok(outcomes);
+            }
+            let now = self.deps.tracker.store().batch(number).await?;
+            if let Some(now) = now.filter(|now| now.hints.is_some()) {
+                return self.open_stored(now).await;
+            }
+            self.set_state(ExecutionState::WaitingForHints { number });
+            let check = Duration::from_millis(CLIENT_CHECK_INTERVAL_MS);
+            tokio::select! {
+                _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
+                changed = arrivals.changed() => changed.map_err(|_| End::Stopped)?,
+                () = tokio::time::sleep(check) => self.restore_client().await?,
+            }
+        }
+    }
+
+    /// Opens a batch from the hints on disk, verifying them as if they had just arrived.
+    async fn open_stored(&self, record: BatchRecord) -> Result<Arc<Vec<ItemOutcome>>, End> {
+        let number = record.sealed.header.number;
+        let hints = record.hints.clone().ok_or(ExecutionFault::Damaged { what: "hints", number })?;
+        let parameters = self.deps.parameters.at(number).cloned();
+        let parameters = parameters.ok_or(ExecutionFault::NoParameters { number })?;
+        let backend = Arc::clone(&self.deps.backend);
+        let opened = tokio::task::spawn_blocking(move || {
+            verify_hints(backend.as_ref(), &parameters, &record.sealed, &record.verdicts, &hints)
+        });
+        let outcomes = opened.await.map_err(|_| End::Stopped)?;
+        Ok(Arc::new(outcomes.map_err(|fault| ExecutionFault::StoredHints { number, fault })?))
+    }
+
+    /// The parent's hash, and its origin and sequence number.
+    async fn parent(&mut self) -> Result<(B256, Option<(u64, u64)>), End> {
+        if let Some(parent) = &self.parent {
+            return Ok((parent.id.hash, parent.origin));
+        }
+        let client = Arc::clone(&self.deps.client);
+        let genesis = self.with_retries(|| async { client.block(0).await }).await?;
+        let id = genesis.ok_or(ExecutionFault::NoGenesis)?;
+        self.parent = Some(Parent { id, origin: None });
+        Ok((id.hash, None))
+    }
+
+    async fn inputs(&mut self, second: &Second, previous: Option<(u64, u64)>) -> Result<BlockInputs, End> {
+        let l1_origin = self.l1_origin(second).await?;
+        let config = self.deps.tracker.config();
+        Ok(BlockInputs {
+            timestamp: second.second,
+            prev_randao: second.prev_randao(),
+            fee_recipient: config.fee_recipient,
+            gas_limit: config.block_gas_limit,
+            l1_origin,
+            sequence_number: sequence_number(previous, l1_origin.number),
+            // Their place in the list; deposits that mint on L2 come with the bridge.
+            l1_deposits: Vec::new(),
+        })
+    }
+
+    async fn l1_origin(&mut self, second: &Second) -> Result<L1Origin, End> {
+        let (number, expected) = (second.l1_origin_number, second.l1_origin_hash);
+        let mut pause = Pause::default();
+        loop {
+            match self.deps.l1.origin(number).await {
+                Ok(Some(origin)) if origin.hash == expected => return Ok(origin),
+                Ok(Some(_)) => return Err(ExecutionFault::OriginMismatch { number, expected }.into()),
+                // Certified, so final for the committee; our L1 lags behind theirs.
+                Ok(None) => self.wait(&mut pause, &format!("L1 block {number} is not final here yet")).await?,
+                Err(fault) if fault.is_transient() => self.wait(&mut pause, &fault.to_string()).await?,
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+
+    async fn execute(&mut self, parent: B256, inputs: &BlockInputs, list: &[Bytes]) -> Result<ExecutedBlock, End> {
+        let client = Arc::clone(&self.deps.client);
+        let mut pause = Pause::default();
+        let mut replays = 0;
+        loop {
+            let error = match client.execute(parent, inputs, list).await {
+                Ok(block) => return Ok(block),
+                Err(error) => error,
+            };
+            match error.recovery() {
+                Recovery::Retry => self.wait(&mut pause, &error.to_string()).await?,
+                Recovery::Replay if replays == MAX_REPLAYS_IN_A_ROW => {
+                    return Err(ExecutionFault::ReplayUseless(replays).into());
+                }
+                Recovery::Replay => {
+                    replays += 1;
+                    self.restore_client().await?;
+                }
+                Recovery::GiveUp => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Makes our head the client's, from stored payloads if need be. Waits as long as the client is away.
+    async fn restore_client(&mut self) -> Result<(), End> {
+        let Some(head) = self.parent.as_ref().map(|parent| parent.id).filter(|id| id.number > 0) else {
+            return Ok(());
+        };
+        let client = Arc::clone(&self.deps.client);
+        let source = StoredPayloads(Arc::clone(self.deps.tracker.store()));
+        let mut pause = Pause::default();
+        loop {
+            let report = replay(client.as_ref(), &source, head).await;
+            match report {
+                Ok(report) => {
+                    if report.imported > 0 {
+                        let (common, imported) = (report.common, report.imported);
+                        tracing::warn!(common, imported, "gave the execution client blocks that it had lost");
+                        self.status.send_modify(|status| status.replayed_blocks += imported);
+                    }
+                    return Ok(());
+                }
+                Err(error) if error.recovery() == Recovery::GiveUp => return Err(error.into()),
+                Err(error) => {
+                    self.set_state(ExecutionState::Replaying);
+                    self.wait(&mut pause, &error.to_string()).await?;
+                }
+            }
+        }
+    }
+
+    async fn record(&mut self, closed: &ClosedSecond, block: ExecutedBlock, details: BlockDetails) -> Result<(), End> {
+        let id = block.id();
+        let record = BlockRecord {
+            second: closed.second.second,
+            number: block.number,
+            hash: block.hash,
+            parent_hash: block.parent_hash,
+            state_root: block.state_root,
+            first_batch: closed.second.first,
+            last_batch: closed.second.last,
+            details: serde_json::to_vec(&details).expect("strings, numbers and lists always have a JSON form"),
+            payload: block.payload.encode(),
+        };
+        self.deps.tracker.store().put_block(record.clone()).await?;
+        self.parent = Some(Parent { id, origin: Some((details.l1_origin_number, details.sequence_number)) });
+        self.status.send_modify(|status| {
+            status.block = Some(id);
+            status.last_batch = record.last_batch;
+        });
+        tracing::info!(
+            number = id.number, hash = %id.hash, first_batch = record.first_batch, last_batch = record.last_batch,
+            "executed a block"
+        );
+        // Without subscribers there is nobody to tell.
+        let _ = self.blocks.send(Arc::new(NewBlock { record, details }));
+        Ok(())
+    }
+
+    /// Calls until there is an answer or no hope.
+    async fn with_retries<T, F>(&mut self, mut call: impl FnMut() -> F) -> Result<T, End>
+    where
+        F: Future<Output = Result<T, EngineError>>,
+    {
+        let mut pause = Pause::default();
+        loop {
+            match call().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if error.recovery() == Recovery::GiveUp => return Err(error.into()),
+                Err(error) => self.wait(&mut pause, &error.to_string()).await?,
+            }
+        }
+    }
+
+    async fn wait(&mut self, pause: &mut Pause, reason: &str) -> Result<(), End> {
+        tracing::warn!(reason, pause_ms = pause.0, "execution waits and tries again");
+        self.status.send_modify(|status| {
+            status.retries += 1;
+            status.state = ExecutionState::Retrying { reason: reason.to_owned() };
+        });
+        tokio::select! {
+            _ = self.stopped.wait_for(|stopped| *stopped) => Err(End::Stopped),
+            () = tokio::time::sleep(Duration::from_millis(pause.0)) => {
+                pause.0 = MAX_RETRY_PAUSE_MS.min(pause.0 * 2);
+                Ok(())
+            }
+        }
+    }
+
+    fn set_state(&self, state: ExecutionState) {
+        self.status.send_if_modified(|status| {
+            let changed = status.state != state;
+            if changed {
+                status.state = state;
+            }
+            changed
+        });
+    }
+}
+
+/// A pause in milliseconds that doubles with each use.
+struct Pause(u64);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self(MIN_RETRY_PAUSE_MS)
+    }
+}
+
+/// The stored blocks as a source for the replay.
+struct StoredPayloads(Arc<dyn Store>);
+
+#[async_trait]
+impl PayloadSource for StoredPayloads {
+    async fn payload(&self, number: u64) -> Result<Option<StoredPayload>, PayloadSourceError> {
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| PayloadSourceError { number, source };
+        let Some(record) = self.0.block(number).await.map_err(|error| failed(Box::new(error)))? else {
+            return Ok(None);
+        };
+        let payload = StoredPayload::decode(&record.payload).map_err(|error| failed(Box::new(error)))?;
+        Ok(Some(payload))
+    }
+}
+
+/// The details of a stored block.
+pub(crate) fn parse_details(record: &BlockRecord) -> Result<BlockDetails, serde_json::Error> {
+    serde_json::from_slice(&record.details)
+}
+
+/// The outcomes of a batch without an accepted item, which needs no hints.
+fn skipped_outcomes(record: &BatchRecord) -> Vec<ItemOutcome> {
+    use blindfold_protocol::validity::Verdict;
+    record
+        .verdicts
+        .iter()
+        .filter_map(|verdict| match verdict {
+            Verdict::Skipped(fault) => Some(ItemOutcome::Skipped(*fault)),
+            Verdict::Accepted { .. } => None,
+        })
+        .collect()
+}

@@ -1,0 +1,140 @@
+//! Taking hints: verified, stored, handed to the executor.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use blindfold_bte::Backend;
+use blindfold_protocol::{BatchHints, HintEntry, Release};
+use blindfold_store::StoreError;
+
+use crate::{Executor, HintsFault, ParameterSet, Tracker, check_release_shape, verify_hints};
+
+/// Hints that are not taken. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum HintsRefusal {
+    /// The batch is not here.
+    #[error("batch {number} is not known here")]
+    UnknownBatch {
+        /// Batch number.
+        number: u64,
+    },
+    /// Hints mean nothing without a certificate.
+    #[error("batch {number} is not certified here")]
+    NotCertified {
+        /// Batch number.
+        number: u64,
+    },
+    /// The parameters of the batch's epoch are not configured here.
+    #[error("no parameters are configured for batch {number}")]
+    NoParameters {
+        /// Batch number.
+        number: u64,
+    },
+    /// They are not the truth.
+    #[error("hints of batch {number}: {fault}")]
+    Wrong {
+        /// Batch number.
+        number: u64,
+        /// What is wrong.
+        fault: HintsFault,
+    },
+    /// The disk refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The process is shutting down.
+    #[error("shutting down")]
+    Stopped,
+}
+
+impl HintsRefusal {
+    /// Whether the same hints may be taken later.
+    pub fn retry(&self) -> bool {
+        matches!(self, Self::UnknownBatch { .. } | Self::NotCertified { .. } | Self::Store(_) | Self::Stopped)
+    }
+
+    /// A stable name, in snake case.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::UnknownBatch { .. } => "unknown_batch",
+            Self::NotCertified { .. } => "not_certified",
+            Self::NoParameters { .. } => "no_parameters",
+            Self::Wrong { fault, .. } => fault.as_str(),
+            Self::Store(_) => "storage",
+            Self::Stopped => "shutting_down",
+        }
+    }
+}
+
+/// Hints that stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HintsAccepted {
+    /// Batch number.
+    pub number: u64,
+    /// Header hash.
+    pub hash: B256,
+    /// Entries verified against ciphertexts; 0 when the hints were known.
+    pub verified: usize,
+    /// Whether this call added them.
+    pub new: bool,
+}
+
+/// The one door for hints, whoever brings them. Cheap to clone.
+#[derive(Clone)]
+pub struct HintIntake {
+    tracker: Tracker,
+    parameters: Arc<ParameterSet>,
+    backend: Arc<dyn Backend>,
+    executor: Executor,
+}
+
+impl HintIntake {
+    /// A door to `executor` and the tracker's store.
+    pub fn new(
+        tracker: Tracker,
+        parameters: Arc<ParameterSet>,
+        backend: Arc<dyn Backend>,
+        executor: Executor,
+    ) -> Self {
+        Self { tracker, parameters, backend, executor }
+    }
+
+    /// Verifies hints completely, stores them with the release durably, and wakes the executor.
+    ///
+    /// Of `release` only the form is checked: hints prove themselves, and a wrong release can give none.
+    pub async fn submit(&self, release: Option<Release>, hints: BatchHints) -> Result<HintsAccepted, HintsRefusal> {
+        let number = hints.number;
+        let store = self.tracker.store();
+        let record = store.batch(number).await?.ok_or(HintsRefusal::UnknownBatch { number })?;
+        let hash = record.hash;
+        let wrong = |fault| HintsRefusal::Wrong { number, fault };
+        if hints.header_hash != hash {
+            return Err(wrong(HintsFault::OtherHeader));
+        }
+        if number > self.tracker.certified().number {
+            return Err(HintsRefusal::NotCertified { number });
+        }
+        if record.hints.as_ref() == Some(&hints) {
+            return Ok(HintsAccepted { number, hash, verified: 0, new: false });
+        }
+        let parameters = self.parameters.at(number).cloned().ok_or(HintsRefusal::NoParameters { number })?;
+        if let Some(release) = &release {
+            check_release_shape(&parameters, &record.sealed, &record.verdicts, release).map_err(wrong)?;
+        }
+        let backend = Arc::clone(&self.backend);
+        let (outcomes, hints) = tokio::task::spawn_blocking(move || {
+            let outcomes =
+                verify_hints(backend.as_ref(), &parameters, &record.sealed, &record.verdicts, &hints);
+            (outcomes, hints)
+        })
+        .await
+        .map_err(|_| HintsRefusal::Stopped)?;
+        let outcomes = outcomes.map_err(wrong)?;
+        let verified = hints.entries.iter().filter(|entry| !matches!(entry, HintEntry::Skipped)).count();
+        if let Some(release) = release {
+            store.put_release(release).await?;
+        }
+        store.put_hints(hints).await?;
+        self.executor.notify_hinted(number, Some(outcomes));
+        Ok(HintsAccepted { number, hash, verified, new: true })
+    }
+}

@@ -1,0 +1,226 @@
+//! The reads of `blind_*` over the store: the same for the sequencer and for a full node.
+
+mod cache;
+mod receipt;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes};
+use async_trait::async_trait;
+use blindfold_engine::{ExecutionClient, ReadError};
+use blindfold_protocol::BatchHints;
+use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
+use blindfold_rpc::jsonrpsee::types::ErrorObjectOwned;
+use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink};
+use blindfold_rpc::types::{
+    BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, Receipt, Status,
+};
+use blindfold_rpc::{BlindApiServer, Encoded, Hub, Passthrough, RpcError, Topic};
+use blindfold_store::{BatchRecord, StoreError};
+use serde_json::value::RawValue;
+
+use crate::announce::verdict_names;
+use crate::{Executor, ParameterSet, Tracker};
+use cache::DetailsCache;
+
+/// What a role adds to the shared reads.
+pub trait RoleView: Send + Sync + 'static {
+    /// `sequencer` or `full_node`.
+    fn role(&self) -> &'static str;
+
+    /// Counts for `blind_getStatus`, by stable name.
+    fn counters(&self) -> BTreeMap<String, u64>;
+
+    /// Envelopes that wait to be sealed, for a role that has a pool.
+    fn pending_envelopes(&self) -> Option<u64> {
+        None
+    }
+
+    /// The newest number on L1, where known.
+    fn posted(&self) -> Option<u64> {
+        None
+    }
+
+    /// Wei of `payer`'s balance that envelopes in the pool will take.
+    fn reserved(&self, _payer: &Address) -> u128 {
+        0
+    }
+
+    /// State and reason of an envelope that is in no batch, where the role knows of such.
+    fn unsealed(&self, _id: &B256) -> Option<(EnvelopeState, Option<String>)> {
+        None
+    }
+}
+
+/// What the reads are made of.
+#[derive(Clone)]
+pub struct ReadContext {
+    /// The chain of headers and its store.
+    pub tracker: Tracker,
+    /// Keys for `blind_getEncryptionKey`.
+    pub parameters: Arc<ParameterSet>,
+    /// Where execution stands.
+    pub executor: Executor,
+    /// Notifications of the topics.
+    pub hub: Hub,
+    /// What the role adds.
+    pub role: Arc<dyn RoleView>,
+}
+
+/// The reads of `blind_*`; [`BlindApiServer::into_rpc`] makes methods of them. Cheap to clone.
+#[derive(Clone)]
+pub struct ReadApi {
+    context: ReadContext,
+    details: Arc<DetailsCache>,
+}
+
+impl ReadApi {
+    /// Reads over `context`.
+    pub fn new(context: ReadContext) -> Self {
+        Self { context, details: Arc::default() }
+    }
+
+    fn batch_state(&self, number: u64) -> BatchState {
+        if number <= self.executed_through() {
+            BatchState::Executed
+        } else if number <= self.context.tracker.certified().number {
+            BatchState::Certified
+        } else {
+            BatchState::Sealed
+        }
+    }
+
+    /// The last batch whose second is executed; later ones may be closed without a block.
+    fn executed_through(&self) -> u64 {
+        self.context.executor.status().last_batch
+    }
+
+    fn batch_info(&self, number: u64, record: BatchRecord) -> BatchInfo {
+        BatchInfo {
+            number,
+            hash: record.hash,
+            timestamp_ms: record.sealed.header.timestamp_ms,
+            state: self.batch_state(number),
+            sealed: Encoded::new(&record.sealed),
+            certificate: record.certificate.as_ref().map(Encoded::new),
+            release: record.release.as_ref().map(Encoded::new),
+            hints: record.hints.as_ref().map(Encoded::new),
+            verdicts: verdict_names(&record.verdicts),
+        }
+    }
+}
+
+#[async_trait]
+impl BlindApiServer for ReadApi {
+    async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError> {
+        let next = self.context.tracker.head().number + 1;
+        let info = self.context.parameters.iter().filter(|entry| entry.epoch().last >= next).take(2).map(|entry| {
+            let epoch = entry.epoch();
+            EncryptionKeyInfo {
+                epoch: epoch.epoch,
+                first_number: epoch.first,
+                last_number: epoch.last,
+                encryption_key: Bytes::from(entry.encryption_key().to_bytes().to_vec()),
+                encryption_key_hash: epoch.encryption_key_hash,
+                parameters_hash: epoch.parameters_hash,
+                parameters_location: entry.parameters_location().to_owned(),
+            }
+        });
+        Ok(info.collect())
+    }
+
+    async fn get_receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
+        self.receipt(id).await
+    }
+
+    async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
+        let record = self.context.tracker.store().batch(number).await.map_err(RpcError::internal)?;
+        Ok(record.map(|record| self.batch_info(number, record)))
+    }
+
+    async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
+        let record = self.context.tracker.store().batch(number).await.map_err(RpcError::internal)?;
+        Ok(record.and_then(|record| record.hints).map(|hints| Encoded::new(&hints)))
+    }
+
+    async fn get_fee_account(&self, address: Address) -> Result<FeeAccount, RpcError> {
+        let tracker = &self.context.tracker;
+        let (account, held, base_fee) = tracker.with_state(|state| {
+            let ledger = state.ledger();
+            (ledger.account(&address).cloned().unwrap_or_default(), ledger.held_of(&address), state.next_base_fee())
+        });
+        Ok(FeeAccount {
+            address,
+            balance: account.balance.saturating_sub(self.context.role.reserved(&address)),
+            held,
+            live_nonces: account.nonces.len() as u64,
+            base_fee,
+            malformed_surcharge: tracker.config().malformed_surcharge,
+        })
+    }
+
+    async fn get_status(&self) -> Result<Status, RpcError> {
+        let ReadContext { tracker, executor, role, .. } = &self.context;
+        let (config, head) = (tracker.config(), tracker.head());
+        let hinted = tracker.store().heads().await.map_err(RpcError::internal)?.hinted;
+        let block = executor.status().block;
+        Ok(Status {
+            role: role.role().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            chain_id: config.chain_id,
+            l1_chain_id: config.deployment.l1_chain_id,
+            inbox: config.deployment.inbox,
+            head: BatchHead { number: head.number, hash: head.hash, timestamp_ms: head.timestamp_ms },
+            certified: tracker.certified().number,
+            hinted,
+            posted: role.posted(),
+            block: block.map_or(BlockHead { number: 0, hash: B256::ZERO, timestamp: 0 }, |block| BlockHead {
+                number: block.number,
+                hash: block.hash,
+                timestamp: block.timestamp,
+            }),
+            pending_envelopes: role.pending_envelopes(),
+            base_fee: tracker.next_base_fee(),
+            counters: role.counters(),
+        })
+    }
+
+    async fn subscribe(&self, pending: PendingSubscriptionSink, topic: Topic) -> SubscriptionResult {
+        self.context.hub.attach(pending, topic).await
+    }
+}
+
+/// Hands reads of public state on to the execution client. `allowed` is the role's list:
+/// [`blindfold_rpc::READ_METHODS`], and for a full node [`blindfold_rpc::NODE_ONLY_METHODS`] beside.
+pub fn passthrough(
+    client: Arc<dyn ExecutionClient>,
+    allowed: impl IntoIterator<Item = &'static str>,
+) -> Passthrough {
+    Passthrough::new(allowed, move |method, params| {
+        let client = Arc::clone(&client);
+        async move { read_through(client.as_ref(), &method, params).await }
+    })
+}
+
+async fn read_through(
+    client: &dyn ExecutionClient,
+    method: &str,
+    params: Option<Box<RawValue>>,
+) -> Result<Box<RawValue>, ErrorObjectOwned> {
+    let params = match params {
+        Some(raw) => serde_json::from_str(raw.get())
+            .map_err(|error| RpcError::invalid_params("malformed_params", error))?,
+        None => serde_json::Value::Array(Vec::new()),
+    };
+    let result = client.read(method, params).await.map_err(|error| match error {
+        ReadError::NotAllowed { method } => ErrorObjectOwned::from(RpcError::unknown_method(&method)),
+        error @ ReadError::Busy { .. } => RpcError::busy("reads_busy", error).into(),
+        // The client's own words, as a wallet knows them.
+        ReadError::Rpc { code, message, data } => {
+            ErrorObjectOwned::owned(i32::try_from(code).unwrap_or(blindfold_rpc::code::INTERNAL), message, data)
+        }
+        ReadError::Transport(error) => RpcError::unavailable("execution_client_unavailable", error).into(),
+    })?;
+    serde_json::value::to_raw_value(&result).map_err(|error| RpcError::internal(error).into())
+}

@@ -1,0 +1,54 @@
+//! Parsed block details, kept for receipts: a wallet asks for every envelope of a block within a short time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::BlockDetails;
+use crate::limits::MAX_CACHED_BLOCKS;
+
+/// The last blocks asked for, by number and hash order of use.
+#[derive(Default)]
+pub(super) struct DetailsCache {
+    blocks: Mutex<VecDeque<(u64, Arc<BlockDetails>)>>,
+}
+
+impl DetailsCache {
+    pub(super) fn get(&self, block: u64) -> Option<Arc<BlockDetails>> {
+        let mut blocks = self.blocks.lock();
+        let place = blocks.iter().position(|(number, _)| *number == block)?;
+        let entry = blocks.remove(place)?;
+        let details = Arc::clone(&entry.1);
+        blocks.push_front(entry);
+        Some(details)
+    }
+
+    pub(super) fn put(&self, block: u64, details: Arc<BlockDetails>) {
+        let mut blocks = self.blocks.lock();
+        blocks.retain(|(number, _)| *number != block);
+        blocks.push_front((block, details));
+        blocks.truncate(MAX_CACHED_BLOCKS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn details(gas_used: u64) -> Arc<BlockDetails> {
+        let (transactions, envelopes) = (Vec::new(), Vec::new());
+        Arc::new(BlockDetails { transactions, l1_origin_number: 0, sequence_number: 0, gas_used, envelopes })
+    }
+
+    #[test]
+    fn the_least_used_block_is_dropped() {
+        let cache = DetailsCache::default();
+        for number in 0..MAX_CACHED_BLOCKS as u64 {
+            cache.put(number, details(number));
+        }
+        assert_eq!(cache.get(0).unwrap().gas_used, 0);
+        cache.put(1_000, details(1_000));
+        assert!(cache.get(0).is_some() && cache.get(1_000).is_some() && cache.get(1).is_none());
+    }
+}

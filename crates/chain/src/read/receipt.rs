@@ -1,0 +1,107 @@
+//! Where an envelope stands.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use blindfold_protocol::validity::Verdict;
+use blindfold_rpc::RpcError;
+use blindfold_rpc::types::{BatchState, EnvelopeState, Receipt, TransactionOutcome};
+
+use super::ReadApi;
+use crate::executor::parse_details;
+use crate::{BlockDetails, EnvelopeOutcome, ExecutedEnvelope};
+
+impl ReadApi {
+    /// `blind_getReceipt`.
+    pub async fn receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
+        let store = self.context.tracker.store();
+        let Some((number, index)) = store.envelope_location(id).await.map_err(RpcError::internal)? else {
+            return self.unsealed(id).await;
+        };
+        let Some(record) = store.batch(number).await.map_err(RpcError::internal)? else {
+            // Taken back between the two reads: it is in no batch now.
+            return self.unsealed(id).await;
+        };
+        let mut receipt = empty(id, EnvelopeState::Sealed);
+        receipt.number = Some(number);
+        receipt.index = Some(index);
+        receipt.header_hash = Some(record.hash);
+        receipt.state = match self.batch_state(number) {
+            BatchState::Sealed => EnvelopeState::Sealed,
+            BatchState::Certified | BatchState::Executed => EnvelopeState::Certified,
+            BatchState::Void => EnvelopeState::Void,
+        };
+        // Skipped by the validity rule: final with the certificate, whatever becomes of the rest of the batch.
+        if let Some(Verdict::Skipped(fault)) = record.verdicts.get(index as usize) {
+            receipt.reason = Some(fault.as_str().to_owned());
+            if receipt.state == EnvelopeState::Certified {
+                receipt.state = EnvelopeState::Skipped;
+            }
+        }
+        if let Some((number, hash, details)) = self.details_of_batch(number).await? {
+            receipt.block_number = Some(number);
+            receipt.block_hash = Some(hash);
+            if let Some(executed) = details.envelope(record.sealed.header.number, index) {
+                fill(&mut receipt, executed);
+            }
+        }
+        Ok(Some(receipt))
+    }
+
+    async fn unsealed(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
+        if let Some((state, reason)) = self.context.role.unsealed(&id) {
+            return Ok(Some(Receipt { reason, ..empty(id, state) }));
+        }
+        Ok(None)
+    }
+
+    /// The block that holds a batch, if executed.
+    async fn details_of_batch(&self, number: u64) -> Result<Option<(u64, B256, Arc<BlockDetails>)>, RpcError> {
+        let store = self.context.tracker.store();
+        let Some(record) = store.block_of_batch(number).await.map_err(RpcError::internal)? else {
+            return Ok(None);
+        };
+        let details = match self.details.get(record.number) {
+            Some(details) => details,
+            None => {
+                let details = Arc::new(parse_details(&record).map_err(RpcError::internal)?);
+                self.details.put(record.number, Arc::clone(&details));
+                details
+            }
+        };
+        Ok(Some((record.number, record.hash, details)))
+    }
+}
+
+fn empty(id: B256, state: EnvelopeState) -> Receipt {
+    Receipt {
+        id,
+        state,
+        reason: None,
+        number: None,
+        index: None,
+        header_hash: None,
+        block_number: None,
+        block_hash: None,
+        transactions: None,
+    }
+}
+
+fn fill(receipt: &mut Receipt, executed: &ExecutedEnvelope) {
+    receipt.state = match &executed.outcome {
+        EnvelopeOutcome::Executed => EnvelopeState::Executed,
+        EnvelopeOutcome::Skipped(reason) => {
+            receipt.reason = Some(reason.clone());
+            EnvelopeState::Skipped
+        }
+        EnvelopeOutcome::Malformed => EnvelopeState::Malformed,
+    };
+    if executed.outcome == EnvelopeOutcome::Executed {
+        let transactions = executed.transactions.iter().map(|inner| TransactionOutcome {
+            hash: inner.hash,
+            included: inner.skipped.is_none(),
+            reason: inner.skipped.clone(),
+        });
+        receipt.transactions = Some(transactions.collect());
+    }
+}
