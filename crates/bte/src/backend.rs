@@ -1,0 +1,117 @@
+//! The seam for implementations of the heavy operations.
+
+use rand_core::CryptoRng;
+
+use crate::hint::HintItem;
+use crate::proof::ProofItem;
+use crate::{
+    BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
+    Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError,
+};
+
+/// An implementation of the scheme's heavy operations, chosen at start-up. All implementations give identical results.
+/// Calls block their thread for up to seconds: run them away from asynchronous executors.
+pub trait Backend: Send + Sync {
+    /// What it is called in configuration and figures.
+    fn name(&self) -> &'static str;
+
+    /// Threads it may use.
+    fn threads(&self) -> usize;
+
+    /// Computes now what the first batch of this size would have to compute: seconds for large B.
+    ///
+    /// # Errors
+    /// [`BatchError::Empty`], [`BatchError::TooLarge`].
+    fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError>;
+
+    /// The cross-terms of a batch, before its release is known: O(b log b).
+    ///
+    /// # Errors
+    /// [`BatchError::Empty`], [`BatchError::TooLarge`].
+    fn predecrypt(
+        &self,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+    ) -> Result<PreDecrypted, BatchError>;
+
+    /// Opens the ciphertexts of a pre-decrypted batch, in its order. Under a wrong release all are
+    /// [`Opening::Malformed`]; a single well-formed one proves the release right for all.
+    ///
+    /// # Errors
+    /// [`BatchError::Length`], [`BatchError::Header`], [`BatchError::Parameters`].
+    fn finalize(
+        &self,
+        parameters: &Parameters,
+        predecrypted: &PreDecrypted,
+        release: &Release,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<Vec<Opening>, BatchError>;
+
+    /// Verifies hints and returns the messages, one result each in order.
+    fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>>;
+
+    /// Verifies proofs of knowledge, one result each in order.
+    fn verify_proofs(
+        &self,
+        rng: &mut dyn CryptoRng,
+        items: &[ProofItem<'_>],
+    ) -> Vec<Result<CiphertextPoint, ProofError>>;
+
+    /// A member's share of a release, in constant time in the key.
+    ///
+    /// # Errors
+    /// [`BatchError::Empty`], [`BatchError::TooLarge`].
+    fn release_share(
+        &self,
+        key: &MemberKey,
+        points: &[CiphertextPoint],
+    ) -> Result<[u8; G1_BYTES], BatchError>;
+
+    /// Which members' shares are wrong.
+    ///
+    /// # Errors
+    /// [`BatchError::Empty`], [`BatchError::TooLarge`].
+    fn find_liars(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+        shares: &[(u16, [u8; G1_BYTES])],
+    ) -> Result<Vec<u16>, BatchError>;
+
+    /// Verifies singleton releases, one result each in order.
+    fn verify_singletons(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        items: &[(CiphertextPoint, [u8; G1_BYTES])],
+    ) -> Vec<Result<(), SingletonError>>;
+}
+
+/// No backend has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no backend is called {0:?}; there are: auto, portable")]
+pub struct UnknownBackend(pub String);
+
+/// The fastest backend that this machine supports, with `threads` threads (0: one for each core).
+///
+/// # Panics
+/// If the operating system refuses to start the threads.
+pub fn auto(threads: usize) -> Box<dyn Backend> {
+    Box::new(Portable::new(threads))
+}
+
+/// The backend called `name` (`auto` or `portable`), with `threads` threads (0: one for each core).
+///
+/// # Errors
+/// [`UnknownBackend`].
+///
+/// # Panics
+/// If the operating system refuses to start the threads.
+pub fn by_name(name: &str, threads: usize) -> Result<Box<dyn Backend>, UnknownBackend> {
+    match name {
+        "auto" => Ok(auto(threads)),
+        "portable" => Ok(Box::new(Portable::new(threads))),
+        _ => Err(UnknownBackend(name.to_owned())),
+    }
+}

@@ -1,0 +1,141 @@
+//! G2: where the public parameters and verification keys live.
+
+use blst::{BLST_ERROR, blst_p2, blst_p2_affine};
+
+use super::{PointError, Scalar, point_error};
+
+/// A point in Jacobian coordinates.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct G2(pub(super) blst_p2);
+
+/// A point in affine coordinates; the identity is (0, 0).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct G2Affine(pub(super) blst_p2_affine);
+
+impl G2 {
+    pub(crate) fn generator() -> Self {
+        // SAFETY: the function returns the address of a constant that lives as long as the program.
+        Self(unsafe { *blst::blst_p2_generator() })
+    }
+
+    pub(crate) fn is_identity(&self) -> bool {
+        // SAFETY: the argument is an initialised point.
+        unsafe { blst::blst_p2_is_inf(&self.0) }
+    }
+
+    /// Complete addition: right for equal, opposite and identity operands, too.
+    pub(crate) fn add(&self, other: &Self) -> Self {
+        let mut out = blst_p2::default();
+        // SAFETY: all three are initialised points.
+        unsafe { blst::blst_p2_add_or_double(&mut out, &self.0, &other.0) };
+        Self(out)
+    }
+
+    pub(crate) fn neg(&self) -> Self {
+        let mut out = *self;
+        // SAFETY: the argument is an initialised point, changed in place.
+        unsafe { blst::blst_p2_cneg(&mut out.0, true) };
+        out
+    }
+
+    /// [k]·self in constant time (`blst` uses masked tables and the ψ endomorphism).
+    pub(crate) fn mul(&self, k: &Scalar) -> Self {
+        let scalar = k.to_blst();
+        let mut out = blst_p2::default();
+        // SAFETY: the scalar has the 32 bytes that 255 bits span.
+        unsafe { blst::blst_p2_mult(&mut out, &self.0, scalar.b.as_ptr(), 255) };
+        Self(out)
+    }
+
+    /// Converts many points with one field inversion per thousand or so; identities are allowed.
+    pub(crate) fn to_affine_batch(points: &[Self]) -> Vec<G2Affine> {
+        let pointers: Vec<*const blst_p2> = points.iter().map(|p| &p.0 as *const _).collect();
+        let mut out = vec![blst_p2_affine::default(); points.len()];
+        if !points.is_empty() {
+            // SAFETY: there are `points.len()` valid input pointers and as many output elements.
+            unsafe { blst::blst_p2s_to_affine(out.as_mut_ptr(), pointers.as_ptr(), points.len()) };
+        }
+        out.into_iter().map(G2Affine).collect()
+    }
+
+    pub(crate) fn to_affine(self) -> G2Affine {
+        let mut out = blst_p2_affine::default();
+        // SAFETY: both are initialised points.
+        unsafe { blst::blst_p2_to_affine(&mut out, &self.0) };
+        G2Affine(out)
+    }
+
+    /// Σ scalarᵢ·pointᵢ in variable time; scalars are little-endian, N bytes each (16 for batch weights).
+    pub(crate) fn multi_scalar<const N: usize>(points: &[G2Affine], scalars: &[[u8; N]]) -> Self {
+        assert_eq!(points.len(), scalars.len(), "one scalar per point");
+        let (mut point_refs, mut scalar_refs) = (Vec::new(), Vec::new());
+        for (point, scalar) in points.iter().zip(scalars) {
+            if !point.is_identity() {
+                point_refs.push(&point.0 as *const blst_p2_affine);
+                scalar_refs.push(scalar.as_ptr());
+            }
+        }
+        let count = point_refs.len();
+        let mut out = blst_p2::default();
+        if count > 0 {
+            // SAFETY: pure function of its argument.
+            let scratch_bytes = unsafe { blst::blst_p2s_mult_pippenger_scratch_sizeof(count) };
+            let mut scratch = vec![0u64; scratch_bytes.div_ceil(8)];
+            // SAFETY: `count` valid pointers each to points and to N-byte scalars, and the scratch space asked for.
+            unsafe {
+                blst::blst_p2s_mult_pippenger(
+                    &mut out,
+                    point_refs.as_ptr(),
+                    count,
+                    scalar_refs.as_ptr(),
+                    (8 * N).min(255),
+                    scratch.as_mut_ptr(),
+                );
+            }
+        }
+        Self(out)
+    }
+}
+
+impl From<&G2Affine> for G2 {
+    fn from(point: &G2Affine) -> Self {
+        let mut out = blst_p2::default();
+        // SAFETY: both are initialised points.
+        unsafe { blst::blst_p2_from_affine(&mut out, &point.0) };
+        Self(out)
+    }
+}
+
+impl G2Affine {
+    pub(crate) fn generator() -> Self {
+        // SAFETY: the function returns the address of a constant that lives as long as the program.
+        Self(unsafe { *blst::blst_p2_affine_generator() })
+    }
+
+    pub(crate) fn is_identity(&self) -> bool {
+        // SAFETY: the argument is an initialised point.
+        unsafe { blst::blst_p2_affine_is_inf(&self.0) }
+    }
+
+    /// Decodes a canonical compressed point of the subgroup; the identity is accepted.
+    pub(crate) fn decode(bytes: &[u8; 96]) -> Result<Self, PointError> {
+        let mut point = blst_p2_affine::default();
+        // SAFETY: `bytes` has the 96 bytes that the function reads.
+        match unsafe { blst::blst_p2_uncompress(&mut point, bytes.as_ptr()) } {
+            BLST_ERROR::BLST_SUCCESS => {}
+            code => return Err(point_error(code)),
+        }
+        // SAFETY: `point` is on the curve.
+        if !unsafe { blst::blst_p2_affine_in_g2(&point) } {
+            return Err(PointError::NotInSubgroup);
+        }
+        Ok(Self(point))
+    }
+
+    pub(crate) fn encode(&self) -> [u8; 96] {
+        let mut out = [0; 96];
+        // SAFETY: `out` has the 96 bytes that the function writes.
+        unsafe { blst::blst_p2_affine_compress(out.as_mut_ptr(), &self.0) };
+        out
+    }
+}

@@ -1,0 +1,65 @@
+//! Data parallelism: rayon's current pool, or a plain loop in a browser.
+//!
+//! A [`crate::Portable`] backend installs its own bounded pool around its work; called outside one, these use
+//! rayon's global pool.
+
+#[cfg(not(target_arch = "wasm32"))]
+mod imp {
+    use rayon::prelude::*;
+
+    pub(crate) fn map<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+        (0..count).into_par_iter().map(f).collect()
+    }
+
+    pub(crate) fn map_chunks<I: Sync, T: Send>(
+        items: &[I],
+        chunk: usize,
+        f: impl Fn(&[I]) -> Vec<T> + Sync + Send,
+    ) -> Vec<T> {
+        items.par_chunks(chunk).flat_map_iter(f).collect()
+    }
+
+    pub(crate) fn zip_mut<T: Send>(
+        a: &mut [T],
+        b: &mut [T],
+        f: impl Fn(usize, &mut T, &mut T) + Sync + Send,
+    ) {
+        a.par_iter_mut().zip(b).enumerate().for_each(|(i, (a, b))| f(i, a, b));
+    }
+
+    pub(crate) fn join<A: Send, B: Send>(
+        a: impl FnOnce() -> A + Send,
+        b: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        rayon::join(a, b)
+    }
+
+    pub(crate) fn threads() -> usize {
+        rayon::current_num_threads()
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+mod imp {
+    pub(crate) fn map<T>(count: usize, f: impl Fn(usize) -> T) -> Vec<T> {
+        (0..count).map(f).collect()
+    }
+
+    pub(crate) fn map_chunks<I, T>(items: &[I], chunk: usize, f: impl Fn(&[I]) -> Vec<T>) -> Vec<T> {
+        items.chunks(chunk).flat_map(f).collect()
+    }
+
+    pub(crate) fn zip_mut<T>(a: &mut [T], b: &mut [T], f: impl Fn(usize, &mut T, &mut T)) {
+        a.iter_mut().zip(b).enumerate().for_each(|(i, (a, b))| f(i, a, b));
+    }
+
+    pub(crate) fn join<A, B>(a: impl FnOnce() -> A, b: impl FnOnce() -> B) -> (A, B) {
+        (a(), b())
+    }
+
+    pub(crate) fn threads() -> usize {
+        1
+    }
+}
+
+pub(crate) use imp::{join, map, map_chunks, threads, zip_mut};

@@ -1,0 +1,102 @@
+//! Random weights of batched checks: 128 bits each, so a false batch passes with probability 2^−128.
+
+use std::convert::Infallible;
+
+use rand_core::{CryptoRng, TryCryptoRng, TryRng};
+
+use crate::curve::Scalar;
+use crate::hash::sha256;
+
+pub(crate) const WEIGHT_BYTES: usize = 16;
+
+/// A weight, little-endian.
+pub(crate) type Weight = [u8; WEIGHT_BYTES];
+
+pub(crate) fn random_weights(count: usize, rng: &mut (impl CryptoRng + ?Sized)) -> Vec<Weight> {
+    let mut weights = vec![[0; WEIGHT_BYTES]; count];
+    rng.fill_bytes(weights.as_flattened_mut());
+    weights
+}
+
+pub(crate) fn as_scalar(weight: &Weight) -> Scalar {
+    let mut bytes = *weight;
+    bytes.reverse();
+    Scalar::reduce(&bytes)
+}
+
+/// Randomness expanded from 32 bytes of the caller's source (SHA-256 in counter mode), so that batch work can move to
+/// other threads while the source stays.
+pub(crate) struct Expanded {
+    seed: [u8; 32],
+    counter: u64,
+}
+
+impl Expanded {
+    pub(crate) fn new(source: &mut (impl CryptoRng + ?Sized)) -> Self {
+        let mut seed = [0; 32];
+        source.fill_bytes(&mut seed);
+        Self { seed, counter: 0 }
+    }
+}
+
+impl TryRng for Expanded {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        let mut bytes = [0; 4];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        let mut bytes = [0; 8];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
+        for chunk in out.chunks_mut(32) {
+            let block = sha256(&[&self.seed, &self.counter.to_be_bytes()]);
+            chunk.copy_from_slice(&block[..chunk.len()]);
+            self.counter += 1;
+        }
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Expanded {}
+
+/// Which of the items 0..count fail, found by halving: `holds` checks a whole group at once. A group that holds
+/// costs one check, each failing item about log₂(count) more.
+pub(crate) fn failing(count: usize, mut holds: impl FnMut(&[usize]) -> bool) -> Vec<usize> {
+    let mut failing = Vec::new();
+    let all: Vec<usize> = (0..count).collect();
+    let mut pending = vec![&all[..]];
+    while let Some(group) = pending.pop() {
+        if group.is_empty() || holds(group) {
+            continue;
+        }
+        if let [single] = group {
+            failing.push(*single);
+        } else {
+            let (left, right) = group.split_at(group.len() / 2);
+            pending.extend([right, left]);
+        }
+    }
+    failing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::failing;
+
+    #[test]
+    fn halving_finds_exactly_the_failing_items() {
+        for count in 0..12 {
+            for bad in 0..1u32 << count {
+                let want: Vec<usize> = (0..count).filter(|i| bad >> i & 1 == 1).collect();
+                assert_eq!(failing(count, |group| group.iter().all(|i| bad >> i & 1 == 0)), want);
+            }
+        }
+    }
+}
