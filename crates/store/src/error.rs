@@ -1,0 +1,172 @@
+//! Why the store refuses or fails.
+
+use std::{fmt, path::PathBuf};
+
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::DecodeError;
+
+/// The kind of record an error speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A sealed batch.
+    Batch,
+    /// What this process signed for a number.
+    Acknowledgement,
+    /// A certificate.
+    Certificate,
+    /// A release.
+    Release,
+    /// Hints.
+    Hints,
+    /// An L2 block.
+    Block,
+    /// A pending envelope.
+    Envelope,
+    /// An account of the fee ledger.
+    Account,
+    /// A small named value.
+    Meta,
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Batch => "batch",
+            Self::Acknowledgement => "acknowledgement",
+            Self::Certificate => "certificate",
+            Self::Release => "release",
+            Self::Hints => "hints",
+            Self::Block => "block",
+            Self::Envelope => "envelope",
+            Self::Account => "account",
+            Self::Meta => "meta value",
+        })
+    }
+}
+
+/// A refused or failed operation. After a refusal the store is as it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Another record stands for this number; the stored one stays. For acknowledgements and sealed batches this is
+    /// the rule that nothing is signed twice. Whoever made the second one is at fault; do not retry.
+    #[error("{what} {number}: {stored} is stored, {offered} is refused")]
+    Conflict {
+        /// The kind of record.
+        what: What,
+        /// Its number.
+        number: u64,
+        /// The hash that is stored.
+        stored: B256,
+        /// The hash that was offered.
+        offered: B256,
+    },
+    /// A record that this one belongs to is not stored. The caller's order is wrong, or it must fetch that first.
+    #[error("{what} {number} is not stored")]
+    Missing {
+        /// The kind of record that is missing.
+        what: What,
+        /// Its number.
+        number: u64,
+    },
+    /// Batches are stored without gaps.
+    #[error("batch {offered} does not follow the newest stored batch; {expected} would")]
+    NotNext {
+        /// The number that would be taken.
+        expected: u64,
+        /// The number offered.
+        offered: u64,
+    },
+    /// Only the newest batch can be reverted.
+    #[error("batch {number} is not the newest (that is {newest})")]
+    NotNewest {
+        /// The number asked for.
+        number: u64,
+        /// The newest.
+        newest: u64,
+    },
+    /// A certified batch is never reverted.
+    #[error("batch {0} is certified and stays")]
+    Certified(u64),
+    /// The ledger change does not start from what is stored: the caller computed on another state.
+    #[error("the change of account {0} does not start from the stored account")]
+    AccountMismatch(Address),
+    /// The same for the surcharges held for a batch.
+    #[error("the change of what is held for batch {0} does not start from what is stored")]
+    HeldMismatch(u64),
+    /// A record contradicts itself (item counts, numbers, hashes). The caller's fault.
+    #[error("{what} {number} contradicts itself: {reason}")]
+    Inconsistent {
+        /// The kind of record.
+        what: What,
+        /// Its number.
+        number: u64,
+        /// What does not fit.
+        reason: &'static str,
+    },
+    /// A number does not fit the storage's 63 bits, or a value is longer than allowed.
+    #[error("{0} is out of the range that can be stored")]
+    OutOfRange(&'static str),
+    /// The files belong to another deployment or role. The configuration's fault: give this process its own folder.
+    #[error("{name} of this store is {stored}, not {offered}")]
+    Foreign {
+        /// `deployment` or `role`.
+        name: &'static str,
+        /// What the store was bound to.
+        stored: String,
+        /// What was asked for.
+        offered: String,
+    },
+    /// A newer version of this program wrote the files.
+    #[error("the store has schema {found}; this program knows up to {known}: use the newer program")]
+    NewerSchema {
+        /// The schema of the files.
+        found: i64,
+        /// The newest known.
+        known: i64,
+    },
+    /// Another process has these files open.
+    #[error("{0} is in use by another process")]
+    InUse(PathBuf),
+    /// The files cannot be opened or prepared.
+    #[error("cannot open {path}: {reason}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        reason: String,
+    },
+    /// A stored record does not decode: the files are damaged, or were changed from outside.
+    #[error("stored {what} does not decode: {fault}")]
+    Corrupt {
+        /// The kind of record.
+        what: What,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// The disk or the database failed; nothing of this operation is stored. May succeed later (disk full).
+    #[error("storage failed: {0}")]
+    Failed(String),
+    /// An earlier failure leaves open what is on the disk; restart the process, which reads it anew.
+    #[error("storage stopped after an input/output error: {0}")]
+    Stopped(String),
+    /// The store was closed or its writer is gone.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl StoreError {
+    /// Whether the same operation may succeed later on this store.
+    pub const fn retry(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+
+    pub(crate) fn corrupt(what: What, fault: &DecodeError) -> Self {
+        Self::Corrupt { what, fault: fault.to_string() }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

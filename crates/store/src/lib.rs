@@ -1,0 +1,24 @@
+//! The storage seam: what a role must not lose.
+//!
+//! [`Store`] is the seam, [`SqliteStore`] its embedded implementation. Every write is durable when its future
+//! returns: what was acknowledged, signed or announced after that survives a kill at any instant. Writes queued at the
+//! same time share one transaction and one fsync, and still fail one by one.
+//!
+//! What a store refuses, whoever asks: a second header or a second signature for a number, a ledger change that does
+//! not start from the stored balance, a gap in the chain of batches, and the files of another deployment.
+
+mod error;
+mod records;
+mod sqlite;
+mod store;
+
+pub use error::{StoreError, What};
+pub use records::{
+    BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
+    SealedRecord,
+};
+pub use sqlite::{
+    MAX_GROUP_WRITES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, READERS, SCHEMA_VERSION, SqliteStore,
+    WRITE_QUEUE_LIMIT,
+};
+pub use store::Store;

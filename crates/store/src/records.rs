@@ -1,0 +1,139 @@
+//! What goes in and comes out.
+
+use alloy_primitives::B256;
+use blindfold_protocol::{BatchHints, Certificate, Release, SealedBatch, ledger::LedgerDelta};
+
+/// An admitted envelope that waits to be sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingEnvelope {
+    /// The envelope id.
+    pub id: B256,
+    /// The envelope as it was sent.
+    pub bytes: Vec<u8>,
+    /// When it arrived, Unix milliseconds.
+    pub arrived_ms: u64,
+    /// The number the sequencer promised to seal it by.
+    pub seal_by: Option<u64>,
+}
+
+/// One item of a sealed batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemRecord {
+    /// The envelope id; zero for an item that does not decode.
+    pub id: B256,
+    /// None if accepted, else why it was skipped.
+    pub fault: Option<String>,
+}
+
+/// A sealed batch with everything that changes with it, stored in one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedRecord {
+    /// Header, signature and items.
+    pub sealed: SealedBatch,
+    /// The header hash.
+    pub hash: B256,
+    /// One entry for each item, in order.
+    pub items: Vec<ItemRecord>,
+    /// Accounts and held surcharges that changed.
+    pub ledger: LedgerDelta,
+    /// The chain state's head after this batch, in the caller's encoding; comes back from
+    /// [`Store::ledger_head`](crate::Store::ledger_head).
+    pub head: Vec<u8>,
+    /// This process signs this header (sequencer) or acknowledges it (member): also records, in the same step, what
+    /// [`Store::put_acknowledged`](crate::Store::put_acknowledged) records.
+    pub signed: bool,
+}
+
+/// A stored batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchRecord {
+    /// The batch number.
+    pub number: u64,
+    /// The header hash.
+    pub hash: B256,
+    /// Header, signature and items.
+    pub sealed: SealedBatch,
+    /// One entry for each item, in order.
+    pub items: Vec<ItemRecord>,
+    /// The certificate, once there.
+    pub certificate: Option<Certificate>,
+    /// The release, once there.
+    pub release: Option<Release>,
+    /// The hints, once there.
+    pub hints: Option<BatchHints>,
+}
+
+/// Where an envelope stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemLocation {
+    /// The batch number.
+    pub number: u64,
+    /// The index in the batch.
+    pub index: u32,
+    /// None if accepted, else why it was skipped.
+    pub fault: Option<String>,
+}
+
+/// An executed L2 block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockRecord {
+    /// Its second (Unix time).
+    pub second: u64,
+    /// The block number.
+    pub number: u64,
+    /// The block hash.
+    pub hash: B256,
+    /// The parent's hash.
+    pub parent_hash: B256,
+    /// The state root.
+    pub state_root: B256,
+    /// The first batch in it.
+    pub first_batch: u64,
+    /// The last batch in it.
+    pub last_batch: u64,
+    /// What became of the inner transactions, JSON of the caller's form.
+    pub transactions: String,
+    /// The execution payload, for replay when the execution client lost its head.
+    pub payload: Vec<u8>,
+}
+
+/// The newest post on L1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostedRecord {
+    /// The last batch number in it.
+    pub up_to_number: u64,
+    /// The L1 transaction.
+    pub l1_transaction: B256,
+}
+
+/// Where the ledger stands: what a restart continues from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerHead {
+    /// The newest batch number.
+    pub number: u64,
+    /// Its header hash.
+    pub hash: B256,
+    /// [`SealedRecord::head`] of it.
+    pub head: Vec<u8>,
+}
+
+/// The newest of everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heads {
+    /// The newest sealed batch.
+    pub sealed: Option<(u64, B256)>,
+    /// The newest number signed or acknowledged by this process.
+    pub acknowledged: Option<u64>,
+    /// The newest certified number; certifies all before it.
+    pub certified: Option<u64>,
+    /// The newest number with a release.
+    pub released: Option<u64>,
+    /// The newest number with hints.
+    pub hinted: Option<u64>,
+    /// The newest number up to which every stored batch has hints.
+    pub hinted_through: Option<u64>,
+    /// The newest block.
+    pub block: Option<(u64, B256)>,
+    /// The newest number on L1 as far as this process posted it.
+    pub posted: Option<u64>,
+}

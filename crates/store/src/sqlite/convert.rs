@@ -1,0 +1,121 @@
+//! Between records and SQLite's values. SQLite's integers have 63 bits for us; amounts are 16 bytes, big-endian.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::{
+    codec::Canonical,
+    ledger::{Account, Held},
+};
+use rusqlite::{Row, types::ValueRef};
+
+use crate::{StoreError, What};
+
+/// Bytes of one (fee nonce, expiry) pair.
+const NONCE_BYTES: usize = 16;
+/// Bytes of one encoded [`Held`]: item u32, payer 20, amount u128.
+const HELD_BYTES: usize = 40;
+
+/// A number as SQLite holds it.
+pub(super) fn integer(value: u64, name: &'static str) -> Result<i64, StoreError> {
+    i64::try_from(value).map_err(|_| StoreError::OutOfRange(name))
+}
+
+/// Reads a non-negative number.
+pub(super) fn number(row: &Row<'_>, column: usize, what: What) -> Result<u64, StoreError> {
+    let value: i64 = row.get(column)?;
+    u64::try_from(value).map_err(|_| corrupt(what, "negative number"))
+}
+
+/// Reads a number that may be absent.
+pub(super) fn optional_number(row: &Row<'_>, column: usize, what: What) -> Result<Option<u64>, StoreError> {
+    let value: Option<i64> = row.get(column)?;
+    value.map(|value| u64::try_from(value).map_err(|_| corrupt(what, "negative number"))).transpose()
+}
+
+/// Reads bytes of a fixed length.
+pub(super) fn array<const N: usize>(row: &Row<'_>, column: usize, what: What) -> Result<[u8; N], StoreError> {
+    match row.get_ref(column)? {
+        ValueRef::Blob(bytes) => bytes.try_into().map_err(|_| corrupt(what, "field of a wrong length")),
+        _ => Err(corrupt(what, "field of a wrong type")),
+    }
+}
+
+/// Reads a hash.
+pub(super) fn hash(row: &Row<'_>, column: usize, what: What) -> Result<B256, StoreError> {
+    array::<32>(row, column, what).map(B256::from)
+}
+
+/// Reads a structure in its binary encoding.
+pub(super) fn structure<T: Canonical>(row: &Row<'_>, column: usize, what: What) -> Result<T, StoreError> {
+    match row.get_ref(column)? {
+        ValueRef::Blob(bytes) => T::decode(bytes).map_err(|fault| StoreError::corrupt(what, &fault)),
+        _ => Err(corrupt(what, "field of a wrong type")),
+    }
+}
+
+pub(super) fn corrupt(what: What, fault: &str) -> StoreError {
+    StoreError::Corrupt { what, fault: fault.to_owned() }
+}
+
+/// The nonces of an account, ascending.
+pub(super) fn nonces_to_bytes(account: &Account) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(account.nonces.len() * NONCE_BYTES);
+    for (nonce, expiry) in &account.nonces {
+        bytes.extend_from_slice(&nonce.to_be_bytes());
+        bytes.extend_from_slice(&expiry.to_be_bytes());
+    }
+    bytes
+}
+
+/// Reads an account from its two columns.
+pub(super) fn account(row: &Row<'_>, balance: usize, nonces: usize) -> Result<Account, StoreError> {
+    let balance = u128::from_be_bytes(array(row, balance, What::Account)?);
+    let bytes: Vec<u8> = row.get(nonces)?;
+    let (pairs, rest) = bytes.as_chunks::<NONCE_BYTES>();
+    if !rest.is_empty() {
+        return Err(corrupt(What::Account, "nonces of a wrong length"));
+    }
+    let mut nonces = BTreeMap::new();
+    for pair in pairs {
+        let pair = u128::from_be_bytes(*pair);
+        nonces.insert((pair >> 64) as u64, pair as u64);
+    }
+    if nonces.len() != pairs.len() {
+        return Err(corrupt(What::Account, "a nonce stands twice"));
+    }
+    Ok(Account { balance, nonces })
+}
+
+/// Held surcharges of one batch as bytes.
+pub(super) fn held_to_bytes(held: &[Held]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(held.len() * HELD_BYTES);
+    for entry in held {
+        bytes.extend_from_slice(&entry.item.to_be_bytes());
+        bytes.extend_from_slice(entry.payer.as_slice());
+        bytes.extend_from_slice(&entry.amount.to_be_bytes());
+    }
+    bytes
+}
+
+/// The reverse of [`held_to_bytes`].
+pub(super) fn held_from_bytes(bytes: &[u8]) -> Result<Vec<Held>, StoreError> {
+    let (entries, rest) = bytes.as_chunks::<HELD_BYTES>();
+    if !rest.is_empty() {
+        return Err(corrupt(What::Account, "held surcharges of a wrong length"));
+    }
+    Ok(entries
+        .iter()
+        .map(|entry| {
+            let (mut item, mut payer, mut amount) = ([0; 4], [0; 20], [0; 16]);
+            item.copy_from_slice(&entry[..4]);
+            payer.copy_from_slice(&entry[4..24]);
+            amount.copy_from_slice(&entry[24..]);
+            Held {
+                item: u32::from_be_bytes(item),
+                payer: Address::from(payer),
+                amount: u128::from_be_bytes(amount),
+            }
+        })
+        .collect())
+}

@@ -1,0 +1,80 @@
+//! Tables and their migrations.
+
+use rusqlite::Connection;
+
+use crate::StoreError;
+
+/// The schema this program writes, in SQLite's `user_version`.
+pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// Step `i` leads from schema `i` to `i + 1`. A published step is never changed.
+const MIGRATIONS: &[&str] = &[
+    // 1: envelopes, batches, the fee ledger, blocks, posts.
+    "
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+
+    -- number: the batch it is sealed in while that batch is not certified.
+    CREATE TABLE envelopes (
+        id BLOB PRIMARY KEY, bytes BLOB NOT NULL, arrived_ms INTEGER NOT NULL, seal_by INTEGER, number INTEGER
+    ) STRICT;
+    CREATE INDEX envelopes_by_number ON envelopes (number);
+    CREATE TABLE envelope_outcomes (id BLOB PRIMARY KEY, outcome TEXT NOT NULL, number INTEGER NOT NULL)
+        STRICT, WITHOUT ROWID;
+    CREATE INDEX envelope_outcomes_by_number ON envelope_outcomes (number);
+
+    -- What arrives later has tables of its own, so that a certificate does not rewrite the batch.
+    CREATE TABLE batches (number INTEGER PRIMARY KEY, hash BLOB NOT NULL, sealed BLOB NOT NULL, head BLOB NOT NULL)
+        STRICT;
+    CREATE TABLE items (
+        number INTEGER NOT NULL, item INTEGER NOT NULL, id BLOB NOT NULL, fault TEXT, PRIMARY KEY (number, item)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX items_by_id ON items (id);
+    CREATE TABLE acknowledgements (number INTEGER PRIMARY KEY, header_hash BLOB NOT NULL) STRICT;
+    CREATE TABLE certificates (number INTEGER PRIMARY KEY, certificate BLOB NOT NULL) STRICT;
+    CREATE TABLE releases (number INTEGER PRIMARY KEY, release BLOB NOT NULL) STRICT;
+    CREATE TABLE hints (number INTEGER PRIMARY KEY, hints BLOB NOT NULL) STRICT;
+    -- Stored batches without hints: a short list, so that the first gap is found without a walk over all batches.
+    CREATE TABLE batches_without_hints (number INTEGER PRIMARY KEY) STRICT;
+
+    -- nonces: (fee nonce u64, expiry u64) pairs, big-endian, ascending. balance: u128 big-endian.
+    CREATE TABLE accounts (payer BLOB PRIMARY KEY, balance BLOB NOT NULL, nonces BLOB NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE held (
+        number INTEGER NOT NULL, item INTEGER NOT NULL, payer BLOB NOT NULL, amount BLOB NOT NULL,
+        PRIMARY KEY (number, item)
+    ) STRICT, WITHOUT ROWID;
+    -- How to go back from a batch that is not certified yet.
+    CREATE TABLE account_changes (
+        number INTEGER NOT NULL, payer BLOB NOT NULL, balance_before BLOB, nonces_before BLOB,
+        PRIMARY KEY (number, payer)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE held_changes (
+        number INTEGER NOT NULL, held_number INTEGER NOT NULL, before BLOB NOT NULL,
+        PRIMARY KEY (number, held_number)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE blocks (
+        number INTEGER PRIMARY KEY, second INTEGER NOT NULL UNIQUE, hash BLOB NOT NULL, parent_hash BLOB NOT NULL,
+        state_root BLOB NOT NULL, first_batch INTEGER NOT NULL, last_batch INTEGER NOT NULL,
+        transactions TEXT NOT NULL, payload BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX blocks_by_last_batch ON blocks (last_batch);
+    CREATE TABLE posts (up_to_number INTEGER PRIMARY KEY, l1_transaction BLOB NOT NULL) STRICT;
+    ",
+];
+
+/// Brings the file to [`SCHEMA_VERSION`]; each step is one transaction.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    loop {
+        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if found > SCHEMA_VERSION || found < 0 {
+            return Err(StoreError::NewerSchema { found, known: SCHEMA_VERSION });
+        }
+        let Some(step) = usize::try_from(found).ok().and_then(|found| MIGRATIONS.get(found)) else {
+            return Ok(());
+        };
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "user_version", found + 1)?;
+        transaction.commit()?;
+    }
+}

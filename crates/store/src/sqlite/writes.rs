@@ -1,0 +1,380 @@
+//! Writes. Each runs inside a savepoint: an error undoes all of it.
+
+use alloy_primitives::B256;
+use blindfold_protocol::{
+    BatchHints, Certificate, Deployment, Release,
+    codec::Canonical,
+    ledger::{Account, Held, LedgerDelta},
+};
+use rusqlite::{Connection, params};
+
+use super::{
+    convert::{array, hash, held_from_bytes, held_to_bytes, integer, nonces_to_bytes, number},
+    reads,
+};
+use crate::{BlockRecord, PendingEnvelope, PostedRecord, SealedRecord, StoreError, What};
+
+/// Longest value of [`crate::Store::put_meta`].
+pub const MAX_META_VALUE_BYTES: usize = 1 << 20;
+
+fn execute(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<usize, StoreError> {
+    Ok(connection.prepare_cached(sql)?.execute(params)?)
+}
+
+pub(super) fn bind(connection: &Connection, deployment: &Deployment, role: &str) -> Result<(), StoreError> {
+    let deployment = format!("{} on L1 chain {}", deployment.inbox, deployment.l1_chain_id);
+    for (name, offered) in [("deployment", deployment.as_str()), ("role", role)] {
+        match reads::meta(connection, name)? {
+            None => put_meta(connection, name, offered.as_bytes())?,
+            Some(stored) if stored == offered.as_bytes() => {}
+            Some(stored) => {
+                let stored = String::from_utf8_lossy(&stored).into_owned();
+                return Err(StoreError::Foreign { name, stored, offered: offered.to_owned() });
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn put_meta(connection: &Connection, key: &str, value: &[u8]) -> Result<(), StoreError> {
+    if value.len() > MAX_META_VALUE_BYTES {
+        return Err(StoreError::OutOfRange("meta value"));
+    }
+    let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    execute(connection, sql, params![key, value])?;
+    Ok(())
+}
+
+pub(super) fn put_envelope(connection: &Connection, envelope: &PendingEnvelope) -> Result<(), StoreError> {
+    let arrived_ms = integer(envelope.arrived_ms, "arrival time")?;
+    let seal_by = envelope.seal_by.map(|number| integer(number, "promised number")).transpose()?;
+    // An envelope that a stored batch accepted must not become pending again.
+    let sql = "
+        INSERT INTO envelopes (id, bytes, arrived_ms, seal_by)
+        SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = ?1 AND fault IS NULL)
+        ON CONFLICT (id) DO NOTHING";
+    execute(connection, sql, params![envelope.id.as_slice(), envelope.bytes, arrived_ms, seal_by])?;
+    execute(connection, "DELETE FROM envelope_outcomes WHERE id = ?1", [envelope.id.as_slice()])?;
+    Ok(())
+}
+
+pub(super) fn remove_envelopes(
+    connection: &Connection,
+    ids: &[B256],
+    outcome: &str,
+    number: u64,
+) -> Result<(), StoreError> {
+    let number = integer(number, "batch number")?;
+    for id in ids {
+        let removed =
+            execute(connection, "DELETE FROM envelopes WHERE id = ?1 AND number IS NULL", [id.as_slice()])?;
+        if removed > 0 {
+            let sql = "INSERT OR REPLACE INTO envelope_outcomes (id, outcome, number) VALUES (?1, ?2, ?3)";
+            execute(connection, sql, params![id.as_slice(), outcome, number])?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn prune_outcomes(connection: &Connection, below: u64) -> Result<(), StoreError> {
+    let below = integer(below, "batch number")?;
+    execute(connection, "DELETE FROM envelope_outcomes WHERE number < ?1", [below])?;
+    Ok(())
+}
+
+pub(super) fn put_acknowledged(
+    connection: &Connection,
+    number: u64,
+    offered: B256,
+) -> Result<(), StoreError> {
+    match reads::acknowledged(connection, number)? {
+        Some(stored) if stored == offered => Ok(()),
+        Some(stored) => Err(StoreError::Conflict { what: What::Acknowledgement, number, stored, offered }),
+        None => {
+            let sql = "INSERT INTO acknowledgements (number, header_hash) VALUES (?1, ?2)";
+            execute(connection, sql, params![integer(number, "batch number")?, offered.as_slice()])?;
+            Ok(())
+        }
+    }
+}
+
+pub(super) fn put_sealed(connection: &Connection, record: &SealedRecord) -> Result<(), StoreError> {
+    let number = record.sealed.header.number;
+    let inconsistent = |reason| StoreError::Inconsistent { what: What::Batch, number, reason };
+    if record.items.len() != record.sealed.items.len() {
+        return Err(inconsistent("one verdict for each item is needed"));
+    }
+    if record.sealed.header.hash() != record.hash {
+        return Err(inconsistent("the hash is not the header's"));
+    }
+    if record.signed {
+        put_acknowledged(connection, number, record.hash)?;
+    }
+    if let Some(stored) = reads::batch_hash(connection, number)? {
+        if stored == record.hash {
+            return Ok(());
+        }
+        return Err(StoreError::Conflict { what: What::Batch, number, stored, offered: record.hash });
+    }
+    if let Some((newest, newest_hash)) = reads::newest_batch(connection)? {
+        if number != newest.saturating_add(1) {
+            return Err(StoreError::NotNext { expected: newest.saturating_add(1), offered: number });
+        }
+        if record.sealed.header.parent_hash != newest_hash {
+            return Err(inconsistent("the parent is not the newest stored batch"));
+        }
+    }
+    let row = integer(number, "batch number")?;
+    execute(
+        connection,
+        "INSERT INTO batches (number, hash, sealed, head) VALUES (?1, ?2, ?3, ?4)",
+        params![row, record.hash.as_slice(), record.sealed.encode(), record.head],
+    )?;
+    execute(connection, "INSERT INTO batches_without_hints (number) VALUES (?1)", [row])?;
+    for (index, item) in record.items.iter().enumerate() {
+        let index = i64::try_from(index).map_err(|_| StoreError::OutOfRange("item index"))?;
+        execute(
+            connection,
+            "INSERT INTO items (number, item, id, fault) VALUES (?1, ?2, ?3, ?4)",
+            params![row, index, item.id.as_slice(), item.fault],
+        )?;
+        execute(
+            connection,
+            "UPDATE envelopes SET number = ?1 WHERE id = ?2 AND number IS NULL",
+            params![row, item.id.as_slice()],
+        )?;
+    }
+    apply_ledger(connection, row, &record.ledger)
+}
+
+fn apply_ledger(connection: &Connection, row: i64, delta: &LedgerDelta) -> Result<(), StoreError> {
+    for change in &delta.accounts {
+        if reads::account_of(connection, &change.payer)? != change.before {
+            return Err(StoreError::AccountMismatch(change.payer));
+        }
+        execute(
+            connection,
+            "INSERT INTO account_changes (number, payer, balance_before, nonces_before) VALUES (?1, ?2, ?3, ?4)",
+            params![
+                row,
+                change.payer.as_slice(),
+                change.before.as_ref().map(|account| account.balance.to_be_bytes()),
+                change.before.as_ref().map(nonces_to_bytes)
+            ],
+        )?;
+        set_account(connection, change.payer.as_slice(), change.after.as_ref())?;
+    }
+    for change in &delta.held {
+        if reads::held_for(connection, change.number)? != sorted(&change.before) {
+            return Err(StoreError::HeldMismatch(change.number));
+        }
+        let held_number = integer(change.number, "batch number")?;
+        execute(
+            connection,
+            "INSERT INTO held_changes (number, held_number, before) VALUES (?1, ?2, ?3)",
+            params![row, held_number, held_to_bytes(&change.before)],
+        )?;
+        set_held(connection, held_number, &change.after)?;
+    }
+    Ok(())
+}
+
+fn sorted(held: &[Held]) -> Vec<Held> {
+    let mut held = held.to_vec();
+    held.sort_by_key(|entry| entry.item);
+    held
+}
+
+fn set_account(connection: &Connection, payer: &[u8], account: Option<&Account>) -> Result<(), StoreError> {
+    match account {
+        Some(account) => {
+            let sql = "
+                INSERT INTO accounts (payer, balance, nonces) VALUES (?1, ?2, ?3)
+                ON CONFLICT (payer) DO UPDATE SET balance = excluded.balance, nonces = excluded.nonces";
+            execute(
+                connection,
+                sql,
+                params![payer, account.balance.to_be_bytes(), nonces_to_bytes(account)],
+            )?;
+        }
+        None => {
+            execute(connection, "DELETE FROM accounts WHERE payer = ?1", [payer])?;
+        }
+    }
+    Ok(())
+}
+
+fn set_held(connection: &Connection, number: i64, held: &[Held]) -> Result<(), StoreError> {
+    execute(connection, "DELETE FROM held WHERE number = ?1", [number])?;
+    for entry in held {
+        execute(
+            connection,
+            "INSERT INTO held (number, item, payer, amount) VALUES (?1, ?2, ?3, ?4)",
+            params![number, entry.item, entry.payer.as_slice(), entry.amount.to_be_bytes()],
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn revert_sealed(connection: &Connection, batch: u64) -> Result<(), StoreError> {
+    let Some((newest, _)) = reads::newest_batch(connection)? else {
+        return Err(StoreError::Missing { what: What::Batch, number: batch });
+    };
+    if newest != batch {
+        return Err(StoreError::NotNewest { number: batch, newest });
+    }
+    let row = integer(batch, "batch number")?;
+    let certified =
+        reads::first(connection, "SELECT 1 FROM certificates WHERE number = ?1", [row], |_| Ok(()))?;
+    if certified.is_some() {
+        return Err(StoreError::Certified(batch));
+    }
+
+    let mut statement = connection.prepare_cached(
+        "SELECT payer, balance_before, nonces_before FROM account_changes WHERE number = ?1",
+    )?;
+    let mut rows = statement.query([row])?;
+    while let Some(change) = rows.next()? {
+        let payer: [u8; 20] = array(change, 0, What::Account)?;
+        let absent = change.get_ref(1)? == rusqlite::types::ValueRef::Null;
+        let before = if absent { None } else { Some(super::convert::account(change, 1, 2)?) };
+        set_account(connection, &payer, before.as_ref())?;
+    }
+    let mut statement =
+        connection.prepare_cached("SELECT held_number, before FROM held_changes WHERE number = ?1")?;
+    let mut rows = statement.query([row])?;
+    while let Some(change) = rows.next()? {
+        let held_number = integer(number(change, 0, What::Account)?, "batch number")?;
+        let before: Vec<u8> = change.get(1)?;
+        set_held(connection, held_number, &held_from_bytes(&before)?)?;
+    }
+    for sql in [
+        "DELETE FROM account_changes WHERE number = ?1",
+        "DELETE FROM held_changes WHERE number = ?1",
+        "DELETE FROM items WHERE number = ?1",
+        "DELETE FROM releases WHERE number = ?1",
+        "DELETE FROM hints WHERE number = ?1",
+        "DELETE FROM batches_without_hints WHERE number = ?1",
+        "DELETE FROM batches WHERE number = ?1",
+        "UPDATE envelopes SET number = NULL WHERE number = ?1",
+    ] {
+        execute(connection, sql, [row])?;
+    }
+    Ok(())
+}
+
+/// Checks that a batch is stored under the hash that a record names.
+fn belongs(connection: &Connection, number: u64, offered: B256) -> Result<i64, StoreError> {
+    match reads::batch_hash(connection, number)? {
+        None => Err(StoreError::Missing { what: What::Batch, number }),
+        Some(stored) if stored == offered => integer(number, "batch number"),
+        Some(stored) => Err(StoreError::Conflict { what: What::Batch, number, stored, offered }),
+    }
+}
+
+pub(super) fn put_certificate(connection: &Connection, certificate: &Certificate) -> Result<(), StoreError> {
+    let row = belongs(connection, certificate.number, certificate.header_hash)?;
+    let sql =
+        "INSERT INTO certificates (number, certificate) VALUES (?1, ?2) ON CONFLICT (number) DO NOTHING";
+    execute(connection, sql, params![row, certificate.encode()])?;
+    // A certificate certifies all ancestors: there is no way back from any of them.
+    for sql in [
+        "DELETE FROM account_changes WHERE number <= ?1",
+        "DELETE FROM held_changes WHERE number <= ?1",
+        "DELETE FROM envelopes WHERE number <= ?1",
+    ] {
+        execute(connection, sql, [row])?;
+    }
+    Ok(())
+}
+
+/// Stores bytes for a batch, or checks that the stored ones are the same.
+fn put_once(
+    connection: &Connection,
+    what: What,
+    (number, header_hash): (u64, B256),
+    (select, insert): (&str, &str),
+    encoded: &[u8],
+) -> Result<(), StoreError> {
+    let row = belongs(connection, number, header_hash)?;
+    let stored = reads::first(connection, select, [row], |found| Ok(found.get::<_, Vec<u8>>(0)?))?;
+    match stored {
+        None => {
+            execute(connection, insert, params![row, encoded])?;
+            Ok(())
+        }
+        Some(stored) if stored == encoded => Ok(()),
+        Some(stored) => {
+            let (stored, offered) =
+                (alloy_primitives::keccak256(&stored), alloy_primitives::keccak256(encoded));
+            Err(StoreError::Conflict { what, number, stored, offered })
+        }
+    }
+}
+
+pub(super) fn put_release(connection: &Connection, release: &Release) -> Result<(), StoreError> {
+    let sql = (
+        "SELECT release FROM releases WHERE number = ?1",
+        "INSERT INTO releases (number, release) VALUES (?1, ?2)",
+    );
+    put_once(connection, What::Release, (release.number, release.header_hash), sql, &release.encode())
+}
+
+pub(super) fn put_hints(connection: &Connection, hints: &BatchHints) -> Result<(), StoreError> {
+    let sql =
+        ("SELECT hints FROM hints WHERE number = ?1", "INSERT INTO hints (number, hints) VALUES (?1, ?2)");
+    put_once(connection, What::Hints, (hints.number, hints.header_hash), sql, &hints.encode())?;
+    let row = integer(hints.number, "batch number")?;
+    execute(connection, "DELETE FROM batches_without_hints WHERE number = ?1", [row])?;
+    Ok(())
+}
+
+pub(super) fn put_block(connection: &Connection, block: &BlockRecord) -> Result<(), StoreError> {
+    let BlockRecord { number: block_number, .. } = *block;
+    if block.first_batch > block.last_batch {
+        let reason = "the first batch comes after the last";
+        return Err(StoreError::Inconsistent { what: What::Block, number: block_number, reason });
+    }
+    let (row, second) = (integer(block_number, "block number")?, integer(block.second, "second")?);
+    let sql = "SELECT hash FROM blocks WHERE number = ?1 OR second = ?2";
+    let stored = reads::first(connection, sql, [row, second], |found| hash(found, 0, What::Block))?;
+    match stored {
+        Some(stored) if stored == block.hash => return Ok(()),
+        Some(stored) => {
+            let (what, number, offered) = (What::Block, block_number, block.hash);
+            return Err(StoreError::Conflict { what, number, stored, offered });
+        }
+        None => {}
+    }
+    execute(
+        connection,
+        "INSERT INTO blocks
+            (number, second, hash, parent_hash, state_root, first_batch, last_batch, transactions, payload)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            row,
+            second,
+            block.hash.as_slice(),
+            block.parent_hash.as_slice(),
+            block.state_root.as_slice(),
+            integer(block.first_batch, "batch number")?,
+            integer(block.last_batch, "batch number")?,
+            block.transactions,
+            block.payload
+        ],
+    )?;
+    Ok(())
+}
+
+pub(super) fn revert_blocks(connection: &Connection, from: u64) -> Result<(), StoreError> {
+    let from = integer(from, "block number")?;
+    execute(connection, "DELETE FROM blocks WHERE number >= ?1", [from])?;
+    Ok(())
+}
+
+pub(super) fn put_posted(connection: &Connection, posted: &PostedRecord) -> Result<(), StoreError> {
+    let sql = "INSERT OR REPLACE INTO posts (up_to_number, l1_transaction) VALUES (?1, ?2)";
+    let row = integer(posted.up_to_number, "batch number")?;
+    execute(connection, sql, params![row, posted.l1_transaction.as_slice()])?;
+    Ok(())
+}

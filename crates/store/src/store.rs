@@ -1,0 +1,120 @@
+//! The seam.
+
+use alloy_primitives::{Address, B256};
+use async_trait::async_trait;
+use blindfold_protocol::{
+    BatchHints, Certificate, Deployment, Release,
+    ledger::{Account, Held},
+};
+
+use crate::{
+    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
+    StoreError,
+};
+
+/// The durable record of one role.
+///
+/// A write is durable when its future returns `Ok`; when it returns an error nothing of it is stored. Dropping the
+/// future of a write does not undo it. Writes take effect in the order in which they were first polled. Writing the
+/// same record again is no error, so a caller may repeat after a crash.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Binds a fresh store to a deployment and a role (`sequencer`, `member-2`, …), or checks that it is bound to
+    /// them. Called once at start.
+    async fn bind(&self, deployment: &Deployment, role: &str) -> Result<(), StoreError>;
+
+    /// Stores admitted envelopes. An id that is stored already, pending or sealed, is left as it is.
+    async fn put_envelope(&self, envelope: PendingEnvelope) -> Result<(), StoreError>;
+
+    /// Takes envelopes out of the pending ones and remembers why (`expired`, …). `number` is the chain's at that time,
+    /// see [`Store::prune_outcomes`].
+    async fn remove_envelopes(&self, ids: &[B256], outcome: &str, number: u64) -> Result<(), StoreError>;
+
+    /// All envelopes that wait, by arrival. Envelopes of a stored batch are not among them.
+    async fn pending_envelopes(&self) -> Result<Vec<PendingEnvelope>, StoreError>;
+
+    /// Why an envelope was removed, if it was and is not pruned.
+    async fn envelope_outcome(&self, id: B256) -> Result<Option<String>, StoreError>;
+
+    /// Forgets outcomes that were recorded below a number.
+    async fn prune_outcomes(&self, below_number: u64) -> Result<(), StoreError>;
+
+    /// Stores a batch, its items, the ledger's change and the head in one step; its envelopes are pending no more.
+    ///
+    /// Refuses a second hash for a number, a number that does not follow the newest, and a change that does not start
+    /// from the stored accounts.
+    async fn put_sealed(&self, record: SealedRecord) -> Result<(), StoreError>;
+
+    /// Takes back the newest batch, if it is not certified: ledger and pending envelopes are as before it. What was
+    /// signed for its number stays recorded.
+    async fn revert_sealed(&self, number: u64) -> Result<(), StoreError>;
+
+    /// Records, before it signs, the one header hash this process signs for a number, forever. Refuses another.
+    async fn put_acknowledged(&self, number: u64, hash: B256) -> Result<(), StoreError>;
+
+    /// The header hash this process signed for a number.
+    async fn acknowledged(&self, number: u64) -> Result<Option<B256>, StoreError>;
+
+    /// Stores the certificate of a stored batch. A first one stays, whoever signed the second.
+    async fn put_certificate(&self, certificate: &Certificate) -> Result<(), StoreError>;
+
+    /// Stores the release of a stored batch; refuses a second that differs.
+    async fn put_release(&self, release: &Release) -> Result<(), StoreError>;
+
+    /// Stores the (verified) hints of a stored batch; refuses second ones that differ.
+    async fn put_hints(&self, hints: &BatchHints) -> Result<(), StoreError>;
+
+    /// Stores an executed block; refuses a second hash for its number or its second.
+    async fn put_block(&self, block: BlockRecord) -> Result<(), StoreError>;
+
+    /// Forgets the blocks from a number on, which are then to be executed again.
+    async fn revert_blocks(&self, from_number: u64) -> Result<(), StoreError>;
+
+    /// Records a post on L1.
+    async fn put_posted(&self, posted: PostedRecord) -> Result<(), StoreError>;
+
+    /// The newest post on L1.
+    async fn posted(&self) -> Result<Option<PostedRecord>, StoreError>;
+
+    /// A batch with everything known about it.
+    async fn batch(&self, number: u64) -> Result<Option<BatchRecord>, StoreError>;
+
+    /// Batches by number from `from` on; at most `limit` and at most the implementation's page.
+    async fn batches(&self, from: u64, limit: usize) -> Result<Vec<BatchRecord>, StoreError>;
+
+    /// A block by its number.
+    async fn block(&self, number: u64) -> Result<Option<BlockRecord>, StoreError>;
+
+    /// A block by its second.
+    async fn block_by_second(&self, second: u64) -> Result<Option<BlockRecord>, StoreError>;
+
+    /// The block that holds a batch.
+    async fn block_of_batch(&self, number: u64) -> Result<Option<BlockRecord>, StoreError>;
+
+    /// Blocks by number from `from` on; at most `limit` and at most the implementation's page.
+    async fn blocks(&self, from: u64, limit: usize) -> Result<Vec<BlockRecord>, StoreError>;
+
+    /// The newest of everything.
+    async fn heads(&self) -> Result<Heads, StoreError>;
+
+    /// Where an envelope was sealed: the batch that accepted it, else the newest that skipped it.
+    async fn envelope_location(&self, id: B256) -> Result<Option<ItemLocation>, StoreError>;
+
+    /// One account.
+    async fn account(&self, payer: Address) -> Result<Option<Account>, StoreError>;
+
+    /// All accounts, by payer, for a restart.
+    async fn accounts(&self) -> Result<Vec<(Address, Account)>, StoreError>;
+
+    /// All held surcharges by batch number, for a restart.
+    async fn held(&self) -> Result<Vec<(u64, Vec<Held>)>, StoreError>;
+
+    /// The head that goes with [`Store::accounts`]; none before the first batch.
+    async fn ledger_head(&self) -> Result<Option<LedgerHead>, StoreError>;
+
+    /// A small named value.
+    async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Stores a small named value in place of the previous.
+    async fn put_meta(&self, key: &str, value: &[u8]) -> Result<(), StoreError>;
+}
