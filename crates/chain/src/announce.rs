@@ -4,7 +4,8 @@ use alloy_primitives::B256;
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{BatchHints, Certificate, Release, SealedBatch};
 use blindfold_rpc::types::{
-    BlockNotification, CertificateNotification, HeaderNotification, HintsNotification, ReleaseNotification, SkippedItem,
+    BlockNotification, CertificateNotification, HeaderNotification, HintsNotification, ReleaseNotification,
+    SkippedItem,
 };
 use blindfold_rpc::{Encoded, FeedEvent};
 
@@ -12,13 +13,7 @@ use crate::{EnvelopeOutcome, NewBlock};
 
 /// Verdicts as they travel: null for accepted, else the reason.
 pub fn verdict_names(verdicts: &[Verdict]) -> Vec<Option<String>> {
-    verdicts
-        .iter()
-        .map(|verdict| match verdict {
-            Verdict::Accepted { .. } => None,
-            Verdict::Skipped(fault) => Some(fault.as_str().to_owned()),
-        })
-        .collect()
+    verdicts.iter().map(|verdict| verdict.reason().map(str::to_owned)).collect()
 }
 
 /// Topic `headers`.

@@ -130,7 +130,9 @@ pub fn verify_hints(
     }
     let mut outcomes: Vec<Option<ItemOutcome>> = vec![None; expected];
     let (mut keys, mut claims) = (Vec::new(), Vec::new());
-    for ((index, item), (verdict, entry)) in (0u32..).zip(&sealed.items).zip(verdicts.iter().zip(&hints.entries)) {
+    for ((index, item), (verdict, entry)) in
+        (0u32..).zip(&sealed.items).zip(verdicts.iter().zip(&hints.entries))
+    {
         match (verdict, entry) {
             (Verdict::Skipped(fault), HintEntry::Skipped) => {
                 outcomes[index as usize] = Some(ItemOutcome::Skipped(*fault));

@@ -7,6 +7,7 @@ use blindfold_bte::Backend;
 use blindfold_protocol::{BatchHints, HintEntry, Release};
 use blindfold_store::StoreError;
 
+use crate::records::verdicts;
 use crate::{Executor, HintsFault, ParameterSet, Tracker, check_release_shape, verify_hints};
 
 /// Hints that are not taken. Nothing has changed.
@@ -101,7 +102,11 @@ impl HintIntake {
     /// Verifies hints completely, stores them with the release durably, and wakes the executor.
     ///
     /// Of `release` only the form is checked: hints prove themselves, and a wrong release can give none.
-    pub async fn submit(&self, release: Option<Release>, hints: BatchHints) -> Result<HintsAccepted, HintsRefusal> {
+    pub async fn submit(
+        &self,
+        release: Option<Release>,
+        hints: BatchHints,
+    ) -> Result<HintsAccepted, HintsRefusal> {
         let number = hints.number;
         let store = self.tracker.store();
         let record = store.batch(number).await?.ok_or(HintsRefusal::UnknownBatch { number })?;
@@ -116,14 +121,14 @@ impl HintIntake {
         if record.hints.as_ref() == Some(&hints) {
             return Ok(HintsAccepted { number, hash, verified: 0, new: false });
         }
+        let verdicts = verdicts(&record)?;
         let parameters = self.parameters.at(number).cloned().ok_or(HintsRefusal::NoParameters { number })?;
         if let Some(release) = &release {
-            check_release_shape(&parameters, &record.sealed, &record.verdicts, release).map_err(wrong)?;
+            check_release_shape(&parameters, &record.sealed, &verdicts, release).map_err(wrong)?;
         }
         let backend = Arc::clone(&self.backend);
         let (outcomes, hints) = tokio::task::spawn_blocking(move || {
-            let outcomes =
-                verify_hints(backend.as_ref(), &parameters, &record.sealed, &record.verdicts, &hints);
+            let outcomes = verify_hints(backend.as_ref(), &parameters, &record.sealed, &verdicts, &hints);
             (outcomes, hints)
         })
         .await
@@ -131,9 +136,15 @@ impl HintIntake {
         let outcomes = outcomes.map_err(wrong)?;
         let verified = hints.entries.iter().filter(|entry| !matches!(entry, HintEntry::Skipped)).count();
         if let Some(release) = release {
-            store.put_release(release).await?;
+            match store.put_release(&release).await {
+                // Not proved by anything that is stored, so a first wrong one may not keep the right hints out.
+                Err(StoreError::Conflict { .. }) => {
+                    tracing::warn!(number, "a second, different release was dropped")
+                }
+                stored => stored?,
+            }
         }
-        store.put_hints(hints).await?;
+        store.put_hints(&hints).await?;
         self.executor.notify_hinted(number, Some(outcomes));
         Ok(HintsAccepted { number, hash, verified, new: true })
     }

@@ -13,10 +13,10 @@ mod executor;
 mod hints;
 mod intake;
 mod l1;
-mod l1_client;
 pub mod limits;
 mod parameters;
 mod read;
+mod records;
 mod tracker;
 
 pub use executor::{
@@ -28,7 +28,8 @@ pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{L1Fault, L1Origin, L1View, origin_facts};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
+pub use records::{accepted, verdicts};
 pub use tracker::{
     Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError, Refusal,
-    SealRefusal, Sealed, Tracker, accepted_items, check_items,
+    SealRefusal, Sealed, Tracker, accepted_items, certificate_fault_name, check_items,
 };

@@ -10,17 +10,17 @@ use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
 use blindfold_engine::{ExecutionClient, ReadError};
 use blindfold_protocol::BatchHints;
+use blindfold_rpc::jsonrpsee::PendingSubscriptionSink;
 use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
 use blindfold_rpc::jsonrpsee::types::ErrorObjectOwned;
-use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink};
 use blindfold_rpc::types::{
-    BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, Receipt, Status,
+    BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, Receipt,
+    Status,
 };
-use blindfold_rpc::{BlindApiServer, Encoded, Hub, Passthrough, RpcError, Topic};
-use blindfold_store::{BatchRecord, StoreError};
+use blindfold_rpc::{BlindApiServer, Encoded, Hub, Passthrough, RpcError};
+use blindfold_store::BatchRecord;
 use serde_json::value::RawValue;
 
-use crate::announce::verdict_names;
 use crate::{Executor, ParameterSet, Tracker};
 use cache::DetailsCache;
 
@@ -106,7 +106,7 @@ impl ReadApi {
             certificate: record.certificate.as_ref().map(Encoded::new),
             release: record.release.as_ref().map(Encoded::new),
             hints: record.hints.as_ref().map(Encoded::new),
-            verdicts: verdict_names(&record.verdicts),
+            verdicts: record.items.into_iter().map(|item| item.fault).collect(),
         }
     }
 }
@@ -115,18 +115,19 @@ impl ReadApi {
 impl BlindApiServer for ReadApi {
     async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError> {
         let next = self.context.tracker.head().number + 1;
-        let info = self.context.parameters.iter().filter(|entry| entry.epoch().last >= next).take(2).map(|entry| {
-            let epoch = entry.epoch();
-            EncryptionKeyInfo {
-                epoch: epoch.epoch,
-                first_number: epoch.first,
-                last_number: epoch.last,
-                encryption_key: Bytes::from(entry.encryption_key().to_bytes().to_vec()),
-                encryption_key_hash: epoch.encryption_key_hash,
-                parameters_hash: epoch.parameters_hash,
-                parameters_location: entry.parameters_location().to_owned(),
-            }
-        });
+        let info =
+            self.context.parameters.iter().filter(|entry| entry.epoch().last >= next).take(2).map(|entry| {
+                let epoch = entry.epoch();
+                EncryptionKeyInfo {
+                    epoch: epoch.epoch,
+                    first_number: epoch.first,
+                    last_number: epoch.last,
+                    encryption_key: Bytes::from(entry.encryption_key().to_bytes().to_vec()),
+                    encryption_key_hash: epoch.encryption_key_hash,
+                    parameters_hash: epoch.parameters_hash,
+                    parameters_location: entry.parameters_location().to_owned(),
+                }
+            });
         Ok(info.collect())
     }
 
@@ -148,7 +149,11 @@ impl BlindApiServer for ReadApi {
         let tracker = &self.context.tracker;
         let (account, held, base_fee) = tracker.with_state(|state| {
             let ledger = state.ledger();
-            (ledger.account(&address).cloned().unwrap_or_default(), ledger.held_of(&address), state.next_base_fee())
+            (
+                ledger.account(&address).cloned().unwrap_or_default(),
+                ledger.held_of(&address),
+                state.next_base_fee(),
+            )
         });
         Ok(FeeAccount {
             address,
@@ -163,7 +168,7 @@ impl BlindApiServer for ReadApi {
     async fn get_status(&self) -> Result<Status, RpcError> {
         let ReadContext { tracker, executor, role, .. } = &self.context;
         let (config, head) = (tracker.config(), tracker.head());
-        let hinted = tracker.store().heads().await.map_err(RpcError::internal)?.hinted;
+        let hinted = tracker.store().heads().await.map_err(RpcError::internal)?.hinted.unwrap_or(0);
         let block = executor.status().block;
         Ok(Status {
             role: role.role().to_owned(),
@@ -186,8 +191,8 @@ impl BlindApiServer for ReadApi {
         })
     }
 
-    async fn subscribe(&self, pending: PendingSubscriptionSink, topic: Topic) -> SubscriptionResult {
-        self.context.hub.attach(pending, topic).await
+    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, topic: String) -> SubscriptionResult {
+        self.context.hub.attach(pending, &topic).await
     }
 }
 
@@ -217,9 +222,11 @@ async fn read_through(
         ReadError::NotAllowed { method } => ErrorObjectOwned::from(RpcError::unknown_method(&method)),
         error @ ReadError::Busy { .. } => RpcError::busy("reads_busy", error).into(),
         // The client's own words, as a wallet knows them.
-        ReadError::Rpc { code, message, data } => {
-            ErrorObjectOwned::owned(i32::try_from(code).unwrap_or(blindfold_rpc::code::INTERNAL), message, data)
-        }
+        ReadError::Rpc { code, message, data } => ErrorObjectOwned::owned(
+            i32::try_from(code).unwrap_or(blindfold_rpc::code::INTERNAL),
+            message,
+            data,
+        ),
         ReadError::Transport(error) => RpcError::unavailable("execution_client_unavailable", error).into(),
     })?;
     serde_json::value::to_raw_value(&result).map_err(|error| RpcError::internal(error).into())

@@ -23,7 +23,8 @@ impl BlockDetails {
     /// What became of item `index` of batch `number`.
     pub fn envelope(&self, number: u64, index: u32) -> Option<&ExecutedEnvelope> {
         // Committed order is the order of (number, index).
-        let place = self.envelopes.binary_search_by_key(&(number, index), |entry| (entry.number, entry.index));
+        let place =
+            self.envelopes.binary_search_by_key(&(number, index), |entry| (entry.number, entry.index));
         place.ok().and_then(|place| self.envelopes.get(place))
     }
 }

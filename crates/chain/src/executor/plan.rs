@@ -2,7 +2,7 @@
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use blindfold_engine::ExecutedBlock;
-use blindfold_protocol::{Bundle, Canonical, Envelope, skip};
+use blindfold_protocol::{Bundle, Canonical, Envelope, StaticSkip, skip};
 
 use super::details::{BlockDetails, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
 use crate::ItemOutcome;
@@ -17,6 +17,11 @@ pub(super) struct Plan {
     origins: Vec<(usize, usize)>,
 }
 
+/// Whether what was left out is a transaction, with a hash that somebody may ask for.
+fn names_transaction(reason: StaticSkip) -> bool {
+    !matches!(reason, StaticSkip::ReservedKind | StaticSkip::Undecodable)
+}
+
 /// The execution client reported something outside the list it was given: it is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the execution client skipped transaction {index} of a list of {len}")]
@@ -29,7 +34,13 @@ pub struct SkippedOutside {
 
 impl Plan {
     /// Adds the items of batch `number`: the static half of the skip rule decides what enters the list.
-    pub(super) fn add_batch(&mut self, chain_id: u64, number: u64, items: &[Vec<u8>], outcomes: &[ItemOutcome]) {
+    pub(super) fn add_batch(
+        &mut self,
+        chain_id: u64,
+        number: u64,
+        items: &[Vec<u8>],
+        outcomes: &[ItemOutcome],
+    ) {
         for ((index, item), outcome) in (0u32..).zip(items).zip(outcomes) {
             self.add_item(chain_id, number, index, item, outcome);
         }
@@ -38,10 +49,17 @@ impl Plan {
     fn add_item(&mut self, chain_id: u64, number: u64, index: u32, item: &[u8], outcome: &ItemOutcome) {
         let envelope = Envelope::decode(item).ok();
         let id = envelope.as_ref().map_or(B256::ZERO, Envelope::id);
-        let mut entry =
-            ExecutedEnvelope { id, number, index, outcome: EnvelopeOutcome::Executed, transactions: Vec::new() };
+        let mut entry = ExecutedEnvelope {
+            id,
+            number,
+            index,
+            outcome: EnvelopeOutcome::Executed,
+            transactions: Vec::new(),
+        };
         match outcome {
-            ItemOutcome::Skipped(fault) => entry.outcome = EnvelopeOutcome::Skipped(fault.as_str().to_owned()),
+            ItemOutcome::Skipped(fault) => {
+                entry.outcome = EnvelopeOutcome::Skipped(fault.as_str().to_owned())
+            }
             ItemOutcome::Malformed => entry.outcome = EnvelopeOutcome::Malformed,
             ItemOutcome::Message(message) => {
                 let gas_limit = envelope.map_or(0, |envelope| envelope.header.gas_limit);
@@ -54,7 +72,12 @@ impl Plan {
         self.envelopes.push(entry);
     }
 
-    fn add_candidates(&mut self, candidates: Vec<skip::Candidate>, message: &[u8], entry: &mut ExecutedEnvelope) {
+    fn add_candidates(
+        &mut self,
+        candidates: Vec<skip::Candidate>,
+        message: &[u8],
+        entry: &mut ExecutedEnvelope,
+    ) {
         // Read a second time for the hashes of transactions that the static half leaves out.
         let bundle = Bundle::decode(message).unwrap_or_default();
         for candidate in candidates {
@@ -67,7 +90,7 @@ impl Plan {
                 }
                 Err(reason) => {
                     let item = bundle.items.get(usize::from(candidate.index));
-                    let hash = item.filter(|_| reason.is_transaction()).map(|item| keccak256(&item.bytes));
+                    let hash = item.filter(|_| names_transaction(reason)).map(|item| keccak256(&item.bytes));
                     InnerTransaction { hash, skipped: Some(reason.as_str().to_owned()) }
                 }
             };
@@ -87,7 +110,8 @@ impl Plan {
             let outside = SkippedOutside { index: skipped.index, len };
             let (envelope, transaction) = *self.origins.get(skipped.index).ok_or(outside)?;
             // Both indices were made together with the entry.
-            self.envelopes[envelope].transactions[transaction].skipped = Some(skipped.reason.as_str().to_owned());
+            self.envelopes[envelope].transactions[transaction].skipped =
+                Some(skipped.reason.as_str().to_owned());
         }
         Ok(BlockDetails {
             transactions: block.transactions.clone(),

@@ -10,16 +10,16 @@ use blindfold_engine::{
     ReplayError, StoredPayload, replay,
 };
 use blindfold_protocol::block::{OrderFault, Second, sequence_number};
+use blindfold_protocol::validity::Verdict;
 use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError};
 use tokio::sync::{broadcast, watch};
 
 use super::details::BlockDetails;
 use super::plan::{Plan, SkippedOutside};
-use super::seconds::{ClosedSecond, Gathering, accepted};
+use super::seconds::{ClosedSecond, Gathering};
 use super::{ExecutionState, ExecutorDeps, ExecutorStatus, NewBlock, OpenedBatches};
-use crate::limits::{
-    CLIENT_CHECK_INTERVAL_MS, MAX_REPLAYS_IN_A_ROW, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS,
-};
+use crate::limits::{CLIENT_CHECK_INTERVAL_MS, MAX_REPLAYS_IN_A_ROW, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS};
+use crate::records::{accepted, verdicts};
 use crate::{HintsFault, ItemOutcome, L1Fault, verify_hints};
 
 /// Why execution stopped. Nothing else stops with it.
@@ -118,12 +118,18 @@ impl Runner {
         blocks: broadcast::Sender<Arc<NewBlock>>,
         stopped: watch::Receiver<bool>,
     ) -> Result<Self, StoreError> {
-        let last = deps.tracker.store().last_block().await?;
+        let store = deps.tracker.store();
+        let last = match store.heads().await?.block {
+            Some((number, _)) => store.block(number).await?,
+            None => None,
+        };
         let last_batch = last.as_ref().map_or(0, |block| block.last_batch);
         let parent = last.as_ref().map(|block| Parent {
             id: BlockId { number: block.number, hash: block.hash, timestamp: block.second },
             // Damaged details cost only the sequence number; they are reported when the block is read for receipts.
-            origin: parse_details(block).ok().map(|details| (details.l1_origin_number, details.sequence_number)),
+            origin: parse_details(block)
+                .ok()
+                .map(|details| (details.l1_origin_number, details.sequence_number)),
         });
         let status = watch::Sender::new(ExecutorStatus {
             block: parent.as_ref().map(|parent| parent.id),
@@ -198,11 +204,14 @@ impl Runner {
             }
             self.set_state(ExecutionState::Waiting);
             let check = Duration::from_millis(CLIENT_CHECK_INTERVAL_MS);
-            tokio::select! {
+            let idle = tokio::select! {
                 _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
-                changed = certified.changed() => changed.map_err(|_| End::Stopped)?,
+                changed = certified.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
+                () = tokio::time::sleep(check) => true,
+            };
+            if idle {
                 // A client that restarted while nothing is to be executed would serve old state until the next block.
-                () = tokio::time::sleep(check) => self.restore_client().await?,
+                self.restore_client().await?;
             }
         }
     }
@@ -211,7 +220,7 @@ impl Runner {
     async fn outcomes(&mut self, record: &BatchRecord) -> Result<Arc<Vec<ItemOutcome>>, End> {
         let number = record.sealed.header.number;
         if accepted(record) == 0 {
-            return Ok(Arc::new(skipped_outcomes(record)));
+            return Ok(Arc::new(skipped_outcomes(record)?));
         }
         let mut arrivals = self.opened.watch();
         loop {
@@ -225,10 +234,13 @@ impl Runner {
             }
             self.set_state(ExecutionState::WaitingForHints { number });
             let check = Duration::from_millis(CLIENT_CHECK_INTERVAL_MS);
-            tokio::select! {
+            let idle = tokio::select! {
                 _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
-                changed = arrivals.changed() => changed.map_err(|_| End::Stopped)?,
-                () = tokio::time::sleep(check) => self.restore_client().await?,
+                changed = arrivals.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
+                () = tokio::time::sleep(check) => true,
+            };
+            if idle {
+                self.restore_client().await?;
             }
         }
     }
@@ -239,9 +251,10 @@ impl Runner {
         let hints = record.hints.clone().ok_or(ExecutionFault::Damaged { what: "hints", number })?;
         let parameters = self.deps.parameters.at(number).cloned();
         let parameters = parameters.ok_or(ExecutionFault::NoParameters { number })?;
+        let verdicts = verdicts(&record)?;
         let backend = Arc::clone(&self.deps.backend);
         let opened = tokio::task::spawn_blocking(move || {
-            verify_hints(backend.as_ref(), &parameters, &record.sealed, &record.verdicts, &hints)
+            verify_hints(backend.as_ref(), &parameters, &record.sealed, &verdicts, &hints)
         });
         let outcomes = opened.await.map_err(|_| End::Stopped)?;
         Ok(Arc::new(outcomes.map_err(|fault| ExecutionFault::StoredHints { number, fault })?))
@@ -282,14 +295,21 @@ impl Runner {
                 Ok(Some(origin)) if origin.hash == expected => return Ok(origin),
                 Ok(Some(_)) => return Err(ExecutionFault::OriginMismatch { number, expected }.into()),
                 // Certified, so final for the committee; our L1 lags behind theirs.
-                Ok(None) => self.wait(&mut pause, &format!("L1 block {number} is not final here yet")).await?,
+                Ok(None) => {
+                    self.wait(&mut pause, &format!("L1 block {number} is not final here yet")).await?
+                }
                 Err(fault) if fault.is_transient() => self.wait(&mut pause, &fault.to_string()).await?,
                 Err(fault) => return Err(fault.into()),
             }
         }
     }
 
-    async fn execute(&mut self, parent: B256, inputs: &BlockInputs, list: &[Bytes]) -> Result<ExecutedBlock, End> {
+    async fn execute(
+        &mut self,
+        parent: B256,
+        inputs: &BlockInputs,
+        list: &[Bytes],
+    ) -> Result<ExecutedBlock, End> {
         let client = Arc::clone(&self.deps.client);
         let mut pause = Pause::default();
         let mut replays = 0;
@@ -340,7 +360,12 @@ impl Runner {
         }
     }
 
-    async fn record(&mut self, closed: &ClosedSecond, block: ExecutedBlock, details: BlockDetails) -> Result<(), End> {
+    async fn record(
+        &mut self,
+        closed: &ClosedSecond,
+        block: ExecutedBlock,
+        details: BlockDetails,
+    ) -> Result<(), End> {
         let id = block.id();
         let record = BlockRecord {
             second: closed.second.second,
@@ -350,7 +375,8 @@ impl Runner {
             state_root: block.state_root,
             first_batch: closed.second.first,
             last_batch: closed.second.last,
-            details: serde_json::to_vec(&details).expect("strings, numbers and lists always have a JSON form"),
+            transactions: serde_json::to_string(&details)
+                .expect("strings, numbers and lists always have a JSON form"),
             payload: block.payload.encode(),
         };
         self.deps.tracker.store().put_block(record.clone()).await?;
@@ -435,18 +461,15 @@ impl PayloadSource for StoredPayloads {
 
 /// The details of a stored block.
 pub(crate) fn parse_details(record: &BlockRecord) -> Result<BlockDetails, serde_json::Error> {
-    serde_json::from_slice(&record.details)
+    serde_json::from_str(&record.transactions)
 }
 
 /// The outcomes of a batch without an accepted item, which needs no hints.
-fn skipped_outcomes(record: &BatchRecord) -> Vec<ItemOutcome> {
-    use blindfold_protocol::validity::Verdict;
-    record
-        .verdicts
-        .iter()
-        .filter_map(|verdict| match verdict {
-            Verdict::Skipped(fault) => Some(ItemOutcome::Skipped(*fault)),
-            Verdict::Accepted { .. } => None,
-        })
-        .collect()
+fn skipped_outcomes(record: &BatchRecord) -> Result<Vec<ItemOutcome>, StoreError> {
+    let verdicts = verdicts(record)?;
+    let skipped = verdicts.into_iter().filter_map(|verdict| match verdict {
+        Verdict::Skipped(fault) => Some(ItemOutcome::Skipped(fault)),
+        Verdict::Accepted { .. } => None,
+    });
+    Ok(skipped.collect())
 }

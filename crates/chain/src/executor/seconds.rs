@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use blindfold_protocol::block::{OrderFault, Second, Seconds};
-use blindfold_protocol::validity::Verdict;
 use blindfold_store::BatchRecord;
+
+use crate::records::accepted;
 
 /// The batches of a second that is closed.
 #[derive(Debug)]
@@ -23,16 +24,11 @@ pub(super) struct Gathering {
 impl Gathering {
     /// Takes the next certified batch; gives the second that it closes.
     pub(super) fn push(&mut self, record: BatchRecord) -> Result<Option<ClosedSecond>, OrderFault> {
-        let closed = self.seconds.push(&record.sealed.header, record.hash, accepted(&record))?;
+        // A batch holds at most 4,096 items.
+        let accepted = u32::try_from(accepted(&record)).unwrap_or(u32::MAX);
+        let closed = self.seconds.push(&record.sealed.header, record.hash, accepted)?;
         let closed = closed.map(|second| ClosedSecond { second, batches: self.batches.drain(..).collect() });
         self.batches.push_back(record);
         Ok(closed)
     }
-}
-
-/// Accepted items of a batch.
-pub(super) fn accepted(record: &BatchRecord) -> u32 {
-    let accepted = record.verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Accepted { .. })).count();
-    // A batch holds at most 4,096 items.
-    u32::try_from(accepted).unwrap_or(u32::MAX)
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_protocol::validity::Verdict;
 use blindfold_rpc::RpcError;
 use blindfold_rpc::types::{BatchState, EnvelopeState, Receipt, TransactionOutcome};
 
@@ -15,9 +14,10 @@ impl ReadApi {
     /// `blind_getReceipt`.
     pub async fn receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
         let store = self.context.tracker.store();
-        let Some((number, index)) = store.envelope_location(id).await.map_err(RpcError::internal)? else {
+        let Some(location) = store.envelope_location(id).await.map_err(RpcError::internal)? else {
             return self.unsealed(id).await;
         };
+        let (number, index) = (location.number, location.index);
         let Some(record) = store.batch(number).await.map_err(RpcError::internal)? else {
             // Taken back between the two reads: it is in no batch now.
             return self.unsealed(id).await;
@@ -32,8 +32,8 @@ impl ReadApi {
             BatchState::Void => EnvelopeState::Void,
         };
         // Skipped by the validity rule: final with the certificate, whatever becomes of the rest of the batch.
-        if let Some(Verdict::Skipped(fault)) = record.verdicts.get(index as usize) {
-            receipt.reason = Some(fault.as_str().to_owned());
+        if let Some(fault) = location.fault {
+            receipt.reason = Some(fault);
             if receipt.state == EnvelopeState::Certified {
                 receipt.state = EnvelopeState::Skipped;
             }
@@ -41,7 +41,7 @@ impl ReadApi {
         if let Some((number, hash, details)) = self.details_of_batch(number).await? {
             receipt.block_number = Some(number);
             receipt.block_hash = Some(hash);
-            if let Some(executed) = details.envelope(record.sealed.header.number, index) {
+            if let Some(executed) = details.envelope(location.number, index) {
                 fill(&mut receipt, executed);
             }
         }
@@ -52,11 +52,18 @@ impl ReadApi {
         if let Some((state, reason)) = self.context.role.unsealed(&id) {
             return Ok(Some(Receipt { reason, ..empty(id, state) }));
         }
-        Ok(None)
+        let outcome = self.context.tracker.store().envelope_outcome(id).await.map_err(RpcError::internal)?;
+        Ok(outcome.map(|outcome| match outcome.as_str() {
+            "expired" => empty(id, EnvelopeState::Expired),
+            _ => Receipt { reason: Some(outcome), ..empty(id, EnvelopeState::Skipped) },
+        }))
     }
 
     /// The block that holds a batch, if executed.
-    async fn details_of_batch(&self, number: u64) -> Result<Option<(u64, B256, Arc<BlockDetails>)>, RpcError> {
+    async fn details_of_batch(
+        &self,
+        number: u64,
+    ) -> Result<Option<(u64, B256, Arc<BlockDetails>)>, RpcError> {
         let store = self.context.tracker.store();
         let Some(record) = store.block_of_batch(number).await.map_err(RpcError::internal)? else {
             return Ok(None);

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_protocol::validity::{self, AppliedBatch, CheckedItem, Deposit, OriginFacts, SealFault, Verdict};
+use blindfold_protocol::validity::{
+    self, AppliedBatch, CheckedItem, Deposit, OriginFacts, SealFault, Verdict,
+};
 use blindfold_protocol::{BatchHeader, SealedBatch, SigningKey};
-use blindfold_store::{SealedRecord, StoreError};
+use blindfold_store::StoreError;
 
 use super::{Applied, HeaderId, Refusal, Tracker, check_items};
 use crate::l1::{L1Fault, L1Origin, origin_facts};
 use crate::limits::MAX_UNCERTIFIED_HEADERS;
+use crate::records::{sealed_record, verdicts};
 
 /// A header that this process sealed.
 #[derive(Clone, Debug)]
@@ -59,7 +62,9 @@ impl Tracker {
     /// with what was computed then.
     pub async fn apply_sealed(&self, sealed: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
         let (tracker, sealed) = (self.clone(), Arc::clone(sealed));
-        self.exclusively(async move { tracker.apply_sealed_locked(&sealed).await }).await.unwrap_or(Err(Refusal::Stopped))
+        self.exclusively(async move { tracker.apply_sealed_locked(&sealed).await })
+            .await
+            .unwrap_or(Err(Refusal::Stopped))
     }
 
     /// [`apply_sealed`](Self::apply_sealed) for a caller that holds the writer's lock.
@@ -95,7 +100,7 @@ impl Tracker {
             .apply(header, &items, &epoch, &origin, &deposits)
             .map_err(|fault| Refusal::Invalid { number, fault })?;
         let verdicts = applied.verdicts.clone();
-        self.make_durable(batch, offered, applied).await?;
+        self.make_durable(batch, &items, applied, false).await?;
         Ok(Applied { number, hash: offered, verdicts, items: Some(Arc::new(items)) })
     }
 
@@ -145,7 +150,7 @@ impl Tracker {
         let signature = key.sign(&header.signing_digest(&self.shared.config.deployment));
         let verdicts = applied.verdicts.clone();
         let batch = Arc::new(SealedBatch { header, signature, items: bytes });
-        self.make_durable(&batch, hash, applied).await?;
+        self.make_durable(&batch, &checked, applied, true).await?;
         Ok(Sealed { batch, hash, verdicts })
     }
 
@@ -158,7 +163,7 @@ impl Tracker {
         if record.hash != offered {
             return Err(Refusal::Second { number, known: record.hash, offered });
         }
-        Ok(Applied { number, hash: offered, verdicts: record.verdicts, items: None })
+        Ok(Applied { number, hash: offered, verdicts: verdicts(&record)?, items: None })
     }
 
     /// The origin that a header names and the deposits since its parent's.
@@ -179,14 +184,16 @@ impl Tracker {
     /// Puts what was applied in memory on disk, or takes it back.
     async fn make_durable(
         &self,
-        batch: &Arc<SealedBatch>,
-        hash: B256,
+        batch: &SealedBatch,
+        items: &[CheckedItem],
         applied: AppliedBatch,
+        signed: bool,
     ) -> Result<(), StoreError> {
-        let record = SealedRecord::new(batch, hash, &applied, self.head());
+        let record = sealed_record(batch, items, &applied, signed);
+        let (number, hash) = (applied.number, applied.header_hash);
         match self.shared.store.put_sealed(record).await {
             Ok(()) => {
-                self.shared.sealed.send_replace(HeaderId { number: batch.header.number, hash });
+                self.shared.sealed.send_replace(HeaderId { number, hash });
                 Ok(())
             }
             Err(error) => {

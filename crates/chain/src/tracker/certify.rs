@@ -25,7 +25,7 @@ impl Tracker {
     /// and give it to [`accept_certified`](Self::accept_certified).
     pub async fn accept_certificate(&self, certificate: &Certificate) -> Result<CertificateOutcome, Refusal> {
         self.verify_certificate(certificate).await?;
-        let (tracker, certificate) = (self.clone(), certificate.clone());
+        let (tracker, certificate) = (self.clone(), *certificate);
         self.exclusively(async move { tracker.accept_certificate_locked(&certificate).await })
             .await
             .unwrap_or(Err(Refusal::Stopped))
@@ -35,7 +35,10 @@ impl Tracker {
     ///
     /// If our header of that number is another one and is not certified, ours and its descendants are taken back
     /// and the certified one is applied. The header itself is checked as completely as any other.
-    pub async fn accept_certified(&self, batch: &CertifiedBatch) -> Result<(Applied, CertificateOutcome), Refusal> {
+    pub async fn accept_certified(
+        &self,
+        batch: &CertifiedBatch,
+    ) -> Result<(Applied, CertificateOutcome), Refusal> {
         let CertifiedBatch { sealed, certificate } = batch;
         let header = &sealed.header;
         let offered = header.hash();
@@ -44,7 +47,7 @@ impl Tracker {
             return Err(Refusal::CertificateMismatch { number, offered, certified });
         }
         self.verify_certificate(certificate).await?;
-        let (tracker, sealed, certificate) = (self.clone(), Arc::new(sealed.clone()), certificate.clone());
+        let (tracker, sealed, certificate) = (self.clone(), Arc::new(sealed.clone()), *certificate);
         self.exclusively(async move {
             tracker.give_way_to(sealed.header.number, offered, sealed.header.parent_hash).await?;
             let applied = tracker.apply_sealed_locked(&sealed).await?;
@@ -59,15 +62,17 @@ impl Tracker {
     pub async fn verify_certificate(&self, certificate: &Certificate) -> Result<(), Refusal> {
         let number = certificate.number;
         let epoch = self.epoch(number).await?;
-        let deployment = self.shared.config.deployment.clone();
-        let certificate = certificate.clone();
+        let (deployment, certificate) = (self.shared.config.deployment, *certificate);
         tokio::task::spawn_blocking(move || certificate::verify(&certificate, &epoch, &deployment))
             .await
             .map_err(|_| Refusal::Stopped)?
             .map_err(|fault| Refusal::Certificate { number, fault })
     }
 
-    async fn accept_certificate_locked(&self, certificate: &Certificate) -> Result<CertificateOutcome, Refusal> {
+    async fn accept_certificate_locked(
+        &self,
+        certificate: &Certificate,
+    ) -> Result<CertificateOutcome, Refusal> {
         let number = certificate.number;
         let head = self.head();
         if number > head.number {
@@ -87,7 +92,7 @@ impl Tracker {
         if record.is_some_and(|record| record.certificate.is_some()) {
             return Ok(CertificateOutcome::Known);
         }
-        self.shared.store.put_certificate(certificate.clone()).await?;
+        self.shared.store.put_certificate(certificate).await?;
         if number <= certified.number {
             return Ok(CertificateOutcome::Kept);
         }
@@ -132,7 +137,8 @@ impl Tracker {
             self.shared.store.revert_sealed(reverted).await?;
         }
         // The disk holds what the accounts were before each header: it is the record, so the state is read from it.
-        let state = load_state(&self.shared.config, self.shared.store.as_ref()).await.map_err(Refusal::from_open)?;
+        let state =
+            load_state(&self.shared.config, self.shared.store.as_ref()).await.map_err(Refusal::reloading)?;
         let sealed = HeaderId { number: state.head().number, hash: state.head().hash };
         *self.shared.state.write() = state;
         self.shared.sealed.send_replace(sealed);

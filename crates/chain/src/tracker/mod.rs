@@ -10,8 +10,8 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::ledger::Account;
 use blindfold_protocol::validity::{ChainState, CheckedEnvelope, CheckedItem, Head, Verdict};
-use blindfold_protocol::{ChainConfig, EnvelopeFault, Epoch, Epochs, SealedBatch};
-use blindfold_store::{Store, StoreError};
+use blindfold_protocol::{Canonical, ChainConfig, EnvelopeFault, Epoch, Epochs};
+use blindfold_store::{Store, StoreError, What};
 use parking_lot::RwLock;
 use tokio::sync::{Mutex, watch};
 
@@ -20,7 +20,7 @@ use crate::{L1Fault, L1View};
 pub use advance::{SealRefusal, Sealed};
 pub use certify::CertificateOutcome;
 pub use items::{CHECK_CHUNK_ITEMS, accepted_items, check_items};
-pub use refusal::{NextStep, Refusal};
+pub use refusal::{NextStep, Refusal, certificate_fault_name};
 
 /// How far a header's time may lie ahead of or behind a member's clock before the member waits, in milliseconds.
 pub use blindfold_protocol::limits::CLOCK_SKEW_MS;
@@ -70,14 +70,6 @@ pub enum OpenError {
         /// The stored head.
         number: u64,
     },
-    /// A record that the head implies is not there.
-    #[error("the disk has no batch {number}, though its head is {head}")]
-    MissingBatch {
-        /// The batch that is missing.
-        number: u64,
-        /// The stored head.
-        head: u64,
-    },
 }
 
 /// Follows the chain of headers. Cheap to clone: all clones are one tracker.
@@ -113,7 +105,7 @@ impl Tracker {
         let epochs = l1.epochs().await?;
         let state = load_state(&config, store.as_ref()).await?;
         let sealed = HeaderId { number: state.head().number, hash: state.head().hash };
-        let certified = certified_head(&config, store.as_ref(), sealed).await?;
+        let certified = certified_head(&config, store.as_ref()).await?;
         let shared = Shared {
             config,
             store,
@@ -184,7 +176,10 @@ impl Tracker {
 
     /// Runs `change` alone and to its end, even when the caller is dropped meanwhile: what memory holds and what disk
     /// holds must not come apart. `None` when the runtime shuts down.
-    async fn exclusively<T: Send + 'static>(&self, change: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    async fn exclusively<T: Send + 'static>(
+        &self,
+        change: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
         let writer = Arc::clone(&self.shared.writer).lock_owned().await;
         let task = tokio::spawn(async move {
             let _writer = writer;
@@ -207,6 +202,32 @@ impl Tracker {
 
 /// The state after the last header on disk.
 async fn load_state(config: &ChainConfig, store: &dyn Store) -> Result<ChainState, OpenError> {
-    let _ = (config, store);
-    unimplemented!()
+    let Some(stored) = store.ledger_head().await? else {
+        return Ok(ChainState::genesis(config.clone()));
+    };
+    let number = stored.number;
+    let damaged = |fault: String| StoreError::Corrupt { what: What::Batch, fault };
+    let head = Head::decode(&stored.head).map_err(|fault| damaged(fault.to_string()))?;
+    if (head.number, head.hash) != (number, stored.hash) {
+        return Err(damaged(format!("the head stored with batch {number} is another")).into());
+    }
+    let (accounts, held) = (store.accounts().await?, store.held().await?);
+    let state = ChainState::from_parts(config.clone(), head, accounts, held);
+    let record = store.batch(number).await?.ok_or(StoreError::Missing { what: What::Batch, number })?;
+    if state.ledger().root() != record.sealed.header.fee_ledger_root {
+        return Err(OpenError::DamagedLedger { number });
+    }
+    Ok(state)
+}
+
+/// The certified head on disk.
+async fn certified_head(config: &ChainConfig, store: &dyn Store) -> Result<HeaderId, OpenError> {
+    match store.heads().await?.certified {
+        None | Some(0) => Ok(HeaderId { number: 0, hash: config.deployment.genesis_hash() }),
+        Some(number) => {
+            let record =
+                store.batch(number).await?.ok_or(StoreError::Missing { what: What::Batch, number })?;
+            Ok(HeaderId { number, hash: record.hash })
+        }
+    }
 }

@@ -3,8 +3,9 @@
 use alloy_primitives::B256;
 use blindfold_protocol::certificate::CertificateFault;
 use blindfold_protocol::validity::HeaderFault;
-use blindfold_store::StoreError;
+use blindfold_store::{StoreError, What};
 
+use super::OpenError;
 use crate::L1Fault;
 
 /// What the holder of a refused header or certificate should do.
@@ -129,12 +130,27 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// A state that cannot be read back after headers were taken back.
+    pub(super) fn reloading(error: OpenError) -> Self {
+        match error {
+            OpenError::Store(error) => Self::Store(error),
+            OpenError::L1(fault) => Self::L1(fault),
+            OpenError::DamagedLedger { number } => Self::Store(StoreError::Inconsistent {
+                what: What::Account,
+                number,
+                reason: "the fee ledger does not have the root that the header commits to",
+            }),
+        }
+    }
+
     /// What to do.
     pub fn next_step(&self) -> NextStep {
         match self {
             Self::L1(fault) if !fault.is_transient() => NextStep::Stop,
             Self::OriginNotFinal { .. } | Self::L1(_) | Self::TooManyUncertified { .. } => NextStep::Retry,
-            Self::Behind { .. } | Self::AncestorDiffers { .. } | Self::OtherHeaderCertified { .. } => NextStep::CatchUp,
+            Self::Behind { .. } | Self::AncestorDiffers { .. } | Self::OtherHeaderCertified { .. } => {
+                NextStep::CatchUp
+            }
             // Our own facts contradict each other; L1 may have moved between two questions.
             Self::Invalid { fault, .. } if fault.is_ours() => NextStep::Retry,
             // A new epoch may have been registered since we read the list.
@@ -159,11 +175,26 @@ impl Refusal {
             Self::Second { .. } => "second_header",
             Self::Invalid { fault, .. } => fault.as_str(),
             Self::NoEpoch { .. } => "no_epoch",
-            Self::Certificate { fault, .. } => fault.as_str(),
+            Self::Certificate { fault, .. } => certificate_fault_name(fault),
             Self::CertificateMismatch { .. } => "certificate_mismatch",
             Self::ConflictingCertificates { .. } => "conflicting_certificates",
             Self::Store(_) => "storage",
             Self::Stopped => "shutting_down",
         }
+    }
+}
+
+/// A stable name for what is wrong with a certificate, in snake case.
+pub fn certificate_fault_name(fault: &CertificateFault) -> &'static str {
+    match fault {
+        CertificateFault::Epoch { .. } => "wrong_epoch",
+        CertificateFault::Number(_) => "wrong_number",
+        CertificateFault::Member(_) => "unknown_member",
+        CertificateFault::Duplicate(_) => "duplicate_member",
+        CertificateFault::Mixed(_) => "mixed_headers",
+        CertificateFault::TooFew { .. } => "too_few_signers",
+        CertificateFault::Signers(_) => "unknown_signers",
+        CertificateFault::Point => "bad_point",
+        CertificateFault::Signature => "bad_signature",
     }
 }

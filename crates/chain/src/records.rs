@@ -1,0 +1,107 @@
+//! Between what the store keeps and what the rules speak of.
+
+use blindfold_protocol::validity::{AppliedBatch, CheckedItem, Verdict};
+use blindfold_protocol::{Canonical, EnvelopeFault, SealedBatch};
+use blindfold_store::{BatchRecord, ItemRecord, SealedRecord, StoreError, What};
+
+/// The verdicts of a stored batch.
+///
+/// An error means that the record is damaged, or was written by a program with other reasons.
+pub fn verdicts(record: &BatchRecord) -> Result<Vec<Verdict>, StoreError> {
+    let mut position = 0;
+    let verdict = |item: &ItemRecord| match &item.fault {
+        None => {
+            position += 1;
+            Ok(Verdict::Accepted { position: position - 1 })
+        }
+        Some(name) => match EnvelopeFault::from_name(name) {
+            Some(fault) => Ok(Verdict::Skipped(fault)),
+            None => Err(StoreError::Corrupt { what: What::Batch, fault: format!("unknown reason {name:?}") }),
+        },
+    };
+    record.items.iter().map(verdict).collect()
+}
+
+/// Accepted items of a stored batch: how many hints it needs.
+pub fn accepted(record: &BatchRecord) -> usize {
+    record.items.iter().filter(|item| item.fault.is_none()).count()
+}
+
+/// What the store keeps of a header that was just applied.
+pub(crate) fn sealed_record(
+    sealed: &SealedBatch,
+    items: &[CheckedItem],
+    applied: &AppliedBatch,
+    signed: bool,
+) -> SealedRecord {
+    let item = |(item, verdict): (&CheckedItem, &Verdict)| ItemRecord {
+        id: match item {
+            Ok(checked) => checked.id,
+            Err(rejected) => rejected.id,
+        },
+        fault: verdict.reason().map(str::to_owned),
+    };
+    SealedRecord {
+        sealed: sealed.clone(),
+        hash: applied.header_hash,
+        items: items.iter().zip(&applied.verdicts).map(item).collect(),
+        ledger: applied.ledger_delta.clone(),
+        head: applied.head.encode(),
+        signed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::B256;
+    use blindfold_protocol::{BatchHeader, Signature65};
+
+    fn record(faults: &[Option<&str>]) -> BatchRecord {
+        let header = BatchHeader {
+            number: 1,
+            parent_hash: B256::ZERO,
+            timestamp_ms: 1,
+            l1_origin_number: 0,
+            l1_origin_hash: B256::ZERO,
+            envelope_root: B256::ZERO,
+            envelope_count: 0,
+            envelope_bytes: 0,
+            gas: 0,
+            base_fee: 1,
+            fee_ledger_root: B256::ZERO,
+            forced_cursor: 0,
+            epoch: 1,
+        };
+        let items = faults.iter().map(|fault| ItemRecord { id: B256::ZERO, fault: fault.map(str::to_owned) });
+        BatchRecord {
+            number: 1,
+            hash: header.hash(),
+            items: items.collect(),
+            sealed: SealedBatch { header, signature: Signature65([0; 65]), items: Vec::new() },
+            certificate: None,
+            release: None,
+            hints: None,
+        }
+    }
+
+    #[test]
+    fn verdicts_come_back_with_their_positions() {
+        let record = record(&[None, Some("expired"), None]);
+        let expected = vec![
+            Verdict::Accepted { position: 0 },
+            Verdict::Skipped(EnvelopeFault::Expired),
+            Verdict::Accepted { position: 1 },
+        ];
+        assert_eq!(verdicts(&record), Ok(expected));
+        assert_eq!(accepted(&record), 2);
+    }
+
+    #[test]
+    fn an_unknown_reason_is_damage() {
+        assert!(matches!(
+            verdicts(&record(&[Some("fashion")])),
+            Err(StoreError::Corrupt { what: What::Batch, .. })
+        ));
+    }
+}
