@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+/// @notice The header of one batch, field by field as in docs/protocol.md.
+struct BatchHeader {
+    /// Version of the structure: 1.
+    uint8 version;
+    /// Batch number: the parent's plus one. The first is 1.
+    uint64 number;
+    /// Header hash of the parent, or the genesis hash.
+    bytes32 parentHash;
+    /// Milliseconds since the Unix epoch.
+    uint64 timestampMs;
+    /// Number of the final L1 block that the batch refers to.
+    uint64 l1OriginNumber;
+    /// Hash of that block.
+    bytes32 l1OriginHash;
+    /// Merkle root over the items.
+    bytes32 envelopeRoot;
+    /// Number of items.
+    uint32 envelopeCount;
+    /// Sum of the items' lengths in bytes.
+    uint32 envelopeBytes;
+    /// Sum of the gas limits of the accepted items.
+    uint64 gas;
+    /// Ordering fee per item byte, in wei.
+    uint128 baseFee;
+    /// Commitment to all fee accounts after this batch.
+    bytes32 feeLedgerRoot;
+    /// How many entries of the forced queue are consumed after this batch.
+    uint64 forcedCursor;
+    /// Epoch of the committee that certifies this number.
+    uint64 epoch;
+}
+
+/// @title Hashing of batch headers
+library BatchHeaders {
+    /// @dev The version this code understands.
+    uint8 internal constant VERSION = 1;
+
+    /// @dev keccak256 of the EIP-712 type.
+    bytes32 internal constant TYPEHASH = keccak256(
+        "BatchHeader(uint8 version,uint64 number,bytes32 parentHash,uint64 timestampMs,uint64 l1OriginNumber,bytes32 l1OriginHash,bytes32 envelopeRoot,uint32 envelopeCount,uint32 envelopeBytes,uint64 gas,uint128 baseFee,bytes32 feeLedgerRoot,uint64 forcedCursor,uint64 epoch)"
+    );
+
+    /// @notice The header hash: `hashStruct` of EIP-712. Reverts when a field exceeds its type's range.
+    function hash(BatchHeader calldata header) internal pure returns (bytes32) {
+        return keccak256(abi.encode(TYPEHASH, header));
+    }
+}

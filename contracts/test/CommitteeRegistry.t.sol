@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
+import { Bls12381 } from "../src/libraries/Bls12381.sol";
+import { BlsSigner } from "./helpers/BlsSigner.sol";
+import { Deployment } from "./helpers/Deployment.sol";
+
+contract CommitteeRegistryTest is Deployment {
+    bytes32 internal constant HEADER_HASH = keccak256("header");
+
+    event EpochRegistered(
+        uint64 indexed epoch,
+        uint64 firstNumber,
+        uint64 lastNumber,
+        bytes32 encryptionKeyHash,
+        bytes32 parametersHash
+    );
+
+    function setUp() public {
+        deployContracts();
+    }
+
+    function testConstructor() public {
+        checkEqual(registry.governor(), GOVERNOR, "governor");
+        checkEqual(registry.inbox(), address(inbox), "inbox");
+        checkEqual(registry.domainSeparator(), inbox.domainSeparator(), "domain");
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.ZeroAddress.selector));
+        new CommitteeRegistry(address(0), address(1));
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.ZeroAddress.selector));
+        new CommitteeRegistry(address(1), address(0));
+    }
+
+    function testRegisterAndReadBack() public {
+        CommitteeRegistry.Member[] memory members = committee(4);
+        CommitteeRegistry.EpochParameters memory given = parameters(EPOCH_LAST, 3);
+        vm.expectEmit(true, true, true, true, address(registry));
+        emit EpochRegistered(1, 1, EPOCH_LAST, sha256(given.encryptionKey), given.parametersHash);
+        vm.prank(GOVERNOR);
+        uint64 epoch = registry.registerEpoch(given, members);
+        vm.snapshotGasLastCall("CommitteeRegistry.registerEpoch, 4 members");
+        checkEqual(epoch, 1, "epoch");
+        checkEqual(registry.epochCount(), 1, "count");
+
+        CommitteeRegistry.Epoch memory read = registry.getEpoch(1);
+        checkEqual(read.epoch, 1, "epoch");
+        checkEqual(read.firstNumber, 1, "first");
+        checkEqual(read.lastNumber, EPOCH_LAST, "last");
+        checkEqual(read.maxBatch, 512, "B");
+        checkEqual(read.threshold, 3, "t");
+        checkEqual(read.parametersHash, given.parametersHash, "parameters");
+        checkEqual(read.encryptionKeyHash, sha256(given.encryptionKey), "ek hash");
+        checkEqual(bytes(read.parametersLocation), bytes(given.parametersLocation), "location");
+        checkEqual(read.memberKeys.length, 4, "n");
+        for (uint256 i = 0; i < 4; i++) {
+            checkEqual(read.memberKeys[i], members[i].key, "key");
+        }
+        checkEqual(registry.encryptionKey(1), given.encryptionKey, "ek");
+    }
+
+    function testLargestCommitteeFitsOneTransaction() public {
+        CommitteeRegistry.Member[] memory members = committee(64);
+        CommitteeRegistry.EpochParameters memory given = parameters(EPOCH_LAST, 43);
+        vm.prank(GOVERNOR);
+        registry.registerEpoch(given, members);
+        uint256 gas = vm.snapshotGasLastCall("CommitteeRegistry.registerEpoch, 64 members");
+        // 64 · 384 bytes of calldata at 16 gas come on top; EIP-7825 caps a transaction at 2^24.
+        check(gas + 64 * 384 * 16 + 100_000 < 1 << 24, "above the cap");
+        uint64 signers = (1 << 43) - 1;
+        bytes memory signature = aggregate(1, 7, HEADER_HASH, signers);
+        registry.verifyCertificate(1, 7, HEADER_HASH, signers, signature);
+        vm.snapshotGasLastCall("CommitteeRegistry.verifyCertificate, 43 of 64");
+        signers = type(uint64).max;
+        signature = aggregate(1, 7, HEADER_HASH, signers);
+        registry.verifyCertificate(1, 7, HEADER_HASH, signers, signature);
+    }
+
+    function testEpochsAreContiguous() public {
+        registerEpoch(100, 1, 1);
+        registerEpoch(101, 4, 3);
+        registerEpoch(5_000, 2, 2);
+        checkEqual(registry.getEpoch(2).firstNumber, 101, "first of 2");
+        checkEqual(registry.getEpoch(3).firstNumber, 102, "first of 3");
+        checkEqual(registry.epochOf(1), 1, "1");
+        checkEqual(registry.epochOf(100), 1, "100");
+        checkEqual(registry.epochOf(101), 2, "101");
+        checkEqual(registry.epochOf(102), 3, "102");
+        checkEqual(registry.epochOf(5_000), 3, "5000");
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+        registry.epochOf(5_001);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+        registry.epochOf(0);
+    }
+
+    function testFuzzEpochOf(uint8[5] memory lengths, uint16 number) public {
+        uint64 last = 0;
+        for (uint256 i = 0; i < lengths.length; i++) {
+            last += uint64(lengths[i]) + 1;
+            registerEpoch(last, 1, 1);
+        }
+        uint64 asked = uint64(bound(number, 1, last));
+        uint64 epoch = registry.epochOf(asked);
+        CommitteeRegistry.Epoch memory found = registry.getEpoch(epoch);
+        check(found.firstNumber <= asked && asked <= found.lastNumber, "in range");
+    }
+
+    function testNoEpochYet() public {
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+        registry.epochOf(1);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 1));
+        registry.getEpoch(1);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+        registry.encryptionKey(0);
+    }
+
+    function testFuzzOnlyGovernor(address caller) public {
+        vm.assume(caller != GOVERNOR);
+        CommitteeRegistry.Member[] memory members = committee(1);
+        vm.prank(caller);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.NotGovernor.selector, caller));
+        registry.registerEpoch(parameters(1, 1), members);
+    }
+
+    function expectRefusal(
+        CommitteeRegistry.EpochParameters memory given,
+        CommitteeRegistry.Member[] memory members,
+        bytes memory reason
+    ) internal {
+        vm.prank(GOVERNOR);
+        vm.expectRevert(reason);
+        registry.registerEpoch(given, members);
+        checkEqual(registry.epochCount(), 0, "count");
+    }
+
+    function testBadParameters() public {
+        CommitteeRegistry.Member[] memory members = committee(4);
+        CommitteeRegistry.EpochParameters memory given = parameters(0, 3);
+        expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.EmptyEpoch.selector, 1, 0));
+        given = parameters(10, 3);
+        given.maxBatch = 0;
+        expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.ZeroMaxBatch.selector));
+        given = parameters(10, 3);
+        given.encryptionKey = new bytes(575);
+        expectRefusal(
+            given, members, abi.encodeWithSelector(CommitteeRegistry.BadEncryptionKeyLength.selector, 575)
+        );
+        given = parameters(10, 3);
+        given.parametersLocation = string(new bytes(513));
+        expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.LocationTooLong.selector, 513));
+    }
+
+    function testBadThreshold() public {
+        CommitteeRegistry.Member[] memory members = committee(4);
+        for (uint16 threshold = 0; threshold <= 6; threshold++) {
+            if (threshold == 3 || threshold == 4) continue;
+            expectRefusal(
+                parameters(10, threshold),
+                members,
+                abi.encodeWithSelector(CommitteeRegistry.BadThreshold.selector, threshold, 4)
+            );
+        }
+    }
+
+    function testBadMemberCount() public {
+        CommitteeRegistry.Member[] memory members = new CommitteeRegistry.Member[](0);
+        expectRefusal(
+            parameters(10, 0), members, abi.encodeWithSelector(CommitteeRegistry.BadMemberCount.selector, 0)
+        );
+        members = new CommitteeRegistry.Member[](65);
+        expectRefusal(
+            parameters(10, 33), members, abi.encodeWithSelector(CommitteeRegistry.BadMemberCount.selector, 65)
+        );
+    }
+
+    function testBadMember() public {
+        CommitteeRegistry.Member[] memory members = committee(4);
+        bytes memory key = members[2].key;
+        members[2].key = new bytes(255);
+        bytes memory reason = abi.encodeWithSelector(CommitteeRegistry.BadMemberEncoding.selector, 3);
+        expectRefusal(parameters(10, 3), members, reason);
+        members[2].key = key;
+        members[2].possession = new bytes(129);
+        expectRefusal(parameters(10, 3), members, reason);
+        members = committee(4);
+        members[3] = members[0];
+        reason = abi.encodeWithSelector(CommitteeRegistry.DuplicateMember.selector, 4);
+        expectRefusal(parameters(10, 3), members, reason);
+    }
+
+    function testBadProofOfPossession() public {
+        bytes memory reason = abi.encodeWithSelector(CommitteeRegistry.BadProofOfPossession.selector, 2);
+        CommitteeRegistry.Member[] memory members = committee(4);
+        members[1].possession = members[2].possession; // another's
+        expectRefusal(parameters(10, 3), members, reason);
+
+        uint256 secret = memberSecret(2); // the tag of ordinary signatures
+        members[1].possession =
+            BlsSigner.sign(secret, Bls12381.SIGNATURE_TAG, BlsSigner.compressed(members[1].key));
+        expectRefusal(parameters(10, 3), members, reason);
+
+        members[1].key = new bytes(256); // the identity has no secret worth proving
+        members[1].possession = new bytes(128);
+        expectRefusal(parameters(10, 3), members, reason);
+    }
+
+    function testRogueKeyRefused() public {
+        // Member 2 claims key(9) − key(member 1), so that it alone could sign "for both" with 9.
+        CommitteeRegistry.Member[] memory members = committee(2);
+        uint256 difference = addmod(9, BlsSigner.ORDER - memberSecret(1), BlsSigner.ORDER);
+        members[1].key = BlsSigner.key(difference);
+        members[1].possession =
+            BlsSigner.sign(9, Bls12381.POSSESSION_TAG, BlsSigner.compressed(members[1].key));
+        bytes memory reason = abi.encodeWithSelector(CommitteeRegistry.BadProofOfPossession.selector, 2);
+        expectRefusal(parameters(10, 2), members, reason);
+    }
+
+    function testMemberKeyOutsideTheSubgroup() public {
+        // x = 2: on the twist, and r times it is not the identity. Additions would take it; the pairing does not.
+        CommitteeRegistry.Member[] memory members = committee(1);
+        members[0].key = bytes.concat(
+            bytes32(0),
+            bytes32(uint256(2)),
+            bytes32(0),
+            bytes32(0),
+            hex"0000000000000000000000000000000018c6b864ae17dc9da64203ffefb966306425a7bc6aeb7c75247438372716284a4173830420cd476ba1a365b95bfcec38",
+            hex"00000000000000000000000000000000172e93db764a8400a7d5071b6b6f5de0da2f0f4a063119abca014006b7c40a2cfe291a1924e65db0d6d0fcfbf3bf3d5c"
+        );
+        (bool onCurve,) = address(0x0d).staticcall(bytes.concat(members[0].key, members[0].key));
+        check(onCurve, "addition takes the point");
+        expectRefusal(parameters(10, 1), members, abi.encodePacked(Bls12381.InvalidPoint.selector));
+    }
+
+    function testMemberKeyOffTheCurve() public {
+        CommitteeRegistry.Member[] memory members = committee(1);
+        members[0].key[255] ^= 0x01;
+        expectRefusal(parameters(10, 1), members, abi.encodePacked(Bls12381.InvalidPoint.selector));
+    }
+
+    function testCertificate() public {
+        registerEpoch(EPOCH_LAST, 4, 3);
+        bytes memory signature = aggregate(1, 17, HEADER_HASH, 0xb);
+        checkEqual(registry.verifyCertificate(1, 17, HEADER_HASH, 0xb, signature), 1, "first number");
+        vm.snapshotGasLastCall("CommitteeRegistry.verifyCertificate, 3 of 4");
+        signature = aggregate(1, 17, HEADER_HASH, 0xf);
+        registry.verifyCertificate(1, 17, HEADER_HASH, 0xf, signature);
+    }
+
+    function testCertificateRefusals() public {
+        registerEpoch(10, 4, 3);
+        registerEpoch(20, 4, 3);
+        bytes memory signature = aggregate(1, 7, HEADER_HASH, 7);
+
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+        registry.verifyCertificate(0, 7, HEADER_HASH, 7, signature);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 3));
+        registry.verifyCertificate(3, 7, HEADER_HASH, 7, signature);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.NumberOutsideEpoch.selector, 2, 7));
+        registry.verifyCertificate(2, 7, HEADER_HASH, 7, signature);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.NumberOutsideEpoch.selector, 1, 11));
+        registry.verifyCertificate(1, 11, HEADER_HASH, 7, signature);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.NumberOutsideEpoch.selector, 1, 0));
+        registry.verifyCertificate(1, 0, HEADER_HASH, 7, signature);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownSigner.selector, 0x17));
+        registry.verifyCertificate(1, 7, HEADER_HASH, 0x17, signature);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.TooFewSigners.selector, 2, 3));
+        registry.verifyCertificate(1, 7, HEADER_HASH, 3, signature);
+
+        bytes memory bad = abi.encodeWithSelector(CommitteeRegistry.BadAggregateSignature.selector);
+        vm.expectRevert(bad); // another number
+        registry.verifyCertificate(1, 8, HEADER_HASH, 7, signature);
+        vm.expectRevert(bad); // another header
+        registry.verifyCertificate(1, 7, keccak256("other"), 7, signature);
+        vm.expectRevert(bad); // another set
+        registry.verifyCertificate(1, 7, HEADER_HASH, 0xf, signature);
+        vm.expectRevert(bad); // the identity
+        registry.verifyCertificate(1, 7, HEADER_HASH, 7, new bytes(128));
+        vm.expectRevert(bad); // the compressed length
+        registry.verifyCertificate(1, 7, HEADER_HASH, 7, new bytes(48));
+    }
+
+    function testFuzzCertificate(uint64 signers, uint64 claimed, bytes32 headerHash) public {
+        registerEpoch(EPOCH_LAST, 6, 4);
+        signers &= 0x3f;
+        claimed &= 0x3f;
+        bytes memory signature = aggregate(1, 5, headerHash, signers);
+        uint256 count = 0;
+        for (uint256 i = 0; i < 6; i++) {
+            count += (claimed >> i) & 1;
+        }
+        if (count < 4 || claimed != signers) vm.expectRevert();
+        registry.verifyCertificate(1, 5, headerHash, claimed, signature);
+    }
+}
