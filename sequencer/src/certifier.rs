@@ -1,0 +1,307 @@
+//! Collects the members' acknowledgements and makes certificates of them.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
+
+use blindfold_chain::{Refusal as TrackerRefusal, announce};
+use blindfold_protocol::{
+    Acknowledgement, B256, Canonical, Certificate, Epoch, certificate, messages::ACKNOWLEDGEMENT_BYTES,
+};
+use blindfold_rpc::types::Refusal;
+use parking_lot::Mutex;
+
+use crate::{config::PeerConfig, core::Core, gate::Gate, refusal::SubmissionRefusal};
+
+/// Certified numbers for which late acknowledgements are still checked and answered.
+const KEPT_CERTIFIED_NUMBERS: usize = 64;
+/// Keys of the store's small values under which acknowledgements are kept until their number is certified. More than
+/// headers may lack a certificate, so that a number's slot is free again when the number comes round.
+const STORED_SLOTS: u64 = 64;
+
+/// Acknowledgements on their way to certificates, and what members refuse.
+pub(crate) struct Certifier {
+    numbers: Mutex<BTreeMap<u64, Collected>>,
+    refusals: Mutex<VecDeque<Refusal>>,
+    max_refusals: usize,
+    gate: Gate,
+    /// Held while acknowledgements are written, so that the stored list only grows.
+    writing: tokio::sync::Mutex<()>,
+}
+
+struct Collected {
+    hash: B256,
+    epoch: Arc<Epoch>,
+    sealed: Instant,
+    acknowledgements: BTreeMap<u16, Acknowledgement>,
+    certified: bool,
+}
+
+impl Certifier {
+    pub(crate) fn new(limits: &PeerConfig) -> Self {
+        Self {
+            numbers: Mutex::default(),
+            refusals: Mutex::default(),
+            max_refusals: limits.max_refusals,
+            gate: Gate::new(limits.verify_threads, limits.verify_queue_items),
+            writing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Begins collecting for a header, before it is announced.
+    pub(crate) fn begin(&self, number: u64, hash: B256, epoch: Arc<Epoch>) {
+        let entry = Collected {
+            hash,
+            epoch,
+            sealed: Instant::now(),
+            acknowledgements: BTreeMap::new(),
+            certified: false,
+        };
+        let mut numbers = self.numbers.lock();
+        numbers.insert(number, entry);
+        let certified = numbers.values().filter(|entry| entry.certified).count();
+        for _ in KEPT_CERTIFIED_NUMBERS..certified {
+            let oldest = numbers.iter().find(|(_, entry)| entry.certified).map(|(number, _)| *number);
+            oldest.map(|number| numbers.remove(&number));
+        }
+    }
+
+    /// What members refused, newest last.
+    pub(crate) fn refusals(&self) -> Vec<Refusal> {
+        self.refusals.lock().iter().cloned().collect()
+    }
+
+    /// Checks an acknowledgement against what is collected. `None` when it is here already and counted.
+    fn check(&self, ack: &Acknowledgement, head: u64) -> Result<Arc<Epoch>, SubmissionRefusal> {
+        let number = ack.number;
+        let numbers = self.numbers.lock();
+        let Some(entry) = numbers.get(&number) else {
+            return Err(if number == 0 || number > head {
+                SubmissionRefusal::UnknownBatch { number, head }
+            } else {
+                SubmissionRefusal::AlreadyCertified { number }
+            });
+        };
+        if ack.epoch != entry.epoch.epoch {
+            return Err(SubmissionRefusal::WrongEpoch {
+                number,
+                known: entry.epoch.epoch,
+                offered: ack.epoch,
+            });
+        }
+        if ack.header_hash != entry.hash {
+            return Err(SubmissionRefusal::WrongHeader {
+                number,
+                known: entry.hash,
+                offered: ack.header_hash,
+            });
+        }
+        let members = entry.epoch.members.len();
+        if ack.member == 0 || usize::from(ack.member) > members {
+            return Err(SubmissionRefusal::UnknownMember { member: ack.member, members });
+        }
+        if entry.acknowledgements.contains_key(&ack.member) {
+            return Err(SubmissionRefusal::DuplicateAcknowledgement { number, member: ack.member });
+        }
+        Ok(Arc::clone(&entry.epoch))
+    }
+
+    /// Counts a verified acknowledgement. Gives the list of all of the number when it is not certified yet.
+    fn count(&self, ack: &Acknowledgement) -> Result<Option<Vec<Acknowledgement>>, SubmissionRefusal> {
+        let mut numbers = self.numbers.lock();
+        let (number, member) = (ack.number, ack.member);
+        let entry = numbers.get_mut(&number).ok_or(SubmissionRefusal::AlreadyCertified { number })?;
+        if entry.acknowledgements.insert(member, *ack).is_some() {
+            return Err(SubmissionRefusal::DuplicateAcknowledgement { number, member });
+        }
+        Ok((!entry.certified).then(|| entry.acknowledgements.values().copied().collect()))
+    }
+
+    fn forget(&self, ack: &Acknowledgement) {
+        if let Some(entry) = self.numbers.lock().get_mut(&ack.number) {
+            entry.acknowledgements.remove(&ack.member);
+        }
+    }
+
+    /// Marks a number certified; gives the moment it was sealed the first time.
+    fn finish(&self, number: u64) -> Option<Instant> {
+        let mut numbers = self.numbers.lock();
+        let entry = numbers.get_mut(&number)?;
+        (!std::mem::replace(&mut entry.certified, true)).then_some(entry.sealed)
+    }
+}
+
+impl Core {
+    /// A member's acknowledgement: checked, stored, counted; with the threshold it becomes the certificate.
+    pub(crate) async fn take_acknowledgement(&self, ack: Acknowledgement) -> Result<(), SubmissionRefusal> {
+        let result = self.take_acknowledgement_checked(ack).await;
+        match &result {
+            Ok(()) => self.metrics.acknowledgements.increment(),
+            Err(refusal) => {
+                self.metrics.acknowledgements_refused.get(&[refusal.reason()]).increment();
+                tracing::debug!(number = ack.number, member = ack.member, %refusal, "acknowledgement refused");
+            }
+        }
+        result
+    }
+
+    async fn take_acknowledgement_checked(&self, ack: Acknowledgement) -> Result<(), SubmissionRefusal> {
+        if self.stopping() {
+            return Err(SubmissionRefusal::ShuttingDown);
+        }
+        let certifier = &self.certifier;
+        let epoch = certifier.check(&ack, self.tracker.head().number)?;
+        let deployment = self.chain.deployment;
+        let of_thread = Arc::clone(&epoch);
+        certifier
+            .gate
+            .run(move || certificate::verify_acknowledgement(&ack, &of_thread, &deployment))
+            .await?
+            .map_err(|_| SubmissionRefusal::InvalidSignature { member: ack.member })?;
+        let Some(all) = ({
+            let _writing = certifier.writing.lock().await;
+            let all = certifier.count(&ack)?;
+            if let Some(all) = &all
+                && let Err(error) = self.store_acknowledgements(ack.number, all).await
+            {
+                tracing::error!(%error, number = ack.number, "acknowledgement not stored");
+                certifier.forget(&ack);
+                return Err(SubmissionRefusal::Storage);
+            }
+            all
+        }) else {
+            return Ok(());
+        };
+        if all.len() >= usize::from(epoch.threshold) {
+            self.certify(ack.number, &epoch, &all).await;
+        }
+        Ok(())
+    }
+
+    /// Makes the certificate of a number, keeps it and announces it. A failure is logged: the next acknowledgement,
+    /// or a restart, tries again.
+    async fn certify(&self, number: u64, epoch: &Arc<Epoch>, all: &[Acknowledgement]) {
+        let (for_thread, list) = (Arc::clone(epoch), all.to_vec());
+        let made = tokio::task::spawn_blocking(move || certificate::aggregate(&for_thread, &list)).await;
+        let certificate = match made {
+            Ok(Ok(certificate)) => certificate,
+            Ok(Err(error)) => {
+                tracing::error!(number, %error, "acknowledgements do not aggregate");
+                return;
+            }
+            Err(_) => return,
+        };
+        match self.tracker.accept_certificate(&certificate).await {
+            Ok(_) => self.certified(&certificate).await,
+            Err(refusal @ TrackerRefusal::ConflictingCertificates { .. }) => {
+                self.fail("certifier", refusal.to_string());
+            }
+            Err(refusal) => tracing::error!(number, %refusal, "certificate not taken"),
+        }
+    }
+
+    async fn certified(&self, certificate: &Certificate) {
+        let number = certificate.number;
+        if let Some(sealed) = self.certifier.finish(number) {
+            self.metrics.certificates.increment();
+            self.metrics.certify_seconds.observe_duration(sealed.elapsed());
+            tracing::info!(number, hash = %certificate.header_hash, "certified");
+            self.hub.publish(&announce::certificate(certificate));
+        }
+        self.show_chain();
+    }
+
+    async fn store_acknowledgements(
+        &self,
+        number: u64,
+        all: &[Acknowledgement],
+    ) -> Result<(), blindfold_store::StoreError> {
+        let bytes: Vec<u8> = all.iter().flat_map(Acknowledgement::encode).collect();
+        self.store.put_meta(&stored_key(number), &bytes).await
+    }
+
+    /// Tries again for numbers that have their acknowledgements and yet no certificate (our disk failed then).
+    pub(crate) async fn retry_certifying(&self) {
+        let complete: Vec<_> = {
+            let numbers = self.certifier.numbers.lock();
+            let waiting = numbers.iter().filter(|(_, entry)| {
+                !entry.certified && entry.acknowledgements.len() >= usize::from(entry.epoch.threshold)
+            });
+            let copied = waiting.map(|(number, entry)| {
+                (
+                    *number,
+                    Arc::clone(&entry.epoch),
+                    entry.acknowledgements.values().copied().collect::<Vec<_>>(),
+                )
+            });
+            copied.collect()
+        };
+        for (number, epoch, all) in complete {
+            self.certify(number, &epoch, &all).await;
+        }
+    }
+
+    /// A member says why it does not acknowledge: kept for the operator, never acted upon.
+    pub(crate) fn take_refusal(&self, refusal: Refusal) -> Result<(), SubmissionRefusal> {
+        let (number, member) = (refusal.number, refusal.member);
+        let head = self.tracker.head().number;
+        let (hash, members) = {
+            let numbers = self.certifier.numbers.lock();
+            let entry = numbers.get(&number).ok_or(if number == 0 || number > head {
+                SubmissionRefusal::UnknownBatch { number, head }
+            } else {
+                SubmissionRefusal::AlreadyCertified { number }
+            })?;
+            (entry.hash, entry.epoch.members.len())
+        };
+        if member == 0 || usize::from(member) > members {
+            return Err(SubmissionRefusal::UnknownMember { member, members });
+        }
+        // A refusal of another header than ours is what a second header, signed with our key, would cause.
+        tracing::warn!(
+            number, member, reason = %refusal.reason, ours = refusal.header_hash == hash, "a member refuses a header"
+        );
+        self.metrics.member_refusals.increment();
+        let mut refusals = self.certifier.refusals.lock();
+        refusals.retain(|kept| (kept.number, kept.member) != (number, member));
+        if refusals.len() >= self.certifier.max_refusals {
+            refusals.pop_front();
+        }
+        refusals.push_back(refusal);
+        Ok(())
+    }
+
+    /// After a restart: collects again for every header without a certificate, from what is stored.
+    pub(crate) async fn resume_certifying(&self) -> Result<(), blindfold_store::StoreError> {
+        for number in self.tracker.certified().number + 1..=self.tracker.head().number {
+            let Some(record) = self.store.batch(number).await? else { continue };
+            let Ok(epoch) = self.tracker.epoch(number).await.map(Arc::new) else {
+                tracing::error!(number, "no epoch for a sealed header");
+                continue;
+            };
+            self.certifier.begin(number, record.hash, Arc::clone(&epoch));
+            let stored = self.store.meta(&stored_key(number)).await?.unwrap_or_default();
+            let mut all = Vec::new();
+            for bytes in stored.chunks(ACKNOWLEDGEMENT_BYTES) {
+                // What is damaged comes again from its member; another number's is from the slot's last use.
+                if let Ok(ack) = Acknowledgement::decode(bytes)
+                    && ack.number == number
+                    && self.certifier.check(&ack, number).is_ok()
+                    && certificate::verify_acknowledgement(&ack, &epoch, &self.chain.deployment).is_ok()
+                {
+                    all = self.certifier.count(&ack).ok().flatten().unwrap_or(all);
+                }
+            }
+            if all.len() >= usize::from(epoch.threshold) {
+                self.certify(number, &epoch, &all).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn stored_key(number: u64) -> String {
+    format!("acknowledgements/{}", number % STORED_SLOTS)
+}

@@ -1,0 +1,296 @@
+//! Settings of the sequencer: every limit has a name with its unit, and is checked before anything is bound or opened.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use blindfold_protocol::limits::MAX_BATCH_ITEMS;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Settings of the sequencer. Unknown keys are refused; a missing key takes the default of [`SequencerConfig::default`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SequencerConfig {
+    /// Where JSON-RPC is served, HTTP and WebSocket on one port.
+    pub rpc_addr: SocketAddr,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served; keep it on loopback.
+    pub admin_addr: SocketAddr,
+    /// Folder of this sequencer's files; a lock file in it keeps a second process away.
+    pub data_dir: PathBuf,
+    /// Sealing.
+    pub sealing: SealingConfig,
+    /// Limits of the mempool.
+    pub mempool: MempoolConfig,
+    /// Admission of envelopes.
+    pub admission: AdmissionConfig,
+    /// Certificates, refusals and hints that members and helpers send.
+    pub peers: PeerConfig,
+    /// Posting to L1.
+    pub posting: PostingConfig,
+    /// How often the final L1 block is looked up, in milliseconds.
+    pub l1_poll_ms: u64,
+}
+
+/// When a batch is sealed and how large it gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SealingConfig {
+    /// Length of a slot in milliseconds: a batch is sealed once per slot when there are envelopes.
+    pub slot_ms: u64,
+    /// Items of one batch at most; a batch that reaches it is sealed before its slot ends.
+    pub max_batch_items: u32,
+    /// Bytes of one batch's items at most; the default is twice the base fee's target, so that the base fee
+    /// rises by at most an eighth per batch.
+    pub max_batch_bytes: u32,
+    /// Headers without a certificate at most; with more the sequencer waits for the committee.
+    pub max_uncertified_headers: u32,
+    /// A promise says "sealed by the head's number + this".
+    pub promise_batches: u64,
+    /// Pause after a failed seal (L1 or disk), in milliseconds.
+    pub retry_ms: u64,
+}
+
+/// Limits of the mempool. An acknowledged envelope is never pushed out: a full pool refuses new ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MempoolConfig {
+    /// Pending envelopes at most.
+    pub max_envelopes: usize,
+    /// Bytes of all pending envelopes at most.
+    pub max_bytes: usize,
+    /// Pending envelopes of one payer at most.
+    pub max_per_payer: usize,
+}
+
+/// Limits of admission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdmissionConfig {
+    /// Envelopes whose signatures and proofs are verified together at most.
+    pub proof_batch_items: usize,
+    /// How long the first envelope of such a group waits for others, in microseconds.
+    pub proof_wait_us: u64,
+    /// Envelopes waiting for verification at most; beyond it requests are refused as `overloaded`.
+    pub proof_queue_items: usize,
+    /// Groups verified at the same time at most (threads).
+    pub proof_threads: usize,
+    /// Envelopes per second one network address may send in the long run.
+    pub source_rate_per_second: u32,
+    /// Envelopes one network address may send at once.
+    pub source_burst: u32,
+    /// Network addresses remembered at most.
+    pub max_sources: usize,
+}
+
+/// Limits of what members and helpers send.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PeerConfig {
+    /// Acknowledgements and hints verified at the same time at most (threads).
+    pub verify_threads: usize,
+    /// Submissions waiting for a verifying thread at most.
+    pub verify_queue_items: usize,
+    /// Refusals of members kept for the status.
+    pub max_refusals: usize,
+}
+
+/// Posting to L1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PostingConfig {
+    /// Whether this sequencer posts at all.
+    pub enabled: bool,
+    /// Pause between two postings, in milliseconds.
+    pub interval_ms: u64,
+    /// Headers in one posting at most.
+    pub max_headers: usize,
+    /// Bytes of batch data in one posting at most (a batch that is larger goes alone).
+    pub max_bytes: usize,
+    /// First pause after a failed posting, in milliseconds; it doubles up to `max_retry_ms`.
+    pub retry_ms: u64,
+    /// Longest pause after failed postings, in milliseconds.
+    pub max_retry_ms: u64,
+}
+
+impl Default for SequencerConfig {
+    fn default() -> Self {
+        Self {
+            rpc_addr: SocketAddr::from(([127, 0, 0, 1], 9545)),
+            admin_addr: SocketAddr::from(([127, 0, 0, 1], 9546)),
+            data_dir: PathBuf::from("sequencer-data"),
+            sealing: SealingConfig::default(),
+            mempool: MempoolConfig::default(),
+            admission: AdmissionConfig::default(),
+            peers: PeerConfig::default(),
+            posting: PostingConfig::default(),
+            l1_poll_ms: 1_000,
+        }
+    }
+}
+
+impl Default for SealingConfig {
+    fn default() -> Self {
+        Self {
+            slot_ms: 250,
+            max_batch_items: MAX_BATCH_ITEMS as u32,
+            max_batch_bytes: 256 * 1024,
+            max_uncertified_headers: 16,
+            promise_batches: 64,
+            retry_ms: 500,
+        }
+    }
+}
+
+impl Default for MempoolConfig {
+    fn default() -> Self {
+        Self { max_envelopes: 16_384, max_bytes: 64 << 20, max_per_payer: 1_024 }
+    }
+}
+
+impl Default for AdmissionConfig {
+    fn default() -> Self {
+        Self {
+            proof_batch_items: 64,
+            proof_wait_us: 2_000,
+            proof_queue_items: 4_096,
+            proof_threads: 2,
+            source_rate_per_second: 2_000,
+            source_burst: 4_000,
+            max_sources: 16_384,
+        }
+    }
+}
+
+impl Default for PeerConfig {
+    fn default() -> Self {
+        Self { verify_threads: 2, verify_queue_items: 256, max_refusals: 256 }
+    }
+}
+
+impl Default for PostingConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            interval_ms: 2_000,
+            max_headers: 64,
+            max_bytes: 96 * 1024,
+            retry_ms: 1_000,
+            max_retry_ms: 30_000,
+        }
+    }
+}
+
+/// A setting that cannot work.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A value lies outside what works.
+    #[error("setting {name} = {value} is outside {low}..={high}")]
+    OutOfRange {
+        /// The setting's name.
+        name: &'static str,
+        /// What it says.
+        value: u64,
+        /// Smallest value that works.
+        low: u64,
+        /// Largest value that works.
+        high: u64,
+    },
+    /// The longest pause is shorter than the first one.
+    #[error("posting.max_retry_ms is smaller than posting.retry_ms")]
+    RetryOrder,
+    /// RPC and admin would share one port.
+    #[error("rpc_addr and admin_addr are the same address")]
+    SameAddress,
+}
+
+impl SequencerConfig {
+    /// Checks every limit; called before a port is bound or a file is opened.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let s = &self.sealing;
+        let a = &self.admission;
+        let m = &self.mempool;
+        let p = &self.peers;
+        let o = &self.posting;
+        for (name, value, low, high) in [
+            ("sealing.slot_ms", s.slot_ms, 1, 60_000),
+            ("sealing.max_batch_items", s.max_batch_items.into(), 1, MAX_BATCH_ITEMS as u64),
+            ("sealing.max_batch_bytes", s.max_batch_bytes.into(), MIN_BATCH_BYTES, 8 << 20),
+            ("sealing.max_uncertified_headers", s.max_uncertified_headers.into(), 1, MAX_UNCERTIFIED),
+            ("sealing.promise_batches", s.promise_batches, 1, 4_096),
+            ("sealing.retry_ms", s.retry_ms, 1, 60_000),
+            ("mempool.max_envelopes", m.max_envelopes as u64, 1, 1 << 20),
+            ("mempool.max_bytes", m.max_bytes as u64, MIN_BATCH_BYTES, 4 << 30),
+            ("mempool.max_per_payer", m.max_per_payer as u64, 1, 1 << 20),
+            ("admission.proof_batch_items", a.proof_batch_items as u64, 1, 4_096),
+            ("admission.proof_wait_us", a.proof_wait_us, 0, 1_000_000),
+            ("admission.proof_queue_items", a.proof_queue_items as u64, 1, 1 << 20),
+            ("admission.proof_threads", a.proof_threads as u64, 1, 256),
+            ("admission.source_rate_per_second", a.source_rate_per_second.into(), 1, 1 << 30),
+            ("admission.source_burst", a.source_burst.into(), 1, 1 << 30),
+            ("admission.max_sources", a.max_sources as u64, 1, 1 << 24),
+            ("peers.verify_threads", p.verify_threads as u64, 1, 256),
+            ("peers.verify_queue_items", p.verify_queue_items as u64, 1, 1 << 20),
+            ("peers.max_refusals", p.max_refusals as u64, 1, 1 << 20),
+            ("posting.interval_ms", o.interval_ms, 1, 3_600_000),
+            ("posting.max_headers", o.max_headers as u64, 1, 4_096),
+            ("posting.max_bytes", o.max_bytes as u64, 1, 8 << 20),
+            ("posting.retry_ms", o.retry_ms, 1, 3_600_000),
+            ("posting.max_retry_ms", o.max_retry_ms, 1, 3_600_000),
+            ("l1_poll_ms", self.l1_poll_ms, 1, 600_000),
+        ] {
+            if value < low || value > high {
+                return Err(ConfigError::OutOfRange { name, value, low, high });
+            }
+        }
+        if o.max_retry_ms < o.retry_ms {
+            return Err(ConfigError::RetryOrder);
+        }
+        if self.rpc_addr == self.admin_addr && self.rpc_addr.port() != 0 {
+            return Err(ConfigError::SameAddress);
+        }
+        Ok(())
+    }
+}
+
+/// The largest envelope must always fit into a batch.
+const MIN_BATCH_BYTES: u64 = blindfold_protocol::limits::MAX_ENVELOPE_BYTES as u64;
+/// Uncertified headers in flight by the protocol's limits.
+const MAX_UNCERTIFIED: u64 = blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS as u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_survive_json() {
+        let config = SequencerConfig::default();
+        config.validate().unwrap();
+        let json = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<SequencerConfig>(&json).unwrap(), config);
+        assert_eq!(serde_json::from_str::<SequencerConfig>("{}").unwrap(), config);
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        assert!(serde_json::from_str::<SequencerConfig>(r#"{"slot":1}"#).is_err());
+        assert!(serde_json::from_str::<SequencerConfig>(r#"{"sealing":{"slot":1}}"#).is_err());
+    }
+
+    #[test]
+    fn each_kind_of_bad_setting_is_named() {
+        let mut config = SequencerConfig::default();
+        config.sealing.slot_ms = 0;
+        assert!(matches!(config.validate(), Err(ConfigError::OutOfRange { name: "sealing.slot_ms", .. })));
+        let mut config = SequencerConfig::default();
+        config.sealing.max_batch_bytes = 100;
+        assert!(matches!(
+            config.validate(),
+            Err(ConfigError::OutOfRange { name: "sealing.max_batch_bytes", .. })
+        ));
+        let mut config = SequencerConfig::default();
+        config.posting.max_retry_ms = config.posting.retry_ms - 1;
+        assert_eq!(config.validate(), Err(ConfigError::RetryOrder));
+        let mut config = SequencerConfig::default();
+        config.admin_addr = config.rpc_addr;
+        assert_eq!(config.validate(), Err(ConfigError::SameAddress));
+    }
+}

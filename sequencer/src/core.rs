@@ -1,0 +1,92 @@
+//! What the tasks of the sequencer share.
+
+use std::sync::Arc;
+
+use blindfold_chain::{HintIntake, ParameterSet, Tracker};
+use blindfold_protocol::{ChainConfig, SigningKey, validity::CheckedEnvelope};
+use blindfold_rpc::Hub;
+use blindfold_store::Store;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use crate::{
+    certifier::Certifier, clock::Clock, config::SequencerConfig, gate::Gate, l1_cache::L1Cache,
+    mempool::Mempool, metrics::SequencerMetrics, promises::LatePromises, sources::SourceLimits,
+    verifier::Verifier,
+};
+
+/// What a batch takes of an envelope: its bytes as they came, and the result of the expensive checks.
+#[derive(Clone)]
+pub(crate) struct PoolItem {
+    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) checked: Arc<CheckedEnvelope>,
+}
+
+/// A fault that sealing does not go on after: an operator has to look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FatalFault {
+    /// Which part stopped.
+    pub part: &'static str,
+    /// What happened.
+    pub cause: String,
+}
+
+/// Everything that the sequencer's tasks share.
+pub(crate) struct Core {
+    pub(crate) config: SequencerConfig,
+    pub(crate) chain: Arc<ChainConfig>,
+    pub(crate) tracker: Tracker,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) key: Arc<SigningKey>,
+    pub(crate) l1: Arc<L1Cache>,
+    pub(crate) parameters: Arc<ParameterSet>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) hub: Hub,
+    pub(crate) metrics: Arc<SequencerMetrics>,
+    pub(crate) pool: Mutex<Mempool<PoolItem>>,
+    pub(crate) sources: SourceLimits,
+    pub(crate) verifier: Verifier,
+    pub(crate) late_promises: LatePromises,
+    pub(crate) certifier: Certifier,
+    pub(crate) intake: HintIntake,
+    /// Bounds the hint lists held at a time.
+    pub(crate) hints_gate: Gate,
+    /// Hints are verified one batch at a time, with all threads of the backend.
+    pub(crate) hints_turn: tokio::sync::Mutex<()>,
+    /// Wakes the sealer before its slot ends.
+    pub(crate) full: Notify,
+    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) fatal: watch::Sender<Option<FatalFault>>,
+}
+
+impl Core {
+    /// Whether the sequencer is shutting down or has given up.
+    pub(crate) fn stopping(&self) -> bool {
+        *self.stop.borrow() || self.fatal.borrow().is_some()
+    }
+
+    /// Gives up: a part cannot go on. The first fault stands.
+    pub(crate) fn fail(&self, part: &'static str, cause: String) {
+        tracing::error!(part, %cause, "the sequencer stops: an operator has to look");
+        self.fatal.send_if_modified(|fault| {
+            let first = fault.is_none();
+            if first {
+                *fault = Some(FatalFault { part, cause });
+            }
+            first
+        });
+    }
+
+    /// Shows the mempool's size.
+    pub(crate) fn show_pool(&self, pool: &Mempool<PoolItem>) {
+        self.metrics.envelopes_pending.set(pool.len() as u64);
+        self.metrics.envelopes_pending_bytes.set(pool.bytes() as u64);
+    }
+
+    /// Shows head, certified head and base fee.
+    pub(crate) fn show_chain(&self) {
+        self.metrics.head_number.set(self.tracker.head().number);
+        self.metrics.certified_number.set(self.tracker.certified().number);
+        self.metrics.base_fee_wei.set(u64::try_from(self.tracker.next_base_fee()).unwrap_or(u64::MAX));
+    }
+}

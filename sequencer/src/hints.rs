@@ -1,0 +1,74 @@
+//! Takes the helper's release and hints: verified entirely, stored, announced, handed to execution.
+
+use blindfold_chain::{HintsRefusal, announce};
+use blindfold_protocol::{BatchHints, Release};
+
+use crate::{core::Core, refusal::SubmissionRefusal};
+
+impl Core {
+    /// True when the hints were added, false when they were here already.
+    pub(crate) async fn take_hints(
+        &self,
+        release: Release,
+        hints: BatchHints,
+    ) -> Result<bool, SubmissionRefusal> {
+        let number = hints.number;
+        let result = self.take_hints_checked(release, hints).await;
+        match &result {
+            Ok(true) => self.metrics.hints.increment(),
+            Ok(false) => {}
+            Err(refusal) => {
+                self.metrics.hints_refused.get(&[refusal.reason()]).increment();
+                tracing::warn!(number, %refusal, "hints refused");
+            }
+        }
+        result
+    }
+
+    async fn take_hints_checked(
+        &self,
+        release: Release,
+        hints: BatchHints,
+    ) -> Result<bool, SubmissionRefusal> {
+        if self.stopping() {
+            return Err(SubmissionRefusal::ShuttingDown);
+        }
+        let (number, head) = (hints.number, self.tracker.head().number);
+        if (release.number, release.header_hash) != (number, hints.header_hash) {
+            return Err(SubmissionRefusal::ReleaseMismatch);
+        }
+        if number == 0 || number > head {
+            return Err(SubmissionRefusal::UnknownBatch { number, head });
+        }
+        // One place in the queue from the first read to the last write: submissions stay bounded in memory.
+        let place = self.hints_gate.enter()?;
+        let accepted = {
+            let _one_at_a_time = self.hints_turn.lock().await;
+            self.intake.submit(Some(release.clone()), hints.clone()).await
+        };
+        drop(place);
+        let accepted = accepted.map_err(|refusal| self.refused_hints(refusal, head))?;
+        if accepted.new {
+            tracing::info!(number, hash = %accepted.hash, verified = accepted.verified, "hints verified and stored");
+            self.hub.publish(&announce::release(&release));
+            self.hub.publish(&announce::hints(&hints));
+        }
+        Ok(accepted.new)
+    }
+
+    fn refused_hints(&self, refusal: HintsRefusal, head: u64) -> SubmissionRefusal {
+        let (reason, detail) = (refusal.as_str(), refusal.to_string());
+        match refusal {
+            HintsRefusal::UnknownBatch { number } => SubmissionRefusal::UnknownBatch { number, head },
+            HintsRefusal::NotCertified { number } => SubmissionRefusal::NotCertified { number },
+            HintsRefusal::Wrong { .. } | HintsRefusal::NoParameters { .. } => {
+                SubmissionRefusal::Hints { reason, detail }
+            }
+            HintsRefusal::Store(error) => {
+                tracing::error!(%error, "hints not stored");
+                SubmissionRefusal::Storage
+            }
+            HintsRefusal::Stopped => SubmissionRefusal::ShuttingDown,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What is looked after once in a while: headers announced again, certificates retried, old outcomes forgotten,
+//! readiness told.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{Json, Router, routing::get};
+use blindfold_chain::{ExecutionState, Executor, NewBlock, announce, verdicts};
+use blindfold_protocol::limits::EXPIRY_WINDOW;
+use blindfold_rpc::Readiness;
+use blindfold_store::StoreError;
+use tokio::{
+    sync::broadcast::{self, error::RecvError},
+    time::{MissedTickBehavior, interval},
+};
+
+use crate::core::Core;
+
+/// How often the keeper looks.
+const KEEP_INTERVAL_MS: u64 = 500;
+/// Uncertified headers are announced again when no certificate came for this long.
+const ANNOUNCE_AGAIN_MS: u64 = 3_000;
+/// Outcomes of removed envelopes are forgotten this many batches later, once no copy could be admitted any more.
+const KEEP_OUTCOMES_BATCHES: u64 = 2 * EXPIRY_WINDOW;
+/// How often old outcomes are looked for, in batches.
+const PRUNE_EVERY_BATCHES: u64 = 256;
+
+/// What must hold before the sequencer is ready.
+pub(crate) const CONDITIONS: &[&str] = &["l1", "epoch", "committee", "execution", "sealing"];
+
+impl Core {
+    /// Looks after things until the sequencer stops.
+    pub(crate) async fn keep(self: Arc<Self>, executor: Executor, readiness: Readiness) {
+        let mut ticks = interval(Duration::from_millis(KEEP_INTERVAL_MS));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut stop = self.stop.clone();
+        let mut progress = (self.tracker.certified(), Instant::now());
+        let mut pruned = self.tracker.head().number / PRUNE_EVERY_BATCHES;
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                _ = ticks.tick() => {}
+            }
+            self.show_readiness(&executor, &readiness).await;
+            self.retry_certifying().await;
+            let certified = self.tracker.certified();
+            if certified != progress.0 {
+                progress = (certified, Instant::now());
+            } else if progress.1.elapsed() >= Duration::from_millis(ANNOUNCE_AGAIN_MS) {
+                progress.1 = Instant::now();
+                self.announce_again(certified.number).await;
+            }
+            let head = self.tracker.head().number;
+            if head / PRUNE_EVERY_BATCHES > pruned {
+                pruned = head / PRUNE_EVERY_BATCHES;
+                if let Err(error) =
+                    self.store.prune_outcomes(head.saturating_sub(KEEP_OUTCOMES_BATCHES)).await
+                {
+                    tracing::warn!(%error, "old outcomes are not forgotten");
+                }
+            }
+        }
+    }
+
+    /// Headers that members may have missed.
+    async fn announce_again(&self, certified: u64) {
+        for number in certified + 1..=self.tracker.head().number {
+            if let Err(error) = self.announce_stored(number).await {
+                tracing::warn!(%error, number, "header not announced again");
+                return;
+            }
+        }
+    }
+
+    async fn announce_stored(&self, number: u64) -> Result<(), StoreError> {
+        if let Some(record) = self.store.batch(number).await? {
+            self.hub.publish(&announce::header(&record.sealed, record.hash, &verdicts(&record)?));
+        }
+        Ok(())
+    }
+
+    async fn show_readiness(&self, executor: &Executor, readiness: &Readiness) {
+        let head = self.tracker.head();
+        let tell = |condition, fault: Option<String>| match fault {
+            None => readiness.set_ready(condition),
+            Some(reason) => readiness.set_not_ready(condition, reason),
+        };
+        let seen = self.l1.best_origin(head.l1_origin).is_some();
+        tell("l1", (!seen).then(|| "L1 has not told a final block yet".to_owned()));
+        let epoch = self.tracker.epoch(head.number + 1).await;
+        tell("epoch", epoch.err().map(|refusal| refusal.to_string()));
+        let waiting = head.number.saturating_sub(self.tracker.certified().number);
+        let limit = u64::from(self.config.sealing.max_uncertified_headers);
+        tell("committee", (waiting >= limit).then(|| format!("{waiting} headers wait for certificates")));
+        let halted = match executor.status().state {
+            ExecutionState::Halted { reason } => Some(reason),
+            _ => None,
+        };
+        tell("execution", halted);
+        let fatal = self.fatal.borrow().clone();
+        tell("sealing", fatal.map(|fault| format!("{}: {}", fault.part, fault.cause)));
+    }
+
+    /// Announces blocks as they are executed.
+    pub(crate) async fn relay_blocks(self: Arc<Self>, mut blocks: broadcast::Receiver<Arc<NewBlock>>) {
+        let mut stop = self.stop.clone();
+        loop {
+            let block = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                block = blocks.recv() => block,
+            };
+            match block {
+                Ok(block) => {
+                    self.metrics.blocks.increment();
+                    self.metrics.block_number.set(block.record.number);
+                    self.hub.publish(&announce::block(&block));
+                }
+                // Subscribers fetch what they missed.
+                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "blocks not announced"),
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+/// `/refusals` of the admin server: what members refused lately.
+pub(crate) fn refusals_route(core: Arc<Core>) -> Router {
+    Router::new().route("/refusals", get(move || async move { Json(core.certifier.refusals()) }))
+}

@@ -1,0 +1,77 @@
+//! One process per data folder: an operating-system lock that ends with the process, however it ends.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io,
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+
+/// Name of the lock file in the data folder.
+pub const LOCK_FILE: &str = "sequencer.lock";
+
+/// The lock of a data folder, held while this value lives.
+#[derive(Debug)]
+pub struct DataLock {
+    _file: File,
+}
+
+/// Why the folder cannot be used.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// Another process has it.
+    #[error(
+        "{0} is in use by another process; two sequencers on one disk would sign two headers for one number"
+    )]
+    InUse(PathBuf),
+    /// The operating system refused.
+    #[error("cannot lock {path}: {source}")]
+    Io {
+        /// The lock file or its folder.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl DataLock {
+    /// Creates the folder if it is missing and locks it.
+    pub fn acquire(folder: &Path) -> Result<Self, LockError> {
+        let failed = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| LockError::Io { path, source }
+        };
+        std::fs::create_dir_all(folder).map_err(failed(folder))?;
+        let path = folder.join(LOCK_FILE);
+        let file =
+            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(LockError::InUse(folder.to_path_buf())),
+            Err(TryLockError::Error(source)) => Err(LockError::Io { path, source }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_refused_until_the_first_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = DataLock::acquire(folder.path()).unwrap();
+        assert!(matches!(DataLock::acquire(folder.path()), Err(LockError::InUse(_))));
+        drop(first);
+        DataLock::acquire(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, b"x").unwrap();
+        assert!(matches!(DataLock::acquire(&file.join("sub")), Err(LockError::Io { .. })));
+    }
+}

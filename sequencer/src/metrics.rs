@@ -1,0 +1,170 @@
+//! What the sequencer counts. Every series exists, at zero, from the start; labels come from fixed lists.
+
+use blindfold_telemetry::{
+    BYTES_BUCKETS, Counter, CounterSet, Gauge, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
+};
+
+use crate::refusal::{ADMISSION_REASONS, SUBMISSION_REASONS};
+
+/// Buckets for counts of items, from 1 to the most a batch holds.
+const ITEMS_BUCKETS: &[f64] = &[1.0, 4.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
+
+/// The sequencer's metrics.
+#[derive(Clone, Debug)]
+pub struct SequencerMetrics {
+    /// The registry, for `/metrics`.
+    pub registry: Metrics,
+    /// Envelopes acknowledged to their sender.
+    pub envelopes_admitted: Counter,
+    /// Envelopes refused, by reason.
+    pub envelopes_refused: CounterSet,
+    /// Envelopes whose expiry passed in the mempool.
+    pub envelopes_expired: Counter,
+    /// Promises signed.
+    pub promises: Counter,
+    /// Envelopes in the mempool.
+    pub envelopes_pending: Gauge,
+    /// Their bytes.
+    pub envelopes_pending_bytes: Gauge,
+    /// From request to answer of an admitted envelope.
+    pub admission_seconds: Histogram,
+    /// Envelopes verified together.
+    pub proof_group_items: Histogram,
+    /// Batches sealed, closing ones included.
+    pub batches_sealed: Counter,
+    /// Empty batches sealed to close a second.
+    pub closing_headers: Counter,
+    /// Items of sealed batches.
+    pub batch_items: Histogram,
+    /// Bytes of sealed batches.
+    pub batch_bytes: Histogram,
+    /// From choosing the items to durable.
+    pub seal_seconds: Histogram,
+    /// Attempts to seal that failed (L1 or disk).
+    pub seal_failures: Counter,
+    /// Slots in which nothing was sealed because too many headers lack a certificate.
+    pub seal_waits: Counter,
+    /// Number of the newest sealed header.
+    pub head_number: Gauge,
+    /// Number of the newest certified header.
+    pub certified_number: Gauge,
+    /// Base fee of the next batch, in wei per byte.
+    pub base_fee_wei: Gauge,
+    /// Acknowledgements counted towards a certificate.
+    pub acknowledgements: Counter,
+    /// Acknowledgements refused, by reason.
+    pub acknowledgements_refused: CounterSet,
+    /// Certificates aggregated.
+    pub certificates: Counter,
+    /// From sealed to certified.
+    pub certify_seconds: Histogram,
+    /// Refusals that members reported.
+    pub member_refusals: Counter,
+    /// Batches whose hints were verified and stored.
+    pub hints: Counter,
+    /// Hints refused, by reason.
+    pub hints_refused: CounterSet,
+    /// Number of the newest header posted to L1.
+    pub posted_number: Gauge,
+    /// Runs posted to L1.
+    pub postings: Counter,
+    /// Postings that failed.
+    pub posting_failures: Counter,
+    /// Number of the newest final L1 block.
+    pub l1_final_number: Gauge,
+    /// Lookups on L1 that failed.
+    pub l1_failures: Counter,
+    /// L2 blocks executed.
+    pub blocks: Counter,
+    /// Number of the newest L2 block.
+    pub block_number: Gauge,
+}
+
+impl SequencerMetrics {
+    /// Registers everything.
+    pub fn new() -> Result<Self, MetricsError> {
+        let m = Metrics::new("sequencer", env!("CARGO_PKG_VERSION"))?;
+        Ok(Self {
+            envelopes_admitted: m
+                .counter("envelopes_admitted_total", "Envelopes acknowledged to their sender")?,
+            envelopes_refused: m.counters(
+                "envelopes_refused_total",
+                "Envelopes refused at admission",
+                &[("reason", ADMISSION_REASONS)],
+            )?,
+            envelopes_expired: m
+                .counter("envelopes_expired_total", "Envelopes that expired in the mempool")?,
+            promises: m.counter("promises_total", "Promises signed")?,
+            envelopes_pending: m.gauge("envelopes_pending", "Envelopes in the mempool")?,
+            envelopes_pending_bytes: m
+                .gauge("envelopes_pending_bytes", "Bytes of the envelopes in the mempool")?,
+            admission_seconds: m.histogram(
+                "admission_seconds",
+                "From request to answer of an admitted envelope",
+                SECONDS_BUCKETS,
+            )?,
+            proof_group_items: m.histogram(
+                "proof_group_items",
+                "Envelopes verified together",
+                ITEMS_BUCKETS,
+            )?,
+            batches_sealed: m.counter("batches_sealed_total", "Batches sealed, closing ones included")?,
+            closing_headers: m.counter("closing_headers_total", "Empty batches sealed to close a second")?,
+            batch_items: m.histogram("batch_items", "Items of sealed batches", ITEMS_BUCKETS)?,
+            batch_bytes: m.histogram("batch_bytes", "Bytes of sealed batches", BYTES_BUCKETS)?,
+            seal_seconds: m.histogram(
+                "seal_seconds",
+                "From choosing the items to durable",
+                SECONDS_BUCKETS,
+            )?,
+            seal_failures: m.counter("seal_failures_total", "Attempts to seal that failed")?,
+            seal_waits: m
+                .counter("seal_waits_total", "Slots without a batch because certificates are missing")?,
+            head_number: m.gauge("head_number", "Number of the newest sealed header")?,
+            certified_number: m.gauge("certified_number", "Number of the newest certified header")?,
+            base_fee_wei: m.gauge("base_fee_wei", "Base fee of the next batch in wei per byte")?,
+            acknowledgements: m
+                .counter("acknowledgements_total", "Acknowledgements counted to a certificate")?,
+            acknowledgements_refused: m.counters(
+                "acknowledgements_refused_total",
+                "Acknowledgements refused",
+                &[("reason", SUBMISSION_REASONS)],
+            )?,
+            certificates: m.counter("certificates_total", "Certificates aggregated")?,
+            certify_seconds: m.histogram("certify_seconds", "From sealed to certified", SECONDS_BUCKETS)?,
+            member_refusals: m.counter("member_refusals_total", "Refusals that members reported")?,
+            hints: m.counter("hints_total", "Batches whose hints were verified and stored")?,
+            hints_refused: m.counters(
+                "hints_refused_total",
+                "Hints refused",
+                &[("reason", SUBMISSION_REASONS)],
+            )?,
+            posted_number: m.gauge("posted_number", "Number of the newest header posted to L1")?,
+            postings: m.counter("postings_total", "Runs posted to L1")?,
+            posting_failures: m.counter("posting_failures_total", "Postings that failed")?,
+            l1_final_number: m.gauge("l1_final_number", "Number of the newest final L1 block")?,
+            l1_failures: m.counter("l1_failures_total", "Lookups on L1 that failed")?,
+            blocks: m.counter("blocks_total", "L2 blocks executed")?,
+            block_number: m.gauge("block_number", "Number of the newest L2 block")?,
+            registry: m,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_series_exist_from_the_start() {
+        let metrics = SequencerMetrics::new().unwrap();
+        let text = metrics.registry.render();
+        for reason in ADMISSION_REASONS {
+            assert!(
+                text.contains(&format!("blindfold_envelopes_refused_total{{reason=\"{reason}\"")),
+                "{reason}"
+            );
+        }
+        assert!(text.contains("blindfold_batches_sealed_total"));
+    }
+}

@@ -1,0 +1,157 @@
+//! Posts runs of certified headers with their data to `BlindedInbox`. L1 is the record of what is posted: after a
+//! restart, or after L1 took a posting back, posting goes on from the head that L1 names.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use blindfold_protocol::{B256, Canonical, Certificate, SealedBatch};
+use blindfold_store::{PostedRecord, StoreError};
+use thiserror::Error;
+use tokio::time::sleep;
+
+use crate::{config::PostingConfig, core::Core};
+
+/// What `BlindedInbox` holds as its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostedHead {
+    /// Number of the newest posted header; 0 before the first.
+    pub number: u64,
+    /// Its hash; the genesis hash before the first.
+    pub hash: B256,
+}
+
+/// A run of consecutive headers with their items, and the certificate of the last.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The batches, at least one.
+    pub batches: Vec<SealedBatch>,
+    /// Certificate of the last header; it certifies all of them.
+    pub certificate: Certificate,
+}
+
+/// Why a posting did not happen, or why its outcome is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PostFault {
+    /// No answer, or the transaction did not make it: look where L1 stands and try again.
+    #[error("L1 did not take the posting: {0}")]
+    Unavailable(String),
+    /// The contract refuses the run. Trying again is right when L1's head moved, and harmless otherwise.
+    #[error("the inbox refuses the posting: {0}")]
+    Refused(String),
+}
+
+/// Writing to L1, as a seam: the client of the contracts implements it, tests script it.
+#[async_trait]
+pub trait L1Poster: Send + Sync {
+    /// Where the inbox stands.
+    async fn posted_head(&self) -> Result<PostedHead, PostFault>;
+
+    /// Posts a run and waits until it is in a block. Gives the transaction hash.
+    async fn post(&self, run: &Run) -> Result<B256, PostFault>;
+}
+
+/// Why a round of posting did nothing.
+#[derive(Debug, Error)]
+enum Hindrance {
+    #[error(transparent)]
+    L1(#[from] PostFault),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("L1 holds header {hash} at {number}, which is not ours: another chain was posted to this inbox")]
+    OtherChain { number: u64, hash: B256 },
+    #[error("L1 is at {posted}, ahead of our certified head {certified}: this disk is older than the chain")]
+    Ahead { posted: u64, certified: u64 },
+}
+
+impl Core {
+    /// Posts until the sequencer stops.
+    pub(crate) async fn post_loop(self: Arc<Self>, l1: Arc<dyn L1Poster>) {
+        let limits = self.config.posting.clone();
+        let mut stop = self.stop.clone();
+        let mut pause_ms = limits.retry_ms;
+        loop {
+            let wait_ms = match self.post_once(l1.as_ref(), &limits).await {
+                Ok(posted) => {
+                    pause_ms = limits.retry_ms;
+                    // With a backlog the next run follows at once.
+                    if posted { 0 } else { limits.interval_ms }
+                }
+                Err(hindrance) => {
+                    self.metrics.posting_failures.increment();
+                    tracing::warn!(%hindrance, pause_ms, "posting to L1 waits and tries again");
+                    let wait_ms = pause_ms;
+                    pause_ms = pause_ms.saturating_mul(2).min(limits.max_retry_ms);
+                    wait_ms
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = sleep(Duration::from_millis(wait_ms)) => {}
+            }
+        }
+    }
+
+    /// One round: asks L1 where it stands and posts the run after it. True when a full run went out.
+    async fn post_once(&self, l1: &dyn L1Poster, limits: &PostingConfig) -> Result<bool, Hindrance> {
+        let posted = l1.posted_head().await?;
+        self.check_posted(posted).await?;
+        self.metrics.posted_number.set(posted.number);
+        let (run, more) = self.next_run(posted.number + 1, limits).await?;
+        let Some(run) = run else { return Ok(false) };
+        let last = run.certificate.number;
+        let transaction = l1.post(&run).await?;
+        self.store.put_posted(PostedRecord { up_to_number: last, l1_transaction: transaction }).await?;
+        self.metrics.postings.increment();
+        self.metrics.posted_number.set(last);
+        tracing::info!(from = posted.number + 1, to = last, %transaction, "posted to L1");
+        Ok(more)
+    }
+
+    /// L1's head must be one of our certified headers.
+    async fn check_posted(&self, posted: PostedHead) -> Result<(), Hindrance> {
+        let PostedHead { number, hash } = posted;
+        let certified = self.tracker.certified().number;
+        if number > certified {
+            return Err(Hindrance::Ahead { posted: number, certified });
+        }
+        let ours = match number {
+            0 => Some(self.chain.deployment.genesis_hash()),
+            number => self.store.batch(number).await?.map(|record| record.hash),
+        };
+        if ours != Some(hash) {
+            return Err(Hindrance::OtherChain { number, hash });
+        }
+        Ok(())
+    }
+
+    /// The longest run from `first` within the limits that ends with a certificate of its own and lies in one epoch,
+    /// and whether certified headers are left after it. When no header within the limits has one (its certificate came
+    /// through a descendant), the run goes on to the first that has: at most the headers once in flight more.
+    async fn next_run(&self, first: u64, limits: &PostingConfig) -> Result<(Option<Run>, bool), StoreError> {
+        let certified = self.tracker.certified().number;
+        let mut batches: Vec<SealedBatch> = Vec::new();
+        let mut end: Option<(usize, Certificate)> = None;
+        let mut bytes = 0usize;
+        let mut number = first;
+        while number <= certified && (end.is_none() || batches.len() < limits.max_headers) {
+            let Some(record) = self.store.batch(number).await? else { break };
+            let size = record.sealed.encode().len();
+            let other_epoch =
+                batches.first().is_some_and(|batch| batch.header.epoch != record.sealed.header.epoch);
+            if end.is_some() && (other_epoch || bytes.saturating_add(size) > limits.max_bytes) {
+                break;
+            }
+            bytes = bytes.saturating_add(size);
+            batches.push(record.sealed);
+            if let Some(certificate) = record.certificate {
+                end = Some((batches.len(), certificate));
+            }
+            number += 1;
+        }
+        let Some((length, certificate)) = end else { return Ok((None, false)) };
+        batches.truncate(length);
+        let more = certificate.number < certified;
+        Ok((Some(Run { batches, certificate }), more))
+    }
+}

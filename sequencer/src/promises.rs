@@ -1,0 +1,88 @@
+//! Promises asked for after an envelope was admitted without one. The store keeps an envelope's record as it was first
+//! written, so these few stand in a list of their own, durable before they are signed.
+
+use std::collections::BTreeMap;
+
+use blindfold_protocol::B256;
+use blindfold_store::{Store, StoreError};
+
+use crate::{core::Core, refusal::AdmissionRefusal};
+
+/// Late promises whose envelopes are still pending, at most.
+const MAX_LATE_PROMISES: usize = 1_000;
+/// Where the list is stored.
+const KEY: &str = "late_promises";
+/// id 32 ‖ sealBy u64.
+const ENTRY_BYTES: usize = 40;
+
+/// The list.
+#[derive(Default)]
+pub(crate) struct LatePromises(tokio::sync::Mutex<BTreeMap<B256, u64>>);
+
+impl LatePromises {
+    /// Reads the list back.
+    pub(crate) async fn load(store: &dyn Store) -> Result<BTreeMap<B256, u64>, StoreError> {
+        Ok(decode(&store.meta(KEY).await?.unwrap_or_default()))
+    }
+
+    pub(crate) fn new(list: BTreeMap<B256, u64>) -> Self {
+        Self(tokio::sync::Mutex::new(list))
+    }
+}
+
+impl Core {
+    /// Promises a pending envelope to be sealed by `seal_by`, or by the number promised before; durable.
+    pub(crate) async fn promise_late(&self, id: B256, seal_by: u64) -> Result<u64, AdmissionRefusal> {
+        let mut list = self.late_promises.0.lock().await;
+        {
+            let pool = self.pool.lock();
+            list.retain(|id, _| pool.get(id).is_some());
+            // Asked for twice at a time: the first promise stands.
+            match pool.get(&id) {
+                Some(meta) => {
+                    if let Some(standing) = meta.seal_by {
+                        return Ok(standing);
+                    }
+                }
+                None => return Err(AdmissionRefusal::AlreadyKnown),
+            }
+        }
+        if list.len() >= MAX_LATE_PROMISES {
+            return Err(AdmissionRefusal::Overloaded);
+        }
+        list.insert(id, seal_by);
+        if let Err(error) = self.store.put_meta(KEY, &encode(&list)).await {
+            tracing::error!(%error, "a promise could not be stored");
+            list.remove(&id);
+            return Err(AdmissionRefusal::Storage);
+        }
+        // Sealed meanwhile: the promise is kept already.
+        Ok(self.pool.lock().promise(&id, seal_by).unwrap_or(seal_by))
+    }
+}
+
+fn encode(list: &BTreeMap<B256, u64>) -> Vec<u8> {
+    list.iter().flat_map(|(id, seal_by)| [id.as_slice(), &seal_by.to_be_bytes()].concat()).collect()
+}
+
+fn decode(bytes: &[u8]) -> BTreeMap<B256, u64> {
+    let entries = bytes.chunks_exact(ENTRY_BYTES).filter_map(|entry| {
+        let (id, seal_by) = entry.split_at_checked(32)?;
+        Some((B256::try_from(id).ok()?, u64::from_be_bytes(seal_by.try_into().ok()?)))
+    });
+    entries.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_survives_and_a_torn_entry_is_left_out() {
+        let list: BTreeMap<_, _> = (1u8..5).map(|n| (B256::repeat_byte(n), u64::from(n) * 7)).collect();
+        let bytes = encode(&list);
+        assert_eq!(decode(&bytes), list);
+        assert_eq!(decode(&bytes[..bytes.len() - 1]).len(), 3);
+        assert!(decode(&[]).is_empty());
+    }
+}

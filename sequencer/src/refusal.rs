@@ -1,0 +1,291 @@
+//! What the sequencer refuses, why, and whether to try again. Each has a stable snake_case reason.
+
+use blindfold_protocol::{B256, EnvelopeFault};
+use blindfold_rpc::RpcError;
+use thiserror::Error;
+
+/// Every reason for which an envelope is refused at admission, for metrics and documentation.
+pub const ADMISSION_REASONS: &[&str] = &[
+    "undecodable",
+    "wrong_chain",
+    "wrong_deployment",
+    "wrong_epoch",
+    "wrong_encryption_key",
+    "bad_size",
+    "gas_limit_too_high",
+    "expired",
+    "expiry_too_far",
+    "duplicate",
+    "invalid_fee_signature",
+    "invalid_point",
+    "invalid_proof",
+    "fee_nonce_used",
+    "fee_too_low",
+    "insufficient_funds",
+    "too_large",
+    "already_known",
+    "pool_full",
+    "payer_limit",
+    "source_limit",
+    "overloaded",
+    "no_epoch",
+    "storage",
+    "shutting_down",
+];
+
+/// Every reason for which something that members or helpers send is refused.
+pub const SUBMISSION_REASONS: &[&str] = &[
+    "undecodable",
+    "unknown_batch",
+    "wrong_header",
+    "wrong_epoch",
+    "unknown_member",
+    "invalid_signature",
+    "duplicate_acknowledgement",
+    "already_certified",
+    "not_certified",
+    "release_mismatch",
+    "wrong_release_count",
+    "invalid_release",
+    "wrong_count",
+    "not_skipped",
+    "hint_for_skipped",
+    "wrong_key",
+    "wrong_singleton",
+    "false_malformed",
+    "other_header",
+    "second_hints",
+    "overloaded",
+    "storage",
+    "shutting_down",
+];
+
+/// An envelope that is not admitted. Nothing has changed.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum AdmissionRefusal {
+    /// Longer than any envelope.
+    #[error("{bytes} bytes; an envelope has at most {limit}")]
+    TooLarge {
+        /// Bytes received.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A rule of validity would make it a skipped item. The sender's fault.
+    #[error("{detail}")]
+    Fault {
+        /// The rule.
+        fault: EnvelopeFault,
+        /// What exactly is wrong.
+        detail: String,
+    },
+    /// It is in a batch already; its receipt says where.
+    #[error("the envelope is in a batch already or has expired; ask for its receipt")]
+    AlreadyKnown,
+    /// No room for anybody's envelope.
+    #[error("the mempool is full")]
+    PoolFull,
+    /// No more room for this payer.
+    #[error("the payer has {limit} pending envelopes, the most one payer may have")]
+    PayerLimit {
+        /// The limit.
+        limit: usize,
+    },
+    /// Too many envelopes from one network address.
+    #[error("too many envelopes from this address")]
+    SourceLimit,
+    /// More envelopes wait for verification than may.
+    #[error("too many envelopes wait for verification")]
+    Overloaded,
+    /// L1 has registered no epoch for the next number.
+    #[error("no epoch is registered for the next batch")]
+    NoEpoch,
+    /// Our disk did not take it.
+    #[error("the envelope could not be stored")]
+    Storage,
+    /// We are stopping.
+    #[error("the sequencer is shutting down")]
+    ShuttingDown,
+}
+
+impl AdmissionRefusal {
+    /// The stable reason.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "too_large",
+            Self::Fault { fault, .. } => fault.as_str(),
+            Self::AlreadyKnown => "already_known",
+            Self::PoolFull => "pool_full",
+            Self::PayerLimit { .. } => "payer_limit",
+            Self::SourceLimit => "source_limit",
+            Self::Overloaded => "overloaded",
+            Self::NoEpoch => "no_epoch",
+            Self::Storage => "storage",
+            Self::ShuttingDown => "shutting_down",
+        }
+    }
+}
+
+impl From<AdmissionRefusal> for RpcError {
+    fn from(refusal: AdmissionRefusal) -> Self {
+        let reason = refusal.reason();
+        match refusal {
+            AdmissionRefusal::TooLarge { .. } => Self::invalid_params(reason, refusal),
+            AdmissionRefusal::Fault { fault: EnvelopeFault::Undecodable, .. } => {
+                Self::invalid_params(reason, refusal)
+            }
+            AdmissionRefusal::Fault { fault, .. } => {
+                Self::new(blindfold_rpc::code::REFUSED, reason, fault.may_pass_later(), refusal)
+            }
+            AdmissionRefusal::AlreadyKnown => Self::conflict(reason, refusal),
+            AdmissionRefusal::PoolFull
+            | AdmissionRefusal::PayerLimit { .. }
+            | AdmissionRefusal::SourceLimit
+            | AdmissionRefusal::Overloaded => Self::busy(reason, refusal),
+            AdmissionRefusal::NoEpoch | AdmissionRefusal::Storage | AdmissionRefusal::ShuttingDown => {
+                Self::unavailable(reason, refusal)
+            }
+        }
+    }
+}
+
+/// An acknowledgement, refusal or hint list that is not taken. Nothing has changed.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SubmissionRefusal {
+    /// No batch of this number is here (yet).
+    #[error("no batch {number} here; the head is {head}")]
+    UnknownBatch {
+        /// The number named.
+        number: u64,
+        /// Our head.
+        head: u64,
+    },
+    /// Another header than ours.
+    #[error("batch {number} has header {known}, not {offered}")]
+    WrongHeader {
+        /// The number.
+        number: u64,
+        /// Our header.
+        known: B256,
+        /// The one named.
+        offered: B256,
+    },
+    /// Another epoch than the number's.
+    #[error("batch {number} is of epoch {known}, not {offered}")]
+    WrongEpoch {
+        /// The number.
+        number: u64,
+        /// Its epoch.
+        known: u64,
+        /// The one named.
+        offered: u64,
+    },
+    /// The committee has no such member.
+    #[error("the committee has no member {member}, only 1 to {members}")]
+    UnknownMember {
+        /// The index named.
+        member: u16,
+        /// Size of the committee.
+        members: usize,
+    },
+    /// The BLS signature is not the member's.
+    #[error("the signature is not member {member}'s")]
+    InvalidSignature {
+        /// The member named.
+        member: u16,
+    },
+    /// The member's acknowledgement is here already.
+    #[error("the acknowledgement of member {member} for batch {number} is here already")]
+    DuplicateAcknowledgement {
+        /// The number.
+        number: u64,
+        /// The member.
+        member: u16,
+    },
+    /// Certified long ago; nothing is collected for it any more.
+    #[error("batch {number} was certified long ago")]
+    AlreadyCertified {
+        /// The number.
+        number: u64,
+    },
+    /// Hints before the certificate.
+    #[error("batch {number} has no certificate yet")]
+    NotCertified {
+        /// The number.
+        number: u64,
+    },
+    /// Release and hints are for different batches.
+    #[error("the release is for another batch than the hints")]
+    ReleaseMismatch,
+    /// Not one release point per sub-batch.
+    #[error("the release has {found} points for {expected} sub-batches")]
+    WrongReleaseCount {
+        /// Sub-batches.
+        expected: usize,
+        /// Points.
+        found: usize,
+    },
+    /// A release point is no point of the group.
+    #[error("point {index} of the release is not in the group")]
+    InvalidRelease {
+        /// Which one.
+        index: usize,
+    },
+    /// The hints are not the truth about the batch.
+    #[error("{detail}")]
+    Hints {
+        /// The stable reason.
+        reason: &'static str,
+        /// What exactly is wrong.
+        detail: String,
+    },
+    /// Too many submissions wait.
+    #[error("too many submissions wait for verification")]
+    Overloaded,
+    /// Our disk did not take it.
+    #[error("it could not be stored")]
+    Storage,
+    /// We are stopping.
+    #[error("the sequencer is shutting down")]
+    ShuttingDown,
+}
+
+impl SubmissionRefusal {
+    /// The stable reason.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::UnknownBatch { .. } => "unknown_batch",
+            Self::WrongHeader { .. } => "wrong_header",
+            Self::WrongEpoch { .. } => "wrong_epoch",
+            Self::UnknownMember { .. } => "unknown_member",
+            Self::InvalidSignature { .. } => "invalid_signature",
+            Self::DuplicateAcknowledgement { .. } => "duplicate_acknowledgement",
+            Self::AlreadyCertified { .. } => "already_certified",
+            Self::NotCertified { .. } => "not_certified",
+            Self::ReleaseMismatch => "release_mismatch",
+            Self::WrongReleaseCount { .. } => "wrong_release_count",
+            Self::InvalidRelease { .. } => "invalid_release",
+            Self::Hints { reason, .. } => reason,
+            Self::Overloaded => "overloaded",
+            Self::Storage => "storage",
+            Self::ShuttingDown => "shutting_down",
+        }
+    }
+}
+
+impl From<SubmissionRefusal> for RpcError {
+    fn from(refusal: SubmissionRefusal) -> Self {
+        let reason = refusal.reason();
+        match refusal {
+            SubmissionRefusal::UnknownBatch { .. }
+            | SubmissionRefusal::NotCertified { .. }
+            | SubmissionRefusal::Storage
+            | SubmissionRefusal::ShuttingDown => Self::unavailable(reason, refusal),
+            SubmissionRefusal::WrongHeader { .. } | SubmissionRefusal::DuplicateAcknowledgement { .. } => {
+                Self::conflict(reason, refusal)
+            }
+            SubmissionRefusal::Overloaded => Self::busy(reason, refusal),
+            _ => Self::refused(reason, refusal),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The sequencer's JSON-RPC: the shared reads, and what only the sequencer takes.
+
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+
+use async_trait::async_trait;
+use blindfold_chain::{ReadApi, RoleView};
+use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Release};
+use blindfold_rpc::{
+    BlindApiServer, Encoded, PeerAddress, RawEnvelope, RpcError, SequencerApiServer,
+    jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule, core::SubscriptionResult},
+    types::{
+        BatchInfo, EncryptionKeyInfo, EnvelopeState, FeeAccount, Receipt, Refusal, SendOptions, SentEnvelope,
+        Status,
+    },
+};
+
+use crate::{core::Core, refusal::ADMISSION_REASONS, sealer::EXPIRED_OUTCOME};
+
+/// What the sequencer adds to the shared reads.
+pub(crate) struct SequencerView(pub(crate) Arc<Core>);
+
+impl RoleView for SequencerView {
+    fn role(&self) -> &'static str {
+        "sequencer"
+    }
+
+    fn counters(&self) -> BTreeMap<String, u64> {
+        let metrics = &self.0.metrics;
+        let mut counters: BTreeMap<String, u64> = [
+            ("envelopes_admitted", metrics.envelopes_admitted.get()),
+            ("envelopes_expired", metrics.envelopes_expired.get()),
+            ("promises", metrics.promises.get()),
+            ("batches_sealed", metrics.batches_sealed.get()),
+            ("closing_headers", metrics.closing_headers.get()),
+            ("seal_failures", metrics.seal_failures.get()),
+            ("acknowledgements", metrics.acknowledgements.get()),
+            ("certificates", metrics.certificates.get()),
+            ("member_refusals", metrics.member_refusals.get()),
+            ("hints", metrics.hints.get()),
+            ("postings", metrics.postings.get()),
+            ("posting_failures", metrics.posting_failures.get()),
+            ("blocks", metrics.blocks.get()),
+        ]
+        .into_iter()
+        .map(|(name, count)| (name.to_owned(), count))
+        .collect();
+        for reason in ADMISSION_REASONS {
+            counters.insert(format!("refused_{reason}"), metrics.envelopes_refused.get(&[reason]).get());
+        }
+        for refusal in self.0.certifier.refusals() {
+            *counters.entry(format!("refusals_of_member_{}", refusal.member)).or_default() += 1;
+        }
+        counters
+    }
+
+    fn pending_envelopes(&self) -> Option<u64> {
+        Some(self.0.pool.lock().len() as u64)
+    }
+
+    fn posted(&self) -> Option<u64> {
+        u64::try_from(self.0.metrics.posted_number.get()).ok()
+    }
+
+    fn reserved(&self, payer: &Address) -> u128 {
+        let core = &self.0;
+        let pool = core.pool.lock();
+        core.tracker.with_state(|state| core.committed(&pool, state, payer))
+    }
+
+    fn unsealed(&self, id: &B256) -> Option<(EnvelopeState, Option<String>)> {
+        self.0.pool.lock().get(id).map(|_| (EnvelopeState::Pending, None))
+    }
+}
+
+/// The methods, over the shared state.
+#[derive(Clone)]
+pub(crate) struct SequencerRpc {
+    pub(crate) core: Arc<Core>,
+    pub(crate) reads: ReadApi,
+}
+
+impl SequencerRpc {
+    /// All methods in one table.
+    pub(crate) fn into_module(self) -> RpcModule<Self> {
+        let mut module = BlindApiServer::into_rpc(self.clone());
+        let merged = module.merge(SequencerApiServer::into_rpc(self));
+        assert!(merged.is_ok(), "the two traits name different methods");
+        module
+    }
+}
+
+#[async_trait]
+impl BlindApiServer for SequencerRpc {
+    async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError> {
+        self.reads.get_encryption_key().await
+    }
+
+    async fn get_receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
+        if let Some(receipt) = self.reads.get_receipt(id).await? {
+            return Ok(Some(receipt));
+        }
+        let outcome = self.core.store.envelope_outcome(id).await.map_err(RpcError::internal)?;
+        Ok(outcome.map(|outcome| {
+            let expired = outcome == EXPIRED_OUTCOME;
+            Receipt {
+                id,
+                state: if expired { EnvelopeState::Expired } else { EnvelopeState::Skipped },
+                reason: (!expired).then_some(outcome),
+                number: None,
+                index: None,
+                header_hash: None,
+                block_number: None,
+                block_hash: None,
+                transactions: None,
+            }
+        }))
+    }
+
+    async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
+        self.reads.get_batch(number).await
+    }
+
+    async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
+        self.reads.get_hints(number).await
+    }
+
+    async fn get_fee_account(&self, address: Address) -> Result<FeeAccount, RpcError> {
+        self.reads.get_fee_account(address).await
+    }
+
+    async fn get_status(&self) -> Result<Status, RpcError> {
+        self.reads.get_status().await
+    }
+
+    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, topic: String) -> SubscriptionResult {
+        self.core.hub.attach(pending, &topic).await
+    }
+}
+
+#[async_trait]
+impl SequencerApiServer for SequencerRpc {
+    async fn send_envelope(
+        &self,
+        caller: &Extensions,
+        envelope: Encoded<RawEnvelope>,
+        options: Option<SendOptions>,
+    ) -> Result<SentEnvelope, RpcError> {
+        let promise = options.unwrap_or_default().promise;
+        let admitted = self.core.admit(address(caller), envelope.into_bytes().to_vec(), promise).await?;
+        Ok(SentEnvelope { id: admitted.id, promise: admitted.promise.as_ref().map(Encoded::new) })
+    }
+
+    async fn submit_acknowledgement(
+        &self,
+        _caller: &Extensions,
+        acknowledgement: Encoded<Acknowledgement>,
+    ) -> Result<bool, RpcError> {
+        self.core.take_acknowledgement(acknowledgement.decode_param()?).await?;
+        Ok(true)
+    }
+
+    async fn submit_refusal(&self, _caller: &Extensions, refusal: Refusal) -> Result<bool, RpcError> {
+        self.core.take_refusal(refusal)?;
+        Ok(true)
+    }
+
+    async fn submit_hints(
+        &self,
+        _caller: &Extensions,
+        release: Encoded<Release>,
+        hints: Encoded<BatchHints>,
+    ) -> Result<bool, RpcError> {
+        self.core.take_hints(release.decode_param()?, hints.decode_param()?).await?;
+        Ok(true)
+    }
+}
+
+fn address(caller: &Extensions) -> Option<IpAddr> {
+    caller.get::<PeerAddress>().map(|peer| peer.0.ip())
+}

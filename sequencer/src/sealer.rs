@@ -1,0 +1,377 @@
+//! The sealing loop: once per slot, or when a batch is full, the waiting envelopes become the next header.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use blindfold_chain::{L1Origin, SealRefusal, Sealed, accepted, announce};
+use blindfold_protocol::{
+    Address, B256, Epoch,
+    block::block_second,
+    limits::{CLOCK_SKEW_MS, MAX_SECOND_BYTES},
+    validity::{CheckedItem, Head, Verdict},
+};
+use blindfold_store::StoreError;
+use thiserror::Error;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::{
+    core::{Core, PoolItem},
+    mempool::{Mempool, Meta, Pick},
+};
+
+/// How far before its number a promise goes ahead of the others, in batches.
+const PROMISE_LEAD_BATCHES: u64 = 4;
+/// Expired envelopes removed from mempool and disk in one step.
+const EXPIRED_CHUNK_ITEMS: usize = 1_024;
+/// What the store remembers of an envelope that expired in the mempool.
+pub(crate) const EXPIRED_OUTCOME: &str = "expired";
+/// A stamp may lie this far ahead of our clock: half of what members accept.
+const MAX_LEAD_MS: u64 = CLOCK_SKEW_MS / 2;
+
+/// Why a slot ended without a batch that should have been.
+#[derive(Debug, Error)]
+pub(crate) enum SealFailure {
+    #[error(transparent)]
+    Refused(#[from] SealRefusal),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("no epoch is known for batch {0}")]
+    NoEpoch(u64),
+}
+
+/// What one attempt did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SealOutcome {
+    /// A header was sealed and announced; `full` says that more envelopes are ready for another full batch.
+    Sealed { full: bool },
+    /// There is nothing to seal.
+    Idle,
+    /// The committee is behind: as many headers lack a certificate as may.
+    AwaitingCertificates,
+    /// L1 was never seen.
+    AwaitingL1,
+}
+
+/// What the sealer remembers between headers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OpenSecond {
+    /// The last second with an accepted item and no header of a later second, if there is one.
+    second: Option<u64>,
+}
+
+impl OpenSecond {
+    pub(crate) fn sealed(&mut self, second: u64, accepted: bool) {
+        if self.second.is_some_and(|open| open < second) {
+            self.second = None;
+        }
+        if accepted {
+            self.second = Some(second);
+        }
+    }
+
+    fn must_close(&self, now_second: u64) -> bool {
+        self.second.is_some_and(|open| open < now_second)
+    }
+}
+
+/// Gas and bytes that a batch may still take.
+struct Room {
+    gas: u64,
+    bytes: u64,
+    items: u32,
+}
+
+impl Core {
+    /// Seals until the sequencer stops.
+    pub(crate) async fn seal_loop(self: Arc<Self>, mut open: OpenSecond) {
+        let mut slots = interval(Duration::from_millis(self.config.sealing.slot_ms));
+        slots.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut stop = self.stop.clone();
+        let mut fatal = self.fatal.subscribe();
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                _ = fatal.wait_for(Option::is_some) => return,
+                _ = slots.tick() => {}
+                () = self.full.notified() => slots.reset(),
+            }
+            match self.seal_once(&mut open).await {
+                Ok(SealOutcome::Sealed { full: true }) => self.full.notify_one(),
+                Ok(SealOutcome::AwaitingCertificates) => self.metrics.seal_waits.increment(),
+                Ok(_) => {}
+                Err(failure) => {
+                    self.metrics.seal_failures.increment();
+                    if is_fatal(&failure) {
+                        self.fail("sealer", failure.to_string());
+                        return;
+                    }
+                    tracing::warn!(%failure, "nothing sealed; trying again");
+                    sleep(Duration::from_millis(self.config.sealing.retry_ms)).await;
+                }
+            }
+        }
+    }
+
+    /// One attempt to seal the next header.
+    pub(crate) async fn seal_once(&self, open: &mut OpenSecond) -> Result<SealOutcome, SealFailure> {
+        let started = Instant::now();
+        let head = self.tracker.head();
+        let number = head.number + 1;
+        let in_flight = head.number.saturating_sub(self.tracker.certified().number);
+        if in_flight >= u64::from(self.config.sealing.max_uncertified_headers) {
+            return Ok(SealOutcome::AwaitingCertificates);
+        }
+        self.drop_expired(number).await?;
+        let Some(newest) = self.l1.best_origin(head.l1_origin) else { return Ok(SealOutcome::AwaitingL1) };
+        let epoch = self.tracker.epoch(number).await.map_err(|refusal| {
+            tracing::warn!(%refusal, number, "no epoch");
+            SealFailure::NoEpoch(number)
+        })?;
+        let now_ms = self.clock.now_ms();
+        let origin = self.usable_origin(newest, &head, now_ms);
+        let mut timestamp_ms =
+            now_ms.max(head.timestamp_ms.saturating_add(1)).max(origin.timestamp.saturating_mul(1_000));
+        let mut taken = self.choose(number, &epoch, self.room(&head, timestamp_ms));
+        if taken.is_empty() && self.second_is_full(&head, timestamp_ms) {
+            // The clock stands behind the parent's full second: what overflows takes the next one's stamp.
+            let next_ms = (block_second(timestamp_ms) + 1).saturating_mul(1_000);
+            if next_ms <= now_ms.saturating_add(MAX_LEAD_MS) {
+                timestamp_ms = next_ms;
+                taken = self.choose(number, &epoch, self.room(&head, timestamp_ms));
+            }
+        }
+        let closing = taken.is_empty();
+        if closing && !self.needs_empty_header(open, &head, &origin, &epoch, timestamp_ms) {
+            return Ok(SealOutcome::Idle);
+        }
+        let ids: Vec<B256> = taken.iter().map(|(meta, _)| meta.id).collect();
+        let Some((sealed, origin)) = self.seal_with(timestamp_ms, &taken, origin, &head).await? else {
+            return Ok(SealOutcome::AwaitingCertificates);
+        };
+        // From here on the header exists: nothing may fail.
+        let full = {
+            let mut pool = self.pool.lock();
+            for id in &ids {
+                pool.remove(id);
+            }
+            self.show_pool(&pool);
+            pool.ready_len() >= self.config.sealing.max_batch_items as usize
+                || pool.bytes() >= self.config.sealing.max_batch_bytes as usize
+        };
+        self.l1.sealed(origin);
+        let accepted = sealed.verdicts.iter().any(Verdict::is_accepted);
+        open.sealed(sealed.batch.header.second(), accepted);
+        self.certifier.begin(number, sealed.hash, Arc::new(epoch));
+        self.hub.publish(&announce::header(&sealed.batch, sealed.hash, &sealed.verdicts));
+        self.count_sealed(&sealed, closing, started);
+        Ok(SealOutcome::Sealed { full: full && !closing })
+    }
+
+    /// Seals with this origin, or with the parent's when L1 cannot tell the deposits. `None` when the committee is
+    /// behind.
+    async fn seal_with(
+        &self,
+        timestamp_ms: u64,
+        taken: &[(Meta, PoolItem)],
+        origin: L1Origin,
+        head: &Head,
+    ) -> Result<Option<(Sealed, L1Origin)>, SealFailure> {
+        let items = || -> Vec<(Vec<u8>, CheckedItem)> {
+            taken.iter().map(|(_, item)| (item.bytes.to_vec(), Ok(item.checked.as_ref().clone()))).collect()
+        };
+        let result = match self.tracker.seal(timestamp_ms, items(), &origin, &self.key).await {
+            Err(SealRefusal::L1(fault)) => match self.l1.parent_origin(head.l1_origin) {
+                Some(parent) => {
+                    tracing::warn!(%fault, "L1 does not tell its deposits; sealing with the parent's origin");
+                    let sealed = self.tracker.seal(timestamp_ms, items(), &parent, &self.key).await;
+                    sealed.map(|sealed| (sealed, parent))
+                }
+                None => Err(SealRefusal::L1(fault)),
+            },
+            result => result.map(|sealed| (sealed, origin)),
+        };
+        match result {
+            Ok(sealed) => Ok(Some(sealed)),
+            Err(SealRefusal::TooManyUncertified { .. }) => Ok(None),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// The newest final block, unless its time is ahead of ours: then the parent's origin.
+    fn usable_origin(&self, newest: L1Origin, head: &Head, now_ms: u64) -> L1Origin {
+        let ahead = newest.timestamp.saturating_mul(1_000)
+            > now_ms.max(head.timestamp_ms).saturating_add(MAX_LEAD_MS);
+        if ahead { self.l1.parent_origin(head.l1_origin).unwrap_or(newest) } else { newest }
+    }
+
+    /// What a batch stamped so may hold.
+    fn room(&self, head: &Head, timestamp_ms: u64) -> Room {
+        let same_second = block_second(timestamp_ms) == block_second(head.timestamp_ms);
+        let (gas, bytes) = if same_second { (head.second_gas, head.second_bytes) } else { (0, 0) };
+        Room {
+            gas: self.chain.second_gas_limit().saturating_sub(gas),
+            bytes: MAX_SECOND_BYTES.saturating_sub(bytes).min(self.config.sealing.max_batch_bytes.into()),
+            items: self.config.sealing.max_batch_items,
+        }
+    }
+
+    /// Whether envelopes wait that only the sums over the whole second keep out.
+    fn second_is_full(&self, head: &Head, timestamp_ms: u64) -> bool {
+        let same_second = block_second(timestamp_ms) == block_second(head.timestamp_ms);
+        same_second && head.second_bytes > 0 && self.pool.lock().ready_len() > 0
+    }
+
+    /// Chooses the items of the next batch: promises that are due, then by priority fee and arrival, as long as each
+    /// is accepted by the validity rule after those before it.
+    fn choose(&self, number: u64, epoch: &Epoch, mut room: Room) -> Vec<(Meta, PoolItem)> {
+        // The pool's lock comes before the tracker's, here and at admission.
+        let pool = self.pool.lock();
+        let base_fee = self.tracker.next_base_fee();
+        let mut spent: HashMap<Address, u128> = HashMap::new();
+        let urgent = number.saturating_add(PROMISE_LEAD_BATCHES);
+        pool.select(epoch.epoch, urgent, |meta| {
+            // At its last number a promised envelope goes in whatever its fee: if the rule skips it, the batch itself
+            // shows that the promise was kept and why the envelope was not accepted.
+            let last_chance = meta.seal_by == Some(number);
+            let due = spent.get(&meta.payer).copied().unwrap_or_default();
+            let Some(cost) = self.cost_if_acceptable(&pool, meta, base_fee, due) else {
+                return if last_chance && room.take(meta) { Pick::Take } else { Pick::Leave };
+            };
+            if !room.take(meta) {
+                return Pick::Stop;
+            }
+            spent.insert(meta.payer, due.saturating_add(cost));
+            Pick::Take
+        })
+    }
+
+    /// What an envelope costs its payer, if the next header accepts it after the payer has spent `due` in it.
+    fn cost_if_acceptable(
+        &self,
+        pool: &Mempool<PoolItem>,
+        meta: &Meta,
+        base_fee: u128,
+        due: u128,
+    ) -> Option<u128> {
+        let item = pool.item(&meta.id)?;
+        self.tracker.with_state(|state| {
+            state.admissible(&item.checked).ok()?;
+            let cost = meta.fee(base_fee).saturating_add(self.chain.malformed_surcharge);
+            let balance = state.ledger().account(&meta.payer).map_or(0, |account| account.balance);
+            (due.saturating_add(cost) <= balance).then_some(cost)
+        })
+    }
+
+    /// Whether an empty header is due: it closes a second that has accepted items, credits deposits that are final,
+    /// or leads to the epoch that waiting envelopes are encrypted for.
+    fn needs_empty_header(
+        &self,
+        open: &OpenSecond,
+        head: &Head,
+        origin: &L1Origin,
+        epoch: &Epoch,
+        timestamp_ms: u64,
+    ) -> bool {
+        open.must_close(block_second(timestamp_ms))
+            || (origin.number > head.l1_origin && self.l1.deposits_wait(head.l1_origin))
+            || self.pool.lock().waits_for_epoch_after(epoch.epoch)
+    }
+
+    /// Envelopes whose last number has passed leave the pool, with a record of it.
+    async fn drop_expired(&self, number: u64) -> Result<(), StoreError> {
+        let expired = self.pool.lock().expired(number, EXPIRED_CHUNK_ITEMS);
+        if expired.is_empty() {
+            return Ok(());
+        }
+        self.store.remove_envelopes(&expired, EXPIRED_OUTCOME, number).await?;
+        let mut pool = self.pool.lock();
+        for id in &expired {
+            pool.remove(id);
+        }
+        self.show_pool(&pool);
+        self.metrics.envelopes_expired.add(expired.len() as u64);
+        tracing::info!(count = expired.len(), number, "envelopes expired");
+        Ok(())
+    }
+
+    fn count_sealed(&self, sealed: &Sealed, closing: bool, started: Instant) {
+        let header = &sealed.batch.header;
+        self.metrics.batches_sealed.increment();
+        if closing {
+            self.metrics.closing_headers.increment();
+        } else {
+            self.metrics.batch_items.observe(header.envelope_count.into());
+            self.metrics.batch_bytes.observe(header.envelope_bytes.into());
+        }
+        self.metrics.seal_seconds.observe_duration(started.elapsed());
+        self.show_chain();
+        tracing::info!(
+            number = header.number, hash = %sealed.hash, items = header.envelope_count, bytes = header.envelope_bytes,
+            "sealed"
+        );
+    }
+
+    /// The second that the stored chain leaves open.
+    pub(crate) async fn open_second(&self) -> Result<OpenSecond, StoreError> {
+        let head = self.tracker.head();
+        let second = block_second(head.timestamp_ms);
+        let mut open = OpenSecond::default();
+        for number in (1..=head.number).rev() {
+            let Some(record) = self.store.batch(number).await? else { break };
+            if record.sealed.header.second() != second {
+                break;
+            }
+            if accepted(&record) > 0 {
+                open.sealed(second, true);
+                break;
+            }
+        }
+        Ok(open)
+    }
+}
+
+impl Room {
+    /// Takes an envelope's place, if there is one.
+    fn take(&mut self, meta: &Meta) -> bool {
+        let bytes = u64::from(meta.item_bytes);
+        if self.items == 0 || self.bytes < bytes || self.gas < meta.gas_limit {
+            return false;
+        }
+        self.items -= 1;
+        self.bytes -= bytes;
+        self.gas -= meta.gas_limit;
+        true
+    }
+}
+
+/// A second header for a number on our disk, or a damaged disk: going on could sign two headers for one number.
+fn is_fatal(failure: &SealFailure) -> bool {
+    match failure {
+        SealFailure::Store(error) | SealFailure::Refused(SealRefusal::Store(error)) => !error.retry(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_is_closed_by_a_later_one_only() {
+        let mut open = OpenSecond::default();
+        assert!(!open.must_close(100));
+        open.sealed(100, true);
+        assert!(!open.must_close(100) && open.must_close(101));
+        open.sealed(100, false);
+        assert!(open.must_close(101));
+        open.sealed(101, false);
+        assert!(!open.must_close(200), "an empty second needs no closing");
+        open.sealed(200, true);
+        open.sealed(201, true);
+        assert!(!open.must_close(201) && open.must_close(202));
+    }
+}

@@ -1,0 +1,106 @@
+//! Limit of envelopes per network address: one token bucket each, in a table of bounded size.
+
+use std::{collections::HashMap, net::IpAddr, time::Instant};
+
+use parking_lot::Mutex;
+
+/// Token buckets by network address. An IPv6 address counts by its /64, which is what one customer gets.
+pub struct SourceLimits {
+    rate_per_second: f64,
+    burst: f64,
+    max_sources: usize,
+    buckets: Mutex<HashMap<IpAddr, Bucket>>,
+}
+
+struct Bucket {
+    tokens: f64,
+    filled: Instant,
+}
+
+impl SourceLimits {
+    /// `rate_per_second` tokens flow into a bucket of `burst`; at most `max_sources` buckets are kept.
+    pub fn new(rate_per_second: u32, burst: u32, max_sources: usize) -> Self {
+        Self {
+            rate_per_second: rate_per_second.into(),
+            burst: burst.into(),
+            max_sources,
+            buckets: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// Takes one token of this address; false when it has none left.
+    pub fn allow(&self, source: IpAddr, now: Instant) -> bool {
+        let key = prefix(source);
+        let mut buckets = self.buckets.lock();
+        if !buckets.contains_key(&key) && buckets.len() >= self.max_sources {
+            // A full bucket says nothing that a missing one does not: forget those first.
+            let (rate, burst) = (self.rate_per_second, self.burst);
+            buckets.retain(|_, bucket| {
+                bucket.tokens + now.saturating_duration_since(bucket.filled).as_secs_f64() * rate < burst
+            });
+            if buckets.len() >= self.max_sources {
+                // Every remembered address is busy: a flood from many addresses. Newcomers wait.
+                return false;
+            }
+        }
+        let bucket = buckets.entry(key).or_insert(Bucket { tokens: self.burst, filled: now });
+        let passed = now.saturating_duration_since(bucket.filled).as_secs_f64();
+        bucket.tokens = (bucket.tokens + passed * self.rate_per_second).min(self.burst);
+        bucket.filled = now;
+        if bucket.tokens < 1.0 {
+            return false;
+        }
+        bucket.tokens -= 1.0;
+        true
+    }
+}
+
+fn prefix(source: IpAddr) -> IpAddr {
+    match source.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn burst_then_rate() {
+        let limits = SourceLimits::new(10, 3, 100);
+        let start = Instant::now();
+        let address: IpAddr = "10.0.0.1".parse().unwrap();
+        for _ in 0..3 {
+            assert!(limits.allow(address, start));
+        }
+        assert!(!limits.allow(address, start));
+        assert!(limits.allow("10.0.0.2".parse().unwrap(), start), "others are not disturbed");
+        assert!(limits.allow(address, start + Duration::from_millis(101)));
+        assert!(!limits.allow(address, start + Duration::from_millis(102)));
+    }
+
+    #[test]
+    fn one_ipv6_network_is_one_source() {
+        let limits = SourceLimits::new(1, 1, 100);
+        let now = Instant::now();
+        assert!(limits.allow("2001:db8::1".parse().unwrap(), now));
+        assert!(!limits.allow("2001:db8::2".parse().unwrap(), now));
+        assert!(limits.allow("2001:db8:0:1::1".parse().unwrap(), now));
+        assert!(limits.allow("::ffff:10.0.0.1".parse().unwrap(), now));
+        assert!(!limits.allow("10.0.0.1".parse().unwrap(), now));
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_forgets_idle_sources() {
+        let limits = SourceLimits::new(1, 1, 2);
+        let now = Instant::now();
+        assert!(limits.allow("10.0.0.1".parse().unwrap(), now));
+        assert!(limits.allow("10.0.0.2".parse().unwrap(), now));
+        assert!(!limits.allow("10.0.0.3".parse().unwrap(), now));
+        assert!(limits.allow("10.0.0.3".parse().unwrap(), now + Duration::from_secs(2)));
+        assert!(limits.buckets.lock().len() <= 2);
+    }
+}

@@ -1,0 +1,393 @@
+//! Putting the sequencer together: opens the disk, takes up where it stopped, starts the tasks, binds the ports.
+
+use std::{collections::HashMap, net::SocketAddr, sync::Arc};
+
+use blindfold_bte::Backend;
+use blindfold_chain::{
+    Executor, ExecutorDeps, ExecutorStatus, HintIntake, L1View, OpenError, ParameterSet, ReadApi,
+    ReadContext, Tracker, passthrough,
+};
+use blindfold_engine::ExecutionClient;
+use blindfold_protocol::{
+    Address, ChainConfig, ConfigFault, Epoch, SigningKey,
+    validity::{CheckedEnvelope, check_items},
+};
+use blindfold_rpc::{
+    AdminConfig, Hub, READ_METHODS, Readiness, ServeError, ServerConfig, ServerHandle, admin, serve,
+};
+use blindfold_store::{PendingEnvelope, Store, StoreError};
+use blindfold_telemetry::MetricsError;
+use parking_lot::Mutex;
+use thiserror::Error;
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+};
+
+use crate::{
+    admission::meta_of,
+    certifier::Certifier,
+    clock::Clock,
+    config::{ConfigError, SequencerConfig},
+    core::{Core, FatalFault, PoolItem},
+    gate::Gate,
+    keeper::{CONDITIONS, refusals_route},
+    l1_cache::{L1Cache, follow_l1},
+    lock::{DataLock, LockError},
+    mempool::Mempool,
+    metrics::SequencerMetrics,
+    poster::L1Poster,
+    promises::LatePromises,
+    rpc::{SequencerRpc, SequencerView},
+    sources::SourceLimits,
+    verifier::Verifier,
+};
+
+/// Name under which the store is bound.
+const ROLE: &str = "sequencer";
+/// Hint lists that may wait for their verification.
+const HINTS_QUEUE_ITEMS: usize = 32;
+/// Envelopes of the mempool that are verified together at a restart.
+const RESTORE_CHUNK_ITEMS: usize = 256;
+
+/// What a sequencer works with.
+pub struct SequencerDeps {
+    /// The chain's settings.
+    pub chain: Arc<ChainConfig>,
+    /// The disk. This sequencer is its only user.
+    pub store: Arc<dyn Store>,
+    /// Final facts of L1.
+    pub l1: Arc<dyn L1View>,
+    /// Posts to L1; `None` only if `posting.enabled` is false.
+    pub poster: Option<Arc<dyn L1Poster>>,
+    /// Executes. This sequencer is its only driver.
+    pub execution: Arc<dyn ExecutionClient>,
+    /// Signs headers and promises.
+    pub key: SigningKey,
+    /// The committees' public parameters, checked.
+    pub parameters: Arc<ParameterSet>,
+    /// Opens hints.
+    pub backend: Arc<dyn Backend>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why a sequencer does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A setting cannot work.
+    #[error("settings: {0}")]
+    Config(#[from] ConfigError),
+    /// A setting of the chain cannot work.
+    #[error("chain settings: {0}")]
+    Chain(#[from] ConfigFault),
+    /// The key is not the one that the chain names.
+    #[error("the signing key is {key}'s, the chain's sequencer is {chain}")]
+    WrongKey {
+        /// Address of the key given.
+        key: Address,
+        /// Address in the chain's settings.
+        chain: Address,
+    },
+    /// Posting is switched on, but nothing posts.
+    #[error("posting is enabled, but there is no way to post to L1")]
+    NoPoster,
+    /// Another process has the folder.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The chain on disk cannot be opened.
+    #[error("cannot open the chain: {0}")]
+    Open(#[from] OpenError),
+    /// The disk.
+    #[error("storage: {0}")]
+    Store(#[from] StoreError),
+    /// A port.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// Our own mistake in naming metrics.
+    #[error("metrics: {0}")]
+    Metrics(#[from] MetricsError),
+}
+
+/// The sequencer.
+pub struct Sequencer;
+
+/// A running sequencer. Dropping it ends everything at once, as a kill would.
+pub struct SequencerHandle {
+    core: Arc<Core>,
+    executor: Executor,
+    readiness: Readiness,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+    rpc: Option<ServerHandle>,
+    admin: Option<ServerHandle>,
+    rpc_addr: SocketAddr,
+    admin_addr: SocketAddr,
+    lock: Option<DataLock>,
+}
+
+impl Sequencer {
+    /// Starts a sequencer where its disk says that it stopped. L1 is needed to start, not to go on.
+    pub async fn start(config: SequencerConfig, deps: SequencerDeps) -> Result<SequencerHandle, StartError> {
+        config.validate()?;
+        deps.chain.validate()?;
+        if deps.key.address() != deps.chain.sequencer {
+            return Err(StartError::WrongKey { key: deps.key.address(), chain: deps.chain.sequencer });
+        }
+        let poster =
+            if config.posting.enabled { Some(deps.poster.ok_or(StartError::NoPoster)?) } else { None };
+        let lock = DataLock::acquire(&config.data_dir)?;
+        deps.store.bind(&deps.chain.deployment, ROLE).await?;
+
+        let metrics = Arc::new(SequencerMetrics::new()?);
+        let l1 = Arc::new(L1Cache::new(deps.l1));
+        let view: Arc<dyn L1View> = l1.clone();
+        let tracker =
+            Tracker::open(Arc::clone(&deps.chain), Arc::clone(&deps.store), Arc::clone(&view)).await?;
+        if let Err(fault) = l1.refresh(tracker.head().l1_origin).await {
+            tracing::warn!(%fault, "L1 does not tell its final block; sealing begins when it does");
+        }
+        let executor = Executor::start(ExecutorDeps {
+            tracker: tracker.clone(),
+            parameters: Arc::clone(&deps.parameters),
+            backend: Arc::clone(&deps.backend),
+            client: Arc::clone(&deps.execution),
+            l1: view,
+        })
+        .await?;
+        let (stop, stopped) = watch::channel(false);
+        let admission = &config.admission;
+        let core = Arc::new(Core {
+            verifier: Verifier::start(Arc::clone(&deps.chain), admission, Arc::clone(&metrics)),
+            sources: SourceLimits::new(
+                admission.source_rate_per_second,
+                admission.source_burst,
+                admission.max_sources,
+            ),
+            pool: Mutex::new(Mempool::new(config.mempool.clone())),
+            late_promises: LatePromises::new(LatePromises::load(deps.store.as_ref()).await?),
+            certifier: Certifier::new(&config.peers),
+            intake: HintIntake::new(
+                tracker.clone(),
+                Arc::clone(&deps.parameters),
+                Arc::clone(&deps.backend),
+                executor.clone(),
+            ),
+            hints_gate: Gate::new(1, HINTS_QUEUE_ITEMS),
+            hints_turn: tokio::sync::Mutex::default(),
+            hub: Hub::default(),
+            full: Notify::new(),
+            fatal: watch::Sender::new(None),
+            stop: stopped,
+            config,
+            chain: deps.chain,
+            tracker,
+            store: deps.store,
+            key: Arc::new(deps.key),
+            l1,
+            parameters: deps.parameters,
+            clock: deps.clock,
+            metrics,
+        });
+        core.restore_mempool().await?;
+        core.resume_certifying().await?;
+        let open = core.open_second().await?;
+        core.show_chain();
+
+        let reads = ReadApi::new(ReadContext {
+            tracker: core.tracker.clone(),
+            parameters: Arc::clone(&core.parameters),
+            executor: executor.clone(),
+            hub: core.hub.clone(),
+            role: Arc::new(SequencerView(Arc::clone(&core))),
+        });
+        let methods = SequencerRpc { core: Arc::clone(&core), reads }.into_module();
+        let through = passthrough(deps.execution, READ_METHODS.iter().copied());
+        let rpc = serve(ServerConfig::new(core.config.rpc_addr), methods, Some(through)).await?;
+        let readiness = Readiness::new(CONDITIONS);
+        let rendered = core.metrics.registry.clone();
+        let admin = admin(
+            AdminConfig { addr: core.config.admin_addr },
+            readiness.clone(),
+            move || rendered.render(),
+            Some(refusals_route(Arc::clone(&core))),
+        )
+        .await?;
+
+        let parent = Arc::clone(&core);
+        let mut tasks = vec![
+            tokio::spawn(follow_l1(
+                Arc::clone(&core.l1),
+                core.config.l1_poll_ms,
+                move || parent.tracker.head().l1_origin,
+                Arc::clone(&core.metrics),
+                core.stop.clone(),
+            )),
+            tokio::spawn(Arc::clone(&core).relay_blocks(executor.subscribe())),
+            tokio::spawn(Arc::clone(&core).seal_loop(open)),
+            tokio::spawn(Arc::clone(&core).keep(executor.clone(), readiness.clone())),
+        ];
+        if let Some(poster) = poster {
+            tasks.push(tokio::spawn(Arc::clone(&core).post_loop(poster)));
+        }
+        let (rpc_addr, admin_addr) = (rpc.local_addr(), admin.local_addr());
+        tracing::info!(%rpc_addr, %admin_addr, head = core.tracker.head().number, "the sequencer runs");
+        Ok(SequencerHandle {
+            core,
+            executor,
+            readiness,
+            stop,
+            tasks,
+            rpc: Some(rpc),
+            admin: Some(admin),
+            rpc_addr,
+            admin_addr,
+            lock: Some(lock),
+        })
+    }
+}
+
+impl SequencerHandle {
+    /// Where JSON-RPC is served.
+    pub fn rpc_addr(&self) -> SocketAddr {
+        self.rpc_addr
+    }
+
+    /// Where health and metrics are served.
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin_addr
+    }
+
+    /// The chain of headers, for reading.
+    pub fn tracker(&self) -> &Tracker {
+        &self.core.tracker
+    }
+
+    /// Where execution stands.
+    pub fn execution(&self) -> ExecutorStatus {
+        self.executor.status()
+    }
+
+    /// What must hold before this sequencer is ready.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// Waits until a part gives up; the process should end then.
+    pub async fn failed(&self) -> FatalFault {
+        let mut fatal = self.core.fatal.subscribe();
+        loop {
+            if let Some(fault) = fatal.borrow_and_update().clone() {
+                return fault;
+            }
+            if fatal.changed().await.is_err() {
+                // The sender lives in `core`, which this handle holds.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Ends in order: no new envelopes, calls under way are answered, a header under way is finished, then the disk.
+    pub async fn shutdown(mut self) {
+        self.stop.send_replace(true);
+        if let Some(rpc) = self.rpc.take() {
+            rpc.shutdown().await;
+        }
+        for task in std::mem::take(&mut self.tasks) {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a task of the sequencer ended abnormally");
+            }
+        }
+        self.executor.stop().await;
+        if let Some(admin) = self.admin.take() {
+            admin.shutdown().await;
+        }
+        self.lock.take();
+        tracing::info!("the sequencer has stopped");
+    }
+
+    /// Ends everything where it stands, as a kill would, and returns when it is gone.
+    pub async fn abort(mut self) {
+        self.rpc.take();
+        self.admin.take();
+        let tasks = std::mem::take(&mut self.tasks);
+        for task in &tasks {
+            task.abort();
+        }
+        for task in tasks {
+            // Cancelled, or ended before.
+            let _ = task.await;
+        }
+        self.executor.stop().await;
+    }
+}
+
+impl Drop for SequencerHandle {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Core {
+    /// Takes the acknowledged envelopes back from the disk, verified anew.
+    async fn restore_mempool(self: &Arc<Self>) -> Result<(), StoreError> {
+        let pending = self.store.pending_envelopes().await?;
+        let late = LatePromises::load(self.store.as_ref()).await?;
+        let (mut restored, mut dropped) = (0usize, 0usize);
+        let mut groups: HashMap<u64, Vec<PendingEnvelope>> = HashMap::new();
+        for envelope in pending {
+            groups.entry(epoch_of(&envelope)).or_default().push(envelope);
+        }
+        for (epoch, group) in groups {
+            let found = self.parameters.iter().find(|entry| entry.epoch().epoch == epoch);
+            let epoch =
+                found.or_else(|| self.parameters.iter().next()).map(|entry| Arc::new(entry.epoch().clone()));
+            let Some(epoch) = epoch else { continue };
+            for chunk in group.chunks(RESTORE_CHUNK_ITEMS) {
+                let (core, epoch, of_thread) = (Arc::clone(self), Arc::clone(&epoch), chunk.to_vec());
+                let checked = tokio::task::spawn_blocking(move || core.check_again(&epoch, &of_thread)).await;
+                let checked = checked.map_err(|_| StoreError::Closed)?;
+                for (envelope, checked) in chunk.iter().zip(checked) {
+                    match checked {
+                        Ok(checked) => {
+                            let seal_by = envelope.seal_by.or_else(|| late.get(&envelope.id).copied());
+                            let bytes: Arc<[u8]> = envelope.bytes.as_slice().into();
+                            let meta = meta_of(&checked.envelope, envelope.id, bytes.len(), seal_by);
+                            let item = PoolItem { bytes, checked: Arc::new(checked) };
+                            restored += usize::from(self.pool.lock().restore(meta, item));
+                        }
+                        Err(reason) => {
+                            tracing::error!(id = %envelope.id, reason, "an acknowledged envelope is no longer valid");
+                            let number = self.tracker.head().number;
+                            self.store.remove_envelopes(&[envelope.id], reason, number).await?;
+                            dropped += 1;
+                        }
+                    }
+                }
+            }
+        }
+        if restored + dropped > 0 {
+            tracing::info!(restored, dropped, "took the mempool back from disk");
+        }
+        self.show_pool(&self.pool.lock());
+        Ok(())
+    }
+
+    fn check_again(
+        &self,
+        epoch: &Epoch,
+        group: &[PendingEnvelope],
+    ) -> Vec<Result<CheckedEnvelope, &'static str>> {
+        let items: Vec<&[u8]> = group.iter().map(|envelope| envelope.bytes.as_slice()).collect();
+        let checked = check_items(&self.chain, epoch, &items, &mut rand::rng());
+        checked.into_iter().map(|item| item.map_err(|rejected| rejected.fault.as_str())).collect()
+    }
+}
+
+fn epoch_of(envelope: &PendingEnvelope) -> u64 {
+    use blindfold_protocol::{Canonical, Envelope};
+    Envelope::decode(&envelope.bytes).map(|envelope| envelope.header.epoch).unwrap_or_default()
+}
