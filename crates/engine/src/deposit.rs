@@ -93,3 +93,67 @@ fn call_data(inputs: &BlockInputs) -> Vec<u8> {
     assert_eq!(data.len(), CALL_DATA_BYTES, "layout of the attributes call data");
     data
 }
+
+#[cfg(test)]
+mod tests {
+    use alloy_rlp::{Decodable, PayloadView};
+
+    use super::*;
+    use crate::L1Origin;
+
+    fn inputs(sequence_number: u64) -> BlockInputs {
+        BlockInputs {
+            timestamp: 1_000,
+            prev_randao: B256::repeat_byte(1),
+            fee_recipient: Address::repeat_byte(2),
+            gas_limit: 200_000_000,
+            l1_origin: L1Origin {
+                number: 7,
+                hash: B256::repeat_byte(0x22),
+                timestamp: 990,
+                base_fee: 1 << 70,
+                blob_base_fee: 3,
+                parent_beacon_block_root: B256::repeat_byte(4),
+            },
+            sequence_number,
+            l1_deposits: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn has_the_fields_of_the_op_stack() {
+        let raw = attributes_deposit(&inputs(5));
+        assert_eq!(raw[0], DEPOSIT_TYPE);
+        let mut body = &raw[1..];
+        let PayloadView::List(fields) = Header::decode_raw(&mut body).unwrap() else { panic!("no list") };
+        assert!(body.is_empty());
+        let field = |index: usize| {
+            let mut field = fields[index];
+            Header::decode_bytes(&mut field, false).unwrap().to_vec()
+        };
+        assert_eq!(fields.len(), 8);
+        assert_eq!(field(0), source_hash(B256::repeat_byte(0x22), 5).to_vec());
+        assert_eq!(field(1), ATTRIBUTES_DEPOSITOR.to_vec());
+        assert_eq!(field(2), L1_BLOCK_PREDEPLOY.to_vec());
+        for zero in [3, 4, 6] {
+            assert_eq!(field(zero), Vec::<u8>::new());
+        }
+        assert_eq!(u64::decode(&mut &fields[5][..]).unwrap(), ATTRIBUTES_DEPOSIT_GAS);
+        let data = field(7);
+        assert_eq!(data.len(), CALL_DATA_BYTES);
+        assert_eq!(&data[..4], &SELECTOR);
+        assert_eq!(&data[12..20], &5u64.to_be_bytes());
+        assert_eq!(&data[20..28], &990u64.to_be_bytes());
+        assert_eq!(&data[28..36], &7u64.to_be_bytes());
+        assert_eq!(&data[52..68], &(1u128 << 70).to_be_bytes());
+        assert_eq!(&data[84..100], &3u128.to_be_bytes());
+        assert_eq!(&data[100..132], B256::repeat_byte(0x22).as_slice());
+        assert!(data[132..].iter().all(|&byte| byte == 0), "batcher hash and scalars are zero");
+    }
+
+    #[test]
+    fn no_two_blocks_share_one() {
+        assert_ne!(attributes_deposit(&inputs(0)), attributes_deposit(&inputs(1)));
+        assert_eq!(attributes_deposit(&inputs(1)), attributes_deposit(&inputs(1)));
+    }
+}

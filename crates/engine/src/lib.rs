@@ -21,6 +21,8 @@ mod payload;
 mod reads;
 mod replay;
 mod skip;
+#[cfg(test)]
+mod test_server;
 mod transport;
 mod types;
 mod wire;

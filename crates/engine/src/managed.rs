@@ -19,9 +19,6 @@ use tokio::{
 
 use crate::{JwtSecret, JwtSecretError, OpGeth, OpGethConfig};
 
-/// How long a node may take to be ready. A start takes half a second; a loaded machine is slower.
-const READY_TIMEOUT_MS: u64 = 120_000;
-
 /// How long a node may take to write its state down after it was asked to stop.
 const STOP_TIMEOUT_MS: u64 = 30_000;
 
@@ -49,9 +46,15 @@ pub struct ManagedNodeConfig {
     pub http_port: u16,
     /// Port of the Engine API; 0 takes a free one.
     pub engine_port: u16,
+    /// How long it may take to be ready, in milliseconds.
+    pub ready_timeout_ms: u64,
 }
 
 impl ManagedNodeConfig {
+    /// Default for [`ready_timeout_ms`](Self::ready_timeout_ms). A start takes half a second; a loaded
+    /// machine is slower.
+    pub const READY_TIMEOUT_MS: u64 = 120_000;
+
     /// On the local machine, on free ports.
     pub fn new(binary: impl Into<PathBuf>, data_dir: impl Into<PathBuf>, genesis: Value) -> Self {
         Self {
@@ -61,6 +64,7 @@ impl ManagedNodeConfig {
             address: "127.0.0.1".to_owned(),
             http_port: 0,
             engine_port: 0,
+            ready_timeout_ms: Self::READY_TIMEOUT_MS,
         }
     }
 
@@ -274,9 +278,9 @@ async fn spawn(config: &ManagedNodeConfig) -> Result<(Child, Ready), ManagedNode
     let stdout = child.stdout.take().expect("standard output was asked for as a pipe");
     let mut line = String::new();
     let mut reader = BufReader::new(stdout.take(READY_LINE_LIMIT_BYTES));
-    let read = timeout(Duration::from_millis(READY_TIMEOUT_MS), reader.read_line(&mut line)).await;
+    let read = timeout(Duration::from_millis(config.ready_timeout_ms), reader.read_line(&mut line)).await;
     match read {
-        Err(_) => Err(ManagedNodeError::NotReady { timeout_ms: READY_TIMEOUT_MS, log }),
+        Err(_) => Err(ManagedNodeError::NotReady { timeout_ms: config.ready_timeout_ms, log }),
         Ok(Err(source)) => {
             Err(ManagedNodeError::Io { action: "cannot read from", path: config.binary.clone(), source })
         }

@@ -1,1 +1,281 @@
+use std::sync::Mutex as StdMutex;
 
+use alloy_primitives::{Address, U64};
+
+use super::*;
+use crate::{
+    Fault, L1Origin, PayloadError, Recovery, SkippedTransaction, TransportError,
+    payload::tests::sample,
+    test_server::{Answer, serve},
+};
+
+const PARENT: B256 = B256::repeat_byte(0xaa);
+const BUILT: B256 = B256::repeat_byte(0xbb);
+
+fn inputs() -> BlockInputs {
+    BlockInputs {
+        timestamp: 1_000,
+        prev_randao: B256::repeat_byte(1),
+        fee_recipient: Address::repeat_byte(2),
+        gas_limit: 30_000_000,
+        l1_origin: L1Origin {
+            number: 7,
+            hash: B256::repeat_byte(3),
+            timestamp: 990,
+            base_fee: 1,
+            blob_base_fee: 1,
+            parent_beacon_block_root: B256::repeat_byte(4),
+        },
+        sequence_number: 0,
+        l1_deposits: Vec::new(),
+    }
+}
+
+fn transactions() -> Vec<Bytes> {
+    vec![Bytes::from_static(b"\x02a"), Bytes::from_static(b"\x02b")]
+}
+
+/// The payload that an honest client builds from [`inputs`] with the second transaction included.
+fn honest_payload() -> ExecutionPayload {
+    let list = vec![attributes_deposit(&inputs()), transactions()[1].clone()];
+    let mut payload = sample(8, BUILT, PARENT, list).execution_payload().clone();
+    payload.timestamp = U64::from(1_000);
+    payload.prev_randao = inputs().prev_randao;
+    payload.fee_recipient = inputs().fee_recipient;
+    payload.gas_limit = U64::from(30_000_000);
+    payload
+}
+
+/// What the honest client answers.
+fn honest(method: &str, params: &Value) -> Answer {
+    let valid = json!({"status": "VALID", "latestValidHash": null, "validationError": null});
+    Answer::Result(match method {
+        "engine_filterV1" => {
+            json!({"included": [1], "skipped": [{"index": 0, "reason": "nonce_too_low"}], "gasUsed": 21_000})
+        }
+        "engine_forkchoiceUpdatedV3" => {
+            let id = if params[1].is_null() { Value::Null } else { json!("0x0000000000000001") };
+            json!({"payloadStatus": valid, "payloadId": id})
+        }
+        "engine_getPayloadV5" => json!({"executionPayload": honest_payload(), "blockValue": "0x0"}),
+        "engine_newPayloadV4" => valid,
+        "eth_getBlockByNumber" => {
+            json!({"number": "0x8", "hash": BUILT, "timestamp": "0x3e8", "size": "0x1"})
+        }
+        "engine_filterInfoV1" => json!({
+            "version": 1,
+            "chainId": 77,
+            "genesisHash": PARENT,
+            "maxTransactions": TRANSACTIONS_LIMIT,
+            "reasons": SkipReason::ALL,
+        }),
+        _ => return Answer::Error(-32601, "no such method", Value::Null),
+    })
+}
+
+/// A client whose server answers honestly, unless `lie` has another answer.
+async fn client(lie: impl Fn(&str, &Value) -> Option<Answer> + Send + Sync + 'static) -> OpGeth {
+    let url =
+        serve(move |method, params| lie(method, params).unwrap_or_else(|| honest(method, params))).await;
+    OpGeth::new(OpGethConfig::new(&url, &url, JwtSecret::generate().unwrap()))
+}
+
+async fn executed(
+    lie: impl Fn(&str, &Value) -> Option<Answer> + Send + Sync + 'static,
+) -> Result<ExecutedBlock, EngineError> {
+    client(lie).await.execute(PARENT, &inputs(), &transactions()).await
+}
+
+/// Answers `method` so.
+fn answer(
+    method: &'static str,
+    answer: impl Fn() -> Answer + Send + Sync,
+) -> impl Fn(&str, &Value) -> Option<Answer> + Send + Sync {
+    move |asked, _| (asked == method).then(&answer)
+}
+
+#[tokio::test]
+async fn executes_in_five_steps() {
+    let steps = std::sync::Arc::new(StdMutex::new(Vec::new()));
+    let seen = steps.clone();
+    let block = executed(move |method, params| {
+        seen.lock().unwrap().push((method.to_owned(), params.clone()));
+        None
+    })
+    .await
+    .unwrap();
+    assert_eq!(block.id(), BlockId { number: 8, hash: BUILT, timestamp: 1_000 });
+    assert_eq!(block.parent_hash, PARENT);
+    assert_eq!(block.transactions[1], keccak256(&transactions()[1]));
+    assert_eq!(block.skipped, [SkippedTransaction { index: 0, reason: SkipReason::NonceTooLow }]);
+    assert_eq!(StoredPayload::decode(&block.payload.encode()).unwrap(), block.payload);
+    let steps = steps.lock().unwrap();
+    let methods: Vec<&str> = steps.iter().map(|(method, _)| method.as_str()).collect();
+    assert_eq!(
+        methods,
+        [
+            "engine_filterV1",
+            "engine_forkchoiceUpdatedV3",
+            "engine_getPayloadV5",
+            "engine_newPayloadV4",
+            "engine_forkchoiceUpdatedV3"
+        ]
+    );
+    let attributes = &steps[1].1[1];
+    assert_eq!(attributes["minBaseFee"], json!(0), "a number, not a quantity");
+    assert_eq!(attributes["gasLimit"], json!("0x1c9c380"));
+    assert_eq!(attributes["noTxPool"], json!(true));
+    assert_eq!(attributes["withdrawals"], json!([]));
+    assert_eq!(attributes["eip1559Params"], json!("0x000000fa00000006"));
+    assert_eq!(attributes["transactions"], json!([attributes_deposit(&inputs()), transactions()[1]]));
+    assert_eq!(
+        steps[4].1,
+        json!([{"headBlockHash": BUILT, "safeBlockHash": B256::ZERO, "finalizedBlockHash": B256::ZERO}, null])
+    );
+}
+
+#[tokio::test]
+async fn a_filter_that_answers_nonsense_is_found_out() {
+    let skip = |index: usize| json!({"index": index, "reason": "other"});
+    let cases = [
+        json!({"included": [], "skipped": [], "gasUsed": 0}),
+        json!({"included": [0], "skipped": [], "gasUsed": 0}),
+        json!({"included": [1, 0], "skipped": [], "gasUsed": 0}),
+        json!({"included": [0, 1], "skipped": [skip(1)], "gasUsed": 0}),
+        json!({"included": [0, 1, 2], "skipped": [], "gasUsed": 0}),
+        json!({"included": [0, 0], "skipped": [skip(1)], "gasUsed": 0}),
+    ];
+    for case in cases {
+        let result = executed(answer("engine_filterV1", move || Answer::Result(case.clone()))).await;
+        assert!(matches!(result, Err(EngineError::InvalidFilterResult { .. })), "{result:?}");
+    }
+    let unknown = json!({"included": [1], "skipped": [{"index": 0, "reason": "mood"}], "gasUsed": 0});
+    let result = executed(answer("engine_filterV1", move || Answer::Result(unknown.clone()))).await;
+    assert!(matches!(result, Err(EngineError::Transport(TransportError::Malformed { .. }))), "{result:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_builds_another_block_is_found_out() {
+    let changes: [(&str, fn(&mut ExecutionPayload)); 8] = [
+        ("parentHash", |payload| payload.parent_hash = BUILT),
+        ("timestamp", |payload| payload.timestamp += U64::from(1)),
+        ("prevRandao", |payload| payload.prev_randao = BUILT),
+        ("feeRecipient", |payload| payload.fee_recipient = Address::ZERO),
+        ("gasLimit", |payload| payload.gas_limit = U64::from(5)),
+        ("withdrawals", |payload| payload.withdrawals.push(json!({}))),
+        ("transactions", |payload| payload.transactions.truncate(1)),
+        ("gasUsed", |payload| payload.gas_used = U64::from(5)),
+    ];
+    for (expected, change) in changes {
+        let result = executed(answer("engine_getPayloadV5", move || {
+            let mut payload = honest_payload();
+            change(&mut payload);
+            Answer::Result(json!({"executionPayload": payload}))
+        }))
+        .await;
+        assert_eq!(result, Err(EngineError::PayloadMismatch { field: expected }));
+    }
+}
+
+#[tokio::test]
+async fn statuses_say_what_to_do() {
+    for status in ["SYNCING", "ACCEPTED"] {
+        let result =
+            executed(answer("engine_newPayloadV4", move || Answer::Result(json!({"status": status})))).await;
+        let error = result.unwrap_err();
+        assert_eq!(error, EngineError::UnknownBlock { hash: BUILT });
+        assert_eq!((error.recovery(), error.fault()), (Recovery::Replay, Fault::Client));
+    }
+    let invalid = json!({"status": "INVALID", "validationError": "bad root"});
+    let error =
+        executed(answer("engine_newPayloadV4", move || Answer::Result(invalid.clone()))).await.unwrap_err();
+    assert_eq!(error, EngineError::InvalidBlock { hash: BUILT, reason: "bad root".into() });
+    assert_eq!(error.recovery(), Recovery::GiveUp);
+
+    let nothing = json!({"payloadStatus": {"status": "VALID"}, "payloadId": null});
+    let result =
+        executed(answer("engine_forkchoiceUpdatedV3", move || Answer::Result(nothing.clone()))).await;
+    assert!(matches!(result, Err(EngineError::InvalidInputs { parent: PARENT, .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn rpc_errors_say_what_to_do() {
+    let failed = |method, code| async move {
+        executed(answer(method, move || Answer::Error(code, "no", json!({"err": "why"})))).await.unwrap_err()
+    };
+    assert_eq!(failed("engine_filterV1", -39001).await, EngineError::UnknownBlock { hash: PARENT });
+    let error = failed("engine_filterV1", -39002).await;
+    assert!(matches!(error, EngineError::InvalidInputs { .. }), "{error}");
+    assert_eq!((error.recovery(), error.fault()), (Recovery::GiveUp, Fault::Caller));
+    let error = failed("engine_filterV1", -39003).await;
+    assert_eq!(error.recovery(), Recovery::GiveUp);
+    let error = failed("engine_forkchoiceUpdatedV3", -38003).await;
+    assert_eq!(error, EngineError::InvalidInputs { parent: PARENT, reason: "no: why".into() });
+    for code in [-38001, -32000, -32603, -32005] {
+        assert_eq!(failed("engine_getPayloadV5", code).await.recovery(), Recovery::Retry);
+    }
+    let error = failed("engine_newPayloadV4", -32602).await;
+    assert_eq!((error.recovery(), error.fault()), (Recovery::GiveUp, Fault::Client));
+}
+
+#[tokio::test]
+async fn inputs_are_checked_before_anything_is_sent() {
+    let client = client(|method, _| panic!("{method} was called")).await;
+    let too_many = vec![Bytes::new(); TRANSACTIONS_LIMIT + 1];
+    let error = client.execute(PARENT, &inputs(), &too_many).await.unwrap_err();
+    assert_eq!(
+        error,
+        EngineError::TooManyTransactions { count: TRANSACTIONS_LIMIT + 1, limit: TRANSACTIONS_LIMIT }
+    );
+    assert_eq!((error.recovery(), error.fault()), (Recovery::GiveUp, Fault::Caller));
+    let mut inputs = inputs();
+    inputs.l1_deposits = vec![Bytes::from_static(b"\x7e"), Bytes::from_static(b"\x02")];
+    let error = client.execute(PARENT, &inputs, &[]).await.unwrap_err();
+    assert_eq!(error, EngineError::NotADeposit { index: 1 });
+    assert_eq!((error.recovery(), error.fault()), (Recovery::GiveUp, Fault::Caller));
+    let error = EngineError::from(PayloadError::UnknownVersion { version: 9 });
+    assert_eq!((error.recovery(), error.fault()), (Recovery::GiveUp, Fault::Caller));
+}
+
+#[tokio::test]
+async fn finality_of_unknown_blocks_asks_for_a_replay() {
+    let client = client(answer("engine_forkchoiceUpdatedV3", || {
+        Answer::Error(-38002, "Invalid forkchoice state", json!({"err": "final block not available"}))
+    }))
+    .await;
+    let error = client.set_finality(PARENT, BUILT).await.unwrap_err();
+    assert!(
+        matches!(&error, EngineError::UnknownFinality { reason, .. } if reason.contains("not available"))
+    );
+    assert_eq!(error.recovery(), Recovery::Replay);
+}
+
+#[tokio::test]
+async fn incompatible_nodes_are_refused() {
+    assert_eq!(client(|_, _| None).await.check_compatible(77).await.unwrap().genesis_hash, PARENT);
+    let other_chain = client(|_, _| None).await.check_compatible(78).await.unwrap_err();
+    assert_eq!((other_chain.recovery(), other_chain.fault()), (Recovery::GiveUp, Fault::Configuration));
+    for (field, value) in
+        [("version", json!(2)), ("reasons", json!(["undecodable"])), ("maxTransactions", json!(5))]
+    {
+        let changed = client(move |method, params| {
+            let Answer::Result(mut info) = honest(method, params) else { return None };
+            info[field] = value.clone();
+            Some(Answer::Result(info))
+        })
+        .await;
+        let error = changed.check_compatible(77).await.unwrap_err();
+        assert!(matches!(error, EngineError::IncompatibleClient { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn reads_are_filtered_and_bounded_in_number() {
+    let client = client(|_, _| None).await;
+    let error = client.read("eth_sendRawTransaction", json!(["0x"])).await.unwrap_err();
+    assert_eq!(error, ReadError::NotAllowed { method: "eth_sendRawTransaction".into() });
+    let all = client.reads.acquire_many(READS_LIMIT as u32).await.unwrap();
+    assert_eq!(client.read("eth_chainId", json!([])).await, Err(ReadError::Busy { limit: READS_LIMIT }));
+    drop(all);
+    assert!(matches!(client.read("eth_chainId", json!([])).await, Err(ReadError::Rpc { code: -32601, .. })));
+}

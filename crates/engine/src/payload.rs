@@ -112,3 +112,92 @@ impl fmt::Debug for StoredPayload {
             .finish()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use alloy_primitives::{Address, Bytes, U64, U256};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A payload with this number, hash and parent, and these transactions; not a valid block.
+    pub(crate) fn sample(number: u64, hash: B256, parent: B256, transactions: Vec<Bytes>) -> StoredPayload {
+        StoredPayload::new(
+            ExecutionPayload {
+                parent_hash: parent,
+                fee_recipient: Address::repeat_byte(1),
+                state_root: B256::repeat_byte(2),
+                receipts_root: B256::repeat_byte(3),
+                logs_bloom: Bytes::from(vec![0; 256]),
+                prev_randao: B256::repeat_byte(4),
+                block_number: U64::from(number),
+                gas_limit: U64::from(30_000_000),
+                gas_used: U64::from(21_000),
+                timestamp: U64::from(number.saturating_add(100)),
+                extra_data: Bytes::new(),
+                base_fee_per_gas: U256::from(7),
+                block_hash: hash,
+                transactions,
+                withdrawals: Vec::new(),
+                blob_gas_used: U64::ZERO,
+                excess_blob_gas: U64::ZERO,
+                withdrawals_root: B256::repeat_byte(5),
+            },
+            B256::repeat_byte(6),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn decodes_what_it_encodes(
+            number: u64,
+            hash: [u8; 32],
+            list in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..5),
+        ) {
+            let list = list.into_iter().map(Bytes::from).collect();
+            let payload = sample(number, hash.into(), B256::repeat_byte(9), list);
+            let decoded = StoredPayload::decode(&payload.encode()).unwrap();
+            prop_assert_eq!(&decoded, &payload);
+            prop_assert_eq!(decoded.id(), payload.id());
+            prop_assert_eq!(decoded.parent_hash(), B256::repeat_byte(9));
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = StoredPayload::decode(&bytes);
+        }
+
+        #[test]
+        fn damaged_payloads_never_panic(position in 0usize..1_500, byte: u8) {
+            let payload = sample(1, B256::repeat_byte(7), B256::repeat_byte(8), vec![Bytes::from_static(b"abc")]);
+            let mut bytes = payload.encode();
+            let position = position % bytes.len();
+            bytes[position] = byte;
+            let _ = StoredPayload::decode(&bytes);
+            let _ = StoredPayload::decode(&bytes[..position]);
+        }
+    }
+
+    #[test]
+    fn foreign_bytes_are_refused() {
+        let good = sample(1, B256::ZERO, B256::ZERO, Vec::new()).encode();
+        let text = String::from_utf8(good).unwrap();
+        let version = StoredPayload::decode(text.replace("\"version\":1", "\"version\":2").as_bytes());
+        assert_eq!(version, Err(PayloadError::UnknownVersion { version: 2 }));
+        let trailing = StoredPayload::decode(format!("{text}x").as_bytes());
+        assert!(matches!(trailing, Err(PayloadError::Malformed { .. })));
+        let unknown_field = text.replace("\"version\":1", "\"version\":1,\"more\":0");
+        assert!(matches!(
+            StoredPayload::decode(unknown_field.as_bytes()),
+            Err(PayloadError::Malformed { .. })
+        ));
+        let long = vec![b' '; STORED_PAYLOAD_LIMIT_BYTES + 1];
+        assert!(matches!(StoredPayload::decode(&long), Err(PayloadError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn shows_no_transactions() {
+        let payload = sample(3, B256::ZERO, B256::ZERO, vec![Bytes::from_static(b"\xaa\xbb\xcc")]);
+        assert!(!format!("{payload:?}").contains("aabbcc"));
+    }
+}

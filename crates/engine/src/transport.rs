@@ -213,3 +213,7 @@ fn shorten(text: String) -> String {
         None => text,
     }
 }
+
+#[cfg(test)]
+#[path = "transport_tests.rs"]
+mod tests;

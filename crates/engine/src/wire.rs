@@ -41,9 +41,10 @@ impl PayloadAttributes {
     }
 }
 
-/// `ExecutionPayloadV3` with the withdrawals root of Isthmus.
+/// `ExecutionPayloadV3` with the withdrawals root of Isthmus. Fields of later forks come as nulls and are
+/// dropped; were one of them to count, the block hash would not fit and the client would refuse the block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ExecutionPayload {
     pub parent_hash: B256,
     pub fee_recipient: Address,
