@@ -1,0 +1,105 @@
+//! Acknowledgements and certificates: every way to be refused.
+
+use crate::common::{MEMBERS, bls_key, deployment, epoch};
+use alloy_primitives::B256;
+use blindfold_protocol::certificate::{
+    CertificateFault, aggregate, sign_acknowledgement, signers, verify, verify_acknowledgement,
+};
+use blindfold_protocol::{Acknowledgement, Deployment, Epoch};
+
+const HASH: B256 = B256::repeat_byte(0x77);
+
+fn acknowledge(member: u16) -> Acknowledgement {
+    sign_acknowledgement(&bls_key(member), &deployment(), 3, 9, HASH, member)
+}
+
+#[test]
+fn any_threshold_certifies() {
+    for missing in 1..=MEMBERS {
+        let given: Vec<_> = (1..=MEMBERS).filter(|member| *member != missing).map(acknowledge).collect();
+        for acknowledgement in &given {
+            assert_eq!(verify_acknowledgement(acknowledgement, &epoch(), &deployment()), Ok(()));
+        }
+        let certificate = aggregate(&epoch(), &given).unwrap();
+        assert_eq!(certificate.signers, 0b1111 ^ (1 << (missing - 1)));
+        assert_eq!(signers(&certificate), given.iter().map(|a| a.member).collect::<Vec<_>>());
+        assert_eq!((certificate.epoch, certificate.number, certificate.header_hash), (3, 9, HASH));
+        assert_eq!(verify(&certificate, &epoch(), &deployment()), Ok(()));
+    }
+    let all: Vec<_> = (1..=MEMBERS).rev().map(acknowledge).collect();
+    assert_eq!(verify(&aggregate(&epoch(), &all).unwrap(), &epoch(), &deployment()), Ok(()));
+}
+
+#[test]
+fn acknowledgements_are_refused() {
+    let good = acknowledge(2);
+    let check = |a: &Acknowledgement| verify_acknowledgement(a, &epoch(), &deployment());
+    let wrong_epoch = Acknowledgement { epoch: 4, ..good };
+    assert_eq!(check(&wrong_epoch), Err(CertificateFault::Epoch { got: 4, expected: 3 }));
+    assert_eq!(check(&Acknowledgement { number: 10_001, ..good }), Err(CertificateFault::Number(10_001)));
+    for member in [0, 5, u16::MAX] {
+        assert_eq!(check(&Acknowledgement { member, ..good }), Err(CertificateFault::Member(member)));
+    }
+    assert_eq!(check(&Acknowledgement { member: 3, ..good }), Err(CertificateFault::Signature));
+    assert_eq!(check(&Acknowledgement { number: 10, ..good }), Err(CertificateFault::Signature));
+    assert_eq!(check(&Acknowledgement { signature: [0; 48], ..good }), Err(CertificateFault::Point));
+    let mut infinity = [0; 48];
+    infinity[0] = 0xc0;
+    assert_eq!(check(&Acknowledgement { signature: infinity, ..good }), Err(CertificateFault::Point));
+    let elsewhere = Deployment { l1_chain_id: 1, ..deployment() };
+    assert_eq!(verify_acknowledgement(&good, &epoch(), &elsewhere), Err(CertificateFault::Signature));
+}
+
+#[test]
+fn aggregation_is_refused() {
+    let [one, two, three] = [1, 2, 3].map(acknowledge);
+    let make = |given: &[Acknowledgement]| aggregate(&epoch(), given);
+    assert_eq!(make(&[]), Err(CertificateFault::TooFew { got: 0, needed: 3 }));
+    assert_eq!(make(&[one, two]), Err(CertificateFault::TooFew { got: 2, needed: 3 }));
+    assert_eq!(make(&[one, two, two]), Err(CertificateFault::Duplicate(2)));
+    assert_eq!(make(&[one, two, Acknowledgement { number: 8, ..three }]), Err(CertificateFault::Mixed(3)));
+    let other = Acknowledgement { header_hash: B256::ZERO, ..three };
+    assert_eq!(make(&[one, two, other]), Err(CertificateFault::Mixed(3)));
+    assert_eq!(make(&[one, two, Acknowledgement { member: 5, ..three }]), Err(CertificateFault::Member(5)));
+    assert_eq!(make(&[one, two, Acknowledgement { member: 0, ..three }]), Err(CertificateFault::Member(0)));
+    assert_eq!(
+        make(&[one, two, Acknowledgement { signature: [7; 48], ..three }]),
+        Err(CertificateFault::Point)
+    );
+    let old = [one, two, three].map(|a| Acknowledgement { epoch: 2, ..a });
+    assert_eq!(make(&old), Err(CertificateFault::Epoch { got: 2, expected: 3 }));
+}
+
+#[test]
+fn certificates_are_refused() {
+    let good = aggregate(&epoch(), &[1, 2, 3].map(acknowledge)).unwrap();
+    let with = |change: &dyn Fn(&mut blindfold_protocol::Certificate)| {
+        let mut certificate = good;
+        change(&mut certificate);
+        verify(&certificate, &epoch(), &deployment())
+    };
+    assert_eq!(with(&|_| ()), Ok(()));
+    assert_eq!(with(&|c| c.epoch = 2), Err(CertificateFault::Epoch { got: 2, expected: 3 }));
+    assert_eq!(with(&|c| c.number = 0), Err(CertificateFault::Number(0)));
+    assert_eq!(with(&|c| c.signers = 0b11), Err(CertificateFault::TooFew { got: 2, needed: 3 }));
+    assert_eq!(with(&|c| c.signers = 0), Err(CertificateFault::TooFew { got: 0, needed: 3 }));
+    assert_eq!(with(&|c| c.signers = 0b10111), Err(CertificateFault::Signers(0b10111)));
+    assert_eq!(with(&|c| c.signers = u64::MAX), Err(CertificateFault::Signers(u64::MAX)));
+    assert_eq!(with(&|c| c.signers = 0b1111), Err(CertificateFault::Signature), "one did not sign");
+    assert_eq!(with(&|c| c.signers = 0b1101), Err(CertificateFault::Signature), "another signed");
+    assert_eq!(with(&|c| c.header_hash = B256::ZERO), Err(CertificateFault::Signature));
+    assert_eq!(with(&|c| c.signature = [0xff; 48]), Err(CertificateFault::Point));
+    let careless = Epoch { threshold: 0, ..epoch() };
+    let empty = blindfold_protocol::Certificate { signers: 0, ..good };
+    assert_eq!(verify(&empty, &careless, &deployment()), Err(CertificateFault::TooFew { got: 0, needed: 0 }));
+}
+
+#[test]
+fn sixty_four_members_fit_the_bits() {
+    let members: Vec<_> = (1..=64).map(|member| bls_key(member).public_key()).collect();
+    let full = Epoch { members, threshold: 33, ..epoch() };
+    let given: Vec<_> = (32..=64).map(acknowledge).collect();
+    let certificate = aggregate(&full, &given).unwrap();
+    assert_eq!(certificate.signers, u64::MAX << 31);
+    assert_eq!(verify(&certificate, &full, &deployment()), Ok(()));
+}

@@ -1,0 +1,105 @@
+//! Random chains: sealing and checking agree, undo is exact, nothing is created or lost.
+
+use crate::common::*;
+use blindfold_protocol::envelope_builder::EnvelopeFields;
+use blindfold_protocol::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::sync::LazyLock;
+
+/// Envelopes of a few payers with few fee nonces, so that they collide, some of them spoilt.
+static POOL: LazyLock<Vec<CheckedItem>> = LazyLock::new(|| {
+    let mut items = Vec::new();
+    for i in 0..48u64 {
+        let fields = EnvelopeFields {
+            fee_nonce: i % 5,
+            expiry: 1 + i % 11,
+            max_fee: [900, 1_500, 5_000][i as usize % 3],
+            priority_fee: [0, 7, 2_000][i as usize / 3 % 3],
+            ..fields()
+        };
+        let payer = if i % 7 == 0 { sequencer() } else { signing_key(1 + (i % 4) as u8) };
+        let mut envelope = envelope(&fields, &payer, i);
+        match i {
+            13 => envelope.fee_signature.0[3] ^= 1,
+            17 => envelope.proof.s[31] ^= 1,
+            19 => envelope.header.epoch += 1,
+            _ => {}
+        }
+        items.push(envelope.encode());
+    }
+    items.push(vec![1, 2, 3]);
+    checked(&items)
+});
+
+#[derive(Clone, Debug)]
+struct Batch {
+    items: Vec<usize>,
+    step_ms: u64,
+    origin_step: u64,
+    deposits: Vec<(u8, u64)>,
+}
+
+fn batch() -> impl Strategy<Value = Batch> {
+    let deposits = vec((0u8..6, 0u64..3_000_000), 0..3);
+    (vec(0usize..49, 0..14), 1u64..1_500, 0u64..2, deposits)
+        .prop_map(|(items, step_ms, origin_step, deposits)| Batch { items, step_ms, origin_step, deposits })
+}
+
+fn total(ledger: &FeeLedger) -> u128 {
+    let balances: u128 = ledger.accounts().values().map(|account| account.balance).sum();
+    balances + ledger.held().values().flatten().map(|held| held.amount).sum::<u128>()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, rng_seed: prop::test_runner::RngSeed::Fixed(6), ..Default::default() })]
+
+    #[test]
+    fn sealed_is_applied_and_undone(batches in vec(batch(), 1..14), surcharge in prop_oneof![Just(0u128), Just(1_000)]) {
+        let config = ChainConfig { malformed_surcharge: surcharge, ..config() };
+        let mut sequencer_state = ChainState::genesis(config.clone());
+        let mut member = ChainState::genesis(config.clone());
+        let (mut time, mut at, mut deposited) = (2_000_000, 101, 0u128);
+        let mut past = Vec::new();
+        for Batch { items, step_ms, origin_step, deposits } in batches {
+            let items: Vec<CheckedItem> = items.into_iter().map(|index| POOL[index].clone()).collect();
+            let before_origin = sequencer_state.head().l1_origin;
+            time += step_ms;
+            at += origin_step;
+            // Deposits only where the range has a block.
+            let deposits: Vec<Deposit> = deposits
+                .into_iter()
+                .filter(|_| at > before_origin)
+                .map(|(payer, amount)| Deposit { payer: signing_key(1 + payer % 4).address(), amount: amount.into(), l1_block: at })
+                .collect();
+            deposited += deposits.iter().map(|deposit| deposit.amount).sum::<u128>();
+
+            let previewed = sequencer_state.preview(time, &items, &epoch(), &origin(at), &deposits).unwrap();
+            let (header, sealed) = sequencer_state.seal(time, &items, &epoch(), &origin(at), &deposits).unwrap();
+            prop_assert_eq!(&previewed, &sealed.verdicts);
+            let before = member.clone();
+            // A header that is wrong in its last field leaves no trace.
+            let wrong = BatchHeader { fee_ledger_root: alloy_primitives::B256::ZERO, ..header };
+            prop_assert!(member.apply(&wrong, &items, &epoch(), &origin(at), &deposits).is_err());
+            prop_assert_eq!(&member, &before);
+            let applied = member.apply(&header, &items, &epoch(), &origin(at), &deposits).unwrap();
+            prop_assert_eq!(&applied, &sealed);
+            prop_assert_eq!(&member, &sequencer_state);
+            prop_assert_eq!(member.ledger().root(), header.fee_ledger_root);
+            prop_assert_eq!(total(member.ledger()), deposited);
+            let held: u128 = applied.verdicts.iter().filter(|verdict| verdict.is_accepted()).map(|_| surcharge).sum();
+            let there: u128 = member.ledger().held().get(&header.number).into_iter().flatten().map(|held| held.amount).sum();
+            prop_assert_eq!(held, there);
+
+            // What was stored is what goes on.
+            let ledger = member.ledger();
+            let restored = ChainState::from_parts(config.clone(), *member.head(), ledger.accounts().clone(), ledger.held().clone());
+            prop_assert_eq!(&restored, &member);
+            past.push((before, applied));
+        }
+        while let Some((before, applied)) = past.pop() {
+            member.revert(applied).unwrap();
+            prop_assert_eq!(&member, &before);
+        }
+    }
+}

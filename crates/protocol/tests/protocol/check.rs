@@ -1,0 +1,212 @@
+//! The half of the validity rule that looks at an item by itself: every fault, and their order.
+
+use crate::common::*;
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::envelope_builder::{BuildError, EnvelopeFields, build, build_with_key};
+use blindfold_protocol::limits::EXPIRY_WINDOW;
+use blindfold_protocol::validity::{RejectedItem, check_expiry};
+use blindfold_protocol::*;
+
+fn good() -> Envelope {
+    envelope(&fields(), &signing_key(1), 1)
+}
+
+fn fault_of(item: &Envelope) -> Option<EnvelopeFault> {
+    checked_envelopes(std::slice::from_ref(item)).remove(0).err().map(|rejected| rejected.fault)
+}
+
+/// Each fault in the rule's order, put into an envelope without repairing signature or proof.
+fn spoil(envelope: &mut Envelope, fault: EnvelopeFault) {
+    let header = &mut envelope.header;
+    match fault {
+        EnvelopeFault::WrongChain => header.chain_id += 1,
+        EnvelopeFault::WrongDeployment => header.deployment.inbox = Address::ZERO,
+        EnvelopeFault::WrongEpoch => header.epoch += 1,
+        EnvelopeFault::WrongEncryptionKey => header.encryption_key_hash = B256::ZERO,
+        EnvelopeFault::BadSize => envelope.ciphertext.e.push(0),
+        EnvelopeFault::GasLimitTooHigh => header.gas_limit = 199_000_001,
+        EnvelopeFault::InvalidFeeSignature => envelope.fee_signature.0[5] ^= 1,
+        EnvelopeFault::InvalidPoint => envelope.ciphertext.c = [0; 48],
+        EnvelopeFault::InvalidProof => envelope.proof.s[31] ^= 1,
+        other => unreachable!("{other} is not a fault of an item by itself"),
+    }
+}
+
+const BY_ITSELF: [EnvelopeFault; 9] = [
+    EnvelopeFault::WrongChain,
+    EnvelopeFault::WrongDeployment,
+    EnvelopeFault::WrongEpoch,
+    EnvelopeFault::WrongEncryptionKey,
+    EnvelopeFault::BadSize,
+    EnvelopeFault::GasLimitTooHigh,
+    EnvelopeFault::InvalidFeeSignature,
+    EnvelopeFault::InvalidPoint,
+    EnvelopeFault::InvalidProof,
+];
+
+#[test]
+fn a_good_envelope_passes() {
+    let envelope = good();
+    let item = envelope.encode();
+    let checked = checked_envelopes(&[envelope.clone()]).remove(0).unwrap();
+    assert_eq!(checked.id, envelope.id());
+    assert_eq!(checked.ad, envelope.header.hash());
+    assert_eq!(checked.item_bytes as usize, item.len());
+    assert_eq!(checked.item_hash, alloy_primitives::keccak256(&item));
+    assert_eq!(checked.point.to_bytes(), envelope.ciphertext.c);
+    assert_eq!(checked.envelope, envelope);
+    let found = check_static(&config(), &epoch(), 5, &item).unwrap();
+    assert_eq!((found.id, found.ad), (checked.id, checked.ad));
+    // Gas up to the limit of a whole second.
+    let most = EnvelopeFields { gas_limit: 199_000_000, ..fields() };
+    assert_eq!(fault_of(&crate::common::envelope(&most, &signing_key(1), 2)), None);
+}
+
+#[test]
+fn the_first_fault_counts() {
+    assert_eq!(checked(&[vec![], vec![1, 2, 3]])[1].clone().unwrap_err().fault, EnvelopeFault::Undecodable);
+    for (place, first) in BY_ITSELF.into_iter().enumerate() {
+        let mut envelope = good();
+        // All later faults as well, and still the first is named. Later ones need a signature, so sign again where
+        // the first fault lies behind it.
+        for fault in &BY_ITSELF[place..] {
+            if *fault != EnvelopeFault::InvalidFeeSignature {
+                spoil(&mut envelope, *fault);
+            }
+        }
+        if first > EnvelopeFault::InvalidFeeSignature {
+            envelope = resigned(envelope, &signing_key(1));
+        }
+        assert_eq!(fault_of(&envelope), Some(first));
+    }
+}
+
+#[test]
+fn each_fault_alone() {
+    for fault in BY_ITSELF {
+        let mut envelope = good();
+        spoil(&mut envelope, fault);
+        if fault != EnvelopeFault::InvalidFeeSignature && fault != EnvelopeFault::InvalidProof {
+            envelope = resigned(envelope, &signing_key(1));
+        }
+        assert_eq!(fault_of(&envelope), Some(fault));
+    }
+    // Proof of another header: copied ciphertexts cannot be wrapped again.
+    let mut copied = good();
+    copied.header.fee_nonce += 1;
+    assert_eq!(fault_of(&resigned(copied, &signing_key(2))), Some(EnvelopeFault::InvalidProof));
+    // R no point, s not canonical.
+    let mut envelope = good();
+    envelope.proof.r = [0xff; 48];
+    assert_eq!(fault_of(&envelope), Some(EnvelopeFault::InvalidProof));
+    let mut envelope = good();
+    envelope.proof.s = [0xff; 32];
+    assert_eq!(fault_of(&envelope), Some(EnvelopeFault::InvalidProof));
+    // The identity as C.
+    let mut envelope = good();
+    envelope.ciphertext.c = [0; 48];
+    envelope.ciphertext.c[0] = 0xc0;
+    assert_eq!(fault_of(&resigned(envelope, &signing_key(1))), Some(EnvelopeFault::InvalidPoint));
+    // Somebody else's signature, high s, v of another kind.
+    let stranger = resigned(good(), &signing_key(2));
+    let mut envelope = good();
+    envelope.fee_signature = stranger.fee_signature;
+    assert_eq!(fault_of(&envelope), Some(EnvelopeFault::InvalidFeeSignature));
+    envelope.fee_signature.0[64] = 0;
+    assert_eq!(fault_of(&envelope), Some(EnvelopeFault::InvalidFeeSignature));
+}
+
+#[test]
+fn rejected_items_keep_what_the_header_counts() {
+    let mut envelope = good();
+    envelope.fee_signature.0[5] ^= 1;
+    let item = envelope.encode();
+    let rejected = checked(&[item.clone()]).remove(0).unwrap_err();
+    let expected = RejectedItem {
+        fault: EnvelopeFault::InvalidFeeSignature,
+        id: envelope.id(),
+        item_bytes: item.len() as u32,
+        item_hash: alloy_primitives::keccak256(&item),
+        expiry: Some(100),
+    };
+    assert_eq!(rejected, expected);
+    let garbage = checked(&[vec![9; 10]]).remove(0).unwrap_err();
+    assert_eq!((garbage.id, garbage.item_bytes, garbage.expiry), (B256::ZERO, 10, None));
+}
+
+#[test]
+fn admission_names_the_same_faults() {
+    let at =
+        |envelope: &Envelope, number| check_static(&config(), &epoch(), number, &envelope.encode()).err();
+    assert_eq!(at(&good(), 100), None);
+    assert_eq!(at(&good(), 101), Some(EnvelopeFault::Expired));
+    let far = envelope(&EnvelopeFields { expiry: 4_100, ..fields() }, &signing_key(1), 1);
+    assert_eq!(at(&far, 4), None);
+    assert_eq!(at(&far, 3), Some(EnvelopeFault::ExpiryTooFar));
+    // Expiry comes before the signature.
+    let mut bad = far;
+    bad.fee_signature.0[5] ^= 1;
+    assert_eq!(at(&bad, 3), Some(EnvelopeFault::ExpiryTooFar));
+    assert_eq!(at(&bad, 4), Some(EnvelopeFault::InvalidFeeSignature));
+    assert_eq!(at(&bad, 4_101), Some(EnvelopeFault::Expired));
+    assert_eq!(check_static(&config(), &epoch(), 1, &[]).err(), Some(EnvelopeFault::Undecodable));
+}
+
+#[test]
+fn expiry_is_bounded_by_window_and_epoch() {
+    let epoch = epoch();
+    assert_eq!(check_expiry(5, 5, &epoch), Ok(()));
+    assert_eq!(check_expiry(4, 5, &epoch), Err(EnvelopeFault::Expired));
+    assert_eq!(check_expiry(5 + EXPIRY_WINDOW, 5, &epoch), Ok(()));
+    assert_eq!(check_expiry(6 + EXPIRY_WINDOW, 5, &epoch), Err(EnvelopeFault::ExpiryTooFar));
+    assert_eq!(check_expiry(10_000, 9_000, &epoch), Ok(()));
+    assert_eq!(check_expiry(10_001, 9_000, &epoch), Err(EnvelopeFault::ExpiryTooFar));
+    assert_eq!(check_expiry(u64::MAX, u64::MAX - 1, &epoch), Err(EnvelopeFault::ExpiryTooFar));
+}
+
+#[test]
+fn threads_change_nothing() {
+    let mut items: Vec<Vec<u8>> = (1..=9).map(|i| envelope(&fields(), &signing_key(i), 5).encode()).collect();
+    items[2] = vec![7];
+    items[4][400] ^= 1;
+    items[6][200] ^= 1;
+    let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
+    let serial = check_items(&config(), &epoch(), &slices, &mut rng(1));
+    assert_eq!(serial.iter().filter(|item| item.is_ok()).count(), 6);
+    for threads in [0, 1, 2, 3, 4, 9, 100] {
+        assert_eq!(check_items_parallel(&config(), &epoch(), &slices, &mut rng(2), threads), serial);
+    }
+    assert!(check_items_parallel(&config(), &epoch(), &[], &mut rng(2), 4).is_empty());
+}
+
+#[test]
+fn wallets_build_what_passes_and_opens() {
+    let bundle = Bundle::of_transactions([vec![1, 2, 3], vec![4]]);
+    let (envelope, key) =
+        build_with_key(&ENCRYPTION_KEY, &fields(), &bundle, &signing_key(3), &mut rng(4)).unwrap();
+    assert_eq!(fault_of(&envelope), None);
+    let message = ENCRYPTION_KEY.open_hint(&envelope.header.hash().0, &envelope.ciphertext, &key).unwrap();
+    assert_eq!(Bundle::decode(&message).unwrap(), bundle);
+    // Without any randomness, other keys and other messages still give other ciphertexts.
+    let other = build(&ENCRYPTION_KEY, &fields(), &bundle, &signing_key(4), &mut rng(4)).unwrap();
+    assert_ne!(envelope.ciphertext.c, other.ciphertext.c);
+    let large = Bundle::of_transactions([vec![0; 40_000]]);
+    let refused = build(&ENCRYPTION_KEY, &fields(), &large, &signing_key(3), &mut rng(4));
+    assert!(matches!(refused, Err(BuildError::Bundle(BundleFault::TooLong { got: 40_008, limit: 32_768 }))));
+}
+
+#[test]
+fn names_are_stable() {
+    let names: Vec<_> = EnvelopeFault::ALL.map(EnvelopeFault::as_str).to_vec();
+    let documented = "undecodable wrong_chain wrong_deployment wrong_epoch wrong_encryption_key bad_size \
+        gas_limit_too_high expired expiry_too_far duplicate invalid_fee_signature invalid_point invalid_proof \
+        fee_nonce_used fee_too_low insufficient_funds";
+    assert_eq!(names, documented.split_whitespace().collect::<Vec<_>>());
+    for fault in EnvelopeFault::ALL {
+        assert_eq!(EnvelopeFault::from_name(fault.as_str()), Some(fault));
+        assert_eq!(serde_json::to_string(&fault).unwrap(), format!("\"{fault}\""));
+    }
+    assert_eq!(EnvelopeFault::from_name("surprise"), None);
+    assert!(EnvelopeFault::ALL.is_sorted());
+    assert!(EnvelopeFault::InsufficientFunds.may_pass_later() && !EnvelopeFault::Expired.may_pass_later());
+}

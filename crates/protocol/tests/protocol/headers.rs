@@ -1,0 +1,402 @@
+//! Every fault of a header, every refusal to seal, every fault that depends on the chain.
+
+use crate::common::*;
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::envelope_builder::EnvelopeFields;
+use blindfold_protocol::limits::{MAX_SECOND_BYTES, TARGET_BATCH_BYTES};
+use blindfold_protocol::validity::{InputFault, RejectedItem, next_base_fee};
+use blindfold_protocol::*;
+use std::collections::BTreeMap;
+
+const TIME_MS: u64 = 2_000_000;
+
+fn rich() -> u128 {
+    10u128.pow(18)
+}
+
+/// Genesis with rich payers 1..=9.
+fn state() -> ChainState {
+    state_with(config())
+}
+
+fn state_with(config: ChainConfig) -> ChainState {
+    let head = Head::genesis(&config);
+    let account = Account { balance: rich(), ..Account::default() };
+    let accounts = (1..=9).map(|i| (signing_key(i).address(), account.clone()));
+    ChainState::from_parts(config, head, accounts, [])
+}
+
+fn good(payer: u8) -> Envelope {
+    envelope(&fields(), &signing_key(payer), u64::from(payer))
+}
+
+fn seal(
+    state: &mut ChainState,
+    time: u64,
+    items: &[CheckedItem],
+) -> Result<(BatchHeader, AppliedBatch), SealFault> {
+    state.seal(time, items, &epoch(), &origin(101), &[])
+}
+
+fn verdicts(state: &ChainState, items: &[CheckedItem]) -> Vec<Verdict> {
+    state.preview(TIME_MS, items, &epoch(), &origin(101), &[]).unwrap()
+}
+
+fn skipped(fault: EnvelopeFault) -> Verdict {
+    Verdict::Skipped(fault)
+}
+
+#[test]
+fn fees_move_from_payer_to_sequencer() {
+    let mut sealing = state();
+    let items = checked_envelopes(&[good(1), good(2)]);
+    let (header, applied) = seal(&mut sealing, TIME_MS, &items).unwrap();
+    // 622 bytes at min(2000, 1000 + 5).
+    let fee = 622 * 1_005;
+    let ledger = sealing.ledger();
+    assert_eq!(ledger.account(&signing_key(1).address()).unwrap().balance, rich() - fee);
+    assert_eq!(ledger.account(&sequencer().address()).unwrap().balance, 2 * fee);
+    assert_eq!(ledger.account(&signing_key(1).address()).unwrap().nonces, BTreeMap::from([(1, 100)]));
+    assert_eq!((header.envelope_count, header.envelope_bytes, header.gas), (2, 1_244, 2_000_000));
+    assert_eq!((header.number, header.base_fee, header.epoch), (1, 1_000, 3));
+    assert_eq!(header.parent_hash, deployment().genesis_hash());
+    assert_eq!(header.fee_ledger_root, ledger.root());
+    assert_eq!(applied.accepted(), 2);
+    assert_eq!(applied.header_hash, header.hash());
+    assert_eq!(sealing.head().hash, header.hash());
+
+    let mut following = state();
+    assert_eq!(following.apply(&header, &items, &epoch(), &origin(101), &[]), Ok(applied.clone()));
+    assert_eq!(following, sealing);
+    following.revert(applied.clone()).unwrap();
+    assert_eq!(following, state());
+    assert_eq!(
+        following.revert(applied).unwrap_err().to_string(),
+        "batch 1 is not the last one applied (the head is 0)"
+    );
+}
+
+#[test]
+fn a_changed_header_is_refused_and_changes_nothing() {
+    let items = checked_envelopes(&[good(1), good(2)]);
+    let (header, _) = seal(&mut state(), TIME_MS, &items).unwrap();
+    let try_header = |header: &BatchHeader, origin: &OriginFacts, epoch: &Epoch| {
+        let mut state = state();
+        let fault = state.apply(header, &items, epoch, origin, &[]).unwrap_err();
+        assert_eq!(state, self::state(), "all or nothing");
+        assert!(!fault.as_str().is_empty() && !fault.to_string().is_empty());
+        fault
+    };
+    let with = |change: &dyn Fn(&mut BatchHeader)| {
+        let mut header = header;
+        change(&mut header);
+        try_header(&header, &origin(101), &epoch())
+    };
+    let zero = B256::ZERO;
+    assert_eq!(with(&|h| h.number = 2), HeaderFault::Number { got: 2, expected: 1 });
+    assert_eq!(with(&|h| h.number = 0), HeaderFault::Number { got: 0, expected: 1 });
+    let expected = deployment().genesis_hash();
+    assert_eq!(with(&|h| h.parent_hash = zero), HeaderFault::Parent { got: zero, expected });
+    assert_eq!(
+        with(&|h| h.timestamp_ms = 0),
+        HeaderFault::Rule(SealFault::Time { timestamp_ms: 0, parent_ms: 0 })
+    );
+    assert_eq!(
+        with(&|h| h.timestamp_ms = 1_100_999),
+        HeaderFault::Rule(SealFault::TimeBeforeOrigin { second: 1_100, origin: 1_101 })
+    );
+    let hash = header.l1_origin_hash;
+    assert_eq!(with(&|h| h.l1_origin_number = 102), HeaderFault::Origin { number: 102, hash });
+    assert_eq!(with(&|h| h.l1_origin_hash = zero), HeaderFault::Origin { number: 101, hash: zero });
+    assert_eq!(with(&|h| h.epoch = 4), HeaderFault::Epoch { got: 4, expected: 3 });
+    assert_eq!(with(&|h| h.envelope_count = 3), HeaderFault::Count { got: 3, expected: 2 });
+    assert_eq!(with(&|h| h.envelope_bytes += 1), HeaderFault::Bytes { got: 1_245, expected: 1_244 });
+    assert_eq!(with(&|h| h.gas -= 1), HeaderFault::Gas { got: 1_999_999, expected: 2_000_000 });
+    assert_eq!(with(&|h| h.base_fee -= 1), HeaderFault::BaseFee { got: 999, expected: 1_000 });
+    let expected = header.envelope_root;
+    assert_eq!(with(&|h| h.envelope_root = zero), HeaderFault::EnvelopeRoot { got: zero, expected });
+    let expected = header.fee_ledger_root;
+    assert_eq!(with(&|h| h.fee_ledger_root = zero), HeaderFault::FeeLedgerRoot { got: zero, expected });
+    assert_eq!(with(&|h| h.forced_cursor = 1), HeaderFault::ForcedCursor { got: 1, expected: 0 });
+
+    // An origin older than the parent's.
+    let old = OriginFacts { number: 99, ..origin(99) };
+    let back = BatchHeader { l1_origin_number: 99, l1_origin_hash: old.hash, ..header };
+    let fault = HeaderFault::Rule(SealFault::OriginBack { origin: 99, parent: 100 });
+    assert_eq!(try_header(&back, &old, &epoch()), fault);
+    // The number is not in the epoch given.
+    let later = Epoch { first: 2, ..epoch() };
+    let fault = HeaderFault::Rule(SealFault::Epoch { number: 1, epoch: 3 });
+    assert_eq!(try_header(&header, &origin(101), &later), fault);
+    // Other items under the same header.
+    let swapped = checked_envelopes(&[good(2), good(1)]);
+    let fault = state().apply(&header, &swapped, &epoch(), &origin(101), &[]).unwrap_err();
+    assert!(matches!(fault, HeaderFault::EnvelopeRoot { .. }));
+    // Another deposit.
+    let deposit = Deposit { payer: Address::ZERO, amount: 1, l1_block: 101 };
+    let fault = state().apply(&header, &items, &epoch(), &origin(101), &[deposit]).unwrap_err();
+    assert!(matches!(fault, HeaderFault::FeeLedgerRoot { .. }));
+    assert!(!fault.is_ours());
+}
+
+#[test]
+fn wrong_facts_are_ours() {
+    let (header, _) = seal(&mut state(), TIME_MS, &[]).unwrap();
+    for l1_block in [100, 102] {
+        let deposit = Deposit { payer: Address::ZERO, amount: 1, l1_block };
+        let fault = InputFault::Deposit { l1_block, after: 100, up_to: 101 };
+        let refused = state().apply(&header, &[], &epoch(), &origin(101), &[deposit]).unwrap_err();
+        assert_eq!(refused, HeaderFault::Input(fault));
+        assert!(refused.is_ours());
+    }
+    let payer = signing_key(1).address();
+    let deposit = Deposit { payer, amount: u128::MAX, l1_block: 101 };
+    let fault = InputFault::Ledger(LedgerFault::Overflow { payer, amount: u128::MAX });
+    let mut state = state();
+    assert_eq!(state.seal(TIME_MS, &[], &epoch(), &origin(101), &[deposit]), Err(SealFault::Input(fault)));
+    assert_eq!(state, self::state());
+    let end = Head { number: u64::MAX, ..Head::genesis(&config()) };
+    let mut ended = ChainState::from_parts(config(), end, [], []);
+    let exhausted = SealFault::Input(InputFault::Exhausted);
+    assert_eq!(ended.seal(TIME_MS, &[], &epoch(), &origin(101), &[]), Err(exhausted));
+    assert_eq!(
+        ended.apply(&header, &[], &epoch(), &origin(101), &[]),
+        Err(HeaderFault::Input(InputFault::Exhausted))
+    );
+}
+
+/// An item of any length, as `check_items` would describe it.
+fn undecodable(item_bytes: u32) -> CheckedItem {
+    let (fault, id, item_hash) = (EnvelopeFault::Undecodable, B256::ZERO, B256::ZERO);
+    Err(RejectedItem { fault, id, item_bytes, item_hash, expiry: None })
+}
+
+#[test]
+fn sizes_are_bounded() {
+    let long = [undecodable(0), undecodable(33_135)];
+    let fault = SealFault::ItemTooLong { index: 1, bytes: 33_135 };
+    assert_eq!(seal(&mut state(), TIME_MS, &long).unwrap_err(), fault);
+    let many = vec![undecodable(1); 4_097];
+    assert_eq!(seal(&mut state(), TIME_MS, &many).unwrap_err(), SealFault::TooManyItems(4_097));
+    assert!(seal(&mut state(), TIME_MS, &many[1..]).is_ok());
+
+    // A second's bytes, over several batches.
+    let mut state = state();
+    let items = vec![undecodable(32_768); 200];
+    seal(&mut state, TIME_MS, &items).unwrap();
+    assert_eq!(state.room(TIME_MS / 1_000).1, MAX_SECOND_BYTES - 200 * 32_768);
+    let over = vec![undecodable(32_768); 57];
+    let fault = SealFault::SecondBytes { bytes: 257 * 32_768 };
+    assert_eq!(seal(&mut state, TIME_MS + 1, &over).unwrap_err(), fault);
+    seal(&mut state, TIME_MS + 999, &over[1..]).unwrap();
+    assert_eq!(state.room(TIME_MS / 1_000).1, 0);
+    assert_eq!(state.room(TIME_MS / 1_000 + 1), (199_000_000, MAX_SECOND_BYTES));
+    seal(&mut state, TIME_MS + 1_000, &over).unwrap();
+}
+
+#[test]
+fn gas_of_a_second_is_bounded() {
+    let make = |payer: u8, gas_limit: u64| {
+        checked_envelopes(&[envelope(&EnvelopeFields { gas_limit, ..fields() }, &signing_key(payer), 1)])
+    };
+    let mut state = state();
+    seal(&mut state, TIME_MS, &make(1, 150_000_000)).unwrap();
+    let fault = SealFault::SecondGas { gas: 199_000_001, limit: 199_000_000 };
+    assert_eq!(seal(&mut state, TIME_MS + 1, &make(2, 49_000_001)).unwrap_err(), fault);
+    seal(&mut state, TIME_MS + 1, &make(2, 49_000_000)).unwrap();
+    assert_eq!(state.room(TIME_MS / 1_000).0, 0);
+    // A skipped item asks for nothing.
+    seal(&mut state, TIME_MS + 2, &make(1, 1_000_000)).unwrap();
+    seal(&mut state, TIME_MS + 1_000, &make(3, 49_000_001)).unwrap();
+}
+
+#[test]
+fn faults_of_the_chain_in_their_order() {
+    let state = state();
+    let many = [good(1), good(1), good(2)];
+    assert_eq!(
+        verdicts(&state, &checked_envelopes(&many)),
+        [
+            Verdict::Accepted { position: 0 },
+            skipped(EnvelopeFault::Duplicate),
+            Verdict::Accepted { position: 1 }
+        ]
+    );
+    // The id counts, whatever the signature; a duplicate comes before its signature.
+    let mut unsigned = good(1);
+    unsigned.fee_signature.0[5] ^= 1;
+    let pair = [good(1), unsigned.clone(), unsigned.clone()];
+    assert_eq!(verdicts(&state, &checked_envelopes(&pair))[1], skipped(EnvelopeFault::Duplicate));
+    let pair = [unsigned, good(1)];
+    assert_eq!(
+        verdicts(&state, &checked_envelopes(&pair)),
+        [skipped(EnvelopeFault::InvalidFeeSignature), skipped(EnvelopeFault::Duplicate)]
+    );
+    // Items that do not decode have no id to repeat.
+    let garbage = [undecodable(3), undecodable(3)];
+    assert_eq!(verdicts(&state, &garbage), [skipped(EnvelopeFault::Undecodable); 2]);
+
+    let make = |change: EnvelopeFields| envelope(&change, &signing_key(3), 3);
+    let one = |envelope: Envelope| verdicts(&state, &checked_envelopes(&[envelope]))[0];
+    assert_eq!(one(make(EnvelopeFields { expiry: 0, ..fields() })), skipped(EnvelopeFault::Expired));
+    let far = make(EnvelopeFields { expiry: 4_098, ..fields() });
+    assert_eq!(one(far.clone()), skipped(EnvelopeFault::ExpiryTooFar));
+    let mut bad = far;
+    bad.proof.s[31] ^= 1;
+    assert_eq!(one(bad), skipped(EnvelopeFault::ExpiryTooFar), "before the proof");
+    assert_eq!(one(make(EnvelopeFields { max_fee: 999, ..fields() })), skipped(EnvelopeFault::FeeTooLow));
+    let low = EnvelopeFields { max_fee: 1_000, priority_fee: 1_001, ..fields() };
+    assert_eq!(one(make(low)), skipped(EnvelopeFault::FeeTooLow));
+    let exact = EnvelopeFields { max_fee: 1_000, priority_fee: 1_000, ..fields() };
+    assert_eq!(one(make(exact)), Verdict::Accepted { position: 0 });
+    assert_eq!(one(envelope(&fields(), &signing_key(77), 1)), skipped(EnvelopeFault::InsufficientFunds));
+    let huge = EnvelopeFields { max_fee: u128::MAX, priority_fee: u128::MAX, ..fields() };
+    assert_eq!(one(make(huge)), skipped(EnvelopeFault::InsufficientFunds), "no overflow");
+
+    // Two envelopes with one fee nonce: the second one is another id.
+    let twice = [good(4), make_other(4)];
+    assert_eq!(verdicts(&state, &checked_envelopes(&twice))[1], skipped(EnvelopeFault::FeeNonceUsed));
+    // Fee nonce before fee, fee before funds.
+    let poor = envelope(&EnvelopeFields { max_fee: 1, ..fields() }, &signing_key(77), 1);
+    assert_eq!(one(poor), skipped(EnvelopeFault::FeeTooLow));
+    let cheap = envelope(&EnvelopeFields { max_fee: 1, priority_fee: 0, ..fields() }, &signing_key(4), 9);
+    let pair = [good(4), cheap];
+    assert_eq!(verdicts(&state, &checked_envelopes(&pair))[1], skipped(EnvelopeFault::FeeNonceUsed));
+}
+
+fn make_other(payer: u8) -> Envelope {
+    envelope(&fields(), &signing_key(payer), 1_000)
+}
+
+#[test]
+fn funds_are_spent_in_order_and_credited_at_once() {
+    // Enough for one fee of 622 · 1005 wei, not for two.
+    let fee = 622 * 1_005u128;
+    let payer = signing_key(1).address();
+    let poor = |balance| {
+        let account = Account { balance, ..Account::default() };
+        ChainState::from_parts(config(), Head::genesis(&config()), [(payer, account)], [])
+    };
+    let two = [good(1), envelope(&EnvelopeFields { fee_nonce: 2, ..fields() }, &signing_key(1), 2)];
+    let items = checked_envelopes(&two);
+    assert_eq!(verdicts(&poor(2 * fee - 1), &items)[1], skipped(EnvelopeFault::InsufficientFunds));
+    assert_eq!(verdicts(&poor(2 * fee), &items)[1], Verdict::Accepted { position: 1 });
+    assert_eq!(verdicts(&poor(fee - 1), &items), [skipped(EnvelopeFault::InsufficientFunds); 2]);
+    // A deposit of the same header counts.
+    let deposit = [Deposit { payer, amount: 1, l1_block: 101 }];
+    let found = poor(2 * fee - 1).preview(TIME_MS, &items, &epoch(), &origin(101), &deposit).unwrap();
+    assert_eq!(found[1], Verdict::Accepted { position: 1 });
+    // The sequencer pays itself, and can spend what it has just earned.
+    let own = |nonce| envelope(&EnvelopeFields { fee_nonce: nonce, ..fields() }, &sequencer(), nonce);
+    let items = checked_envelopes(&[own(1), good(1), own(2), own(3)]);
+    let found = verdicts(&poor(fee), &items);
+    assert_eq!(found.iter().map(Verdict::is_accepted).collect::<Vec<_>>(), [false, true, true, true]);
+}
+
+#[test]
+fn surcharges_are_held() {
+    let config = ChainConfig { malformed_surcharge: 500, ..config() };
+    let mut state = state_with(config.clone());
+    let items = checked_envelopes(&[undecodable_envelope(), good(1)]);
+    let (header, applied) = seal(&mut state, TIME_MS, &items).unwrap();
+    let payer = signing_key(1).address();
+    let fee = 622 * 1_005;
+    assert_eq!(state.ledger().account(&payer).unwrap().balance, rich() - fee - 500);
+    assert_eq!(state.ledger().held()[&1], [Held { item: 1, payer, amount: 500 }]);
+    let mut follower = state_with(config.clone());
+    follower.apply(&header, &items, &epoch(), &origin(101), &[]).unwrap();
+    assert_eq!(follower, state);
+    follower.revert(applied).unwrap();
+    assert_eq!(follower, state_with(config.clone()));
+    // Fee without surcharge is not enough.
+    let account = Account { balance: fee + 499, ..Account::default() };
+    let poor = ChainState::from_parts(config.clone(), Head::genesis(&config), [(payer, account)], []);
+    assert_eq!(verdicts(&poor, &items)[1], skipped(EnvelopeFault::InsufficientFunds));
+}
+
+fn undecodable_envelope() -> Envelope {
+    let mut envelope = good(9);
+    envelope.proof.s = [0; 32];
+    envelope
+}
+
+#[test]
+fn nonces_live_until_their_expiry() {
+    let mut state = state();
+    let short = EnvelopeFields { expiry: 2, ..fields() };
+    let first = checked_envelopes(&[envelope(&short, &signing_key(1), 1)]);
+    seal(&mut state, TIME_MS, &first).unwrap();
+    let again = checked_envelopes(&[make_other(1)]);
+    let Ok(checked) = &again[0] else { panic!("valid by itself") };
+    assert_eq!(state.admissible(checked), Err(EnvelopeFault::FeeNonceUsed));
+    let (_, applied) = seal(&mut state, TIME_MS + 1, &again).unwrap();
+    assert_eq!(applied.verdicts, [skipped(EnvelopeFault::FeeNonceUsed)]);
+    // Number 3 prunes expiry 2 before it takes items.
+    assert_eq!(state.admissible(checked), Ok(()));
+    let (_, applied) = seal(&mut state, TIME_MS + 2, &again).unwrap();
+    assert_eq!(applied.verdicts, [Verdict::Accepted { position: 0 }]);
+}
+
+#[test]
+fn admission_looks_at_the_head() {
+    let state = state();
+    let admit = |fields: EnvelopeFields, payer: u8| {
+        let mut items = checked_envelopes(&[envelope(&fields, &signing_key(payer), 1)]);
+        state.admissible(&items.remove(0).unwrap())
+    };
+    assert_eq!(admit(fields(), 1), Ok(()));
+    assert_eq!(admit(EnvelopeFields { expiry: 0, ..fields() }, 1), Err(EnvelopeFault::Expired));
+    assert_eq!(admit(EnvelopeFields { expiry: 4_098, ..fields() }, 1), Err(EnvelopeFault::ExpiryTooFar));
+    assert_eq!(admit(EnvelopeFields { max_fee: 999, ..fields() }, 1), Err(EnvelopeFault::FeeTooLow));
+    assert_eq!(admit(fields(), 77), Err(EnvelopeFault::InsufficientFunds));
+}
+
+#[test]
+fn checks_of_another_epoch_do_not_pass() {
+    let items = checked_envelopes(&[good(1)]);
+    let next = Epoch { epoch: 4, ..epoch() };
+    let found = state().preview(TIME_MS, &items, &next, &origin(101), &[]).unwrap();
+    assert_eq!(found, [skipped(EnvelopeFault::WrongEpoch)]);
+}
+
+#[test]
+fn base_fee_follows_eip_1559() {
+    let target = TARGET_BATCH_BYTES as u32;
+    assert_eq!(next_base_fee(1_000, 0, 10), 1_000, "an empty batch changes nothing");
+    assert_eq!(next_base_fee(1_000, target, 10), 1_000);
+    assert_eq!(next_base_fee(1_000, 2 * target, 10), 1_125);
+    assert_eq!(next_base_fee(1_000, target / 2, 10), 938);
+    assert_eq!(next_base_fee(1_000, 1, 10), 876);
+    assert_eq!(next_base_fee(1, target + 1, 1), 2, "it can leave a low minimum");
+    assert_eq!(next_base_fee(10, 1, 10), 10);
+    assert_eq!(next_base_fee(5, 0, 10), 10);
+    assert_eq!(next_base_fee(1_000, MAX_SECOND_BYTES as u32, 10), 1_000 + 1_000 * 63 / 8);
+    assert_eq!(next_base_fee(u128::MAX, u32::MAX, 10), u128::MAX, "no overflow");
+    // 1/8 of 2^128 − 1, less 1/131072 of that.
+    assert_eq!(next_base_fee(u128::MAX, 1, 10), u128::MAX - (1 << 125) + (1 << 108) + 1);
+
+    let mut state = state();
+    seal(&mut state, TIME_MS, &vec![undecodable(32_768); 8]).unwrap();
+    assert_eq!(state.next_base_fee(), 1_125);
+    let (header, _) = seal(&mut state, TIME_MS + 1, &[]).unwrap();
+    assert_eq!((header.base_fee, state.next_base_fee()), (1_125, 1_125));
+}
+
+#[test]
+fn accepted_items_are_cut_in_order() {
+    let bad = skipped(EnvelopeFault::Expired);
+    let mut position = 0;
+    let verdicts: Vec<Verdict> = [1, 0, 1, 1, 0, 0, 1, 1]
+        .map(|accepted| {
+            position += accepted;
+            if accepted == 1 { Verdict::Accepted { position: position - 1 } } else { bad }
+        })
+        .to_vec();
+    assert_eq!(sub_batches(&verdicts, 2), [vec![0, 2], vec![3, 6], vec![7]]);
+    assert_eq!(sub_batches(&verdicts, 5), [vec![0, 2, 3, 6, 7]]);
+    assert_eq!(sub_batches(&verdicts, 0).len(), 5);
+    assert!(sub_batches(&[bad], 2).is_empty());
+    assert!(sub_batches(&[], 2).is_empty());
+    assert_eq!(bad.reason(), Some("expired"));
+    assert_eq!(verdicts[0].reason(), None);
+}

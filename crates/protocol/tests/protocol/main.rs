@@ -1,0 +1,15 @@
+//! Tests of the protocol crate, one module per part, in one binary.
+
+mod blocks;
+mod bundles;
+mod certificates;
+mod chain;
+mod check;
+mod common;
+mod encodings;
+mod hashes;
+mod headers;
+mod ledgers;
+mod settings;
+mod skips;
+mod vectors;

@@ -1,0 +1,84 @@
+//! Chain settings and epochs.
+
+use crate::common::{CHAIN_ID, config, epoch};
+use alloy_primitives::Address;
+use blindfold_protocol::{ChainConfig, ConfigFault, Epoch, EpochFault, Epochs};
+
+#[test]
+fn settings_round_trip() {
+    let config = config();
+    assert_eq!(config.validate(), Ok(()));
+    let text = serde_json::to_string_pretty(&config).unwrap();
+    assert!(text.contains("\"initialBaseFee\": \"0x3e8\""), "{text}");
+    assert!(text.contains("\"blockGasLimit\": 200000000"), "{text}");
+    assert_eq!(serde_json::from_str::<ChainConfig>(&text).unwrap(), config);
+    let unknown = text.replacen('{', "{\"surprise\": 1,", 1);
+    assert!(serde_json::from_str::<ChainConfig>(&unknown).is_err());
+    let large = text.replace("\"0x3e8\"", "\"0xffffffffffffffffffffffffffffffff\"");
+    assert_eq!(serde_json::from_str::<ChainConfig>(&large).unwrap().initial_base_fee, u128::MAX);
+    for bad in ["3e8", "0x", "0x03e8", "0x+3e8", "0xg", "0x100000000000000000000000000000000"] {
+        let text = text.replace("\"0x3e8\"", &format!("\"{bad}\""));
+        assert!(serde_json::from_str::<ChainConfig>(&text).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn every_bad_setting() {
+    let with = |change: fn(&mut ChainConfig)| {
+        let mut config = config();
+        change(&mut config);
+        config.validate()
+    };
+    assert_eq!(with(|c| c.chain_id = 0), Err(ConfigFault::ZeroChainId("chainId")));
+    assert_eq!(with(|c| c.deployment.l1_chain_id = 0), Err(ConfigFault::ZeroChainId("l1ChainId")));
+    assert_eq!(with(|c| c.deployment.l1_chain_id = CHAIN_ID), Err(ConfigFault::SameChainId(CHAIN_ID)));
+    assert_eq!(with(|c| c.deployment.inbox = Address::ZERO), Err(ConfigFault::ZeroAddress("inbox")));
+    assert_eq!(with(|c| c.registry = Address::ZERO), Err(ConfigFault::ZeroAddress("registry")));
+    assert_eq!(with(|c| c.fee_vault = Address::ZERO), Err(ConfigFault::ZeroAddress("feeVault")));
+    assert_eq!(with(|c| c.sequencer = Address::ZERO), Err(ConfigFault::ZeroAddress("sequencer")));
+    assert_eq!(with(|c| c.fee_recipient = Address::ZERO), Err(ConfigFault::ZeroAddress("feeRecipient")));
+    assert_eq!(with(|c| c.block_gas_limit = 1_000_000), Err(ConfigFault::BlockGas(1_000_000)));
+    assert_eq!(with(|c| c.min_base_fee = 0), Err(ConfigFault::ZeroMinBaseFee));
+    assert_eq!(with(|c| c.initial_base_fee = 9), Err(ConfigFault::BaseFee));
+}
+
+#[test]
+fn epochs_are_contiguous() {
+    let one = Epoch { epoch: 0, first: 1, last: 10, ..epoch() };
+    let two = Epoch { epoch: 1, first: 11, last: 20, ..epoch() };
+    let epochs = Epochs::new(vec![one.clone(), two.clone()]).unwrap();
+    let at = |number| epochs.at(number).map(|epoch| epoch.epoch);
+    assert_eq!(
+        [at(0), at(1), at(10), at(11), at(20), at(21)],
+        [None, Some(0), Some(0), Some(1), Some(1), None]
+    );
+    assert_eq!(epochs.by_epoch(1), Some(&two));
+    assert_eq!(epochs.by_epoch(2), None);
+    assert_eq!(epochs.as_slice().len(), 2);
+    assert_eq!(Epochs::default().at(1), None);
+    assert_eq!(one.member(0), None);
+    assert_eq!(one.member(1), Some(&one.members[0]));
+    assert_eq!(one.member(5), None);
+
+    let new = |epochs: &[&Epoch]| Epochs::new(epochs.iter().map(|epoch| (*epoch).clone()).collect());
+    assert_eq!(new(&[&one, &Epoch { first: 12, ..two.clone() }]), Err(EpochFault::Gap(1)));
+    assert_eq!(new(&[&one, &Epoch { epoch: 2, ..two.clone() }]), Err(EpochFault::Gap(2)));
+    assert_eq!(new(&[&two, &one]), Err(EpochFault::Gap(0)));
+    assert_eq!(
+        new(&[&Epoch { first: 0, ..one.clone() }]),
+        Err(EpochFault::Range { epoch: 0, first: 0, last: 10 })
+    );
+    assert_eq!(
+        new(&[&Epoch { first: 11, ..one.clone() }]),
+        Err(EpochFault::Range { epoch: 0, first: 11, last: 10 })
+    );
+    let none = Epoch { members: Vec::new(), ..one.clone() };
+    assert_eq!(none.validate(), Err(EpochFault::Members { epoch: 0, members: 0 }));
+    let many = Epoch { members: vec![one.members[0]; 65], ..one.clone() };
+    assert_eq!(many.validate(), Err(EpochFault::Members { epoch: 0, members: 65 }));
+    for threshold in [0, 2, 5] {
+        let bad = Epoch { threshold, ..one.clone() };
+        assert_eq!(bad.validate(), Err(EpochFault::Threshold { epoch: 0, threshold, members: 4 }));
+    }
+    assert_eq!(Epoch { max_batch: 0, ..one }.validate(), Err(EpochFault::MaxBatch(0)));
+}

@@ -1,0 +1,343 @@
+//! Golden vectors, read by the contracts' tests as well: `testing/vectors/protocol/*.json`.
+//!
+//! Everything in them follows from fixed inputs. A test fails when a file differs from what the code gives; with
+//! `BLINDFOLD_WRITE_VECTORS=1` the files are written instead.
+
+use crate::common::*;
+use alloy_primitives::{Address, B256, hex};
+use blindfold_bte::bls::{PublicKey, Signature};
+use blindfold_bte::{Ciphertext, Proof};
+use blindfold_protocol::certificate::{aggregate, sign_acknowledgement, verify};
+use blindfold_protocol::*;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+fn x(bytes: impl AsRef<[u8]>) -> String {
+    hex::encode_prefixed(bytes)
+}
+
+fn wei(amount: u128) -> String {
+    format!("{amount:#x}")
+}
+
+/// Compares with the committed file, or writes it.
+fn golden(name: &str, value: Value) {
+    let text = serde_json::to_string_pretty(&value).unwrap() + "\n";
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testing/vectors/protocol");
+    let path = folder.join(name);
+    if std::env::var_os("BLINDFOLD_WRITE_VECTORS").is_some() {
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(&path, &text).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap();
+    assert!(committed == text, "{name} differs from what the code gives");
+}
+
+fn domain() -> Value {
+    let deployment = deployment();
+    json!({
+        "name": "Blindfold",
+        "version": "1",
+        "chainId": deployment.l1_chain_id,
+        "verifyingContract": x(deployment.inbox),
+        "separator": x(deployment.domain_separator()),
+        "genesisHash": x(deployment.genesis_hash()),
+    })
+}
+
+fn header_json(header: &BatchHeader) -> Value {
+    let signed = header.sign(&sequencer(), &deployment());
+    json!({
+        "version": 1,
+        "number": header.number,
+        "parentHash": x(header.parent_hash),
+        "timestampMs": header.timestamp_ms,
+        "l1OriginNumber": header.l1_origin_number,
+        "l1OriginHash": x(header.l1_origin_hash),
+        "envelopeRoot": x(header.envelope_root),
+        "envelopeCount": header.envelope_count,
+        "envelopeBytes": header.envelope_bytes,
+        "gas": header.gas,
+        "baseFee": wei(header.base_fee),
+        "feeLedgerRoot": x(header.fee_ledger_root),
+        "forcedCursor": header.forced_cursor,
+        "epoch": header.epoch,
+        "encoded": header.to_hex(),
+        "hash": x(header.hash()),
+        "digest": x(header.signing_digest(&deployment())),
+        "signature": x(signed.signature.0),
+    })
+}
+
+/// A chain of three headers, and one with every field at its largest.
+fn headers() -> Vec<BatchHeader> {
+    let first = some_header();
+    let second = BatchHeader {
+        number: 2,
+        parent_hash: first.hash(),
+        timestamp_ms: first.timestamp_ms + 250,
+        envelope_root: B256::ZERO,
+        envelope_count: 0,
+        envelope_bytes: 0,
+        gas: 0,
+        ..first
+    };
+    let third = BatchHeader {
+        number: 3,
+        parent_hash: second.hash(),
+        timestamp_ms: second.timestamp_ms + 750,
+        l1_origin_number: 102,
+        l1_origin_hash: B256::repeat_byte(102),
+        base_fee: 1 << 100,
+        ..first
+    };
+    let largest = BatchHeader {
+        number: u64::MAX,
+        parent_hash: B256::repeat_byte(0xff),
+        timestamp_ms: u64::MAX,
+        l1_origin_number: u64::MAX,
+        l1_origin_hash: B256::repeat_byte(0xff),
+        envelope_root: B256::repeat_byte(0xff),
+        envelope_count: u32::MAX,
+        envelope_bytes: u32::MAX,
+        gas: u64::MAX,
+        base_fee: u128::MAX,
+        fee_ledger_root: B256::repeat_byte(0xff),
+        forced_cursor: u64::MAX,
+        epoch: u64::MAX,
+    };
+    vec![first, second, third, largest]
+}
+
+#[test]
+fn headers_and_promises() {
+    let other = BatchHeader { timestamp_ms: some_header().timestamp_ms + 1, ..some_header() };
+    let promises: Vec<Value> = [(B256::repeat_byte(0xab), 77), (B256::ZERO, 0)]
+        .into_iter()
+        .map(|(id, seal_by)| {
+            let promise = Promise::sign(&sequencer(), &deployment(), id, seal_by);
+            json!({
+                "version": 1,
+                "envelopeId": x(id),
+                "sealBy": seal_by,
+                "digest": x(promise.signing_digest(&deployment())),
+                "signature": x(promise.signature.0),
+                "encoded": promise.to_hex(),
+            })
+        })
+        .collect();
+    golden(
+        "headers.json",
+        json!({
+            "domain": domain(),
+            "sequencer": x(sequencer().address()),
+            "headers": headers().iter().map(header_json).collect::<Vec<_>>(),
+            "equivocation": [header_json(&some_header()), header_json(&other)],
+            "promises": promises,
+        }),
+    );
+}
+
+#[test]
+fn envelopes() {
+    let envelopes: Vec<Value> = [(1u8, 256usize, 1_000u128), (2, 512, u128::MAX)]
+        .into_iter()
+        .map(|(seed, length, max_fee)| {
+            let payer = signing_key(seed);
+            let header = EnvelopeHeader {
+                chain_id: CHAIN_ID,
+                deployment: deployment(),
+                epoch: 3,
+                encryption_key_hash: B256::repeat_byte(0xec),
+                payer: payer.address(),
+                fee_nonce: 0x0123_4567_89ab + u64::from(seed),
+                max_fee,
+                priority_fee: 5,
+                gas_limit: 1_000_000,
+                expiry: 4_000,
+            };
+            // Any bytes: what is hashed here is not decrypted.
+            let e: Vec<u8> = (0..length).map(|i| (i as u8).wrapping_mul(seed)).collect();
+            let ciphertext = Ciphertext { c: [0xc0 + seed; 48], d: [0xd0 + seed; 16], e };
+            let proof = Proof { r: [0x70 + seed; 48], s: [0x80 + seed; 32] };
+            let envelope = Envelope::sign(header, ciphertext, proof, &payer);
+            let item = envelope.encode();
+            assert_eq!(Envelope::decode(&item).unwrap(), envelope);
+            let item_hash = alloy_primitives::keccak256(&item);
+            json!({
+                "header": {
+                    "version": 1,
+                    "chainId": header.chain_id,
+                    "l1ChainId": header.deployment.l1_chain_id,
+                    "inbox": x(header.deployment.inbox),
+                    "epoch": header.epoch,
+                    "encryptionKeyHash": x(header.encryption_key_hash),
+                    "payer": x(header.payer),
+                    "feeNonce": header.fee_nonce,
+                    "maxFee": wei(header.max_fee),
+                    "priorityFee": wei(header.priority_fee),
+                    "gasLimit": header.gas_limit,
+                    "expiry": header.expiry,
+                },
+                "ad": x(header.hash()),
+                "c": x(envelope.ciphertext.c),
+                "d": x(envelope.ciphertext.d),
+                "e": x(&envelope.ciphertext.e),
+                "ciphertextHash": x(Sha256::digest(&envelope.ciphertext.e)),
+                "proofR": x(envelope.proof.r),
+                "proofS": x(envelope.proof.s),
+                "id": x(envelope.id()),
+                "digest": x(envelope.signing_digest(&deployment())),
+                "feeSignature": x(envelope.fee_signature.0),
+                "encoded": x(&item),
+                "itemHash": x(item_hash),
+                "leaf": x(validity::item_leaf(&envelope.id(), &item_hash)),
+            })
+        })
+        .collect();
+    golden("envelopes.json", json!({ "domain": domain(), "envelopes": envelopes }));
+}
+
+#[test]
+fn merkle_trees() {
+    let trees: Vec<Value> = [0usize, 1, 2, 3, 4, 5, 8, 13]
+        .into_iter()
+        .map(|count| {
+            let data: Vec<Vec<u8>> = (0..count as u8).map(|i| vec![i; 64]).collect();
+            let leaves: Vec<B256> = data.iter().map(|data| merkle::leaf(data)).collect();
+            let root = merkle::root(&leaves);
+            let proofs: Vec<Value> = leaves
+                .iter()
+                .enumerate()
+                .map(|(index, leaf)| {
+                    let siblings = merkle::proof(&leaves, index).unwrap();
+                    assert!(merkle::verify(&root, count as u64, index as u64, leaf, &siblings));
+                    json!({ "index": index, "siblings": siblings.iter().map(x).collect::<Vec<_>>() })
+                })
+                .collect();
+            json!({
+                "count": count,
+                "data": data.iter().map(x).collect::<Vec<_>>(),
+                "leaves": leaves.iter().map(x).collect::<Vec<_>>(),
+                "root": x(root),
+                "proofs": proofs,
+            })
+        })
+        .collect();
+    golden("merkle.json", json!({ "merkle": trees }));
+}
+
+#[test]
+fn fee_ledgers() {
+    let account = |i: u8| {
+        let nonces: BTreeMap<u64, u64> = (0..u64::from(i % 3)).map(|n| (n * 1_000 + 7, 50 + n)).collect();
+        (Address::repeat_byte(i), Account { balance: u128::from(i) << (i % 100), nonces })
+    };
+    let ledgers: Vec<Value> = [0u8, 1, 2, 3, 6]
+        .into_iter()
+        .map(|count| {
+            let ledger = FeeLedger::from_parts((1..=count).map(account), []);
+            let root = ledger.root();
+            let accounts: Vec<Value> = ledger
+                .accounts()
+                .iter()
+                .map(|(payer, account)| {
+                    let proof = ledger.prove(payer).unwrap();
+                    assert!(proof.verify(&root, payer, account));
+                    let nonces: Vec<Value> = account
+                        .nonces
+                        .iter()
+                        .map(|(nonce, expiry)| json!({ "feeNonce": nonce, "expiry": expiry }))
+                        .collect();
+                    json!({
+                        "payer": x(payer),
+                        "balance": wei(account.balance),
+                        "nonces": nonces,
+                        "encoded": account.to_hex(),
+                        "leaf": x(account.leaf(payer)),
+                        "index": proof.index,
+                        "siblings": proof.siblings.iter().map(x).collect::<Vec<_>>(),
+                    })
+                })
+                .collect();
+            json!({ "count": count, "accounts": accounts, "feeLedgerRoot": x(root) })
+        })
+        .collect();
+    golden("ledgers.json", json!({ "ledgers": ledgers }));
+}
+
+fn bls_json(key: &PublicKey, proof: &Signature) -> Value {
+    json!({
+        "publicKey": x(key.to_bytes()),
+        "publicKeyEip2537": x(key.to_eip2537()),
+        "possession": x(proof.to_bytes()),
+        "possessionEip2537": x(proof.to_eip2537()),
+    })
+}
+
+#[test]
+fn certificates() {
+    let (deployment, epoch) = (deployment(), epoch());
+    let members: Vec<Value> = (1..=MEMBERS)
+        .map(|member| {
+            let key = bls_key(member);
+            let proof = key.prove_possession();
+            assert!(key.public_key().verify_possession(&proof).is_ok());
+            let mut value = bls_json(&key.public_key(), &proof);
+            value["member"] = member.into();
+            value
+        })
+        .collect();
+    let certificates: Vec<Value> = [vec![1, 2, 3], vec![2, 3, 4], vec![1, 2, 3, 4]]
+        .into_iter()
+        .zip(headers())
+        .map(|(signers, header)| {
+            let acknowledgements: Vec<_> = signers
+                .iter()
+                .map(|member| {
+                    sign_acknowledgement(
+                        &bls_key(*member),
+                        &deployment,
+                        epoch.epoch,
+                        header.number,
+                        header.hash(),
+                        *member,
+                    )
+                })
+                .collect();
+            let certificate = aggregate(&epoch, &acknowledgements).unwrap();
+            assert_eq!(verify(&certificate, &epoch, &deployment), Ok(()));
+            let point = |bytes: &[u8; 48]| x(Signature::from_bytes(bytes).unwrap().to_eip2537());
+            json!({
+                "epoch": certificate.epoch,
+                "number": certificate.number,
+                "headerHash": x(certificate.header_hash),
+                "digest": x(certificate.signing_digest(&deployment)),
+                "signers": certificate.signers,
+                "signature": x(certificate.signature),
+                "signatureEip2537": point(&certificate.signature),
+                "encoded": certificate.to_hex(),
+                "acknowledgements": acknowledgements
+                    .iter()
+                    .map(|acknowledgement| json!({
+                        "member": acknowledgement.member,
+                        "signature": x(acknowledgement.signature),
+                        "signatureEip2537": point(&acknowledgement.signature),
+                        "encoded": acknowledgement.to_hex(),
+                    }))
+                    .collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    golden(
+        "certificates.json",
+        json!({
+            "domain": domain(),
+            "epoch": { "epoch": epoch.epoch, "first": epoch.first, "last": epoch.last, "threshold": epoch.threshold },
+            "members": members,
+            "certificates": certificates,
+        }),
+    );
+}
