@@ -1,0 +1,211 @@
+//! Settings of a member: checked before a port is bound or a key is opened.
+
+use std::net::SocketAddr;
+
+use blindfold_protocol::limits::MAX_MEMBERS;
+use serde::{Deserialize, Serialize};
+
+/// Settings of a member. Unknown keys are refused; a missing key takes the default of [`MemberConfig::default`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemberConfig {
+    /// Where `committee_*` is served, HTTP and WebSocket on one port.
+    pub rpc_addr: SocketAddr,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served; keep it on loopback.
+    pub admin_addr: SocketAddr,
+    /// The sequencer's JSON-RPC, `http://` or `https://`; its WebSocket is on the same port.
+    pub sequencer_url: String,
+    /// The other members, asked for certified batches that the sequencer withholds.
+    pub peers: Vec<PeerUrl>,
+    /// Limits.
+    pub limits: MemberLimits,
+}
+
+/// Where another member serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeerUrl {
+    /// Index of the member, from 1.
+    pub member: u16,
+    /// Its JSON-RPC, `http://` or `https://`.
+    pub url: String,
+}
+
+/// Every limit of a member, with its unit last in the name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemberLimits {
+    /// Pause before a header that could not be judged yet (L1 origin not final, clock) is looked at again.
+    pub header_retry_ms: u64,
+    /// Pause before an acknowledgement is sent again while its number is not certified.
+    pub acknowledgement_resend_ms: u64,
+    /// How long the certificate of our newest header may be missing before sequencer and members are asked for it.
+    pub certificate_wait_ms: u64,
+    /// Batches fetched in a row while catching up, before the feed gets a turn.
+    pub catch_up_batches: u64,
+    /// Threads that compute shares.
+    pub share_threads: usize,
+    /// Calls that may wait for a share thread; beyond it callers are told to come back.
+    pub share_queue_calls: usize,
+    /// Batches whose shares are kept in memory.
+    pub share_cache_batches: usize,
+    /// Singleton shares kept in memory.
+    pub singleton_cache_entries: usize,
+    /// Verified certificates remembered, so that a repeated call costs no pairing.
+    pub certificate_cache_entries: usize,
+}
+
+impl Default for MemberConfig {
+    fn default() -> Self {
+        Self {
+            rpc_addr: SocketAddr::from(([127, 0, 0, 1], 9551)),
+            admin_addr: SocketAddr::from(([127, 0, 0, 1], 9561)),
+            sequencer_url: "http://127.0.0.1:9545".to_owned(),
+            peers: Vec::new(),
+            limits: MemberLimits::default(),
+        }
+    }
+}
+
+impl Default for MemberLimits {
+    fn default() -> Self {
+        Self {
+            header_retry_ms: 250,
+            acknowledgement_resend_ms: 1_000,
+            certificate_wait_ms: 2_000,
+            catch_up_batches: 64,
+            share_threads: 2,
+            share_queue_calls: 64,
+            share_cache_batches: 64,
+            singleton_cache_entries: 16_384,
+            certificate_cache_entries: 256,
+        }
+    }
+}
+
+/// A setting that cannot be used. The operator's fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Not an `http://` or `https://` URL.
+    #[error("{setting}: an http:// or https:// URL is needed")]
+    Url {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// A limit of zero.
+    #[error("limits.{setting} must not be zero")]
+    Zero {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// A member index out of range, twice, or our own.
+    #[error("peers: member {member} is {fault}")]
+    Peer {
+        /// The index.
+        member: u16,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
+}
+
+impl MemberConfig {
+    /// Checks everything that can be checked without opening anything. `own` is this member's index.
+    ///
+    /// # Errors
+    /// The first setting that cannot be used.
+    pub fn check(&self, own: u16) -> Result<(), ConfigError> {
+        check_url("sequencer_url", &self.sequencer_url)?;
+        for (position, peer) in self.peers.iter().enumerate() {
+            let member = peer.member;
+            let fault = |fault| ConfigError::Peer { member, fault };
+            if member == 0 || usize::from(member) > MAX_MEMBERS {
+                return Err(fault("out of range"));
+            }
+            if member == own {
+                return Err(fault("this member itself"));
+            }
+            if self.peers.iter().take(position).any(|other| other.member == member) {
+                return Err(fault("named twice"));
+            }
+            check_url("peers.url", &peer.url)?;
+        }
+        let limits = &self.limits;
+        let counts = [
+            ("header_retry_ms", limits.header_retry_ms),
+            ("acknowledgement_resend_ms", limits.acknowledgement_resend_ms),
+            ("certificate_wait_ms", limits.certificate_wait_ms),
+            ("catch_up_batches", limits.catch_up_batches),
+            ("share_threads", limits.share_threads as u64),
+            ("share_queue_calls", limits.share_queue_calls as u64),
+            ("share_cache_batches", limits.share_cache_batches as u64),
+            ("singleton_cache_entries", limits.singleton_cache_entries as u64),
+            ("certificate_cache_entries", limits.certificate_cache_entries as u64),
+        ];
+        match counts.into_iter().find(|(_, value)| *value == 0) {
+            Some((setting, _)) => Err(ConfigError::Zero { setting }),
+            None => Ok(()),
+        }
+    }
+
+    /// The sequencer's WebSocket: the same address under `ws://` or `wss://`.
+    pub(crate) fn feed_url(&self) -> String {
+        self.sequencer_url.replacen("http", "ws", 1)
+    }
+}
+
+fn check_url(setting: &'static str, url: &str) -> Result<(), ConfigError> {
+    let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    if host.is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace)) {
+        Ok(())
+    } else {
+        Err(ConfigError::Url { setting })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_usable_and_every_fault_is_named() {
+        let good = MemberConfig {
+            peers: vec![PeerUrl { member: 2, url: "http://127.0.0.1:9552".to_owned() }],
+            ..MemberConfig::default()
+        };
+        assert_eq!(good.check(1), Ok(()));
+        assert_eq!(good.feed_url(), "ws://127.0.0.1:9545");
+        let secure = MemberConfig { sequencer_url: "https://http.example".to_owned(), ..good.clone() };
+        assert_eq!(secure.feed_url(), "wss://http.example");
+
+        assert_eq!(good.check(2), Err(ConfigError::Peer { member: 2, fault: "this member itself" }));
+        let mut twice = good.clone();
+        twice.peers.push(twice.peers[0].clone());
+        assert_eq!(twice.check(1), Err(ConfigError::Peer { member: 2, fault: "named twice" }));
+        let mut out = good.clone();
+        out.peers[0].member = 65;
+        assert_eq!(out.check(1), Err(ConfigError::Peer { member: 65, fault: "out of range" }));
+        for url in ["", "http://", "ws://a", "http://a b"] {
+            let bad = MemberConfig { sequencer_url: url.to_owned(), ..good.clone() };
+            assert_eq!(bad.check(1), Err(ConfigError::Url { setting: "sequencer_url" }), "{url}");
+        }
+        let mut bad = good.clone();
+        bad.peers[0].url = "nowhere".to_owned();
+        assert_eq!(bad.check(1), Err(ConfigError::Url { setting: "peers.url" }));
+    }
+
+    #[test]
+    fn zero_limits_and_unknown_keys_are_refused() {
+        let json = serde_json::to_value(MemberLimits::default()).expect("serializes");
+        let names: Vec<String> = json.as_object().expect("object").keys().cloned().collect();
+        assert_eq!(names.len(), 9);
+        for name in names {
+            let mut zeroed = json.clone();
+            zeroed[&name] = 0.into();
+            let limits = serde_json::from_value(zeroed).expect("parses");
+            let config = MemberConfig { limits, ..MemberConfig::default() };
+            assert!(matches!(config.check(1), Err(ConfigError::Zero { setting }) if setting == name));
+        }
+        let unknown = serde_json::from_str::<MemberConfig>(r#"{"sequencer":"http://a"}"#);
+        assert!(unknown.is_err_and(|error| error.to_string().contains("unknown field")));
+    }
+}

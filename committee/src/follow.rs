@@ -1,0 +1,506 @@
+//! Following the sequencer: every header checked, acknowledged once, and given up for the certified one.
+//!
+//! The loop looks at what it holds after every event, so a lost event costs time and nothing else: headers wait in
+//! order of number, certificates wait for their header, and whatever is missing is fetched.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use blindfold_chain::{Applied, CLOCK_SKEW_MS, CertificateOutcome, NextStep, Refusal};
+use blindfold_protocol::{
+    Certificate, CertifiedBatch, SealedBatch, SignedHeader, limits::MAX_UNCERTIFIED_HEADERS,
+};
+use blindfold_rpc::{Feed, FeedEvent, FeedItem, Topic};
+use tokio::sync::watch;
+
+use crate::{
+    Evidence,
+    acknowledge::{Acknowledger, NotAcknowledged, sleep_until, stopped},
+    catch_up::Sources,
+    member::Context,
+    share::ShareService,
+};
+
+/// Headers and certificates held while the one before them is missing; what is further ahead is fetched later.
+const MAX_WAITING: u64 = 2 * MAX_UNCERTIFIED_HEADERS as u64;
+/// Name of the readiness condition.
+pub(crate) const FOLLOWING: &str = "following";
+
+/// What became of a header or certificate.
+enum Taken {
+    /// The chain is longer, or the header was known.
+    Done,
+    /// Dropped for good.
+    Refused,
+    /// Look at it again after a pause.
+    Later,
+    /// Something before it has to be fetched.
+    CatchUp,
+}
+
+pub(crate) struct Follower {
+    context: Arc<Context>,
+    acknowledger: Arc<Acknowledger>,
+    shares: Arc<ShareService>,
+    sources: Sources,
+    waiting: BTreeMap<u64, Arc<SealedBatch>>,
+    certificates: BTreeMap<u64, Certificate>,
+    /// Something is missing that no event will bring.
+    behind: bool,
+    /// Headers are to be looked at, or missing things to be fetched, again at this time.
+    retry_at: Option<Instant>,
+    /// Since when our newest header is without certificate.
+    uncertified_since: Option<(u64, Instant)>,
+}
+
+impl Follower {
+    pub(crate) fn new(
+        context: Arc<Context>,
+        acknowledger: Arc<Acknowledger>,
+        shares: Arc<ShareService>,
+        sources: Sources,
+    ) -> Self {
+        Self {
+            context,
+            acknowledger,
+            shares,
+            sources,
+            waiting: BTreeMap::new(),
+            certificates: BTreeMap::new(),
+            behind: true,
+            retry_at: None,
+            uncertified_since: None,
+        }
+    }
+
+    pub(crate) async fn run(mut self, mut feed: Feed, mut stop: watch::Receiver<bool>) {
+        self.acknowledge_again().await;
+        loop {
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => return,
+                () = self.shares.missing_batch() => self.behind = true,
+                item = feed.next() => match item {
+                    Some(item) => self.on_item(item).await,
+                    None => return,
+                },
+                () = sleep_until(self.retry_at) => {}
+            }
+            self.advance().await;
+        }
+    }
+
+    /// What was on disk when the process died: headers that were checked and not acknowledged, or acknowledged and
+    /// perhaps not sent.
+    async fn acknowledge_again(&self) {
+        let tracker = &self.context.tracker;
+        for number in tracker.certified().number + 1..=tracker.head().number {
+            match tracker.store().batch(number).await {
+                Ok(Some(record)) => self.acknowledge(number, record.hash).await,
+                Ok(None) => tracing::error!(number, "the store has no batch below its head"),
+                Err(error) => tracing::error!(number, %error, "the store gave no batch"),
+            }
+        }
+    }
+
+    async fn on_item(&mut self, item: FeedItem) {
+        match item {
+            FeedItem::Connected | FeedItem::Reconnected => self.behind = true,
+            FeedItem::Event(FeedEvent::Header(notification)) => match notification.sealed.decode() {
+                Ok(sealed) => self.on_header(Arc::new(sealed)).await,
+                Err(fault) => {
+                    self.refuse(notification.number, notification.hash, "undecodable");
+                    tracing::warn!(number = notification.number, %fault, "undecodable header from the feed");
+                }
+            },
+            FeedItem::Event(FeedEvent::Certificate(notification)) => {
+                match notification.certificate.decode() {
+                    Ok(certificate) => self.on_certificate(certificate),
+                    Err(fault) => {
+                        self.context.metrics.bad_certificates.increment();
+                        tracing::warn!(number = notification.number, %fault, "undecodable certificate from the feed");
+                    }
+                }
+            }
+            FeedItem::Event(_) => {}
+            FeedItem::Invalid { topic, reason } => {
+                tracing::warn!(topic = topic.as_str(), reason, "invalid notification from the feed");
+                self.behind = true;
+            }
+        }
+    }
+
+    /// A header from the feed. Ahead of our head it waits; at or below it is known, or a second one.
+    async fn on_header(&mut self, sealed: Arc<SealedBatch>) {
+        let number = sealed.header.number;
+        let head = self.context.tracker.head().number;
+        if number <= head {
+            self.take_header(&sealed).await;
+            return;
+        }
+        if number > head + MAX_WAITING {
+            self.behind = true;
+            return;
+        }
+        if !self.is_signed(&sealed.signed_header()) {
+            self.refuse(number, sealed.header.hash(), "not_the_sequencer");
+            return;
+        }
+        let first = self.waiting.entry(number).or_insert_with(|| Arc::clone(&sealed)).signed_header();
+        if first.header != sealed.header {
+            self.refuse_second(first, sealed.signed_header()).await;
+        }
+    }
+
+    fn on_certificate(&mut self, certificate: Certificate) {
+        let number = certificate.number;
+        let head = self.context.tracker.head().number;
+        if number > head + MAX_WAITING {
+            self.behind = true;
+        } else if number > self.context.tracker.certified().number {
+            self.certificates.insert(number, certificate);
+        }
+    }
+
+    /// Takes everything that can be taken now.
+    async fn advance(&mut self) {
+        self.retry_at = None;
+        let mut fetched = false;
+        loop {
+            let next = self.context.tracker.head().number + 1;
+            self.waiting = self.waiting.split_off(&next);
+            if let Some(sealed) = self.waiting.get(&next).cloned() {
+                match self.take_header(&sealed).await {
+                    Taken::Done => continue,
+                    Taken::Refused => {
+                        self.waiting.remove(&next);
+                        continue;
+                    }
+                    Taken::Later => self.retry_in(self.context.config.limits.header_retry_ms),
+                    Taken::CatchUp => self.behind = true,
+                }
+            } else if !self.waiting.is_empty() {
+                self.behind = true;
+            }
+            self.take_certificates().await;
+            if self.behind && fetched {
+                // What was fetched did not help: not again before a pause.
+                self.retry_in(self.context.config.limits.header_retry_ms);
+            } else if self.behind {
+                fetched = true;
+                match self.catch_up().await {
+                    // Headers that waited may fit now.
+                    Fetched::Everything => {
+                        self.behind = false;
+                        self.context.readiness.set_ready(FOLLOWING);
+                        if self.waiting.contains_key(&(self.context.tracker.head().number + 1)) {
+                            continue;
+                        }
+                    }
+                    Fetched::Part => self.retry_in(0),
+                    Fetched::Stuck(reason) => {
+                        self.context.readiness.set_not_ready(FOLLOWING, reason);
+                        self.retry_in(self.context.config.limits.header_retry_ms);
+                    }
+                }
+            }
+            break;
+        }
+        self.watch_for_withheld_certificate();
+    }
+
+    fn retry_in(&mut self, pause_ms: u64) {
+        let at = Instant::now() + Duration::from_millis(pause_ms);
+        self.retry_at = Some(self.retry_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// A certificate that does not come may be withheld: after a while, ask the others for it.
+    fn watch_for_withheld_certificate(&mut self) {
+        let tracker = &self.context.tracker;
+        let (head, certified) = (tracker.head().number, tracker.certified().number);
+        self.context.metrics.certified.set(certified);
+        self.certificates = self.certificates.split_off(&(certified + 1));
+        if head == certified {
+            self.uncertified_since = None;
+            return;
+        }
+        let wait = Duration::from_millis(self.context.config.limits.certificate_wait_ms);
+        let since = match self.uncertified_since {
+            Some((number, since)) if number == certified => since,
+            _ => Instant::now(),
+        };
+        if since.elapsed() >= wait {
+            self.behind = true;
+            self.uncertified_since = Some((certified, Instant::now()));
+            self.retry_in(0);
+        } else {
+            self.uncertified_since = Some((certified, since));
+            let left = wait.saturating_sub(since.elapsed()).as_millis();
+            self.retry_in(u64::try_from(left).unwrap_or(u64::MAX).max(1));
+        }
+    }
+
+    /// Checks, applies and acknowledges one header.
+    async fn take_header(&mut self, sealed: &Arc<SealedBatch>) -> Taken {
+        let header = &sealed.header;
+        let (number, hash) = (header.number, header.hash());
+        if let Some(certificate) =
+            self.certificates.get(&number).filter(|certificate| certificate.header_hash == hash)
+        {
+            // Certified while it waited here: our clock and our acknowledgement do not matter any more.
+            let batch = CertifiedBatch { sealed: sealed.as_ref().clone(), certificate: *certificate };
+            self.certificates.remove(&number);
+            return self.take_certified(batch).await;
+        }
+        let head = self.context.tracker.head().number;
+        // Only ahead: a header may have waited long for a committee that was down, and is still the right one.
+        if number == head + 1 && header.timestamp_ms > (self.context.clock)().saturating_add(CLOCK_SKEW_MS) {
+            self.refuse(number, hash, "clock_ahead");
+            return Taken::Later;
+        }
+        let started = Instant::now();
+        match self.context.tracker.apply_sealed(sealed).await {
+            Ok(applied) if applied.is_new() => {
+                self.context.metrics.check_seconds.observe_duration(started.elapsed());
+                self.applied(&applied).await;
+                Taken::Done
+            }
+            Ok(_) => Taken::Done,
+            Err(refusal) => self.refused(refusal, sealed.signed_header()).await,
+        }
+    }
+
+    async fn applied(&self, applied: &Applied) {
+        self.acknowledge(applied.number, applied.hash).await;
+        self.shares.prepare(applied.number);
+    }
+
+    async fn acknowledge(&self, number: u64, hash: blindfold_protocol::B256) {
+        match self.acknowledger.acknowledge(number, hash).await {
+            Ok(()) => {}
+            Err(NotAcknowledged::AlreadyAcknowledged { .. }) => {
+                self.refuse(number, hash, "already_acknowledged");
+                tracing::error!(number, %hash, "not acknowledged: this member acknowledged another header before");
+            }
+            Err(fault) => {
+                self.refuse(number, hash, fault.as_str());
+                tracing::warn!(number, %hash, %fault, "not acknowledged");
+            }
+        }
+    }
+
+    async fn refused(&mut self, refusal: Refusal, offered: SignedHeader) -> Taken {
+        let (number, hash) = (offered.header.number, offered.header.hash());
+        if let Refusal::Second { .. } = refusal {
+            match self.context.tracker.store().batch(number).await {
+                Ok(Some(record)) => self.refuse_second(record.sealed.signed_header(), offered).await,
+                // A second genesis: nothing was signed for number 0, so there is no pair.
+                Ok(None) => self.refuse(number, hash, "second_header"),
+                Err(error) => tracing::error!(number, %error, "the store gave no batch"),
+            }
+            return Taken::Refused;
+        }
+        let step = refusal.next_step();
+        if step != NextStep::CatchUp {
+            self.refuse(number, hash, refusal.as_str());
+        }
+        match step {
+            NextStep::Retry => Taken::Later,
+            NextStep::CatchUp => Taken::CatchUp,
+            NextStep::Reject => {
+                tracing::warn!(number, %hash, %refusal, "header refused");
+                Taken::Refused
+            }
+            NextStep::Stop => {
+                tracing::error!(number, %hash, %refusal, "cannot go on; trying again");
+                self.context.readiness.set_not_ready(FOLLOWING, refusal.to_string());
+                Taken::Later
+            }
+        }
+    }
+
+    fn is_signed(&self, header: &SignedHeader) -> bool {
+        let config = self.context.tracker.config();
+        header.signer(&config.deployment) == Ok(config.sequencer)
+    }
+
+    /// Keeps the pair of headers and says so. A header that the sequencer did not sign proves nothing.
+    async fn refuse_second(&self, first: SignedHeader, second: SignedHeader) {
+        let (number, hash) = (second.header.number, second.header.hash());
+        if !self.is_signed(&first) || !self.is_signed(&second) {
+            self.refuse(number, hash, "not_the_sequencer");
+            return;
+        }
+        match self.context.evidence.keep(Evidence { first, second }).await {
+            Ok(true) => {
+                self.context.metrics.second_headers.increment();
+                tracing::error!(
+                    number,
+                    first = %first.header.hash(),
+                    second = %hash,
+                    "the sequencer signed a second header for one number: refused, and both are kept as evidence"
+                );
+            }
+            Ok(false) => {}
+            Err(error) => tracing::error!(number, %error, "evidence of a second header could not be stored"),
+        }
+        self.refuse(number, hash, "second_header");
+    }
+
+    /// Notes a refusal in status, metrics and at the sequencer, once for each header and reason.
+    fn refuse(&self, number: u64, hash: blindfold_protocol::B256, reason: &str) {
+        if self.context.refusals.note(number, hash, reason) {
+            self.context.metrics.refusals.get(&[reason]).increment();
+            self.acknowledger.report(number, hash, reason);
+        }
+    }
+
+    /// Gives the certificates whose headers are here to the tracker.
+    async fn take_certificates(&mut self) {
+        let head = self.context.tracker.head().number;
+        let ready: Vec<Certificate> =
+            self.certificates.range(..=head).map(|(_, certificate)| *certificate).collect();
+        for certificate in ready {
+            self.take_certificate(&certificate).await;
+        }
+    }
+
+    async fn take_certificate(&mut self, certificate: &Certificate) {
+        let number = certificate.number;
+        match self.context.tracker.accept_certificate(certificate).await {
+            Ok(outcome) => {
+                self.certificates.remove(&number);
+                if outcome == CertificateOutcome::Advanced {
+                    self.context.metrics.certified.set(number);
+                }
+            }
+            Err(refusal) => match refusal.next_step() {
+                NextStep::Retry => self.retry_in(self.context.config.limits.header_retry_ms),
+                NextStep::CatchUp => self.behind = true,
+                NextStep::Reject => {
+                    self.certificates.remove(&number);
+                    self.context.metrics.bad_certificates.increment();
+                    tracing::warn!(number, %refusal, "certificate refused");
+                }
+                NextStep::Stop => {
+                    tracing::error!(number, %refusal, "certificate cannot be taken");
+                    self.context.readiness.set_not_ready(FOLLOWING, refusal.to_string());
+                    self.retry_in(self.context.config.limits.header_retry_ms);
+                }
+            },
+        }
+    }
+
+    /// Takes a batch with its certificate, giving up our own header of that number if it is another.
+    async fn take_certified(&mut self, batch: CertifiedBatch) -> Taken {
+        let second = batch.sealed.signed_header();
+        let (number, hash) = (second.header.number, second.header.hash());
+        let ours = match self.context.tracker.store().batch(number).await {
+            Ok(record) => {
+                record.filter(|record| record.hash != hash).map(|record| record.sealed.signed_header())
+            }
+            Err(error) => {
+                tracing::error!(number, %error, "the store gave no batch");
+                return Taken::Later;
+            }
+        };
+        match self.context.tracker.accept_certified(&batch).await {
+            Ok((applied, _)) => {
+                if let Some(first) = ours {
+                    self.followed_other_certificate(first, second).await;
+                }
+                if applied.is_new() {
+                    self.shares.prepare(number);
+                }
+                Taken::Done
+            }
+            Err(refusal) => match refusal.next_step() {
+                NextStep::Reject => {
+                    self.context.metrics.bad_certificates.increment();
+                    tracing::warn!(number, %hash, %refusal, "certified batch refused");
+                    Taken::Refused
+                }
+                _ => self.refused(refusal, second).await,
+            },
+        }
+    }
+
+    async fn followed_other_certificate(&self, first: SignedHeader, second: SignedHeader) {
+        let number = second.header.number;
+        self.context.metrics.followed_other_certificate.increment();
+        tracing::error!(
+            number,
+            acknowledged = %first.header.hash(),
+            certified = %second.header.hash(),
+            "the committee certified another header than the one acknowledged here: following the certificate"
+        );
+        self.acknowledger.forget_from(number);
+        self.refuse_second(first, second).await;
+    }
+
+    /// Fetches certified batches from whoever has them, then the sequencer's newest headers.
+    async fn catch_up(&mut self) -> Fetched {
+        for _ in 0..self.context.config.limits.catch_up_batches {
+            let number = self.context.tracker.certified().number + 1;
+            match self.fetch_certified(number).await {
+                Taken::Done => {}
+                Taken::Refused => return self.fetch_uncertified().await,
+                Taken::Later => return Fetched::Stuck(format!("batch {number} cannot be judged yet")),
+                Taken::CatchUp => return Fetched::Stuck(format!("batch {number} does not fit our chain")),
+            }
+        }
+        Fetched::Part
+    }
+
+    /// Asks everybody until one has a certified batch that stands; `Refused` if nobody has.
+    async fn fetch_certified(&mut self, number: u64) -> Taken {
+        for origin in self.sources.origins() {
+            let Some(batch) = self.sources.certified(origin, number).await else { continue };
+            if batch.sealed.header.number != number {
+                tracing::warn!(?origin, number, "another batch than the one asked for");
+                continue;
+            }
+            match self.take_certified(batch).await {
+                Taken::Refused => {}
+                taken => return taken,
+            }
+        }
+        Taken::Refused
+    }
+
+    async fn fetch_uncertified(&mut self) -> Fetched {
+        let head = match self.sources.head().await {
+            Ok(head) => head,
+            Err(error) => return Fetched::Stuck(format!("the sequencer gives no status: {error}")),
+        };
+        let first = self.context.tracker.certified().number + 1;
+        let last = head.min(first.saturating_add(MAX_UNCERTIFIED_HEADERS as u64));
+        for number in first..=last {
+            let Some(told) = self.sources.sealed(number).await else {
+                return Fetched::Stuck(format!("the sequencer does not give batch {number}"));
+            };
+            if told.sealed.header.number != number {
+                return Fetched::Stuck(format!("the sequencer gave another batch than {number}"));
+            }
+            if let Some(certificate) = told.certificate {
+                self.on_certificate(certificate);
+            }
+            self.on_header(Arc::new(told.sealed)).await;
+        }
+        Fetched::Everything
+    }
+}
+
+enum Fetched {
+    Everything,
+    /// There is more; the feed gets a turn first.
+    Part,
+    /// Nobody gave what is missing.
+    Stuck(String),
+}
+
+/// The topics that a member follows.
+pub(crate) const TOPICS: [Topic; 2] = [Topic::Headers, Topic::Certificates];

@@ -1,0 +1,29 @@
+//! The committee member: it checks every header completely, acknowledges at most one per number, and gives its
+//! share of a batch's release only against a certificate.
+//!
+//! - [`key_file`]: the encrypted file with the member's shares and its BLS key.
+//! - [`Member::start`]: follows the sequencer's feed, recomputes validity, acknowledges, and serves
+//!   `committee_*` to anyone.
+//!
+//! What a member promises, whatever kills it: the pair "number N: header hash H" is on disk before the signature
+//! over it exists, and a second hash for N is never signed. What it does not promise: that fewer than t members
+//! cannot be made to release early by t of them together; see `SECURITY.md`.
+
+mod acknowledge;
+mod catch_up;
+mod config;
+mod evidence;
+mod follow;
+pub mod key_file;
+mod lru;
+mod member;
+mod metrics;
+mod refusals;
+mod service;
+mod share;
+
+pub use config::{ConfigError, MemberConfig, MemberLimits, PeerUrl};
+pub use evidence::Evidence;
+pub use member::{Clock, Member, MemberDeps, MemberHandle, StartError, system_clock};
+pub use metrics::MemberMetrics;
+pub use share::ShareRefusal;

@@ -1,0 +1,226 @@
+//! Starting and stopping a member.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use blindfold_chain::{L1View, OpenError, Tracker};
+use blindfold_protocol::{ChainConfig, ConfigFault, Epoch};
+use blindfold_rpc::{
+    AdminConfig, ClientBuildError, CommitteeApiServer, Feed, FeedConfig, Readiness, ServeError, ServerConfig,
+    ServerHandle, admin, serve, types::CommitteeStatus,
+};
+use blindfold_store::{Store, StoreError};
+use blindfold_telemetry::MetricsError;
+use tokio::{sync::watch, task::JoinSet};
+
+use crate::{
+    ConfigError, Evidence, MemberConfig, MemberMetrics,
+    acknowledge::Acknowledger,
+    catch_up::Sources,
+    evidence::{EvidenceBook, EvidenceError},
+    follow::{FOLLOWING, Follower, TOPICS},
+    key_file::OpenedKey,
+    refusals::Refusals,
+    service::Service,
+    share::ShareService,
+};
+
+/// Milliseconds since the Unix epoch.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The operating system's clock.
+pub fn system_clock() -> Clock {
+    Arc::new(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+/// What a member works with.
+pub struct MemberDeps {
+    /// The chain's configuration.
+    pub chain: Arc<ChainConfig>,
+    /// Its own disk, bound to this deployment and role.
+    pub store: Arc<dyn Store>,
+    /// Its own view of L1.
+    pub l1: Arc<dyn L1View>,
+    /// Its opened key file.
+    pub key: OpenedKey,
+    /// Time, for the clock rule.
+    pub clock: Clock,
+}
+
+/// Why a member did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting.
+    #[error("settings: {0}")]
+    Config(#[from] ConfigError),
+    /// The chain's configuration.
+    #[error("chain configuration: {0}")]
+    Chain(#[from] ConfigFault),
+    /// The disk, or it belongs to another deployment or member.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The chain on disk, or L1.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The evidence on disk.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    /// A URL.
+    #[error(transparent)]
+    Client(#[from] ClientBuildError),
+    /// An address to listen on.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// A mistake in the list of metrics.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+}
+
+/// What all parts of a member share.
+pub(crate) struct Context {
+    pub(crate) config: MemberConfig,
+    pub(crate) tracker: Tracker,
+    pub(crate) key: Arc<OpenedKey>,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: MemberMetrics,
+    pub(crate) readiness: Readiness,
+    pub(crate) refusals: Refusals,
+    pub(crate) evidence: EvidenceBook,
+}
+
+impl Context {
+    pub(crate) fn member(&self) -> u16 {
+        self.key.public.member
+    }
+
+    /// Whether our keys are the ones registered for us in this epoch.
+    pub(crate) fn is_member_of(&self, epoch: &Epoch) -> bool {
+        let public = &self.key.public;
+        epoch.parameters_hash == public.parameters_hash
+            && epoch.member(public.member).is_some_and(|key| key.to_bytes() == public.bls_public_key)
+    }
+
+    pub(crate) async fn status(&self) -> CommitteeStatus {
+        let next = self.tracker.head().number + 1;
+        let epoch = self.tracker.epoch(next).await.map_or(0, |epoch| epoch.epoch);
+        CommitteeStatus {
+            member: self.member(),
+            epoch,
+            acknowledged: u64::try_from(self.metrics.acknowledged.get()).unwrap_or_default(),
+            certified: self.tracker.certified().number,
+            refusals: self.refusals.list(),
+            second_headers_refused: self.evidence.refused(),
+        }
+    }
+}
+
+/// A committee member.
+pub struct Member;
+
+impl Member {
+    /// Opens the chain on disk, listens, and follows the sequencer until stopped. The sequencer need not be there.
+    ///
+    /// # Errors
+    /// Settings, disk, L1 or addresses that cannot be used; nothing runs then.
+    pub async fn start(config: MemberConfig, deps: MemberDeps) -> Result<MemberHandle, StartError> {
+        let MemberDeps { chain, store, l1, key, clock } = deps;
+        config.check(key.public.member)?;
+        chain.validate()?;
+        let metrics = MemberMetrics::new()?;
+        let sources = Sources::new(&config)?;
+        store.bind(&chain.deployment, &format!("member-{}", key.public.member)).await?;
+        let acknowledged = store.heads().await?.acknowledged;
+        let evidence = EvidenceBook::open(Arc::clone(&store)).await?;
+        let tracker = Tracker::open(chain, store, l1).await?;
+        metrics.acknowledged.set(acknowledged.unwrap_or_default());
+        metrics.certified.set(tracker.certified().number);
+        let context = Arc::new(Context {
+            config,
+            tracker,
+            key: Arc::new(key),
+            clock,
+            metrics,
+            readiness: Readiness::new(&[FOLLOWING]),
+            refusals: Refusals::default(),
+            evidence,
+        });
+        let shares = ShareService::new(Arc::clone(&context));
+        let service = Service { context: Arc::clone(&context), shares: Arc::clone(&shares) };
+        let rpc = serve(ServerConfig::new(context.config.rpc_addr), service.into_rpc(), None).await?;
+        let registry = context.metrics.registry.clone();
+        let admin_config = AdminConfig { addr: context.config.admin_addr };
+        let admin = admin(admin_config, context.readiness.clone(), move || registry.render(), None).await?;
+
+        let (stop, stopped) = watch::channel(false);
+        let (acknowledger, refusals) = Acknowledger::new(Arc::clone(&context), sources.sequencer());
+        let feed = Feed::start(context.config.feed_url(), TOPICS.to_vec(), FeedConfig::default());
+        let follower = Follower::new(Arc::clone(&context), Arc::clone(&acknowledger), shares, sources);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&acknowledger).run(stopped.clone()));
+        tasks.spawn(acknowledger.run_refusals(refusals, stopped.clone()));
+        tasks.spawn(follower.run(feed, stopped));
+        tracing::info!(member = context.member(), rpc = %rpc.local_addr(), "committee member runs");
+        Ok(MemberHandle { context, rpc, admin, stop, tasks })
+    }
+}
+
+/// A running member. Dropping it ends it at once, as if killed; [`MemberHandle::stop`] lets calls under way finish.
+pub struct MemberHandle {
+    context: Arc<Context>,
+    rpc: ServerHandle,
+    admin: ServerHandle,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl MemberHandle {
+    /// Where `committee_*` is served.
+    pub fn rpc_addr(&self) -> SocketAddr {
+        self.rpc.local_addr()
+    }
+
+    /// Where `/healthz`, `/readyz` and `/metrics` are served.
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin.local_addr()
+    }
+
+    /// What `committee_getStatus` answers.
+    pub async fn status(&self) -> CommitteeStatus {
+        self.context.status().await
+    }
+
+    /// The metrics.
+    pub fn metrics(&self) -> &MemberMetrics {
+        &self.context.metrics
+    }
+
+    /// The chain that this member holds.
+    pub fn tracker(&self) -> &Tracker {
+        &self.context.tracker
+    }
+
+    /// Pairs of headers that the sequencer signed for one number, oldest first; at most 64 are kept.
+    pub fn evidence(&self) -> Vec<Evidence> {
+        self.context.evidence.list()
+    }
+
+    /// Ends when a part of the member ended by itself, which only a bug does: the process should end, too.
+    pub async fn failed(&mut self) {
+        let _ = self.tasks.join_next().await;
+    }
+
+    /// Stops taking calls, lets those under way finish, and returns when everything is gone.
+    pub async fn stop(mut self) {
+        // Nobody listens when all tasks have ended already.
+        let _ = self.stop.send(true);
+        while self.tasks.join_next().await.is_some() {}
+        self.rpc.shutdown().await;
+        self.admin.shutdown().await;
+    }
+}

@@ -1,0 +1,91 @@
+//! What a member counts. Every series exists from the start, at zero.
+
+use blindfold_telemetry::{Counter, CounterSet, Gauge, Histogram, Metrics, MetricsError, SECONDS_BUCKETS};
+
+/// Reasons under which a header is refused or waits, as they appear in `blindfold_committee_refusals_total`; a rule
+/// of the validity check that is not listed counts as `other`.
+const REFUSAL_REASONS: &[&str] = &[
+    "already_acknowledged",
+    "bad_signature",
+    "clock_ahead",
+    "l1_unavailable",
+    "no_epoch",
+    "not_a_member",
+    "not_the_sequencer",
+    "origin_not_final",
+    "second_header",
+    "undecodable",
+];
+
+const SHARE_OUTCOMES: &[&str] = &["given", "refused", "busy"];
+
+/// The metrics of a member, under the prefix `blindfold_committee_`.
+#[derive(Clone)]
+pub struct MemberMetrics {
+    /// The registry, for `/metrics`.
+    pub registry: Metrics,
+    pub(crate) acknowledged: Gauge,
+    pub(crate) certified: Gauge,
+    pub(crate) acknowledgements: Counter,
+    pub(crate) acknowledgement_failures: Counter,
+    pub(crate) refusals: CounterSet,
+    pub(crate) second_headers: Counter,
+    pub(crate) bad_certificates: Counter,
+    pub(crate) followed_other_certificate: Counter,
+    pub(crate) shares: CounterSet,
+    pub(crate) singletons: CounterSet,
+    pub(crate) check_seconds: Histogram,
+    pub(crate) share_seconds: Histogram,
+}
+
+impl MemberMetrics {
+    /// Registers all of them.
+    ///
+    /// # Errors
+    /// A mistake in this list, found by the first test that starts a member.
+    pub fn new() -> Result<Self, MetricsError> {
+        let registry = Metrics::new("committee", env!("CARGO_PKG_VERSION"))?;
+        let counter = |name: &str, help| registry.counter(&format!("committee_{name}"), help);
+        Ok(Self {
+            acknowledged: registry.gauge("committee_acknowledged_number", "Newest number acknowledged")?,
+            certified: registry.gauge("committee_certified_number", "Newest certified number held")?,
+            acknowledgements: counter("acknowledgements_total", "Headers acknowledged")?,
+            acknowledgement_failures: counter(
+                "acknowledgement_failures_total",
+                "Acknowledgements that the sequencer did not take",
+            )?,
+            refusals: registry.counters(
+                "committee_refusals_total",
+                "Headers refused, for now or for good, by reason",
+                &[("reason", REFUSAL_REASONS)],
+            )?,
+            second_headers: counter("second_headers_refused_total", "Second headers for a number, refused")?,
+            bad_certificates: counter("bad_certificates_total", "Certificates that did not verify")?,
+            followed_other_certificate: counter(
+                "followed_other_certificate_total",
+                "Certificates for another header than the acknowledged one",
+            )?,
+            shares: registry.counters(
+                "committee_shares_total",
+                "Calls for shares",
+                &[("outcome", SHARE_OUTCOMES)],
+            )?,
+            singletons: registry.counters(
+                "committee_singletons_total",
+                "Calls for singleton shares",
+                &[("outcome", SHARE_OUTCOMES)],
+            )?,
+            check_seconds: registry.histogram(
+                "committee_check_seconds",
+                "Time to check a header and make it durable",
+                SECONDS_BUCKETS,
+            )?,
+            share_seconds: registry.histogram(
+                "committee_share_seconds",
+                "Time to compute the shares of a batch",
+                SECONDS_BUCKETS,
+            )?,
+            registry,
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! `committee_*`: what a member serves to anyone.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use blindfold_protocol::{Certificate, CertifiedBatch, ReleaseShare, SingletonShare};
+use blindfold_rpc::{CommitteeApiServer, Encoded, RpcError, types::CommitteeStatus};
+use blindfold_telemetry::CounterSet;
+
+use crate::{
+    member::Context,
+    share::{ShareRefusal, ShareService},
+};
+
+pub(crate) struct Service {
+    pub(crate) context: Arc<Context>,
+    pub(crate) shares: Arc<ShareService>,
+}
+
+#[async_trait]
+impl CommitteeApiServer for Service {
+    async fn get_certified(&self, number: u64) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+        let batch = self.shares.certified(number).await?;
+        Ok(batch.as_ref().map(Encoded::new))
+    }
+
+    async fn get_share(
+        &self,
+        number: u64,
+        certificate: Encoded<Certificate>,
+    ) -> Result<Encoded<ReleaseShare>, RpcError> {
+        let certificate = certificate.decode_param()?;
+        let result = self.shares.share(number, &certificate).await;
+        count(&self.context.metrics.shares, &result);
+        if let Err(refusal) = &result {
+            tracing::info!(number, reason = refusal.as_str(), %refusal, "no share given");
+        }
+        Ok(Encoded::new(&result?))
+    }
+
+    async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError> {
+        let result = self.shares.singleton(number, index).await;
+        count(&self.context.metrics.singletons, &result);
+        Ok(Encoded::new(&result?))
+    }
+
+    async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
+        Ok(self.context.status().await)
+    }
+}
+
+fn count<T>(counters: &CounterSet, result: &Result<T, ShareRefusal>) {
+    let outcome = match result {
+        Ok(_) => "given",
+        Err(ShareRefusal::Busy) => "busy",
+        Err(_) => "refused",
+    };
+    counters.get(&[outcome]).increment();
+}

@@ -1,0 +1,378 @@
+//! Releasing: a share against a certificate, a singleton share for one envelope of a certified batch.
+//!
+//! A share says what t members' shares together open, so it leaves this process only for the header that this
+//! member validated itself and that a valid certificate covers: the certificate of the number or of a descendant on
+//! our chain. Both kinds of share are a function of key and ciphertexts alone; giving one twice says nothing new, and
+//! the bounded memory below only saves work.
+
+use std::sync::Arc;
+
+use blindfold_bte::CiphertextPoint;
+use blindfold_chain::{NextStep, Refusal};
+use blindfold_protocol::{
+    B256, Canonical, Certificate, CertifiedBatch, Envelope, Epoch, ReleaseShare, SingletonShare,
+};
+use blindfold_rpc::RpcError;
+use blindfold_store::{BatchRecord, StoreError};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit, Semaphore};
+
+use crate::{lru::Lru, member::Context};
+
+/// Why no share is given. Stable names by [`ShareRefusal::as_str`].
+#[derive(Debug, thiserror::Error)]
+pub enum ShareRefusal {
+    /// The certificate does not stand: forged, of another epoch or deployment, too few signers.
+    #[error("the certificate does not stand: {0}")]
+    BadCertificate(Refusal),
+    /// The certificate is for an earlier number and says nothing about this one.
+    #[error("the certificate of {certificate} does not cover {number}")]
+    DoesNotCover {
+        /// Number asked for.
+        number: u64,
+        /// Number of the certificate.
+        certificate: u64,
+    },
+    /// The certificate stands, but this member does not have, or has not validated, its header yet.
+    #[error("header {number} is not validated here yet")]
+    NotValidatedHere {
+        /// Number of the certificate.
+        number: u64,
+    },
+    /// Nothing certified under this number here.
+    #[error("number {number} is not certified here")]
+    NotCertified {
+        /// Number asked for.
+        number: u64,
+    },
+    /// The number belongs to another committee, or its key is another one.
+    #[error("this member's key is not in the committee of number {number}")]
+    NotAMember {
+        /// Number asked for.
+        number: u64,
+    },
+    /// The batch has fewer items.
+    #[error("batch {number} has {count} items, there is no item {index}")]
+    NoSuchItem {
+        /// Number asked for.
+        number: u64,
+        /// Index asked for.
+        index: u32,
+        /// Items of the batch.
+        count: usize,
+    },
+    /// The item was skipped: it has no position and is not released.
+    #[error("item {index} of batch {number} was skipped ({reason})")]
+    ItemSkipped {
+        /// Number asked for.
+        number: u64,
+        /// Index asked for.
+        index: u32,
+        /// Why it was skipped.
+        reason: String,
+    },
+    /// Too many calls wait.
+    #[error("too many calls wait for shares")]
+    Busy,
+    /// L1 cannot be asked for the epoch, or the process is stopping.
+    #[error("cannot judge now: {0}")]
+    Unavailable(Refusal),
+    /// The disk refused.
+    #[error("storage: {0}")]
+    Store(#[from] StoreError),
+    /// What is on disk contradicts itself, or the key does not fit the batch.
+    #[error("the share cannot be computed: {0}")]
+    Internal(String),
+}
+
+impl ShareRefusal {
+    /// A stable name, in snake case.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::BadCertificate(refusal) => refusal.as_str(),
+            Self::DoesNotCover { .. } => "certificate_does_not_cover",
+            Self::NotValidatedHere { .. } => "not_validated_here",
+            Self::NotCertified { .. } => "not_certified",
+            Self::NotAMember { .. } => "not_a_member",
+            Self::NoSuchItem { .. } => "no_such_item",
+            Self::ItemSkipped { .. } => "item_skipped",
+            Self::Busy => "busy",
+            Self::Unavailable(refusal) => refusal.as_str(),
+            Self::Store(_) => "storage",
+            Self::Internal(_) => "internal",
+        }
+    }
+}
+
+impl From<ShareRefusal> for RpcError {
+    fn from(refusal: ShareRefusal) -> Self {
+        let reason = refusal.as_str();
+        match &refusal {
+            ShareRefusal::BadCertificate(_)
+            | ShareRefusal::DoesNotCover { .. }
+            | ShareRefusal::NotAMember { .. }
+            | ShareRefusal::NoSuchItem { .. }
+            | ShareRefusal::ItemSkipped { .. } => Self::refused(reason, refusal),
+            ShareRefusal::NotValidatedHere { .. }
+            | ShareRefusal::NotCertified { .. }
+            | ShareRefusal::Unavailable(_) => Self::unavailable(reason, refusal),
+            ShareRefusal::Busy => Self::busy(reason, refusal),
+            ShareRefusal::Store(_) | ShareRefusal::Internal(_) => Self::internal(refusal),
+        }
+    }
+}
+
+type Once<T> = Arc<OnceCell<T>>;
+
+/// Computes shares on a bounded number of threads and remembers a bounded number of them.
+pub(crate) struct ShareService {
+    context: Arc<Context>,
+    /// Everybody inside, waiting or computing.
+    queue: Arc<Semaphore>,
+    /// Everybody computing.
+    threads: Arc<Semaphore>,
+    shares: Mutex<Lru<(u64, B256), Once<ReleaseShare>>>,
+    singletons: Mutex<Lru<(u64, u32), Once<SingletonShare>>>,
+    /// Certificates that were accepted; the certified head never falls, so they stay good.
+    accepted: Mutex<Lru<Certificate, ()>>,
+    missing: Notify,
+}
+
+impl ShareService {
+    pub(crate) fn new(context: Arc<Context>) -> Arc<Self> {
+        let limits = &context.config.limits;
+        Arc::new(Self {
+            queue: Arc::new(Semaphore::new(limits.share_queue_calls)),
+            threads: Arc::new(Semaphore::new(limits.share_threads)),
+            shares: Mutex::new(Lru::new(limits.share_cache_batches)),
+            singletons: Mutex::new(Lru::new(limits.singleton_cache_entries)),
+            accepted: Mutex::new(Lru::new(limits.certificate_cache_entries)),
+            missing: Notify::new(),
+            context,
+        })
+    }
+
+    /// Resolves when somebody showed a valid certificate for a header that is not here.
+    pub(crate) async fn missing_batch(&self) {
+        self.missing.notified().await;
+    }
+
+    /// Computes the share of a header that was just validated, so that it is there when the certificate comes. It
+    /// stays in memory. Does nothing when the threads are taken.
+    pub(crate) fn prepare(self: &Arc<Self>, number: u64) {
+        if self.threads.available_permits() == 0 {
+            return;
+        }
+        let service = Arc::clone(self);
+        tokio::spawn(async move {
+            let Ok(epoch) = service.context.tracker.epoch(number).await else { return };
+            if !service.context.is_member_of(&epoch) {
+                return;
+            }
+            if let Ok(Some(record)) = service.context.tracker.store().batch(number).await
+                && let Err(refusal) = service.share_of(record, epoch).await
+            {
+                tracing::debug!(number, %refusal, "share not prepared");
+            }
+        });
+    }
+
+    /// The member's share of `number`, against a certificate for it or for a descendant on our chain.
+    pub(crate) async fn share(
+        &self,
+        number: u64,
+        certificate: &Certificate,
+    ) -> Result<ReleaseShare, ShareRefusal> {
+        let _place = self.enter()?;
+        if certificate.number < number || number == 0 {
+            return Err(ShareRefusal::DoesNotCover { number, certificate: certificate.number });
+        }
+        let epoch = self.epoch(number).await?;
+        self.accept(certificate).await?;
+        let record = self.certified_record(number).await?;
+        self.share_of(record, epoch).await
+    }
+
+    /// The member's singleton share of an accepted item of a certified batch.
+    pub(crate) async fn singleton(&self, number: u64, index: u32) -> Result<SingletonShare, ShareRefusal> {
+        let _place = self.enter()?;
+        self.epoch(number).await?;
+        let record = self.certified_record(number).await?;
+        let count = record.sealed.items.len();
+        let item = usize::try_from(index).ok().and_then(|index| record.items.get(index));
+        let Some(item) = item else { return Err(ShareRefusal::NoSuchItem { number, index, count }) };
+        if let Some(fault) = &item.fault {
+            return Err(ShareRefusal::ItemSkipped { number, index, reason: fault.clone() });
+        }
+        let once = {
+            let mut kept = self.singletons.lock();
+            kept.get(&(number, index)).unwrap_or_else(|| {
+                let once = Once::default();
+                kept.put((number, index), Arc::clone(&once));
+                once
+            })
+        };
+        let share = once
+            .get_or_try_init(|| async {
+                let member = self.context.member();
+                let header_hash = record.hash;
+                let key = Arc::clone(&self.context.key);
+                let share = self
+                    .compute(move || {
+                        let points = points(&record, &[index])?;
+                        let point = points.first().ok_or_else(|| internal("no point"))?;
+                        Ok(key.member_key.singleton_share(point))
+                    })
+                    .await?;
+                Ok::<_, ShareRefusal>(SingletonShare { number, header_hash, index, member, share })
+            })
+            .await?;
+        Ok(*share)
+    }
+
+    /// What this member holds certified under `number`, to serve to anyone.
+    pub(crate) async fn certified(&self, number: u64) -> Result<Option<CertifiedBatch>, ShareRefusal> {
+        let _place = self.enter()?;
+        let record = self.context.tracker.store().batch(number).await?;
+        Ok(record.and_then(|record| {
+            Some(CertifiedBatch { certificate: record.certificate?, sealed: record.sealed })
+        }))
+    }
+
+    fn enter(&self) -> Result<OwnedSemaphorePermit, ShareRefusal> {
+        Arc::clone(&self.queue).try_acquire_owned().map_err(|_| ShareRefusal::Busy)
+    }
+
+    async fn epoch(&self, number: u64) -> Result<Epoch, ShareRefusal> {
+        let epoch = match self.context.tracker.epoch(number).await {
+            Ok(epoch) => epoch,
+            Err(Refusal::NoEpoch { .. }) => return Err(ShareRefusal::NotAMember { number }),
+            Err(refusal) => return Err(ShareRefusal::Unavailable(refusal)),
+        };
+        if self.context.is_member_of(&epoch) { Ok(epoch) } else { Err(ShareRefusal::NotAMember { number }) }
+    }
+
+    /// Verifies a certificate, and takes it for our own chain if we did not have it.
+    async fn accept(&self, certificate: &Certificate) -> Result<(), ShareRefusal> {
+        if self.accepted.lock().get(certificate).is_some() {
+            return Ok(());
+        }
+        // A pairing for every forged certificate: on the same bounded threads as the shares.
+        let _thread =
+            self.threads.acquire().await.map_err(|_| ShareRefusal::Unavailable(Refusal::Stopped))?;
+        match self.context.tracker.accept_certificate(certificate).await {
+            Ok(_) => {
+                self.accepted.lock().put(*certificate, ());
+                Ok(())
+            }
+            Err(refusal) => Err(match refusal.next_step() {
+                NextStep::CatchUp => {
+                    self.missing.notify_one();
+                    ShareRefusal::NotValidatedHere { number: certificate.number }
+                }
+                NextStep::Reject => {
+                    self.context.metrics.bad_certificates.increment();
+                    ShareRefusal::BadCertificate(refusal)
+                }
+                // No registered epoch contains the certificate's number: nobody could have certified it.
+                NextStep::Retry if matches!(refusal, Refusal::NoEpoch { .. }) => {
+                    ShareRefusal::BadCertificate(refusal)
+                }
+                NextStep::Retry | NextStep::Stop => ShareRefusal::Unavailable(refusal),
+            }),
+        }
+    }
+
+    async fn certified_record(&self, number: u64) -> Result<BatchRecord, ShareRefusal> {
+        if number == 0 || number > self.context.tracker.certified().number {
+            return Err(ShareRefusal::NotCertified { number });
+        }
+        let record = self.context.tracker.store().batch(number).await?;
+        record.ok_or_else(|| internal(format!("batch {number} is certified and not on disk")))
+    }
+
+    /// Computes the share of a validated batch, or remembers it. Gives it to nobody.
+    async fn share_of(&self, record: BatchRecord, epoch: Epoch) -> Result<ReleaseShare, ShareRefusal> {
+        let number = record.sealed.header.number;
+        let once = {
+            let mut kept = self.shares.lock();
+            let key = (number, record.hash);
+            kept.get(&key).unwrap_or_else(|| {
+                let once = Once::default();
+                kept.put(key, Arc::clone(&once));
+                once
+            })
+        };
+        let share = once
+            .get_or_try_init(|| async {
+                let header_hash = record.hash;
+                let key = Arc::clone(&self.context.key);
+                let seconds = self.context.metrics.share_seconds.clone();
+                let pds = self
+                    .compute(move || {
+                        let started = std::time::Instant::now();
+                        let pds = sub_batches(&record, epoch.max_batch)
+                            .iter()
+                            .map(|indices| {
+                                key.member_key
+                                    .release_share(&points(&record, indices)?)
+                                    .map_err(|fault| internal(fault.to_string()))
+                            })
+                            .collect::<Result<Vec<_>, ShareRefusal>>()?;
+                        seconds.observe_duration(started.elapsed());
+                        Ok(pds)
+                    })
+                    .await?;
+                let member = self.context.member();
+                Ok::<_, ShareRefusal>(ReleaseShare { number, header_hash, member, pds })
+            })
+            .await?;
+        Ok(share.clone())
+    }
+
+    /// Runs on a thread of the pool once one is free.
+    async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ShareRefusal> + Send + 'static,
+    ) -> Result<T, ShareRefusal> {
+        let stopped = || ShareRefusal::Unavailable(Refusal::Stopped);
+        let permit = Arc::clone(&self.threads).acquire_owned().await.map_err(|_| stopped())?;
+        let task = tokio::task::spawn_blocking(move || {
+            // Held until the work is done, even if the caller went away.
+            let _permit = permit;
+            work()
+        });
+        task.await.map_err(|_| stopped())?
+    }
+}
+
+/// The indices of the accepted items in committed order, cut into sub-batches.
+fn sub_batches(record: &BatchRecord, max_batch: u32) -> Vec<Vec<u32>> {
+    let accepted: Vec<u32> = (0u32..)
+        .zip(&record.items)
+        .filter(|(_, item)| item.fault.is_none())
+        .map(|(index, _)| index)
+        .collect();
+    let size = usize::try_from(max_batch).unwrap_or(usize::MAX).max(1);
+    accepted.chunks(size).map(<[u32]>::to_vec).collect()
+}
+
+/// The ciphertext points of accepted items. They were checked before the batch was stored, and are checked again:
+/// a share over a point outside the subgroup would say something about the key.
+fn points(record: &BatchRecord, indices: &[u32]) -> Result<Vec<CiphertextPoint>, ShareRefusal> {
+    indices
+        .iter()
+        .map(|index| {
+            let item = usize::try_from(*index).ok().and_then(|index| record.sealed.items.get(index));
+            let item = item.ok_or_else(|| internal(format!("no item {index}")))?;
+            let envelope =
+                Envelope::decode(item).map_err(|fault| internal(format!("item {index}: {fault}")))?;
+            CiphertextPoint::from_bytes(&envelope.ciphertext.c)
+                .map_err(|fault| internal(format!("item {index}: {fault}")))
+        })
+        .collect()
+}
+
+fn internal(what: impl Into<String>) -> ShareRefusal {
+    ShareRefusal::Internal(what.into())
+}

@@ -1,0 +1,509 @@
+//! Following the sequencer: which batches are worked on, and in what order those without hints are caught up with.
+//!
+//! Live batches come from the feed and begin at their seal. Everything certified that has no hints and is not in work
+//! stands in the backlog and is fetched, oldest first, a few at a time beside the live ones. A sweep compares with the
+//! sequencer's status, so a lost notification costs time and nothing else.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use blindfold_chain::EpochParameters;
+use blindfold_protocol::{
+    B256, Certificate, ChainConfig, SealedBatch, certificate, limits::MAX_UNCERTIFIED_HEADERS,
+};
+use blindfold_rpc::{
+    BlindApiClient, Feed, FeedEvent, FeedItem, HttpClient, Readiness, ReceivedError, Topic, types::BatchInfo,
+};
+use tokio::{
+    sync::watch,
+    task::{AbortHandle, Id, JoinError, JoinSet},
+    time::{Instant, MissedTickBehavior, sleep_until},
+};
+
+use crate::{BatchView, WorkFault, status::SharedStatus, work::Workshop};
+
+/// The topics that the helper follows.
+pub(crate) const TOPICS: [Topic; 2] = [Topic::Headers, Topic::Certificates];
+/// Name of the readiness condition.
+pub(crate) const SEQUENCER: &str = "sequencer";
+/// How far below the newest hints a fresh helper looks for batches without hints.
+const SCAN_BACK_BATCHES: u64 = 4_096;
+/// Numbers in the backlog; the next ones are added when these are done.
+const MAX_BACKLOG_BATCHES: usize = 4_096;
+
+/// A batch in work.
+struct Entry {
+    hash: B256,
+    parent_hash: B256,
+    certificate: watch::Sender<Option<Certificate>>,
+    abort: AbortHandle,
+    live: bool,
+}
+
+/// A batch as fetched, with the certificate that covers it if there is one.
+struct FetchedBatch {
+    sealed: SealedBatch,
+    verdicts: Vec<Option<String>>,
+    certificate: Option<Certificate>,
+}
+
+enum Fetched {
+    /// It has hints.
+    Hinted,
+    /// It has none.
+    Batch(Box<FetchedBatch>),
+}
+
+enum Done {
+    Fetched(u64, Result<Fetched, String>),
+    Worked(u64, Result<(), WorkFault>),
+}
+
+pub(crate) struct Coordinator {
+    shop: Arc<Workshop>,
+    chain: Arc<ChainConfig>,
+    status: Arc<SharedStatus>,
+    readiness: Readiness,
+    entries: BTreeMap<u64, Entry>,
+    backlog: BTreeSet<u64>,
+    fetching: BTreeSet<u64>,
+    /// Numbers of the backlog that are not to be tried before a time.
+    retry_at: BTreeMap<u64, Instant>,
+    /// Every number up to this has hints; unknown until the first status.
+    complete: Option<u64>,
+    /// Numbers above it that have hints.
+    done: BTreeSet<u64>,
+    tasks: JoinSet<Done>,
+    numbers: HashMap<Id, u64>,
+}
+
+impl Coordinator {
+    pub(crate) fn new(
+        shop: Arc<Workshop>,
+        chain: Arc<ChainConfig>,
+        status: Arc<SharedStatus>,
+        readiness: Readiness,
+    ) -> Self {
+        Self {
+            shop,
+            chain,
+            status,
+            readiness,
+            entries: BTreeMap::new(),
+            backlog: BTreeSet::new(),
+            fetching: BTreeSet::new(),
+            retry_at: BTreeMap::new(),
+            complete: None,
+            done: BTreeSet::new(),
+            tasks: JoinSet::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    pub(crate) async fn run(mut self, mut feed: Feed, mut stop: watch::Receiver<bool>) {
+        let mut sweep = tokio::time::interval(Duration::from_millis(self.shop.config.limits.sweep_ms));
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let retry = self.retry_at.values().min().copied();
+            tokio::select! {
+                () = stopped(&mut stop) => return,
+                item = feed.next() => match item {
+                    Some(FeedItem::Connected | FeedItem::Reconnected) => self.sweep().await,
+                    Some(FeedItem::Event(event)) => self.on_event(event).await,
+                    Some(FeedItem::Invalid { topic, reason }) => {
+                        tracing::warn!(topic = topic.as_str(), reason, "invalid notification from the feed");
+                    }
+                    None => return,
+                },
+                Some(done) = self.tasks.join_next_with_id() => self.on_done(done).await,
+                _ = sweep.tick() => self.sweep().await,
+                () = sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {}
+            }
+            self.fetch_backlog();
+            self.report();
+        }
+    }
+
+    async fn on_event(&mut self, event: FeedEvent) {
+        match event {
+            FeedEvent::Header(notification) => match notification.sealed.decode() {
+                Ok(sealed) => self.on_header(sealed, notification.verdicts),
+                Err(fault) => {
+                    tracing::warn!(number = notification.number, %fault, "undecodable header from the feed")
+                }
+            },
+            FeedEvent::Certificate(notification) => match notification.certificate.decode() {
+                Ok(certificate) => self.on_certificate(certificate).await,
+                Err(fault) => {
+                    self.shop.metrics.bad_certificates.increment();
+                    tracing::warn!(number = notification.number, %fault, "undecodable certificate from the feed");
+                }
+            },
+            FeedEvent::Release(_) | FeedEvent::Hints(_) | FeedEvent::Block(_) => {}
+        }
+    }
+
+    /// A sealed batch: pre-decryption begins now.
+    fn on_header(&mut self, sealed: SealedBatch, verdicts: Vec<Option<String>>) {
+        let number = sealed.header.number;
+        if self.is_done(number) {
+            return;
+        }
+        if let Some(entry) = self.entries.get(&number) {
+            if entry.hash != sealed.header.hash() {
+                tracing::warn!(number, "second header for a number in work; the certificate will decide");
+            }
+            return;
+        }
+        let live = self.entries.values().filter(|entry| entry.live).count();
+        if live >= self.shop.config.limits.live_batches {
+            tracing::warn!(number, live, "too many batches in work; this one is caught up with later");
+            return;
+        }
+        self.start(FetchedBatch { sealed, verdicts, certificate: None }, true);
+    }
+
+    async fn on_certificate(&mut self, certificate: Certificate) {
+        let number = certificate.number;
+        if self.is_done(number) || !self.verify(&certificate).await {
+            return;
+        }
+        self.certified(number, certificate);
+    }
+
+    /// Hands a verified certificate to its batch and to the ancestors in work.
+    fn certified(&mut self, number: u64, certificate: Certificate) {
+        match self.entries.get(&number) {
+            Some(entry) if entry.hash == certificate.header_hash => {}
+            Some(_) => {
+                tracing::warn!(number, "another header than the one in work was certified: beginning again");
+                self.give_up(number);
+                self.backlog.insert(number);
+                return;
+            }
+            None => {
+                if !self.is_done(number) && self.backlog.len() < MAX_BACKLOG_BATCHES {
+                    self.backlog.insert(number);
+                }
+                return;
+            }
+        }
+        let mut expected = certificate.header_hash;
+        for entry in self
+            .entries
+            .range(..=number)
+            .rev()
+            .zip((0..=number).rev())
+            .map_while(|((at, entry), number)| (*at == number).then_some(entry))
+        {
+            if entry.hash != expected {
+                break;
+            }
+            entry
+                .certificate
+                .send_if_modified(|known| known.is_none() && known.replace(certificate).is_none());
+            expected = entry.parent_hash;
+        }
+    }
+
+    async fn verify(&self, certificate: &Certificate) -> bool {
+        let Some(parameters) = self.shop.parameters.at(certificate.number) else {
+            tracing::warn!(number = certificate.number, "certificate of an epoch without parameters here");
+            return false;
+        };
+        let valid = verify(certificate, parameters.clone(), &self.chain).await;
+        if let Err(fault) = &valid {
+            self.shop.metrics.bad_certificates.increment();
+            tracing::warn!(number = certificate.number, fault, "certificate refused");
+        }
+        valid.is_ok()
+    }
+
+    fn is_done(&self, number: u64) -> bool {
+        self.complete.is_some_and(|complete| number <= complete) || self.done.contains(&number)
+    }
+
+    fn start(&mut self, batch: FetchedBatch, live: bool) {
+        let header = &batch.sealed.header;
+        let (number, hash, parent_hash) = (header.number, header.hash(), header.parent_hash);
+        let Some(parameters) = self.shop.parameters.at(number).cloned() else {
+            tracing::error!(number, "no parameters are configured for this batch's epoch");
+            return;
+        };
+        let (sender, receiver) = watch::channel(batch.certificate);
+        let (shop, chain) = (Arc::clone(&self.shop), Arc::clone(&self.chain));
+        let abort = self.tasks.spawn(async move {
+            Done::Worked(number, read_and_work(&shop, &chain, batch, parameters, receiver).await)
+        });
+        self.numbers.insert(abort.id(), number);
+        self.entries.insert(number, Entry { hash, parent_hash, certificate: sender, abort, live });
+    }
+
+    fn give_up(&mut self, number: u64) {
+        if let Some(entry) = self.entries.remove(&number) {
+            entry.abort.abort();
+        }
+    }
+
+    async fn on_done(&mut self, done: Result<(Id, Done), JoinError>) {
+        match done {
+            Ok((id, Done::Fetched(number, result))) => {
+                self.numbers.remove(&id);
+                self.fetching.remove(&number);
+                self.on_fetched(number, result).await;
+            }
+            Ok((id, Done::Worked(number, result))) => {
+                self.numbers.remove(&id);
+                let current = self.entries.get(&number).is_some_and(|entry| entry.abort.id() == id);
+                if current {
+                    self.entries.remove(&number);
+                    self.on_worked(number, result);
+                }
+            }
+            Err(error) => {
+                let Some(number) = self.numbers.remove(&error.id()) else { return };
+                // Only a batch that was given up is cancelled, and it is in the backlog already.
+                if error.is_panic() {
+                    tracing::error!(number, %error, "work on a batch ended by a bug; beginning it again");
+                    self.fetching.remove(&number);
+                    self.entries.remove(&number);
+                    self.again(number, error.to_string());
+                }
+            }
+        }
+    }
+
+    fn on_worked(&mut self, number: u64, result: Result<(), WorkFault>) {
+        match result {
+            Ok(()) => {
+                self.finished(number);
+                self.status.update(|status| {
+                    status.published += 1;
+                    status.last_published = status.last_published.max(Some(number));
+                });
+            }
+            Err(fault) => {
+                tracing::warn!(number, %fault, "batch failed; beginning it again");
+                self.again(number, fault.to_string());
+            }
+        }
+    }
+
+    fn finished(&mut self, number: u64) {
+        self.done.insert(number);
+        self.backlog.remove(&number);
+        self.retry_at.remove(&number);
+        self.status.update(|status| {
+            status.failing.remove(&number);
+        });
+        while let Some(complete) = self.complete
+            && self.done.remove(&(complete + 1))
+        {
+            self.complete = Some(complete + 1);
+        }
+    }
+
+    fn again(&mut self, number: u64, fault: String) {
+        self.shop.metrics.failures.increment();
+        self.status.update(|status| {
+            status.failing.insert(number, fault);
+        });
+        self.backlog.insert(number);
+        let pause = Duration::from_millis(self.shop.config.limits.batch_retry_ms);
+        self.retry_at.insert(number, Instant::now() + pause);
+    }
+
+    /// Compares with the sequencer: what is certified and has no hints goes to the backlog, what is sealed begins.
+    async fn sweep(&mut self) {
+        let status = match BlindApiClient::get_status(&self.shop.sequencer).await {
+            Ok(status) => status,
+            Err(error) => {
+                let error = ReceivedError::from(error);
+                self.readiness.set_not_ready(SEQUENCER, error.to_string());
+                tracing::debug!(%error, "the sequencer gives no status");
+                return;
+            }
+        };
+        self.readiness.set_ready(SEQUENCER);
+        let scan_from = status.hinted.min(status.certified).saturating_sub(SCAN_BACK_BATCHES);
+        let complete = *self.complete.get_or_insert(scan_from);
+        self.done = self.done.split_off(&(complete + 1));
+        for number in complete + 1..=status.certified {
+            if self.backlog.len() >= MAX_BACKLOG_BATCHES {
+                break;
+            }
+            let waits = self.entries.get(&number).is_none_or(|entry| entry.certificate.borrow().is_none());
+            if waits && !self.done.contains(&number) && !self.fetching.contains(&number) {
+                self.backlog.insert(number);
+            }
+        }
+        let newest = status.head.number.min(status.certified.saturating_add(MAX_UNCERTIFIED_HEADERS as u64));
+        for number in status.certified.saturating_add(1)..=newest {
+            if !self.entries.contains_key(&number) && !self.done.contains(&number) {
+                self.backlog.insert(number);
+            }
+        }
+    }
+
+    /// Fetches the oldest of the backlog, as many as may be caught up with at the same time.
+    fn fetch_backlog(&mut self) {
+        let now = Instant::now();
+        self.retry_at.retain(|_, at| *at > now);
+        let mut free = self.shop.config.limits.catch_up_batches.saturating_sub(self.fetching.len());
+        let working =
+            self.entries.values().filter(|entry| !entry.live && entry.certificate.borrow().is_some()).count();
+        free = free.saturating_sub(working);
+        while free > 0 {
+            let next = self.backlog.iter().copied().find(|number| !self.retry_at.contains_key(number));
+            let Some(number) = next else { return };
+            self.backlog.remove(&number);
+            if self.is_done(number) || !self.fetching.insert(number) {
+                continue;
+            }
+            let sequencer = self.shop.sequencer.clone();
+            let handle =
+                self.tasks.spawn(async move { Done::Fetched(number, fetch(&sequencer, number).await) });
+            self.numbers.insert(handle.id(), number);
+            free -= 1;
+        }
+    }
+
+    async fn on_fetched(&mut self, number: u64, result: Result<Fetched, String>) {
+        let batch = match result {
+            Ok(Fetched::Hinted) => {
+                self.give_up(number);
+                self.finished(number);
+                return;
+            }
+            Ok(Fetched::Batch(batch)) => batch,
+            Err(fault) => {
+                tracing::debug!(number, fault, "batch not fetched; asking again");
+                self.again(number, fault);
+                return;
+            }
+        };
+        if let Some(certificate) = batch.certificate
+            && !self.verify(&certificate).await
+        {
+            self.again(number, "the certificate does not stand".to_owned());
+            return;
+        }
+        let hash = batch.sealed.header.hash();
+        match self.entries.get(&number) {
+            None => {
+                let live = batch.certificate.is_none();
+                self.start(*batch, live);
+            }
+            Some(entry) if entry.hash == hash => {
+                if let Some(certificate) = batch.certificate {
+                    entry
+                        .certificate
+                        .send_if_modified(|known| known.is_none() && known.replace(certificate).is_none());
+                }
+            }
+            Some(_) if batch.certificate.is_some() => {
+                tracing::warn!(number, "another header than the one in work was certified: beginning again");
+                self.give_up(number);
+                self.start(*batch, false);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn report(&self) {
+        self.shop.metrics.in_work.set(self.entries.len() as u64);
+        self.shop.metrics.backlog.set(self.backlog.len() as u64);
+        self.status.update(|status| {
+            status.in_work = self.entries.keys().copied().collect();
+            status.backlog.clone_from(&self.backlog);
+        });
+    }
+}
+
+/// Resolves when the helper is to stop, or its handle is gone.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Checks that the sequencer signed the batch, reads it and works on it.
+async fn read_and_work(
+    shop: &Workshop,
+    chain: &Arc<ChainConfig>,
+    batch: FetchedBatch,
+    parameters: EpochParameters,
+    certificate: watch::Receiver<Option<Certificate>>,
+) -> Result<(), WorkFault> {
+    let max_batch = parameters.parameters().max_batch();
+    let chain = Arc::clone(chain);
+    let view = tokio::task::spawn_blocking(move || {
+        let FetchedBatch { sealed, verdicts, .. } = &batch;
+        if sealed.signed_header().signer(&chain.deployment) != Ok(chain.sequencer) {
+            return Err(WorkFault::NotTheSequencer);
+        }
+        Ok(BatchView::read(sealed, verdicts, max_batch)?)
+    })
+    .await
+    .map_err(|_| WorkFault::Stopped)??;
+    shop.work(Arc::new(view), parameters, certificate).await
+}
+
+/// Verifies a certificate off the async threads.
+async fn verify(
+    certificate: &Certificate,
+    parameters: EpochParameters,
+    chain: &ChainConfig,
+) -> Result<(), String> {
+    let (certificate, deployment) = (*certificate, chain.deployment);
+    tokio::task::spawn_blocking(move || certificate::verify(&certificate, parameters.epoch(), &deployment))
+        .await
+        .map_err(|error| error.to_string())?
+        .map_err(|fault| fault.to_string())
+}
+
+/// Fetches a batch that may have hints already. A batch that is certified through a descendant alone comes with the
+/// descendant's certificate.
+async fn fetch(sequencer: &HttpClient, number: u64) -> Result<Fetched, String> {
+    let refused = |error| ReceivedError::from(error).to_string();
+    if sequencer.get_hints(number).await.map_err(refused)?.is_some() {
+        return Ok(Fetched::Hinted);
+    }
+    let absent = || format!("the sequencer has no batch {number}");
+    let info = sequencer.get_batch(number).await.map_err(refused)?.ok_or_else(absent)?;
+    let sealed = read(number, &info)?;
+    let mut certificate = own_certificate(&info)?;
+    let mut hash = sealed.header.hash();
+    if certificate.is_some_and(|certificate| certificate.number != number || certificate.header_hash != hash)
+    {
+        return Err("the certificate is for another header".to_owned());
+    }
+    for descendant in (number + 1..).take(MAX_UNCERTIFIED_HEADERS) {
+        if certificate.is_some() {
+            break;
+        }
+        let Some(info) = sequencer.get_batch(descendant).await.map_err(refused)? else { break };
+        let header = read(descendant, &info)?.header;
+        if header.parent_hash != hash {
+            return Err(format!("batch {descendant} is no child of batch {}", descendant - 1));
+        }
+        hash = header.hash();
+        certificate = own_certificate(&info)?
+            .filter(|certificate| certificate.number == descendant && certificate.header_hash == hash);
+    }
+    Ok(Fetched::Batch(Box::new(FetchedBatch { sealed, verdicts: info.verdicts, certificate })))
+}
+
+fn read(number: u64, info: &BatchInfo) -> Result<SealedBatch, String> {
+    let sealed = info.sealed.decode().map_err(|fault| format!("undecodable batch: {fault}"))?;
+    if sealed.header.number != number {
+        return Err(format!("batch {} instead of {number}", sealed.header.number));
+    }
+    Ok(sealed)
+}
+
+fn own_certificate(info: &BatchInfo) -> Result<Option<Certificate>, String> {
+    let certificate = info.certificate.as_ref().map(|certificate| certificate.decode()).transpose();
+    certificate.map_err(|fault| format!("undecodable certificate: {fault}"))
+}

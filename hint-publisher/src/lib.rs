@@ -1,0 +1,28 @@
+//! The helper beside the sequencer: it decrypts batches and publishes the hints by which everyone verifies.
+//!
+//! [`HintPublisher::start`] follows the sequencer's feed. Pre-decryption, most of the work, begins when a batch is
+//! sealed; on its certificate the members are asked for their shares, the batch is opened, malformed envelopes get
+//! their singleton releases, and the hints go to the sequencer until it has them.
+//!
+//! Nobody has to trust it: a hint proves itself, and without hints a node decrypts locally. It keeps nothing on
+//! disk: after a restart it asks the sequencer which certified batches have no hints and makes them, oldest first.
+
+mod batch;
+mod config;
+mod follow;
+mod members;
+mod metrics;
+mod pool;
+mod publish;
+mod publisher;
+mod release;
+mod singleton;
+mod status;
+mod work;
+
+pub use batch::{BatchView, ViewFault};
+pub use config::{ConfigError, HintPublisherConfig, HintPublisherLimits, MemberUrl};
+pub use metrics::HintPublisherMetrics;
+pub use publisher::{HintPublisher, HintPublisherDeps, HintPublisherHandle, StartError};
+pub use status::HintPublisherStatus;
+pub use work::WorkFault;

@@ -1,0 +1,221 @@
+//! Asking the members: t at first, another for each that fails, all of them after a while.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use blindfold_protocol::{Certificate, ReleaseShare, SingletonShare};
+use blindfold_rpc::{
+    ClientBuildError, ClientConfig, CommitteeApiClient, Encoded, HttpClient, ReceivedError, http_client,
+};
+use futures::{StreamExt, stream::FuturesUnordered};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep_until};
+
+use crate::{HintPublisherConfig, HintPublisherMetrics, metrics::member_label, status::SharedStatus};
+
+/// Why a member gave nothing usable, and will not for this request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MemberFault {
+    #[error("refused: {0}")]
+    Refused(String),
+    #[error("sent something that does not decode: {0}")]
+    Undecodable(String),
+}
+
+/// How a member did lately; the better ones are asked first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Standing {
+    lied: bool,
+    failed_last: bool,
+}
+
+/// Clients of all members.
+pub(crate) struct Members {
+    clients: BTreeMap<u16, HttpClient>,
+    standing: Mutex<BTreeMap<u16, Standing>>,
+    hedge: Duration,
+    retry: Duration,
+    metrics: HintPublisherMetrics,
+    status: Arc<SharedStatus>,
+}
+
+impl Members {
+    pub(crate) fn new(
+        config: &HintPublisherConfig,
+        metrics: HintPublisherMetrics,
+        status: Arc<SharedStatus>,
+    ) -> Result<Self, ClientBuildError> {
+        let client =
+            ClientConfig { request_timeout_ms: config.limits.member_timeout_ms, ..ClientConfig::default() };
+        let clients = config
+            .members
+            .iter()
+            .map(|member| Ok((member.member, http_client(&member.url, &client)?)))
+            .collect::<Result<_, ClientBuildError>>()?;
+        Ok(Self {
+            clients,
+            standing: Mutex::default(),
+            hedge: Duration::from_millis(config.limits.hedge_ms),
+            retry: Duration::from_millis(config.limits.member_retry_ms),
+            metrics,
+            status,
+        })
+    }
+
+    /// Members 1..=n of an epoch that have a client, the most promising first. `spread` rotates equals, so that load
+    /// spreads over the members.
+    fn order(&self, members: u16, spread: u64) -> VecDeque<u16> {
+        let standing = self.standing.lock();
+        let mut order: Vec<u16> = self.clients.keys().copied().filter(|member| *member <= members).collect();
+        if let Ok(shift) = usize::try_from(spread % order.len().max(1) as u64) {
+            order.rotate_left(shift);
+        }
+        order.sort_by_key(|member| standing.get(member).copied().unwrap_or_default());
+        order.into()
+    }
+
+    /// Says which member lied, everywhere.
+    pub(crate) fn name_liar(&self, member: u16, number: u64, what: &str) {
+        self.standing.lock().entry(member).or_default().lied = true;
+        self.metrics.lying_members.get(&[member_label(member)]).increment();
+        self.status.update(|status| *status.lying_members.entry(member).or_default() += 1);
+        tracing::error!(member, number, what, "a member lied; going on with others");
+    }
+
+    /// Asks for shares of a batch.
+    pub(crate) fn shares<'a>(
+        &'a self,
+        number: u64,
+        certificate: &'a Certificate,
+        members: u16,
+        first: usize,
+    ) -> Answers<'a, ReleaseShare> {
+        let ask = move |member| {
+            self.until_answered(member, move |client: HttpClient| async move {
+                client.get_share(number, Encoded::new(certificate)).await.map(|answer| answer.decode())
+            })
+        };
+        Answers::new(Box::new(ask), self.order(members, number), first, self.hedge)
+    }
+
+    /// Asks for singleton shares of one item.
+    pub(crate) fn singletons(
+        &self,
+        number: u64,
+        index: u32,
+        members: u16,
+        first: usize,
+    ) -> Answers<'_, SingletonShare> {
+        let ask = move |member| {
+            self.until_answered(member, move |client: HttpClient| async move {
+                client.get_singleton(number, index).await.map(|answer| answer.decode())
+            })
+        };
+        let spread = number.wrapping_add(u64::from(index));
+        Answers::new(Box::new(ask), self.order(members, spread), first, self.hedge)
+    }
+
+    /// Calls until there is an answer or a refusal for good. A member that is away or not so far yet is asked again
+    /// for as long as somebody waits for it.
+    fn until_answered<'a, T, E, F, Fut>(&'a self, member: u16, call: F) -> Ask<'a, T>
+    where
+        T: Send + 'a,
+        E: std::fmt::Display + Send + 'a,
+        F: Fn(HttpClient) -> Fut + Send + Sync + 'a,
+        Fut: Future<Output = Result<Result<T, E>, blindfold_rpc::jsonrpsee::core::ClientError>> + Send + 'a,
+    {
+        Box::pin(async move {
+            let Some(client) = self.clients.get(&member) else {
+                return Err(MemberFault::Refused("no address is configured".to_owned()));
+            };
+            loop {
+                match call(client.clone()).await {
+                    Ok(Ok(answer)) => {
+                        self.standing.lock().entry(member).or_default().failed_last = false;
+                        return Ok(answer);
+                    }
+                    Ok(Err(fault)) => {
+                        self.failed(member);
+                        return Err(MemberFault::Undecodable(fault.to_string()));
+                    }
+                    Err(error) => {
+                        self.failed(member);
+                        let error = ReceivedError::from(error);
+                        if !error.retry() {
+                            return Err(MemberFault::Refused(error.to_string()));
+                        }
+                        tracing::debug!(member, %error, "no share yet; asking again");
+                        tokio::time::sleep(self.retry).await;
+                    }
+                }
+            }
+        })
+    }
+
+    fn failed(&self, member: u16) {
+        self.standing.lock().entry(member).or_default().failed_last = true;
+        self.metrics.member_failures.get(&[member_label(member)]).increment();
+    }
+}
+
+type Ask<'a, T> = Pin<Box<dyn Future<Output = Result<T, MemberFault>> + Send + 'a>>;
+type Asking<'a, T> = Pin<Box<dyn Future<Output = (u16, Result<T, MemberFault>)> + Send + 'a>>;
+
+/// Answers of members as they come.
+pub(crate) struct Answers<'a, T> {
+    ask: Box<dyn Fn(u16) -> Ask<'a, T> + Send + Sync + 'a>,
+    running: FuturesUnordered<Asking<'a, T>>,
+    rest: VecDeque<u16>,
+    hedge_at: Instant,
+}
+
+impl<'a, T: Send + 'a> Answers<'a, T> {
+    fn new(
+        ask: Box<dyn Fn(u16) -> Ask<'a, T> + Send + Sync + 'a>,
+        order: VecDeque<u16>,
+        first: usize,
+        hedge: Duration,
+    ) -> Self {
+        let mut answers =
+            Self { ask, running: FuturesUnordered::new(), rest: order, hedge_at: Instant::now() + hedge };
+        for _ in 0..first {
+            answers.ask_another();
+        }
+        answers
+    }
+
+    /// Asks the next member, if there is one that was not asked.
+    pub(crate) fn ask_another(&mut self) {
+        if let Some(member) = self.rest.pop_front() {
+            let answer = (self.ask)(member);
+            self.running.push(Box::pin(async move { (member, answer.await) }));
+        }
+    }
+
+    /// The next answer; `None` when everybody asked has answered and nobody is left. Members that are away keep it
+    /// waiting. After the hedge delay everybody is asked.
+    pub(crate) async fn next(&mut self) -> Option<(u16, Result<T, MemberFault>)> {
+        loop {
+            if self.running.is_empty() {
+                if self.rest.is_empty() {
+                    return None;
+                }
+                self.ask_another();
+            }
+            tokio::select! {
+                biased;
+                answer = self.running.next() => if answer.is_some() { return answer },
+                () = sleep_until(self.hedge_at), if !self.rest.is_empty() => {
+                    while !self.rest.is_empty() {
+                        self.ask_another();
+                    }
+                }
+            }
+        }
+    }
+}

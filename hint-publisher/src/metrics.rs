@@ -1,0 +1,89 @@
+//! What the helper counts. Every series exists from the start, at zero.
+
+use blindfold_telemetry::{Counter, CounterSet, Gauge, Histogram, Metrics, MetricsError, SECONDS_BUCKETS};
+
+/// The members' label values: as many as a committee can have.
+const MEMBERS: [&str; 64] = [
+    "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19",
+    "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32", "33", "34", "35", "36",
+    "37", "38", "39", "40", "41", "42", "43", "44", "45", "46", "47", "48", "49", "50", "51", "52", "53",
+    "54", "55", "56", "57", "58", "59", "60", "61", "62", "63", "64",
+];
+
+/// The metrics of the helper, under the prefix `blindfold_hint_publisher_`.
+#[derive(Clone)]
+pub struct HintPublisherMetrics {
+    /// The registry, for `/metrics`.
+    pub registry: Metrics,
+    pub(crate) lying_members: CounterSet,
+    pub(crate) member_failures: CounterSet,
+    pub(crate) batches: Counter,
+    pub(crate) hints: Counter,
+    pub(crate) malformed: Counter,
+    pub(crate) failures: Counter,
+    pub(crate) bad_certificates: Counter,
+    pub(crate) in_work: Gauge,
+    pub(crate) backlog: Gauge,
+    pub(crate) predecrypt_seconds: Histogram,
+    pub(crate) finalize_seconds: Histogram,
+    pub(crate) certificate_to_hints_seconds: Histogram,
+}
+
+impl HintPublisherMetrics {
+    /// Registers all of them.
+    ///
+    /// # Errors
+    /// A mistake in this list, found by the first test that starts a helper.
+    pub fn new() -> Result<Self, MetricsError> {
+        let registry = Metrics::new("hint_publisher", env!("CARGO_PKG_VERSION"))?;
+        let counter = |name: &str, help| registry.counter(&format!("hint_publisher_{name}"), help);
+        let histogram =
+            |name: &str, help| registry.histogram(&format!("hint_publisher_{name}"), help, SECONDS_BUCKETS);
+        let members: &[(&'static str, &[&'static str])] = &[("member", &MEMBERS)];
+        Ok(Self {
+            lying_members: registry.counters(
+                "hint_publisher_lying_members_total",
+                "Batches for which a member gave a wrong share",
+                members,
+            )?,
+            member_failures: registry.counters(
+                "hint_publisher_member_failures_total",
+                "Calls to a member that brought no share",
+                members,
+            )?,
+            batches: counter("batches_published_total", "Batches whose hints the sequencer took")?,
+            hints: counter("hints_published_total", "Session keys published")?,
+            malformed: counter("malformed_total", "Envelopes published as malformed")?,
+            failures: counter("batch_failures_total", "Attempts at a batch that failed and are made again")?,
+            bad_certificates: counter("bad_certificates_total", "Certificates that did not verify")?,
+            in_work: registry.gauge("hint_publisher_batches_in_work", "Batches being worked on")?,
+            backlog: registry
+                .gauge("hint_publisher_backlog_batches", "Certified batches waiting to be worked on")?,
+            predecrypt_seconds: histogram("predecrypt_seconds", "Time to pre-decrypt a batch")?,
+            finalize_seconds: histogram("finalize_seconds", "Time to combine shares and open a batch")?,
+            certificate_to_hints_seconds: histogram(
+                "certificate_to_hints_seconds",
+                "Time from a batch's certificate to its published hints",
+            )?,
+            registry,
+        })
+    }
+}
+
+/// The label value of a member.
+pub(crate) fn member_label(member: u16) -> &'static str {
+    usize::from(member).checked_sub(1).and_then(|index| MEMBERS.get(index)).copied().unwrap_or("other")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_has_its_label() {
+        for member in 1..=64u16 {
+            assert_eq!(member_label(member), member.to_string());
+        }
+        assert_eq!((member_label(0), member_label(65)), ("other", "other"));
+    }
+}

@@ -1,0 +1,38 @@
+//! Giving the hints to the sequencer, until it has them.
+
+use std::time::Duration;
+
+use blindfold_protocol::{BatchHints, Release};
+use blindfold_rpc::{BlindApiClient, Encoded, HttpClient, ReceivedError, SequencerApiClient};
+
+use crate::WorkFault;
+
+/// Sends release and hints until the sequencer takes them, or has the hints of this header from elsewhere.
+///
+/// # Errors
+/// [`WorkFault::NotTaken`] when it refuses them for good.
+pub(crate) async fn publish(
+    sequencer: &HttpClient,
+    release: &Release,
+    hints: &BatchHints,
+    retry: Duration,
+) -> Result<(), WorkFault> {
+    let number = hints.number;
+    loop {
+        let error = match sequencer.submit_hints(Encoded::new(release), Encoded::new(hints)).await {
+            Ok(_) => return Ok(()),
+            Err(error) => ReceivedError::from(error),
+        };
+        // The answer may have been lost, or another helper was faster.
+        if let Ok(Some(known)) = sequencer.get_hints(number).await
+            && known.decode().is_ok_and(|known| known.header_hash == hints.header_hash)
+        {
+            return Ok(());
+        }
+        if !error.retry() {
+            return Err(WorkFault::NotTaken { reason: error.to_string() });
+        }
+        tracing::warn!(number, %error, "hints not taken; sending them again");
+        tokio::time::sleep(retry).await;
+    }
+}

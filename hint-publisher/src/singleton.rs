@@ -1,0 +1,129 @@
+//! Proving malformed envelopes: their singleton releases, from t members each.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use blindfold_bte::{G1_BYTES, Opening};
+use blindfold_chain::EpochParameters;
+use blindfold_protocol::{HintEntry, SingletonShare};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use crate::{BatchView, WorkFault, batch::AcceptedItem, members::Members};
+
+/// The hints of the accepted items at `positions`, which did not open: normally the singleton release of each.
+///
+/// The positions of the batch are known to be right by now, so a member whose share does not verify lied.
+pub(crate) async fn prove_malformed(
+    view: &Arc<BatchView>,
+    positions: Vec<usize>,
+    parameters: &EpochParameters,
+    members: &Members,
+    parallel: usize,
+) -> Result<BTreeMap<usize, HintEntry>, WorkFault> {
+    stream::iter(positions)
+        .map(|position| async move {
+            let item = view.accepted.get(position).ok_or(WorkFault::Stopped)?;
+            Ok((position, prove_one(view, item, parameters, members).await?))
+        })
+        .buffer_unordered(parallel)
+        .try_collect()
+        .await
+}
+
+async fn prove_one(
+    view: &Arc<BatchView>,
+    item: &AcceptedItem,
+    parameters: &EpochParameters,
+    members: &Members,
+) -> Result<HintEntry, WorkFault> {
+    let epoch = parameters.epoch();
+    let threshold = usize::from(epoch.threshold);
+    let count = u16::try_from(epoch.members.len()).unwrap_or(u16::MAX);
+    let (number, index) = (view.number, item.index);
+    let mut answers = members.singletons(number, index, count, threshold);
+    let mut shares = BTreeMap::new();
+    while let Some((member, answer)) = answers.next().await {
+        match answer {
+            Ok(share) if fits(view, index, member, &share) => {
+                shares.insert(member, share.share);
+            }
+            Ok(_) => {
+                members.name_liar(member, number, "singleton share of another item");
+                answers.ask_another();
+            }
+            Err(fault) => {
+                tracing::warn!(member, number, index, %fault, "no singleton share from this member");
+                answers.ask_another();
+            }
+        }
+        if shares.len() < threshold {
+            continue;
+        }
+        match combine(item, parameters, &shares).await? {
+            Combined::Entry(entry) => return Ok(entry),
+            Combined::Liars(liars) => {
+                for liar in liars {
+                    shares.remove(&liar);
+                    members.name_liar(liar, number, "wrong singleton share");
+                    answers.ask_another();
+                }
+            }
+        }
+    }
+    Err(WorkFault::TooFewShares { given: shares.len(), needed: threshold })
+}
+
+fn fits(view: &BatchView, index: u32, member: u16, share: &SingletonShare) -> bool {
+    share.number == view.number
+        && share.header_hash == view.hash
+        && share.index == index
+        && share.member == member
+}
+
+enum Combined {
+    Entry(HintEntry),
+    Liars(Vec<u16>),
+}
+
+async fn combine(
+    item: &AcceptedItem,
+    parameters: &EpochParameters,
+    shares: &BTreeMap<u16, [u8; G1_BYTES]>,
+) -> Result<Combined, WorkFault> {
+    let (item, scheme) = (item.clone(), Arc::clone(parameters.parameters()));
+    let shares: Vec<(u16, [u8; G1_BYTES])> = shares.iter().map(|(member, share)| (*member, *share)).collect();
+    tokio::task::spawn_blocking(move || {
+        let combined = scheme.combine_singletons(&shares);
+        if let Ok(release) = &combined
+            && scheme.verify_singleton(&item.point, release).is_ok()
+        {
+            return Ok(Combined::Entry(entry(&scheme, &item, release)?));
+        }
+        let liars: Vec<u16> = shares
+            .iter()
+            .filter(|(member, share)| scheme.verify_singleton_share(*member, &item.point, share).is_err())
+            .map(|(member, _)| *member)
+            .collect();
+        match combined {
+            // Right shares combine to the right release.
+            Err(fault) if liars.is_empty() => Err(WorkFault::Combine(fault)),
+            Ok(_) if liars.is_empty() => Err(WorkFault::Stopped),
+            _ => Ok(Combined::Liars(liars)),
+        }
+    })
+    .await
+    .map_err(|_| WorkFault::Stopped)?
+}
+
+/// What the verified singleton release shows. It opens exactly what the batch's release opens, so this is malformed;
+/// should it open after all, the key is the truth to publish.
+fn entry(
+    scheme: &blindfold_bte::Parameters,
+    item: &AcceptedItem,
+    release: &[u8; G1_BYTES],
+) -> Result<HintEntry, WorkFault> {
+    match scheme.open_singleton(&item.ad.0, &item.ciphertext, release) {
+        Ok(Opening::WellFormed { key, .. }) => Ok(HintEntry::Key(*key.as_bytes())),
+        Ok(Opening::Malformed) => Ok(HintEntry::Malformed(*release)),
+        Err(fault) => Err(WorkFault::Singleton(fault)),
+    }
+}
