@@ -119,3 +119,31 @@ pub(super) fn held_from_bytes(bytes: &[u8]) -> Result<Vec<Held>, StoreError> {
         })
         .collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn held_round_trip(entries in proptest::collection::vec(any::<(u32, [u8; 20], u128)>(), 0..20)) {
+            let held: Vec<Held> = entries
+                .into_iter()
+                .map(|(item, payer, amount)| Held { item, payer: Address::from(payer), amount })
+                .collect();
+            prop_assert_eq!(held_from_bytes(&held_to_bytes(&held)), Ok(held));
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_an_error_or_read_back(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            match held_from_bytes(&bytes) {
+                Ok(held) => prop_assert_eq!(held_to_bytes(&held), bytes),
+                Err(error) => {
+                    let named = matches!(error, StoreError::Corrupt { what: What::Account, .. });
+                    prop_assert!(named);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Records for the tests: a chain of small batches.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::{
+    BatchHeader, BatchHints, Certificate, HintEntry, Release, SealedBatch, Signature65,
+    ledger::{Account, AccountChange, Held, HeldChange, LedgerDelta},
+};
+use blindfold_store::{BlockRecord, ItemRecord, PendingEnvelope, SealedRecord};
+
+pub fn id(number: u64) -> B256 {
+    alloy_primitives::keccak256(number.to_be_bytes())
+}
+
+pub fn payer(number: u8) -> Address {
+    Address::repeat_byte(number)
+}
+
+pub fn account(balance: u128, nonces: &[(u64, u64)]) -> Account {
+    Account { balance, nonces: nonces.iter().copied().collect::<BTreeMap<_, _>>() }
+}
+
+pub fn envelope(number: u64) -> PendingEnvelope {
+    PendingEnvelope {
+        id: id(number),
+        bytes: vec![number as u8; 300],
+        arrived_ms: 1_000 + number,
+        seal_by: None,
+    }
+}
+
+/// A batch that accepts the envelopes `ids`; `variant` makes a second header for the same number.
+pub fn sealed(
+    number: u64,
+    parent_hash: B256,
+    ids: &[u64],
+    variant: u64,
+    ledger: LedgerDelta,
+) -> SealedRecord {
+    let items: Vec<Vec<u8>> = ids.iter().map(|id| envelope(*id).bytes).collect();
+    let header = BatchHeader {
+        number,
+        parent_hash,
+        timestamp_ms: 1_000_000 + number % 1_000_000 * 250 + variant,
+        l1_origin_number: 7,
+        l1_origin_hash: B256::repeat_byte(7),
+        envelope_root: B256::repeat_byte(1),
+        envelope_count: items.len() as u32,
+        envelope_bytes: items.iter().map(Vec::len).sum::<usize>() as u32,
+        gas: 21_000,
+        base_fee: 1,
+        fee_ledger_root: B256::repeat_byte(2),
+        forced_cursor: 0,
+        epoch: 1,
+    };
+    SealedRecord {
+        hash: header.hash(),
+        sealed: SealedBatch { header, signature: Signature65([1; 65]), items },
+        items: ids.iter().map(|number| ItemRecord { id: id(*number), fault: None }).collect(),
+        ledger,
+        head: format!("head {number} {variant}").into_bytes(),
+        signed: true,
+    }
+}
+
+pub fn credit(number: u8, before: Option<Account>, after: Option<Account>) -> LedgerDelta {
+    LedgerDelta { accounts: vec![AccountChange { payer: payer(number), before, after }], held: vec![] }
+}
+
+pub fn held_change(number: u64, before: Vec<Held>, after: Vec<Held>) -> HeldChange {
+    HeldChange { number, before, after }
+}
+
+pub fn certificate(record: &SealedRecord) -> Certificate {
+    Certificate {
+        epoch: 1,
+        number: record.sealed.header.number,
+        header_hash: record.hash,
+        signers: 0b111,
+        signature: [3; 48],
+    }
+}
+
+pub fn release(record: &SealedRecord) -> Release {
+    Release { number: record.sealed.header.number, header_hash: record.hash, pds: vec![[4; 48]] }
+}
+
+pub fn hints(record: &SealedRecord) -> BatchHints {
+    let entries = record.items.iter().map(|_| HintEntry::Key([5; 16])).collect();
+    BatchHints { number: record.sealed.header.number, header_hash: record.hash, entries }
+}
+
+pub fn block(number: u64, first_batch: u64, last_batch: u64) -> BlockRecord {
+    BlockRecord {
+        second: 1_000 + number,
+        number,
+        hash: id(number),
+        parent_hash: id(number - 1),
+        state_root: B256::repeat_byte(9),
+        first_batch,
+        last_batch,
+        transactions: "[]".to_owned(),
+        payload: vec![1, 2, 3],
+    }
+}

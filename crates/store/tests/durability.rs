@@ -1,0 +1,198 @@
+//! What survives: dropping, killing, torn files; and what is refused at opening.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use alloy_primitives::B256;
+use blindfold_protocol::ledger::LedgerDelta;
+use blindfold_store::{SCHEMA_VERSION, SqliteStore, Store, StoreError, What};
+use common::*;
+
+const CHILD_PATH: &str = "BLINDFOLD_STORE_CHILD_PATH";
+/// Acknowledged writes before the child is killed.
+const WRITES_BEFORE_KILL: usize = 40;
+const KILLS: usize = 3;
+
+#[tokio::test]
+async fn everything_is_there_after_reopening() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let record = sealed(1, B256::ZERO, &[1], 0, credit(1, None, Some(account(7, &[(1, 2)]))));
+    {
+        let store = SqliteStore::open(&path).unwrap();
+        store.put_envelope(envelope(2)).await.unwrap();
+        store.put_sealed(record.clone()).await.unwrap();
+        assert_eq!(SqliteStore::open(&path).err(), Some(StoreError::InUse(path.clone())));
+    }
+    let store = reopen(&path);
+    assert_eq!(store.batch(1).await.unwrap().unwrap().sealed, record.sealed);
+    assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(2)]);
+    assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(7, &[(1, 2)])));
+}
+
+/// The writer thread of a dropped store gives its lock back when it has ended, which nobody waits for.
+fn reopen(path: &Path) -> SqliteStore {
+    loop {
+        match SqliteStore::open(path) {
+            Err(StoreError::InUse(_)) => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
+/// Not a test of its own: the process that `kill_in_the_middle_of_writes` kills.
+#[test]
+fn child_that_writes_until_killed() {
+    let Ok(path) = std::env::var(CHILD_PATH) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = SqliteStore::open(path).unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        let newest = store.heads().await.unwrap().sealed.unwrap_or((0, B256::ZERO));
+        let sealing = store.clone();
+        tasks.spawn(async move {
+            let (mut number, mut parent) = newest;
+            loop {
+                number += 1;
+                let record = sealed(number, parent, &[number], 0, LedgerDelta::default());
+                parent = record.hash;
+                sealing.put_sealed(record).await.unwrap();
+                println!("\nacked sealed {number}");
+            }
+        });
+        for lane in 1..=4u64 {
+            let store = store.clone();
+            let start = store.pending_envelopes().await.unwrap().len() as u64;
+            tasks.spawn(async move {
+                for count in 0.. {
+                    let number = (lane << 40) + (start << 20) + count;
+                    store.put_envelope(envelope(number)).await.unwrap();
+                    println!("\nacked envelope {number}");
+                }
+            });
+        }
+        tasks.join_next().await;
+    });
+}
+
+#[tokio::test]
+async fn kill_in_the_middle_of_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let (mut batches, mut envelopes) = (Vec::new(), Vec::new());
+    for _ in 0..KILLS {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_that_writes_until_killed", "--nocapture", "--test-threads=1"])
+            .env(CHILD_PATH, &path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut seen = 0;
+        // A kill can cut the last line, so only whole lines count.
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while lines.read_line(&mut line).unwrap() > 0 {
+            if let (Some(acked), true) = (line.trim_end().strip_prefix("acked "), line.ends_with('\n')) {
+                let (kind, number) = acked.split_once(' ').unwrap();
+                let number: u64 = number.parse().unwrap();
+                if kind == "sealed" {
+                    batches.push(number)
+                } else {
+                    envelopes.push(number)
+                }
+                seen += 1;
+                if seen == WRITES_BEFORE_KILL {
+                    child.kill().unwrap();
+                }
+            }
+            line.clear();
+        }
+        child.wait().unwrap();
+        assert!(seen >= WRITES_BEFORE_KILL, "the child ended by itself after {seen} writes");
+    }
+    let store = SqliteStore::open(&path).unwrap();
+    assert!(batches.len() > KILLS);
+    for number in &batches {
+        assert_eq!(store.batch(*number).await.unwrap().unwrap().number, *number);
+        assert!(store.acknowledged(*number).await.unwrap().is_some());
+    }
+    let pending: std::collections::HashSet<_> =
+        store.pending_envelopes().await.unwrap().into_iter().map(|envelope| envelope.id).collect();
+    for number in &envelopes {
+        assert!(pending.contains(&id(*number)), "envelope {number} was acknowledged and is lost");
+    }
+}
+
+/// A log cut at any place opens, and holds the batches up to some number without a gap, each whole.
+#[tokio::test]
+async fn a_torn_log_opens_to_a_prefix() {
+    const BATCHES: u64 = 6;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let mut parent = B256::ZERO;
+    for number in 1..=BATCHES {
+        let record = sealed(number, parent, &[number], 0, LedgerDelta::default());
+        parent = record.hash;
+        store.put_sealed(record).await.unwrap();
+    }
+    let (file, log) = (fs::read(&path).unwrap(), fs::read(folder.path().join("store.db-wal")).unwrap());
+    drop(store);
+
+    let mut lengths = std::collections::BTreeSet::new();
+    for step in 0..=24 {
+        let cut = log.len() * step / 24;
+        let torn = folder.path().join(format!("torn-{step}.db"));
+        fs::write(&torn, &file).unwrap();
+        let mut tail = log[..cut].to_vec();
+        // The last sector of an interrupted write may hold anything.
+        if let Some(byte) = tail.last_mut() {
+            *byte ^= u8::from(step != 24);
+        }
+        fs::write(folder.path().join(format!("torn-{step}.db-wal")), tail).unwrap();
+        let store = SqliteStore::open(&torn).unwrap();
+        let newest = store.heads().await.unwrap().sealed.map_or(0, |(number, _)| number);
+        assert_eq!(store.batches(1, 100).await.unwrap().len() as u64, newest);
+        assert_eq!(store.heads().await.unwrap().acknowledged.unwrap_or(0), newest);
+        lengths.insert(newest);
+    }
+    assert!(lengths.contains(&BATCHES) && lengths.len() > 2, "{lengths:?}");
+}
+
+#[tokio::test]
+async fn damaged_and_foreign_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let garbage = folder.path().join("garbage.db");
+    fs::write(&garbage, vec![0x5a; 8_192]).unwrap();
+    assert!(matches!(SqliteStore::open(&garbage), Err(StoreError::Open { path, .. }) if path == garbage));
+    let nowhere = folder.path().join("no/such/folder/store.db");
+    assert!(matches!(SqliteStore::open(nowhere), Err(StoreError::Open { .. })));
+
+    let newer = folder.path().join("newer.db");
+    let raw = rusqlite::Connection::open(&newer).unwrap();
+    raw.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
+    drop(raw);
+    let refused = StoreError::NewerSchema { found: SCHEMA_VERSION + 1, known: SCHEMA_VERSION };
+    assert_eq!(SqliteStore::open(&newer).err(), Some(refused));
+
+    // A record changed from outside does not come out as something else.
+    let changed = folder.path().join("changed.db");
+    drop(SqliteStore::open(&changed).unwrap());
+    let store = reopen(&changed);
+    store.put_sealed(sealed(1, B256::ZERO, &[1], 0, credit(1, None, Some(account(1, &[]))))).await.unwrap();
+    let raw = rusqlite::Connection::open(&changed).unwrap();
+    raw.execute_batch("UPDATE batches SET sealed = x'02'; UPDATE accounts SET nonces = x'00';").unwrap();
+    assert!(matches!(store.batch(1).await, Err(StoreError::Corrupt { what: What::Batch, .. })));
+    assert!(matches!(store.accounts().await, Err(StoreError::Corrupt { what: What::Account, .. })));
+    raw.execute_batch("DROP TABLE meta").unwrap();
+    let failed = store.meta("x").await.unwrap_err();
+    assert!(matches!(failed, StoreError::Failed(_)) && failed.retry(), "{failed}");
+}

@@ -1,0 +1,409 @@
+//! Every operation of the seam, on the file and in memory, and every refusal.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::{
+    Deployment,
+    ledger::{Held, LedgerDelta},
+};
+use blindfold_store::{
+    Heads, ItemLocation, ItemRecord, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PostedRecord, SqliteStore,
+    Store, StoreError, What,
+};
+use common::*;
+
+/// Runs a test on both forms of the store.
+async fn on_both<F: AsyncFn(&dyn Store)>(test: F) {
+    let folder = tempfile::tempdir().unwrap();
+    test(&SqliteStore::open(folder.path().join("store.db")).unwrap()).await;
+    test(&SqliteStore::in_memory().unwrap()).await;
+}
+
+fn deployment(inbox: u8) -> Deployment {
+    Deployment { l1_chain_id: 31_337, inbox: Address::repeat_byte(inbox) }
+}
+
+#[tokio::test]
+async fn a_fresh_store_is_empty() {
+    on_both(async |store| {
+        assert_eq!(store.heads().await.unwrap(), Heads::default());
+        assert_eq!(store.ledger_head().await.unwrap(), None);
+        assert_eq!(store.batch(1).await.unwrap(), None);
+        assert_eq!(store.batch(u64::MAX).await.unwrap(), None);
+        assert!(store.batches(u64::MAX, usize::MAX).await.unwrap().is_empty());
+        assert!(store.pending_envelopes().await.unwrap().is_empty());
+        assert_eq!(store.block_of_batch(u64::MAX).await.unwrap(), None);
+        assert!(store.blocks(u64::MAX, 1).await.unwrap().is_empty());
+        assert_eq!(store.posted().await.unwrap(), None);
+        assert_eq!(store.meta("x").await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn binding_holds() {
+    on_both(async |store| {
+        store.bind(&deployment(1), "sequencer").await.unwrap();
+        store.bind(&deployment(1), "sequencer").await.unwrap();
+        let other = store.bind(&deployment(2), "sequencer").await.unwrap_err();
+        assert!(matches!(other, StoreError::Foreign { name: "deployment", .. }), "{other}");
+        let other = store.bind(&deployment(1), "member-1").await.unwrap_err();
+        assert!(matches!(other, StoreError::Foreign { name: "role", .. }), "{other}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn envelopes_wait_leave_and_are_remembered() {
+    on_both(async |store| {
+        let (mut first, second) = (envelope(1), envelope(2));
+        first.seal_by = Some(9);
+        store.put_envelope(second.clone()).await.unwrap();
+        store.put_envelope(first.clone()).await.unwrap();
+        store.put_envelope(first.clone()).await.unwrap();
+        assert_eq!(store.pending_envelopes().await.unwrap(), [first, second.clone()]);
+        store.remove_envelopes(&[id(1), id(77)], "expired", 5).await.unwrap();
+        assert_eq!(store.pending_envelopes().await.unwrap(), [second]);
+        assert_eq!(store.envelope_outcome(id(1)).await.unwrap().as_deref(), Some("expired"));
+        assert_eq!(store.envelope_outcome(id(77)).await.unwrap(), None, "was never there");
+        store.prune_outcomes(5).await.unwrap();
+        assert!(store.envelope_outcome(id(1)).await.unwrap().is_some());
+        store.prune_outcomes(6).await.unwrap();
+        assert!(store.envelope_outcome(id(1)).await.unwrap().is_none());
+        let mut late = envelope(3);
+        late.arrived_ms = u64::MAX;
+        assert_eq!(store.put_envelope(late).await, Err(StoreError::OutOfRange("arrival time")));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_batch_with_all_that_follows() {
+    on_both(async |store| {
+        for number in [1, 2, 3] {
+            store.put_envelope(envelope(number)).await.unwrap();
+        }
+        let held = Held { item: 0, payer: payer(1), amount: 5 };
+        let mut delta = credit(1, None, Some(account(100, &[(9, 40), (7, 50)])));
+        delta.held.push(held_change(1, vec![], vec![held]));
+        let mut record = sealed(1, B256::ZERO, &[1, 2], 0, delta);
+        record.items[1].fault = Some("fee_too_low".to_owned());
+        store.put_sealed(record.clone()).await.unwrap();
+        store.put_sealed(record.clone()).await.unwrap();
+
+        let read = store.batch(1).await.unwrap().unwrap();
+        assert_eq!((read.number, read.hash, &read.sealed), (1, record.hash, &record.sealed));
+        assert_eq!(read.items, record.items);
+        assert!(read.certificate.is_none() && read.release.is_none() && read.hints.is_none());
+        assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(3)]);
+        let accepted = ItemLocation { number: 1, index: 0, fault: None };
+        assert_eq!(store.envelope_location(id(1)).await.unwrap(), Some(accepted));
+        let skipped = store.envelope_location(id(2)).await.unwrap().unwrap();
+        assert_eq!(skipped.fault.as_deref(), Some("fee_too_low"));
+        assert_eq!(store.envelope_location(id(3)).await.unwrap(), None);
+        let stored = account(100, &[(7, 50), (9, 40)]);
+        assert_eq!(store.account(payer(1)).await.unwrap(), Some(stored.clone()));
+        assert_eq!(store.accounts().await.unwrap(), [(payer(1), stored)]);
+        assert_eq!(store.held().await.unwrap(), [(1, vec![held])]);
+        let head = store.ledger_head().await.unwrap().unwrap();
+        assert_eq!((head.number, head.hash, head.head), (1, record.hash, record.head.clone()));
+        assert_eq!(store.acknowledged(1).await.unwrap(), Some(record.hash), "signed: true records it");
+
+        // An envelope that a batch accepted is not taken again; one that was skipped is.
+        store.put_certificate(&certificate(&record)).await.unwrap();
+        store.put_envelope(envelope(1)).await.unwrap();
+        store.put_envelope(envelope(2)).await.unwrap();
+        assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(2), envelope(3)]);
+
+        let mut second = certificate(&record);
+        second.signers = 0b1110;
+        store.put_certificate(&second).await.unwrap();
+        store.put_release(&release(&record)).await.unwrap();
+        store.put_release(&release(&record)).await.unwrap();
+        store.put_hints(&hints(&record)).await.unwrap();
+        store.put_hints(&hints(&record)).await.unwrap();
+        let read = store.batch(1).await.unwrap().unwrap();
+        assert_eq!(read.certificate, Some(certificate(&record)), "the first certificate stays");
+        assert_eq!((read.release, read.hints), (Some(release(&record)), Some(hints(&record))));
+
+        // A skipped envelope that a later batch accepts is found there.
+        let next = sealed(2, record.hash, &[2], 0, LedgerDelta::default());
+        store.put_sealed(next.clone()).await.unwrap();
+        assert_eq!(store.envelope_location(id(2)).await.unwrap().unwrap().number, 2);
+        let page = store.batches(1, 10).await.unwrap();
+        assert_eq!(page.iter().map(|batch| batch.number).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(store.batches(2, 10).await.unwrap().len(), 1);
+        assert_eq!(store.batches(1, 1).await.unwrap().len(), 1);
+
+        store.put_block(block(1, 1, 1)).await.unwrap();
+        store.put_posted(PostedRecord { up_to_number: 1, l1_transaction: id(5) }).await.unwrap();
+        let heads = Heads {
+            sealed: Some((2, next.hash)),
+            acknowledged: Some(2),
+            certified: Some(1),
+            released: Some(1),
+            hinted: Some(1),
+            hinted_through: Some(1),
+            block: Some((1, id(1))),
+            posted: Some(1),
+        };
+        assert_eq!(store.heads().await.unwrap(), heads);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hints_out_of_order() {
+    on_both(async |store| {
+        let mut parent = B256::ZERO;
+        let mut records = vec![];
+        for number in 1..=4 {
+            let record = sealed(number, parent, &[number], 0, LedgerDelta::default());
+            parent = record.hash;
+            store.put_sealed(record.clone()).await.unwrap();
+            records.push(record);
+        }
+        assert_eq!(store.heads().await.unwrap().hinted_through, None);
+        for (put, through) in [(2, None), (0, Some(1)), (1, Some(3)), (3, Some(4))] {
+            store.put_hints(&hints(&records[put])).await.unwrap();
+            assert_eq!(store.heads().await.unwrap().hinted_through, through);
+        }
+        assert_eq!(store.heads().await.unwrap().hinted, Some(4));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn second_headers_and_second_signatures_are_refused() {
+    on_both(async |store| {
+        let first = sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default());
+        let mut second = sealed(1, B256::ZERO, &[1], 1, LedgerDelta::default());
+        store.put_sealed(first.clone()).await.unwrap();
+        let conflict =
+            |what| StoreError::Conflict { what, number: 1, stored: first.hash, offered: second.hash };
+        assert_eq!(store.put_sealed(second.clone()).await, Err(conflict(What::Acknowledgement)));
+        let conflict_of_batch = conflict(What::Batch);
+        let conflict_of_acknowledgement = conflict(What::Acknowledgement);
+        assert_eq!(store.put_acknowledged(1, second.hash).await, Err(conflict_of_acknowledgement.clone()));
+        store.put_acknowledged(1, first.hash).await.unwrap();
+        assert_eq!(store.put_certificate(&certificate(&second)).await, Err(conflict_of_batch.clone()));
+        second.signed = false;
+        assert_eq!(store.put_sealed(second.clone()).await, Err(conflict_of_batch));
+
+        // What was signed survives the way back; storing what others certified is still possible.
+        store.revert_sealed(1).await.unwrap();
+        assert_eq!(store.acknowledged(1).await.unwrap(), Some(first.hash));
+        assert_eq!(store.put_acknowledged(1, second.hash).await, Err(conflict_of_acknowledgement));
+        store.put_sealed(second.clone()).await.unwrap();
+        assert_eq!(store.batch(1).await.unwrap().unwrap().hash, second.hash);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn order_and_consistency_of_batches() {
+    on_both(async |store| {
+        let missing = |number| StoreError::Missing { what: What::Batch, number };
+        let orphan = sealed(5, B256::ZERO, &[1], 0, LedgerDelta::default());
+        assert_eq!(store.put_certificate(&certificate(&orphan)).await, Err(missing(5)));
+        assert_eq!(store.put_release(&release(&orphan)).await, Err(missing(5)));
+        assert_eq!(store.put_hints(&hints(&orphan)).await, Err(missing(5)));
+        assert_eq!(store.revert_sealed(5).await, Err(missing(5)));
+
+        store.put_sealed(orphan.clone()).await.unwrap();
+        let gap = sealed(7, orphan.hash, &[], 0, LedgerDelta::default());
+        assert_eq!(store.put_sealed(gap).await, Err(StoreError::NotNext { expected: 6, offered: 7 }));
+        let early = sealed(4, orphan.hash, &[], 0, LedgerDelta::default());
+        assert_eq!(store.put_sealed(early).await, Err(StoreError::NotNext { expected: 6, offered: 4 }));
+        let astray = sealed(6, id(1), &[], 0, LedgerDelta::default());
+        assert!(matches!(store.put_sealed(astray).await, Err(StoreError::Inconsistent { number: 6, .. })));
+        let mut short = sealed(6, orphan.hash, &[1], 0, LedgerDelta::default());
+        short.items.clear();
+        assert!(matches!(store.put_sealed(short).await, Err(StoreError::Inconsistent { number: 6, .. })));
+        let mut renamed = sealed(6, orphan.hash, &[1], 0, LedgerDelta::default());
+        renamed.hash = id(3);
+        assert!(matches!(store.put_sealed(renamed).await, Err(StoreError::Inconsistent { number: 6, .. })));
+        assert_eq!(store.acknowledged(6).await.unwrap(), None, "a refused batch leaves nothing");
+        let mut huge = sealed(u64::MAX, orphan.hash, &[], 0, LedgerDelta::default());
+        huge.signed = false;
+        assert_eq!(store.put_sealed(huge).await, Err(StoreError::OutOfRange("batch number")));
+
+        let next = sealed(6, orphan.hash, &[1], 0, LedgerDelta::default());
+        store.put_sealed(next.clone()).await.unwrap();
+        assert_eq!(store.revert_sealed(5).await, Err(StoreError::NotNewest { number: 5, newest: 6 }));
+        store.put_certificate(&certificate(&next)).await.unwrap();
+        assert_eq!(store.revert_sealed(6).await, Err(StoreError::Certified(6)));
+
+        let mut other = release(&next);
+        store.put_release(&other).await.unwrap();
+        other.pds[0] = [9; 48];
+        assert!(matches!(
+            store.put_release(&other).await,
+            Err(StoreError::Conflict { what: What::Release, .. })
+        ));
+        let mut other = hints(&next);
+        store.put_hints(&other).await.unwrap();
+        other.entries.clear();
+        assert!(matches!(store.put_hints(&other).await, Err(StoreError::Conflict { what: What::Hints, .. })));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn revert_restores_the_ledger_and_the_pending_envelopes() {
+    on_both(async |store| {
+        store.put_envelope(envelope(1)).await.unwrap();
+        let old = account(100, &[(1, 10)]);
+        let held = Held { item: 0, payer: payer(1), amount: 5 };
+        let mut delta = credit(1, None, Some(old.clone()));
+        delta.held.push(held_change(1, vec![], vec![held]));
+        let first = sealed(1, B256::ZERO, &[], 0, delta);
+        store.put_sealed(first.clone()).await.unwrap();
+
+        let mut delta = credit(1, Some(old.clone()), None);
+        delta.accounts.extend(credit(2, None, Some(account(u128::MAX, &[]))).accounts);
+        delta.held.push(held_change(1, vec![held], vec![]));
+        let second = sealed(2, first.hash, &[1], 0, delta);
+        store.put_sealed(second.clone()).await.unwrap();
+        assert_eq!(store.accounts().await.unwrap(), [(payer(2), account(u128::MAX, &[]))]);
+        assert!(
+            store.held().await.unwrap().is_empty() && store.pending_envelopes().await.unwrap().is_empty()
+        );
+
+        store.revert_sealed(2).await.unwrap();
+        assert_eq!(store.accounts().await.unwrap(), [(payer(1), old)]);
+        assert_eq!(store.held().await.unwrap(), [(1, vec![held])]);
+        assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(1)]);
+        assert_eq!(store.ledger_head().await.unwrap().unwrap().head, first.head);
+        assert_eq!(store.envelope_location(id(1)).await.unwrap(), None);
+        store.put_sealed(second).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_ledger_change_must_start_from_what_is_stored() {
+    on_both(async |store| {
+        let wrong = credit(1, Some(account(1, &[])), Some(account(2, &[])));
+        let refused = store.put_sealed(sealed(1, B256::ZERO, &[], 0, wrong)).await;
+        assert_eq!(refused, Err(StoreError::AccountMismatch(payer(1))));
+        let held = Held { item: 3, payer: payer(1), amount: 5 };
+        let wrong = LedgerDelta { accounts: vec![], held: vec![held_change(4, vec![held], vec![])] };
+        let refused = store.put_sealed(sealed(1, B256::ZERO, &[], 0, wrong)).await;
+        assert_eq!(refused, Err(StoreError::HeldMismatch(4)));
+        assert_eq!(store.batch(1).await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn blocks() {
+    on_both(async |store| {
+        for (number, first, last) in [(1, 1, 3), (2, 4, 4), (3, 6, 9)] {
+            store.put_block(block(number, first, last)).await.unwrap();
+            store.put_block(block(number, first, last)).await.unwrap();
+        }
+        assert_eq!(store.block(2).await.unwrap(), Some(block(2, 4, 4)));
+        assert_eq!(store.block_by_second(1_003).await.unwrap().unwrap().number, 3);
+        assert_eq!(store.block_by_second(1_009).await.unwrap(), None);
+        for (batch, expected) in
+            [(1, Some(1)), (3, Some(1)), (4, Some(2)), (5, None), (9, Some(3)), (10, None)]
+        {
+            assert_eq!(
+                store.block_of_batch(batch).await.unwrap().map(|block| block.number),
+                expected,
+                "{batch}"
+            );
+        }
+        let mut second = block(2, 4, 4);
+        second.hash = id(99);
+        let conflict = StoreError::Conflict { what: What::Block, number: 2, stored: id(2), offered: id(99) };
+        assert_eq!(store.put_block(second).await, Err(conflict));
+        let mut same_second = block(4, 10, 10);
+        same_second.second = 1_003;
+        assert!(matches!(store.put_block(same_second).await, Err(StoreError::Conflict { .. })));
+        assert!(matches!(store.put_block(block(4, 11, 10)).await, Err(StoreError::Inconsistent { .. })));
+        assert_eq!(store.blocks(2, MAX_PAGE_RECORDS * 2).await.unwrap().len(), 2);
+        store.revert_blocks(2).await.unwrap();
+        assert_eq!(store.heads().await.unwrap().block, Some((1, id(1))));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn meta_values() {
+    on_both(async |store| {
+        store.put_meta("cursor", b"1").await.unwrap();
+        store.put_meta("cursor", b"22").await.unwrap();
+        assert_eq!(store.meta("cursor").await.unwrap().unwrap(), b"22");
+        let long = vec![0; MAX_META_VALUE_BYTES + 1];
+        assert_eq!(store.put_meta("cursor", &long).await, Err(StoreError::OutOfRange("meta value")));
+    })
+    .await;
+}
+
+/// Many writers at once: all are answered, each refusal concerns its own write only.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_write_leaves_its_group_untouched() {
+    on_both(async |store| {
+        let writes = (0..200u64).map(|number| async move {
+            if number % 3 == 0 {
+                store
+                    .put_certificate(&certificate(&sealed(
+                        number,
+                        B256::ZERO,
+                        &[],
+                        0,
+                        LedgerDelta::default(),
+                    )))
+                    .await
+            } else {
+                store.put_envelope(envelope(number)).await
+            }
+        });
+        let outcomes = futures_join(writes).await;
+        for (number, outcome) in outcomes.into_iter().enumerate() {
+            assert_eq!(outcome.is_err(), number % 3 == 0, "{number}");
+        }
+        assert_eq!(store.pending_envelopes().await.unwrap().len(), 200 - 67);
+    })
+    .await;
+}
+
+/// Polls all at once so that they queue together.
+async fn futures_join<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut pending: Vec<_> = futures.map(Box::pin).collect();
+    let mut done: Vec<Option<F::Output>> = pending.iter().map(|_| None).collect();
+    std::future::poll_fn(move |context| {
+        let mut waiting = false;
+        for (future, slot) in pending.iter_mut().zip(done.iter_mut()) {
+            if slot.is_none() {
+                match future.as_mut().poll(context) {
+                    std::task::Poll::Ready(output) => *slot = Some(output),
+                    std::task::Poll::Pending => waiting = true,
+                }
+            }
+        }
+        if waiting {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(done.iter_mut().map(|slot| slot.take().unwrap()).collect())
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn skipped_and_undecodable_items() {
+    on_both(async |store| {
+        let mut record = sealed(1, B256::ZERO, &[1, 2, 1], 0, LedgerDelta::default());
+        record.items[1] = ItemRecord { id: B256::ZERO, fault: Some("undecodable".to_owned()) };
+        record.items[2].fault = Some("duplicate".to_owned());
+        store.put_sealed(record).await.unwrap();
+        let location = store.envelope_location(id(1)).await.unwrap().unwrap();
+        assert_eq!((location.index, location.fault), (0, None), "the accepted one, not its duplicate");
+    })
+    .await;
+}
