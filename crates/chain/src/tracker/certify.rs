@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_protocol::{Certificate, CertifiedBatch, certificate};
+use blindfold_protocol::{Certificate, CertifiedBatch, SealedBatch, certificate};
 
 use super::{Applied, HeaderId, Refusal, Tracker, load_state};
 
@@ -35,22 +35,34 @@ impl Tracker {
     ///
     /// If our header of that number is another one and is not certified, ours and its descendants are taken back
     /// and the certified one is applied. The header itself is checked as completely as any other.
-    pub async fn accept_certified(
+    pub async fn accept_certified(&self, batch: &CertifiedBatch) -> Result<(Applied, CertificateOutcome), Refusal> {
+        let run = [Arc::new(batch.sealed.clone())];
+        let (mut applied, outcome) = self.accept_certified_run(&run, &batch.certificate).await?;
+        // A run of one gives one.
+        applied.pop().map(|applied| (applied, outcome)).ok_or(Refusal::Stopped)
+    }
+
+    /// [`accept_certified`](Self::accept_certified) for a run of batches, oldest first, of which the certificate names
+    /// the last: it certifies its ancestors. For when more than one of our headers has to give way.
+    pub async fn accept_certified_run(
         &self,
-        batch: &CertifiedBatch,
-    ) -> Result<(Applied, CertificateOutcome), Refusal> {
-        let CertifiedBatch { sealed, certificate } = batch;
-        let header = &sealed.header;
-        let offered = header.hash();
-        if certificate.header_hash != offered || certificate.number != header.number {
-            let (number, certified) = (header.number, certificate.header_hash);
-            return Err(Refusal::CertificateMismatch { number, offered, certified });
-        }
+        run: &[Arc<SealedBatch>],
+        certificate: &Certificate,
+    ) -> Result<(Vec<Applied>, CertificateOutcome), Refusal> {
+        check_run(run, certificate)?;
         self.verify_certificate(certificate).await?;
-        let (tracker, sealed, certificate) = (self.clone(), Arc::new(sealed.clone()), *certificate);
+        let (tracker, run, certificate) = (self.clone(), run.to_vec(), *certificate);
         self.exclusively(async move {
-            tracker.give_way_to(sealed.header.number, offered, sealed.header.parent_hash).await?;
-            let applied = tracker.apply_sealed_locked(&sealed).await?;
+            for batch in &run {
+                let header = &batch.header;
+                if tracker.give_way_to(header.number, header.hash(), header.parent_hash).await? {
+                    break;
+                }
+            }
+            let mut applied = Vec::with_capacity(run.len());
+            for batch in &run {
+                applied.push(tracker.apply_sealed_locked(batch).await?);
+            }
             let outcome = tracker.accept_certificate_locked(&certificate).await?;
             Ok((applied, outcome))
         })
@@ -101,15 +113,16 @@ impl Tracker {
     }
 
     /// Takes back our headers from `number` on if the certified one is another, and only if it fits our chain below.
-    async fn give_way_to(&self, number: u64, offered: B256, parent: B256) -> Result<(), Refusal> {
+    /// Says whether it took any back.
+    async fn give_way_to(&self, number: u64, offered: B256, parent: B256) -> Result<bool, Refusal> {
         let head = self.head();
         if number == 0 || number > head.number {
-            return Ok(());
+            return Ok(false);
         }
         let certified = self.certified();
         let known = self.shared.store.batch(number).await?.map_or(B256::ZERO, |record| record.hash);
         if known == offered {
-            return Ok(());
+            return Ok(false);
         }
         if number <= certified.number {
             return Err(Refusal::ConflictingCertificates { number, known, offered });
@@ -142,6 +155,21 @@ impl Tracker {
         let sealed = HeaderId { number: state.head().number, hash: state.head().hash };
         *self.shared.state.write() = state;
         self.shared.sealed.send_replace(sealed);
-        Ok(())
+        Ok(true)
     }
+}
+
+/// The headers follow each other and the certificate names the last.
+fn check_run(run: &[Arc<SealedBatch>], certificate: &Certificate) -> Result<(), Refusal> {
+    let certified = certificate.header_hash;
+    let mismatch = |number, offered| Refusal::CertificateMismatch { number, offered, certified };
+    let Some(last) = run.last() else { return Err(mismatch(certificate.number, B256::ZERO)) };
+    for pair in run.windows(2) {
+        let [before, after] = pair else { continue };
+        if after.header.number != before.header.number + 1 || after.header.parent_hash != before.header.hash() {
+            return Err(mismatch(after.header.number, after.header.hash()));
+        }
+    }
+    let (number, offered) = (last.header.number, last.header.hash());
+    if number == certificate.number && offered == certified { Ok(()) } else { Err(mismatch(number, offered)) }
 }

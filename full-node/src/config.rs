@@ -1,0 +1,169 @@
+//! A full node's settings.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{
+    DEFAULT_HINT_DEADLINE_MS, DEFAULT_MEMBER_POLL_INTERVAL_MS, DEFAULT_MEMBER_TIMEOUT_MS,
+    MAX_HINT_DEADLINE_MS, MAX_MEMBER_TIMEOUT_MS, MIN_MEMBER_POLL_INTERVAL_MS,
+};
+
+/// Settings of a full node; a table of the configuration file. Unknown keys are refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FullNodeConfig {
+    /// Where the JSON-RPC server listens.
+    pub rpc_addr: SocketAddr,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served. Not for the public.
+    pub admin_addr: SocketAddr,
+    /// The sequencer's JSON-RPC, `http://…`; its feed is the same address with `ws://`. Nothing it says is believed.
+    pub sequencer_url: String,
+    /// The committee members' JSON-RPC: asked when the sequencer withholds batches or hints.
+    pub members: Vec<MemberEndpoint>,
+    /// How long after the certificate hints may take before the node decrypts by itself, in milliseconds.
+    #[serde(default = "default_hint_deadline_ms")]
+    pub hint_deadline_ms: u64,
+    /// How long one member may take for one answer, in milliseconds.
+    #[serde(default = "default_member_timeout_ms")]
+    pub member_timeout_ms: u64,
+    /// How long without news from the sequencer before members are asked for certified batches, in milliseconds.
+    #[serde(default = "default_member_poll_interval_ms")]
+    pub member_poll_interval_ms: u64,
+}
+
+/// One committee member's address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemberEndpoint {
+    /// The member's index, from 1.
+    pub member: u16,
+    /// Its JSON-RPC, `http://…`.
+    pub url: String,
+}
+
+/// A setting that no node can run with. The fault of whoever wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Not an `http://` or `https://` URL.
+    #[error("{key}: expected http:// or https://")]
+    Url {
+        /// The key.
+        key: String,
+    },
+    /// A member index of zero, or one that is there twice.
+    #[error("members: index {0} is zero or there twice")]
+    Member(u16),
+    /// A time outside its bounds.
+    #[error("{key} is {value}, allowed are {min} to {max}")]
+    Range {
+        /// The key.
+        key: &'static str,
+        /// What is set.
+        value: u64,
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+}
+
+impl FullNodeConfig {
+    /// Checks what can be checked without opening anything.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check_url("sequencer_url", &self.sequencer_url)?;
+        let mut seen = std::collections::BTreeSet::new();
+        for endpoint in &self.members {
+            if endpoint.member == 0 || !seen.insert(endpoint.member) {
+                return Err(ConfigError::Member(endpoint.member));
+            }
+            check_url(&format!("members[{}].url", endpoint.member), &endpoint.url)?;
+        }
+        check_range("hint_deadline_ms", self.hint_deadline_ms, 0, MAX_HINT_DEADLINE_MS)?;
+        check_range("member_timeout_ms", self.member_timeout_ms, 1, MAX_MEMBER_TIMEOUT_MS)?;
+        let interval = self.member_poll_interval_ms;
+        check_range("member_poll_interval_ms", interval, MIN_MEMBER_POLL_INTERVAL_MS, MAX_HINT_DEADLINE_MS)
+    }
+
+    /// The feed's address.
+    pub(crate) fn feed_url(&self) -> String {
+        // `validate` saw to the scheme: http → ws, https → wss.
+        format!("ws{}", self.sequencer_url.strip_prefix("http").unwrap_or(&self.sequencer_url))
+    }
+}
+
+fn check_url(key: &str, url: &str) -> Result<(), ConfigError> {
+    if url.starts_with("http://") || url.starts_with("https://") {
+        Ok(())
+    } else {
+        Err(ConfigError::Url { key: key.to_owned() })
+    }
+}
+
+fn check_range(key: &'static str, value: u64, min: u64, max: u64) -> Result<(), ConfigError> {
+    if (min..=max).contains(&value) { Ok(()) } else { Err(ConfigError::Range { key, value, min, max }) }
+}
+
+fn default_hint_deadline_ms() -> u64 {
+    DEFAULT_HINT_DEADLINE_MS
+}
+
+fn default_member_timeout_ms() -> u64 {
+    DEFAULT_MEMBER_TIMEOUT_MS
+}
+
+fn default_member_poll_interval_ms() -> u64 {
+    DEFAULT_MEMBER_POLL_INTERVAL_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINIMAL: &str = r#"
+        rpc_addr = "127.0.0.1:9580"
+        admin_addr = "127.0.0.1:9581"
+        sequencer_url = "http://127.0.0.1:9545"
+        members = [{ member = 1, url = "http://127.0.0.1:9551" }]
+    "#;
+
+    fn minimal() -> FullNodeConfig {
+        toml::from_str(MINIMAL).unwrap()
+    }
+
+    #[test]
+    fn defaults_fill_in_and_unknown_keys_are_refused() {
+        let config = minimal();
+        config.validate().unwrap();
+        assert_eq!(config.hint_deadline_ms, DEFAULT_HINT_DEADLINE_MS);
+        assert_eq!(config.feed_url(), "ws://127.0.0.1:9545");
+        assert!(toml::from_str::<FullNodeConfig>(&format!("{MINIMAL}\nhint_deadline = 3")).is_err());
+        assert!(toml::from_str::<FullNodeConfig>("rpc_addr = 3").is_err());
+    }
+
+    #[test]
+    fn each_wrong_setting_is_named() {
+        let url = |change: fn(&mut FullNodeConfig)| {
+            let mut config = minimal();
+            change(&mut config);
+            config.validate()
+        };
+        assert_eq!(
+            url(|config| config.sequencer_url = "ws://x".into()),
+            Err(ConfigError::Url { key: "sequencer_url".into() })
+        );
+        assert_eq!(
+            url(|config| config.members[0].url = "x".into()),
+            Err(ConfigError::Url { key: "members[1].url".into() })
+        );
+        assert_eq!(url(|config| config.members[0].member = 0), Err(ConfigError::Member(0)));
+        assert_eq!(url(|config| config.members.push(config.members[0].clone())), Err(ConfigError::Member(1)));
+        for (change, key) in [
+            ((|config| config.hint_deadline_ms = u64::MAX) as fn(&mut FullNodeConfig), "hint_deadline_ms"),
+            (|config| config.member_timeout_ms = 0, "member_timeout_ms"),
+            (|config| config.member_poll_interval_ms = 1, "member_poll_interval_ms"),
+        ] {
+            assert!(matches!(url(change), Err(ConfigError::Range { key: named, .. }) if named == key));
+        }
+    }
+}

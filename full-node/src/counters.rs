@@ -1,0 +1,229 @@
+//! What a full node counts: shown by `/metrics` and by `counters` of `blind_getStatus`.
+
+use std::collections::BTreeMap;
+
+use blindfold_telemetry::{Counter, CounterSet, Gauge, Metrics, MetricsError};
+
+/// Reasons for which hints are refused, as they are labelled.
+const HINT_REASONS: &[&str] = &[
+    "undecodable",
+    "unknown_batch",
+    "no_parameters",
+    "other_header",
+    "wrong_count",
+    "wrong_sub_batches",
+    "not_skipped",
+    "hint_for_skipped",
+    "wrong_key",
+    "wrong_singleton",
+    "false_malformed",
+];
+
+/// Reasons for which certificates are refused.
+const CERTIFICATE_REASONS: &[&str] = &[
+    "undecodable",
+    "wrong_epoch",
+    "wrong_number",
+    "too_few_signers",
+    "unknown_signers",
+    "bad_point",
+    "bad_signature",
+    "certificate_mismatch",
+    "conflicting_certificates",
+];
+
+/// Reasons for which headers are refused.
+const HEADER_REASONS: &[&str] = &[
+    "undecodable",
+    "second_header",
+    "bad_signature",
+    "wrong_signer",
+    "wrong_number",
+    "wrong_parent",
+    "origin_not_final",
+    "wrong_epoch",
+    "time_not_after_parent",
+    "time_before_origin",
+    "origin_back",
+    "too_many_items",
+    "item_too_long",
+    "second_gas",
+    "second_bytes",
+    "wrong_count",
+    "wrong_bytes",
+    "wrong_gas",
+    "wrong_base_fee",
+    "wrong_envelope_root",
+    "wrong_fee_ledger_root",
+    "wrong_forced_cursor",
+];
+
+/// Members have indices 1 to 64.
+const MEMBERS: &[&str] = &[
+    "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19",
+    "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32", "33", "34", "35", "36",
+    "37", "38", "39", "40", "41", "42", "43", "44", "45", "46", "47", "48", "49", "50", "51", "52", "53",
+    "54", "55", "56", "57", "58", "59", "60", "61", "62", "63", "64",
+];
+
+/// A count with a total and a reason for each.
+#[derive(Clone, Debug)]
+pub struct ByReason {
+    total: Counter,
+    reasons: CounterSet,
+}
+
+impl ByReason {
+    fn new(
+        metrics: &Metrics,
+        name: &str,
+        help: &str,
+        label: &'static str,
+        values: &'static [&'static str],
+    ) -> Result<Self, MetricsError> {
+        let total =
+            metrics.counter(&format!("full_node_{name}_all_total"), &format!("{help}, all together"))?;
+        let reasons = metrics.counters(&format!("full_node_{name}_total"), help, &[(label, values)])?;
+        Ok(Self { total, reasons })
+    }
+
+    /// Counts one.
+    pub fn add(&self, reason: &str) {
+        self.total.increment();
+        self.reasons.get(&[reason]).increment();
+    }
+
+    /// All together.
+    pub fn get(&self) -> u64 {
+        self.total.get()
+    }
+}
+
+/// A full node's counts since the start of the process.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    /// Headers checked completely and taken.
+    pub headers_verified: Counter,
+    /// Headers refused, by reason.
+    pub headers_rejected: ByReason,
+    /// Second headers for a number, signed by the sequencer, that were refused.
+    pub second_headers_refused: Counter,
+    /// Certificates verified and taken.
+    pub certificates_verified: Counter,
+    /// Certificates refused, by reason.
+    pub bad_certificates_rejected: ByReason,
+    /// Hint entries verified against their ciphertexts.
+    pub hints_verified: Counter,
+    /// Sets of hints refused, by reason.
+    pub bad_hints_rejected: ByReason,
+    /// Releases that turned out wrong.
+    pub bad_releases_rejected: Counter,
+    /// Batches that the node decrypted by itself.
+    pub batches_decrypted_locally: Counter,
+    /// Wrong shares, by member.
+    pub lying_members: ByReason,
+    /// Blocks executed.
+    pub blocks_executed: Counter,
+    /// Blocks compared with the sequencer's.
+    pub blocks_compared: Counter,
+    /// Blocks of the sequencer's that differ from ours.
+    pub block_divergences: Counter,
+    /// Feed connections that were lost and made again.
+    pub feed_reconnections: Counter,
+    /// Notifications that are none.
+    pub invalid_notifications: Counter,
+    /// Certified batches that a member gave because the sequencer did not.
+    pub batches_from_members: Counter,
+    /// Newest header.
+    pub head: Gauge,
+    /// Newest certified header.
+    pub certified: Gauge,
+    /// Newest block.
+    pub block: Gauge,
+}
+
+impl Counters {
+    /// Registers everything, at zero.
+    pub fn new(metrics: &Metrics) -> Result<Self, MetricsError> {
+        let counter = |name: &str, help: &str| metrics.counter(&format!("full_node_{name}_total"), help);
+        let gauge = |name: &str, help: &str| metrics.gauge(&format!("full_node_{name}"), help);
+        let by = |name: &str, help: &str, label, values| ByReason::new(metrics, name, help, label, values);
+        Ok(Self {
+            headers_verified: counter("headers_verified", "Headers checked completely and taken")?,
+            headers_rejected: by("headers_rejected", "Headers refused", "reason", HEADER_REASONS)?,
+            second_headers_refused: counter("second_headers_refused", "Second headers for a number refused")?,
+            certificates_verified: counter("certificates_verified", "Certificates verified and taken")?,
+            bad_certificates_rejected: by(
+                "bad_certificates_rejected",
+                "Certificates refused",
+                "reason",
+                CERTIFICATE_REASONS,
+            )?,
+            hints_verified: counter("hints_verified", "Hint entries verified against their ciphertexts")?,
+            bad_hints_rejected: by("bad_hints_rejected", "Sets of hints refused", "reason", HINT_REASONS)?,
+            bad_releases_rejected: counter("bad_releases_rejected", "Releases that turned out wrong")?,
+            batches_decrypted_locally: counter(
+                "batches_decrypted_locally",
+                "Batches that the node decrypted itself",
+            )?,
+            lying_members: by("lying_members", "Wrong shares", "member", MEMBERS)?,
+            blocks_executed: counter("blocks_executed", "Blocks executed")?,
+            blocks_compared: counter("blocks_compared", "Blocks compared with the sequencer's")?,
+            block_divergences: counter(
+                "block_divergences",
+                "Blocks of the sequencer's that differ from ours",
+            )?,
+            feed_reconnections: counter("feed_reconnections", "Feed connections lost and made again")?,
+            invalid_notifications: counter("invalid_notifications", "Notifications that are none")?,
+            batches_from_members: counter("batches_from_members", "Certified batches that a member gave")?,
+            head: gauge("head_number", "Newest header")?,
+            certified: gauge("certified_number", "Newest certified header")?,
+            block: gauge("block_number", "Newest block")?,
+        })
+    }
+
+    /// The counts of `blind_getStatus`.
+    pub fn by_name(&self) -> BTreeMap<String, u64> {
+        [
+            ("headers_verified", self.headers_verified.get()),
+            ("headers_rejected", self.headers_rejected.get()),
+            ("second_headers_refused", self.second_headers_refused.get()),
+            ("certificates_verified", self.certificates_verified.get()),
+            ("bad_certificates_rejected", self.bad_certificates_rejected.get()),
+            ("hints_verified", self.hints_verified.get()),
+            ("bad_hints_rejected", self.bad_hints_rejected.get()),
+            ("bad_releases_rejected", self.bad_releases_rejected.get()),
+            ("batches_decrypted_locally", self.batches_decrypted_locally.get()),
+            ("lying_members", self.lying_members.get()),
+            ("blocks_executed", self.blocks_executed.get()),
+            ("blocks_compared", self.blocks_compared.get()),
+            ("block_divergences", self.block_divergences.get()),
+            ("feed_reconnections", self.feed_reconnections.get()),
+            ("invalid_notifications", self.invalid_notifications.get()),
+            ("batches_from_members", self.batches_from_members.get()),
+        ]
+        .into_iter()
+        .map(|(name, count)| (name.to_owned(), count))
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_there_at_zero_and_reasons_add_up() {
+        let metrics = Metrics::new("full_node", "test").unwrap();
+        let counters = Counters::new(&metrics).unwrap();
+        assert!(counters.by_name().values().all(|count| *count == 0));
+        counters.bad_hints_rejected.add("wrong_key");
+        counters.bad_hints_rejected.add("a reason nobody registered");
+        assert_eq!(counters.by_name()["bad_hints_rejected"], 2);
+        let text = metrics.render();
+        assert!(text.contains(
+            r#"blindfold_full_node_bad_hints_rejected_total{reason="wrong_key",role="full_node"} 1"#
+        ));
+        assert!(text.contains(r#"blindfold_full_node_block_divergences_total{role="full_node"} 0"#));
+    }
+}

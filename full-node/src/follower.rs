@@ -1,0 +1,241 @@
+//! Following the sequencer's feed. Nothing of it is believed: every header, certificate and hint is verified, and what
+//! does not stand is refused, counted, and fetched elsewhere.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindfold_chain::{HintsRefusal, NextStep, Refusal, announce};
+use blindfold_protocol::{BatchHints, Canonical, Certificate, SealedBatch};
+use blindfold_rpc::types::BlockNotification;
+use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic, Wire};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::limits::{MAX_PARKED_ENTRIES, SYNC_RETRY_MS};
+use crate::node::{Node, stopped};
+use crate::sync::SyncEnd;
+
+pub(crate) struct Follower {
+    pub(crate) node: Arc<Node>,
+    /// Hints that came before their certificate.
+    parked: BTreeMap<u64, BatchHints>,
+    poll_interval: Duration,
+    /// When to catch up next, whatever the feed says.
+    sync_at: Instant,
+    /// Where the last catching up by the clock found us.
+    progress: u64,
+    /// Whether the feed stands and everything it spoke of is taken.
+    pub(crate) in_sync: watch::Sender<bool>,
+}
+
+impl Follower {
+    pub(crate) fn new(node: Arc<Node>, poll_interval_ms: u64, in_sync: watch::Sender<bool>) -> Self {
+        let poll_interval = Duration::from_millis(poll_interval_ms);
+        let progress = node.tracker.certified().number;
+        let sync_at = Instant::now() + poll_interval;
+        Self { node, parked: BTreeMap::new(), poll_interval, sync_at, progress, in_sync }
+    }
+
+    /// Follows until told to stop.
+    pub(crate) async fn run(mut self, feed_url: String, mut stop: watch::Receiver<bool>) {
+        let mut feed = Feed::start(feed_url, Topic::ALL.to_vec(), FeedConfig::default());
+        loop {
+            let step = async {
+                tokio::select! {
+                    item = feed.next() => match item {
+                        Some(item) => self.item(item).await,
+                        None => return false,
+                    },
+                    () = tokio::time::sleep_until(self.sync_at) => self.catch_up().await,
+                }
+                true
+            };
+            // What a step has begun on disk ends by itself; nothing else of it is worth waiting for.
+            let goes_on = tokio::select! {
+                () = stopped(&mut stop) => return,
+                goes_on = step => goes_on,
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    async fn item(&mut self, item: FeedItem) {
+        match item {
+            FeedItem::Connected => self.connected().await,
+            FeedItem::Reconnected => {
+                self.node.counters.feed_reconnections.increment();
+                self.connected().await;
+            }
+            FeedItem::Event(event) => self.event(event).await,
+            FeedItem::Invalid { topic, reason } => {
+                self.node.counters.invalid_notifications.increment();
+                tracing::warn!(
+                    topic = topic.as_str(),
+                    reason,
+                    "the sequencer sent no notification of this topic"
+                );
+            }
+        }
+    }
+
+    async fn connected(&mut self) {
+        self.catch_up().await;
+        if let Ok(status) = self.node.sequencer.get_status().await
+            && status.block.number > 0
+        {
+            self.announced(status.block.number, status.block.hash).await;
+        }
+    }
+
+    async fn event(&mut self, event: FeedEvent) {
+        let number = event.number();
+        match event {
+            FeedEvent::Header(header) => match decoded(&header.sealed) {
+                Some(sealed) => self.header(Arc::new(sealed)).await,
+                None => self.node.counters.headers_rejected.add("undecodable"),
+            },
+            FeedEvent::Certificate(notification) => match decoded(&notification.certificate) {
+                Some(certificate) => self.certificate(certificate).await,
+                None => {
+                    self.node.counters.bad_certificates_rejected.add("undecodable");
+                    self.soon();
+                }
+            },
+            FeedEvent::Release(notification) => match decoded(&notification.release) {
+                Some(release) => self.node.park_release(release),
+                None => self.node.counters.bad_releases_rejected.increment(),
+            },
+            FeedEvent::Hints(notification) => match decoded(&notification.hints) {
+                Some(hints) => self.hints(hints).await,
+                None => {
+                    self.node.counters.bad_hints_rejected.add("undecodable");
+                    self.urgent(number).await;
+                }
+            },
+            FeedEvent::Block(BlockNotification { number, hash, .. }) => self.announced(number, hash).await,
+        }
+    }
+
+    async fn header(&mut self, sealed: Arc<SealedBatch>) {
+        let number = sealed.header.number;
+        match self.node.tracker.apply_sealed(&sealed).await {
+            Ok(applied) if applied.is_new() => {
+                self.node.counters.headers_verified.increment();
+                self.node.hub.publish(&announce::header(&sealed, applied.hash, &applied.verdicts));
+            }
+            Ok(_) => {}
+            Err(refusal) => {
+                self.node.header_refused(number, &refusal);
+                // A second header changes nothing; anything else may be a copy gone bad or something missing.
+                if !matches!(refusal, Refusal::Second { .. }) {
+                    self.soon();
+                }
+            }
+        }
+    }
+
+    async fn certificate(&mut self, certificate: Certificate) {
+        match self.node.tracker.accept_certificate(&certificate).await {
+            Ok(outcome) => {
+                self.node.certificate_taken(&certificate, outcome);
+                self.take_parked().await;
+            }
+            Err(refusal) => {
+                self.node.certificate_refused(certificate.number, &refusal);
+                if certificate.number > self.node.tracker.certified().number {
+                    self.soon();
+                }
+            }
+        }
+    }
+
+    async fn hints(&mut self, hints: BatchHints) {
+        let number = hints.number;
+        if number > self.node.tracker.certified().number {
+            self.park(hints);
+            return;
+        }
+        match self.node.take_hints(hints.clone()).await {
+            Ok(()) => {}
+            Err(HintsRefusal::Wrong { .. }) => self.urgent(number).await,
+            Err(refusal) if refusal.retry() => self.park(hints),
+            Err(refusal) => tracing::error!(number, %refusal, "hints cannot be taken"),
+        }
+    }
+
+    /// Hints whose certificate has come meanwhile.
+    pub(crate) async fn take_parked(&mut self) {
+        let certified = self.node.tracker.certified().number;
+        let later = self.parked.split_off(&(certified + 1));
+        for (_, hints) in std::mem::replace(&mut self.parked, later) {
+            self.hints(hints).await;
+        }
+    }
+
+    fn park(&mut self, hints: BatchHints) {
+        self.parked.insert(hints.number, hints);
+        while self.parked.len() > MAX_PARKED_ENTRIES {
+            // The oldest are needed first; the newest can be fetched when their turn comes.
+            self.parked.pop_last();
+        }
+    }
+
+    async fn urgent(&self, number: u64) {
+        // Full only while many wait already; the deadline covers this one, too.
+        let _ = self.node.urgent.try_send(number);
+    }
+
+    async fn announced(&self, number: u64, hash: alloy_primitives::B256) {
+        // Its receiver only reads memory and disk, so this never waits long.
+        let _ = self.node.announced.send((number, hash)).await;
+    }
+
+    /// Catches up shortly, unless that is due earlier anyway.
+    pub(crate) fn soon(&mut self) {
+        self.in_sync.send_replace(false);
+        self.sync_at = self.sync_at.min(Instant::now() + Duration::from_millis(SYNC_RETRY_MS));
+    }
+
+    /// Fetches what is missing: from the sequencer, and from members when it does not give it.
+    async fn catch_up(&mut self) {
+        let end = self.sync_with_sequencer().await;
+        let certified = self.node.tracker.certified().number;
+        let stalled = certified == self.progress;
+        self.progress = certified;
+        let withheld = matches!(end, SyncEnd::Unavailable | SyncEnd::Rejected);
+        if withheld || stalled {
+            self.sync_with_members().await;
+        }
+        self.take_parked().await;
+        let pause = match end {
+            SyncEnd::Done | SyncEnd::Unavailable | SyncEnd::Rejected => self.poll_interval,
+            SyncEnd::More => Duration::ZERO,
+            SyncEnd::Later => Duration::from_millis(SYNC_RETRY_MS),
+        };
+        self.in_sync.send_replace(matches!(end, SyncEnd::Done));
+        self.sync_at = Instant::now() + pause;
+    }
+}
+
+/// The structure, if the bytes are one.
+pub(crate) fn decoded<T: Wire + Canonical>(encoded: &Encoded<T>) -> Option<T> {
+    match encoded.decode() {
+        Ok(structure) => Some(structure),
+        Err(fault) => {
+            tracing::warn!(structure = T::NAME, %fault, "what the peer sent does not decode");
+            None
+        }
+    }
+}
+
+/// What a refusal means for catching up.
+pub(crate) fn end_of(refusal: &Refusal) -> SyncEnd {
+    match refusal.next_step() {
+        NextStep::Retry | NextStep::Stop => SyncEnd::Later,
+        NextStep::CatchUp => SyncEnd::More,
+        NextStep::Reject => SyncEnd::Rejected,
+    }
+}

@@ -1,0 +1,166 @@
+//! Seeing to it that every certified batch gets its hints: from the feed in time, else from the sequencer's store, else
+//! by decrypting here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindfold_chain::{Executor, HintsRefusal, accepted};
+use blindfold_store::StoreError;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use crate::limits::{MAX_DECRYPTION_PAUSE_MS, MAX_WATCHED_BATCHES, MIN_DECRYPTION_PAUSE_MS};
+use crate::node::{Node, stopped};
+
+/// A certified batch without hints.
+struct Waiting {
+    due: Instant,
+    pause_ms: u64,
+}
+
+pub(crate) struct Keeper {
+    node: Arc<Node>,
+    deadline: Duration,
+    urgent: mpsc::Receiver<u64>,
+    /// The next number to look at.
+    next: u64,
+    waiting: BTreeMap<u64, Waiting>,
+}
+
+impl Keeper {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        executor: &Executor,
+        deadline_ms: u64,
+        urgent: mpsc::Receiver<u64>,
+    ) -> Self {
+        let deadline = Duration::from_millis(deadline_ms);
+        // What is executed had its hints.
+        let next = executor.status().last_batch + 1;
+        Self { node, deadline, urgent, next, waiting: BTreeMap::new() }
+    }
+
+    /// Keeps until told to stop.
+    pub(crate) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut certified = self.node.tracker.watch_certified();
+        loop {
+            let step = async {
+                if let Err(error) = self.watch_new().await {
+                    tracing::error!(%error, "the disk does not say which hints are missing");
+                    tokio::time::sleep(Duration::from_millis(MAX_DECRYPTION_PAUSE_MS)).await;
+                    return true;
+                }
+                let due = self.waiting.iter().min_by_key(|(_, waiting)| waiting.due);
+                let due = due.map(|(number, waiting)| (*number, waiting.due));
+                // Without room for more, a new certificate is no news.
+                let room = self.waiting.len() < MAX_WATCHED_BATCHES;
+                tokio::select! {
+                    changed = certified.changed(), if room => return changed.is_ok(),
+                    urgent = self.urgent.recv() => self.hurry(urgent),
+                    () = sleep_until(due.map(|(_, due)| due)) => {
+                        if let Some((number, _)) = due {
+                            self.see_to(number).await;
+                        }
+                    }
+                }
+                true
+            };
+            let goes_on = tokio::select! {
+                () = stopped(&mut stop) => return,
+                goes_on = step => goes_on,
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Begins to watch numbers that were certified meanwhile.
+    async fn watch_new(&mut self) -> Result<(), StoreError> {
+        let certified = self.node.tracker.certified().number;
+        while self.next <= certified && self.waiting.len() < MAX_WATCHED_BATCHES {
+            let record = self.node.tracker.store().batch(self.next).await?;
+            if record.is_some_and(|record| record.hints.is_none() && accepted(&record) > 0) {
+                let due = Instant::now() + self.deadline;
+                self.waiting.insert(self.next, Waiting { due, pause_ms: MIN_DECRYPTION_PAUSE_MS });
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn hurry(&mut self, number: Option<u64>) {
+        if let Some(waiting) = number.and_then(|number| self.waiting.get_mut(&number)) {
+            waiting.due = Instant::now();
+        }
+    }
+
+    /// The deadline of a batch has passed.
+    async fn see_to(&mut self, number: u64) {
+        let opened = self.open(number).await;
+        let Some(waiting) = self.waiting.get_mut(&number) else { return };
+        if opened {
+            self.waiting.remove(&number);
+            return;
+        }
+        waiting.due = Instant::now() + Duration::from_millis(waiting.pause_ms);
+        waiting.pause_ms = MAX_DECRYPTION_PAUSE_MS.min(waiting.pause_ms * 2);
+    }
+
+    /// Whether the batch has true hints now.
+    async fn open(&self, number: u64) -> bool {
+        match self.node.tracker.store().batch(number).await {
+            Ok(Some(record)) if record.hints.is_some() => return true,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::error!(number, %error, "the disk does not give the batch");
+                return false;
+            }
+        }
+        if let Some(hints) = self.node.fetch_hints(number).await
+            && self.node.take_hints(hints).await.is_ok()
+        {
+            return true;
+        }
+        tracing::warn!(number, "no true hints in time: decrypting here");
+        self.decrypt(number).await
+    }
+
+    async fn decrypt(&self, number: u64) -> bool {
+        let published = self.node.release_of(number);
+        let (release, hints) = match self.node.decryption.decrypt(number, published.clone()).await {
+            Ok(decrypted) => decrypted,
+            Err(fault) => {
+                tracing::warn!(number, %fault, "the batch cannot be decrypted here now");
+                return false;
+            }
+        };
+        if published.is_some_and(|published| published != release) {
+            self.node.counters.bad_releases_rejected.increment();
+            tracing::warn!(number, "the published release was wrong");
+        }
+        self.node.park_release(release);
+        match self.node.take_hints(hints).await {
+            Ok(()) => {
+                self.node.counters.batches_decrypted_locally.increment();
+                true
+            }
+            Err(refusal @ HintsRefusal::Wrong { .. }) => {
+                tracing::error!(number, %refusal, "hints made here do not stand");
+                false
+            }
+            Err(refusal) => {
+                tracing::warn!(number, %refusal, "hints made here cannot be taken now");
+                false
+            }
+        }
+    }
+}
+
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

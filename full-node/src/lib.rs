@@ -1,0 +1,283 @@
+//! The full-node role: follows the sequencer's feed, verifies everything itself, executes on its own execution client.
+//!
+//! - headers, certificates and hints are verified completely ([`blindfold_chain`]); wrong ones are refused, counted by
+//!   reason, and fetched again elsewhere, and none of them stops the node;
+//! - batches that the sequencer withholds come from committee members, hints that nobody publishes are made here;
+//! - blocks come from the node's own execution client and are compared with those that the sequencer announces;
+//! - `eth_*` reads, calls and estimates pass through to that client, `blind_*` is served from the node's own store.
+
+mod compare;
+mod config;
+mod counters;
+mod decrypt;
+mod follower;
+mod keeper;
+pub mod limits;
+mod members;
+mod node;
+mod sync;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindfold_bte::Backend;
+use blindfold_chain::{
+    ExecutionState, Executor, ExecutorDeps, HintIntake, L1View, OpenError, ParameterSet, ReadApi,
+    ReadContext, RoleView, Tracker, passthrough,
+};
+use blindfold_engine::ExecutionClient;
+use blindfold_protocol::ChainConfig;
+use blindfold_rpc::{
+    AdminConfig, BlindApiServer, ClientBuildError, ClientConfig, Hub, NODE_ONLY_METHODS, READ_METHODS,
+    Readiness, ServeError, ServerConfig, ServerHandle, admin, http_client, serve,
+};
+use blindfold_store::{Store, StoreError};
+use blindfold_telemetry::{Metrics, MetricsError};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+pub use config::{ConfigError, FullNodeConfig, MemberEndpoint};
+pub use counters::{ByReason, Counters};
+pub use decrypt::{DecryptFault, LocalDecryption};
+pub use members::{Member, MemberFault, Members};
+
+use compare::Comparison;
+use follower::Follower;
+use keeper::Keeper;
+use limits::{MAX_ANNOUNCED_BLOCKS, MAX_WATCHED_BATCHES, READINESS_INTERVAL_MS};
+use node::{Node, stopped};
+
+/// The name of the role: in metrics, in the status, and on its disk.
+pub const ROLE: &str = "full_node";
+
+/// What a full node works with; the binary opens it.
+#[derive(Clone)]
+pub struct FullNodeDeps {
+    /// The chain's configuration, validated.
+    pub chain: Arc<ChainConfig>,
+    /// The node's own disk.
+    pub store: Arc<dyn Store>,
+    /// The node's own view of L1.
+    pub l1: Arc<dyn L1View>,
+    /// The node's own execution client; nobody else drives it.
+    pub client: Arc<dyn ExecutionClient>,
+    /// The committees' public parameters, checked.
+    pub parameters: Arc<ParameterSet>,
+    /// Does the heavy cryptography.
+    pub backend: Arc<dyn Backend>,
+}
+
+/// Why a full node did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A URL.
+    #[error(transparent)]
+    Client(#[from] ClientBuildError),
+    /// The chain on disk, or L1.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A metric; a mistake of this program.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+    /// A port.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// A running full node. Stop it with [`shutdown`](Self::shutdown); dropping it stops it, too, without waiting.
+pub struct FullNode {
+    tracker: Tracker,
+    executor: Executor,
+    counters: Counters,
+    rpc: ServerHandle,
+    admin: ServerHandle,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl FullNode {
+    /// Opens the chain on disk and starts all tasks. Neither sequencer nor members nor the execution client need to
+    /// be there; L1 does, for the epochs.
+    pub async fn start(config: FullNodeConfig, deps: FullNodeDeps) -> Result<Self, StartError> {
+        config.validate()?;
+        let FullNodeDeps { chain, store, l1, client, parameters, backend } = deps;
+        let metrics = Metrics::new(ROLE, env!("CARGO_PKG_VERSION"))?;
+        let counters = Counters::new(&metrics)?;
+        let members = Members::new(&config.members, config.member_timeout_ms)?;
+        let sequencer = http_client(&config.sequencer_url, &ClientConfig::default())?;
+        store.bind(&chain.deployment, ROLE).await?;
+
+        let tracker = Tracker::open(chain, store, Arc::clone(&l1)).await?;
+        let executor = Executor::start(ExecutorDeps {
+            tracker: tracker.clone(),
+            parameters: Arc::clone(&parameters),
+            backend: Arc::clone(&backend),
+            client: Arc::clone(&client),
+            l1,
+        })
+        .await?;
+        let (urgent, of_keeper) = mpsc::channel(MAX_WATCHED_BATCHES);
+        let (announced, of_comparison) = mpsc::channel(MAX_ANNOUNCED_BLOCKS);
+        let hub = Hub::default();
+        let node = Arc::new(Node {
+            tracker: tracker.clone(),
+            intake: HintIntake::new(
+                tracker.clone(),
+                Arc::clone(&parameters),
+                Arc::clone(&backend),
+                executor.clone(),
+            ),
+            decryption: LocalDecryption {
+                tracker: tracker.clone(),
+                parameters: Arc::clone(&parameters),
+                backend,
+                members: members.clone(),
+                counters: counters.clone(),
+            },
+            members,
+            sequencer,
+            hub: hub.clone(),
+            counters: counters.clone(),
+            urgent,
+            announced,
+            releases: parking_lot::Mutex::default(),
+        });
+
+        let readiness = Readiness::new(&["sequencer", "execution"]);
+        let rendered = metrics.clone();
+        let admin = admin(
+            AdminConfig { addr: config.admin_addr },
+            readiness.clone(),
+            move || rendered.render(),
+            None,
+        )
+        .await?;
+        let reads = ReadApi::new(ReadContext {
+            tracker: tracker.clone(),
+            parameters,
+            executor: executor.clone(),
+            hub,
+            role: Arc::new(View { counters: counters.clone() }),
+        });
+        let allowed = READ_METHODS.iter().chain(NODE_ONLY_METHODS).copied();
+        let rpc =
+            serve(ServerConfig::new(config.rpc_addr), reads.into_rpc(), Some(passthrough(client, allowed)))
+                .await?;
+
+        let (stop, stopped) = watch::channel(false);
+        let in_sync = watch::Sender::new(false);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(watch_readiness(
+            readiness,
+            Arc::clone(&node),
+            executor.clone(),
+            in_sync.subscribe(),
+            stopped.clone(),
+        ));
+        tasks.spawn(Comparison::new(Arc::clone(&node)).run(
+            executor.subscribe(),
+            of_comparison,
+            stopped.clone(),
+        ));
+        let keeper = Keeper::new(Arc::clone(&node), &executor, config.hint_deadline_ms, of_keeper);
+        tasks.spawn(keeper.run(stopped.clone()));
+        let follower = Follower::new(node, config.member_poll_interval_ms, in_sync);
+        tasks.spawn(follower.run(config.feed_url(), stopped));
+        Ok(Self { tracker, executor, counters, rpc, admin, stop, tasks })
+    }
+
+    /// Where JSON-RPC is served.
+    pub fn rpc_addr(&self) -> SocketAddr {
+        self.rpc.local_addr()
+    }
+
+    /// Where health and metrics are served.
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin.local_addr()
+    }
+
+    /// The chain of headers as this node verified it.
+    pub fn tracker(&self) -> &Tracker {
+        &self.tracker
+    }
+
+    /// The execution of it.
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// What the node counts.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Stops serving, finishes what is being written, and returns when all tasks have ended.
+    pub async fn shutdown(mut self) {
+        self.stop.send_replace(true);
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a task ended abnormally");
+            }
+        }
+        self.executor.stop().await;
+        let (rpc, admin) = (self.rpc.shutdown().await, self.admin.shutdown().await);
+        if !(rpc && admin) {
+            tracing::warn!("connections were cut off at shutdown");
+        }
+    }
+}
+
+/// What the shared reads show of this role.
+struct View {
+    counters: Counters,
+}
+
+impl RoleView for View {
+    fn role(&self) -> &'static str {
+        ROLE
+    }
+
+    fn counters(&self) -> BTreeMap<String, u64> {
+        self.counters.by_name()
+    }
+}
+
+/// Keeps `/readyz` and the gauges up to date.
+async fn watch_readiness(
+    readiness: Readiness,
+    node: Arc<Node>,
+    executor: Executor,
+    in_sync: watch::Receiver<bool>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        if *in_sync.borrow() {
+            readiness.set_ready("sequencer");
+        } else {
+            readiness.set_not_ready("sequencer", "not caught up with the sequencer");
+        }
+        let status = executor.status();
+        match status.state {
+            ExecutionState::Retrying { reason } | ExecutionState::Halted { reason } => {
+                readiness.set_not_ready("execution", reason);
+            }
+            ExecutionState::Stopped => readiness.set_not_ready("execution", "stopped"),
+            _ => readiness.set_ready("execution"),
+        }
+        node.counters.head.set(node.tracker.head().number);
+        node.counters.certified.set(node.tracker.certified().number);
+        node.counters.block.set(status.block.map_or(0, |block| block.number));
+        tokio::select! {
+            () = stopped(&mut stop) => return,
+            () = tokio::time::sleep(Duration::from_millis(READINESS_INTERVAL_MS)) => {}
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! A full node's limits, with their unit last in the name.
+
+/// How long hints may take after the certificate, in milliseconds, unless set otherwise.
+pub const DEFAULT_HINT_DEADLINE_MS: u64 = 5_000;
+/// The longest deadline or interval that can be set, in milliseconds.
+pub const MAX_HINT_DEADLINE_MS: u64 = 3_600_000;
+/// How long a member may take for one answer, in milliseconds, unless set otherwise.
+pub const DEFAULT_MEMBER_TIMEOUT_MS: u64 = 5_000;
+/// The longest time for a member's answer that can be set, in milliseconds.
+pub const MAX_MEMBER_TIMEOUT_MS: u64 = 60_000;
+/// How long without news before members are asked, in milliseconds, unless set otherwise.
+pub const DEFAULT_MEMBER_POLL_INTERVAL_MS: u64 = 5_000;
+/// The shortest such interval that can be set, in milliseconds.
+pub const MIN_MEMBER_POLL_INTERVAL_MS: u64 = 50;
+/// Pause before something that could not be taken is fetched again, in milliseconds.
+pub const SYNC_RETRY_MS: u64 = 250;
+/// Hints, releases and announced blocks kept for batches and blocks that are not here yet.
+pub const MAX_PARKED_ENTRIES: usize = 64;
+/// Announced blocks kept until the node has executed as far.
+pub const MAX_ANNOUNCED_BLOCKS: usize = 1_024;
+/// Batches without hints that are watched at a time; later ones follow.
+pub const MAX_WATCHED_BATCHES: usize = 64;
+/// First pause before a failed local decryption is tried again, in milliseconds; it doubles.
+pub const MIN_DECRYPTION_PAUSE_MS: u64 = 500;
+/// Longest pause between two tries, in milliseconds.
+pub const MAX_DECRYPTION_PAUSE_MS: u64 = 30_000;
+/// How many batches one run of catching up takes before the feed is looked at again.
+pub const MAX_SYNC_BATCHES: u64 = 512;
+/// How often readiness is brought up to date, in milliseconds.
+pub const READINESS_INTERVAL_MS: u64 = 500;

@@ -1,0 +1,157 @@
+//! What the tasks of a full node share.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::B256;
+use blindfold_chain::{
+    CertificateOutcome, HintIntake, HintsFault, HintsRefusal, NextStep, Refusal, Tracker, announce,
+};
+use blindfold_protocol::{BatchHints, Certificate, Release};
+use blindfold_rpc::{BlindApiClient, HttpClient, Hub};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+
+use crate::counters::Counters;
+use crate::decrypt::LocalDecryption;
+use crate::limits::MAX_PARKED_ENTRIES;
+use crate::members::Members;
+
+pub(crate) struct Node {
+    pub(crate) tracker: Tracker,
+    pub(crate) intake: HintIntake,
+    pub(crate) decryption: LocalDecryption,
+    pub(crate) members: Members,
+    pub(crate) sequencer: HttpClient,
+    pub(crate) hub: Hub,
+    pub(crate) counters: Counters,
+    /// Batches for which the feed had wrong hints: to be opened without waiting for the deadline.
+    pub(crate) urgent: mpsc::Sender<u64>,
+    /// Blocks that the sequencer announced, by number and hash.
+    pub(crate) announced: mpsc::Sender<(u64, B256)>,
+    /// Releases that came before their hints.
+    pub(crate) releases: Mutex<BTreeMap<u64, Release>>,
+}
+
+impl Node {
+    /// Counts and logs a header that is not taken.
+    pub(crate) fn header_refused(&self, number: u64, refusal: &Refusal) {
+        if let Refusal::Second { .. } = refusal {
+            self.counters.second_headers_refused.increment();
+        }
+        match refusal.next_step() {
+            NextStep::Reject => {
+                self.counters.headers_rejected.add(refusal.as_str());
+                tracing::warn!(number, %refusal, "header refused");
+            }
+            NextStep::Stop => tracing::error!(number, %refusal, "header cannot be taken"),
+            NextStep::Retry | NextStep::CatchUp => tracing::debug!(number, %refusal, "header not taken yet"),
+        }
+    }
+
+    /// Counts and logs a certificate that is not taken.
+    pub(crate) fn certificate_refused(&self, number: u64, refusal: &Refusal) {
+        let against_the_committee = matches!(refusal, Refusal::ConflictingCertificates { .. });
+        match refusal.next_step() {
+            NextStep::Reject => {
+                self.counters.bad_certificates_rejected.add(refusal.as_str());
+                tracing::warn!(number, %refusal, "certificate refused");
+            }
+            NextStep::Stop => {
+                if against_the_committee {
+                    self.counters.bad_certificates_rejected.add(refusal.as_str());
+                }
+                tracing::error!(number, %refusal, "certificate cannot be taken");
+            }
+            NextStep::Retry | NextStep::CatchUp => {
+                tracing::debug!(number, %refusal, "certificate not taken yet")
+            }
+        }
+    }
+
+    /// Tells subscribers of a certificate that was taken.
+    pub(crate) fn certificate_taken(&self, certificate: &Certificate, outcome: CertificateOutcome) {
+        if outcome != CertificateOutcome::Known {
+            self.counters.certificates_verified.increment();
+            self.hub.publish(&announce::certificate(certificate));
+        }
+    }
+
+    /// Keeps a release until its hints come.
+    pub(crate) fn park_release(&self, release: Release) {
+        let mut releases = self.releases.lock();
+        releases.insert(release.number, release);
+        while releases.len() > MAX_PARKED_ENTRIES {
+            releases.pop_first();
+        }
+    }
+
+    /// The release that was published for a batch, if any.
+    pub(crate) fn release_of(&self, number: u64) -> Option<Release> {
+        self.releases.lock().get(&number).cloned()
+    }
+
+    /// Verifies and stores hints, whoever brought them. Wrong ones are counted here.
+    pub(crate) async fn take_hints(&self, hints: BatchHints) -> Result<(), HintsRefusal> {
+        let number = hints.number;
+        let release = self.release_of(number);
+        let taken = match self.intake.submit(release.clone(), hints.clone()).await {
+            // The release may be the wrong one of the two.
+            Err(HintsRefusal::Wrong {
+                fault: HintsFault::OtherHeader | HintsFault::SubBatches { .. },
+                ..
+            }) if release.is_some() => {
+                self.releases.lock().remove(&number);
+                let taken = self.intake.submit(None, hints.clone()).await;
+                if taken.is_ok() {
+                    self.counters.bad_releases_rejected.increment();
+                }
+                taken
+            }
+            taken => taken,
+        };
+        match taken {
+            Ok(accepted) => {
+                let release = self.releases.lock().remove(&number);
+                if accepted.new {
+                    self.counters.hints_verified.add(accepted.verified as u64);
+                    if let Some(release) = release {
+                        self.hub.publish(&announce::release(&release));
+                    }
+                    self.hub.publish(&announce::hints(&hints));
+                }
+                Ok(())
+            }
+            Err(refusal) => {
+                if let HintsRefusal::Wrong { .. } | HintsRefusal::NoParameters { .. } = refusal {
+                    self.counters.bad_hints_rejected.add(refusal.as_str());
+                    tracing::warn!(number, %refusal, "hints refused");
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// The hints that the sequencer holds for a batch.
+    pub(crate) async fn fetch_hints(&self, number: u64) -> Option<BatchHints> {
+        match self.sequencer.get_hints(number).await {
+            Ok(Some(encoded)) => match encoded.decode() {
+                Ok(hints) if hints.number == number => Some(hints),
+                Ok(_) | Err(_) => {
+                    self.counters.bad_hints_rejected.add("undecodable");
+                    None
+                }
+            },
+            Ok(None) => None,
+            Err(error) => {
+                tracing::debug!(number, %error, "the sequencer gives no hints");
+                None
+            }
+        }
+    }
+}
+
+/// Returns when the node is told to stop, or is gone.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error means that the sender, and with it the node, is gone.
+    let _ = stop.wait_for(|stop| *stop).await;
+}

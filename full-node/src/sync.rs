@@ -1,0 +1,181 @@
+//! Catching up: what the feed did not bring, number by number.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use blindfold_chain::{Applied, Refusal, announce};
+use blindfold_protocol::{Certificate, SealedBatch};
+use blindfold_rpc::types::BatchInfo;
+use blindfold_rpc::{BlindApiClient, ReceivedError};
+
+use crate::follower::{Follower, decoded, end_of};
+use crate::limits::MAX_SYNC_BATCHES;
+
+/// How a run of catching up ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncEnd {
+    /// Everything the peer has is here.
+    Done,
+    /// There is more to fetch at once.
+    More,
+    /// Something has to come first, by itself: try again after a pause.
+    Later,
+    /// The peer does not answer.
+    Unavailable,
+    /// What the peer gives does not stand.
+    Rejected,
+}
+
+impl Follower {
+    /// Asks the sequencer for each batch above the certified head.
+    pub(crate) async fn sync_with_sequencer(&mut self) -> SyncEnd {
+        let first = self.node.tracker.certified().number + 1;
+        for number in first..first + MAX_SYNC_BATCHES {
+            let info = match self.node.sequencer.get_batch(number).await {
+                Ok(Some(info)) => info,
+                Ok(None) => return SyncEnd::Done,
+                Err(error) => {
+                    let error = ReceivedError::from(error);
+                    tracing::debug!(number, %error, "the sequencer gives no batch");
+                    return SyncEnd::Unavailable;
+                }
+            };
+            if let Err(end) = self.take_batch(number, info).await {
+                return end;
+            }
+        }
+        SyncEnd::More
+    }
+
+    async fn take_batch(&mut self, number: u64, info: BatchInfo) -> Result<(), SyncEnd> {
+        let Some(sealed) = decoded(&info.sealed).filter(|sealed| sealed.header.number == number) else {
+            self.node.counters.headers_rejected.add("undecodable");
+            return Err(SyncEnd::Rejected);
+        };
+        let sealed = Arc::new(sealed);
+        match info.certificate.as_ref().map(decoded) {
+            Some(Some(certificate)) => self.take_certified(sealed, certificate).await.map_err(|refusal| {
+                self.node.certificate_refused(number, &refusal);
+                end_of(&refusal)
+            })?,
+            Some(None) => {
+                self.node.counters.bad_certificates_rejected.add("undecodable");
+                return Err(SyncEnd::Rejected);
+            }
+            None => match self.node.tracker.apply_sealed(&sealed).await {
+                Ok(applied) => self.tell(&sealed, &applied),
+                // Ours may be the one that gives way, which the certificate of a later number will say.
+                Err(refusal @ Refusal::Second { .. }) => self.node.header_refused(number, &refusal),
+                Err(refusal) => {
+                    self.node.header_refused(number, &refusal);
+                    return Err(end_of(&refusal));
+                }
+            },
+        }
+        if number > self.node.tracker.certified().number {
+            return Ok(());
+        }
+        if let Some(release) = info.release.as_ref().and_then(decoded) {
+            self.node.park_release(release);
+        }
+        if let Some(hints) = info.hints.as_ref().and_then(decoded)
+            && let Err(refusal) = self.node.take_hints(hints).await
+        {
+            tracing::debug!(number, %refusal, "hints not taken");
+            // The keeper of hints gets another copy, or opens the batch itself.
+            let _ = self.node.urgent.try_send(number);
+        }
+        Ok(())
+    }
+
+    /// Takes a certified batch; where ancestors of it differ from ours, they are fetched and go with it.
+    async fn take_certified(
+        &mut self,
+        sealed: Arc<SealedBatch>,
+        certificate: Certificate,
+    ) -> Result<(), Refusal> {
+        let mut run = vec![sealed];
+        loop {
+            match self.node.tracker.accept_certified_run(&run, &certificate).await {
+                Ok((applied, outcome)) => {
+                    for (sealed, applied) in run.iter().zip(&applied) {
+                        self.tell(sealed, applied);
+                    }
+                    self.node.certificate_taken(&certificate, outcome);
+                    return Ok(());
+                }
+                Err(Refusal::AncestorDiffers { number, parent })
+                    if run.len() < blindfold_chain::limits::MAX_UNCERTIFIED_HEADERS as usize =>
+                {
+                    match self.fetch_header(number, parent).await {
+                        Some(ancestor) => run.insert(0, ancestor),
+                        None => return Err(Refusal::AncestorDiffers { number, parent }),
+                    }
+                }
+                Err(refusal) => return Err(refusal),
+            }
+        }
+    }
+
+    async fn fetch_header(&self, number: u64, hash: B256) -> Option<Arc<SealedBatch>> {
+        let fits = |sealed: &SealedBatch| sealed.header.number == number && sealed.header.hash() == hash;
+        if let Ok(Some(info)) = self.node.sequencer.get_batch(number).await
+            && let Some(sealed) = decoded(&info.sealed).filter(fits)
+        {
+            return Some(Arc::new(sealed));
+        }
+        for member in self.node.members.iter() {
+            if let Ok(Some(batch)) = member.certified(number).await
+                && fits(&batch.sealed)
+            {
+                return Some(Arc::new(batch.sealed));
+            }
+        }
+        None
+    }
+
+    fn tell(&self, sealed: &SealedBatch, applied: &Applied) {
+        if applied.is_new() {
+            self.node.counters.headers_verified.increment();
+            self.node.hub.publish(&announce::header(sealed, applied.hash, &applied.verdicts));
+        }
+    }
+
+    /// Asks members for certified batches that the sequencer does not give.
+    pub(crate) async fn sync_with_members(&mut self) {
+        for _ in 0..MAX_SYNC_BATCHES {
+            let number = self.node.tracker.certified().number + 1;
+            if !self.certified_from_members(number).await {
+                return;
+            }
+        }
+    }
+
+    /// The batch of one number from whichever member has it. Whether one was taken.
+    async fn certified_from_members(&mut self, number: u64) -> bool {
+        let node = Arc::clone(&self.node);
+        for member in node.members.iter() {
+            let batch = match member.certified(number).await {
+                Ok(Some(batch)) => batch,
+                Ok(None) => continue,
+                Err(fault) => {
+                    tracing::debug!(number, member = member.index(), %fault, "the member gives no certified batch");
+                    continue;
+                }
+            };
+            match self.take_certified(Arc::new(batch.sealed), batch.certificate).await {
+                Ok(()) => {
+                    node.counters.batches_from_members.increment();
+                    tracing::warn!(
+                        number,
+                        member = member.index(),
+                        "a member gave what the sequencer withholds"
+                    );
+                    return true;
+                }
+                Err(refusal) => node.certificate_refused(number, &refusal),
+            }
+        }
+        false
+    }
+}
