@@ -24,9 +24,6 @@ pub enum EncryptError {
     /// Longer than [`MAX_MESSAGE_BYTES`]; the caller's fault.
     #[error("message of {0} bytes, at most {MAX_MESSAGE_BYTES} are allowed")]
     MessageTooLong(usize),
-    /// The derived k or ρ is zero (probability 2^−255): try again.
-    #[error("degenerate randomness, try again")]
-    Degenerate,
 }
 
 impl EncryptionKey {
@@ -46,12 +43,13 @@ impl EncryptionKey {
         wallet_secret: &[u8],
         rng: &mut (impl CryptoRng + ?Sized),
     ) -> Result<(Ciphertext, Proof, SessionKey), EncryptError> {
+        check_length(message)?;
         let mut fresh = Zeroizing::new([0; 32]);
         rng.fill_bytes(&mut *fresh);
         let seed = Zeroizing::new(sha256(&[wallet_secret, ad, message, &*fresh]));
         let key = SessionKey::from_bytes(std::array::from_fn(|i| seed[i]));
-        let (ciphertext, k) = self.encrypt_with(ad, message, &key)?;
-        let proof = prove(ad, &ciphertext, &k, wallet_secret, rng)?;
+        let (ciphertext, k) = self.encrypt_with(ad, message, &key);
+        let proof = prove(ad, &ciphertext, &k, wallet_secret, rng);
         Ok((ciphertext, proof, key))
     }
 
@@ -66,7 +64,8 @@ impl EncryptionKey {
         message: &[u8],
         key: &SessionKey,
     ) -> Result<Ciphertext, EncryptError> {
-        self.encrypt_with(ad, message, key).map(|(ciphertext, _)| ciphertext)
+        check_length(message)?;
+        Ok(self.encrypt_with(ad, message, key).0)
     }
 
     fn encrypt_with(
@@ -74,21 +73,22 @@ impl EncryptionKey {
         ad: &[u8; 32],
         message: &[u8],
         key: &SessionKey,
-    ) -> Result<(Ciphertext, Zeroizing<Scalar>), EncryptError> {
-        if message.len() > MAX_MESSAGE_BYTES {
-            return Err(EncryptError::MessageTooLong(message.len()));
-        }
+    ) -> (Ciphertext, Zeroizing<Scalar>) {
         let k = Zeroizing::new(randomness(key.as_bytes(), ad, message));
-        if k.is_zero() {
-            return Err(EncryptError::Degenerate);
-        }
         let c = G1::generator().mul_secret(&k).to_affine().encode();
         let blinding = Zeroizing::new(self.pow_secret(&k));
         let pad = Zeroizing::new(mask(&blinding));
         let d: [u8; SESSION_KEY_BYTES] = std::array::from_fn(|i| key.as_bytes()[i] ^ pad[i]);
         let mut e = message.to_vec();
         stream_xor(key.as_bytes(), ad, &mut e);
-        Ok((Ciphertext { c, d, e }, k))
+        (Ciphertext { c, d, e }, k)
+    }
+}
+
+fn check_length(message: &[u8]) -> Result<(), EncryptError> {
+    match message.len() {
+        length if length > MAX_MESSAGE_BYTES => Err(EncryptError::MessageTooLong(length)),
+        _ => Ok(()),
     }
 }
 
@@ -99,7 +99,7 @@ fn prove(
     k: &Scalar,
     wallet_secret: &[u8],
     rng: &mut (impl CryptoRng + ?Sized),
-) -> Result<Proof, EncryptError> {
+) -> Proof {
     let mut fresh = Zeroizing::new([0; 32]);
     rng.fill_bytes(&mut *fresh);
     let k_bytes = Zeroizing::new(k.to_bytes());
@@ -110,11 +110,8 @@ fn prove(
         chunk.copy_from_slice(&sha256(&parts));
     }
     let rho = Zeroizing::new(Scalar::reduce(&*wide));
-    if rho.is_zero() {
-        return Err(EncryptError::Degenerate);
-    }
     let r = G1::generator().mul_secret(&rho).to_affine().encode();
     let c = Scalar::reduce(&challenge(&ciphertext.c, &ciphertext.d, &ciphertext.e, ad, &r));
     let s = rho.add(&c.mul(k)).to_bytes();
-    Ok(Proof { r, s })
+    Proof { r, s }
 }

@@ -1,7 +1,7 @@
 //! The hash functions of the scheme: SHA-256 with a domain tag in front.
 
 use sha2::{Digest, Sha256};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::SESSION_KEY_BYTES;
 use crate::curve::{Gt, Scalar};
@@ -17,12 +17,8 @@ pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
 
 /// First 16 bytes of SHA-256(KEM ‖ ek^k): masks the session key in D.
 pub(crate) fn mask(blinding: &Gt) -> [u8; SESSION_KEY_BYTES] {
-    let mut encoded = Zeroizing::new(blinding.encode());
-    let mut hash = Zeroizing::new(sha256(&[tags::KEM, &*encoded]));
-    let out = first_16(&hash);
-    encoded.zeroize();
-    hash.zeroize();
-    out
+    let encoded = Zeroizing::new(blinding.encode());
+    first_16(&Zeroizing::new(sha256(&[tags::KEM, &*encoded])))
 }
 
 /// k = SHA-256(FO ‖ 00 ‖ K ‖ ad ‖ SHA-256(M)) ‖ SHA-256(FO ‖ 01 ‖ …) mod r.

@@ -26,8 +26,8 @@
 //! ```
 //! use blindfold_bte::{CiphertextPoint, Opening, auto, dealer};
 //! # use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
-//! # let mut rng = ChaCha20Rng::seed_from_u64(1);
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let mut rng = ChaCha20Rng::seed_from_u64(1);
 //! let (parameters, keys) = dealer::deal(4, 3, 2, &mut rng)?;
 //! let (ad, backend) = ([7; 32], auto(1));
 //! let (ciphertext, proof, _) = parameters.encryption_key().encrypt(&ad, b"hello", b"", &mut rng)?;

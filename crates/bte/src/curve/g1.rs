@@ -9,7 +9,7 @@ use super::{PointError, Scalar, point_error};
 use crate::digits::{glv_halves, wnaf_u128};
 
 /// A point in Jacobian coordinates.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct G1(pub(super) blst_p1);
 
 /// A point in affine coordinates; the identity is (0, 0).
@@ -19,12 +19,6 @@ pub(crate) struct G1Affine(pub(super) blst_p1_affine);
 /// Signed window of variable-time multiplication: digits are odd and below 2^(W−1) in absolute value.
 const WINDOW_BITS: u32 = 5;
 const ODD_MULTIPLES: usize = 1 << (WINDOW_BITS - 2);
-
-impl Default for G1 {
-    fn default() -> Self {
-        Self(blst_p1::default())
-    }
-}
 
 impl Zeroize for G1 {
     fn zeroize(&mut self) {

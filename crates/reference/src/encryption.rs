@@ -1,0 +1,110 @@
+//! Encryption, the proof of knowledge, and the naive verification of hints.
+
+use ark_bls12_381::{Fr, G1Projective};
+use ark_ec::{CurveGroup, PrimeGroup};
+use ark_ff::PrimeField;
+use sha2::{Digest, Sha256};
+
+use crate::encode::{self, DecodeError};
+use crate::{Gt, Reference};
+
+/// C, D, E.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ciphertext {
+    /// \[k\]₁, compressed.
+    pub c: [u8; 48],
+    /// The masked session key.
+    pub d: [u8; 16],
+    /// The message under the key stream.
+    pub e: Vec<u8>,
+}
+
+/// A ciphertext and its proof of knowledge (R, s).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encrypted {
+    /// The ciphertext.
+    pub ciphertext: Ciphertext,
+    /// R, compressed.
+    pub r: [u8; 48],
+    /// s, big-endian.
+    pub s: [u8; 32],
+}
+
+fn hash(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize().into()
+}
+
+/// SHA-256(KEM ‖ z)[0..16].
+pub(crate) fn mask(z: &Gt) -> [u8; 16] {
+    let hash = hash(&[b"BLINDFOLD-V1-KEM", &encode::gt_bytes(z)]);
+    std::array::from_fn(|i| hash[i])
+}
+
+pub(crate) fn randomness(key: &[u8; 16], ad: &[u8; 32], message: &[u8]) -> Fr {
+    let message = hash(&[message]);
+    let half = |counter: u8| hash(&[b"BLINDFOLD-V1-FO", &[counter], key, ad, &message]);
+    Fr::from_be_bytes_mod_order(&[half(0), half(1)].concat())
+}
+
+pub(crate) fn stream(key: &[u8; 16], ad: &[u8; 32], data: &[u8]) -> Vec<u8> {
+    data.iter()
+        .enumerate()
+        .map(|(i, byte)| {
+            let counter = (i / 32) as u32;
+            byte ^ hash(&[b"BLINDFOLD-V1-STREAM", key, &ad[..16], &counter.to_be_bytes()])[i % 32]
+        })
+        .collect()
+}
+
+fn challenge(ciphertext: &Ciphertext, ad: &[u8; 32], r: &[u8; 48]) -> Fr {
+    let hash = hash(&[b"BLINDFOLD-V1-POK", &ciphertext.c, &ciphertext.d, &hash(&[&ciphertext.e]), ad, r]);
+    Fr::from_be_bytes_mod_order(&hash[..16])
+}
+
+impl Reference {
+    /// Encryption with a given session key K and proof randomness ρ.
+    ///
+    /// # Errors
+    /// [`DecodeError::Scalar`] if ρ is not a scalar.
+    pub fn encrypt(
+        &self,
+        ad: &[u8; 32],
+        message: &[u8],
+        key: &[u8; 16],
+        rho: &[u8; 32],
+    ) -> Result<Encrypted, DecodeError> {
+        let rho = encode::scalar(rho)?;
+        let k = randomness(key, ad, message);
+        let pad = mask(&(self.ek * k));
+        let ciphertext = Ciphertext {
+            c: encode::g1_bytes(&(G1Projective::generator() * k).into_affine()),
+            d: std::array::from_fn(|i| key[i] ^ pad[i]),
+            e: stream(key, ad, message),
+        };
+        let r = encode::g1_bytes(&(G1Projective::generator() * rho).into_affine());
+        let s = encode::scalar_bytes(&(rho + challenge(&ciphertext, ad, &r) * k));
+        Ok(Encrypted { ciphertext, r, s })
+    }
+
+    /// \[s\]₁ = R + c·C?
+    ///
+    /// # Errors
+    /// [`DecodeError`].
+    pub fn verify_proof(&self, ad: &[u8; 32], encrypted: &Encrypted) -> Result<bool, DecodeError> {
+        let (c, r) = (encode::g1(&encrypted.ciphertext.c)?, encode::g1(&encrypted.r)?);
+        let challenge = challenge(&encrypted.ciphertext, ad, &encrypted.r);
+        Ok(G1Projective::generator() * encode::scalar(&encrypted.s)? == c * challenge + r)
+    }
+
+    /// Encrypts again with the hint and compares C and D; returns the message if both agree.
+    pub fn verify_hint(&self, ad: &[u8; 32], ciphertext: &Ciphertext, hint: &[u8; 16]) -> Option<Vec<u8>> {
+        let message = stream(hint, ad, &ciphertext.e);
+        let k = randomness(hint, ad, &message);
+        let pad = mask(&(self.ek * k));
+        let same_header = encode::g1_bytes(&(G1Projective::generator() * k).into_affine()) == ciphertext.c;
+        let same_key = (0..16).all(|i| hint[i] ^ pad[i] == ciphertext.d[i]);
+        (same_header && same_key).then_some(message)
+    }
+}
