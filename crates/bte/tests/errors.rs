@@ -154,7 +154,7 @@ fn encryption_hints_and_proofs() {
     let wrong = SessionKey::from_bytes([9; 16]);
     let open = |ciphertext: &Ciphertext, hint: &SessionKey| {
         let alone = ek.open_hint(&made.ad, ciphertext, hint);
-        assert_eq!(ek.open_hints(&[(&made.ad, ciphertext, hint)]), [alone.clone()]);
+        assert_eq!(ek.open_hints(&[(&made.ad, ciphertext, hint)])[0], alone);
         alone
     };
     assert_eq!(open(&made.ciphertext, &made.key), Ok(made.message.clone()));
