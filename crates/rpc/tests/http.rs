@@ -57,7 +57,8 @@ async fn malformed_requests() {
     assert_eq!(post(addr, r#"{"id":1}"#).await["error"]["code"], -32600);
     assert_eq!(post(addr, "[]").await["error"]["code"], -32600);
     assert_eq!(post(addr, "[1]").await[0]["error"]["code"], -32600);
-    assert_eq!(post(addr, "\"x\"").await["error"]["code"], -32700);
+    let (head, body) = request(addr, "POST /", "", "\"x\"").await;
+    assert!(head.starts_with("http/1.1 400") && body.contains("-32700"), "{head} {body}");
     let (head, _) = request(addr, "GET /", "", "").await;
     assert!(head.starts_with("http/1.1 405"), "{head}");
     let text = "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\n{}";
@@ -331,7 +332,7 @@ async fn shutdown_is_graceful() {
 }
 
 proptest::proptest! {
-    #![proptest_config(proptest::test_runner::Config { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(proptest::test_runner::Config { cases: 200, rng_seed: proptest::test_runner::RngSeed::Fixed(1), failure_persistence: None, ..Default::default() })]
 
     /// Whatever text a peer sends for a structure or a quantity is read or refused, and reads back the same.
     #[test]

@@ -16,6 +16,7 @@ use blindfold_store::{SCHEMA_VERSION, SqliteStore, Store, StoreError, What};
 use common::*;
 
 const CHILD_PATH: &str = "BLINDFOLD_STORE_CHILD_PATH";
+const REFUSED_CHILD_PATH: &str = "BLINDFOLD_STORE_REFUSED_CHILD_PATH";
 /// Acknowledged writes before the child is killed.
 const WRITES_BEFORE_KILL: usize = 40;
 const KILLS: usize = 3;
@@ -129,6 +130,52 @@ async fn kill_in_the_middle_of_writes() {
     for number in &envelopes {
         assert!(pending.contains(&id(*number)), "envelope {number} was acknowledged and is lost");
     }
+}
+
+/// Not a test of its own: writes until the operating system refuses, and says what the store said.
+#[tokio::test]
+async fn child_that_writes_until_refused() {
+    let Ok(path) = std::env::var(REFUSED_CHILD_PATH) else { return };
+    let store = SqliteStore::open(path).unwrap();
+    let mut number = 0;
+    let error = loop {
+        number += 1;
+        match store.put_envelope(envelope(number)).await {
+            Ok(()) => println!("\nacked envelope {number}"),
+            Err(error) => break error,
+        }
+    };
+    let next = store.put_envelope(envelope(number + 1)).await.unwrap_err();
+    println!(
+        "\nrefused {} {}",
+        matches!(error, StoreError::Stopped(_)),
+        matches!(next, StoreError::Stopped(_))
+    );
+    assert!(store.pending_envelopes().await.unwrap().len() as u64 == number - 1, "reading goes on");
+}
+
+/// A file-size limit makes the disk fail in the middle: the store stops, and what it acknowledged is there.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_failing_disk_stops_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    // The schema is written without the limit.
+    drop(SqliteStore::open(&path).unwrap());
+    drop(reopen(&path));
+    let script = "trap '' XFSZ; ulimit -f 400; exec \"$0\" \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "child_that_writes_until_refused", "--nocapture", "--test-threads=1"])
+        .env(REFUSED_CHILD_PATH, &path)
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.contains("\nrefused true true"), "{output}");
+    let acked = output.lines().filter(|line| line.starts_with("acked envelope ")).count();
+    assert!(acked > 0);
+    assert!(reopen(&path).pending_envelopes().await.unwrap().len() >= acked);
 }
 
 /// A log cut at any place opens, and holds the batches up to some number without a gap, each whole.

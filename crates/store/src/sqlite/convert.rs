@@ -126,6 +126,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn held_round_trip(entries in proptest::collection::vec(any::<(u32, [u8; 20], u128)>(), 0..20)) {
             let held: Vec<Held> = entries

@@ -67,7 +67,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     loop {
         let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if found > SCHEMA_VERSION || found < 0 {
+        if !(0..=SCHEMA_VERSION).contains(&found) {
             return Err(StoreError::NewerSchema { found, known: SCHEMA_VERSION });
         }
         let Some(step) = usize::try_from(found).ok().and_then(|found| MIGRATIONS.get(found)) else {

@@ -143,3 +143,36 @@ fn is_fatal(error: &rusqlite::Error) -> bool {
         Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer() -> Writer {
+        let connection = Connection::open_in_memory().expect("memory");
+        connection.execute_batch("CREATE TABLE t (x INTEGER)").expect("new");
+        Writer::start(connection, ()).expect("a thread")
+    }
+
+    #[tokio::test]
+    async fn a_transaction_rolled_back_by_the_database_fails_its_writes() {
+        let writer = writer();
+        let rolled_back =
+            writer.write(|connection| Ok(connection.execute_batch("INSERT INTO t VALUES (1); ROLLBACK")?));
+        let error = rolled_back.await.expect_err("gone");
+        assert!(matches!(error, StoreError::Failed(_)) && error.retry());
+        let rows = writer.write(|connection| {
+            connection.execute_batch("INSERT INTO t VALUES (2)")?;
+            Ok(connection.query_row("SELECT COUNT(*) FROM t", [], |row| row.get::<_, i64>(0))?)
+        });
+        assert_eq!(rows.await, Ok(1), "later writes go on");
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_is_gone_is_named() {
+        let writer = writer();
+        let died = writer.write::<(), _>(|_| panic!("on purpose")).await;
+        assert_eq!(died, Err(StoreError::Closed));
+        assert_eq!(writer.write(|_| Ok(())).await, Err(StoreError::Closed));
+    }
+}

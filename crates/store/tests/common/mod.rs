@@ -1,4 +1,5 @@
 //! Records for the tests: a chain of small batches.
+#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 
