@@ -1,0 +1,167 @@
+//! Epochs and encryption keys of `CommitteeRegistry`.
+
+use blindfold_bte::{
+    EncryptionKey, GT_BYTES,
+    bls::{PublicKey, Signature},
+};
+use blindfold_protocol::{B256, Epoch, Epochs};
+
+use crate::{L1Client, L1Error, contracts::CommitteeRegistry};
+
+/// One coordinate as EIP-2537 has it: 16 zero bytes and 48 of the number.
+const COORDINATE_BYTES: usize = 64;
+const PADDING_BYTES: usize = 16;
+/// (p − 1) / 2, in 48 bytes: a compressed point's flag says whether y is above it.
+const HALF_MODULUS: [u8; 48] = alloy_primitives::hex!(
+    "0d0088f51cbff34d258dd3db21a5d66bb23ba5c279c2895fb39869507b587b120f55ffff58a9ffffdcff7fffffffd555"
+);
+
+/// An epoch as L1 registered it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EpochRecord {
+    /// What the rules need.
+    pub epoch: Epoch,
+    /// Where the public parameters can be fetched; their hash decides.
+    pub parameters_location: String,
+}
+
+/// A member of a committee to be registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMember {
+    /// Its key.
+    pub key: PublicKey,
+    /// Its proof of possession, `SecretKey::prove_possession`.
+    pub possession: Signature,
+}
+
+/// An epoch to be registered. It begins where the one before ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEpoch {
+    /// Last batch number.
+    pub last: u64,
+    /// B.
+    pub max_batch: u32,
+    /// t.
+    pub threshold: u16,
+    /// Hash of the public parameters.
+    pub parameters_hash: B256,
+    /// The encryption key.
+    pub encryption_key: EncryptionKey,
+    /// Where the public parameters can be fetched.
+    pub parameters_location: String,
+    /// Members 1..n in order.
+    pub members: Vec<NewMember>,
+}
+
+impl L1Client {
+    /// The registered epochs, in order. Those once read are kept; each call asks how many there are on the newest
+    /// final block.
+    ///
+    /// # Errors
+    /// [`L1Error::MemberKey`], [`L1Error::Epochs`] when the contract holds what it should have refused; the errors
+    /// of a call.
+    pub async fn epoch_records(&self) -> Result<Vec<EpochRecord>, L1Error> {
+        let registry = self.inner.config.registry;
+        // Epochs are append-only, and a governor's word does not change by a reorganisation of L1 alone; still, what
+        // is not final is not yet there.
+        let block = format!("{:#x}", self.finalized().await?.number);
+        let mut known = self.inner.epochs.lock().await;
+        let call = CommitteeRegistry::epochCountCall {};
+        let count = match self.inner.rpc.view("epochCount", registry, &call, &block).await {
+            Ok(count) => count,
+            // Before the registry's own block is final there is no code to answer.
+            Err(L1Error::Malformed { .. }) if known.is_empty() => 0,
+            Err(error) => return Err(error),
+        };
+        while (known.len() as u64) < count {
+            let epoch = known.len() as u64 + 1;
+            let call = CommitteeRegistry::getEpochCall { epoch };
+            let read = self.inner.rpc.view("getEpoch", registry, &call, &block).await?;
+            known.push(record(epoch, read)?);
+        }
+        Ok(known.clone())
+    }
+
+    /// The registered epochs as the rules take them.
+    ///
+    /// # Errors
+    /// As [`L1Client::epoch_records`].
+    pub async fn epochs(&self) -> Result<Epochs, L1Error> {
+        let records = self.epoch_records().await?;
+        Ok(Epochs::new(records.into_iter().map(|record| record.epoch).collect())?)
+    }
+
+    /// The encryption key of an epoch, checked against its registered hash.
+    ///
+    /// # Errors
+    /// [`L1Error::UnknownEpoch`], [`L1Error::EncryptionKey`]; the errors of a call.
+    pub async fn encryption_key(&self, epoch: u64) -> Result<EncryptionKey, L1Error> {
+        let records = self.epoch_records().await?;
+        let record =
+            records.iter().find(|record| record.epoch.epoch == epoch).ok_or(L1Error::UnknownEpoch(epoch))?;
+        let call = CommitteeRegistry::encryptionKeyCall { epoch };
+        let bytes = self.inner.rpc.view("encryptionKey", self.inner.config.registry, &call, "latest").await?;
+        let refused = L1Error::EncryptionKey(epoch);
+        let bytes: &[u8; GT_BYTES] = bytes.as_ref().try_into().map_err(|_| refused.clone())?;
+        let key = EncryptionKey::from_bytes(bytes).map_err(|_| refused.clone())?;
+        if key.hash() != record.epoch.encryption_key_hash.0 {
+            return Err(refused);
+        }
+        Ok(key)
+    }
+}
+
+fn record(number: u64, read: CommitteeRegistry::Epoch) -> Result<EpochRecord, L1Error> {
+    let members = read
+        .memberKeys
+        .iter()
+        .enumerate()
+        .map(|(index, key)| {
+            decompress_key(key).ok_or(L1Error::MemberKey { epoch: number, member: index + 1 })
+        })
+        .collect::<Result<_, _>>()?;
+    let epoch = Epoch {
+        epoch: number,
+        first: read.firstNumber,
+        last: read.lastNumber,
+        parameters_hash: read.parametersHash,
+        encryption_key_hash: read.encryptionKeyHash,
+        max_batch: read.maxBatch,
+        threshold: read.threshold,
+        members,
+    };
+    epoch.validate()?;
+    Ok(EpochRecord { epoch, parameters_location: read.parametersLocation })
+}
+
+/// A key from its EIP-2537 encoding.
+pub(crate) fn decompress_key(bytes: &[u8]) -> Option<PublicKey> {
+    let bytes: &[u8; 4 * COORDINATE_BYTES] = bytes.try_into().ok()?;
+    let [x0, x1, y0, y1] = [0, 1, 2, 3].map(|slot| coordinate(bytes, slot));
+    let mut compressed = [0u8; 96];
+    compressed[..48].copy_from_slice(x1);
+    compressed[48..].copy_from_slice(x0);
+    let deciding = if y1.iter().any(|byte| *byte != 0) { y1 } else { y0 };
+    compressed[0] |= flags(deciding);
+    // The round trip refuses padding that is not zero and a y that is not on the curve.
+    PublicKey::from_bytes(&compressed).ok().filter(|key| key.to_eip2537() == *bytes)
+}
+
+/// A signature from its EIP-2537 encoding.
+pub(crate) fn decompress_signature(bytes: &[u8]) -> Option<Signature> {
+    let bytes: &[u8; 2 * COORDINATE_BYTES] = bytes.try_into().ok()?;
+    let mut compressed = [0u8; 48];
+    compressed.copy_from_slice(coordinate(bytes, 0));
+    compressed[0] |= flags(coordinate(bytes, 1));
+    Signature::from_bytes(&compressed).ok().filter(|signature| signature.to_eip2537() == *bytes)
+}
+
+/// The 48 bytes of coordinate `slot`.
+fn coordinate(bytes: &[u8], slot: usize) -> &[u8] {
+    &bytes[slot * COORDINATE_BYTES + PADDING_BYTES..(slot + 1) * COORDINATE_BYTES]
+}
+
+/// Flags of a compressed point: compressed, and which of the two y it is.
+fn flags(y: &[u8]) -> u8 {
+    if y > HALF_MODULUS.as_slice() { 0xa0 } else { 0x80 }
+}

@@ -1,0 +1,254 @@
+//! What can go wrong, and what to do about it.
+
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::EpochFault;
+
+// Codes by which a JSON-RPC server reports its own trouble.
+const RPC_INTERNAL_ERROR: i64 = -32603;
+const RPC_RESOURCE_UNAVAILABLE: i64 = -32002;
+const RPC_LIMIT_EXCEEDED: i64 = -32005;
+
+/// What a caller should do after an [`L1Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Call again after a pause; nothing is lost.
+    Retry,
+    /// L1 moved on: look where it stands, then decide anew.
+    Refresh,
+    /// Calling again cannot help: the operator, or the caller's code, has to change something.
+    GiveUp,
+}
+
+/// A run that cannot be posted as it is. The caller's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunFault {
+    /// No batch.
+    #[error("a run needs at least one batch")]
+    Empty,
+    /// The certificate is not one of the run's last header.
+    #[error("the certificate is of header {certified}, the run ends with {last}")]
+    OtherHeader {
+        /// Header hash in the certificate.
+        certified: B256,
+        /// Hash of the last header.
+        last: B256,
+    },
+    /// The certificate's aggregate is no point of G1.
+    #[error("the certificate's signature is no point of G1")]
+    Signature,
+    /// The headers do not follow each other, or are of several epochs.
+    #[error("header {0} does not follow the one before in the same epoch")]
+    NotARun(u64),
+}
+
+/// A failure of reading from or writing to L1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum L1Error {
+    /// The endpoint's URL cannot be used.
+    #[error("the L1 endpoint's URL cannot be used: {reason}")]
+    Url {
+        /// Why, without the URL, which may hold a secret.
+        reason: &'static str,
+    },
+    /// No connection, or it broke.
+    #[error("L1 did not answer {method}: {reason}")]
+    Unreachable {
+        /// The JSON-RPC method.
+        method: String,
+        /// What the connection reported.
+        reason: String,
+    },
+    /// No whole answer in time.
+    #[error("L1 did not answer {method} within {timeout_ms} ms")]
+    Timeout {
+        /// The JSON-RPC method.
+        method: String,
+        /// The limit, in milliseconds.
+        timeout_ms: u64,
+    },
+    /// An HTTP failure.
+    #[error("L1 answered {method} with HTTP status {status}")]
+    HttpStatus {
+        /// The JSON-RPC method.
+        method: String,
+        /// HTTP status.
+        status: u16,
+    },
+    /// The answer was longer than we are ready to hold.
+    #[error("L1's answer to {method} exceeds {limit_bytes} bytes")]
+    ResponseTooLarge {
+        /// The JSON-RPC method.
+        method: String,
+        /// The limit, in bytes.
+        limit_bytes: usize,
+    },
+    /// The answer is not what the interface promises.
+    #[error("L1's answer to {method} is unusable: {reason}")]
+    Malformed {
+        /// The JSON-RPC method.
+        method: String,
+        /// What did not fit.
+        reason: String,
+    },
+    /// The endpoint's own error.
+    #[error("L1 refused {method}: {message} (code {code})")]
+    Rpc {
+        /// The JSON-RPC method.
+        method: String,
+        /// JSON-RPC error code.
+        code: i64,
+        /// The endpoint's words.
+        message: String,
+    },
+    /// The endpoint serves another chain.
+    #[error("the L1 endpoint serves chain {given}, not {expected}")]
+    WrongChain {
+        /// Chain id of the deployment.
+        expected: u64,
+        /// Chain id of the endpoint.
+        given: u64,
+    },
+    /// No contract at a configured address.
+    #[error("there is no contract {name} at {address}")]
+    NoContract {
+        /// Which.
+        name: &'static str,
+        /// Where it should be.
+        address: Address,
+    },
+    /// The contracts are not those of one deployment.
+    #[error("{contract} names {given} as its {role}, the configuration says {expected}")]
+    OtherDeployment {
+        /// Which contract was asked.
+        contract: &'static str,
+        /// What it was asked for.
+        role: &'static str,
+        /// The configured address.
+        expected: Address,
+        /// Its answer.
+        given: Address,
+    },
+    /// A block that is asked for as final is not final.
+    #[error("L1 block {number} is not final, the newest final block is {finalized}")]
+    NotFinal {
+        /// The block.
+        number: u64,
+        /// The newest final block.
+        finalized: u64,
+    },
+    /// The endpoint changed its mind about a final block.
+    #[error("L1 block {number} was final as {before} and is now {now}")]
+    FinalityBroken {
+        /// The block.
+        number: u64,
+        /// Its hash before.
+        before: B256,
+        /// Its hash now.
+        now: B256,
+    },
+    /// A contract refused a call.
+    #[error("{call} would be refused: {reason}")]
+    Reverted {
+        /// The function.
+        call: &'static str,
+        /// The contract's error, decoded where it is known.
+        reason: String,
+    },
+    /// A transaction of ours is in a block but failed: something changed after it was tried.
+    #[error("{call} failed in transaction {transaction}")]
+    Failed {
+        /// The function.
+        call: &'static str,
+        /// Hash of the transaction.
+        transaction: B256,
+    },
+    /// A transaction of ours is not in a block yet. The next one takes its place with a higher fee.
+    #[error("{call} is not in a block after {waited_ms} ms (transaction {transaction})")]
+    Unconfirmed {
+        /// The function.
+        call: &'static str,
+        /// Hash of the transaction.
+        transaction: B256,
+        /// How long we waited, in milliseconds.
+        waited_ms: u64,
+    },
+    /// A transaction would be longer than nodes relay.
+    #[error("{call} takes {bytes} bytes, nodes relay at most {limit}")]
+    TransactionTooLarge {
+        /// The function.
+        call: &'static str,
+        /// Length of the transaction.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A transaction would need more gas than one may have.
+    #[error("{call} takes {gas} gas, a transaction may have {limit}")]
+    GasAboveLimit {
+        /// The function.
+        call: &'static str,
+        /// Estimated gas.
+        gas: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The run cannot be posted.
+    #[error(transparent)]
+    Run(#[from] RunFault),
+    /// An epoch that is not registered.
+    #[error("epoch {0} is not registered")]
+    UnknownEpoch(u64),
+    /// The registered epochs do not fit together.
+    #[error(transparent)]
+    Epochs(#[from] EpochFault),
+    /// A member's key on L1 is no point of G2.
+    #[error("epoch {epoch}: the key of member {member} is no valid point")]
+    MemberKey {
+        /// The epoch.
+        epoch: u64,
+        /// The member, from 1.
+        member: usize,
+    },
+    /// The encryption key is not one, or does not hash to the registered hash.
+    #[error("epoch {0}: the encryption key is none or does not match its hash")]
+    EncryptionKey(u64),
+}
+
+impl L1Error {
+    /// What to do.
+    pub fn recovery(&self) -> Recovery {
+        match self {
+            Self::Unreachable { .. }
+            | Self::Timeout { .. }
+            | Self::Unconfirmed { .. }
+            | Self::NotFinal { .. } => Recovery::Retry,
+            Self::HttpStatus { status, .. } if *status == 429 || *status >= 500 => Recovery::Retry,
+            Self::Rpc {
+                code: RPC_INTERNAL_ERROR | RPC_RESOURCE_UNAVAILABLE | RPC_LIMIT_EXCEEDED | -32000,
+                ..
+            } => Recovery::Retry,
+            Self::Reverted { .. } | Self::Failed { .. } => Recovery::Refresh,
+            Self::Url { .. }
+            | Self::HttpStatus { .. }
+            | Self::ResponseTooLarge { .. }
+            | Self::Malformed { .. }
+            | Self::Rpc { .. }
+            | Self::WrongChain { .. }
+            | Self::NoContract { .. }
+            | Self::OtherDeployment { .. }
+            | Self::FinalityBroken { .. }
+            | Self::TransactionTooLarge { .. }
+            | Self::GasAboveLimit { .. }
+            | Self::Run(_)
+            | Self::UnknownEpoch(_)
+            | Self::Epochs(_)
+            | Self::MemberKey { .. }
+            | Self::EncryptionKey(_) => Recovery::GiveUp,
+        }
+    }
+
+    /// Whether the same call may succeed after a pause.
+    pub fn is_transient(&self) -> bool {
+        self.recovery() == Recovery::Retry
+    }
+}

@@ -1,0 +1,236 @@
+//! How the envelopes of a run travel in calldata (`RunData` and `RunDataPart` of docs/protocol.md).
+
+use alloy_primitives::keccak256;
+use blindfold_protocol::{
+    B256, BatchHeader, Canonical, DecodeError, Envelope, SealedBatch, Signature65, limits, merkle,
+};
+
+/// Batches in one run at most: far above what fits a transaction.
+pub(crate) const MAX_RUN_BATCHES: usize = 4_096;
+/// Parts that the data of one run is cut into at most.
+pub(crate) const MAX_PARTS: u16 = 1_024;
+const VERSION: u8 = 1;
+const SIGNATURE_BYTES: usize = 65;
+/// What a part has in front of its bytes.
+const PART_OVERHEAD_BYTES: usize = 1 + 8 + 8 + 32 + 2 + 2 + 4;
+
+/// What a header needs beside it to become a sealed batch again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchData {
+    /// The sequencer's signature over the header.
+    pub signature: Signature65,
+    /// Item bytes in committed order.
+    pub items: Vec<Vec<u8>>,
+}
+
+/// The data of a run, one entry for each header in order.
+///
+/// Nothing on L1 checks it: [`RunData::join`] says whether it belongs to given headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunData {
+    /// One entry for each header.
+    pub batches: Vec<BatchData>,
+}
+
+/// A piece of a [`RunData`] that is too long for one transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataPart {
+    /// First number of the run.
+    pub first: u64,
+    /// Last number of the run.
+    pub last: u64,
+    /// keccak256 of the whole `RunData`.
+    pub whole: B256,
+    /// Which piece this is, from 0.
+    pub part: u16,
+    /// How many there are.
+    pub parts: u16,
+    /// The piece.
+    pub bytes: Vec<u8>,
+}
+
+impl RunData {
+    /// The data of these batches.
+    pub fn of(batches: &[SealedBatch]) -> Self {
+        let data = |batch: &SealedBatch| BatchData { signature: batch.signature, items: batch.items.clone() };
+        Self { batches: batches.iter().map(data).collect() }
+    }
+
+    /// Puts headers and data together; `None` where an envelope root, a count or a length does not fit.
+    pub fn join(self, headers: &[BatchHeader]) -> Option<Vec<SealedBatch>> {
+        if self.batches.len() != headers.len() {
+            return None;
+        }
+        let sealed = |(data, header): (BatchData, &BatchHeader)| {
+            let bytes: u64 = data.items.iter().map(|item| item.len() as u64).sum();
+            let fits = data.items.len() as u64 == u64::from(header.envelope_count)
+                && bytes == u64::from(header.envelope_bytes)
+                && envelope_root(&data.items) == header.envelope_root;
+            fits.then_some(SealedBatch { header: *header, signature: data.signature, items: data.items })
+        };
+        self.batches.into_iter().zip(headers).map(sealed).collect()
+    }
+}
+
+/// Root of the envelope tree: leaves over `id ‖ keccak256(item)`, the id zero for an item that does not decode.
+fn envelope_root(items: &[Vec<u8>]) -> B256 {
+    let leaf = |item: &Vec<u8>| {
+        let id = Envelope::decode(item).map(|envelope| envelope.id()).unwrap_or_default();
+        merkle::leaf(&[id.0, keccak256(item).0].concat())
+    };
+    merkle::root(&items.iter().map(leaf).collect::<Vec<_>>())
+}
+
+impl Canonical for RunData {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        put_length(&mut out, self.batches.len());
+        for batch in &self.batches {
+            out.extend_from_slice(&batch.signature.0);
+            put_length(&mut out, batch.items.len());
+            for item in &batch.items {
+                put_length(&mut out, item.len());
+                out.extend_from_slice(item);
+            }
+        }
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader(bytes);
+        reader.version()?;
+        let count = reader.length("batches", MAX_RUN_BATCHES)?;
+        // What is reserved is bounded by the input: a batch takes at least its signature.
+        let mut batches = Vec::with_capacity(count.min(reader.0.len() / SIGNATURE_BYTES));
+        for _ in 0..count {
+            let signature = Signature65(reader.array("sequencer signature")?);
+            let items = reader.length("items", limits::MAX_BATCH_ITEMS)?;
+            let items = (0..items)
+                .map(|_| {
+                    let length = reader.length("item", limits::MAX_ENVELOPE_BYTES)?;
+                    reader.take("item", length).map(<[u8]>::to_vec)
+                })
+                .collect::<Result<_, _>>()?;
+            batches.push(BatchData { signature, items });
+        }
+        reader.finish()?;
+        Ok(Self { batches })
+    }
+}
+
+impl Canonical for DataPart {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(PART_OVERHEAD_BYTES + self.bytes.len());
+        out.push(VERSION);
+        out.extend_from_slice(&self.first.to_be_bytes());
+        out.extend_from_slice(&self.last.to_be_bytes());
+        out.extend_from_slice(self.whole.as_slice());
+        out.extend_from_slice(&self.part.to_be_bytes());
+        out.extend_from_slice(&self.parts.to_be_bytes());
+        put_length(&mut out, self.bytes.len());
+        out.extend_from_slice(&self.bytes);
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader(bytes);
+        reader.version()?;
+        let first = u64::from_be_bytes(reader.array("first")?);
+        let last = u64::from_be_bytes(reader.array("last")?);
+        let whole = B256::new(reader.array("whole")?);
+        let part = u16::from_be_bytes(reader.array("part")?);
+        let parts = u16::from_be_bytes(reader.array("parts")?);
+        if parts > MAX_PARTS || part >= parts {
+            let (got, limit) = if parts > MAX_PARTS { (parts, MAX_PARTS) } else { (part, parts) };
+            return Err(DecodeError::TooLarge { field: "part", got: got.into(), limit: limit.into() });
+        }
+        let length = reader.length("part", limits::MAX_SEALED_BATCH_BYTES)?;
+        let bytes = reader.take("part", length)?.to_vec();
+        reader.finish()?;
+        Ok(Self { first, last, whole, part, parts, bytes })
+    }
+}
+
+/// Cuts the data of the run `first ..= last` into parts of which none encodes to more than `limit_bytes`. `None` when
+/// they would be more than [`MAX_PARTS`] or the limit leaves no room.
+pub fn split_run_data(first: u64, last: u64, data: &[u8], limit_bytes: usize) -> Option<Vec<DataPart>> {
+    let room = limit_bytes.checked_sub(PART_OVERHEAD_BYTES).filter(|room| *room > 0)?;
+    let whole = keccak256(data);
+    let parts = u16::try_from(data.len().div_ceil(room)).ok().filter(|parts| *parts <= MAX_PARTS)?;
+    let part = |(part, bytes): (usize, &[u8])| DataPart {
+        first,
+        last,
+        whole,
+        part: part as u16,
+        parts,
+        bytes: bytes.to_vec(),
+    };
+    Some(data.chunks(room).enumerate().map(part).collect())
+}
+
+/// Puts the parts of one poster for one `whole` together; `None` while one is missing or when they are not what
+/// they claim.
+pub(crate) fn join_parts<'a>(parts: impl Iterator<Item = &'a DataPart>) -> Option<Vec<u8>> {
+    let mut pieces = std::collections::BTreeMap::new();
+    let mut expected = None;
+    for part in parts {
+        if *expected.get_or_insert((part.whole, part.parts)) != (part.whole, part.parts) {
+            return None;
+        }
+        pieces.entry(part.part).or_insert(&part.bytes);
+    }
+    let (whole, count) = expected?;
+    if pieces.len() != usize::from(count) {
+        return None;
+    }
+    let data: Vec<u8> = pieces.into_values().flatten().copied().collect();
+    (keccak256(&data) == whole).then_some(data)
+}
+
+fn put_length(out: &mut Vec<u8>, length: usize) {
+    // Limits far below 2^32 hold for all that is encoded here.
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    out.extend_from_slice(&length.to_be_bytes());
+}
+
+/// Reads fields; each failure is named.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, field: &'static str, needed: usize) -> Result<&'a [u8], DecodeError> {
+        let left = self.0.len();
+        let (head, rest) =
+            self.0.split_at_checked(needed).ok_or(DecodeError::Short { field, needed, left })?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
+        let mut out = [0u8; N];
+        out.copy_from_slice(self.take(field, N)?);
+        Ok(out)
+    }
+
+    fn version(&mut self) -> Result<(), DecodeError> {
+        match self.array::<1>("version")? {
+            [VERSION] => Ok(()),
+            [other] => Err(DecodeError::Version(other)),
+        }
+    }
+
+    fn length(&mut self, field: &'static str, limit: usize) -> Result<usize, DecodeError> {
+        let got = u32::from_be_bytes(self.array(field)?);
+        if got as usize > limit {
+            return Err(DecodeError::TooLarge { field, got: got.into(), limit: limit as u64 });
+        }
+        Ok(got as usize)
+    }
+
+    fn finish(self) -> Result<(), DecodeError> {
+        if self.0.is_empty() { Ok(()) } else { Err(DecodeError::Trailing(self.0.len())) }
+    }
+}
+
+#[cfg(test)]
+#[path = "run_data_tests.rs"]
+mod tests;

@@ -1,0 +1,207 @@
+//! JSON-RPC over HTTP with bounded answers and a time limit for each call.
+
+use std::{borrow::Cow, time::Duration};
+
+use alloy_json_rpc::{ErrorPayload, Id, Request, Response, ResponsePayload, RpcSend};
+use alloy_primitives::{Address, Bytes, U64};
+use alloy_sol_types::SolCall;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::{L1Error, contracts};
+
+/// How long to wait for a connection.
+const CONNECT_TIMEOUT_MS: u64 = 5_000;
+/// Longest answer that is read. A posting's transaction has at most 128 KiB, twice that in hex; a full page of logs
+/// stays far below.
+const RESPONSE_LIMIT_BYTES: usize = 16 << 20;
+/// Longest error text taken over from the other side, in characters.
+const ERROR_TEXT_LIMIT_CHARS: usize = 512;
+
+/// One L1 endpoint.
+#[derive(Clone)]
+pub(crate) struct Rpc {
+    client: reqwest::Client,
+    url: String,
+    timeout_ms: u64,
+    response_limit_bytes: usize,
+}
+
+/// A failed call: of the way there, or the server's own answer.
+pub(crate) enum CallError {
+    Transport(L1Error),
+    Server(ErrorPayload),
+}
+
+impl Rpc {
+    /// No connection is made before the first call.
+    pub fn new(url: &str, timeout_ms: u64) -> Result<Self, L1Error> {
+        if url.starts_with("https://") && !cfg!(feature = "tls") {
+            return Err(L1Error::Url { reason: "https needs a build with the feature `tls`" });
+        }
+        if !url.starts_with("https://") && !url.starts_with("http://") {
+            return Err(L1Error::Url { reason: "it must begin with http:// or https://" });
+        }
+        if reqwest::Url::parse(url).is_err() {
+            return Err(L1Error::Url { reason: "it is no URL" });
+        }
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS))
+            .timeout(Duration::from_millis(timeout_ms))
+            .build()
+            .map_err(|_| L1Error::Url { reason: "no HTTP client can be made for it" })?;
+        Ok(Self { client, url: url.to_owned(), timeout_ms, response_limit_bytes: RESPONSE_LIMIT_BYTES })
+    }
+
+    #[cfg(test)]
+    pub fn with_response_limit(mut self, limit_bytes: usize) -> Self {
+        self.response_limit_bytes = limit_bytes;
+        self
+    }
+
+    /// Calls `method`; a server's error becomes [`L1Error::Rpc`].
+    pub async fn call<R: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: impl RpcSend,
+    ) -> Result<R, L1Error> {
+        self.try_call(method, params).await.map_err(|error| match error {
+            CallError::Transport(error) => error,
+            CallError::Server(payload) => rpc_error(method, &payload),
+        })
+    }
+
+    /// Calls `method` and keeps a server's error apart.
+    pub async fn try_call<R: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: impl RpcSend,
+    ) -> Result<R, CallError> {
+        let malformed = |reason: String| {
+            CallError::Transport(L1Error::Malformed { method: method.to_owned(), reason: shorten(&reason) })
+        };
+        let request = Request::new(Cow::Borrowed(method), Id::Number(1), params);
+        let body = serde_json::to_vec(&request).map_err(|error| malformed(error.to_string()))?;
+        let bytes = self.exchange(method, body).await.map_err(CallError::Transport)?;
+        let response: Response =
+            serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
+        match response.payload {
+            ResponsePayload::Success(result) => {
+                serde_json::from_str(result.get()).map_err(|error| malformed(error.to_string()))
+            }
+            ResponsePayload::Failure(payload) => Err(CallError::Server(payload)),
+        }
+    }
+
+    async fn exchange(&self, method: &'static str, body: Vec<u8>) -> Result<Vec<u8>, L1Error> {
+        let failed = |error: reqwest::Error| self.broken(method, error);
+        let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
+        let mut response = request.send().await.map_err(failed)?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            return Err(L1Error::HttpStatus { method: method.to_owned(), status });
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if bytes.len() + chunk.len() > self.response_limit_bytes {
+                let limit_bytes = self.response_limit_bytes;
+                return Err(L1Error::ResponseTooLarge { method: method.to_owned(), limit_bytes });
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+
+    fn broken(&self, method: &'static str, error: reqwest::Error) -> L1Error {
+        let method = method.to_owned();
+        if error.is_timeout() {
+            return L1Error::Timeout { method, timeout_ms: self.timeout_ms };
+        }
+        // The innermost cause is the telling one ("connection refused"); URLs may hold secrets.
+        let error = error.without_url();
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        L1Error::Unreachable { method, reason: shorten(&cause.to_string()) }
+    }
+
+    /// The endpoint's chain id.
+    pub async fn chain_id(&self) -> Result<u64, L1Error> {
+        self.call::<U64>("eth_chainId", ()).await.map(|id| id.to())
+    }
+
+    /// Calls a view of a contract on the state after block `block` (a number or a tag).
+    pub async fn view<C: SolCall>(
+        &self,
+        name: &'static str,
+        to: Address,
+        call: &C,
+        block: &str,
+    ) -> Result<C::Return, L1Error> {
+        let data = Bytes::from(call.abi_encode());
+        let answer: Bytes = self
+            .try_call("eth_call", json!([{ "to": to, "data": data }, block]))
+            .await
+            .map_err(|error| refusal(name, "eth_call", error))?;
+        C::abi_decode_returns(&answer).map_err(|error| L1Error::Malformed {
+            method: "eth_call".to_owned(),
+            reason: format!("{name}: {error}"),
+        })
+    }
+}
+
+impl std::fmt::Debug for Rpc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rpc").field("url", &"redacted").field("timeout_ms", &self.timeout_ms).finish()
+    }
+}
+
+/// What a failed `eth_call` or `eth_estimateGas` of the function `name` means.
+pub(crate) fn refusal(name: &'static str, method: &'static str, error: CallError) -> L1Error {
+    match error {
+        CallError::Transport(error) => error,
+        CallError::Server(payload) => match payload.as_revert_data() {
+            Some(data) => L1Error::Reverted { call: name, reason: revert_reason(&data) },
+            // Some clients give no data with a revert (or a contract that ran out of gas) but say so.
+            None if payload.code == 3 || payload.message.contains("revert") => {
+                L1Error::Reverted { call: name, reason: shorten(&payload.message) }
+            }
+            None => rpc_error(method, &payload),
+        },
+    }
+}
+
+fn rpc_error(method: &'static str, payload: &ErrorPayload) -> L1Error {
+    L1Error::Rpc { method: method.to_owned(), code: payload.code, message: shorten(&payload.message) }
+}
+
+/// The contract's error in words: its name and fields where it is one of ours.
+fn revert_reason(data: &[u8]) -> String {
+    use alloy_sol_types::SolInterface;
+    use contracts::{BlindedInbox, CommitteeRegistry, FeeVault};
+    let known = BlindedInbox::BlindedInboxErrors::abi_decode(data)
+        .map(|error| format!("{error:?}"))
+        .or_else(|_| {
+            CommitteeRegistry::CommitteeRegistryErrors::abi_decode(data).map(|error| format!("{error:?}"))
+        })
+        .or_else(|_| FeeVault::FeeVaultErrors::abi_decode(data).map(|error| format!("{error:?}")));
+    match known {
+        // "WrongNumber(WrongNumber { expected: 3, given: 1 })": the outer name says nothing more.
+        Ok(text) => match text.split_once('(') {
+            Some((_, inner)) => inner.strip_suffix(')').unwrap_or(inner).to_owned(),
+            None => text,
+        },
+        Err(_) if data.is_empty() => "no reason given".to_owned(),
+        Err(_) => shorten(&alloy_primitives::hex::encode_prefixed(data)),
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(ERROR_TEXT_LIMIT_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
