@@ -35,7 +35,10 @@ impl Tracker {
     ///
     /// If our header of that number is another one and is not certified, ours and its descendants are taken back
     /// and the certified one is applied. The header itself is checked as completely as any other.
-    pub async fn accept_certified(&self, batch: &CertifiedBatch) -> Result<(Applied, CertificateOutcome), Refusal> {
+    pub async fn accept_certified(
+        &self,
+        batch: &CertifiedBatch,
+    ) -> Result<(Applied, CertificateOutcome), Refusal> {
         let run = [Arc::new(batch.sealed.clone())];
         let (mut applied, outcome) = self.accept_certified_run(&run, &batch.certificate).await?;
         // A run of one gives one.
@@ -166,7 +169,8 @@ fn check_run(run: &[Arc<SealedBatch>], certificate: &Certificate) -> Result<(), 
     let Some(last) = run.last() else { return Err(mismatch(certificate.number, B256::ZERO)) };
     for pair in run.windows(2) {
         let [before, after] = pair else { continue };
-        if after.header.number != before.header.number + 1 || after.header.parent_hash != before.header.hash() {
+        if after.header.number != before.header.number + 1 || after.header.parent_hash != before.header.hash()
+        {
             return Err(mismatch(after.header.number, after.header.hash()));
         }
     }

@@ -1,0 +1,151 @@
+//! Hints: the true ones open a batch, each false one is named with its item.
+
+mod support;
+
+use blindfold_chain::{HintsFault, HintsRefusal, ItemOutcome, check_release_shape, verify_hints};
+use blindfold_protocol::{B256, BatchHints, Bundle, HintEntry, Release};
+use support::*;
+
+/// A batch of: a good envelope, a copy of it (skipped), a malformed one, another good one.
+async fn mixed(sequencer: &Sequencer) -> blindfold_chain::Sealed {
+    sequencer.seal_envelopes(0, &[envelope(1), envelope(1), malformed(2), envelope(3)]).await
+}
+
+#[tokio::test]
+async fn true_hints_open_a_batch() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let sealed = mixed(&sequencer).await;
+    let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
+    let parameters = parameter_set().at(1).unwrap().clone();
+    let outcomes = verify_hints(&*backend(), &parameters, &sealed.batch, &sealed.verdicts, &hints).unwrap();
+    let message = |nonce| Bundle::of_transactions([transaction(CHAIN_ID, nonce)]).encode_padded().unwrap();
+    assert_eq!(outcomes[0], ItemOutcome::Message(message(1)));
+    assert!(matches!(outcomes[1], ItemOutcome::Skipped(fault) if fault.as_str() == "duplicate"));
+    assert_eq!(outcomes[2], ItemOutcome::Malformed);
+    assert_eq!(outcomes[3], ItemOutcome::Message(message(3)));
+    assert!(!format!("{outcomes:?}").contains("[1, 0"), "messages stay out of logs");
+    check_release_shape(&parameters, &sealed.batch, &sealed.verdicts, &release).unwrap();
+}
+
+#[tokio::test]
+async fn each_false_hint_is_named() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let sealed = mixed(&sequencer).await;
+    let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
+    let points = points_of(&sealed.batch, &sealed.verdicts);
+    let parameters = parameter_set().at(1).unwrap().clone();
+    let verify = |change: &dyn Fn(&mut BatchHints)| {
+        let mut forged = hints.clone();
+        change(&mut forged);
+        verify_hints(&*backend(), &parameters, &sealed.batch, &sealed.verdicts, &forged).unwrap_err()
+    };
+    // What a helper would publish who claims that the first envelope is malformed: its true singleton release.
+    let of_first = singleton(&points[0][0].2);
+    let cases: [(&dyn Fn(&mut BatchHints), HintsFault, &str); 9] = [
+        (&|hints| hints.number = 2, HintsFault::OtherHeader, "other_header"),
+        (&|hints| hints.header_hash = B256::ZERO, HintsFault::OtherHeader, "other_header"),
+        (
+            &|hints| {
+                hints.entries.pop();
+            },
+            HintsFault::Count { expected: 4, found: 3 },
+            "wrong_count",
+        ),
+        (&|hints| hints.entries[0] = HintEntry::Skipped, HintsFault::NotSkipped { index: 0 }, "not_skipped"),
+        (&|hints| hints.entries[1] = hints.entries[0], HintsFault::Skipped { index: 1 }, "hint_for_skipped"),
+        (&|hints| hints.entries[3] = hints.entries[0], HintsFault::WrongKey { index: 3 }, "wrong_key"),
+        (&|hints| hints.entries[2] = HintEntry::Key([7; 16]), HintsFault::WrongKey { index: 2 }, "wrong_key"),
+        (
+            &|hints| hints.entries[2] = HintEntry::Malformed(of_first),
+            HintsFault::WrongSingleton { index: 2 },
+            "wrong_singleton",
+        ),
+        (
+            &|hints| hints.entries[0] = HintEntry::Malformed(of_first),
+            HintsFault::FalseMalformed { index: 0 },
+            "false_malformed",
+        ),
+    ];
+    for (change, expected, name) in cases {
+        let fault = verify(change);
+        assert_eq!((fault.as_str(), &fault), (name, &expected));
+    }
+    assert_eq!(
+        verify(&|hints| hints.entries[2] = HintEntry::Malformed([0xff; 48])),
+        HintsFault::WrongSingleton { index: 2 }
+    );
+
+    // An accepted item that does not decode cannot come from verdicts that we computed.
+    let mut damaged = (*sealed.batch).clone();
+    damaged.items[0].truncate(9);
+    let fault = verify_hints(&*backend(), &parameters, &damaged, &sealed.verdicts, &hints).unwrap_err();
+    assert_eq!((fault.as_str(), fault), ("undecodable", HintsFault::Undecodable { index: 0 }));
+
+    let shape = |change: &dyn Fn(&mut Release)| {
+        let mut forged = release.clone();
+        change(&mut forged);
+        check_release_shape(&parameters, &sealed.batch, &sealed.verdicts, &forged).unwrap_err()
+    };
+    assert_eq!(shape(&|release| release.header_hash = B256::ZERO), HintsFault::OtherHeader);
+    let fault = shape(&|release| release.pds.push([0; 48]));
+    assert_eq!(
+        (fault.as_str(), fault),
+        ("wrong_sub_batches", HintsFault::SubBatches { expected: 1, found: 2 })
+    );
+}
+
+#[tokio::test]
+async fn more_than_one_sub_batch() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let envelopes: Vec<_> = (1..=u64::from(MAX_BATCH) + 2).map(envelope).collect();
+    let sealed = sequencer.seal_envelopes(0, &envelopes).await;
+    let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
+    assert_eq!(release.pds.len(), 2);
+    let parameters = parameter_set().at(1).unwrap().clone();
+    check_release_shape(&parameters, &sealed.batch, &sealed.verdicts, &release).unwrap();
+    let outcomes = verify_hints(&*backend(), &parameters, &sealed.batch, &sealed.verdicts, &hints).unwrap();
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, ItemOutcome::Message(_))));
+}
+
+#[tokio::test]
+async fn the_door_for_hints_takes_only_the_truth_about_certified_batches() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let sealed = mixed(&sequencer).await;
+    let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
+    let client = std::sync::Arc::new(support::doubles::ScriptedExecution::new());
+    let node = Machine::start(memory(), &l1, &client).await;
+
+    let refused = node.intake.submit(Some(release.clone()), hints.clone()).await.unwrap_err();
+    assert!(matches!(refused, HintsRefusal::UnknownBatch { number: 1 }));
+    assert_eq!((refused.as_str(), refused.retry()), ("unknown_batch", true));
+    node.tracker.apply_sealed(&sealed.batch).await.unwrap();
+    let refused = node.intake.submit(Some(release.clone()), hints.clone()).await.unwrap_err();
+    assert!(matches!(refused, HintsRefusal::NotCertified { number: 1 }));
+    assert_eq!((refused.as_str(), refused.retry()), ("not_certified", true));
+    node.take(&sealed).await;
+
+    let mut forged = hints.clone();
+    forged.entries[0] = HintEntry::Key([1; 16]);
+    let refused = node.intake.submit(Some(release.clone()), forged.clone()).await.unwrap_err();
+    assert_eq!((refused.as_str(), refused.retry()), ("wrong_key", false));
+    let mut elsewhere = hints.clone();
+    elsewhere.header_hash = B256::ZERO;
+    assert_eq!(node.intake.submit(None, elsewhere).await.unwrap_err().as_str(), "other_header");
+    let mut short = release.clone();
+    short.pds.clear();
+    assert_eq!(
+        node.intake.submit(Some(short), hints.clone()).await.unwrap_err().as_str(),
+        "wrong_sub_batches"
+    );
+    assert!(node.tracker.store().batch(1).await.unwrap().unwrap().hints.is_none());
+
+    let accepted = node.intake.submit(Some(release.clone()), hints.clone()).await.unwrap();
+    assert_eq!((accepted.number, accepted.hash, accepted.verified, accepted.new), (1, sealed.hash, 3, true));
+    let again = node.intake.submit(Some(release), hints).await.unwrap();
+    assert!(!again.new);
+    assert_eq!(node.intake.submit(None, forged).await.unwrap_err().as_str(), "wrong_key");
+}

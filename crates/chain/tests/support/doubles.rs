@@ -1,0 +1,238 @@
+//! Scripted stand-ins for what lies outside: L1 and the execution client.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use blindfold_chain::{L1Fault, L1Origin, L1View};
+use blindfold_engine::{
+    BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
+    SkippedTransaction, StoredPayload, TransportError,
+};
+use blindfold_protocol::validity::Deposit;
+use blindfold_protocol::{Address, B256, Bytes, Epochs, merkle};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::START_SECOND;
+
+/// L1 as a script: blocks are final up to a number, deposits stand in a list.
+pub struct ScriptedL1 {
+    pub epochs: Mutex<Epochs>,
+    pub finalized: Mutex<u64>,
+    pub deposits: Mutex<Vec<Deposit>>,
+    pub fault: Mutex<Option<L1Fault>>,
+}
+
+impl ScriptedL1 {
+    pub fn new(epochs: Epochs) -> Self {
+        Self {
+            epochs: Mutex::new(epochs),
+            finalized: Mutex::new(1),
+            deposits: Mutex::default(),
+            fault: Mutex::default(),
+        }
+    }
+
+    /// A deposit in a new final block.
+    pub fn deposit(&self, payer: Address, amount: u128) -> u64 {
+        let mut finalized = self.finalized.lock();
+        *finalized += 1;
+        self.deposits.lock().push(Deposit { payer, amount, l1_block: *finalized });
+        *finalized
+    }
+
+    fn up(&self) -> Result<(), L1Fault> {
+        self.fault.lock().clone().map_or(Ok(()), Err)
+    }
+}
+
+/// The L1 block of a number: always the same.
+pub fn l1_block(number: u64) -> L1Origin {
+    L1Origin {
+        number,
+        hash: merkle::leaf(&number.to_be_bytes()),
+        timestamp: START_SECOND - 10_000 + number,
+        base_fee: 7,
+        blob_base_fee: 1,
+        parent_beacon_block_root: B256::ZERO,
+    }
+}
+
+#[async_trait]
+impl L1View for ScriptedL1 {
+    async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+        self.up()?;
+        Ok(l1_block(*self.finalized.lock()))
+    }
+
+    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+        self.up()?;
+        Ok((number <= *self.finalized.lock()).then(|| l1_block(number)))
+    }
+
+    async fn deposits(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
+        self.up()?;
+        let deposits = self.deposits.lock();
+        Ok(deposits
+            .iter()
+            .filter(|deposit| (after + 1..=through).contains(&deposit.l1_block))
+            .copied()
+            .collect())
+    }
+
+    async fn epochs(&self) -> Result<Epochs, L1Fault> {
+        self.up()?;
+        Ok(self.epochs.lock().clone())
+    }
+}
+
+/// An execution client without a virtual machine: a block's hash is a function of parent, inputs and list.
+#[derive(Default)]
+pub struct ScriptedExecution {
+    blocks: Mutex<BTreeMap<u64, BlockId>>,
+    /// Transactions that cannot execute, by their bytes.
+    pub refused: Mutex<BTreeSet<Bytes>>,
+    pub down: AtomicBool,
+    pub give_up: AtomicBool,
+    /// Blocks made with `execute`, and blocks taken with `import`.
+    pub executed: Mutex<Vec<BlockInputs>>,
+    pub imported: AtomicUsize,
+    /// Makes this client's blocks differ from everybody else's.
+    pub salt: Mutex<Vec<u8>>,
+}
+
+impl ScriptedExecution {
+    pub fn new() -> Self {
+        let client = Self::default();
+        client
+            .blocks
+            .lock()
+            .insert(0, BlockId { number: 0, hash: merkle::leaf(b"genesis block"), timestamp: 0 });
+        client
+    }
+
+    /// Forgets everything above a block, as a killed client does.
+    pub fn lose_blocks_above(&self, number: u64) {
+        self.blocks.lock().retain(|kept, _| *kept <= number);
+    }
+
+    pub fn head_now(&self) -> BlockId {
+        *self.blocks.lock().last_key_value().expect("genesis").1
+    }
+
+    fn up(&self, method: &str) -> Result<(), EngineError> {
+        if self.down.load(Ordering::SeqCst) {
+            let reason = "scripted outage".to_owned();
+            return Err(TransportError::Unreachable { method: method.to_owned(), reason }.into());
+        }
+        Ok(())
+    }
+}
+
+fn payload(parent: B256, id: BlockId, list: &[Bytes]) -> StoredPayload {
+    let text = json!({
+        "version": 1,
+        "parentBeaconBlockRoot": B256::ZERO,
+        "executionPayload": {
+            "parentHash": parent, "feeRecipient": Address::ZERO, "stateRoot": id.hash, "receiptsRoot": B256::ZERO,
+            "logsBloom": "0x", "prevRandao": B256::ZERO, "blockNumber": format!("{:#x}", id.number),
+            "gasLimit": "0x1", "gasUsed": "0x0", "timestamp": format!("{:#x}", id.timestamp), "extraData": "0x",
+            "baseFeePerGas": "0x0", "blockHash": id.hash, "transactions": list, "withdrawals": [],
+            "blobGasUsed": "0x0", "excessBlobGas": "0x0", "withdrawalsRoot": B256::ZERO,
+        },
+    });
+    StoredPayload::decode(text.to_string().as_bytes()).expect("the payload above is one")
+}
+
+#[async_trait]
+impl ExecutionClient for ScriptedExecution {
+    async fn head(&self) -> Result<BlockId, EngineError> {
+        self.up("head")?;
+        Ok(self.head_now())
+    }
+
+    async fn block(&self, number: u64) -> Result<Option<BlockId>, EngineError> {
+        self.up("block")?;
+        Ok(self.blocks.lock().get(&number).copied())
+    }
+
+    async fn execute(
+        &self,
+        parent: B256,
+        inputs: &BlockInputs,
+        transactions: &[Bytes],
+    ) -> Result<ExecutedBlock, EngineError> {
+        self.up("execute")?;
+        if self.give_up.load(Ordering::SeqCst) {
+            return Err(EngineError::PayloadMismatch { field: "transactions" });
+        }
+        let mut blocks = self.blocks.lock();
+        let Some(below) = blocks.values().find(|block| block.hash == parent).copied() else {
+            return Err(EngineError::UnknownBlock { hash: parent });
+        };
+        let refused = self.refused.lock();
+        let (mut included, mut skipped) = (Vec::new(), Vec::new());
+        for (index, raw) in transactions.iter().enumerate() {
+            if refused.contains(raw) {
+                skipped.push(SkippedTransaction { index, reason: SkipReason::NonceTooLow });
+            } else {
+                included.push(raw.clone());
+            }
+        }
+        let mut data =
+            [parent.as_slice(), inputs.prev_randao.as_slice(), &inputs.timestamp.to_be_bytes()].concat();
+        data.extend(&inputs.sequence_number.to_be_bytes());
+        data.extend(&*self.salt.lock());
+        data.extend(included.iter().flat_map(|raw| raw.to_vec()));
+        let id = BlockId { number: below.number + 1, hash: merkle::leaf(&data), timestamp: inputs.timestamp };
+        blocks.retain(|number, _| *number <= below.number);
+        blocks.insert(id.number, id);
+        self.executed.lock().push(inputs.clone());
+        Ok(ExecutedBlock {
+            number: id.number,
+            hash: id.hash,
+            parent_hash: parent,
+            state_root: id.hash,
+            timestamp: id.timestamp,
+            transactions: included.iter().map(alloy_primitives::keccak256).collect(),
+            skipped,
+            gas_used: 21_000 * included.len() as u64,
+            payload: payload(parent, id, &included),
+        })
+    }
+
+    async fn import(&self, payload: &StoredPayload) -> Result<(), EngineError> {
+        self.up("import")?;
+        let mut blocks = self.blocks.lock();
+        if !blocks.values().any(|block| block.hash == payload.parent_hash()) {
+            return Err(EngineError::UnknownBlock { hash: payload.parent_hash() });
+        }
+        let id = payload.id();
+        blocks.retain(|number, _| *number < id.number);
+        blocks.insert(id.number, id);
+        self.imported.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn set_finality(&self, _safe: B256, _finalized: B256) -> Result<(), EngineError> {
+        self.up("set_finality")
+    }
+
+    async fn read(&self, method: &str, params: Value) -> Result<Value, ReadError> {
+        match method {
+            "eth_getBlockByHash" => Err(ReadError::Rpc {
+                code: 3,
+                message: "scripted error".to_owned(),
+                data: Some(json!("0x08")),
+            }),
+            "eth_getLogs" => Err(ReadError::Busy { limit: 1 }),
+            "eth_getCode" => Err(ReadError::Transport(TransportError::Timeout {
+                method: method.to_owned(),
+                timeout_ms: 1,
+            })),
+            "eth_newFilter" => Err(ReadError::NotAllowed { method: method.to_owned() }),
+            _ => Ok(json!({ "method": method, "params": params })),
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The tracker: what it takes, what it refuses and why, and what a restart finds.
+
+mod support;
+
+use std::sync::Arc;
+
+use blindfold_chain::{
+    CertificateOutcome, L1Fault, NextStep, OpenError, Refusal, SealRefusal, Tracker, check_items,
+};
+use blindfold_protocol::validity::Verdict;
+use blindfold_protocol::{B256, Certificate, CertifiedBatch, SealedBatch, Signature65, SigningKey};
+use blindfold_store::{StoreError, What};
+use support::doubles::l1_block;
+use support::*;
+
+/// The same header with something changed, signed by whom it may concern.
+fn resigned(
+    sealed: &SealedBatch,
+    key: &SigningKey,
+    change: impl FnOnce(&mut blindfold_protocol::BatchHeader),
+) -> Arc<SealedBatch> {
+    let mut header = sealed.header;
+    change(&mut header);
+    let signed = header.sign(key, &chain_config().deployment);
+    Arc::new(SealedBatch { header, signature: signed.signature, items: sealed.items.clone() })
+}
+
+#[tokio::test]
+async fn headers_are_followed_and_known_ones_answered_again() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let node = tracker_on(memory(), &l1).await;
+    let first = sequencer.seal(0, vec![]).await;
+    let second = sequencer.seal_envelopes(250, &[envelope(1), envelope(1)]).await;
+    assert_eq!(second.verdicts[0], Verdict::Accepted { position: 0 });
+    assert!(matches!(second.verdicts[1], Verdict::Skipped(fault) if fault.as_str() == "duplicate"));
+
+    assert!(node.apply_sealed(&first.batch).await.unwrap().is_new());
+    let applied = node.apply_sealed(&second.batch).await.unwrap();
+    assert_eq!((applied.number, applied.hash), (2, second.hash));
+    assert_eq!(applied.verdicts, second.verdicts);
+    assert_eq!(applied.items.as_ref().unwrap().len(), 2);
+    let again = node.apply_sealed(&second.batch).await.unwrap();
+    assert!(!again.is_new());
+    assert_eq!(again.verdicts, second.verdicts);
+    assert_eq!(node.head(), sequencer.tracker.head());
+    assert_eq!(node.account(&payer().address()), sequencer.tracker.account(&payer().address()));
+    assert_eq!(node.held(&payer().address()), 500);
+}
+
+#[tokio::test]
+async fn a_restart_finds_the_same_chain() {
+    let l1 = l1();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chain.sqlite");
+    let sequencer = Sequencer::new(&l1).await;
+    let first = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let second = sequencer.seal_envelopes(250, &[envelope(2)]).await;
+    {
+        let node = tracker_on(disk(&path).await, &l1).await;
+        node.apply_sealed(&first.batch).await.unwrap();
+        node.accept_certificate(&certificate_of(&first.batch)).await.unwrap();
+        node.apply_sealed(&second.batch).await.unwrap();
+    }
+    let node = tracker_on(disk(&path).await, &l1).await;
+    assert_eq!(node.head(), sequencer.tracker.head());
+    assert_eq!((node.certified().number, node.certified().hash), (1, first.hash));
+    let roots = [&node, &sequencer.tracker].map(|tracker| tracker.with_state(|state| state.ledger().root()));
+    assert_eq!(roots[0], roots[1]);
+    let third = sequencer.seal_envelopes(500, &[envelope(3)]).await;
+    node.apply_sealed(&third.batch).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_ledger_is_noticed_at_the_start() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    sequencer.seal(0, vec![]).await;
+    // The header commits to a deposit that the accounts on this disk do not have.
+    let store = memory();
+    let sealed = sequencer.tracker.store().batch(1).await.unwrap().unwrap();
+    let record = blindfold_store::SealedRecord {
+        hash: sealed.hash,
+        sealed: sealed.sealed,
+        items: vec![],
+        ledger: blindfold_protocol::LedgerDelta::default(),
+        head: sequencer.tracker.store().ledger_head().await.unwrap().unwrap().head,
+        signed: false,
+    };
+    store.put_sealed(record).await.unwrap();
+    let opened = Tracker::open(chain_config(), store, Arc::clone(&l1) as _).await;
+    assert!(matches!(opened.err(), Some(OpenError::DamagedLedger { number: 1 })));
+}
+
+#[tokio::test]
+async fn opening_needs_l1() {
+    let l1 = l1();
+    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    let opened = Tracker::open(chain_config(), memory(), Arc::clone(&l1) as _).await;
+    assert!(matches!(opened.err(), Some(OpenError::L1(L1Fault::Unavailable { .. }))));
+}
+
+#[tokio::test]
+async fn each_refusal_of_a_header_is_named() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let first = sequencer.seal(0, vec![]).await;
+    let second = sequencer.seal_envelopes(250, &[envelope(1)]).await;
+    let node = tracker_on(memory(), &l1).await;
+    let stranger = SigningKey::from_bytes(&[77; 32]).unwrap();
+    let key = sequencer_key();
+
+    let behind = node.apply_sealed(&second.batch).await.unwrap_err();
+    assert!(matches!(behind, Refusal::Behind { expected: 1, offered: 2 }));
+    assert_eq!(behind.next_step(), NextStep::CatchUp);
+
+    let foreign = node.apply_sealed(&resigned(&first.batch, &stranger, |_| {})).await.unwrap_err();
+    assert_eq!((foreign.as_str(), foreign.next_step()), ("wrong_signer", NextStep::Reject));
+    let mut unsigned = (*first.batch).clone();
+    unsigned.signature = Signature65([0; 65]);
+    assert_eq!(node.apply_sealed(&Arc::new(unsigned)).await.unwrap_err().as_str(), "bad_signature");
+
+    let wrong = node.apply_sealed(&resigned(&first.batch, &key, |header| header.gas += 1)).await.unwrap_err();
+    assert_eq!((wrong.as_str(), wrong.next_step()), ("wrong_gas", NextStep::Reject));
+    let orphan =
+        node.apply_sealed(&resigned(&first.batch, &key, |header| header.parent_hash = B256::ZERO)).await;
+    assert_eq!(orphan.unwrap_err().as_str(), "wrong_parent");
+
+    let early = node.apply_sealed(&resigned(&first.batch, &key, |header| header.l1_origin_number = 99)).await;
+    let early = early.unwrap_err();
+    assert!(matches!(early, Refusal::OriginNotFinal { number: 1, origin: 99 }));
+    assert_eq!((early.as_str(), early.next_step()), ("origin_not_final", NextStep::Retry));
+
+    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    let away = node.apply_sealed(&first.batch).await.unwrap_err();
+    assert_eq!((away.as_str(), away.next_step()), ("l1_unavailable", NextStep::Retry));
+    *l1.fault.lock() = Some(L1Fault::Unusable { reason: "scripted".into() });
+    assert_eq!(node.apply_sealed(&first.batch).await.unwrap_err().next_step(), NextStep::Stop);
+    *l1.fault.lock() = None;
+
+    // Whatever was refused, the right one is still taken.
+    node.apply_sealed(&first.batch).await.unwrap();
+    let another = resigned(&first.batch, &key, |header| header.timestamp_ms += 1);
+    let second_header = node.apply_sealed(&another).await.unwrap_err();
+    assert!(matches!(second_header, Refusal::Second { number: 1, known, .. } if known == first.hash));
+    assert_eq!(second_header.next_step(), NextStep::Reject);
+
+    let on_another = resigned(&second.batch, &key, |header| header.parent_hash = another.header.hash());
+    let differs = node.apply_sealed(&on_another).await.unwrap_err();
+    assert!(
+        matches!(differs, Refusal::AncestorDiffers { number: 1, parent } if parent == another.header.hash())
+    );
+    assert_eq!(differs.next_step(), NextStep::CatchUp);
+}
+
+#[tokio::test]
+async fn uncertified_headers_are_bounded() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let node = tracker_on(memory(), &l1).await;
+    let limit = blindfold_chain::limits::MAX_UNCERTIFIED_HEADERS;
+    let mut last = sequencer.seal(0, vec![]).await;
+    node.apply_sealed(&last.batch).await.unwrap();
+    for number in 2..=limit {
+        last = sequencer.seal(number * 250, vec![]).await;
+        node.apply_sealed(&last.batch).await.unwrap();
+    }
+    let origin = l1_block(2);
+    let full = sequencer.tracker.seal(START_SECOND * 1_000 + 10_000, vec![], &origin, &sequencer_key()).await;
+    assert!(matches!(full.unwrap_err(), SealRefusal::TooManyUncertified { .. }));
+    // A certificate of any of them makes room: the last certifies all.
+    sequencer.certify(&last).await;
+    let next = sequencer.seal(10_000, vec![]).await;
+    let refused = node.apply_sealed(&next.batch).await.unwrap_err();
+    assert!(matches!(refused, Refusal::TooManyUncertified { .. }));
+    assert_eq!((refused.as_str(), refused.next_step()), ("too_many_uncertified", NextStep::Retry));
+    node.accept_certificate(&certificate_of(&last.batch)).await.unwrap();
+    node.apply_sealed(&next.batch).await.unwrap();
+}
+
+#[tokio::test]
+async fn numbers_need_an_epoch_and_a_new_one_is_looked_up() {
+    let l1 = l1();
+    let mut short = epoch();
+    short.last = 1;
+    *l1.epochs.lock() = blindfold_protocol::Epochs::new(vec![short.clone()]).unwrap();
+    let node = tracker_on(memory(), &l1).await;
+    let refused = node.epoch(2).await.unwrap_err();
+    assert!(matches!(refused, Refusal::NoEpoch { number: 2 }));
+    assert_eq!((refused.as_str(), refused.next_step()), ("no_epoch", NextStep::Retry));
+    let mut next = epoch();
+    (next.epoch, next.first) = (2, 2);
+    *l1.epochs.lock() = blindfold_protocol::Epochs::new(vec![short, next]).unwrap();
+    assert_eq!(node.epoch(2).await.unwrap().epoch, 2);
+}
+
+#[tokio::test]
+async fn certificates_advance_and_forged_ones_do_not() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let node = tracker_on(memory(), &l1).await;
+    let first = sequencer.seal(0, vec![]).await;
+    let second = sequencer.seal(250, vec![]).await;
+    let certificate = certificate_of(&second.batch);
+    let behind = node.accept_certificate(&certificate).await.unwrap_err();
+    assert!(matches!(behind, Refusal::Behind { expected: 1, offered: 2 }));
+    node.apply_sealed(&first.batch).await.unwrap();
+    node.apply_sealed(&second.batch).await.unwrap();
+
+    let forge = |change: fn(&mut Certificate)| {
+        let mut forged = certificate;
+        change(&mut forged);
+        forged
+    };
+    for (forged, reason) in [
+        (forge(|certificate| certificate.signers = 0b0111), "bad_signature"),
+        (forge(|certificate| certificate.signers = 0b0011), "too_few_signers"),
+        (forge(|certificate| certificate.signers |= 1 << 9), "unknown_signers"),
+        (forge(|certificate| certificate.signature = [0xff; 48]), "bad_point"),
+        (forge(|certificate| certificate.epoch = 2), "wrong_epoch"),
+        (forge(|certificate| certificate.header_hash = B256::ZERO), "bad_signature"),
+    ] {
+        let refused = node.accept_certificate(&forged).await.unwrap_err();
+        assert_eq!((refused.as_str(), refused.next_step()), (reason, NextStep::Reject));
+    }
+    assert_eq!(node.certified().number, 0);
+
+    let watch = node.watch_certified();
+    assert_eq!(node.accept_certificate(&certificate).await.unwrap(), CertificateOutcome::Advanced);
+    assert!(watch.has_changed().unwrap());
+    assert_eq!(node.accept_certificate(&certificate).await.unwrap(), CertificateOutcome::Known);
+    // The first is certified through its descendant; its own certificate is kept all the same.
+    let of_first = certificate_of(&first.batch);
+    assert_eq!(node.accept_certificate(&of_first).await.unwrap(), CertificateOutcome::Kept);
+    assert_eq!(node.certified().number, 2);
+}
+
+#[tokio::test]
+async fn the_certified_header_of_two_wins() {
+    let l1 = l1();
+    // Two sequencers with one key: the same chain up to 1, then two headers for 2.
+    let (honest, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let first = honest.seal(0, vec![]).await;
+    assert_eq!(other.seal(0, vec![]).await.hash, first.hash);
+    let shown = other.seal_envelopes(300, &[envelope(7)]).await;
+    let shown_next = other.seal_envelopes(600, &[envelope(8)]).await;
+    let truth = honest.seal_envelopes(250, &[envelope(1)]).await;
+    assert_ne!(truth.hash, shown.hash);
+
+    let node = tracker_on(memory(), &l1).await;
+    for sealed in [&first, &shown, &shown_next] {
+        node.apply_sealed(&sealed.batch).await.unwrap();
+    }
+    assert!(matches!(node.apply_sealed(&truth.batch).await.unwrap_err(), Refusal::Second { number: 2, .. }));
+    let refused = node.accept_certificate(&certificate_of(&truth.batch)).await.unwrap_err();
+    assert!(matches!(refused, Refusal::OtherHeaderCertified { number: 2, .. }));
+    assert_eq!(refused.next_step(), NextStep::CatchUp);
+
+    let (applied, outcome) = node.accept_certified(&certified(&truth.batch)).await.unwrap();
+    assert!(applied.is_new());
+    assert_eq!(outcome, CertificateOutcome::Advanced);
+    assert_eq!(node.head(), honest.tracker.head());
+    let roots = [&node, &honest.tracker].map(|tracker| tracker.with_state(|state| state.ledger().root()));
+    assert_eq!(roots[0], roots[1]);
+    assert!(node.store().batch(3).await.unwrap().is_none());
+
+    // From here on the other branch is a contradiction that no honest committee makes.
+    let broken = node.accept_certified(&certified(&shown.batch)).await.unwrap_err();
+    assert!(matches!(broken, Refusal::ConflictingCertificates { number: 2, .. }));
+    assert_eq!(broken.next_step(), NextStep::Stop);
+    let broken = node.accept_certificate(&certificate_of(&shown.batch)).await.unwrap_err();
+    assert!(matches!(broken, Refusal::ConflictingCertificates { number: 2, .. }));
+    let broken = node.accept_certified(&certified(&shown_next.batch)).await.unwrap_err();
+    assert_eq!(broken.as_str(), "wrong_parent");
+}
+
+#[tokio::test]
+async fn a_run_of_certified_ancestors_replaces_ours() {
+    let l1 = l1();
+    let (honest, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let shown = [other.seal(300, vec![]).await, other.seal(600, vec![]).await];
+    let truth = [honest.seal(250, vec![]).await, honest.seal_envelopes(500, &[envelope(1)]).await];
+    let node = tracker_on(memory(), &l1).await;
+    for sealed in &shown {
+        node.apply_sealed(&sealed.batch).await.unwrap();
+    }
+    let certificate = certificate_of(&truth[1].batch);
+    let refused = node.accept_certified(&certified(&truth[1].batch)).await.unwrap_err();
+    assert!(matches!(refused, Refusal::AncestorDiffers { number: 1, parent } if parent == truth[0].hash));
+    assert_eq!(node.head().hash, shown[1].hash, "nothing was taken back yet");
+
+    let run = [Arc::clone(&truth[0].batch), Arc::clone(&truth[1].batch)];
+    let (applied, _) = node.accept_certified_run(&run, &certificate).await.unwrap();
+    assert_eq!(applied.len(), 2);
+    assert_eq!(node.head(), honest.tracker.head());
+    assert_eq!(node.certified().number, 2);
+
+    // Runs that are none.
+    let mismatch = |result: Result<_, Refusal>| {
+        matches!(result.map(|_: (Vec<_>, _)| ()), Err(Refusal::CertificateMismatch { .. }))
+    };
+    assert!(mismatch(node.accept_certified_run(&[], &certificate).await));
+    assert!(mismatch(node.accept_certified_run(&run[..1], &certificate).await));
+    let gap = [Arc::clone(&shown[0].batch), Arc::clone(&truth[1].batch)];
+    assert!(mismatch(node.accept_certified_run(&gap, &certificate).await));
+    let swapped = CertifiedBatch { sealed: (*truth[0].batch).clone(), certificate };
+    assert_eq!(node.accept_certified(&swapped).await.unwrap_err().as_str(), "certificate_mismatch");
+}
+
+#[tokio::test]
+async fn a_disk_that_refuses_leaves_memory_as_it_was() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    // This process has signed another header for number 1 before.
+    sequencer.tracker.store().put_acknowledged(1, B256::repeat_byte(1)).await.unwrap();
+    let before = sequencer.tracker.head();
+    let sealed = sequencer.tracker.seal(START_SECOND * 1_000, vec![], &l1_block(2), &sequencer_key()).await;
+    let conflict = |error: &SealRefusal| {
+        matches!(
+            error,
+            SealRefusal::Store(StoreError::Conflict { what: What::Acknowledgement, number: 1, .. })
+        )
+    };
+    assert!(conflict(&sealed.unwrap_err()));
+    assert_eq!(sequencer.tracker.head(), before);
+    assert_eq!(sequencer.tracker.account(&payer().address()).balance, 0, "the deposit is not credited");
+}
+
+#[tokio::test]
+async fn each_refusal_to_seal_is_named() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    sequencer.seal(0, vec![]).await;
+    let seal = |ms: u64, origin: u64| {
+        let tracker = sequencer.tracker.clone();
+        async move {
+            tracker
+                .seal(START_SECOND * 1_000 + ms, vec![], &l1_block(origin), &sequencer_key())
+                .await
+                .unwrap_err()
+        }
+    };
+    assert!(
+        matches!(seal(0, 2).await, SealRefusal::Rule(fault) if fault.as_str() == "time_not_after_parent")
+    );
+    assert!(matches!(seal(250, 1).await, SealRefusal::Rule(fault) if fault.as_str() == "origin_back"));
+    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    l1.finalized.lock().clone_from(&3);
+    assert!(matches!(seal(250, 3).await, SealRefusal::L1(_)));
+    *l1.fault.lock() = None;
+    *l1.epochs.lock() = blindfold_protocol::Epochs::new(vec![]).unwrap();
+    let lost = tracker_on(memory(), &l1).await;
+    let refused = lost.seal(START_SECOND * 1_000, vec![], &l1_block(2), &sequencer_key()).await.unwrap_err();
+    assert!(matches!(refused, SealRefusal::NoEpoch { number: 1 }));
+}
+
+#[tokio::test]
+async fn a_dropped_caller_leaves_memory_and_disk_together() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let node = tracker_on(memory(), &l1).await;
+    let first = sequencer.seal(0, vec![]).await;
+    let mut watch = node.watch_sealed();
+    {
+        let mut apply = Box::pin(node.apply_sealed(&first.batch));
+        // One poll starts it, then the caller goes away.
+        let _ = futures::poll!(apply.as_mut());
+    }
+    within("the header", watch.wait_for(|head| head.number == 1)).await.unwrap();
+    assert_eq!(node.store().heads().await.unwrap().sealed, Some((1, first.hash)));
+    assert!(!node.apply_sealed(&first.batch).await.unwrap().is_new());
+}
+
+#[tokio::test]
+async fn items_are_checked_in_chunks_and_in_order() {
+    let many = blindfold_chain::CHECK_CHUNK_ITEMS + 3;
+    let mut items: Vec<Vec<u8>> = (0..many).map(|index| vec![index as u8; 3]).collect();
+    items[0] = blindfold_protocol::Canonical::encode(&envelope(1));
+    items[many - 1] = blindfold_protocol::Canonical::encode(&envelope(2));
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let sealed = sequencer.seal(0, items).await;
+    let (config, epoch) = (chain_config(), Arc::new(epoch()));
+    let checked = check_items(&config, &epoch, &sealed.batch).await.unwrap();
+    assert_eq!(checked.len(), many);
+    let accepted = blindfold_chain::accepted_items(&checked, &sealed.verdicts);
+    assert_eq!(accepted.iter().map(|(index, _)| *index as usize).collect::<Vec<_>>(), vec![0, many - 1]);
+}
