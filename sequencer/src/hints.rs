@@ -2,6 +2,7 @@
 
 use blindfold_chain::{HintsRefusal, announce};
 use blindfold_protocol::{BatchHints, Release};
+use blindfold_store::StoreError;
 
 use crate::{core::Core, refusal::SubmissionRefusal};
 
@@ -40,10 +41,14 @@ impl Core {
         if number == 0 || number > head {
             return Err(SubmissionRefusal::UnknownBatch { number, head });
         }
+        if number > self.tracker.certified().number {
+            return Err(SubmissionRefusal::NotCertified { number });
+        }
         // One place in the queue from the first read to the last write: submissions stay bounded in memory.
         let place = self.hints_gate.enter()?;
         let accepted = {
             let _one_at_a_time = self.hints_turn.lock().await;
+            check_points(release.clone()).await?;
             self.intake.submit(Some(release.clone()), hints.clone()).await
         };
         drop(place);
@@ -64,11 +69,27 @@ impl Core {
             HintsRefusal::Wrong { .. } | HintsRefusal::NoParameters { .. } => {
                 SubmissionRefusal::Hints { reason, detail }
             }
+            HintsRefusal::Store(StoreError::Conflict { .. }) => {
+                SubmissionRefusal::Hints { reason: "second_hints", detail }
+            }
             HintsRefusal::Store(error) => {
                 tracing::error!(%error, "hints not stored");
                 SubmissionRefusal::Storage
             }
             HintsRefusal::Stopped => SubmissionRefusal::ShuttingDown,
         }
+    }
+}
+
+/// Every point of a release is one of the group: nodes that open the batch themselves rely on it.
+async fn check_points(release: Release) -> Result<(), SubmissionRefusal> {
+    let wrong = tokio::task::spawn_blocking(move || {
+        release.pds.iter().position(|pd| blindfold_bte::Release::from_bytes(pd).is_err())
+    });
+    match wrong.await {
+        Ok(None) => Ok(()),
+        Ok(Some(index)) => Err(SubmissionRefusal::InvalidRelease { index }),
+        // The task is cancelled only when the runtime ends.
+        Err(_) => Err(SubmissionRefusal::ShuttingDown),
     }
 }

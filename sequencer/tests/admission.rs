@@ -1,0 +1,339 @@
+//! Every refusal at admission, over real HTTP, and what an admitted envelope is answered.
+
+mod common;
+
+use blindfold_protocol::{B256, Canonical, Epochs, limits::MAX_ENVELOPE_BYTES};
+use blindfold_rpc::{BlindApiClient, ReceivedError, SequencerApiClient, code, types::EnvelopeState};
+use common::{BASE_FEE, EPOCH, LAST_NUMBER, RICH, World, epoch, payer, sequencer_key};
+
+/// A world in which the funding header is sealed and then nothing any more, so that the mempool keeps what it gets.
+fn quiet() -> World {
+    World::with(|config, _| config.sealing.slot_ms = 60_000)
+}
+
+#[tokio::test]
+async fn each_rule_of_validity_refuses_with_its_name() {
+    let world = quiet();
+    let running = world.start_funded(&[1]).await;
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("wrong_chain", world.envelope_with(1, 1, |f| f.chain_id = 1).encode()),
+        ("wrong_deployment", world.envelope_with(1, 1, |f| f.deployment.l1_chain_id = 1).encode()),
+        ("wrong_epoch", world.envelope_with(1, 1, |f| f.epoch = 2).encode()),
+        ("wrong_epoch", world.envelope_with(1, 1, |f| f.epoch = 0).encode()),
+        ("wrong_encryption_key", changed(&world, |e| e.header.encryption_key_hash = B256::ZERO)),
+        ("bad_size", changed(&world, |e| e.ciphertext.e.truncate(255))),
+        ("gas_limit_too_high", world.envelope_with(1, 1, |f| f.gas_limit = 29_000_001).encode()),
+        ("expired", world.envelope_with(1, 1, |f| f.expiry = 1).encode()),
+        ("expiry_too_far", world.envelope_with(1, 1, |f| f.expiry = 2 + 4_096 + 1).encode()),
+        ("invalid_fee_signature", forged_signature(&world)),
+        ("invalid_point", changed(&world, |e| e.ciphertext.c[1] ^= 1)),
+        ("invalid_proof", changed(&world, |e| e.proof.s[31] ^= 1)),
+        ("fee_too_low", world.envelope_with(1, 1, |f| f.max_fee = BASE_FEE - 1).encode()),
+        ("fee_too_low", world.envelope_with(1, 1, |f| f.priority_fee = f.max_fee + 1).encode()),
+        ("insufficient_funds", world.envelope(2, 1).encode()),
+        (
+            "insufficient_funds",
+            world.envelope_with(1, 1, |f| (f.max_fee, f.priority_fee) = (RICH, RICH)).encode(),
+        ),
+    ];
+    for (reason, bytes) in &cases {
+        let error = running.send_bytes(bytes.clone(), true).await.expect_err(reason);
+        assert_eq!((error.reason.as_ref(), error.code), (*reason, code::REFUSED), "{error}");
+        let may_pass_later = matches!(*reason, "fee_too_low" | "insufficient_funds");
+        assert_eq!(error.retry, may_pass_later, "{reason}");
+    }
+    // A copy under another payer is another header, so the proof does not hold for it.
+    let mut copied = world.envelope(1, 1);
+    copied.header.payer = payer(2).address();
+    let copied =
+        blindfold_protocol::Envelope::sign(copied.header, copied.ciphertext, copied.proof, &payer(2));
+    assert_eq!(running.reason(&copied).await, "invalid_proof");
+
+    let status = running.client.get_status().await.unwrap();
+    assert_eq!(status.pending_envelopes, Some(0), "nothing of it stays");
+    assert_eq!(status.counters["refused_wrong_epoch"], 2);
+    assert_eq!(status.counters["envelopes_admitted"], 0);
+    running.send(&world.envelope(1, 1)).await.expect("the original is fine");
+    running.handle.shutdown().await;
+}
+
+fn changed(world: &World, change: impl FnOnce(&mut blindfold_protocol::Envelope)) -> Vec<u8> {
+    let mut envelope = world.envelope(1, 1);
+    change(&mut envelope);
+    blindfold_protocol::Envelope::sign(envelope.header, envelope.ciphertext, envelope.proof, &payer(1))
+        .encode()
+}
+
+fn forged_signature(world: &World) -> Vec<u8> {
+    let envelope = world.envelope(1, 1);
+    blindfold_protocol::Envelope::sign(envelope.header, envelope.ciphertext, envelope.proof, &payer(3))
+        .encode()
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_envelope_are_named() {
+    let world = quiet();
+    let running = world.start_funded(&[1]).await;
+    let whole = world.envelope(1, 1).encode();
+    let mut trailing = whole.clone();
+    trailing.push(0);
+    let mut version = whole.clone();
+    version[0] = 2;
+    for bytes in [Vec::new(), vec![1], whole[..whole.len() - 1].to_vec(), trailing, version] {
+        let error = running.send_bytes(bytes, false).await.unwrap_err();
+        assert_eq!((error.reason.as_ref(), error.code), ("undecodable", code::INVALID_PARAMS), "{error}");
+    }
+    // One byte more than any envelope has: refused before anything is decoded.
+    let error = running.send_bytes(vec![1; MAX_ENVELOPE_BYTES + 1], false).await.unwrap_err();
+    assert_eq!(error.code, code::INVALID_PARAMS);
+    // Not hex, not a string, unknown options.
+    for params in
+        [serde_json::json!(["0xzz"]), serde_json::json!([5]), serde_json::json!(["0x", { "hurry": true }])]
+    {
+        use blindfold_rpc::jsonrpsee::core::client::ClientT;
+        let mut array = blindfold_rpc::jsonrpsee::core::params::ArrayParams::new();
+        for value in params.as_array().unwrap() {
+            array.insert(value).unwrap();
+        }
+        let error =
+            running.client.request::<serde_json::Value, _>("blind_sendEnvelope", array).await.unwrap_err();
+        let ReceivedError::Refused(error) = error.into() else { panic!("an answer") };
+        assert_eq!(error.code, code::INVALID_PARAMS, "{params}");
+    }
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_same_envelope_again_gives_the_same_answer() {
+    let world = quiet();
+    let running = world.start_funded(&[1]).await;
+    let envelope = world.envelope(1, 1);
+    let first = running.send(&envelope).await.unwrap();
+    assert_eq!((first.id, first.promise), (envelope.id(), None));
+    assert_eq!(running.send(&envelope).await.unwrap().id, envelope.id());
+    // Other proof bytes do not change the id.
+    assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(1));
+    assert_eq!(running.state(first.id).await, EnvelopeState::Pending);
+    // Many at once are one.
+    let other = world.envelope(1, 2);
+    let answers = futures(8, || running.send(&other)).await;
+    assert!(answers.iter().all(|answer| answer.as_ref().unwrap().id == other.id()));
+    assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(2));
+    // Another envelope with a nonce that is taken.
+    let clash = world.envelope_with(1, 1, |f| f.gas_limit = 1);
+    assert_eq!(running.reason(&clash).await, "fee_nonce_used");
+    running.handle.shutdown().await;
+}
+
+async fn futures<T>(count: usize, mut make: impl FnMut() -> T) -> Vec<T::Output>
+where
+    T: Future,
+{
+    let mut all: Vec<_> = (0..count).map(|_| Box::pin(make())).collect();
+    let mut done = Vec::new();
+    // Polled in turn, so that all are under way together.
+    std::future::poll_fn(|context| {
+        all.retain_mut(|future| match future.as_mut().poll(context) {
+            std::task::Poll::Ready(output) => {
+                done.push(output);
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        if all.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    done
+}
+
+#[tokio::test]
+async fn promises_are_signed_and_stand() {
+    // The funding header never gets its certificate, so nothing else is sealed, also after a restart.
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    let running = world.start_funded(&[1]).await;
+    let envelope = world.envelope(1, 1);
+    let sent = running.send_bytes(envelope.encode(), true).await.unwrap();
+    let promise = sent.promise.unwrap().decode().unwrap();
+    assert_eq!(
+        (promise.envelope_id, promise.seal_by),
+        (envelope.id(), 1 + world.config.sealing.promise_batches)
+    );
+    assert_eq!(promise.signer(&world.chain.deployment), Ok(sequencer_key().address()));
+    let again = running.send_bytes(envelope.encode(), true).await.unwrap().promise.unwrap().decode().unwrap();
+    assert_eq!(again, promise, "the first promise stands");
+
+    // Asked for later, and never beyond the expiry.
+    let late = world.envelope_with(1, 2, |f| f.expiry = 5);
+    assert_eq!(running.send(&late).await.unwrap().promise, None);
+    let promised = running.send_bytes(late.encode(), true).await.unwrap().promise.unwrap().decode().unwrap();
+    assert_eq!(promised.seal_by, 5);
+    assert_eq!(
+        running.send_bytes(late.encode(), true).await.unwrap().promise.unwrap().decode().unwrap(),
+        promised
+    );
+    running.handle.shutdown().await;
+    // It stands after a restart.
+    let running = world.start().await;
+    assert_eq!(
+        running.send_bytes(late.encode(), true).await.unwrap().promise.unwrap().decode().unwrap(),
+        promised
+    );
+    assert_eq!(
+        running.send_bytes(envelope.encode(), true).await.unwrap().promise.unwrap().decode().unwrap(),
+        promise
+    );
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_sealed_envelope_is_known_and_its_nonce_used() {
+    let world = World::new();
+    let running = world.start_funded(&[1]).await;
+    let envelope = world.envelope(1, 1);
+    running.send(&envelope).await.unwrap();
+    running.sealed(2).await;
+    running
+        .eventually("the pool is empty", async || {
+            running.client.get_status().await.unwrap().pending_envelopes == Some(0)
+        })
+        .await;
+    let error = running.send_bytes(envelope.encode(), false).await.unwrap_err();
+    assert_eq!((error.reason.as_ref(), error.code, error.retry), ("already_known", code::CONFLICT, false));
+    assert_eq!(running.reason(&world.envelope_with(1, 1, |f| f.gas_limit = 1)).await, "fee_nonce_used");
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn funds_count_what_is_pending() {
+    let world = quiet();
+    let cost = |envelope: &blindfold_protocol::Envelope| {
+        envelope.encoded_len() as u128 * (BASE_FEE + 10) + world.chain.malformed_surcharge
+    };
+    let one = cost(&world.envelope(1, 1));
+    world.l1.deposit(payer(1).address(), 2 * one + 1);
+    let running = world.start().await;
+    running.sealed(1).await;
+    let balance = async || running.client.get_fee_account(payer(1).address()).await.unwrap().balance;
+    assert_eq!(balance().await, 2 * one + 1);
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    assert_eq!(balance().await, one + 1, "what is pending is reserved");
+    running.send(&world.envelope(1, 2)).await.unwrap();
+    let error = running.send(&world.envelope(1, 3)).await.unwrap_err();
+    assert_eq!((error.reason.as_ref(), error.retry), ("insufficient_funds", true));
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_mempool_is_bounded() {
+    let world = World::with(|config, _| {
+        config.sealing.slot_ms = 60_000;
+        config.mempool.max_envelopes = 3;
+        config.mempool.max_per_payer = 2;
+    });
+    let running = world.start_funded(&[1, 2, 3]).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&world.envelope(1, 2)).await.unwrap();
+    let error = running.send(&world.envelope(1, 3)).await.unwrap_err();
+    assert_eq!((error.reason.as_ref(), error.code, error.retry), ("payer_limit", code::BUSY, true));
+    running.send(&world.envelope(2, 1)).await.unwrap();
+    let error = running.send(&world.envelope(3, 1)).await.unwrap_err();
+    assert_eq!((error.reason.as_ref(), error.code, error.retry), ("pool_full", code::BUSY, true));
+    running.send(&world.envelope(1, 1)).await.expect("one that is there is answered all the same");
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn one_address_has_its_limit() {
+    let world = World::with(|config, _| {
+        config.sealing.slot_ms = 60_000;
+        config.admission.source_burst = 2;
+        config.admission.source_rate_per_second = 1;
+    });
+    let running = world.start_funded(&[1]).await;
+    let answers = futures(4, || running.send_bytes(vec![0], false)).await;
+    let reasons: Vec<_> = answers.into_iter().map(|answer| answer.unwrap_err().reason.into_owned()).collect();
+    // A slow machine may refill the bucket by one meanwhile.
+    let limited = reasons.iter().filter(|reason| *reason == "source_limit").count();
+    assert!((1..=2).contains(&limited), "{reasons:?}");
+    assert_eq!(reasons.iter().filter(|reason| *reason == "undecodable").count(), 4 - limited, "{reasons:?}");
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn envelopes_of_the_next_epoch_wait_for_it() {
+    let world = World::with_epochs(vec![epoch(EPOCH, 1, 6), epoch(EPOCH + 1, 7, LAST_NUMBER)], |_, _| {});
+    let running = world.start_funded(&[1]).await;
+    let early = world.envelope_with(1, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 6));
+    assert_eq!(running.reason(&early).await, "expired", "its epoch begins after its expiry");
+    let waiting = world.envelope_with(1, 2, |f| f.epoch = EPOCH + 1);
+    let sent = running.send_bytes(waiting.encode(), true).await.unwrap();
+    let promise = sent.promise.unwrap().decode().unwrap();
+    assert_eq!(promise.seal_by, 6 + world.config.sealing.promise_batches);
+    // Empty headers lead to the epoch.
+    running.sealed(7).await;
+    let receipt = running.receipt(sent.id).await;
+    assert_eq!((receipt.state, receipt.number), (EnvelopeState::Sealed, Some(7)));
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn without_an_epoch_nothing_is_admitted() {
+    let world = World::with_epochs(vec![epoch(EPOCH, 1, 1)], |_, _| {});
+    let running = world.start_funded(&[1]).await;
+    let error = running.send(&world.envelope_with(1, 1, |f| f.expiry = 1)).await.unwrap_err();
+    assert_eq!((error.reason.as_ref(), error.code, error.retry), ("no_epoch", code::UNAVAILABLE, true));
+    running
+        .eventually("not ready", async || running.handle.readiness().reasons().contains_key("epoch"))
+        .await;
+    // L1 registers the next one: the sequencer learns of it by itself.
+    let more = vec![epoch(EPOCH, 1, 1), epoch(EPOCH + 1, 2, LAST_NUMBER)];
+    *world.l1.epochs.lock() = Epochs::new(more).unwrap();
+    running.send(&world.envelope_with(1, 1, |f| f.epoch = EPOCH + 1)).await.expect("admitted now");
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn plaintexts_are_refused_and_public_reads_pass() {
+    use blindfold_rpc::jsonrpsee::{core::client::ClientT, rpc_params};
+    let world = quiet();
+    let running = world.start().await;
+    for method in
+        ["eth_sendRawTransaction", "eth_call", "eth_estimateGas", "eth_createAccessList", "eth_simulateV1"]
+    {
+        let error =
+            running.client.request::<serde_json::Value, _>(method, rpc_params!["0x00"]).await.unwrap_err();
+        let ReceivedError::Refused(error) = error.into() else { panic!("an answer") };
+        assert_eq!(
+            (error.code, error.reason.as_ref()),
+            (code::PLAINTEXT_REFUSED, "plaintext_refused"),
+            "{method}"
+        );
+    }
+    let passed: serde_json::Value =
+        running.client.request("eth_getBalance", rpc_params!["0x01", "latest"]).await.unwrap();
+    assert_eq!(passed, serde_json::json!({ "method": "eth_getBalance", "params": ["0x01", "latest"] }));
+    let error = running
+        .client
+        .request::<serde_json::Value, _>("eth_getBlockByHash", rpc_params![])
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error.into(), ReceivedError::Refused(error) if error.code == 3),
+        "the client's own error"
+    );
+    let error =
+        running.client.request::<serde_json::Value, _>("debug_setHead", rpc_params![]).await.unwrap_err();
+    assert!(matches!(error.into(), ReceivedError::Refused(error) if error.reason == "unknown_method"));
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_sequencer_that_stops_admits_nothing_more() {
+    let world = quiet();
+    let running = world.start_funded(&[1]).await;
+    let (client, envelope) = (running.client.clone(), world.envelope(1, 1));
+    running.handle.shutdown().await;
+    let bytes = blindfold_rpc::Encoded::from_bytes(envelope.encode());
+    let error = client.send_envelope(bytes, None).await.unwrap_err();
+    assert!(ReceivedError::from(error).retry());
+}

@@ -1,0 +1,302 @@
+//! Scripted stand-ins for what lies outside the sequencer: L1, the inbox, the execution client, the clock, a disk that
+//! fails.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use blindfold_chain::{L1Fault, L1Origin, L1View};
+use blindfold_engine::{
+    BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
+    TransportError,
+};
+use blindfold_protocol::{Address, B256, Bytes, Canonical, Epochs, merkle, validity::Deposit};
+use blindfold_sequencer::{Clock, L1Poster, PostFault, PostedHead, Run};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+/// The time at which every test begins, in milliseconds.
+pub const START_MS: u64 = 1_800_000_000_000;
+
+/// A clock that tests move.
+pub struct ManualClock(AtomicU64);
+
+impl ManualClock {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicU64::new(START_MS)))
+    }
+
+    pub fn advance(&self, ms: u64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    pub fn set(&self, ms: u64) {
+        self.0.store(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// L1 as a script: blocks are final up to a number, deposits stand in a list.
+pub struct ScriptedL1 {
+    pub epochs: Mutex<Epochs>,
+    state: Mutex<L1State>,
+    down: AtomicBool,
+}
+
+struct L1State {
+    finalized: u64,
+    deposits: Vec<Deposit>,
+}
+
+impl ScriptedL1 {
+    pub fn new(epochs: Epochs) -> Arc<Self> {
+        let state = Mutex::new(L1State { finalized: 3, deposits: Vec::new() });
+        Arc::new(Self { epochs: Mutex::new(epochs), state, down: AtomicBool::new(false) })
+    }
+
+    /// A deposit in the next block, which is final at once.
+    pub fn deposit(&self, payer: Address, amount: u128) {
+        let mut state = self.state.lock();
+        state.finalized += 1;
+        let l1_block = state.finalized;
+        state.deposits.push(Deposit { payer, amount, l1_block });
+    }
+
+    pub fn advance(&self) -> u64 {
+        let mut state = self.state.lock();
+        state.finalized += 1;
+        state.finalized
+    }
+
+    pub fn set_down(&self, down: bool) {
+        self.down.store(down, Ordering::SeqCst);
+    }
+
+    fn up(&self) -> Result<(), L1Fault> {
+        if self.down.load(Ordering::SeqCst) {
+            return Err(L1Fault::Unavailable { reason: "scripted outage".to_owned() });
+        }
+        Ok(())
+    }
+}
+
+pub fn l1_block(number: u64) -> L1Origin {
+    L1Origin {
+        number,
+        hash: merkle::leaf(&number.to_be_bytes()),
+        timestamp: START_MS / 1_000 - 10_000 + number,
+        base_fee: 7,
+        blob_base_fee: 1,
+        parent_beacon_block_root: B256::ZERO,
+    }
+}
+
+#[async_trait]
+impl L1View for ScriptedL1 {
+    async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+        self.up()?;
+        Ok(l1_block(self.state.lock().finalized))
+    }
+
+    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+        self.up()?;
+        Ok((number <= self.state.lock().finalized).then(|| l1_block(number)))
+    }
+
+    async fn deposits(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
+        self.up()?;
+        let state = self.state.lock();
+        Ok(state.deposits.iter().filter(|d| d.l1_block > after && d.l1_block <= through).copied().collect())
+    }
+
+    async fn epochs(&self) -> Result<Epochs, L1Fault> {
+        self.up()?;
+        Ok(self.epochs.lock().clone())
+    }
+}
+
+/// The inbox as a script.
+pub struct ScriptedInbox {
+    head: Mutex<PostedHead>,
+    pub runs: Mutex<Vec<(u64, u64)>>,
+    pub faults: Mutex<Vec<PostFault>>,
+    pub posted: tokio::sync::watch::Sender<u64>,
+    pub attempts: tokio::sync::watch::Sender<u64>,
+}
+
+impl ScriptedInbox {
+    pub fn new(genesis: B256) -> Arc<Self> {
+        Arc::new(Self {
+            head: Mutex::new(PostedHead { number: 0, hash: genesis }),
+            runs: Mutex::default(),
+            faults: Mutex::default(),
+            posted: tokio::sync::watch::Sender::new(0),
+            attempts: tokio::sync::watch::Sender::new(0),
+        })
+    }
+
+    pub fn set_head(&self, number: u64, hash: B256) {
+        *self.head.lock() = PostedHead { number, hash };
+        self.posted.send_replace(number);
+    }
+
+    pub fn head(&self) -> PostedHead {
+        *self.head.lock()
+    }
+}
+
+#[async_trait]
+impl L1Poster for ScriptedInbox {
+    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
+        self.attempts.send_modify(|count| *count += 1);
+        Ok(self.head())
+    }
+
+    async fn post(&self, run: &Run) -> Result<B256, PostFault> {
+        if let Some(fault) = self.faults.lock().pop() {
+            return Err(fault);
+        }
+        let mut head = self.head.lock();
+        for batch in &run.batches {
+            // What the contract checks.
+            if batch.header.number != head.number + 1 || batch.header.parent_hash != head.hash {
+                return Err(PostFault::Refused("not the next header".to_owned()));
+            }
+            *head = PostedHead { number: batch.header.number, hash: batch.header.hash() };
+        }
+        if (run.certificate.number, run.certificate.header_hash) != (head.number, head.hash) {
+            return Err(PostFault::Refused("certificate of another header".to_owned()));
+        }
+        let first = run.batches[0].header.number;
+        self.runs.lock().push((first, head.number));
+        self.posted.send_replace(head.number);
+        Ok(merkle::leaf(&run.certificate.encode()))
+    }
+}
+
+/// Executes nothing, deterministically: a block's hash is a function of parent, inputs and list.
+pub struct ScriptedExecution {
+    blocks: Mutex<BTreeMap<u64, BlockId>>,
+    down: AtomicBool,
+    pub lists: Mutex<Vec<Vec<Bytes>>>,
+}
+
+impl ScriptedExecution {
+    pub fn new() -> Arc<Self> {
+        let genesis = BlockId { number: 0, hash: merkle::leaf(b"genesis block"), timestamp: 0 };
+        Arc::new(Self {
+            blocks: Mutex::new(BTreeMap::from([(0, genesis)])),
+            down: AtomicBool::new(false),
+            lists: Mutex::default(),
+        })
+    }
+
+    pub fn set_down(&self, down: bool) {
+        self.down.store(down, Ordering::SeqCst);
+    }
+
+    /// Forgets everything above a block, as a killed client does.
+    pub fn lose_blocks_above(&self, number: u64) {
+        self.blocks.lock().retain(|kept, _| *kept <= number);
+    }
+
+    fn up(&self, method: &str) -> Result<(), EngineError> {
+        if self.down.load(Ordering::SeqCst) {
+            let reason = "scripted outage".to_owned();
+            return Err(TransportError::Unreachable { method: method.to_owned(), reason }.into());
+        }
+        Ok(())
+    }
+}
+
+fn payload(parent: B256, id: BlockId, list: &[Bytes]) -> StoredPayload {
+    let text = json!({
+        "version": 1,
+        "parentBeaconBlockRoot": B256::ZERO,
+        "executionPayload": {
+            "parentHash": parent, "feeRecipient": Address::ZERO, "stateRoot": id.hash, "receiptsRoot": B256::ZERO,
+            "logsBloom": "0x", "prevRandao": B256::ZERO, "blockNumber": format!("{:#x}", id.number),
+            "gasLimit": "0x1", "gasUsed": "0x0", "timestamp": format!("{:#x}", id.timestamp), "extraData": "0x",
+            "baseFeePerGas": "0x0", "blockHash": id.hash, "transactions": list, "withdrawals": [],
+            "blobGasUsed": "0x0", "excessBlobGas": "0x0", "withdrawalsRoot": B256::ZERO,
+        },
+    });
+    StoredPayload::decode(text.to_string().as_bytes()).expect("the payload above is one")
+}
+
+#[async_trait]
+impl ExecutionClient for ScriptedExecution {
+    async fn head(&self) -> Result<BlockId, EngineError> {
+        self.up("head")?;
+        Ok(*self.blocks.lock().last_key_value().expect("genesis").1)
+    }
+
+    async fn block(&self, number: u64) -> Result<Option<BlockId>, EngineError> {
+        self.up("block")?;
+        Ok(self.blocks.lock().get(&number).copied())
+    }
+
+    async fn execute(
+        &self,
+        parent: B256,
+        inputs: &BlockInputs,
+        transactions: &[Bytes],
+    ) -> Result<ExecutedBlock, EngineError> {
+        self.up("execute")?;
+        let mut blocks = self.blocks.lock();
+        let Some(below) = blocks.values().find(|block| block.hash == parent).copied() else {
+            return Err(EngineError::UnknownBlock { hash: parent });
+        };
+        let mut data =
+            [parent.as_slice(), inputs.prev_randao.as_slice(), &inputs.timestamp.to_be_bytes()].concat();
+        data.extend(transactions.iter().flat_map(|raw| raw.to_vec()));
+        let id = BlockId { number: below.number + 1, hash: merkle::leaf(&data), timestamp: inputs.timestamp };
+        blocks.retain(|number, _| *number <= below.number);
+        blocks.insert(id.number, id);
+        self.lists.lock().push(transactions.to_vec());
+        Ok(ExecutedBlock {
+            number: id.number,
+            hash: id.hash,
+            parent_hash: parent,
+            state_root: id.hash,
+            timestamp: id.timestamp,
+            transactions: transactions.iter().map(|raw| merkle::leaf(raw)).collect(),
+            skipped: Vec::new(),
+            gas_used: 0,
+            payload: payload(parent, id, transactions),
+        })
+    }
+
+    async fn import(&self, payload: &StoredPayload) -> Result<(), EngineError> {
+        self.up("import")?;
+        let mut blocks = self.blocks.lock();
+        if !blocks.values().any(|block| block.hash == payload.parent_hash()) {
+            return Err(EngineError::UnknownBlock { hash: payload.parent_hash() });
+        }
+        let id = payload.id();
+        blocks.retain(|number, _| *number < id.number);
+        blocks.insert(id.number, id);
+        Ok(())
+    }
+
+    async fn set_finality(&self, _safe: B256, _finalized: B256) -> Result<(), EngineError> {
+        self.up("set_finality")
+    }
+
+    async fn read(&self, method: &str, params: Value) -> Result<Value, ReadError> {
+        if method == "eth_getBlockByHash" {
+            return Err(ReadError::Rpc { code: 3, message: "scripted error".to_owned(), data: None });
+        }
+        Ok(json!({ "method": method, "params": params }))
+    }
+}

@@ -1,0 +1,85 @@
+//! A disk that refuses what a test tells it to.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use async_trait::async_trait;
+use blindfold_protocol::{
+    Address, B256, BatchHints, Certificate, Deployment, Release,
+    ledger::{Account, Held},
+};
+use blindfold_store::{
+    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
+    Store, StoreError,
+};
+use parking_lot::Mutex;
+
+/// Hands everything on to a store, except for the calls that are to fail.
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    faults: Mutex<BTreeMap<&'static str, StoreError>>,
+}
+
+impl FaultyStore {
+    pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { inner, faults: Mutex::default() })
+    }
+
+    /// From now on `operation` fails with `error`.
+    pub fn fail(&self, operation: &'static str, error: StoreError) {
+        self.faults.lock().insert(operation, error);
+    }
+
+    pub fn heal(&self) {
+        self.faults.lock().clear();
+    }
+
+    fn check(&self, operation: &str) -> Result<(), StoreError> {
+        self.faults.lock().get(operation).cloned().map_or(Ok(()), Err)
+    }
+}
+
+macro_rules! hand_on {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
+        #[async_trait]
+        impl Store for FaultyStore {
+            $(async fn $name(&self, $($argument: $type),*) -> Result<$output, StoreError> {
+                self.check(stringify!($name))?;
+                self.inner.$name($($argument),*).await
+            })*
+        }
+    };
+}
+
+hand_on! {
+    fn bind(deployment: &Deployment, role: &str) -> ();
+    fn put_envelope(envelope: PendingEnvelope) -> ();
+    fn remove_envelopes(ids: &[B256], outcome: &str, number: u64) -> ();
+    fn pending_envelopes() -> Vec<PendingEnvelope>;
+    fn envelope_outcome(id: B256) -> Option<String>;
+    fn prune_outcomes(below_number: u64) -> ();
+    fn put_sealed(record: SealedRecord) -> ();
+    fn revert_sealed(number: u64) -> ();
+    fn put_acknowledged(number: u64, hash: B256) -> ();
+    fn acknowledged(number: u64) -> Option<B256>;
+    fn put_certificate(certificate: &Certificate) -> ();
+    fn put_release(release: &Release) -> ();
+    fn put_hints(hints: &BatchHints) -> ();
+    fn put_block(block: BlockRecord) -> ();
+    fn revert_blocks(from_number: u64) -> ();
+    fn put_posted(posted: PostedRecord) -> ();
+    fn posted() -> Option<PostedRecord>;
+    fn batch(number: u64) -> Option<BatchRecord>;
+    fn batches(from: u64, limit: usize) -> Vec<BatchRecord>;
+    fn block(number: u64) -> Option<BlockRecord>;
+    fn block_by_second(second: u64) -> Option<BlockRecord>;
+    fn block_of_batch(number: u64) -> Option<BlockRecord>;
+    fn blocks(from: u64, limit: usize) -> Vec<BlockRecord>;
+    fn heads() -> Heads;
+    fn envelope_location(id: B256) -> Option<ItemLocation>;
+    fn account(payer: Address) -> Option<Account>;
+    fn accounts() -> Vec<(Address, Account)>;
+    fn held() -> Vec<(u64, Vec<Held>)>;
+    fn ledger_head() -> Option<LedgerHead>;
+    fn meta(key: &str) -> Option<Vec<u8>>;
+    fn put_meta(key: &str, value: &[u8]) -> ();
+}

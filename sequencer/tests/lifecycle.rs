@@ -1,0 +1,579 @@
+//! The life of an envelope: sealed, certified, opened, executed; what forged parts of it are answered; the limits on
+//! the way.
+
+mod common;
+
+use std::ops::RangeInclusive;
+
+use blindfold_protocol::{
+    B256, BatchHeader, Bundle, BundleItem, Canonical, HintEntry,
+    envelope_builder::{EnvelopeFields, build},
+    limits::CLOCK_SKEW_MS,
+    signature::recover,
+};
+use blindfold_rpc::{
+    BlindApiClient, Feed, FeedConfig, FeedEvent, FeedItem, SequencerApiClient, Topic, code,
+    types::{BatchState, BlockNotification, EnvelopeState, HeaderNotification, Refusal},
+};
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+
+use common::{
+    BASE_FEE, MAX_BATCH, RICH, Running, World, doubles::START_MS, payer, refused, sequencer_key,
+    singleton_of, within,
+};
+
+/// Sends envelopes of one payer while nothing is sealed, then lets one batch be.
+fn one_batch_at_a_time() -> World {
+    World::with(|config, _| config.sealing.max_uncertified_headers = 1)
+}
+
+/// A feed whose notifications are taken by topic: between topics there is no order.
+struct Notices {
+    feed: Feed,
+    waiting: Vec<FeedEvent>,
+}
+
+impl Notices {
+    async fn connect(running: &Running<'_>) -> Self {
+        let url = format!("ws://{}", running.handle.rpc_addr());
+        let mut feed = Feed::start(url, Topic::ALL.to_vec(), FeedConfig::default());
+        assert_eq!(within("the feed", feed.next()).await, Some(FeedItem::Connected));
+        Self { feed, waiting: Vec::new() }
+    }
+
+    async fn next(&mut self, topic: Topic) -> FeedEvent {
+        loop {
+            if let Some(place) = self.waiting.iter().position(|event| event.topic() == topic) {
+                return self.waiting.remove(place);
+            }
+            match within(topic.as_str(), self.feed.next()).await.expect("the feed goes on") {
+                FeedItem::Event(event) => self.waiting.push(event),
+                FeedItem::Connected | FeedItem::Reconnected => {}
+                FeedItem::Invalid { topic, reason } => panic!("{topic:?}: {reason}"),
+            }
+        }
+    }
+
+    async fn header(&mut self) -> HeaderNotification {
+        match self.next(Topic::Headers).await {
+            FeedEvent::Header(header) => header,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn block(&mut self) -> BlockNotification {
+        match self.next(Topic::Blocks).await {
+            FeedEvent::Block(block) => block,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn from_the_envelope_to_the_block() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    let mut notices = Notices::connect(&running).await;
+    let envelope = world.envelope(1, 1);
+    let id = running.send(&envelope).await.unwrap().id;
+    let header = notices.header().await;
+    assert_eq!((header.number, header.verdicts.clone()), (2, vec![None]));
+    let sealed = header.sealed.decode().unwrap();
+    assert_eq!(sealed.items, vec![envelope.encode()]);
+    let digest = sealed.header.signing_digest(&world.chain.deployment);
+    assert_eq!(recover(&digest, &sealed.signature), Ok(sequencer_key().address()));
+    assert_eq!(sealed.header.hash(), header.hash);
+    let receipt = running.receipt(id).await;
+    assert_eq!((receipt.state, receipt.number, receipt.index), (EnvelopeState::Sealed, Some(2), Some(0)));
+    assert_eq!(running.batch(2).await.state, BatchState::Sealed);
+
+    running.certify_through(2).await;
+    for number in 1..=2 {
+        assert_eq!(notices.next(Topic::Certificates).await.number(), number);
+    }
+    assert_eq!(running.state(id).await, EnvelopeState::Certified);
+    let account = running.client.get_fee_account(payer(1).address()).await.unwrap();
+    let fee = envelope.encoded_len() as u128 * (BASE_FEE + 10);
+    assert_eq!(account.balance, RICH - fee - world.chain.malformed_surcharge);
+    assert_eq!((account.held, account.live_nonces), (world.chain.malformed_surcharge, 1));
+
+    running.hint(2).await;
+    assert_eq!(notices.next(Topic::Releases).await.number(), 2);
+    let FeedEvent::Hints(hints) = notices.next(Topic::Hints).await else { panic!("hints") };
+    let stored = running.client.get_hints(2).await.unwrap().unwrap();
+    assert_eq!((hints.number, hints.hints), (2, stored));
+
+    // Nothing else is to be sealed: the next second brings an empty header that closes this one.
+    world.clock.advance(1_000);
+    let closing = notices.header().await;
+    assert_eq!((closing.number, closing.verdicts.len()), (3, 0));
+    running.certify_through(3).await;
+    let block = notices.block().await;
+    assert_eq!((block.number, block.timestamp), (1, START_MS / 1_000));
+    assert_eq!((block.first_batch, block.last_batch), (1, 2));
+    let receipt = running.receipt(id).await;
+    assert_eq!((receipt.state, receipt.block_number), (EnvelopeState::Executed, Some(1)));
+    assert_eq!(receipt.transactions.unwrap().len(), 1);
+    let status = running.client.get_status().await.unwrap();
+    assert_eq!((status.head.number, status.certified, status.block.number), (3, 3, 1));
+    assert_eq!(status.role, "sequencer");
+
+    // An empty second is not closed: nothing more is sealed, however late it gets.
+    world.clock.advance(10_000);
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert_eq!(running.handle.tracker().head().number, 3);
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn forged_acknowledgements_are_refused_by_name() {
+    let world = World::new();
+    let running = world.start_funded(&[1]).await;
+    let good = running.acknowledgement(1, 1).await;
+    let mut cases = Vec::new();
+    let mut ack = good;
+    ack.number = 0;
+    cases.push(("unknown_batch", code::UNAVAILABLE, ack));
+    ack.number = 9;
+    cases.push(("unknown_batch", code::UNAVAILABLE, ack));
+    let mut ack = good;
+    ack.epoch = 2;
+    cases.push(("wrong_epoch", code::REFUSED, ack));
+    let mut ack = good;
+    ack.header_hash = B256::ZERO;
+    cases.push(("wrong_header", code::CONFLICT, ack));
+    for member in [0, 5, u16::MAX] {
+        cases.push(("unknown_member", code::REFUSED, {
+            let mut ack = good;
+            ack.member = member;
+            ack
+        }));
+    }
+    let mut ack = good;
+    ack.member = 2;
+    cases.push(("invalid_signature", code::REFUSED, ack));
+    let mut ack = good;
+    ack.signature = [0xff; 48];
+    cases.push(("invalid_signature", code::REFUSED, ack));
+    for (reason, code, ack) in cases {
+        let error = running.acknowledge(&ack).await.unwrap_err();
+        assert_eq!((error.reason.as_ref(), error.code), (reason, code), "{error}");
+    }
+    assert_eq!(running.acknowledge(&good).await, Ok(true));
+    let error = running.acknowledge(&good).await.unwrap_err();
+    assert_eq!(error.reason, "duplicate_acknowledgement");
+    assert_eq!(running.handle.tracker().certified().number, 0, "one is no certificate");
+    running.acknowledge(&running.acknowledgement(1, 2).await).await.unwrap();
+    assert_eq!(running.handle.tracker().certified().number, 0, "two are none");
+    running.acknowledge(&running.acknowledgement(1, 4).await).await.unwrap();
+    running.certified(1).await;
+    let certificate = running.batch(1).await.certificate.unwrap().decode().unwrap();
+    assert_eq!(certificate.signers, 0b1011);
+    // A late one is welcome and changes nothing.
+    assert_eq!(running.acknowledge(&running.acknowledgement(1, 3).await).await, Ok(true));
+    assert_eq!(running.batch(1).await.certificate.unwrap().decode().unwrap(), certificate);
+    let counters = running.client.get_status().await.unwrap().counters;
+    assert_eq!((counters["acknowledgements"], counters["certificates"]), (4, 1));
+
+    let garbage = blindfold_rpc::Encoded::from_bytes(vec![1, 2, 3]);
+    let error = refused(running.client.submit_acknowledgement(garbage).await.unwrap_err());
+    assert_eq!((error.reason.as_ref(), error.code), ("undecodable", code::INVALID_PARAMS));
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn forged_hints_are_refused_by_name_and_the_truth_is_taken_after() {
+    let world = one_batch_at_a_time();
+    let running = world.start_funded(&[1, 2]).await;
+    // One accepted envelope that is sound, one whose ciphertext is malformed.
+    let (sound, malformed) = (world.envelope(1, 1), world.malformed(2, 1));
+    running.send(&sound).await.unwrap();
+    running.send(&malformed).await.unwrap();
+    running.certify(1).await;
+    running.sealed(2).await;
+    let (release, hints) = running.open(2).await;
+    assert_eq!(hints.entries.len(), 2);
+    let error = running.submit(&release, &hints).await.unwrap_err();
+    assert_eq!((error.reason.as_ref(), error.code, error.retry), ("not_certified", code::UNAVAILABLE, true));
+    running.certify(2).await;
+
+    let (key, claim) = match (hints.entries[0], hints.entries[1]) {
+        (HintEntry::Key(_), HintEntry::Malformed(_)) => (0, 1),
+        (HintEntry::Malformed(_), HintEntry::Key(_)) => (1, 0),
+        other => panic!("{other:?}"),
+    };
+    let HintEntry::Malformed(singleton) = hints.entries[claim] else { panic!("it is") };
+    let forge = |index: usize, entry: HintEntry| {
+        let mut forged = hints.clone();
+        forged.entries[index] = entry;
+        forged
+    };
+    let mut short = hints.clone();
+    short.entries.pop();
+    let mut other_header = (release.clone(), hints.clone());
+    other_header.0.header_hash = B256::ZERO;
+    other_header.1.header_hash = B256::ZERO;
+    let mut unknown = (release.clone(), hints.clone());
+    (unknown.0.number, unknown.1.number) = (99, 99);
+    let mut two_pds = release.clone();
+    two_pds.pds.push(two_pds.pds[0]);
+    let mut no_point = release.clone();
+    no_point.pds[0] = [0xff; 48];
+    let mut mismatch = release.clone();
+    mismatch.number = 1;
+    let cases = [
+        ("wrong_count", release.clone(), short),
+        ("not_skipped", release.clone(), forge(key, HintEntry::Skipped)),
+        ("wrong_key", release.clone(), forge(key, HintEntry::Key([7; 16]))),
+        ("wrong_key", release.clone(), forge(claim, HintEntry::Key([7; 16]))),
+        ("wrong_singleton", release.clone(), forge(key, HintEntry::Malformed(singleton))),
+        ("wrong_singleton", release.clone(), forge(claim, HintEntry::Malformed([0xff; 48]))),
+        ("false_malformed", release.clone(), forge(key, HintEntry::Malformed(singleton_of(&sound)))),
+        ("other_header", other_header.0, other_header.1),
+        ("unknown_batch", unknown.0, unknown.1),
+        ("release_mismatch", mismatch, hints.clone()),
+        ("wrong_sub_batches", two_pds, hints.clone()),
+        ("invalid_release", no_point, hints.clone()),
+    ];
+    for (reason, release, hints) in cases {
+        let error = running.submit(&release, &hints).await.unwrap_err();
+        assert_eq!(error.reason, reason, "{error}");
+    }
+    assert!(running.batch(2).await.hints.is_none(), "nothing forged is kept");
+
+    assert_eq!(running.submit(&release, &hints).await, Ok(true));
+    assert_eq!(running.submit(&release, &hints).await, Ok(true), "again is no error");
+    world.clock.advance(1_000);
+    running.sealed(3).await;
+    running.certify(3).await;
+    running.executed(1).await;
+    assert_eq!(running.state(sound.id()).await, EnvelopeState::Executed);
+    assert_eq!(running.state(malformed.id()).await, EnvelopeState::Malformed);
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn without_certificates_it_stops_at_the_limit_and_goes_on_after() {
+    let world = World::with(|config, _| {
+        config.sealing.max_uncertified_headers = 3;
+        config.sealing.max_batch_items = 1;
+    });
+    let running = world.start_funded(&[1]).await;
+    for nonce in 1..=5 {
+        running.send(&world.envelope(1, nonce)).await.unwrap();
+    }
+    running.sealed(3).await;
+    running
+        .eventually("the committee is named", async || {
+            running.handle.readiness().reasons().contains_key("committee")
+        })
+        .await;
+    assert_eq!(running.handle.tracker().head().number, 3);
+    // A certificate of the newest certifies all before it.
+    running.certify(3).await;
+    running.certified(3).await;
+    running.sealed(6).await;
+    assert_eq!(running.handle.tracker().head().number, 6);
+    // Their own certificates are still taken.
+    running.certify(2).await;
+    assert!(running.batch(2).await.certificate.is_some());
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn order_is_priority_fee_then_arrival_and_batches_are_cut_at_their_limits() {
+    let world = World::with(|config, _| {
+        config.sealing.max_uncertified_headers = 1;
+        config.sealing.max_batch_items = 3;
+    });
+    let running = world.start_funded(&[1]).await;
+    let fees = [5u128, 9, 5, 7, 9];
+    let mut ids = Vec::new();
+    for (nonce, fee) in (0u64..).zip(fees) {
+        let envelope = world.envelope_with(1, nonce, |f| f.priority_fee = fee);
+        ids.push(running.send(&envelope).await.unwrap().id);
+    }
+    running.certify(1).await;
+    running.sealed(2).await;
+    running.certify(2).await;
+    running.sealed(3).await;
+    let mut places = Vec::new();
+    for id in &ids {
+        let receipt = running.receipt(*id).await;
+        places.push((receipt.number.unwrap(), receipt.index.unwrap()));
+    }
+    assert_eq!(places, [(3, 0), (2, 0), (3, 1), (2, 2), (2, 1)]);
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_sums_over_a_second_hold_and_what_overflows_takes_the_next() {
+    // Room for 4,000,000 gas of envelopes in a second.
+    let world = World::with(|config, chain| {
+        config.sealing.max_uncertified_headers = 1;
+        chain.block_gas_limit = 5_000_000;
+    });
+    let running = world.start_funded(&[1]).await;
+    for nonce in 1..=5 {
+        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 1_500_000)).await.unwrap();
+    }
+    for number in 1..=2 {
+        running.certify(number).await;
+        running.sealed(number + 1).await;
+    }
+    // The next stamp would lie too far ahead of the clock.
+    running.certify(3).await;
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert_eq!(running.handle.tracker().head().number, 3);
+    world.clock.advance(1_000);
+    running.sealed(4).await;
+    let mut seconds = Vec::new();
+    for header in headers(&running, 4).await.iter().skip(1) {
+        seconds.push((header.second() - START_MS / 1_000, header.envelope_count));
+    }
+    assert_eq!(seconds, [(0, 2), (1, 2), (2, 1)]);
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn time_rises_though_the_clock_steps_back() {
+    let world = World::with(|config, chain| {
+        config.sealing.max_batch_items = 1;
+        chain.block_gas_limit = 1_400_000;
+    });
+    let running = world.start_funded(&[1]).await;
+    world.clock.set(START_MS - 600);
+    for nonce in 1..=6 {
+        // Two of them fill a second.
+        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 200_000)).await.unwrap();
+    }
+    running.sealed(3).await;
+    world.clock.set(START_MS + 100);
+    running.sealed(5).await;
+    let mut last = 0;
+    let mut per_second = std::collections::BTreeMap::<u64, u64>::new();
+    for number in 1..=running.handle.tracker().head().number {
+        let header = running.batch(number).await.sealed.decode().unwrap().header;
+        assert!(header.timestamp_ms > last);
+        assert!(header.timestamp_ms <= START_MS + CLOCK_SKEW_MS);
+        last = header.timestamp_ms;
+        *per_second.entry(header.second()).or_default() += header.gas;
+    }
+    assert!(per_second.values().all(|gas| *gas <= 400_000), "{per_second:?}");
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn deposits_are_credited_without_envelopes_and_the_origin_never_falls() {
+    let world = World::new();
+    let running = world.start().await;
+    let address = payer(5).address();
+    assert_eq!(running.client.get_fee_account(address).await.unwrap().balance, 0);
+    world.l1.deposit(address, 5);
+    running.sealed(1).await;
+    world.l1.advance();
+    world.l1.deposit(address, 6);
+    running.sealed(2).await;
+    assert_eq!(running.client.get_fee_account(address).await.unwrap().balance, 11);
+    let origins: Vec<u64> = headers(&running, 2).await.iter().map(|header| header.l1_origin_number).collect();
+    assert_eq!(origins, [4, 6]);
+    // L1 goes away: ordering goes on with the origin at hand.
+    world.l1.deposit(payer(1).address(), RICH);
+    running.sealed(3).await;
+    world.l1.set_down(true);
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(4).await;
+    assert_eq!(headers(&running, 4).await[3].l1_origin_number, 7);
+    running.handle.shutdown().await;
+}
+
+async fn headers(running: &Running<'_>, through: u64) -> Vec<BatchHeader> {
+    let mut headers = Vec::new();
+    for number in 1..=through {
+        headers.push(running.batch(number).await.sealed.decode().unwrap().header);
+    }
+    headers
+}
+
+#[tokio::test]
+async fn envelopes_expire_in_the_mempool_with_a_receipt() {
+    let world = one_batch_at_a_time();
+    let running = world.start_funded(&[1]).await;
+    // No room for it in batch 2, too cheap for batch 3.
+    let cheap = world.envelope_with(1, 100, |f| (f.max_fee, f.priority_fee, f.expiry) = (BASE_FEE, 0, 3));
+    running.send(&cheap).await.unwrap();
+    send_large(&world, &running, 1..=8).await;
+    running.certify(1).await;
+    running.sealed(2).await;
+    assert!(running.handle.tracker().next_base_fee() > BASE_FEE);
+    running.certify(2).await;
+    running.sealed(3).await;
+    assert_eq!(running.state(cheap.id()).await, EnvelopeState::Pending);
+    running.certify(3).await;
+    running
+        .eventually("it expires", async || running.state(cheap.id()).await == EnvelopeState::Expired)
+        .await;
+    assert_eq!(running.reason(&cheap).await, "already_known");
+    running.handle.shutdown().await;
+}
+
+/// Envelopes of 33,134 bytes, of which a batch holds seven, and four of which keep the base fee up.
+async fn send_large(world: &World, running: &Running<'_>, nonces: RangeInclusive<u64>) {
+    for nonce in nonces {
+        running.send_bytes(large_envelope(world, nonce), false).await.unwrap();
+    }
+}
+
+fn large_envelope(world: &World, nonce: u64) -> Vec<u8> {
+    let fields = EnvelopeFields { max_fee: 100 * BASE_FEE, priority_fee: 50, ..world.fields(nonce) };
+    let bundle = Bundle { items: vec![BundleItem::transaction(vec![1; 30_000])] };
+    let mut rng = ChaCha20Rng::seed_from_u64(nonce);
+    build(common::encryption_key(), &fields, &bundle, &payer(1), &mut rng).unwrap().encode()
+}
+
+#[tokio::test]
+async fn a_promise_that_is_due_goes_first() {
+    let world = World::with(|config, _| {
+        config.sealing.max_uncertified_headers = 1;
+        config.sealing.promise_batches = 2;
+    });
+    let running = world.start_funded(&[1]).await;
+    let promised = world.envelope_with(1, 100, |f| f.priority_fee = 0);
+    running.send_bytes(promised.encode(), true).await.unwrap();
+    running.send(&world.envelope_with(1, 1, |f| f.priority_fee = 500)).await.unwrap();
+    running.certify(1).await;
+    running.sealed(2).await;
+    let receipt = running.receipt(promised.id()).await;
+    assert_eq!((receipt.number, receipt.index), (Some(2), Some(0)));
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_promise_is_kept_even_if_the_rule_skips_the_envelope() {
+    let world = World::with(|config, _| {
+        config.sealing.max_uncertified_headers = 1;
+        config.sealing.promise_batches = 6;
+    });
+    let running = world.start_funded(&[1]).await;
+    // No room for it in batch 2, and the base fee stays above what it pays from then on.
+    let cheap = world.envelope_with(1, 100, |f| (f.max_fee, f.priority_fee) = (BASE_FEE, 0));
+    let promise = running.send_bytes(cheap.encode(), true).await.unwrap().promise.unwrap().decode().unwrap();
+    assert_eq!(promise.seal_by, 7);
+    send_large(&world, &running, 1..=8).await;
+    running.certify(1).await;
+    running.sealed(2).await;
+    for number in 3..=6 {
+        send_large(&world, &running, 4 * number..=4 * number + 3).await;
+        running.certify(number - 1).await;
+        running.sealed(number).await;
+        assert_eq!(running.state(cheap.id()).await, EnvelopeState::Pending);
+    }
+    running.certify(6).await;
+    running.sealed(7).await;
+    running.certify(7).await;
+    let receipt = running.receipt(cheap.id()).await;
+    assert_eq!((receipt.number, receipt.state), (Some(7), EnvelopeState::Skipped));
+    assert_eq!(receipt.reason.as_deref(), Some("fee_too_low"));
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn members_refusals_are_kept_and_bounded() {
+    let world = World::with(|config, _| config.peers.max_refusals = 2);
+    let running = world.start_funded(&[1]).await;
+    let hash = running.batch(1).await.hash;
+    let refuse = |number, member, reason: &str| Refusal {
+        number,
+        header_hash: hash,
+        member,
+        reason: reason.to_owned(),
+    };
+    for (member, reason) in
+        [(1, "clock_ahead"), (2, "clock_ahead"), (2, "origin_not_final"), (3, "clock_ahead")]
+    {
+        assert!(running.client.submit_refusal(refuse(1, member, reason)).await.unwrap());
+    }
+    let error = refused(running.client.submit_refusal(refuse(7, 1, "x")).await.unwrap_err());
+    assert_eq!(error.reason, "unknown_batch");
+    let error = refused(running.client.submit_refusal(refuse(1, 9, "x")).await.unwrap_err());
+    assert_eq!(error.reason, "unknown_member");
+    let error = refused(running.client.submit_refusal(refuse(1, 1, &"x".repeat(300))).await.unwrap_err());
+    assert_eq!(error.code, code::INVALID_PARAMS);
+    let counters = running.client.get_status().await.unwrap().counters;
+    assert_eq!(counters["member_refusals"], 4);
+    assert_eq!(counters.get("refusals_of_member_1"), None, "the oldest made room");
+    assert_eq!((counters["refusals_of_member_2"], counters["refusals_of_member_3"]), (1, 1));
+    let text = admin(&running, "/refusals").await;
+    assert!(text.contains("origin_not_final"), "{text}");
+    running.handle.shutdown().await;
+}
+
+async fn admin(running: &Running<'_>, path: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(running.handle.admin_addr()).await.unwrap();
+    stream
+        .write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+#[tokio::test]
+async fn health_readiness_and_metrics_are_told() {
+    let world = World::new();
+    let running = world.start_funded(&[1]).await;
+    assert!(admin(&running, "/healthz").await.contains("200 OK"));
+    running.eventually("it is ready", async || running.handle.readiness().is_ready()).await;
+    assert!(admin(&running, "/readyz").await.contains("200 OK"));
+    let metrics = admin(&running, "/metrics").await;
+    assert!(metrics.contains("blindfold_batches_sealed_total{role=\"sequencer\"} 1"), "{metrics}");
+    assert!(metrics.contains("blindfold_envelopes_refused_total{reason=\"expired\",role=\"sequencer\"} 0"));
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn execution_that_is_away_holds_up_nothing_and_catches_up() {
+    let world = World::new();
+    let running = world.start_funded(&[1]).await;
+    world.execution.set_down(true);
+    for nonce in 1..=3u64 {
+        running.send(&world.envelope(1, nonce)).await.unwrap();
+        running.sealed(2 * nonce).await;
+        world.clock.advance(1_000);
+        running.sealed(2 * nonce + 1).await;
+        running.certify_through(2 * nonce + 1).await;
+        running.hint(2 * nonce).await;
+    }
+    assert_eq!(running.handle.execution().block, None);
+    world.execution.set_down(false);
+    running.executed(3).await;
+    // The client loses its head and gets it back.
+    world.execution.lose_blocks_above(1);
+    running.send(&world.envelope(1, 4)).await.unwrap();
+    running.sealed(8).await;
+    world.clock.advance(1_000);
+    running.sealed(9).await;
+    running.certify_through(9).await;
+    running.hint(8).await;
+    running.executed(4).await;
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_large_batch_is_cut_into_sub_batches() {
+    let world = one_batch_at_a_time();
+    let running = world.start_funded(&[1]).await;
+    let count = u64::from(MAX_BATCH) + 3;
+    for nonce in 0..count {
+        running.send(&world.envelope(1, nonce)).await.unwrap();
+    }
+    running.certify(1).await;
+    running.sealed(2).await;
+    running.certify(2).await;
+    let (release, hints) = running.open(2).await;
+    assert_eq!((release.pds.len(), hints.entries.len() as u64), (2, count));
+    running.submit(&release, &hints).await.unwrap();
+    running.handle.shutdown().await;
+}

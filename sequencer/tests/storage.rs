@@ -1,0 +1,130 @@
+//! A disk that fails: nothing is acknowledged that is not on it, and sealing goes on when it heals, or stops for good.
+
+mod common;
+
+use std::sync::Arc;
+
+use blindfold_protocol::{B256, Canonical};
+use blindfold_rpc::BlindApiClient;
+use blindfold_store::{Store, StoreError, What};
+use common::{RICH, Running, World, faulty::FaultyStore, payer, within};
+
+async fn start<'w>(world: &'w World) -> (Running<'w>, Arc<FaultyStore>) {
+    world.l1.deposit(payer(1).address(), RICH);
+    let store = FaultyStore::new(world.store().await);
+    let running = world.try_start(store.clone() as Arc<dyn Store>).await.expect("it starts");
+    running.sealed(1).await;
+    (running, store)
+}
+
+fn full() -> StoreError {
+    StoreError::Failed("disk full".to_owned())
+}
+
+#[tokio::test]
+async fn what_is_not_on_disk_is_not_acknowledged() {
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    let (running, store) = start(&world).await;
+    let envelope = world.envelope(1, 1);
+    for operation in ["put_envelope", "envelope_location", "envelope_outcome"] {
+        store.fail(operation, full());
+        let error = running.send(&envelope).await.unwrap_err();
+        assert_eq!((error.reason.as_ref(), error.retry), ("storage", true));
+        store.heal();
+        assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(0));
+    }
+    running.send(&envelope).await.expect("the place is free again");
+    // A promise that cannot be written down is not given.
+    store.fail("put_meta", full());
+    assert_eq!(running.send_bytes(envelope.encode(), true).await.unwrap_err().reason, "storage");
+    let ack = running.acknowledgement(1, 1).await;
+    assert_eq!(running.acknowledge(&ack).await.unwrap_err().reason, "storage");
+    store.heal();
+    assert_eq!(running.acknowledge(&ack).await, Ok(true), "it does not count before it is stored");
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_certificate_that_was_not_stored_is_made_again() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    store.fail("put_certificate", full());
+    for member in 1..=3 {
+        running.acknowledge(&running.acknowledgement(1, member).await).await.unwrap();
+    }
+    assert_eq!(running.handle.tracker().certified().number, 0);
+    store.heal();
+    running.certified(1).await;
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn hints_are_taken_again_after_a_failure() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    running.certify_through(2).await;
+    let (release, hints) = running.open(2).await;
+    for operation in ["put_release", "put_hints"] {
+        store.fail(operation, full());
+        let error = running.submit(&release, &hints).await.unwrap_err();
+        assert_eq!((error.reason.as_ref(), error.retry), ("storage", true));
+        store.heal();
+    }
+    assert_eq!(running.submit(&release, &hints).await, Ok(true));
+    let conflict = StoreError::Conflict {
+        what: What::Release,
+        number: 2,
+        stored: B256::ZERO,
+        offered: B256::repeat_byte(1),
+    };
+    running.send(&world.envelope(1, 2)).await.unwrap();
+    running.sealed(3).await;
+    running.certify_through(3).await;
+    store.fail("put_release", conflict);
+    let (release, hints) = running.open(3).await;
+    assert_eq!(running.submit(&release, &hints).await.unwrap_err().reason, "second_hints");
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn sealing_waits_for_a_disk_that_may_heal() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    store.fail("put_sealed", full());
+    let id = running.send(&world.envelope(1, 1)).await.unwrap().id;
+    running
+        .eventually("failures", async || {
+            running.client.get_status().await.unwrap().counters["seal_failures"] >= 2
+        })
+        .await;
+    assert_eq!(running.handle.tracker().head().number, 1, "a header that is not on disk is none");
+    store.heal();
+    running.sealed(2).await;
+    assert_eq!(running.receipt(id).await.number, Some(2));
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_second_header_for_a_number_ends_the_sequencer() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    let conflict = StoreError::Conflict {
+        what: What::Batch,
+        number: 2,
+        stored: B256::ZERO,
+        offered: B256::repeat_byte(1),
+    };
+    store.fail("put_sealed", conflict);
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    let fault = within("the fault", running.handle.failed()).await;
+    assert_eq!(fault.part, "sealer");
+    assert_eq!(running.reason(&world.envelope(1, 2)).await, "shutting_down");
+    let ack = running.acknowledgement(1, 1).await;
+    assert_eq!(running.acknowledge(&ack).await.unwrap_err().reason, "shutting_down");
+    running
+        .eventually("it says so", async || running.handle.readiness().reasons().contains_key("sealing"))
+        .await;
+    running.handle.shutdown().await;
+}
