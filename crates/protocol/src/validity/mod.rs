@@ -6,6 +6,7 @@
 
 mod base_fee;
 mod check;
+mod facts;
 mod faults;
 mod head;
 mod state;
@@ -15,6 +16,7 @@ pub use check::{
     CheckedEnvelope, CheckedItem, RejectedItem, StaticEnvelope, check_expiry, check_items,
     check_items_parallel, check_proofs, check_static, item_leaf,
 };
+pub use facts::{AppliedBatch, Deposit, LastBatchFault, OriginFacts, Verdict, check_signature, sub_batches};
 pub use faults::{HeaderFault, InputFault, SealFault};
 pub use head::Head;
-pub use state::{AppliedBatch, ChainState, Deposit, OriginFacts, Verdict, check_signature, sub_batches};
+pub use state::ChainState;

@@ -48,7 +48,7 @@ const BY_ITSELF: [EnvelopeFault; 9] = [
 fn a_good_envelope_passes() {
     let envelope = good();
     let item = envelope.encode();
-    let checked = checked_envelopes(&[envelope.clone()]).remove(0).unwrap();
+    let checked = checked_envelopes(std::slice::from_ref(&envelope)).remove(0).unwrap();
     assert_eq!(checked.id, envelope.id());
     assert_eq!(checked.ad, envelope.header.hash());
     assert_eq!(checked.item_bytes as usize, item.len());
@@ -121,7 +121,7 @@ fn rejected_items_keep_what_the_header_counts() {
     let mut envelope = good();
     envelope.fee_signature.0[5] ^= 1;
     let item = envelope.encode();
-    let rejected = checked(&[item.clone()]).remove(0).unwrap_err();
+    let rejected = checked(std::slice::from_ref(&item)).remove(0).unwrap_err();
     let expected = RejectedItem {
         fault: EnvelopeFault::InvalidFeeSignature,
         id: envelope.id(),

@@ -297,7 +297,7 @@ fn funds_are_spent_in_order_and_credited_at_once() {
 fn surcharges_are_held() {
     let config = ChainConfig { malformed_surcharge: 500, ..config() };
     let mut state = state_with(config.clone());
-    let items = checked_envelopes(&[undecodable_envelope(), good(1)]);
+    let items = checked_envelopes(&[unproved_envelope(), good(1)]);
     let (header, applied) = seal(&mut state, TIME_MS, &items).unwrap();
     let payer = signing_key(1).address();
     let fee = 622 * 1_005;
@@ -314,7 +314,7 @@ fn surcharges_are_held() {
     assert_eq!(verdicts(&poor, &items)[1], skipped(EnvelopeFault::InsufficientFunds));
 }
 
-fn undecodable_envelope() -> Envelope {
+fn unproved_envelope() -> Envelope {
     let mut envelope = good(9);
     envelope.proof.s = [0; 32];
     envelope

@@ -1,4 +1,5 @@
 //! Tests of the protocol crate, one module per part, in one binary.
+#![allow(clippy::unwrap_used)] // A failed unwrap is a failed test; helper functions count as well.
 
 mod blocks;
 mod bundles;
