@@ -327,27 +327,32 @@ impl Follower {
         header.signer(&config.deployment) == Ok(config.sequencer)
     }
 
-    /// Keeps the pair of headers and says so. A header that the sequencer did not sign proves nothing.
+    /// Keeps the pair of headers and refuses the second. A header that the sequencer did not sign proves nothing.
     async fn refuse_second(&self, first: SignedHeader, second: SignedHeader) {
-        let (number, hash) = (second.header.number, second.header.hash());
-        if !self.is_signed(&first) || !self.is_signed(&second) {
-            self.refuse(number, hash, "not_the_sequencer");
-            return;
+        let signed = self.is_signed(&first) && self.is_signed(&second);
+        if signed {
+            self.keep_pair(first, second).await;
         }
+        let reason = if signed { "second_header" } else { "not_the_sequencer" };
+        self.refuse(second.header.number, second.header.hash(), reason);
+    }
+
+    /// Keeps two headers that the sequencer signed for one number, durably, and says so once.
+    async fn keep_pair(&self, first: SignedHeader, second: SignedHeader) {
+        let number = second.header.number;
         match self.context.evidence.keep(Evidence { first, second }).await {
             Ok(true) => {
                 self.context.metrics.second_headers.increment();
                 tracing::error!(
                     number,
                     first = %first.header.hash(),
-                    second = %hash,
-                    "the sequencer signed a second header for one number: refused, and both are kept as evidence"
+                    second = %second.header.hash(),
+                    "the sequencer signed a second header for one number: both are kept as evidence"
                 );
             }
             Ok(false) => {}
             Err(error) => tracing::error!(number, %error, "evidence of a second header could not be stored"),
         }
-        self.refuse(number, hash, "second_header");
     }
 
     /// Notes a refusal in status, metrics and at the sequencer, once for each header and reason.
@@ -407,10 +412,23 @@ impl Follower {
                 return Taken::Later;
             }
         };
+        if let Some(first) = ours
+            && self.is_signed(&second)
+        {
+            // Before our own header gives way: a kill in between must not lose the proof.
+            self.keep_pair(first, second).await;
+        }
         match self.context.tracker.accept_certified(&batch).await {
             Ok((applied, _)) => {
                 if let Some(first) = ours {
-                    self.followed_other_certificate(first, second).await;
+                    self.context.metrics.followed_other_certificate.increment();
+                    self.acknowledger.forget_from(number);
+                    tracing::error!(
+                        number,
+                        acknowledged = %first.header.hash(),
+                        certified = %hash,
+                        "the committee certified another header than the one acknowledged here: following it"
+                    );
                 }
                 if applied.is_new() {
                     self.shares.prepare(number);
@@ -426,19 +444,6 @@ impl Follower {
                 _ => self.refused(refusal, second).await,
             },
         }
-    }
-
-    async fn followed_other_certificate(&self, first: SignedHeader, second: SignedHeader) {
-        let number = second.header.number;
-        self.context.metrics.followed_other_certificate.increment();
-        tracing::error!(
-            number,
-            acknowledged = %first.header.hash(),
-            certified = %second.header.hash(),
-            "the committee certified another header than the one acknowledged here: following the certificate"
-        );
-        self.acknowledger.forget_from(number);
-        self.refuse_second(first, second).await;
     }
 
     /// Fetches certified batches from whoever has them, then the sequencer's newest headers.

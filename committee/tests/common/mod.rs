@@ -1,0 +1,139 @@
+//! Members on temporary disks, around a stand-in for the sequencer.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub mod network;
+pub mod sequencer;
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use blindfold_committee::{
+    Clock, Member, MemberConfig, MemberDeps, MemberHandle, StartError,
+    key_file::{KeyFilePublic, OpenedKey},
+};
+use blindfold_protocol::B256;
+use blindfold_rpc::{ClientConfig, HttpClient, ReceivedError, RpcError, http_client};
+use blindfold_store::{SqliteStore, Store, StoreError};
+use network::{START_MS, ScriptedL1, chain_config, committee};
+
+/// A clock that tests move.
+#[derive(Clone)]
+pub struct ManualClock(Arc<AtomicU64>);
+
+impl ManualClock {
+    pub fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(START_MS + 60_000)))
+    }
+
+    pub fn set(&self, ms: u64) {
+        self.0.store(ms, Ordering::SeqCst);
+    }
+
+    pub fn clock(&self) -> Clock {
+        let time = Arc::clone(&self.0);
+        Arc::new(move || time.load(Ordering::SeqCst))
+    }
+}
+
+/// What survives a member's death.
+pub struct Machine {
+    pub member: u16,
+    pub folder: tempfile::TempDir,
+    pub l1: Arc<ScriptedL1>,
+    pub clock: ManualClock,
+    pub config: MemberConfig,
+}
+
+pub fn opened_key(member: u16) -> OpenedKey {
+    let committee = committee();
+    let index = usize::from(member) - 1;
+    let bls_key = committee.bls[index].clone();
+    let public = KeyFilePublic {
+        member,
+        parameters_hash: B256::from(committee.parameters.hash()),
+        bls_public_key: bls_key.public_key().to_bytes(),
+        proof_of_possession: bls_key.prove_possession().to_bytes(),
+    };
+    let member_key = blindfold_bte::MemberKey::decode(&committee.keys[index].encode()).expect("a key");
+    OpenedKey { public, member_key, bls_key }
+}
+
+pub async fn open_store(folder: &Path) -> Arc<dyn Store> {
+    // After an abort the last write may still be on its way: the file is free when it is done.
+    loop {
+        match SqliteStore::open(&folder.join("member.sqlite")) {
+            Ok(store) => return Arc::new(store),
+            Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+impl Machine {
+    pub fn new(member: u16, sequencer_url: String) -> Self {
+        let mut config = MemberConfig {
+            rpc_addr: ([127, 0, 0, 1], 0).into(),
+            admin_addr: ([127, 0, 0, 1], 0).into(),
+            sequencer_url,
+            ..MemberConfig::default()
+        };
+        config.limits.header_retry_ms = 5;
+        config.limits.acknowledgement_resend_ms = 20;
+        config.limits.certificate_wait_ms = 20;
+        let folder = tempfile::tempdir().expect("folder");
+        Self { member, folder, l1: ScriptedL1::new(), clock: ManualClock::new(), config }
+    }
+
+    pub async fn store(&self) -> Arc<dyn Store> {
+        open_store(self.folder.path()).await
+    }
+
+    pub async fn try_start(&self) -> Result<MemberHandle, StartError> {
+        let deps = MemberDeps {
+            chain: chain_config(),
+            store: self.store().await,
+            l1: self.l1.clone(),
+            key: opened_key(self.member),
+            clock: self.clock.clock(),
+        };
+        Member::start(self.config.clone(), deps).await
+    }
+
+    pub async fn start(&self) -> MemberHandle {
+        self.try_start().await.expect("the member starts")
+    }
+}
+
+pub fn client(member: &MemberHandle) -> HttpClient {
+    http_client(&format!("http://{}", member.rpc_addr()), &ClientConfig::default()).expect("a URL")
+}
+
+pub fn refused(error: blindfold_rpc::jsonrpsee::core::ClientError) -> RpcError {
+    match ReceivedError::from(error) {
+        ReceivedError::Refused(error) => error,
+        ReceivedError::NoAnswer(why) => panic!("no answer: {why}"),
+    }
+}
+
+/// Waits until a member's chain is certified up to `number`.
+pub async fn certified(member: &MemberHandle, number: u64) {
+    let mut heads = member.tracker().watch_certified();
+    network::within("a certificate", heads.wait_for(|head| head.number >= number))
+        .await
+        .expect("the tracker lives");
+}
+
+/// Waits until a member's head is `number`.
+pub async fn sealed(member: &MemberHandle, number: u64) {
+    let mut heads = member.tracker().watch_sealed();
+    network::within("a header", heads.wait_for(|head| head.number >= number))
+        .await
+        .expect("the tracker lives");
+}

@@ -1,0 +1,304 @@
+//! A chain in a test: keys dealt from a seed, a scripted L1, and a tracker that seals real headers.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use blindfold_bte::{
+    MemberKey, Parameters, Proof,
+    bls::{PublicKey, SecretKey},
+    dealer,
+};
+use blindfold_chain::{EpochParameters, L1Fault, L1Origin, L1View, ParameterSet, Sealed, Tracker};
+use blindfold_protocol::{
+    Acknowledgement, Address, B256, Bundle, BundleItem, Canonical, Certificate, ChainConfig, Deployment,
+    Envelope, Epoch, Epochs, SealedBatch, SigningKey, certificate,
+    envelope_builder::{EnvelopeFields, build},
+    validity::{Deposit, check_items},
+};
+use blindfold_store::SqliteStore;
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use sha2::{Digest, Sha256};
+
+pub const MAX_BATCH: u32 = 8;
+pub const MEMBERS: u16 = 4;
+pub const THRESHOLD: u16 = 3;
+pub const BASE_FEE: u128 = 1_000;
+/// The last number of epoch 1; epoch 2 has the same committee.
+pub const LAST_OF_FIRST_EPOCH: u64 = 1_000;
+/// The time of the first header, in milliseconds.
+pub const START_MS: u64 = 1_800_000_000_000;
+/// Nothing in these tests takes this long; it only keeps a broken one from hanging.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The newest final L1 block at the start; deposits of the payers lie before it.
+const FIRST_ORIGIN: u64 = 3;
+
+pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited too long for {what}"),
+    }
+}
+
+pub struct Committee {
+    pub parameters: Arc<Parameters>,
+    pub keys: Vec<MemberKey>,
+    pub bls: Vec<SecretKey>,
+    pub public: Vec<PublicKey>,
+}
+
+pub fn committee() -> &'static Committee {
+    static COMMITTEE: OnceLock<Committee> = OnceLock::new();
+    COMMITTEE.get_or_init(|| {
+        let mut rng = ChaCha20Rng::seed_from_u64(11);
+        let (parameters, keys) =
+            dealer::deal(MAX_BATCH, MEMBERS, THRESHOLD, &mut rng).expect("sizes are right");
+        let bls: Vec<SecretKey> =
+            (1..=MEMBERS).map(|j| SecretKey::generate(&[j as u8; 32]).expect("32 bytes")).collect();
+        let public = bls.iter().map(SecretKey::public_key).collect();
+        Committee { parameters: Arc::new(parameters), keys, bls, public }
+    })
+}
+
+pub fn epochs() -> Epochs {
+    let committee = committee();
+    let epoch = |epoch, first, last| Epoch {
+        epoch,
+        first,
+        last,
+        parameters_hash: B256::from(committee.parameters.hash()),
+        encryption_key_hash: B256::from(committee.parameters.encryption_key().hash()),
+        max_batch: MAX_BATCH,
+        threshold: THRESHOLD,
+        members: committee.public.clone(),
+    };
+    Epochs::new(vec![epoch(1, 1, LAST_OF_FIRST_EPOCH), epoch(2, LAST_OF_FIRST_EPOCH + 1, 9_999)])
+        .expect("valid")
+}
+
+pub fn parameter_set() -> Arc<ParameterSet> {
+    let entries = epochs()
+        .as_slice()
+        .iter()
+        .map(|epoch| {
+            EpochParameters::new(epoch.clone(), Arc::clone(&committee().parameters), "file".to_owned())
+                .expect("match")
+        })
+        .collect();
+    Arc::new(ParameterSet::new(entries).expect("in order"))
+}
+
+pub fn sequencer_key() -> Arc<SigningKey> {
+    Arc::new(SigningKey::from_bytes(&[9; 32]).expect("a scalar"))
+}
+
+pub fn payer(n: u8) -> SigningKey {
+    SigningKey::from_bytes(&[n; 32]).expect("a scalar")
+}
+
+pub fn chain_config() -> Arc<ChainConfig> {
+    Arc::new(ChainConfig {
+        chain_id: 901,
+        deployment: Deployment { l1_chain_id: 900, inbox: Address::repeat_byte(0x11) },
+        registry: Address::repeat_byte(0x12),
+        fee_vault: Address::repeat_byte(0x13),
+        sequencer: sequencer_key().address(),
+        fee_recipient: Address::repeat_byte(0x14),
+        block_gas_limit: 30_000_000,
+        initial_base_fee: BASE_FEE,
+        min_base_fee: BASE_FEE,
+        malformed_surcharge: 500,
+        genesis_l1_origin: 1,
+    })
+}
+
+pub fn message(n: u8, nonce: u64) -> Vec<u8> {
+    format!("transaction {n}/{nonce}").into_bytes()
+}
+
+/// An envelope that is accepted: payers 1 to 8 have deposits.
+pub fn envelope(n: u8, nonce: u64) -> Envelope {
+    let chain = chain_config();
+    let fields = EnvelopeFields {
+        chain_id: chain.chain_id,
+        deployment: chain.deployment,
+        epoch: 1,
+        fee_nonce: nonce,
+        max_fee: 10 * BASE_FEE,
+        priority_fee: 10,
+        gas_limit: 100_000,
+        expiry: 900,
+    };
+    let bundle = Bundle { items: vec![BundleItem::transaction(message(n, nonce))] };
+    let mut rng = ChaCha20Rng::seed_from_u64(u64::from(n) << 32 | nonce);
+    static KEY: OnceLock<blindfold_bte::EncryptionKey> = OnceLock::new();
+    let key = KEY.get_or_init(|| committee().parameters.encryption_key());
+    build(key, &fields, &bundle, &payer(n), &mut rng).expect("it fits")
+}
+
+/// An envelope with a proof that holds, whose D opens to nothing.
+pub fn malformed(n: u8, nonce: u64) -> Envelope {
+    let mut envelope = envelope(n, nonce);
+    envelope.ciphertext.c = GENERATOR;
+    let proof = prove_generator(&envelope);
+    Envelope::sign(envelope.header, envelope.ciphertext, proof, &payer(n))
+}
+
+/// [1]₁, compressed.
+const GENERATOR: [u8; 48] = [
+    0x97, 0xf1, 0xd3, 0xa7, 0x31, 0x97, 0xd7, 0x94, 0x26, 0x95, 0x63, 0x8c, 0x4f, 0xa9, 0xac, 0x0f, 0xc3,
+    0x68, 0x8c, 0x4f, 0x97, 0x74, 0xb9, 0x05, 0xa1, 0x4e, 0x3a, 0x3f, 0x17, 0x1b, 0xac, 0x58, 0x6c, 0x55,
+    0xe8, 0x3f, 0xf9, 0x7a, 0x1a, 0xef, 0xfb, 0x3a, 0xf0, 0x0a, 0xdb, 0x22, 0xc6, 0xbb,
+];
+
+/// The proof of knowledge of k = 1 with ρ = 1, so that R = C = [1]₁ and s = 1 + c, by the words of the scheme.
+fn prove_generator(envelope: &Envelope) -> Proof {
+    let ciphertext = &envelope.ciphertext;
+    let mut hasher = Sha256::new();
+    hasher.update(b"BLINDFOLD-V1-POK");
+    hasher.update(ciphertext.c);
+    hasher.update(ciphertext.d);
+    hasher.update(Sha256::digest(&ciphertext.e));
+    hasher.update(envelope.header.hash());
+    hasher.update(GENERATOR);
+    let digest = hasher.finalize();
+    let mut challenge = [0u8; 16];
+    challenge.copy_from_slice(&digest[..16]);
+    let mut s = [0u8; 32];
+    s[16..].copy_from_slice(&(u128::from_be_bytes(challenge) + 1).to_be_bytes());
+    Proof { r: GENERATOR, s }
+}
+
+/// L1 as a script: blocks are final up to a number, and payers 1 to 8 have their deposits in block 2.
+pub struct ScriptedL1 {
+    finalized: AtomicU64,
+}
+
+impl ScriptedL1 {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { finalized: AtomicU64::new(FIRST_ORIGIN) })
+    }
+
+    pub fn set_finalized(&self, number: u64) {
+        self.finalized.store(number, Ordering::SeqCst);
+    }
+
+    fn block(number: u64) -> L1Origin {
+        L1Origin {
+            number,
+            hash: B256::with_last_byte(number as u8),
+            timestamp: START_MS / 1_000 - 100 + number,
+            base_fee: 7,
+            blob_base_fee: 1,
+            parent_beacon_block_root: B256::ZERO,
+        }
+    }
+}
+
+#[async_trait]
+impl L1View for ScriptedL1 {
+    async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+        Ok(Self::block(self.finalized.load(Ordering::SeqCst)))
+    }
+
+    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+        Ok((number <= self.finalized.load(Ordering::SeqCst)).then(|| Self::block(number)))
+    }
+
+    async fn deposits(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
+        if !(after + 1..=through).contains(&2) {
+            return Ok(Vec::new());
+        }
+        let deposit = |n| Deposit { payer: payer(n).address(), amount: 1_000_000_000_000_000, l1_block: 2 };
+        Ok((1..=8).map(deposit).collect())
+    }
+
+    async fn epochs(&self) -> Result<Epochs, L1Fault> {
+        Ok(epochs())
+    }
+}
+
+/// Seals headers as the sequencer does.
+pub struct Sealer {
+    pub tracker: Tracker,
+    pub l1: Arc<ScriptedL1>,
+    time_ms: AtomicU64,
+}
+
+impl Sealer {
+    pub async fn new() -> Self {
+        let l1 = ScriptedL1::new();
+        let store = Arc::new(SqliteStore::in_memory().expect("opens"));
+        let tracker = Tracker::open(chain_config(), store, l1.clone()).await.expect("opens");
+        Self { tracker, l1, time_ms: AtomicU64::new(START_MS) }
+    }
+
+    /// The next header over these items, a quarter of a second after the last one.
+    pub async fn seal(&self, items: Vec<Vec<u8>>) -> Sealed {
+        let time_ms = self.time_ms.fetch_add(250, Ordering::SeqCst);
+        self.seal_at(time_ms, items).await
+    }
+
+    pub async fn seal_at(&self, time_ms: u64, items: Vec<Vec<u8>>) -> Sealed {
+        let number = self.tracker.head().number + 1;
+        let epoch = epochs().at(number).cloned().expect("registered");
+        let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
+        let checked = check_items(&chain_config(), &epoch, &slices, &mut ChaCha20Rng::seed_from_u64(1));
+        let origin = self.l1.finalized().await.expect("scripted");
+        let items = items.into_iter().zip(checked).collect();
+        self.tracker.seal(time_ms, items, &origin, &sequencer_key()).await.expect("sealed")
+    }
+
+    pub async fn seal_envelopes(&self, envelopes: &[Envelope]) -> Sealed {
+        self.seal(envelopes.iter().map(Canonical::encode).collect()).await
+    }
+
+    /// A certificate by these members, taken into the sealer's own chain.
+    pub async fn certify(&self, batch: &SealedBatch, members: &[u16]) -> Certificate {
+        let certificate = certify(batch, members);
+        self.tracker.accept_certificate(&certificate).await.expect("it stands");
+        certificate
+    }
+}
+
+/// The same batch a millisecond later, signed as well: a second header for its number.
+pub fn second(batch: &SealedBatch) -> SealedBatch {
+    resigned(batch, |header| header.timestamp_ms += 1)
+}
+
+pub fn resigned(
+    batch: &SealedBatch,
+    change: impl FnOnce(&mut blindfold_protocol::BatchHeader),
+) -> SealedBatch {
+    let mut changed = batch.clone();
+    change(&mut changed.header);
+    changed.signature = changed.header.sign(&sequencer_key(), &chain_config().deployment).signature;
+    changed
+}
+
+pub fn acknowledge(batch: &SealedBatch, member: u16) -> Acknowledgement {
+    let header = &batch.header;
+    let key = &committee().bls[usize::from(member) - 1];
+    certificate::sign_acknowledgement(
+        key,
+        &chain_config().deployment,
+        header.epoch,
+        header.number,
+        header.hash(),
+        member,
+    )
+}
+
+pub fn certify(batch: &SealedBatch, members: &[u16]) -> Certificate {
+    let acknowledgements: Vec<Acknowledgement> =
+        members.iter().map(|member| acknowledge(batch, *member)).collect();
+    let epoch = epochs().at(batch.header.number).cloned().expect("registered");
+    certificate::aggregate(&epoch, &acknowledgements).expect("enough")
+}

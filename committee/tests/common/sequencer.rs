@@ -1,0 +1,298 @@
+//! A stand-in for the sequencer over real sockets: it shows what tests give it and collects what it is sent.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+
+use async_trait::async_trait;
+use blindfold_chain::announce;
+use blindfold_protocol::{
+    Acknowledgement, Address, B256, BatchHints, Certificate, Release, SealedBatch, certificate,
+    validity::Verdict,
+};
+use blindfold_rpc::{
+    BlindApiServer, Encoded, Hub, RawEnvelope, RpcError, SequencerApiServer, ServerConfig, ServerHandle,
+    Topic,
+    jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult},
+    serve,
+    types::{
+        BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, FeeAccount, Receipt, Refusal,
+        SendOptions, SentEnvelope, Status,
+    },
+};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::network::{THRESHOLD, chain_config, epochs, within};
+
+#[derive(Default)]
+pub struct State {
+    pub batches: BTreeMap<u64, BatchInfo>,
+    pub acknowledgements: Vec<Acknowledgement>,
+    pub refusals: Vec<Refusal>,
+    pub hints: BTreeMap<u64, (Release, BatchHints)>,
+    /// Whether t acknowledgements are made a certificate and announced.
+    pub aggregate: bool,
+    /// Whether batches are kept from whoever asks.
+    pub withhold: bool,
+    /// How many submissions of hints are turned away before one is taken, and whether for good.
+    pub turn_away_hints: (usize, bool),
+    pub hint_submissions: usize,
+}
+
+pub struct Double {
+    pub state: Mutex<State>,
+    hub: Hub,
+    changed: watch::Sender<u64>,
+}
+
+/// A running double. Dropping it closes its port.
+pub struct SequencerDouble {
+    pub double: Arc<Double>,
+    pub server: ServerHandle,
+}
+
+impl SequencerDouble {
+    pub async fn start() -> Self {
+        let state = State { aggregate: true, ..State::default() };
+        let double = Arc::new(Double {
+            state: Mutex::new(state),
+            hub: Hub::default(),
+            changed: watch::Sender::new(0),
+        });
+        let server = Self::serve(&double, ([127, 0, 0, 1], 0).into()).await;
+        Self { double, server }
+    }
+
+    pub async fn serve(double: &Arc<Double>, addr: SocketAddr) -> ServerHandle {
+        let mut methods = BlindApiServer::into_rpc(Api(Arc::clone(double)));
+        methods.merge(SequencerApiServer::into_rpc(Api(Arc::clone(double)))).expect("names differ");
+        serve(ServerConfig::new(addr), methods, None).await.expect("listens")
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.local_addr())
+    }
+
+    /// Waits until `condition` holds.
+    pub async fn wait(&self, what: &str, condition: impl Fn(&State) -> bool) {
+        let mut changed = self.double.changed.subscribe();
+        within(what, changed.wait_for(|_| condition(&self.double.state.lock())))
+            .await
+            .expect("the double lives");
+    }
+
+    /// Waits until `count` followers are subscribed to headers, so that nothing announced is missed.
+    pub async fn followed_by(&self, count: usize) {
+        within("followers", async {
+            while self.double.hub.subscribers(Topic::Headers) < count
+                || self.double.hub.subscribers(Topic::Certificates) < count
+            {
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+        })
+        .await;
+    }
+
+    /// Keeps a batch without announcing it.
+    pub fn keep(&self, sealed: &SealedBatch, verdicts: &[Verdict]) {
+        let number = sealed.header.number;
+        let info = BatchInfo {
+            number,
+            hash: sealed.header.hash(),
+            timestamp_ms: sealed.header.timestamp_ms,
+            state: BatchState::Sealed,
+            sealed: Encoded::new(sealed),
+            certificate: None,
+            release: None,
+            hints: None,
+            verdicts: announce::verdict_names(verdicts),
+        };
+        self.double.state.lock().batches.insert(number, info);
+    }
+
+    /// Announces a header.
+    pub fn announce(&self, sealed: &SealedBatch, verdicts: &[Verdict]) {
+        self.double.hub.publish(&announce::header(sealed, sealed.header.hash(), verdicts));
+    }
+
+    /// Keeps and announces a batch.
+    pub fn publish(&self, sealed: &SealedBatch, verdicts: &[Verdict]) {
+        self.keep(sealed, verdicts);
+        self.announce(sealed, verdicts);
+    }
+
+    /// Keeps a certificate without announcing it.
+    pub fn keep_certificate(&self, certificate: &Certificate) {
+        self.double.keep_certificate(certificate);
+    }
+
+    pub fn announce_certificate(&self, certificate: &Certificate) {
+        self.double.hub.publish(&announce::certificate(certificate));
+    }
+
+    pub fn publish_certificate(&self, certificate: &Certificate) {
+        self.keep_certificate(certificate);
+        self.announce_certificate(certificate);
+    }
+
+    pub fn certificate(&self, number: u64) -> Option<Certificate> {
+        self.double
+            .state
+            .lock()
+            .batches
+            .get(&number)?
+            .certificate
+            .as_ref()
+            .map(|known| known.decode().expect("ours"))
+    }
+}
+
+impl Double {
+    fn touch(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    fn keep_certificate(&self, certificate: &Certificate) {
+        let mut state = self.state.lock();
+        if let Some(info) = state.batches.get_mut(&certificate.number) {
+            info.certificate = Some(Encoded::new(certificate));
+            info.state = BatchState::Certified;
+        }
+        drop(state);
+        self.touch();
+    }
+
+    /// Makes the certificate once t members acknowledged the kept header.
+    fn aggregate(&self, number: u64) {
+        let state = self.state.lock();
+        let Some(info) = state.batches.get(&number) else { return };
+        if !state.aggregate || info.certificate.is_some() {
+            return;
+        }
+        let hash = info.hash;
+        let mut own: Vec<Acknowledgement> = state
+            .acknowledgements
+            .iter()
+            .filter(|acknowledgement| acknowledgement.number == number && acknowledgement.header_hash == hash)
+            .copied()
+            .collect();
+        own.sort_by_key(|acknowledgement| acknowledgement.member);
+        own.dedup_by_key(|acknowledgement| acknowledgement.member);
+        drop(state);
+        if own.len() >= usize::from(THRESHOLD) {
+            let epoch = epochs().at(number).cloned().expect("registered");
+            let certificate = certificate::aggregate(&epoch, &own).expect("they verify");
+            self.keep_certificate(&certificate);
+            self.hub.publish(&announce::certificate(&certificate));
+        }
+    }
+}
+
+struct Api(Arc<Double>);
+
+#[async_trait]
+impl BlindApiServer for Api {
+    async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError> {
+        Ok(Vec::new())
+    }
+
+    async fn get_receipt(&self, _id: B256) -> Result<Option<Receipt>, RpcError> {
+        Ok(None)
+    }
+
+    async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
+        let state = self.0.state.lock();
+        Ok(if state.withhold { None } else { state.batches.get(&number).cloned() })
+    }
+
+    async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
+        Ok(self.0.state.lock().hints.get(&number).map(|(_, hints)| Encoded::new(hints)))
+    }
+
+    async fn get_fee_account(&self, _address: Address) -> Result<FeeAccount, RpcError> {
+        Err(RpcError::refused("not_here", "not a part of this double"))
+    }
+
+    async fn get_status(&self) -> Result<Status, RpcError> {
+        let chain = chain_config();
+        let state = self.0.state.lock();
+        let head = state.batches.values().next_back().map_or(
+            BatchHead { number: 0, hash: B256::ZERO, timestamp_ms: 0 },
+            |info| BatchHead { number: info.number, hash: info.hash, timestamp_ms: info.timestamp_ms },
+        );
+        let certified = state.batches.values().filter(|info| info.certificate.is_some());
+        Ok(Status {
+            role: "sequencer".to_owned(),
+            version: "0.0.0".to_owned(),
+            chain_id: chain.chain_id,
+            l1_chain_id: chain.deployment.l1_chain_id,
+            inbox: chain.deployment.inbox,
+            head,
+            certified: certified.map(|info| info.number).max().unwrap_or(0),
+            hinted: state.hints.keys().next_back().copied().unwrap_or(0),
+            posted: None,
+            block: BlockHead { number: 0, hash: B256::ZERO, timestamp: 0 },
+            pending_envelopes: None,
+            base_fee: 1,
+            counters: BTreeMap::new(),
+        })
+    }
+
+    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, topic: String) -> SubscriptionResult {
+        self.0.hub.attach(pending, &topic).await
+    }
+}
+
+#[async_trait]
+impl SequencerApiServer for Api {
+    async fn send_envelope(
+        &self,
+        _: &Extensions,
+        _: Encoded<RawEnvelope>,
+        _: Option<SendOptions>,
+    ) -> Result<SentEnvelope, RpcError> {
+        Err(RpcError::refused("not_here", "not a part of this double"))
+    }
+
+    async fn submit_acknowledgement(
+        &self,
+        _: &Extensions,
+        acknowledgement: Encoded<Acknowledgement>,
+    ) -> Result<bool, RpcError> {
+        let acknowledgement = acknowledgement.decode_param()?;
+        self.0.state.lock().acknowledgements.push(acknowledgement);
+        self.0.aggregate(acknowledgement.number);
+        self.0.touch();
+        Ok(true)
+    }
+
+    async fn submit_refusal(&self, _: &Extensions, refusal: Refusal) -> Result<bool, RpcError> {
+        self.0.state.lock().refusals.push(refusal);
+        self.0.touch();
+        Ok(true)
+    }
+
+    async fn submit_hints(
+        &self,
+        _: &Extensions,
+        release: Encoded<Release>,
+        hints: Encoded<BatchHints>,
+    ) -> Result<bool, RpcError> {
+        let (release, hints) = (release.decode_param()?, hints.decode_param()?);
+        {
+            let mut state = self.0.state.lock();
+            state.hint_submissions += 1;
+            let (times, for_good) = &mut state.turn_away_hints;
+            if *times > 0 {
+                *times -= 1;
+                return Err(if *for_good {
+                    RpcError::refused("wrong_key", "scripted")
+                } else {
+                    RpcError::unavailable("not_certified", "scripted")
+                });
+            }
+            state.hints.insert(hints.number, (release, hints));
+        }
+        self.0.touch();
+        Ok(true)
+    }
+}

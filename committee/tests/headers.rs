@@ -1,0 +1,279 @@
+//! What a member does with headers and certificates.
+
+mod common;
+
+use blindfold_protocol::{B256, Canonical};
+use common::{
+    Machine, certified,
+    network::{MEMBERS, Sealer, certify, envelope, malformed, resigned, second, within},
+    sealed,
+    sequencer::{SequencerDouble, State},
+};
+
+fn acknowledged(state: &State, number: u64) -> Vec<(u16, B256)> {
+    let mut known: Vec<_> = state
+        .acknowledgements
+        .iter()
+        .filter(|acknowledgement| acknowledgement.number == number)
+        .map(|acknowledgement| (acknowledgement.member, acknowledgement.header_hash))
+        .collect();
+    known.sort_unstable();
+    known.dedup();
+    known
+}
+
+fn refused_for(state: &State, number: u64, reason: &str) -> bool {
+    state.refusals.iter().any(|refusal| refusal.number == number && refusal.reason == reason)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_committee_certifies_what_is_valid() {
+    let sequencer = SequencerDouble::start().await;
+    let machines: Vec<Machine> = (1..=MEMBERS).map(|member| Machine::new(member, sequencer.url())).collect();
+    let mut members = Vec::new();
+    for machine in &machines {
+        members.push(machine.start().await);
+    }
+    sequencer.followed_by(members.len()).await;
+    let sealer = Sealer::new().await;
+    let batches = [
+        vec![],
+        vec![envelope(1, 1).encode(), malformed(2, 1).encode(), b"garbage".to_vec(), envelope(1, 1).encode()],
+        (1..=8).map(|n| envelope(n, 7).encode()).collect(),
+    ];
+    for items in batches {
+        let batch = sealer.seal(items).await;
+        sequencer.publish(&batch.batch, &batch.verdicts);
+        let number = batch.batch.header.number;
+        sequencer.wait("a certificate", |state| state.batches[&number].certificate.is_some()).await;
+        sealer
+            .tracker
+            .accept_certificate(&sequencer.certificate(number).expect("there"))
+            .await
+            .expect("it stands");
+    }
+    for member in &members {
+        certified(member, 3).await;
+        let status = member.status().await;
+        assert_eq!((status.acknowledged, status.certified, status.epoch), (3, 3, 1));
+        assert!(status.refusals.is_empty() && status.second_headers_refused == 0);
+        assert!(member.metrics().registry.render().contains("blindfold_committee_acknowledgements_total"));
+    }
+    for member in members {
+        member.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_header_is_refused_and_both_are_kept() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let mut machine = Machine::new(2, sequencer.url());
+    machine.config.limits.certificate_wait_ms = 60_000;
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let batch = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let other = second(&batch.batch);
+    sequencer.publish(&batch.batch, &batch.verdicts);
+    sequencer.wait("an acknowledgement", |state| !state.acknowledgements.is_empty()).await;
+    for _ in 0..3 {
+        sequencer.announce(&other, &batch.verdicts);
+    }
+    sequencer.wait("a refusal", |state| refused_for(state, 1, "second_header")).await;
+    // A third one for the same number, and the second again after it.
+    let third = resigned(&batch.batch, |header| header.timestamp_ms += 2);
+    sequencer.announce(&third, &batch.verdicts);
+    sequencer.announce(&other, &batch.verdicts);
+    sequencer.wait("another refusal", |state| state.refusals.len() == 2).await;
+
+    let status = member.status().await;
+    assert_eq!(status.second_headers_refused, 2);
+    assert_eq!(status.refusals.len(), 2);
+    let evidence = member.evidence();
+    assert_eq!(evidence[0].first, batch.batch.signed_header());
+    assert_eq!(evidence[0].second, other.signed_header());
+    assert_eq!(evidence[1].second, third.signed_header());
+    drop(member);
+
+    // Killed and started again, shown the second header first.
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let before = sequencer.double.state.lock().acknowledgements.len();
+    sequencer.announce(&other, &batch.verdicts);
+    sequencer.wait("it again", |state| state.acknowledgements.len() > before).await;
+    assert_eq!(member.status().await.second_headers_refused, 2, "known already");
+    assert_eq!(member.evidence(), evidence);
+    let only = vec![(2, batch.hash)];
+    assert_eq!(acknowledged(&sequencer.double.state.lock(), 1), only);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_headers_that_wait_are_evidence_too() {
+    let sequencer = SequencerDouble::start().await;
+    let machine = Machine::new(1, sequencer.url());
+    machine.l1.set_finalized(0);
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let batch = sealer.seal_envelopes(&[]).await;
+    sequencer.publish(&batch.batch, &batch.verdicts);
+    sequencer.announce(&second(&batch.batch), &batch.verdicts);
+    sequencer.wait("a refusal", |state| refused_for(state, 1, "second_header")).await;
+    assert_eq!(member.evidence().len(), 1);
+    // A header that the sequencer did not sign is no evidence and takes nobody's place.
+    let mut forged = second(&batch.batch);
+    forged.header.timestamp_ms += 1;
+    sequencer.announce(&forged, &batch.verdicts);
+    sequencer.wait("a refusal", |state| refused_for(state, 1, "not_the_sequencer")).await;
+    assert_eq!(member.evidence().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_judged_yet_is_judged_later() {
+    let sequencer = SequencerDouble::start().await;
+    let machine = Machine::new(1, sequencer.url());
+    machine.l1.set_finalized(2);
+    machine.clock.set(0);
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let batch = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    sequencer.publish(&batch.batch, &batch.verdicts);
+    sequencer.wait("a refusal", |state| refused_for(state, 1, "clock_ahead")).await;
+    assert_eq!(member.tracker().head().number, 0);
+    // Exactly as far ahead as is borne.
+    machine.clock.set(batch.batch.header.timestamp_ms - 2_000);
+    sequencer.wait("a refusal", |state| refused_for(state, 1, "origin_not_final")).await;
+    machine.l1.set_finalized(3);
+    sequencer.wait("an acknowledgement", |state| acknowledged(state, 1) == vec![(1, batch.hash)]).await;
+    let reasons: Vec<String> =
+        member.status().await.refusals.into_iter().map(|refusal| refusal.reason).collect();
+    assert_eq!(reasons, ["clock_ahead", "origin_not_final"], "each told once, however often it was tried");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_invalid_header_is_refused_with_its_rule() {
+    let sequencer = SequencerDouble::start().await;
+    let machine = Machine::new(3, sequencer.url());
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let batch = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let bad = resigned(&batch.batch, |header| header.gas += 1);
+    sequencer.announce(&bad, &batch.verdicts);
+    sequencer.wait("a refusal", |state| state.refusals.iter().any(|refusal| refusal.number == 1)).await;
+    let refusals = member.status().await.refusals;
+    assert_eq!(refusals[0].header_hash, bad.header.hash());
+    assert!(refusals[0].reason.contains("gas"), "{}", refusals[0].reason);
+    assert_eq!(member.tracker().head().number, 0);
+    // The valid one is not a second header: the first was never taken.
+    sequencer.publish(&batch.batch, &batch.verdicts);
+    sequencer.wait("an acknowledgement", |state| acknowledged(state, 1) == vec![(3, batch.hash)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_certified_header_is_followed_whatever_was_acknowledged() {
+    let sequencer = SequencerDouble::start().await;
+    let machine = Machine::new(4, sequencer.url());
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+
+    // Member 4 is shown one chain, the others certify another.
+    let sealer = Sealer::new().await;
+    let shown = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let shown_next = sealer.seal_envelopes(&[envelope(2, 1)]).await;
+    sequencer.publish(&shown.batch, &shown.verdicts);
+    sequencer.publish(&shown_next.batch, &shown_next.verdicts);
+    sequencer.wait("acknowledgements", |state| acknowledged(state, 2).len() == 1).await;
+
+    let other = Sealer::new().await;
+    let real = other.seal_envelopes(&[envelope(3, 1)]).await;
+    let real_next = other.seal_envelopes(&[envelope(4, 1)]).await;
+    let real_third = other.seal_envelopes(&[envelope(5, 1)]).await;
+    for batch in [&real, &real_next, &real_third] {
+        sequencer.keep(&batch.batch, &batch.verdicts);
+    }
+    sequencer.publish_certificate(&certify(&real.batch, &[1, 2, 3]));
+    certified(&member, 1).await;
+    assert_eq!(member.tracker().certified().hash, real.hash);
+    assert_eq!(member.evidence()[0].first, shown.batch.signed_header());
+    assert_eq!(member.evidence()[0].second, real.batch.signed_header());
+
+    // Number 2 was acknowledged on the other chain: never again. Number 3 is free.
+    sequencer.announce(&real_next.batch, &real_next.verdicts);
+    sequencer.wait("a refusal", |state| refused_for(state, 2, "already_acknowledged")).await;
+    sequencer.announce(&real_third.batch, &real_third.verdicts);
+    sequencer.wait("an acknowledgement", |state| acknowledged(state, 3) == vec![(4, real_third.hash)]).await;
+    let metrics = member.metrics().registry.render();
+    assert!(
+        metrics.contains("blindfold_committee_followed_other_certificate_total{role=\"committee\"} 1"),
+        "{metrics}"
+    );
+    let state = sequencer.double.state.lock();
+    assert_eq!(acknowledged(&state, 1), vec![(4, shown.hash)]);
+    assert_eq!(acknowledged(&state, 2), vec![(4, shown_next.hash)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_sequencer_withholds_comes_from_other_members() {
+    let honest = SequencerDouble::start().await;
+    let first = Machine::new(1, honest.url()).start().await;
+    honest.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let mut last = 0;
+    for n in 1..=5 {
+        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        honest.publish(&batch.batch, &batch.verdicts);
+        honest.publish_certificate(&sealer.certify(&batch.batch, &[1, 2, 3]).await);
+        last = batch.batch.header.number;
+    }
+    certified(&first, last).await;
+
+    let silent = SequencerDouble::start().await;
+    let mut machine = Machine::new(2, silent.url());
+    machine.config.peers =
+        vec![blindfold_committee::PeerUrl { member: 1, url: format!("http://{}", first.rpc_addr()) }];
+    let second = machine.start().await;
+    certified(&second, last).await;
+    assert_eq!(second.tracker().certified(), first.tracker().certified());
+    // Nothing to acknowledge: it is all certified.
+    assert_eq!(second.status().await.acknowledged, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn missed_and_disordered_notifications_are_made_up_for() {
+    let sequencer = SequencerDouble::start().await;
+    let machine = Machine::new(1, sequencer.url());
+    let sealer = Sealer::new().await;
+    let mut batches = Vec::new();
+    for n in 1..=6 {
+        batches.push(sealer.seal_envelopes(&[envelope(n, 1)]).await);
+    }
+    // Two before it is there, one only kept, the rest in the wrong order, a forged certificate among them.
+    sequencer.keep(&batches[0].batch, &batches[0].verdicts);
+    sequencer.keep_certificate(&certify(&batches[0].batch, &[1, 2, 3]));
+    sequencer.keep(&batches[1].batch, &batches[1].verdicts);
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    sealed(&member, 2).await;
+    assert_eq!(member.tracker().certified().number, 1);
+    sequencer.keep(&batches[2].batch, &batches[2].verdicts);
+    let mut forged = certify(&batches[3].batch, &[1, 2, 3]);
+    forged.signature = certify(&batches[4].batch, &[1, 2, 3]).signature;
+    sequencer.announce_certificate(&forged);
+    for batch in [&batches[5], &batches[4], &batches[3]] {
+        sequencer.publish(&batch.batch, &batch.verdicts);
+    }
+    sealed(&member, 6).await;
+    assert_eq!(member.tracker().certified().number, 1);
+    // The last one's certificate certifies all.
+    sequencer.announce_certificate(&certify(&batches[5].batch, &[2, 3, 4]));
+    certified(&member, 6).await;
+    let metrics = member.metrics().registry.render();
+    assert!(
+        metrics.contains("blindfold_committee_bad_certificates_total{role=\"committee\"} 1"),
+        "{metrics}"
+    );
+    within("the feed", sequencer.followed_by(1)).await;
+}

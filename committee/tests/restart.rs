@@ -1,0 +1,169 @@
+//! Killed at each step: never another hash for a number, and nothing lost. Dropping a handle ends a member as a kill
+//! does; the store has tests of its own with a real SIGKILL.
+
+mod common;
+
+use std::sync::Arc;
+
+use blindfold_chain::Tracker;
+use blindfold_committee::{ConfigError, StartError};
+use blindfold_protocol::SealedBatch;
+use blindfold_rpc::{CommitteeApiClient, Encoded};
+use blindfold_store::StoreError;
+use common::{
+    Machine, certified, client,
+    network::{Sealer, acknowledge, certify, chain_config, envelope, second},
+    refused, sealed,
+    sequencer::SequencerDouble,
+};
+
+/// Puts a header on a member's disk as if it died right after checking it.
+async fn check_only(machine: &Machine, batch: &Arc<SealedBatch>) {
+    let store = machine.store().await;
+    store.bind(&chain_config().deployment, &format!("member-{}", machine.member)).await.expect("binds");
+    let tracker = Tracker::open(chain_config(), store, machine.l1.clone()).await.expect("opens");
+    assert!(tracker.apply_sealed(batch).await.expect("valid").is_new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_between_check_and_acknowledgement() {
+    let sequencer = SequencerDouble::start().await;
+    let machine = Machine::new(2, sequencer.url());
+    let batch = Sealer::new().await.seal_envelopes(&[envelope(1, 1)]).await;
+    check_only(&machine, &batch.batch).await;
+    let _member = machine.start().await;
+    sequencer.wait("an acknowledgement", |state| !state.acknowledgements.is_empty()).await;
+    assert_eq!(sequencer.double.state.lock().acknowledgements[0], acknowledge(&batch.batch, 2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_between_word_and_signature() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let machine = Machine::new(2, sequencer.url());
+    let sealer = Sealer::new().await;
+    let batch = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    check_only(&machine, &batch.batch).await;
+    machine.store().await.put_acknowledged(1, batch.hash).await.expect("written");
+    let member = machine.start().await;
+    sequencer.wait("an acknowledgement", |state| !state.acknowledgements.is_empty()).await;
+    drop(member);
+    // Killed after sending: the same signature again, until there is a certificate.
+    let before = sequencer.double.state.lock().acknowledgements.len();
+    let member = machine.start().await;
+    sequencer.wait("it again", |state| state.acknowledgements.len() >= before + 3).await;
+    assert!(
+        sequencer
+            .double
+            .state
+            .lock()
+            .acknowledgements
+            .iter()
+            .all(|acknowledgement| *acknowledgement == acknowledge(&batch.batch, 2))
+    );
+    assert_eq!(member.status().await.acknowledged, 1);
+    sequencer.keep(&batch.batch, &batch.verdicts);
+    sequencer.publish_certificate(&certify(&batch.batch, &[1, 2, 3]));
+    certified(&member, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_word_on_disk_binds_even_without_the_header() {
+    // Died after its word, restored without the header (which cannot happen here), and shown another one.
+    let sequencer = SequencerDouble::start().await;
+    let machine = Machine::new(2, sequencer.url());
+    let batch = Sealer::new().await.seal_envelopes(&[envelope(1, 1)]).await;
+    let other = second(&batch.batch);
+    machine.store().await.put_acknowledged(1, batch.hash).await.expect("written");
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    sequencer.publish(&other, &batch.verdicts);
+    sequencer.wait("a refusal", |state| !state.refusals.is_empty()).await;
+    let status = member.status().await;
+    assert_eq!(status.refusals[0].reason, "already_acknowledged");
+    assert_eq!(status.acknowledged, 1);
+    assert!(sequencer.double.state.lock().acknowledgements.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_with_certified_batches_it_serves_them_without_the_sequencer() {
+    let sequencer = SequencerDouble::start().await;
+    let machine = Machine::new(1, sequencer.url());
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let mut certificates = Vec::new();
+    for n in 1..=3 {
+        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        sequencer.publish(&batch.batch, &batch.verdicts);
+        let certificate = sealer.certify(&batch.batch, &[1, 2, 4]).await;
+        sequencer.publish_certificate(&certificate);
+        certificates.push(certificate);
+    }
+    certified(&member, 3).await;
+    let before = client(&member).get_share(2, Encoded::new(&certificates[1])).await.expect("given");
+    drop(member);
+    drop(sequencer);
+
+    let member = machine.start().await;
+    let after = client(&member).get_share(2, Encoded::new(&certificates[1])).await.expect("given");
+    assert_eq!(before.decode().expect("canonical"), after.decode().expect("canonical"));
+    assert!(client(&member).get_certified(3).await.expect("an answer").is_some());
+    let status = client(&member);
+    let status = CommitteeApiClient::get_status(&status).await.expect("an answer");
+    assert_eq!((status.member, status.certified), (1, 3));
+    let error = client(&member).get_singleton(4, 0).await.map_err(refused).expect_err("refused");
+    assert_eq!(error.reason, "not_certified");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn away_for_a_long_time_it_catches_up_and_acknowledges_what_is_new() {
+    let sequencer = SequencerDouble::start().await;
+    let mut machine = Machine::new(3, sequencer.url());
+    machine.config.limits.catch_up_batches = 2;
+    let sealer = Sealer::new().await;
+    for n in 0..7u64 {
+        let batch = sealer.seal_envelopes(&[envelope(1, n)]).await;
+        sequencer.keep(&batch.batch, &batch.verdicts);
+        sequencer.keep_certificate(&sealer.certify(&batch.batch, &[1, 2, 4]).await);
+    }
+    let pending = sealer.seal_envelopes(&[envelope(2, 1)]).await;
+    sequencer.keep(&pending.batch, &pending.verdicts);
+    let member = machine.start().await;
+    sealed(&member, 8).await;
+    sequencer.wait("an acknowledgement", |state| !state.acknowledgements.is_empty()).await;
+    assert_eq!(sequencer.double.state.lock().acknowledgements[0], acknowledge(&pending.batch, 3));
+    assert_eq!(member.tracker().certified().number, 7);
+    member.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_start_says_why() {
+    let url = "http://127.0.0.1:1".to_owned();
+    let mut machine = Machine::new(2, url.clone());
+    machine.config.limits.share_threads = 0;
+    assert!(matches!(
+        machine.try_start().await,
+        Err(StartError::Config(ConfigError::Zero { setting: "share_threads" }))
+    ));
+
+    // Another member's disk.
+    let mut foreign = Machine::new(2, url.clone());
+    drop(foreign.start().await);
+    foreign.member = 3;
+    assert!(matches!(
+        foreign.try_start().await,
+        Err(StartError::Store(StoreError::Foreign { name: "role", .. }))
+    ));
+
+    // A taken address.
+    let first = Machine::new(1, url.clone()).start().await;
+    let mut taken = Machine::new(2, url.clone());
+    taken.config.rpc_addr = first.rpc_addr();
+    assert!(matches!(taken.try_start().await, Err(StartError::Serve(_))));
+
+    // Damaged evidence.
+    let damaged = Machine::new(2, url);
+    damaged.store().await.put_meta("committee.evidence", b"?").await.expect("written");
+    assert!(matches!(damaged.try_start().await, Err(StartError::Evidence(_))));
+}

@@ -1,0 +1,263 @@
+//! Against what a member gives its shares, and against what not.
+
+mod common;
+
+use blindfold_bte::{Backend, Ciphertext, CiphertextPoint, Opening, Portable};
+use blindfold_committee::MemberHandle;
+use blindfold_protocol::{B256, Canonical, Certificate, Envelope, ReleaseShare, SealedBatch};
+use blindfold_rpc::{CommitteeApiClient, Encoded, HttpClient, RpcError, code};
+use common::{
+    Machine, certified, client,
+    network::{LAST_OF_FIRST_EPOCH, Sealer, certify, committee, envelope, malformed, message},
+    refused, sealed,
+    sequencer::SequencerDouble,
+};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+
+struct Stage {
+    sequencer: SequencerDouble,
+    sealer: Sealer,
+    members: Vec<MemberHandle>,
+    _machines: Vec<Machine>,
+}
+
+impl Stage {
+    async fn new(members: u16) -> Self {
+        let sequencer = SequencerDouble::start().await;
+        sequencer.double.state.lock().aggregate = false;
+        let machines: Vec<Machine> =
+            (1..=members).map(|member| Machine::new(member, sequencer.url())).collect();
+        let mut handles = Vec::new();
+        for machine in &machines {
+            handles.push(machine.start().await);
+        }
+        sequencer.followed_by(handles.len()).await;
+        Self { sequencer, sealer: Sealer::new().await, members: handles, _machines: machines }
+    }
+
+    /// A batch that every member has validated.
+    async fn validated(&self, items: Vec<Vec<u8>>) -> SealedBatch {
+        let batch = self.sealer.seal(items).await;
+        self.sequencer.publish(&batch.batch, &batch.verdicts);
+        for member in &self.members {
+            sealed(member, batch.batch.header.number).await;
+        }
+        batch.batch.as_ref().clone()
+    }
+}
+
+async fn share(
+    client: &HttpClient,
+    number: u64,
+    certificate: &Certificate,
+) -> Result<ReleaseShare, RpcError> {
+    let answer = client.get_share(number, Encoded::new(certificate)).await.map_err(refused)?;
+    Ok(answer.decode().expect("canonical"))
+}
+
+async fn reason(client: &HttpClient, number: u64, certificate: &Certificate) -> (String, bool) {
+    let error = share(client, number, certificate).await.expect_err("it must be refused");
+    (error.reason.into_owned(), error.retry)
+}
+
+fn refusal(reason: &str) -> (String, bool) {
+    (reason.to_owned(), false)
+}
+
+fn later(reason: &str) -> (String, bool) {
+    (reason.to_owned(), true)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_shares_open_a_certified_batch() {
+    let stage = Stage::new(3).await;
+    // Eleven accepted envelopes make two sub-batches; two items are skipped.
+    let mut items: Vec<Vec<u8>> = (1..=8).map(|n| envelope(n, 1).encode()).collect();
+    items.insert(3, b"garbage".to_vec());
+    items.extend((1..=3).map(|n| envelope(n, 2).encode()));
+    items.push(envelope(1, 1).encode());
+    let batch = stage.validated(items.clone()).await;
+    let certificate = certify(&batch, &[1, 2, 4]);
+
+    let mut shares = Vec::new();
+    for (member, index) in stage.members.iter().zip(1..) {
+        let client = client(member);
+        let given = share(&client, 1, &certificate).await.expect("given");
+        assert_eq!((given.number, given.header_hash, given.member), (1, batch.header.hash(), index));
+        assert_eq!(given.pds.len(), 2);
+        assert_eq!(share(&client, 1, &certificate).await.expect("again"), given);
+        assert_eq!(
+            member.tracker().certified().number,
+            1,
+            "the certificate that came with the call was taken"
+        );
+        shares.push(given);
+    }
+    let accepted: Vec<Envelope> = items
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| *index != 3 && *index != 12)
+        .map(|(_, item)| Envelope::decode(item).expect("an envelope"))
+        .collect();
+    let parameters = &committee().parameters;
+    let backend = Portable::new(1);
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    for (sub_batch, envelopes) in accepted.chunks(8).enumerate() {
+        let points: Vec<CiphertextPoint> =
+            envelopes.iter().map(|envelope| envelope.ciphertext.header().expect("a point")).collect();
+        let own: Vec<(u16, [u8; 48])> =
+            shares.iter().map(|share| (share.member, share.pds[sub_batch])).collect();
+        assert!(parameters.find_liars(&mut rng, &points, &own).expect("sizes").is_empty());
+        let release = parameters.combine(&own).expect("combines");
+        let predecrypted = backend.predecrypt(parameters, &points).expect("sizes");
+        let ads: Vec<B256> = envelopes.iter().map(|envelope| envelope.header.hash()).collect();
+        let ciphertexts: Vec<(&[u8; 32], &Ciphertext)> =
+            ads.iter().zip(envelopes).map(|(ad, envelope)| (&ad.0, &envelope.ciphertext)).collect();
+        let openings = backend.finalize(parameters, &predecrypted, &release, &ciphertexts).expect("sizes");
+        for opening in openings {
+            assert!(matches!(opening, Opening::WellFormed { .. }));
+        }
+    }
+    assert_eq!(message(1, 2), b"transaction 1/2");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_its_certificate_there_is_no_share() {
+    let stage = Stage::new(1).await;
+    let first = stage.validated(vec![envelope(1, 1).encode()]).await;
+    let second = stage.validated(vec![envelope(2, 1).encode()]).await;
+    let own = client(&stage.members[0]);
+    let good = certify(&first, &[1, 2, 3]);
+
+    // For an earlier number.
+    assert_eq!(reason(&own, 2, &good).await, refusal("certificate_does_not_cover"));
+    assert_eq!(reason(&own, 0, &good).await, refusal("certificate_does_not_cover"));
+    // Forged: another batch's signature, fewer signers than signed, signers that are none, too few.
+    let mut forged = certify(&second, &[1, 2, 3]);
+    forged.signature = good.signature;
+    assert_eq!(reason(&own, 2, &forged).await, refusal("bad_signature"));
+    let forged = Certificate { signers: 0b1011, ..good };
+    assert_eq!(reason(&own, 1, &forged).await, refusal("bad_signature"));
+    let forged = Certificate { signers: 0b11, ..good };
+    assert_eq!(reason(&own, 1, &forged).await, refusal("too_few_signers"));
+    let forged = Certificate { signers: 0b10111, ..good };
+    assert_eq!(reason(&own, 1, &forged).await, refusal("unknown_signers"));
+    let forged = Certificate { signature: [0xff; 48], ..good };
+    assert_eq!(reason(&own, 1, &forged).await, refusal("bad_point"));
+    // Of another epoch, by its word and by its number.
+    let forged = Certificate { epoch: 2, ..good };
+    assert_eq!(reason(&own, 1, &forged).await, refusal("wrong_epoch"));
+    let forged = Certificate { number: LAST_OF_FIRST_EPOCH + 5, ..good };
+    assert_eq!(reason(&own, 1, &forged).await, refusal("wrong_epoch"));
+    let forged = Certificate { number: 1_000_000, ..good };
+    assert_eq!(reason(&own, 1, &forged).await, refusal("no_epoch"));
+    assert_eq!(stage.members[0].tracker().certified().number, 0, "nothing of this certified anything");
+
+    // A number that belongs to no epoch.
+    let error = own.get_share(1_000_000, Encoded::new(&Certificate { number: 1_000_000, ..good })).await;
+    assert_eq!(refused(error.expect_err("refused")).reason, "not_a_member");
+    // Bytes that are no certificate.
+    let error =
+        own.get_share(1, Encoded::from_bytes(vec![1, 2, 3])).await.map_err(refused).expect_err("refused");
+    assert_eq!((error.code, error.reason.as_ref()), (code::INVALID_PARAMS, "undecodable"));
+
+    // And with it there is; a forged one is refused afterwards as before.
+    assert!(share(&own, 1, &good).await.is_ok());
+    let forged = Certificate { signers: 0b1011, ..good };
+    assert_eq!(reason(&own, 1, &forged).await, refusal("bad_signature"));
+    // A descendant's certificate covers its ancestors.
+    assert!(share(&own, 1, &certify(&second, &[2, 3, 4])).await.is_ok());
+    let metrics = stage.members[0].metrics().registry.render();
+    assert!(
+        metrics.contains(r#"blindfold_committee_shares_total{outcome="given",role="committee"} 2"#),
+        "{metrics}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_for_an_unknown_header_makes_the_member_fetch_it() {
+    let stage = Stage::new(1).await;
+    let batch = stage.sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let certificate = certify(&batch.batch, &[2, 3, 4]);
+    let own = client(&stage.members[0]);
+    assert_eq!(reason(&own, 1, &certificate).await, later("not_validated_here"));
+    // The sequencer has it, and did not announce it to this member.
+    stage.sequencer.keep(&batch.batch, &batch.verdicts);
+    stage.sequencer.keep_certificate(&certificate);
+    assert_eq!(reason(&own, 1, &certificate).await.0, "not_validated_here");
+    certified(&stage.members[0], 1).await;
+    assert!(share(&own, 1, &certificate).await.is_ok());
+    // It serves what it certified to anyone.
+    let served = own.get_certified(1).await.expect("an answer").expect("there").decode().expect("canonical");
+    assert_eq!((served.sealed, served.certificate), (batch.batch.as_ref().clone(), certificate));
+    assert_eq!(own.get_certified(2).await.expect("an answer"), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn singletons_are_for_accepted_items_of_certified_batches() {
+    let stage = Stage::new(3).await;
+    let bad = malformed(2, 1);
+    let batch = stage.validated(vec![b"garbage".to_vec(), envelope(1, 1).encode(), bad.encode()]).await;
+    let clients: Vec<HttpClient> = stage.members.iter().map(client).collect();
+    let own = &clients[0];
+    let error = own.get_singleton(1, 2).await.map_err(refused).expect_err("refused");
+    assert_eq!((error.reason.as_ref(), error.retry), ("not_certified", true));
+    let certificate = certify(&batch, &[1, 2, 3]);
+    stage.sequencer.publish_certificate(&certificate);
+    for member in &stage.members {
+        certified(member, 1).await;
+    }
+    for (index, reason) in [(0, "item_skipped"), (3, "no_such_item"), (u32::MAX, "no_such_item")] {
+        let error = own.get_singleton(1, index).await.map_err(refused).expect_err("refused");
+        assert_eq!((error.reason.as_ref(), error.retry), (reason, false));
+    }
+    let error = own.get_singleton(0, 0).await.map_err(refused).expect_err("refused");
+    assert_eq!(error.reason, "not_a_member");
+
+    let parameters = &committee().parameters;
+    let point = bad.ciphertext.header().expect("a point");
+    let mut shares = Vec::new();
+    for (client, member) in clients.iter().zip(1u16..) {
+        let given = client.get_singleton(1, 2).await.expect("given").decode().expect("canonical");
+        assert_eq!((given.number, given.header_hash, given.index), (1, batch.header.hash(), 2));
+        assert_eq!(given.member, member);
+        assert!(parameters.verify_singleton_share(member, &point, &given.share).is_ok());
+        shares.push((member, given.share));
+    }
+    let release = parameters.combine_singletons(&shares).expect("combines");
+    assert!(parameters.verify_singleton(&point, &release).is_ok());
+    let opening =
+        parameters.open_singleton(&bad.header.hash().0, &bad.ciphertext, &release).expect("a point");
+    assert!(matches!(opening, Opening::Malformed));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn too_many_calls_are_told_to_come_back() {
+    let sequencer = SequencerDouble::start().await;
+    let mut machine = Machine::new(1, sequencer.url());
+    machine.config.limits.share_queue_calls = 1;
+    machine.config.limits.share_threads = 1;
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let batch = sealer.seal_envelopes(&(1..=8).map(|n| envelope(n, 1)).collect::<Vec<_>>()).await;
+    sequencer.publish(&batch.batch, &batch.verdicts);
+    sealed(&member, 1).await;
+    let client = client(&member);
+    let good = certify(&batch.batch, &[1, 2, 3]);
+    // Each forged certificate costs a pairing, and only one call may be inside.
+    let calls = (0..64u8).map(|last| {
+        let mut forged = good;
+        forged.header_hash.0[31] ^= last;
+        let client = client.clone();
+        async move { share(&client, 1, &forged).await }
+    });
+    let answers = futures::future::join_all(calls).await;
+    let busy =
+        answers.iter().filter(|answer| answer.as_ref().is_err_and(|error| error.reason == "busy")).count();
+    assert!(busy > 0);
+    assert!(answers.iter().flatten().count() <= 1, "only the good one is answered");
+    assert!(answers.into_iter().filter_map(Result::err).all(|error| error.retry == (error.reason == "busy")));
+    assert!(share(&client, 1, &good).await.is_ok());
+}

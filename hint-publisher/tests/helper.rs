@@ -1,0 +1,332 @@
+//! The helper with members that behave well and badly, and across its own death.
+
+mod common;
+
+use blindfold_hint_publisher::{BatchView, ConfigError, StartError, ViewFault};
+use blindfold_protocol::Canonical;
+use common::{
+    Behaviour, Stage, kinds,
+    network::{certify, envelope, malformed, resigned, within},
+};
+
+fn items(envelopes: &[blindfold_protocol::Envelope]) -> Vec<Vec<u8>> {
+    envelopes.iter().map(Canonical::encode).collect()
+}
+
+/// Waits until the helper's status satisfies `condition`; its status has no events of its own.
+async fn status(
+    helper: &blindfold_hint_publisher::HintPublisherHandle,
+    condition: impl Fn(&blindfold_hint_publisher::HintPublisherStatus) -> bool,
+) {
+    within("a status", async {
+        while !condition(&helper.status()) {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certified_batches_get_their_hints() {
+    let stage = Stage::new().await;
+    let helper = stage.start().await;
+    // Eleven accepted items make two sub-batches, with a malformed one in each and skipped ones between.
+    let mut first = items(&(1..=7).map(|n| envelope(n, 1)).collect::<Vec<_>>());
+    first.insert(2, b"garbage".to_vec());
+    first.push(malformed(8, 1).encode());
+    first.extend(items(&[envelope(1, 2), malformed(2, 2), envelope(3, 2)]));
+    first.push(envelope(1, 1).encode());
+    let first = stage.publish(first).await;
+    let (_, hints) = stage.hints_of(&first).await;
+    assert_eq!(kinds(&hints), "kkskkkkkmkmks");
+    // Nothing accepted: nothing to release.
+    let second = stage.publish(vec![b"garbage".to_vec()]).await;
+    assert_eq!(kinds(&stage.hints_of(&second).await.1), "s");
+    let third = stage.publish(vec![]).await;
+    assert_eq!(kinds(&stage.hints_of(&third).await.1), "");
+    // A single envelope.
+    let fourth = stage.publish(items(&[envelope(4, 4)])).await;
+    assert_eq!(kinds(&stage.hints_of(&fourth).await.1), "k");
+    status(&helper, |status| status.published == 4 && status.in_work.is_empty()).await;
+    let known = helper.status();
+    assert_eq!((known.last_published, known.lying_members.len()), (Some(4), 0));
+    let metrics = helper.metrics().registry.render();
+    for line in [
+        r#"blindfold_hint_publisher_batches_published_total{role="hint_publisher"} 4"#,
+        r#"blindfold_hint_publisher_hints_published_total{role="hint_publisher"} 10"#,
+        r#"blindfold_hint_publisher_malformed_total{role="hint_publisher"} 2"#,
+        r#"blindfold_hint_publisher_lying_members_total{member="64",role="hint_publisher"} 0"#,
+    ] {
+        assert!(metrics.contains(line), "{line} missing in\n{metrics}");
+    }
+    let shares: u64 = stage.members.iter().map(|member| *member.state.share_calls.lock()).sum();
+    assert!(shares >= 6, "t members for each batch with accepted items");
+    helper.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn predecryption_begins_at_the_seal() {
+    let stage = Stage::new().await;
+    let helper = stage.start().await;
+    let sealed = stage.seal(items(&[envelope(1, 1), envelope(2, 1)])).await;
+    stage.sequencer.announce(&sealed.batch, &sealed.verdicts);
+    let done = r#"blindfold_hint_publisher_predecrypt_seconds_count{role="hint_publisher"} 1"#;
+    within("pre-decryption", async {
+        while !helper.metrics().registry.render().contains(done) {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    assert!(stage.members.iter().all(|member| *member.state.share_calls.lock() == 0), "nobody asked before");
+    // A forged certificate opens nothing.
+    let mut forged = certify(&sealed.batch, &[1, 2, 3]);
+    forged.signers = 0b1110;
+    stage.sequencer.announce_certificate(&forged);
+    let counted = r#"blindfold_hint_publisher_bad_certificates_total{role="hint_publisher"} 1"#;
+    within("a refusal", async {
+        while !helper.metrics().registry.render().contains(counted) {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    assert!(stage.members.iter().all(|member| *member.state.share_calls.lock() == 0));
+    stage.sequencer.publish_certificate(&certify(&sealed.batch, &[2, 3, 4]));
+    stage.hints_of(&sealed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lying_member_is_named_and_the_batch_opens() {
+    for behaviour in [Behaviour::Lies, Behaviour::Garbage, Behaviour::WrongShape] {
+        let stage = Stage::new().await;
+        stage.members[1].behave(behaviour);
+        let helper = stage.start().await;
+        for n in 1..=4 {
+            let sealed = stage.publish(items(&[envelope(1, n), malformed(2, n), envelope(3, n)])).await;
+            assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "kmk");
+        }
+        status(&helper, |status| status.published == 4).await;
+        let known = helper.status();
+        assert_eq!(known.lying_members.keys().copied().collect::<Vec<_>>(), [2], "{behaviour:?}");
+        let line = r#"blindfold_hint_publisher_lying_members_total{member="2",role="hint_publisher"} "#;
+        let metrics = helper.metrics().registry.render();
+        let count: u64 = metrics
+            .lines()
+            .find_map(|text| text.strip_prefix(line))
+            .and_then(|count| count.parse().ok())
+            .expect("counted");
+        assert_eq!(Some(&count), known.lying_members.get(&2));
+        assert!(count >= 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_of_malformed_envelopes_opens_although_a_member_lies() {
+    let stage = Stage::new().await;
+    stage.members[2].behave(Behaviour::Lies);
+    let helper = stage.start().await;
+    // Number 2 puts member 3 among the first three asked.
+    stage.publish(vec![]).await;
+    let sealed = stage.publish(items(&[malformed(1, 1), malformed(2, 1), malformed(3, 1)])).await;
+    assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "mmm");
+    status(&helper, |status| status.lying_members.contains_key(&3)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lies_about_singletons_are_named() {
+    for behaviour in [Behaviour::LiesAboutSingletons, Behaviour::OtherSingleton] {
+        let stage = Stage::new().await;
+        stage.members[0].behave(behaviour);
+        let helper = stage.start().await;
+        for n in 1..=4 {
+            let sealed = stage.publish(items(&[envelope(1, n), malformed(2, n)])).await;
+            assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "km");
+        }
+        status(&helper, |status| status.published == 4).await;
+        let liars: Vec<u16> = helper.status().lying_members.keys().copied().collect();
+        assert_eq!(liars, [1], "{behaviour:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_and_refusing_members_do_not_hold_it_up() {
+    for behaviour in [Behaviour::Silent, Behaviour::Refuses, Behaviour::NotYet] {
+        let stage = Stage::new().await;
+        stage.members[0].behave(behaviour);
+        let helper = stage.start().await;
+        for n in 1..=3 {
+            let sealed = stage.publish(items(&[envelope(1, n), malformed(2, n)])).await;
+            assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "km");
+        }
+        assert!(helper.status().lying_members.is_empty(), "silence is no lie");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn too_few_members_are_waited_for() {
+    let mut stage = Stage::new().await;
+    stage.config.limits.member_timeout_ms = 50;
+    stage.members[0].behave(Behaviour::Silent);
+    stage.members[1].behave(Behaviour::NotYet);
+    stage.members[2].behave(Behaviour::Refuses);
+    let helper = stage.start().await;
+    let sealed = stage.publish(items(&[envelope(1, 1)])).await;
+    // Two refuse for good, so that everybody has answered or failed: the batch is begun again until it opens.
+    stage.members[1].behave(Behaviour::Refuses);
+    stage.members[0].behave(Behaviour::Refuses);
+    status(&helper, |status| status.failing.get(&1).is_some_and(|fault| fault.contains("3 are needed")))
+        .await;
+    stage.members[0].behave(Behaviour::Honest);
+    stage.members[1].behave(Behaviour::Honest);
+    stage.hints_of(&sealed).await;
+    status(&helper, |status| status.failing.is_empty() && status.published == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_verdicts_of_the_sequencer_name_nobody() {
+    let stage = Stage::new().await;
+    let sealed = stage.sealer.seal(items(&[envelope(1, 1), envelope(2, 1), envelope(3, 1)])).await;
+    stage.validated(&sealed);
+    // The sequencer says that the second was skipped, so all positions after it are wrong.
+    let mut verdicts = sealed.verdicts.clone();
+    verdicts[1] =
+        blindfold_protocol::validity::Verdict::Skipped(blindfold_protocol::EnvelopeFault::FeeNonceUsed);
+    stage.sequencer.keep(&sealed.batch, &verdicts);
+    let certificate = certify(&sealed.batch, &[1, 2, 3]);
+    stage.sequencer.keep_certificate(&certificate);
+    let helper = stage.start().await;
+    status(&helper, |status| status.failing.get(&1).is_some_and(|fault| fault.contains("nobody is named")))
+        .await;
+    assert!(helper.status().lying_members.is_empty());
+    // Verdicts that contradict the batch itself are found before anybody is asked.
+    stage.sequencer.keep(&sealed.batch, &verdicts[..2]);
+    stage.sequencer.keep_certificate(&certificate);
+    status(&helper, |status| status.failing.get(&1).is_some_and(|fault| fault.contains("2 verdicts for 3")))
+        .await;
+    stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
+    stage.sequencer.keep_certificate(&certificate);
+    assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "kkk");
+    assert!(helper.status().lying_members.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_and_started_again_it_catches_up() {
+    let stage = Stage::new().await;
+    let helper = stage.start().await;
+    let first = stage.publish(items(&[envelope(1, 1)])).await;
+    stage.hints_of(&first).await;
+    let waiting = stage.seal(items(&[envelope(2, 1)])).await;
+    stage.sequencer.announce(&waiting.batch, &waiting.verdicts);
+    drop(helper);
+
+    // While it is down the sequencer goes on; one batch in the middle has hints from elsewhere.
+    stage.sequencer.keep_certificate(&stage.sealer.certify(&waiting.batch, &[1, 2, 3]).await);
+    let mut missed = vec![waiting];
+    for n in 0..9u64 {
+        let sealed = stage.seal(items(&[envelope(3, n), malformed(4, n)])).await;
+        stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[2, 3, 4]).await);
+        missed.push(sealed);
+    }
+    let pending = stage.seal(items(&[envelope(5, 1)])).await;
+    let fifth = missed[3].batch.header.number;
+    let elsewhere = {
+        let hints =
+            blindfold_protocol::BatchHints { number: fifth, header_hash: missed[3].hash, entries: vec![] };
+        let release = blindfold_protocol::Release { number: fifth, header_hash: missed[3].hash, pds: vec![] };
+        stage.sequencer.double.state.lock().hints.insert(fifth, (release.clone(), hints.clone()));
+        (release, hints)
+    };
+
+    let helper = stage.start().await;
+    let live = stage.sealer.certify(&pending.batch, &[1, 2, 3]).await;
+    stage.sequencer.publish_certificate(&live);
+    for sealed in missed.iter().filter(|sealed| sealed.batch.header.number != fifth).chain([&pending]) {
+        stage.hints_of(sealed).await;
+    }
+    assert_eq!(stage.sequencer.double.state.lock().hints[&fifth], elsewhere, "not made again");
+    status(&helper, |status| status.in_work.is_empty() && status.backlog.is_empty()).await;
+    assert_eq!(helper.status().published, 10);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hints_are_sent_until_the_sequencer_has_them() {
+    let stage = Stage::new().await;
+    let helper = stage.start().await;
+    stage.sequencer.double.state.lock().turn_away_hints = (3, false);
+    let first = stage.publish(items(&[envelope(1, 1)])).await;
+    stage.hints_of(&first).await;
+    assert_eq!(stage.sequencer.double.state.lock().hint_submissions, 4);
+    // Refused for good, they are made again from the start.
+    stage.sequencer.double.state.lock().turn_away_hints = (1, true);
+    let second = stage.publish(items(&[envelope(2, 1)])).await;
+    stage.hints_of(&second).await;
+    status(&helper, |status| status.published == 2 && status.failing.is_empty()).await;
+    let failures = r#"blindfold_hint_publisher_batch_failures_total{role="hint_publisher"} 1"#;
+    assert!(helper.metrics().registry.render().contains(failures));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_certificate_decides_between_two_headers() {
+    let stage = Stage::new().await;
+    let _helper = stage.start().await;
+    let sealed = stage.seal(items(&[envelope(1, 1)])).await;
+    // Another header is announced first, signed as well; and one that the sequencer did not sign.
+    let other = resigned(&sealed.batch, |header| header.timestamp_ms += 1);
+    stage.sequencer.announce(&other, &sealed.verdicts);
+    stage.sequencer.announce(&sealed.batch, &sealed.verdicts);
+    let certificate = stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await;
+    stage.sequencer.publish_certificate(&certificate);
+    stage.hints_of(&sealed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_descendants_certificate_is_enough() {
+    let stage = Stage::new().await;
+    let _helper = stage.start().await;
+    let mut sealed = Vec::new();
+    for n in 1..=3 {
+        let batch = stage.seal(items(&[envelope(n, 1)])).await;
+        stage.sequencer.announce(&batch.batch, &batch.verdicts);
+        sealed.push(batch);
+    }
+    stage.sequencer.publish_certificate(&certify(&sealed[2].batch, &[1, 2, 3]));
+    for batch in &sealed {
+        stage.hints_of(batch).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_start_says_why() {
+    let mut stage = Stage::new().await;
+    stage.config.members.truncate(2);
+    assert!(matches!(
+        stage.try_start().await,
+        Err(StartError::Config(ConfigError::TooFewMembers { epoch: 1, given: 2, needed: 3 }))
+    ));
+    let mut stage = Stage::new().await;
+    let helper = stage.start().await;
+    stage.config.admin_addr = helper.admin_addr();
+    assert!(matches!(stage.try_start().await, Err(StartError::Serve(_))));
+}
+
+#[tokio::test]
+async fn every_contradiction_of_a_batch_is_named() {
+    let sealer = common::network::Sealer::new().await;
+    let mut all = items(&[envelope(1, 1), envelope(2, 1)]);
+    all.push(b"garbage".to_vec());
+    let mut bad_point = envelope(3, 1);
+    bad_point.ciphertext.c = [0xff; 48];
+    all.push(bad_point.encode());
+    let sealed = sealer.seal(all).await;
+    let skipped = Some("scripted".to_owned());
+    let right = vec![None, None, skipped.clone(), skipped.clone()];
+    let view = BatchView::read(&sealed.batch, &right, 8).expect("right");
+    assert_eq!((view.accepted.len(), view.sub_batches(), view.items), (2, 1, 4));
+    assert_eq!(BatchView::read(&sealed.batch, &right, 1).expect("right").sub_batches(), 2);
+    let read = |verdicts: &[Option<String>]| BatchView::read(&sealed.batch, verdicts, 8).expect_err("wrong");
+    assert_eq!(read(&right[..3]), ViewFault::VerdictCount { items: 4, verdicts: 3 });
+    assert!(matches!(read(&[None, None, None, skipped.clone()]), ViewFault::Undecodable { index: 2, .. }));
+    assert!(matches!(read(&[None, None, skipped, None]), ViewFault::Point { index: 3, .. }));
+    let mut other = sealed.batch.as_ref().clone();
+    other.items.swap(0, 1);
+    assert_eq!(BatchView::read(&other, &right, 8).expect_err("wrong"), ViewFault::Root);
+}
