@@ -1,1 +1,24 @@
-//! (see Cargo.toml description)
+//! The wallet side of Blindfold.
+//!
+//! - [`keys`]: key files.
+//! - [`CommitteeKey`]: the key to encrypt to, from L1 and never on the sequencer's word.
+//! - [`Wallet`]: deposits aside (see `blindfold_l1`), everything a user does: send, follow, check.
+//! - [`inclusion`]: the checks of promise, certificate, place and hint.
+//! - [`proxy`]: the encrypting proxy for wallets that know nothing of Blindfold.
+
+pub mod committee_key;
+pub mod envelopes;
+pub mod inclusion;
+pub mod keys;
+pub mod node;
+pub mod proxy;
+pub mod transaction;
+pub mod wallet;
+
+pub use committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource};
+pub use envelopes::{EnvelopeMaker, Offer};
+pub use keys::{KeyError, KeySource};
+pub use node::{Node, NodeError};
+pub use proxy::{Proxy, ProxyConfig, ProxyError};
+pub use transaction::{SignedTransaction, TransactionError, TransactionFields};
+pub use wallet::{Call, Sent, Wallet, WalletEndpoints, WalletError};

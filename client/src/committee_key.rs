@@ -1,0 +1,115 @@
+//! The committee's encryption key, from L1 or from a pinned hash; never on the sequencer's word.
+
+use async_trait::async_trait;
+use alloy_primitives::B256;
+use blindfold_bte::EncryptionKey;
+use blindfold_protocol::{Epoch, Epochs};
+use blindfold_rpc::types::EncryptionKeyInfo;
+
+/// The first batch.
+const GENESIS_NUMBER: u64 = 1;
+
+/// Where a client learns of committees: L1's `CommitteeRegistry`.
+#[async_trait]
+pub trait CommitteeSource: Send + Sync {
+    /// The registered epochs, in order.
+    async fn epochs(&self) -> Result<Epochs, CommitteeKeyError>;
+
+    /// The encryption key of an epoch, 576 bytes.
+    async fn encryption_key(&self, epoch: u64) -> Result<Vec<u8>, CommitteeKeyError>;
+}
+
+/// Why there is no key to encrypt to.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitteeKeyError {
+    /// L1 did not answer, or not usably.
+    #[error("L1 does not tell the committee's key: {0}")]
+    L1(String),
+    /// No epoch covers the number.
+    #[error("no committee is registered for batch {0}")]
+    NoEpoch(u64),
+    /// The bytes are no encryption key.
+    #[error("the encryption key of epoch {epoch} is unusable: {reason}")]
+    Unusable {
+        /// The epoch.
+        epoch: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The key's hash is not the registered or pinned one.
+    #[error("the encryption key of epoch {epoch} has the hash {got}, expected {expected}: do not encrypt to it")]
+    WrongHash {
+        /// The epoch.
+        epoch: u64,
+        /// The hash expected.
+        expected: B256,
+        /// The hash of the bytes given.
+        got: B256,
+    },
+    /// The sequencer tells another key than L1. It may be trying to read what users send.
+    #[error("the sequencer serves another key for epoch {epoch} ({served}) than L1 registers ({registered})")]
+    SequencerDisagrees {
+        /// The epoch.
+        epoch: u64,
+        /// The hash the sequencer serves.
+        served: B256,
+        /// The hash L1 registers.
+        registered: B256,
+    },
+}
+
+/// A checked key and the epoch it belongs to.
+#[derive(Clone)]
+pub struct CommitteeKey {
+    /// The epoch as L1 registers it.
+    pub epoch: Epoch,
+    /// Its key.
+    pub key: EncryptionKey,
+}
+
+impl CommitteeKey {
+    /// Fetches the key of the committee that certifies batch `number`, and checks it against L1 and, where given,
+    /// against a pinned hash.
+    ///
+    /// # Errors
+    /// [`CommitteeKeyError`].
+    pub async fn fetch(
+        source: &dyn CommitteeSource,
+        number: u64,
+        pinned: Option<B256>,
+    ) -> Result<Self, CommitteeKeyError> {
+        let number = number.max(GENESIS_NUMBER);
+        let epochs = source.epochs().await?;
+        let epoch = epochs.at(number).ok_or(CommitteeKeyError::NoEpoch(number))?.clone();
+        let bytes = source.encryption_key(epoch.epoch).await?;
+        let unusable =
+            |reason: String| CommitteeKeyError::Unusable { epoch: epoch.epoch, reason };
+        let bytes: &[u8; blindfold_bte::GT_BYTES] =
+            bytes.as_slice().try_into().map_err(|_| unusable(format!("{} bytes", bytes.len())))?;
+        let key = EncryptionKey::from_bytes(bytes).map_err(|error| unusable(error.to_string()))?;
+        let got = B256::from(key.hash());
+        for expected in [Some(epoch.encryption_key_hash), pinned].into_iter().flatten() {
+            if got != expected {
+                return Err(CommitteeKeyError::WrongHash { epoch: epoch.epoch, expected, got });
+            }
+        }
+        Ok(Self { epoch, key })
+    }
+
+    /// Compares with what the sequencer serves: another hash for this epoch is an attempt to read.
+    ///
+    /// # Errors
+    /// [`CommitteeKeyError::SequencerDisagrees`].
+    pub fn compare(&self, served: &[EncryptionKeyInfo]) -> Result<(), CommitteeKeyError> {
+        for info in served.iter().filter(|info| info.epoch == self.epoch.epoch) {
+            if info.encryption_key_hash != self.epoch.encryption_key_hash {
+                return Err(CommitteeKeyError::SequencerDisagrees {
+                    epoch: info.epoch,
+                    served: info.encryption_key_hash,
+                    registered: self.epoch.encryption_key_hash,
+                });
+            }
+        }
+        Ok(())
+    }
+}

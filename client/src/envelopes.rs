@@ -1,0 +1,87 @@
+//! From signed inner transactions to a signed envelope with a sensible fee.
+
+use blindfold_protocol::{
+    Bundle, ChainConfig, Envelope, SigningKey,
+    envelope_builder::{BuildError, EnvelopeFields, build},
+    limits::EXPIRY_WINDOW,
+};
+
+use crate::{committee_key::CommitteeKey, transaction::SignedTransaction};
+
+/// How long an envelope stays valid by default, in batches: about four minutes of full slots.
+pub const DEFAULT_EXPIRY_BATCHES: u64 = 1_024;
+
+/// The offered fee is this many times the base fee, so that the envelope outlives a rise of the base fee.
+const BASE_FEE_MARGIN: u128 = 2;
+
+/// What the payer offers and asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Base fee of the next batch, in wei per byte.
+    pub base_fee: u128,
+    /// Wei per byte on top.
+    pub priority_fee: u128,
+    /// Newest batch number known.
+    pub head: u64,
+    /// Batches from the head in which the envelope may be sealed.
+    pub expiry_batches: u64,
+}
+
+impl Offer {
+    /// The expiry that goes into the header: within the protocol's window and the key's epoch.
+    #[must_use]
+    pub fn expiry(&self, last_of_epoch: u64) -> u64 {
+        self.head.saturating_add(self.expiry_batches.clamp(1, EXPIRY_WINDOW)).min(last_of_epoch)
+    }
+
+    /// Twice the base fee, plus the priority fee.
+    #[must_use]
+    pub fn max_fee(&self) -> u128 {
+        self.base_fee.saturating_mul(BASE_FEE_MARGIN).saturating_add(self.priority_fee)
+    }
+}
+
+/// Makes envelopes that `payer` pays for.
+pub struct EnvelopeMaker<'a> {
+    /// The chain's settings.
+    pub chain: &'a ChainConfig,
+    /// The committee the envelope is encrypted to.
+    pub committee: &'a CommitteeKey,
+    /// Who pays.
+    pub payer: &'a SigningKey,
+}
+
+impl EnvelopeMaker<'_> {
+    /// Encrypts transactions in this order into one envelope.
+    ///
+    /// Cost: one encryption (two fixed-base exponentiations) and one signature.
+    ///
+    /// # Errors
+    /// When the transactions do not fit the largest bucket, or encryption fails.
+    pub fn of_transactions(&self, transactions: &[SignedTransaction], offer: &Offer) -> Result<Envelope, BuildError> {
+        let bundle = Bundle::of_transactions(transactions.iter().map(|transaction| transaction.raw.to_vec()));
+        // Saturating: the sequencer refuses a limit above a block's, which says it better than an overflow.
+        let gas_limit =
+            transactions.iter().fold(0u64, |sum, transaction| sum.saturating_add(transaction.gas_limit));
+        self.of_bundle(&bundle, gas_limit, offer)
+    }
+
+    /// Encrypts any bundle.
+    ///
+    /// # Errors
+    /// As [`EnvelopeMaker::of_transactions`].
+    pub fn of_bundle(&self, bundle: &Bundle, gas_limit: u64, offer: &Offer) -> Result<Envelope, BuildError> {
+        let mut rng = rand::rng();
+        let fields = EnvelopeFields {
+            chain_id: self.chain.chain_id,
+            deployment: self.chain.deployment,
+            epoch: self.committee.epoch.epoch,
+            fee_nonce: rand::random(),
+            max_fee: offer.max_fee(),
+            priority_fee: offer.priority_fee,
+            gas_limit,
+            expiry: offer.expiry(self.committee.epoch.last),
+        };
+        build(&self.committee.key, &fields, bundle, self.payer, &mut rng)
+    }
+}

@@ -1,0 +1,184 @@
+//! Checks of what others say about an envelope: promise, header, certificate, place, hint. Nothing here trusts a server.
+
+use alloy_primitives::{Address, B256, keccak256};
+use blindfold_bte::SessionKey;
+use blindfold_protocol::{
+    BatchHints, Canonical, ChainConfig, Envelope, HintEntry, Promise, SealedBatch, certificate, merkle,
+    signature,
+};
+use blindfold_rpc::types::BatchInfo;
+use serde::Serialize;
+
+use crate::committee_key::CommitteeKey;
+
+/// What was found right about an envelope; each field has been checked, not asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inclusion {
+    /// The envelope.
+    pub id: B256,
+    /// Its batch.
+    pub number: u64,
+    /// The certified header's hash.
+    pub header_hash: B256,
+    /// Its index in the batch.
+    pub index: u32,
+    /// Members that signed the certificate.
+    pub signers: u32,
+    /// What the hint, if there is one, proves.
+    pub hint: HintFinding,
+}
+
+/// What the hint of an envelope proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HintFinding {
+    /// No hints yet.
+    NotYet,
+    /// Re-encryption gives exactly this ciphertext.
+    WellFormed,
+    /// The envelope was skipped by rule.
+    Skipped,
+    /// Published as malformed.
+    Malformed,
+}
+
+/// What is wrong with what a server said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InclusionError {
+    /// A structure does not decode.
+    #[error("the server's {0} does not decode")]
+    Undecodable(&'static str),
+    /// The promise is for another envelope.
+    #[error("the promise names envelope {0}")]
+    PromiseOfAnother(B256),
+    /// The promise is not the sequencer's.
+    #[error("the promise is not signed by the sequencer {0}")]
+    PromiseSignature(Address),
+    /// The batch is not the one asked for.
+    #[error("the server gave batch {got} for {asked}")]
+    WrongBatch {
+        /// The number asked for.
+        asked: u64,
+        /// The number given.
+        got: u64,
+    },
+    /// The header is not the sequencer's.
+    #[error("the header is not signed by the sequencer {0}")]
+    HeaderSignature(Address),
+    /// The items do not hash to the header's root.
+    #[error("the batch's items do not match the header's envelope root")]
+    Root,
+    /// The batch does not hold the envelope.
+    #[error("the batch does not hold the envelope")]
+    Absent,
+    /// There is no certificate yet.
+    #[error("the batch has no certificate yet")]
+    NotCertified,
+    /// The certificate does not certify this header by this committee.
+    #[error("the certificate is invalid")]
+    Certificate,
+    /// The hints are of another batch, or their count is wrong.
+    #[error("the hints do not belong to the batch")]
+    Hints,
+    /// The hint does not re-encrypt to the ciphertext.
+    #[error("the hint does not re-encrypt to the ciphertext")]
+    WrongHint,
+}
+
+/// Checks a promise to seal `id`; gives the number by which it is to be sealed.
+///
+/// # Errors
+/// [`InclusionError::PromiseOfAnother`], [`InclusionError::PromiseSignature`].
+pub fn check_promise(chain: &ChainConfig, id: B256, promise: &Promise) -> Result<u64, InclusionError> {
+    if promise.envelope_id != id {
+        return Err(InclusionError::PromiseOfAnother(promise.envelope_id));
+    }
+    match signature::recover(&promise.signing_digest(&chain.deployment), &promise.signature) {
+        Ok(signer) if signer == chain.sequencer => Ok(promise.seal_by),
+        _ => Err(InclusionError::PromiseSignature(chain.sequencer)),
+    }
+}
+
+/// Checks everything about the place of envelope `id` in the batch that a server gave.
+///
+/// # Errors
+/// Every variant but those of promises.
+pub fn check_inclusion(
+    chain: &ChainConfig,
+    committee: &CommitteeKey,
+    id: B256,
+    number: u64,
+    batch: &BatchInfo,
+) -> Result<Inclusion, InclusionError> {
+    let sealed = &batch.sealed.decode().map_err(|_| InclusionError::Undecodable("sealed batch"))?;
+    if sealed.header.number != number {
+        return Err(InclusionError::WrongBatch { asked: number, got: sealed.header.number });
+    }
+    match signature::recover(&sealed.header.signing_digest(&chain.deployment), &sealed.signature) {
+        Ok(signer) if signer == chain.sequencer => {}
+        _ => return Err(InclusionError::HeaderSignature(chain.sequencer)),
+    }
+    let index = check_root(sealed, id)?;
+    let header_hash = sealed.header.hash();
+    let certificate = batch.certificate.as_ref().ok_or(InclusionError::NotCertified)?;
+    let certificate = certificate.decode().map_err(|_| InclusionError::Undecodable("certificate"))?;
+    let names_this = certificate.number == number && certificate.header_hash == header_hash;
+    if !names_this || certificate::verify(&certificate, &committee.epoch, &chain.deployment).is_err() {
+        return Err(InclusionError::Certificate);
+    }
+    let hint = match &batch.hints {
+        None => HintFinding::NotYet,
+        Some(hints) => {
+            let hints = hints.decode().map_err(|_| InclusionError::Undecodable("hints"))?;
+            check_hint(committee, sealed, header_hash, index, &hints)?
+        }
+    };
+    Ok(Inclusion { id, number, header_hash, index, signers: certificate.signers.count_ones(), hint })
+}
+
+fn check_root(sealed: &SealedBatch, id: B256) -> Result<u32, InclusionError> {
+    let mut index = None;
+    let mut leaves = Vec::with_capacity(sealed.items.len());
+    for (position, item) in sealed.items.iter().enumerate() {
+        let item_id = Envelope::decode(item).map_or(B256::ZERO, |envelope| envelope.id());
+        if item_id == id && index.is_none() {
+            index = u32::try_from(position).ok();
+        }
+        leaves.push(merkle::leaf(&[item_id.as_slice(), keccak256(item).as_slice()].concat()));
+    }
+    let counted = usize::try_from(sealed.header.envelope_count) == Ok(leaves.len());
+    if !counted || merkle::root(&leaves) != sealed.header.envelope_root {
+        return Err(InclusionError::Root);
+    }
+    index.ok_or(InclusionError::Absent)
+}
+
+fn check_hint(
+    committee: &CommitteeKey,
+    sealed: &SealedBatch,
+    header_hash: B256,
+    index: u32,
+    hints: &BatchHints,
+) -> Result<HintFinding, InclusionError> {
+    if hints.header_hash != header_hash || hints.entries.len() != sealed.items.len() {
+        return Err(InclusionError::Hints);
+    }
+    let index = index as usize;
+    let (Some(entry), Some(item)) = (hints.entries.get(index), sealed.items.get(index)) else {
+        return Err(InclusionError::Hints);
+    };
+    match entry {
+        HintEntry::Skipped => Ok(HintFinding::Skipped),
+        HintEntry::Malformed(_) => Ok(HintFinding::Malformed),
+        HintEntry::Key(key) => {
+            let envelope = Envelope::decode(item).map_err(|_| InclusionError::WrongHint)?;
+            let ad = envelope.header.hash();
+            committee
+                .key
+                .open_hint(&ad.0, &envelope.ciphertext, &SessionKey::from_bytes(*key))
+                .map(|_| HintFinding::WellFormed)
+                .map_err(|_| InclusionError::WrongHint)
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Key files: Ethereum keystore V3, the format every Ethereum wallet reads.
+//!
+//! A password comes from a file or from the environment, never from the command line, where other users of the
+//! machine could read it.
+
+use std::{
+    fs, io,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use alloy_primitives::{Address, hex};
+use alloy_signer_local::PrivateKeySigner;
+use blindfold_protocol::SigningKey;
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, Zeroizing};
+
+/// A key file longer than this is none.
+const MAX_KEY_FILE_BYTES: u64 = 64 * 1024;
+
+/// Longest password, in bytes.
+const MAX_PASSWORD_BYTES: u64 = 4 * 1024;
+
+/// A key file and where its password is found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeySource {
+    /// The key file (Ethereum keystore V3).
+    pub file: PathBuf,
+    /// The file whose first line is the password.
+    pub password_file: Option<PathBuf>,
+    /// The environment variable that holds the password, where no file is given.
+    pub password_env: Option<String>,
+}
+
+/// A key that cannot be opened, written or listed.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// A file cannot be read or written.
+    #[error("{action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file is not a key file.
+    #[error("{path} is not an Ethereum key file (keystore V3): {reason}")]
+    NotAKeyFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The password does not open the file.
+    #[error("the password does not open {path}")]
+    WrongPassword {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Neither a password file nor a set environment variable.
+    #[error("no password for {path}: set `password_file`, or the variable that `password_env` names")]
+    NoPassword {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// A file of that name is already there; a key is never overwritten.
+    #[error("{path} exists already; a key is never overwritten")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What should be imported is no key.
+    #[error("not a secp256k1 secret key: 64 hexadecimal digits, not zero, below the group order")]
+    NotAKey,
+}
+
+impl KeySource {
+    /// Opens the key.
+    ///
+    /// Cost: the key file's own scrypt parameters, about a tenth of a second.
+    ///
+    /// # Errors
+    /// Every variant of [`KeyError`] but [`KeyError::Exists`] and [`KeyError::NotAKey`].
+    pub fn open(&self) -> Result<SigningKey, KeyError> {
+        let password = self.password()?;
+        open(&self.file, &password)
+    }
+
+    /// Reads the password from its file, else from the environment.
+    ///
+    /// # Errors
+    /// [`KeyError::Io`] and [`KeyError::NoPassword`].
+    pub fn password(&self) -> Result<Zeroizing<String>, KeyError> {
+        if let Some(path) = &self.password_file {
+            let text = read_bounded(path, MAX_PASSWORD_BYTES)?;
+            return Ok(Zeroizing::new(text.lines().next().unwrap_or_default().to_owned()));
+        }
+        let variable = self.password_env.as_deref().and_then(std::env::var_os);
+        match variable.and_then(|value| value.into_string().ok()) {
+            Some(password) => Ok(Zeroizing::new(password)),
+            None => Err(KeyError::NoPassword { path: self.file.clone() }),
+        }
+    }
+}
+
+/// Opens a key file with a password.
+///
+/// # Errors
+/// [`KeyError::Io`], [`KeyError::NotAKeyFile`], [`KeyError::WrongPassword`].
+pub fn open(path: &Path, password: &str) -> Result<SigningKey, KeyError> {
+    let text = read_bounded(path, MAX_KEY_FILE_BYTES)?;
+    let not_a_key_file = |reason: String| KeyError::NotAKeyFile { path: path.to_owned(), reason };
+    serde_json::from_str::<Header>(&text)
+        .map_err(|error| not_a_key_file(error.to_string()))
+        .and_then(|header| match header.version {
+            3 => Ok(()),
+            version => Err(not_a_key_file(format!("version {version}, expected 3"))),
+        })?;
+    // The library tells a wrong password and a damaged file apart only by words; with the structure checked above the
+    // remaining cause is the password (or a flipped bit, which the same message covers for the user).
+    let signer = PrivateKeySigner::decrypt_keystore(path, password.as_bytes())
+        .map_err(|_| KeyError::WrongPassword { path: path.to_owned() })?;
+    let mut scalar = signer.to_bytes();
+    let key = SigningKey::from_bytes(&scalar.0).map_err(|_| KeyError::NotAKey);
+    scalar.0.zeroize();
+    key
+}
+
+/// Makes a fresh key and writes it to `path`.
+///
+/// # Errors
+/// As [`store`].
+pub fn create(path: &Path, password: &str) -> Result<SigningKey, KeyError> {
+    let key = SigningKey::random(&mut rand::rng());
+    store(&key, path, password)?;
+    Ok(key)
+}
+
+/// Writes an existing key, 64 hexadecimal digits, to `path`.
+///
+/// # Errors
+/// [`KeyError::NotAKey`], and as [`store`].
+pub fn import(secret_hex: &str, path: &Path, password: &str) -> Result<SigningKey, KeyError> {
+    let bytes = Zeroizing::new(hex::decode(secret_hex.trim()).map_err(|_| KeyError::NotAKey)?);
+    let scalar: &[u8; 32] = bytes.as_slice().try_into().map_err(|_| KeyError::NotAKey)?;
+    let key = SigningKey::from_bytes(scalar).map_err(|_| KeyError::NotAKey)?;
+    store(&key, path, password)?;
+    Ok(key)
+}
+
+/// Writes a key encrypted under `password`, readable by its owner alone, all or nothing; never over another file.
+///
+/// # Errors
+/// [`KeyError::Exists`], [`KeyError::Io`].
+pub fn store(key: &SigningKey, path: &Path, password: &str) -> Result<(), KeyError> {
+    if path.exists() {
+        return Err(KeyError::Exists { path: path.to_owned() });
+    }
+    let io = |action: &'static str| {
+        move |source: io::Error| KeyError::Io { action, path: path.to_owned(), source }
+    };
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(dir).map_err(io("cannot create the folder of"))?;
+    // The library writes with the process's default permissions, so it writes into a folder of ours first.
+    let staging = dir.join(format!(".key-{:016x}", rand::random::<u64>()));
+    fs::create_dir(&staging).map_err(io("cannot create"))?;
+    let written = fs::set_permissions(&staging, fs::Permissions::from_mode(0o700))
+        .map_err(io("cannot protect"))
+        .and_then(|()| {
+            let scalar = key.to_bytes();
+            PrivateKeySigner::encrypt_keystore(&staging, &mut rand_08::rngs::OsRng, scalar.as_slice(), password, Some("key"))
+                .map_err(|error| io("cannot encrypt")(io::Error::other(error.to_string())))
+        })
+        .and_then(|_| fs::read(staging.join("key")).map_err(io("cannot read back")))
+        .and_then(|bytes| {
+            let mut file = fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)
+                .map_err(io("cannot create"))?;
+            io::Write::write_all(&mut file, &bytes).map_err(io("cannot write"))?;
+            file.sync_all().map_err(io("cannot flush"))
+        });
+    let cleaned = fs::remove_dir_all(&staging).map_err(io("cannot remove the staging folder of"));
+    written.and(cleaned)
+}
+
+/// The key files of a folder, by the address that their names carry ([`file_name`]).
+///
+/// # Errors
+/// [`KeyError::Io`] when the folder cannot be read.
+pub fn list(dir: &Path) -> Result<Vec<(Address, PathBuf)>, KeyError> {
+    let io = |source| KeyError::Io { action: "cannot list", path: dir.to_owned(), source };
+    let mut keys = Vec::new();
+    for entry in fs::read_dir(dir).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        let address = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+        if let (Some(address), Some("json")) = (address, path.extension().and_then(|extension| extension.to_str())) {
+            keys.push((address, path));
+        }
+    }
+    keys.sort_unstable();
+    Ok(keys)
+}
+
+/// The name of a key file in a folder of keys.
+#[must_use]
+pub fn file_name(address: &Address) -> String {
+    format!("{address}.json")
+}
+
+/// Only what tells a key file from anything else.
+#[derive(Deserialize)]
+struct Header {
+    version: u64,
+}
+
+fn read_bounded(path: &Path, limit_bytes: u64) -> Result<Zeroizing<String>, KeyError> {
+    let io = |source| KeyError::Io { action: "cannot read", path: path.to_owned(), source };
+    let length = fs::metadata(path).map_err(io)?.len();
+    if length > limit_bytes {
+        let reason = format!("{length} bytes, at most {limit_bytes}");
+        return Err(KeyError::NotAKeyFile { path: path.to_owned(), reason });
+    }
+    fs::read_to_string(path).map(Zeroizing::new).map_err(io)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+
+    #[test]
+    fn a_key_survives_its_file_and_only_its_owner_reads_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys/fee.json");
+        let key = import(SECRET, &path, "password").unwrap();
+        assert_eq!(key.address().to_string(), "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+        assert_eq!(open(&path, "password").unwrap().address(), key.address());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path().join("keys")).unwrap().count(), 1, "nothing staged is left behind");
+        assert!(!fs::read_to_string(&path).unwrap().contains(SECRET));
+    }
+
+    #[test]
+    fn a_folder_lists_its_keys_by_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = SigningKey::random(&mut rand::rng());
+        store(&key, &dir.path().join(file_name(&key.address())), "p").unwrap();
+        fs::write(dir.path().join("notes.txt"), "no key").unwrap();
+        let listed = list(dir.path()).unwrap();
+        assert_eq!(listed.iter().map(|(address, _)| *address).collect::<Vec<_>>(), [key.address()]);
+        assert!(matches!(list(&dir.path().join("none")), Err(KeyError::Io { .. })));
+    }
+
+    #[test]
+    fn each_fault_has_its_own_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("fee.json");
+        create(&path, "password").unwrap();
+        assert!(matches!(open(&path, "another"), Err(KeyError::WrongPassword { .. })));
+        assert!(matches!(create(&path, "password"), Err(KeyError::Exists { .. })));
+        assert!(matches!(import("00", &dir.path().join("a"), "p"), Err(KeyError::NotAKey)));
+        assert!(matches!(import(&"0".repeat(64), &dir.path().join("a"), "p"), Err(KeyError::NotAKey)));
+        assert!(matches!(open(&dir.path().join("none"), "p"), Err(KeyError::Io { .. })));
+        for text in ["", "{}", "{\"version\":1}", "not json"] {
+            let path = dir.path().join("broken");
+            fs::write(&path, text).unwrap();
+            assert!(matches!(open(&path, "p"), Err(KeyError::NotAKeyFile { .. })), "{text:?}");
+        }
+        fs::write(dir.path().join("large"), vec![b' '; MAX_KEY_FILE_BYTES as usize + 1]).unwrap();
+        assert!(matches!(open(&dir.path().join("large"), "p"), Err(KeyError::NotAKeyFile { .. })));
+    }
+
+    #[test]
+    fn a_password_comes_from_its_file_or_is_missed() {
+        let dir = tempfile::tempdir().unwrap();
+        let password_file = dir.path().join("password");
+        fs::write(&password_file, "from the file\nsecond line").unwrap();
+        let mut source = KeySource { file: "k".into(), password_file: Some(password_file), password_env: None };
+        assert_eq!(source.password().unwrap().as_str(), "from the file");
+        source.password_file = None;
+        assert!(matches!(source.password(), Err(KeyError::NoPassword { .. })));
+        source.password_env = Some("BLINDFOLD_TEST_VARIABLE_THAT_IS_NOT_SET".to_owned());
+        assert!(matches!(source.password(), Err(KeyError::NoPassword { .. })));
+    }
+}

@@ -1,0 +1,319 @@
+//! What the proxy has answered for, on disk: each held transaction and the envelope that carries it.
+//!
+//! A transaction's hash is answered only after its row is durable, and an envelope is sent only after its bytes are,
+//! so that after a crash the very same envelope is sent again (the same id: the sequencer takes it once).
+
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::{Address, B256, Bytes};
+use parking_lot::Mutex;
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// Version of the tables.
+const SCHEMA_VERSION: i64 = 1;
+
+/// Finished transactions remembered at most; beyond it the oldest are forgotten.
+const MAX_FINISHED_ROWS: i64 = 100_000;
+
+/// The journal; one process at a time.
+pub struct Journal {
+    connection: Mutex<Connection>,
+}
+
+/// Why the journal does not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The database reports an error.
+    #[error("the proxy's journal: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// The file is of a newer version of this program.
+    #[error("{path} has schema {got}, this program knows {SCHEMA_VERSION}: use the newer program")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        got: i64,
+    },
+    /// The file belongs to another chain or payer.
+    #[error("{path} belongs to {found}, not to {expected}: point `state` at another file")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it belongs to.
+        found: String,
+        /// What this proxy is.
+        expected: String,
+    },
+    /// The transaction is already in the journal.
+    #[error("already known")]
+    Known,
+}
+
+/// A transaction the proxy answered for and has not seen finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldRow {
+    /// The raw transaction.
+    pub raw: Bytes,
+    /// Envelopes that already carried it in vain.
+    pub attempts: u32,
+    /// The envelope that carries it now.
+    pub envelope: Option<B256>,
+}
+
+/// An envelope under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvelopeRow {
+    /// Its id.
+    pub id: B256,
+    /// Whose transactions it carries.
+    pub sender: Address,
+    /// Its encoding.
+    pub bytes: Bytes,
+}
+
+/// What is known of a transaction the proxy once answered for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// The envelope that carries or carried it last.
+    pub envelope: Option<B256>,
+    /// `included`, or why it was given up; none while it is under way.
+    pub outcome: Option<String>,
+}
+
+impl Journal {
+    /// Opens or creates the journal at `path` for one owner (chain, deployment and payer in a line).
+    ///
+    /// # Errors
+    /// [`JournalError::Database`], [`JournalError::Newer`], [`JournalError::Foreign`].
+    pub fn open(path: &Path, owner: &str) -> Result<Self, JournalError> {
+        let connection = Connection::open(path)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", "full")?;
+        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if version > SCHEMA_VERSION {
+            return Err(JournalError::Newer { path: path.to_owned(), got: version });
+        }
+        if version == 0 {
+            connection.execute_batch(
+                "BEGIN;
+                 CREATE TABLE owner (text TEXT NOT NULL);
+                 CREATE TABLE transactions (
+                     hash BLOB PRIMARY KEY, raw BLOB NOT NULL, received INTEGER NOT NULL,
+                     attempts INTEGER NOT NULL DEFAULT 0, envelope BLOB, outcome TEXT
+                 ) WITHOUT ROWID;
+                 CREATE INDEX transactions_under_way ON transactions (received) WHERE outcome IS NULL;
+                 CREATE INDEX transactions_finished ON transactions (received) WHERE outcome IS NOT NULL;
+                 CREATE TABLE envelopes (id BLOB PRIMARY KEY, sender BLOB NOT NULL, bytes BLOB NOT NULL) WITHOUT ROWID;
+                 PRAGMA user_version = 1;
+                 COMMIT;",
+            )?;
+        }
+        let found: Option<String> =
+            connection.query_row("SELECT text FROM owner", [], |row| row.get(0)).optional()?;
+        match found {
+            None => {
+                connection.execute("INSERT INTO owner VALUES (?1)", [owner])?;
+            }
+            Some(found) if found != owner => {
+                return Err(JournalError::Foreign { path: path.to_owned(), found, expected: owner.to_owned() });
+            }
+            Some(_) => {}
+        }
+        Ok(Self { connection: Mutex::new(connection) })
+    }
+
+    /// Records a transaction; durable when this returns. A transaction given up earlier may come again.
+    ///
+    /// # Errors
+    /// [`JournalError::Known`], [`JournalError::Database`].
+    pub fn hold(&self, hash: &B256, raw: &Bytes) -> Result<(), JournalError> {
+        let mut connection = self.connection.lock();
+        let transaction = connection.transaction()?;
+        let under_way: Option<bool> = transaction
+            .query_row("SELECT outcome IS NULL OR outcome = 'included' FROM transactions WHERE hash = ?1", [
+                hash.as_slice()
+            ], |row| row.get(0))
+            .optional()?;
+        if under_way == Some(true) {
+            return Err(JournalError::Known);
+        }
+        transaction.execute(
+            "INSERT OR REPLACE INTO transactions (hash, raw, received)
+             VALUES (?1, ?2, 1 + coalesce((SELECT max(received) FROM transactions), 0))",
+            params![hash.as_slice(), raw.as_ref()],
+        )?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Records that an envelope carries these transactions; durable when this returns.
+    ///
+    /// # Errors
+    /// [`JournalError::Database`].
+    pub fn carry(&self, envelope: &EnvelopeRow, hashes: &[B256]) -> Result<(), JournalError> {
+        let mut connection = self.connection.lock();
+        let transaction = connection.transaction()?;
+        transaction.execute("INSERT INTO envelopes VALUES (?1, ?2, ?3)", params![
+            envelope.id.as_slice(),
+            envelope.sender.as_slice(),
+            envelope.bytes.as_ref()
+        ])?;
+        for hash in hashes {
+            transaction.execute(
+                "UPDATE transactions SET envelope = ?2, attempts = attempts + 1 WHERE hash = ?1",
+                params![hash.as_slice(), envelope.id.as_slice()],
+            )?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// Ends an envelope: each transaction with `Some(outcome)` is finished, the others are held again.
+    ///
+    /// # Errors
+    /// [`JournalError::Database`].
+    pub fn settle(&self, envelope: &B256, outcomes: &[(B256, Option<&str>)]) -> Result<(), JournalError> {
+        let mut connection = self.connection.lock();
+        let transaction = connection.transaction()?;
+        for (hash, outcome) in outcomes {
+            match outcome {
+                Some(outcome) => transaction
+                    .execute("UPDATE transactions SET outcome = ?2 WHERE hash = ?1", params![hash.as_slice(), outcome]),
+                None => transaction.execute("UPDATE transactions SET envelope = NULL WHERE hash = ?1", [hash.as_slice()]),
+            }?;
+        }
+        transaction.execute("DELETE FROM envelopes WHERE id = ?1", [envelope.as_slice()])?;
+        transaction.execute(
+            "DELETE FROM transactions WHERE hash IN (
+                 SELECT hash FROM transactions WHERE outcome IS NOT NULL
+                 ORDER BY received DESC LIMIT -1 OFFSET ?1)",
+            [MAX_FINISHED_ROWS],
+        )?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Gives up a transaction that is in no envelope.
+    ///
+    /// # Errors
+    /// [`JournalError::Database`].
+    pub fn give_up(&self, hash: &B256, outcome: &str) -> Result<(), JournalError> {
+        let connection = self.connection.lock();
+        connection.execute("UPDATE transactions SET outcome = ?2 WHERE hash = ?1", params![hash.as_slice(), outcome])?;
+        Ok(())
+    }
+
+    /// What is known of a transaction.
+    ///
+    /// # Errors
+    /// [`JournalError::Database`].
+    pub fn trace(&self, hash: &B256) -> Result<Option<Traced>, JournalError> {
+        let connection = self.connection.lock();
+        let traced = connection
+            .query_row("SELECT envelope, outcome FROM transactions WHERE hash = ?1", [hash.as_slice()], |row| {
+                Ok(Traced { envelope: optional_hash(row.get(0)?), outcome: row.get(1)? })
+            })
+            .optional()?;
+        Ok(traced)
+    }
+
+    /// Everything under way, transactions in order of arrival, for a restart.
+    ///
+    /// # Errors
+    /// [`JournalError::Database`].
+    pub fn under_way(&self) -> Result<(Vec<HeldRow>, Vec<EnvelopeRow>), JournalError> {
+        let connection = self.connection.lock();
+        let mut query = connection
+            .prepare("SELECT raw, attempts, envelope FROM transactions WHERE outcome IS NULL ORDER BY received")?;
+        let held = query
+            .query_map([], |row| {
+                Ok(HeldRow {
+                    raw: row.get::<_, Vec<u8>>(0)?.into(),
+                    attempts: row.get(1)?,
+                    envelope: optional_hash(row.get(2)?),
+                })
+            })?
+            .collect::<Result<_, _>>()?;
+        let mut query = connection.prepare("SELECT id, sender, bytes FROM envelopes")?;
+        let envelopes = query
+            .query_map([], |row| {
+                let (id, sender): (Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?);
+                let bytes: Vec<u8> = row.get(2)?;
+                Ok((optional_hash(Some(id)), Address::try_from(sender.as_slice()).ok(), bytes))
+            })?
+            .filter_map(|row| match row {
+                Ok((Some(id), Some(sender), bytes)) => Some(Ok(EnvelopeRow { id, sender, bytes: bytes.into() })),
+                // Only this program writes the table, and always whole hashes.
+                Ok(_) => None,
+                Err(error) => Some(Err(error)),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok((held, envelopes))
+    }
+}
+
+fn optional_hash(bytes: Option<Vec<u8>>) -> Option<B256> {
+    bytes.and_then(|bytes| B256::try_from(bytes.as_slice()).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(byte: u8) -> Bytes {
+        vec![byte; 40].into()
+    }
+
+    fn envelope(byte: u8) -> EnvelopeRow {
+        EnvelopeRow { id: B256::repeat_byte(byte), sender: Address::repeat_byte(9), bytes: raw(byte) }
+    }
+
+    #[test]
+    fn what_was_held_is_there_after_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.sqlite");
+        let (first, second) = (B256::repeat_byte(1), B256::repeat_byte(2));
+        {
+            let journal = Journal::open(&path, "owner").unwrap();
+            journal.hold(&first, &raw(1)).unwrap();
+            journal.hold(&second, &raw(2)).unwrap();
+            assert!(matches!(journal.hold(&first, &raw(1)), Err(JournalError::Known)));
+            journal.carry(&envelope(7), &[first]).unwrap();
+        }
+        let journal = Journal::open(&path, "owner").unwrap();
+        let (held, envelopes) = journal.under_way().unwrap();
+        assert_eq!(envelopes, [envelope(7)]);
+        assert_eq!(held, [
+            HeldRow { raw: raw(1), attempts: 1, envelope: Some(B256::repeat_byte(7)) },
+            HeldRow { raw: raw(2), attempts: 0, envelope: None },
+        ]);
+    }
+
+    #[test]
+    fn a_settled_envelope_frees_or_finishes_its_transactions() {
+        let journal = Journal::open(Path::new(":memory:"), "owner").unwrap();
+        let (done, again) = (B256::repeat_byte(1), B256::repeat_byte(2));
+        journal.hold(&done, &raw(1)).unwrap();
+        journal.hold(&again, &raw(2)).unwrap();
+        journal.carry(&envelope(7), &[done, again]).unwrap();
+        journal.settle(&B256::repeat_byte(7), &[(done, Some("included")), (again, None)]).unwrap();
+        let (held, envelopes) = journal.under_way().unwrap();
+        assert!(envelopes.is_empty());
+        assert_eq!(held, [HeldRow { raw: raw(2), attempts: 1, envelope: None }]);
+        let traced = journal.trace(&done).unwrap().unwrap();
+        assert_eq!(traced, Traced { envelope: Some(B256::repeat_byte(7)), outcome: Some("included".into()) });
+        assert_eq!(journal.trace(&B256::repeat_byte(9)).unwrap(), None);
+        assert!(matches!(journal.hold(&done, &raw(1)), Err(JournalError::Known)), "never sent twice");
+        journal.give_up(&again, "nonce_too_low").unwrap();
+        journal.hold(&again, &raw(2)).unwrap();
+    }
+
+    #[test]
+    fn another_owner_and_a_newer_file_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.sqlite");
+        drop(Journal::open(&path, "owner").unwrap());
+        assert!(matches!(Journal::open(&path, "somebody else"), Err(JournalError::Foreign { .. })));
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+        assert!(matches!(Journal::open(&path, "owner"), Err(JournalError::Newer { got: 99, .. })));
+        std::fs::write(&path, "this is no database, and long enough to be read as one").unwrap();
+        assert!(matches!(Journal::open(&path, "owner"), Err(JournalError::Database(_))));
+    }
+}

@@ -1,0 +1,245 @@
+//! The encrypting proxy: an ordinary wallet points its RPC URL here and works unchanged.
+//!
+//! | call | goes to |
+//! |---|---|
+//! | `eth_sendRawTransaction` | nobody as it is: held durably, encrypted, and sent to the sequencer as an envelope that the proxy's own fee key pays for |
+//! | reads, `eth_call`, `eth_estimateGas`, `eth_createAccessList` | the user's node, never the sequencer |
+//! | `blind_*` | the sequencer |
+//! | `eth_getTransactionCount(…, "pending")`, `eth_getTransactionByHash` | the node, completed by what is held here |
+//! | `proxy_getEnvelope(transaction hash)` | answered here: envelope id and outcome |
+//! | anything else | refused |
+//!
+//! One sender's consecutive nonces that arrive within the bundle window share an envelope; the next envelope of that
+//! sender waits until the previous one is sealed, so that nonces are ordered as the wallet meant them. After a skip or
+//! an expiry that another envelope may mend, the transaction is encrypted again.
+
+mod config;
+mod journal;
+mod pool;
+mod rpc;
+mod worker;
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use blindfold_protocol::{ChainConfig, SigningKey, limits::MAX_MESSAGE_BYTES};
+use blindfold_rpc::{
+    AdminConfig, BlindApiClient, ClientBuildError, ClientConfig, HttpClient, Readiness, ServeError, ServerConfig,
+    ServerHandle, admin, http_client, jsonrpsee::core::RegisterMethodError, serve,
+};
+use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Mutex as AsyncMutex, Notify, watch},
+    task::JoinHandle,
+    time::{Duration, Instant},
+};
+
+pub use config::{ProxyConfig, ProxyConfigFault};
+pub use journal::{Journal, JournalError};
+
+use crate::{
+    committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource},
+    node::Node,
+    transaction::SignedTransaction,
+};
+use pool::Pool;
+
+/// Longest raw transaction that fits an envelope alone, in bytes.
+pub const MAX_TRANSACTION_BYTES: usize = MAX_MESSAGE_BYTES - 8;
+
+/// Readiness condition: the journal is read and the worker runs.
+const WORKER: &str = "worker";
+
+/// A running proxy.
+pub struct Proxy {
+    inner: Arc<Inner>,
+    server: ServerHandle,
+    admin: ServerHandle,
+    worker: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+}
+
+/// Why the proxy does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// A setting.
+    #[error(transparent)]
+    Config(#[from] ProxyConfigFault),
+    /// A URL.
+    #[error(transparent)]
+    Endpoint(#[from] ClientBuildError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A port.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// Two metrics of one name: a fault of this program.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+    /// Two methods of one name: a fault of this program.
+    #[error(transparent)]
+    Methods(#[from] RegisterMethodError),
+    /// The committee's key cannot be trusted or had.
+    #[error(transparent)]
+    CommitteeKey(#[from] CommitteeKeyError),
+}
+
+pub(crate) struct Inner {
+    config: ProxyConfig,
+    chain: ChainConfig,
+    payer: SigningKey,
+    node: Node,
+    node_rpc: HttpClient,
+    sequencer: HttpClient,
+    sequencer_raw: Node,
+    source: Arc<dyn CommitteeSource>,
+    pinned: Option<B256>,
+    pool: Mutex<Pool>,
+    journal: Journal,
+    committee: AsyncMutex<Option<(Instant, CommitteeKey)>>,
+    wake: Notify,
+    registry: Metrics,
+    metrics: ProxyMetrics,
+}
+
+struct ProxyMetrics {
+    accepted: Counter,
+    envelopes: Counter,
+    included: Counter,
+    again: Counter,
+    given_up: Counter,
+    failures: Counter,
+    held: Gauge,
+}
+
+impl ProxyMetrics {
+    fn new(metrics: &Metrics) -> Result<Self, MetricsError> {
+        Ok(Self {
+            accepted: metrics.counter("transactions_accepted_total", "Transactions answered with their hash")?,
+            envelopes: metrics.counter("envelopes_sent_total", "Envelopes the sequencer took")?,
+            included: metrics.counter("transactions_included_total", "Transactions seen in a block")?,
+            again: metrics.counter("transactions_encrypted_again_total", "Transactions put into a further envelope")?,
+            given_up: metrics.counter("transactions_given_up_total", "Transactions that ended outside a block")?,
+            failures: metrics.counter("rounds_failed_total", "Steps that a server's failure put off")?,
+            held: metrics.gauge("transactions_held", "Transactions under way")?,
+        })
+    }
+}
+
+impl Inner {
+    /// The committee's key for batch `number`: from L1, kept for a while, compared with what the sequencer serves.
+    async fn committee(&self, number: u64) -> Result<CommitteeKey, CommitteeKeyError> {
+        let mut kept = self.committee.lock().await;
+        let refresh = Duration::from_millis(self.config.key_refresh_ms);
+        if let Some((since, key)) = kept.as_ref()
+            && since.elapsed() < refresh
+            && (key.epoch.first..=key.epoch.last).contains(&number)
+        {
+            return Ok(key.clone());
+        }
+        let key = CommitteeKey::fetch(&*self.source, number, self.pinned).await?;
+        if let Ok(served) = self.sequencer.get_encryption_key().await {
+            key.compare(&served)?;
+        }
+        *kept = Some((Instant::now(), key.clone()));
+        Ok(key)
+    }
+}
+
+impl Proxy {
+    /// Opens the journal, takes up what was under way, and serves.
+    ///
+    /// # Errors
+    /// [`ProxyError`].
+    pub async fn start(
+        config: ProxyConfig,
+        chain: ChainConfig,
+        payer: SigningKey,
+        source: Arc<dyn CommitteeSource>,
+        pinned: Option<B256>,
+    ) -> Result<Self, ProxyError> {
+        config.validate()?;
+        let owner =
+            format!("chain {} of {} paid by {}", chain.chain_id, chain.deployment.inbox, payer.address());
+        let journal = Journal::open(&config.state, &owner)?;
+        let registry = Metrics::new("proxy", env!("CARGO_PKG_VERSION"))?;
+        let metrics = ProxyMetrics::new(&registry)?;
+        let client = ClientConfig::default();
+        let inner = Arc::new(Inner {
+            pool: Mutex::new(restored(&journal, chain.chain_id)?),
+            node: Node::new(&config.node_url)?,
+            node_rpc: http_client(&config.node_url, &client)?,
+            sequencer: http_client(&config.sequencer_url, &client)?,
+            sequencer_raw: Node::new(&config.sequencer_url)?,
+            chain,
+            payer,
+            source,
+            pinned,
+            journal,
+            committee: AsyncMutex::new(None),
+            wake: Notify::new(),
+            registry,
+            metrics,
+            config,
+        });
+        let readiness = Readiness::new(&[WORKER]);
+        let rendered = inner.clone();
+        let admin = admin(
+            AdminConfig { addr: inner.config.admin_addr },
+            readiness.clone(),
+            move || rendered.registry.render(),
+            None,
+        )
+        .await?;
+        let server = serve(
+            ServerConfig::new(inner.config.rpc_addr),
+            rpc::module(inner.clone())?,
+            Some(rpc::passthrough(inner.clone())),
+        )
+        .await?;
+        let (stop, stopped) = watch::channel(false);
+        let worker = tokio::spawn(worker::run(inner.clone(), stopped));
+        readiness.set_ready(WORKER);
+        Ok(Self { inner, server, admin, worker, stop })
+    }
+
+    /// Where wallets connect.
+    #[must_use]
+    pub fn local_addr(&self) -> std::net::SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// Transactions under way.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.inner.pool.lock().len()
+    }
+
+    /// Stops serving and working; what is under way stays in the journal.
+    pub async fn shutdown(self) {
+        // An error means that the worker is gone already.
+        let _ = self.stop.send(true);
+        self.server.shutdown().await;
+        let _ = self.worker.await;
+        self.admin.shutdown().await;
+    }
+}
+
+/// The pool as the journal has it.
+fn restored(journal: &Journal, chain_id: u64) -> Result<Pool, JournalError> {
+    let (held, envelopes) = journal.under_way()?;
+    let mut pool = Pool::default();
+    for row in held {
+        match SignedTransaction::decode(row.raw, chain_id) {
+            Ok(transaction) => pool.insert(transaction, row.attempts, row.envelope),
+            // It was decoded before it was written; a damaged row must not keep the others from being sent.
+            Err(error) => tracing::error!(%error, "a transaction in the journal does not decode"),
+        }
+    }
+    for row in envelopes {
+        pool.restore_envelope(row.id, row.sender, row.bytes);
+    }
+    Ok(pool)
+}

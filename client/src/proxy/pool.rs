@@ -1,0 +1,385 @@
+//! The proxy's held transactions in memory, by sender and nonce. No I/O: the journal and the servers are the caller's.
+
+use std::collections::{BTreeMap, HashMap};
+
+use alloy_primitives::{Address, B256, Bytes};
+use blindfold_protocol::limits::{MAX_BUNDLE_ITEMS, MAX_MESSAGE_BYTES};
+
+use crate::transaction::SignedTransaction;
+
+/// Bytes a bundle spends beside its items, and per item (docs/protocol.md, `Bundle`).
+const BUNDLE_FIXED_BYTES: usize = 3;
+const BUNDLE_ITEM_BYTES: usize = 5;
+
+/// All transactions the proxy answered for and has not seen finished.
+#[derive(Default)]
+pub struct Pool {
+    senders: BTreeMap<Address, Sender>,
+    by_hash: HashMap<B256, (Address, u64)>,
+    envelopes: BTreeMap<B256, UnderWay>,
+}
+
+#[derive(Default)]
+struct Sender {
+    transactions: BTreeMap<u64, Held>,
+    /// The envelope that must be sealed before the next one is made, so that nonces are ordered as they were sent.
+    unsealed: Option<B256>,
+}
+
+struct Held {
+    transaction: SignedTransaction,
+    attempts: u32,
+    envelope: Option<B256>,
+}
+
+/// An envelope that was sent.
+#[derive(Clone, Debug)]
+pub struct UnderWay {
+    /// Whose transactions it carries.
+    pub sender: Address,
+    /// Its encoding, to send it again.
+    pub bytes: Bytes,
+    /// Whether it has a place in a batch.
+    pub sealed: bool,
+    /// The nonces it carries.
+    pub nonces: Vec<u64>,
+}
+
+/// Why the pool takes no transaction, in the words wallets know from geth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PoolFault {
+    /// The very same transaction.
+    #[error("already known")]
+    AlreadyKnown,
+    /// Another transaction of this sender with this nonce is held; it may be encrypted and sent already.
+    #[error("replacement transaction underpriced")]
+    NonceTaken,
+    /// Too many of all senders.
+    #[error("txpool is full")]
+    Full,
+    /// Too many of this sender.
+    #[error("account limit exceeded: {0} transactions are held for this sender")]
+    SenderFull(usize),
+}
+
+/// What to do with a transaction whose envelope ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It is finished: in a block, or given up for a reason.
+    Finish(String),
+    /// It goes into another envelope.
+    Again,
+}
+
+impl Pool {
+    /// Transactions held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_hash.len()
+    }
+
+    /// Whether a transaction may be taken.
+    ///
+    /// # Errors
+    /// [`PoolFault`].
+    pub fn check(&self, transaction: &SignedTransaction, max: usize, max_per_sender: usize) -> Result<(), PoolFault> {
+        if self.by_hash.contains_key(&transaction.hash) {
+            return Err(PoolFault::AlreadyKnown);
+        }
+        if let Some(sender) = self.senders.get(&transaction.sender) {
+            if sender.transactions.contains_key(&transaction.nonce) {
+                return Err(PoolFault::NonceTaken);
+            }
+            if sender.transactions.len() >= max_per_sender {
+                return Err(PoolFault::SenderFull(sender.transactions.len()));
+            }
+        }
+        if self.by_hash.len() >= max { Err(PoolFault::Full) } else { Ok(()) }
+    }
+
+    /// Takes a checked transaction.
+    pub fn insert(&mut self, transaction: SignedTransaction, attempts: u32, envelope: Option<B256>) {
+        self.by_hash.insert(transaction.hash, (transaction.sender, transaction.nonce));
+        let sender = self.senders.entry(transaction.sender).or_default();
+        sender.transactions.insert(transaction.nonce, Held { transaction, attempts, envelope });
+    }
+
+    /// A held transaction by its hash.
+    #[must_use]
+    pub fn by_hash(&self, hash: &B256) -> Option<&SignedTransaction> {
+        let (sender, nonce) = self.by_hash.get(hash)?;
+        self.senders.get(sender)?.transactions.get(nonce).map(|held| &held.transaction)
+    }
+
+    /// The next nonce of a sender when `node` is the next one on chain: past all consecutive held ones.
+    #[must_use]
+    pub fn pending_nonce(&self, sender: &Address, node: u64) -> u64 {
+        let mut next = node;
+        if let Some(sender) = self.senders.get(sender) {
+            while sender.transactions.contains_key(&next) {
+                next += 1;
+            }
+        }
+        next
+    }
+
+    /// Senders with a transaction that is in no envelope and none waiting to be sealed.
+    #[must_use]
+    pub fn ready_senders(&self) -> Vec<Address> {
+        self.senders
+            .iter()
+            .filter(|(_, sender)| {
+                sender.unsealed.is_none() && sender.transactions.values().any(|held| held.envelope.is_none())
+            })
+            .map(|(address, _)| *address)
+            .collect()
+    }
+
+    /// What the next envelope of a sender carries: its consecutive transactions in no envelope, the first of which
+    /// follows `node` (the next nonce on chain) and what is under way. Bounded by bundle size and `max_gas`.
+    #[must_use]
+    pub fn next_bundle(&self, sender: &Address, node: u64, max_gas: u64) -> Vec<SignedTransaction> {
+        let Some(sender) = self.senders.get(sender).filter(|sender| sender.unsealed.is_none()) else {
+            return Vec::new();
+        };
+        let mut next = node;
+        let (mut bytes, mut gas) = (BUNDLE_FIXED_BYTES, 0u64);
+        let mut bundle: Vec<SignedTransaction> = Vec::new();
+        while let Some(held) = sender.transactions.get(&next) {
+            next += 1;
+            if held.envelope.is_some() {
+                if bundle.is_empty() {
+                    // Under way and sealed: what comes after it may follow.
+                    continue;
+                }
+                // One that came back from a skip goes first, alone.
+                break;
+            }
+            bytes += BUNDLE_ITEM_BYTES + held.transaction.raw.len();
+            gas = gas.saturating_add(held.transaction.gas_limit);
+            let fits = bytes <= MAX_MESSAGE_BYTES && gas <= max_gas && bundle.len() < MAX_BUNDLE_ITEMS;
+            if !fits && !bundle.is_empty() {
+                break;
+            }
+            bundle.push(held.transaction.clone());
+        }
+        bundle
+    }
+
+    /// Held transactions of a sender, in no envelope, whose nonce is already used on chain.
+    #[must_use]
+    pub fn outdated(&self, sender: &Address, node: u64) -> Vec<B256> {
+        self.senders.get(sender).map_or_else(Vec::new, |sender| {
+            sender
+                .transactions
+                .range(..node)
+                .filter(|(_, held)| held.envelope.is_none())
+                .map(|(_, held)| held.transaction.hash)
+                .collect()
+        })
+    }
+
+    /// Notes that an envelope carries these transactions of one sender.
+    pub fn carried(&mut self, id: B256, sender: Address, bytes: Bytes, nonces: Vec<u64>) {
+        let entry = self.senders.entry(sender).or_default();
+        for nonce in &nonces {
+            if let Some(held) = entry.transactions.get_mut(nonce) {
+                held.envelope = Some(id);
+                held.attempts += 1;
+            }
+        }
+        entry.unsealed = Some(id);
+        self.envelopes.insert(id, UnderWay { sender, bytes, sealed: false, nonces });
+    }
+
+    /// Takes an envelope from the journal back, after a restart; its transactions are inserted with its id.
+    pub fn restore_envelope(&mut self, id: B256, sender: Address, bytes: Bytes) {
+        let entry = self.senders.entry(sender).or_default();
+        let nonces = entry
+            .transactions
+            .iter()
+            .filter(|(_, held)| held.envelope == Some(id))
+            .map(|(nonce, _)| *nonce)
+            .collect();
+        entry.unsealed = Some(id);
+        self.envelopes.insert(id, UnderWay { sender, bytes, sealed: false, nonces });
+    }
+
+    /// Envelopes under way.
+    #[must_use]
+    pub fn envelopes(&self) -> Vec<(B256, bool)> {
+        self.envelopes.iter().map(|(id, envelope)| (*id, envelope.sealed)).collect()
+    }
+
+    /// One envelope under way.
+    #[must_use]
+    pub fn envelope(&self, id: &B256) -> Option<&UnderWay> {
+        self.envelopes.get(id)
+    }
+
+    /// Notes that an envelope has a place in a batch: its sender's next one may be made.
+    pub fn sealed(&mut self, id: &B256) {
+        if let Some(envelope) = self.envelopes.get_mut(id) {
+            envelope.sealed = true;
+            if let Some(sender) = self.senders.get_mut(&envelope.sender)
+                && sender.unsealed == Some(*id)
+            {
+                sender.unsealed = None;
+            }
+        }
+    }
+
+    /// The transactions of an envelope with the number of envelopes that have carried each.
+    #[must_use]
+    pub fn carried_by(&self, id: &B256) -> Vec<(B256, u32)> {
+        let Some(envelope) = self.envelopes.get(id) else { return Vec::new() };
+        let Some(sender) = self.senders.get(&envelope.sender) else { return Vec::new() };
+        envelope
+            .nonces
+            .iter()
+            .filter_map(|nonce| sender.transactions.get(nonce))
+            .map(|held| (held.transaction.hash, held.attempts))
+            .collect()
+    }
+
+    /// Ends an envelope.
+    pub fn settle(&mut self, id: &B256, outcomes: &[(B256, Next)]) {
+        self.sealed(id);
+        self.envelopes.remove(id);
+        for (hash, next) in outcomes {
+            match next {
+                Next::Finish(_) => self.remove(hash),
+                Next::Again => {
+                    if let Some((sender, nonce)) = self.by_hash.get(hash)
+                        && let Some(sender) = self.senders.get_mut(sender)
+                        && let Some(held) = sender.transactions.get_mut(nonce)
+                    {
+                        held.envelope = None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Forgets a transaction.
+    pub fn remove(&mut self, hash: &B256) {
+        let Some((address, nonce)) = self.by_hash.remove(hash) else { return };
+        if let Some(sender) = self.senders.get_mut(&address) {
+            sender.transactions.remove(&nonce);
+            if sender.transactions.is_empty() && sender.unsealed.is_none() {
+                self.senders.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::U256;
+    use blindfold_protocol::SigningKey;
+
+    use super::*;
+    use crate::transaction::{TransactionFields, sign};
+
+    const GAS: u64 = 21_000;
+
+    fn transaction(key: u8, nonce: u64, input: usize) -> SignedTransaction {
+        let fields = TransactionFields {
+            chain_id: 1,
+            nonce,
+            to: Address::ZERO,
+            value: U256::ZERO,
+            input: vec![1; input].into(),
+            gas_limit: GAS,
+            max_fee_per_gas: 1,
+            max_priority_fee_per_gas: 0,
+        };
+        let (raw, _) = sign(&fields, &SigningKey::from_bytes(&[key; 32]).unwrap());
+        SignedTransaction::decode(raw, 1).unwrap()
+    }
+
+    fn pool(nonces: &[u64]) -> (Pool, Address) {
+        let mut pool = Pool::default();
+        for nonce in nonces {
+            pool.insert(transaction(1, *nonce, 0), 0, None);
+        }
+        (pool, transaction(1, 0, 0).sender)
+    }
+
+    fn nonces(bundle: &[SignedTransaction]) -> Vec<u64> {
+        bundle.iter().map(|transaction| transaction.nonce).collect()
+    }
+
+    #[test]
+    fn consecutive_nonces_share_an_envelope_and_a_gap_waits() {
+        let (pool, sender) = pool(&[5, 6, 8]);
+        assert_eq!(nonces(&pool.next_bundle(&sender, 5, u64::MAX)), [5, 6]);
+        assert_eq!(pool.pending_nonce(&sender, 5), 7);
+        assert!(pool.next_bundle(&sender, 4, u64::MAX).is_empty(), "nonce 4 is missing");
+        assert_eq!(pool.outdated(&sender, 6), [transaction(1, 5, 0).hash]);
+    }
+
+    #[test]
+    fn the_next_envelope_waits_until_the_last_is_sealed() {
+        let (mut pool, sender) = pool(&[0, 1]);
+        pool.carried(B256::repeat_byte(1), sender, Bytes::new(), vec![0]);
+        assert!(pool.ready_senders().is_empty());
+        assert!(pool.next_bundle(&sender, 0, u64::MAX).is_empty());
+        pool.sealed(&B256::repeat_byte(1));
+        assert_eq!(pool.ready_senders(), [sender]);
+        assert_eq!(nonces(&pool.next_bundle(&sender, 0, u64::MAX)), [1]);
+    }
+
+    #[test]
+    fn an_ended_envelope_frees_or_finishes_its_transactions() {
+        let (mut pool, sender) = pool(&[0, 1]);
+        let id = B256::repeat_byte(1);
+        pool.carried(id, sender, Bytes::new(), vec![0, 1]);
+        let carried = pool.carried_by(&id);
+        assert_eq!(carried.iter().map(|(_, attempts)| *attempts).collect::<Vec<_>>(), [1, 1]);
+        pool.settle(&id, &[(carried[0].0, Next::Finish("included".into())), (carried[1].0, Next::Again)]);
+        assert_eq!((pool.len(), pool.envelopes().len()), (1, 0));
+        assert_eq!(nonces(&pool.next_bundle(&sender, 1, u64::MAX)), [1]);
+        pool.carried(B256::repeat_byte(2), sender, Bytes::new(), vec![1]);
+        pool.sealed(&B256::repeat_byte(2));
+        pool.insert(transaction(1, 0, 9), 0, None);
+        assert_eq!(nonces(&pool.next_bundle(&sender, 0, u64::MAX)), [0], "not past one that is under way");
+        pool.remove(&transaction(1, 0, 9).hash);
+        pool.settle(&B256::repeat_byte(2), &[]);
+        pool.remove(&carried[1].0);
+        assert!(pool.len() == 0 && pool.senders.is_empty());
+    }
+
+    #[test]
+    fn bundles_are_bounded_by_gas_and_bytes() {
+        let (pool, sender) = pool(&[0, 1, 2]);
+        assert_eq!(nonces(&pool.next_bundle(&sender, 0, 2 * GAS)), [0, 1]);
+        assert_eq!(nonces(&pool.next_bundle(&sender, 0, 1)), [0], "a lone transaction is for the rules to judge");
+        let mut large = Pool::default();
+        large.insert(transaction(1, 0, 20_000), 0, None);
+        large.insert(transaction(1, 1, 20_000), 0, None);
+        assert_eq!(nonces(&large.next_bundle(&sender, 0, u64::MAX)), [0]);
+    }
+
+    #[test]
+    fn limits_and_doubles_are_refused() {
+        let (pool, _) = pool(&[0, 1]);
+        let check = |transaction: &SignedTransaction, max, per_sender| pool.check(transaction, max, per_sender);
+        assert_eq!(check(&transaction(1, 0, 0), 9, 9), Err(PoolFault::AlreadyKnown));
+        assert_eq!(check(&transaction(1, 0, 1), 9, 9), Err(PoolFault::NonceTaken));
+        assert_eq!(check(&transaction(1, 2, 0), 9, 2), Err(PoolFault::SenderFull(2)));
+        assert_eq!(check(&transaction(2, 0, 0), 2, 9), Err(PoolFault::Full));
+        assert_eq!(check(&transaction(2, 0, 0), 3, 1), Ok(()));
+    }
+
+    #[test]
+    fn a_restart_restores_what_was_under_way() {
+        let (mut pool, sender) = (Pool::default(), transaction(1, 0, 0).sender);
+        let id = B256::repeat_byte(3);
+        pool.insert(transaction(1, 0, 0), 1, Some(id));
+        pool.insert(transaction(1, 1, 0), 0, None);
+        pool.restore_envelope(id, sender, Bytes::from_static(b"e"));
+        assert!(pool.ready_senders().is_empty());
+        assert_eq!(pool.envelope(&id).unwrap().nonces, [0]);
+    }
+}

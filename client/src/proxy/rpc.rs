@@ -1,0 +1,170 @@
+//! The methods a wallet sees. Everything not listed here or in the allow-list is refused.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes};
+use blindfold_rpc::{
+    NODE_ONLY_METHODS, Passthrough, READ_METHODS, ReceivedError, RpcError,
+    jsonrpsee::{RpcModule, core::RegisterMethodError, types::ErrorObjectOwned},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Inner, journal::JournalError};
+use crate::{node::NodeError, transaction::SignedTransaction};
+
+/// The code geth gives its pool's refusals.
+const POOL_REFUSAL_CODE: i32 = -32000;
+
+/// Reads that wallets make and nodes serve, beside those every role serves.
+const WALLET_READS: &[&str] = &["eth_blobBaseFee", "eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash"];
+
+/// What goes to the sequencer: envelopes are opaque, and everything else here is about envelopes.
+const SEQUENCER_METHODS: &[&str] = &[
+    "blind_getEncryptionKey",
+    "blind_sendEnvelope",
+    "blind_getReceipt",
+    "blind_getBatch",
+    "blind_getHints",
+    "blind_getFeeAccount",
+    "blind_getStatus",
+];
+
+/// Result of `proxy_getEnvelope`.
+#[derive(Clone, Debug, Serialize)]
+struct TracedTransaction {
+    /// The envelope that carries or carried it last.
+    envelope: Option<B256>,
+    /// `included`, or why it was given up; null while it is under way.
+    outcome: Option<String>,
+}
+
+/// Calls that are handed on as they came: reads and simulations to the user's node, `blind_*` to the sequencer.
+pub(super) fn passthrough(inner: Arc<Inner>) -> Passthrough {
+    let own = ["eth_getTransactionByHash", "eth_getTransactionCount"];
+    let allowed = READ_METHODS
+        .iter()
+        .chain(NODE_ONLY_METHODS)
+        .chain(WALLET_READS)
+        .chain(SEQUENCER_METHODS)
+        .copied()
+        .filter(move |method| !own.contains(method));
+    Passthrough::new(allowed, move |method, params| {
+        let inner = inner.clone();
+        async move {
+            let server = if SEQUENCER_METHODS.contains(&method.as_str()) { &inner.sequencer_raw } else { &inner.node };
+            server.raw(&method, params).await.map_err(handed_on)
+        }
+    })
+}
+
+fn handed_on(error: ReceivedError) -> ErrorObjectOwned {
+    match error {
+        ReceivedError::Refused(refusal) => refusal.into(),
+        ReceivedError::NoAnswer(cause) => unreachable_server(&cause).into(),
+    }
+}
+
+fn unreachable_server(cause: &str) -> RpcError {
+    RpcError::unavailable("upstream_unavailable", format!("the server behind the proxy does not answer: {cause:.200}"))
+}
+
+fn node_error(error: NodeError) -> RpcError {
+    match error {
+        NodeError::Call { source: ReceivedError::Refused(refusal), .. } => refusal,
+        other => unreachable_server(&other.to_string()),
+    }
+}
+
+fn refusal(reason: &'static str, retry: bool, message: impl std::fmt::Display) -> RpcError {
+    RpcError::new(POOL_REFUSAL_CODE, reason, retry, message)
+}
+
+/// The registered methods.
+pub(super) fn module(inner: Arc<Inner>) -> Result<RpcModule<Inner>, RegisterMethodError> {
+    let mut module = RpcModule::from_arc(inner);
+    module.register_async_method("eth_sendRawTransaction", |params, inner, _| async move {
+        let raw: Bytes = params.one()?;
+        send_raw_transaction(&inner, raw).await.map_err(ErrorObjectOwned::from)
+    })?;
+    module.register_async_method("eth_getTransactionByHash", |params, inner, _| async move {
+        let hash: B256 = params.one()?;
+        transaction_by_hash(&inner, hash).await.map_err(ErrorObjectOwned::from)
+    })?;
+    module.register_async_method("eth_getTransactionCount", |params, inner, _| async move {
+        let mut sequence = params.sequence();
+        let address: Address = sequence.next()?;
+        let block: Option<Value> = sequence.optional_next()?;
+        transaction_count(&inner, address, block).await.map_err(ErrorObjectOwned::from)
+    })?;
+    // The proxy holds no keys of users; wallets ask and understand an empty list.
+    module.register_method("eth_accounts", |_, _, _| Vec::<Address>::new())?;
+    module.register_async_method("proxy_getEnvelope", |params, inner, _| async move {
+        let hash: B256 = params.one()?;
+        let traced = inner.journal.trace(&hash).map_err(RpcError::internal)?;
+        Ok::<_, ErrorObjectOwned>(
+            traced.map(|traced| TracedTransaction { envelope: traced.envelope, outcome: traced.outcome }),
+        )
+    })?;
+    Ok(module)
+}
+
+/// Takes a transaction for encryption. Durable before the hash is answered.
+async fn send_raw_transaction(inner: &Arc<Inner>, raw: Bytes) -> Result<B256, RpcError> {
+    if raw.len() > super::MAX_TRANSACTION_BYTES {
+        return Err(refusal("oversized_data", false, "oversized data: transaction does not fit an envelope"));
+    }
+    let transaction = SignedTransaction::decode(raw, inner.chain.chain_id)
+        .map_err(|error| refusal("invalid_transaction", false, error))?;
+    let limits = (inner.config.max_held_transactions, inner.config.max_held_per_sender);
+    inner.pool.lock().check(&transaction, limits.0, limits.1).map_err(|fault| refusal("pool", false, fault))?;
+
+    let next = inner.node.nonce(&transaction.sender).await.map_err(node_error)?;
+    if transaction.nonce < next {
+        let words = format!("nonce too low: next nonce {next}, tx nonce {}", transaction.nonce);
+        return Err(refusal("nonce_too_low", false, words));
+    }
+    let balance = inner.node.balance(&transaction.sender).await.map_err(node_error)?;
+    if balance < transaction.max_cost {
+        let words = format!(
+            "insufficient funds for gas * price + value: address {} have {balance} want {}",
+            transaction.sender, transaction.max_cost
+        );
+        return Err(refusal("insufficient_funds", false, words));
+    }
+
+    let hash = transaction.hash;
+    // One at a time from here on: what is checked must still hold when it is recorded.
+    let mut pool = inner.pool.lock();
+    pool.check(&transaction, limits.0, limits.1).map_err(|fault| refusal("pool", false, fault))?;
+    inner.journal.hold(&hash, &transaction.raw).map_err(|error| match error {
+        JournalError::Known => refusal("already_known", false, "already known"),
+        other => RpcError::internal(other),
+    })?;
+    pool.insert(transaction, 0, None);
+    drop(pool);
+    inner.metrics.accepted.increment();
+    inner.wake.notify_one();
+    Ok(hash)
+}
+
+/// The node's answer, else the pending form of a transaction held here.
+async fn transaction_by_hash(inner: &Inner, hash: B256) -> Result<Value, RpcError> {
+    let found = inner.node.call("eth_getTransactionByHash", &[json!(hash)]).await.map_err(node_error)?;
+    if !found.is_null() {
+        return Ok(found);
+    }
+    Ok(inner.pool.lock().by_hash(&hash).map_or(Value::Null, SignedTransaction::pending_json))
+}
+
+/// For `pending` counts what is held here, too; any other block is the node's matter.
+async fn transaction_count(inner: &Inner, address: Address, block: Option<Value>) -> Result<Value, RpcError> {
+    if block.as_ref().and_then(Value::as_str) == Some("pending") {
+        let next = inner.node.nonce(&address).await.map_err(node_error)?;
+        let pending = inner.pool.lock().pending_nonce(&address, next);
+        return Ok(json!(format!("{pending:#x}")));
+    }
+    let block = block.unwrap_or_else(|| json!("latest"));
+    inner.node.call("eth_getTransactionCount", &[json!(address), block]).await.map_err(node_error)
+}
+

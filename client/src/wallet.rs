@@ -1,0 +1,334 @@
+//! The wallet: deposits, envelopes, and checks of what became of them.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use blindfold_protocol::{Canonical, ChainConfig, Envelope, SigningKey, envelope_builder::BuildError};
+use blindfold_rpc::{
+    BlindApiClient, ClientBuildError, ClientConfig, Encoded, HttpClient, ReceivedError, SequencerApiClient,
+    http_client,
+    types::{EnvelopeState, Receipt, SendOptions, Status},
+};
+use serde::Serialize;
+use serde_json::json;
+use tokio::time::{Duration, Instant, sleep};
+
+use crate::{
+    committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource},
+    envelopes::{DEFAULT_EXPIRY_BATCHES, EnvelopeMaker, Offer},
+    inclusion::{Inclusion, InclusionError, check_inclusion, check_promise},
+    node::{Node, NodeError},
+    transaction::{SignedTransaction, TransactionError, TransactionFields, sign},
+};
+
+/// How often a waiting wallet asks for the receipt.
+const POLL_INTERVAL_MS: u64 = 200;
+
+/// Wei per gas offered above the base fee.
+const PRIORITY_FEE_PER_GAS_WEI: u128 = 1_000_000;
+
+/// Where a wallet finds the parties it talks to.
+#[derive(Clone, Debug)]
+pub struct WalletEndpoints {
+    /// The user's own node (HTTP).
+    pub node: String,
+    /// The sequencer (HTTP); it gets envelopes and nothing else.
+    pub sequencer: String,
+}
+
+/// A wallet with one key that sends and pays.
+pub struct Wallet {
+    chain: ChainConfig,
+    key: SigningKey,
+    node: Node,
+    node_rpc: HttpClient,
+    sequencer: HttpClient,
+    source: Arc<dyn CommitteeSource>,
+    pinned: Option<B256>,
+}
+
+/// What went wrong, and at whom.
+#[derive(Debug, thiserror::Error)]
+pub enum WalletError {
+    /// A URL is unusable.
+    #[error(transparent)]
+    Endpoint(#[from] ClientBuildError),
+    /// The committee's key cannot be trusted or had.
+    #[error(transparent)]
+    CommitteeKey(#[from] CommitteeKeyError),
+    /// The user's node.
+    #[error("your node: {0}")]
+    Node(#[from] NodeError),
+    /// The user's node refused a `blind_*` call, or did not answer.
+    #[error("your node: {0}")]
+    NodeRpc(ReceivedError),
+    /// The sequencer refused the envelope, or did not answer.
+    #[error("the sequencer: {0}")]
+    Sequencer(ReceivedError),
+    /// The inner transaction is not one this chain executes.
+    #[error(transparent)]
+    Transaction(#[from] TransactionError),
+    /// The envelope cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A server said something that does not check.
+    #[error("a server's claim does not check: {0}")]
+    Claim(#[from] InclusionError),
+    /// The sequencer answered with another id than the envelope's.
+    #[error("the sequencer answered with id {got} for envelope {sent}")]
+    WrongId {
+        /// The envelope's id.
+        sent: B256,
+        /// The id in the answer.
+        got: B256,
+    },
+    /// Asked for a promise, the sequencer gave none.
+    #[error("the sequencer gave no promise although asked; send without one, or use another sequencer")]
+    NoPromise,
+    /// The envelope is not in a batch the node knows.
+    #[error("envelope {0} is not in any batch your node knows")]
+    Unknown(B256),
+    /// Nothing final within the time given.
+    #[error("envelope {id} is still {state:?} after {waited_ms} ms; it stays valid until its expiry")]
+    TimedOut {
+        /// The envelope.
+        id: B256,
+        /// Its last known state.
+        state: Option<EnvelopeState>,
+        /// How long was waited, in milliseconds.
+        waited_ms: u64,
+    },
+}
+
+/// What a sent envelope gives back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sent {
+    /// The envelope id.
+    pub envelope: B256,
+    /// Hashes of the inner transactions.
+    pub transactions: Vec<B256>,
+    /// By which batch the sequencer has signed to seal it, where a promise was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promised_by: Option<u64>,
+    /// Bytes the ordering fee is charged for.
+    pub bytes: u64,
+}
+
+/// A call or transfer to be sent.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Whom.
+    pub to: Address,
+    /// Wei.
+    pub value: U256,
+    /// Input.
+    pub input: Bytes,
+    /// Gas limit; the user's node estimates where none is given.
+    pub gas_limit: Option<u64>,
+    /// Nonce; the user's node tells where none is given.
+    pub nonce: Option<u64>,
+}
+
+impl Wallet {
+    /// A wallet for `key`. `pinned` is a hash of the committee's key the user has from elsewhere.
+    ///
+    /// # Errors
+    /// [`WalletError::Endpoint`].
+    pub fn new(
+        chain: ChainConfig,
+        key: SigningKey,
+        endpoints: &WalletEndpoints,
+        source: Arc<dyn CommitteeSource>,
+        pinned: Option<B256>,
+    ) -> Result<Self, WalletError> {
+        let config = ClientConfig::default();
+        Ok(Self {
+            chain,
+            key,
+            node: Node::new(&endpoints.node)?,
+            node_rpc: http_client(&endpoints.node, &config)?,
+            sequencer: http_client(&endpoints.sequencer, &config)?,
+            source,
+            pinned,
+        })
+    }
+
+    /// The wallet's address.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        self.key.address()
+    }
+
+    /// Where the user's node stands.
+    ///
+    /// # Errors
+    /// [`WalletError::NodeRpc`].
+    pub async fn status(&self) -> Result<Status, WalletError> {
+        BlindApiClient::get_status(&self.node_rpc).await.map_err(|error| WalletError::NodeRpc(error.into()))
+    }
+
+    /// The committee's key for the next batch, from L1; refuses where the sequencer serves another.
+    ///
+    /// # Errors
+    /// [`WalletError::CommitteeKey`], [`WalletError::Sequencer`].
+    pub async fn committee(&self, head: u64) -> Result<CommitteeKey, WalletError> {
+        let committee = CommitteeKey::fetch(&*self.source, head + 1, self.pinned).await?;
+        let served = self
+            .sequencer
+            .get_encryption_key()
+            .await
+            .map_err(|error| WalletError::Sequencer(error.into()))?;
+        committee.compare(&served)?;
+        Ok(committee)
+    }
+
+    /// Signs one transaction, encrypts it and sends the envelope.
+    ///
+    /// # Errors
+    /// [`WalletError`].
+    pub async fn send(&self, call: &Call, promise: bool) -> Result<Sent, WalletError> {
+        let transaction = self.sign(call).await?;
+        let status = self.status().await?;
+        let committee = self.committee(status.head.number).await?;
+        let offer = Offer {
+            base_fee: status.base_fee,
+            priority_fee: 0,
+            head: status.head.number,
+            expiry_batches: DEFAULT_EXPIRY_BATCHES,
+        };
+        let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
+        let envelope = maker.of_transactions(std::slice::from_ref(&transaction), &offer)?;
+        let promised_by = self.submit(&envelope, promise).await?;
+        Ok(Sent {
+            envelope: envelope.id(),
+            transactions: vec![transaction.hash],
+            promised_by,
+            bytes: envelope.encode().len() as u64,
+        })
+    }
+
+    /// Signs the inner transaction; nonce, gas and fees come from the user's node.
+    ///
+    /// # Errors
+    /// [`WalletError::Node`], [`WalletError::Transaction`].
+    pub async fn sign(&self, call: &Call) -> Result<SignedTransaction, WalletError> {
+        let from = self.key.address();
+        let nonce = match call.nonce {
+            Some(nonce) => nonce,
+            None => self.node.nonce(&from).await?,
+        };
+        let gas_limit = match call.gas_limit {
+            Some(gas_limit) => gas_limit,
+            None => {
+                let estimate = json!({"from": from, "to": call.to, "value": call.value, "input": call.input});
+                self.node.estimate_gas(&estimate).await?
+            }
+        };
+        let base_fee = self.node.base_fee().await?;
+        let fields = TransactionFields {
+            chain_id: self.chain.chain_id,
+            nonce,
+            to: call.to,
+            value: call.value,
+            input: call.input.clone(),
+            gas_limit,
+            max_fee_per_gas: base_fee.saturating_mul(2).saturating_add(PRIORITY_FEE_PER_GAS_WEI),
+            max_priority_fee_per_gas: PRIORITY_FEE_PER_GAS_WEI,
+        };
+        let (raw, _) = sign(&fields, &self.key);
+        Ok(SignedTransaction::decode(raw, self.chain.chain_id)?)
+    }
+
+    /// Sends an envelope; checks id and promise of the answer. Gives the promised number.
+    ///
+    /// # Errors
+    /// [`WalletError::Sequencer`], [`WalletError::WrongId`], [`WalletError::Claim`], [`WalletError::NoPromise`].
+    pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<u64>, WalletError> {
+        let sent = self
+            .sequencer
+            .send_envelope(Encoded::from_bytes(envelope.encode()), Some(SendOptions { promise }))
+            .await
+            .map_err(|error| WalletError::Sequencer(error.into()))?;
+        let id = envelope.id();
+        if sent.id != id {
+            return Err(WalletError::WrongId { sent: id, got: sent.id });
+        }
+        match sent.promise {
+            Some(promise) => {
+                let promise = promise.decode().map_err(|_| InclusionError::Undecodable("promise"))?;
+                Ok(Some(check_promise(&self.chain, id, &promise)?))
+            }
+            None if promise => Err(WalletError::NoPromise),
+            None => Ok(None),
+        }
+    }
+
+    /// What the user's node knows of an envelope.
+    ///
+    /// # Errors
+    /// [`WalletError::NodeRpc`].
+    pub async fn receipt(&self, id: B256) -> Result<Option<Receipt>, WalletError> {
+        self.node_rpc.get_receipt(id).await.map_err(|error| WalletError::NodeRpc(error.into()))
+    }
+
+    /// Waits until the envelope has a final state; `progress` hears each new state.
+    ///
+    /// # Errors
+    /// [`WalletError::NodeRpc`], [`WalletError::TimedOut`].
+    pub async fn wait(
+        &self,
+        id: B256,
+        timeout_ms: u64,
+        mut progress: impl FnMut(EnvelopeState),
+    ) -> Result<Receipt, WalletError> {
+        let started = Instant::now();
+        let mut last = None;
+        loop {
+            if let Some(receipt) = self.receipt(id).await? {
+                if last != Some(receipt.state) {
+                    progress(receipt.state);
+                    last = Some(receipt.state);
+                }
+                if is_final(receipt.state) {
+                    return Ok(receipt);
+                }
+            }
+            let waited_ms = started.elapsed().as_millis() as u64;
+            if waited_ms >= timeout_ms {
+                return Err(WalletError::TimedOut { id, state: last, waited_ms });
+            }
+            sleep(Duration::from_millis(POLL_INTERVAL_MS)).await;
+        }
+    }
+
+    /// Fetches the envelope's batch from the user's node and checks signature, certificate, place and hint against L1.
+    ///
+    /// # Errors
+    /// [`WalletError`].
+    pub async fn check(&self, id: B256) -> Result<Inclusion, WalletError> {
+        let receipt = self.receipt(id).await?.ok_or(WalletError::Unknown(id))?;
+        let number = receipt.number.ok_or(WalletError::Unknown(id))?;
+        let batch = self
+            .node_rpc
+            .get_batch(number)
+            .await
+            .map_err(|error| WalletError::NodeRpc(error.into()))?
+            .ok_or(WalletError::Unknown(id))?;
+        let committee = CommitteeKey::fetch(&*self.source, number, self.pinned).await?;
+        Ok(check_inclusion(&self.chain, &committee, id, number, &batch)?)
+    }
+}
+
+/// Whether an envelope's state changes no more.
+#[must_use]
+pub fn is_final(state: EnvelopeState) -> bool {
+    match state {
+        EnvelopeState::Executed
+        | EnvelopeState::Skipped
+        | EnvelopeState::Malformed
+        | EnvelopeState::Expired
+        | EnvelopeState::Void => true,
+        EnvelopeState::Pending | EnvelopeState::Sealed | EnvelopeState::Certified => false,
+    }
+}
