@@ -217,7 +217,7 @@ impl ChainState {
     }
 
     /// Checks a header against its recomputation and applies it; inputs as for [`ChainState::seal`]. All or nothing.
-    /// The signature is for [`check_signature`].
+    /// The signature is for [`check_signature`](super::check_signature).
     pub fn apply(
         &mut self,
         header: &BatchHeader,
