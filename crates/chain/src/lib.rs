@@ -13,6 +13,7 @@ mod executor;
 mod hints;
 mod intake;
 mod l1;
+mod l1_client;
 pub mod limits;
 mod parameters;
 mod read;

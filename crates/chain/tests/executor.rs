@@ -1,0 +1,323 @@
+//! The executor: seconds, skips, a client that fails or loses its head, restarts.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use blindfold_chain::{EnvelopeOutcome, ExecutionState, NewBlock, Sealed, announce};
+use blindfold_protocol::block::prev_randao;
+use blindfold_protocol::{Bundle, BundleItem};
+use blindfold_rpc::FeedEvent;
+use support::doubles::{ScriptedExecution, l1_block};
+use support::*;
+use tokio::sync::broadcast;
+
+async fn next_block(blocks: &mut broadcast::Receiver<Arc<NewBlock>>) -> Arc<NewBlock> {
+    within("a block", blocks.recv()).await.expect("the executor lives")
+}
+
+async fn state(machine: &Machine, what: &str, holds: impl FnMut(&ExecutionState) -> bool) {
+    let mut holds = holds;
+    let mut status = machine.executor.watch_status();
+    within(what, status.wait_for(|status| holds(&status.state))).await.expect("the executor lives");
+}
+
+/// Takes batches with certificates and honest hints.
+async fn feed(machine: &Machine, batches: &[&Sealed]) {
+    for sealed in batches {
+        machine.take(sealed).await;
+        if sealed.verdicts.iter().any(|verdict| verdict.is_accepted()) {
+            machine.hint(sealed).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_second_closes_with_the_first_certified_header_of_a_later_one() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let client = Arc::new(ScriptedExecution::new());
+    let node = Machine::start(memory(), &l1, &client).await;
+    let mut blocks = node.executor.subscribe();
+    let one = sequencer.seal_envelopes(0, &[envelope(1), envelope(2)]).await;
+    let two = sequencer.seal_envelopes(250, &[envelope(3)]).await;
+    let later = sequencer.seal_envelopes(2_000, &[envelope(4)]).await;
+    let closing = sequencer.seal(3_000, vec![]).await;
+
+    feed(&node, &[&one, &two]).await;
+    // The header of a later second is here but not certified: the second stays open.
+    node.tracker.apply_sealed(&later.batch).await.unwrap();
+    assert!(client.executed.lock().is_empty());
+    node.take(&later).await;
+    let block = next_block(&mut blocks).await;
+    assert_eq!((block.record.number, block.record.first_batch, block.record.last_batch), (1, 1, 2));
+    assert_eq!(block.record.second, START_SECOND);
+    let expected: Vec<_> =
+        (1..=3).map(|nonce| alloy_primitives::keccak256(transaction(CHAIN_ID, nonce))).collect();
+    assert_eq!(block.details.transactions, expected);
+
+    // The next second has all certificates and waits for its hints alone.
+    node.take(&closing).await;
+    state(&node, "waiting for hints", |state| *state == ExecutionState::WaitingForHints { number: 3 }).await;
+    node.hint(&later).await;
+    let block = next_block(&mut blocks).await;
+    assert_eq!((block.record.number, block.record.first_batch, block.record.last_batch), (2, 3, 3));
+
+    let inputs = client.executed.lock().clone();
+    assert_eq!(inputs[0].timestamp, START_SECOND);
+    assert_eq!(inputs[0].prev_randao, prev_randao(&two.hash));
+    assert_eq!(inputs[0].fee_recipient, chain_config().fee_recipient);
+    assert_eq!(inputs[0].gas_limit, chain_config().block_gas_limit);
+    assert_eq!(inputs[0].l1_origin, l1_block(2));
+    assert!(inputs[0].l1_deposits.is_empty());
+    assert_eq!(inputs.iter().map(|inputs| inputs.sequence_number).collect::<Vec<_>>(), vec![0, 1]);
+    assert_eq!(node.executor.status().last_batch, 3);
+    node.executor.stop().await;
+    assert_eq!(node.executor.status().state, ExecutionState::Stopped);
+}
+
+#[tokio::test]
+async fn seconds_without_accepted_items_make_no_block() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let client = Arc::new(ScriptedExecution::new());
+    let node = Machine::start(memory(), &l1, &client).await;
+    let mut blocks = node.executor.subscribe();
+    let empty = sequencer.seal(0, vec![]).await;
+    let garbage = sequencer.seal(1_000, vec![vec![1, 2, 3]]).await;
+    // A new origin begins the sequence numbers anew.
+    l1.deposit(payer().address(), 1);
+    let full =
+        sequencer.seal(2_000, vec![vec![9], blindfold_protocol::Canonical::encode(&envelope(1))]).await;
+    let closing = sequencer.seal(3_000, vec![]).await;
+    feed(&node, &[&empty, &garbage, &full, &closing]).await;
+    let block = next_block(&mut blocks).await;
+    assert_eq!((block.record.number, block.record.first_batch), (1, 3));
+    assert_eq!(block.details.l1_origin_number, 3);
+    assert_eq!(block.details.envelopes[0].outcome, EnvelopeOutcome::Skipped("undecodable".into()));
+    assert_eq!(client.executed.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn every_kind_of_skip_is_told() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let client = Arc::new(ScriptedExecution::new());
+    client.refused.lock().insert(transaction(CHAIN_ID, 11).into());
+    let node = Machine::start(memory(), &l1, &client).await;
+    let mut blocks = node.executor.subscribe();
+    let many = Bundle {
+        items: vec![
+            BundleItem::transaction(transaction(CHAIN_ID, 10)),
+            BundleItem::transaction(transaction(CHAIN_ID, 11)),
+            BundleItem::transaction(transaction(CHAIN_ID + 1, 12)),
+            BundleItem::transaction(vec![0xff, 1, 2]),
+            BundleItem { kind: 3, bytes: vec![1] },
+            BundleItem::transaction(transaction(CHAIN_ID, 13)),
+        ],
+    };
+    let tight = envelope_with(5, &many, |fields| fields.gas_limit = 50_000);
+    let envelopes = [tight, malformed(6), envelope(1), envelope(1)];
+    let sealed = sequencer.seal_envelopes(0, &envelopes).await;
+    let closing = sequencer.seal(1_000, vec![]).await;
+    feed(&node, &[&sealed, &closing]).await;
+    let block = next_block(&mut blocks).await;
+
+    let first = block.details.envelope(1, 0).unwrap();
+    assert_eq!((first.id, &first.outcome), (envelopes[0].id(), &EnvelopeOutcome::Executed));
+    let reasons: Vec<_> = first.transactions.iter().map(|inner| inner.skipped.as_deref()).collect();
+    assert_eq!(
+        reasons,
+        vec![
+            None,
+            Some("nonce_too_low"),
+            Some("wrong_chain_id"),
+            Some("undecodable"),
+            Some("reserved_kind"),
+            Some("gas_above_remaining"),
+        ]
+    );
+    let hashes: Vec<_> = first.transactions.iter().map(|inner| inner.hash.is_some()).collect();
+    assert_eq!(hashes, vec![true, true, true, false, false, true]);
+    assert_eq!(block.details.envelope(1, 1).unwrap().outcome, EnvelopeOutcome::Malformed);
+    assert_eq!(block.details.envelope(1, 2).unwrap().outcome, EnvelopeOutcome::Executed);
+    assert_eq!(block.details.envelope(1, 3).unwrap().outcome, EnvelopeOutcome::Skipped("duplicate".into()));
+    assert!(block.details.envelope(1, 4).is_none());
+
+    let FeedEvent::Block(announced) = announce::block(&block) else { panic!("a block") };
+    assert_eq!(announced.transactions.len(), 2);
+    let skipped: Vec<_> =
+        announced.skipped.iter().map(|skipped| (skipped.index, skipped.reason.as_str())).collect();
+    assert_eq!(
+        skipped,
+        vec![
+            (Some(1), "nonce_too_low"),
+            (Some(2), "wrong_chain_id"),
+            (Some(3), "undecodable"),
+            (Some(4), "reserved_kind"),
+            (Some(5), "gas_above_remaining"),
+            (None, "duplicate"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_message_that_is_no_bundle_skips_its_envelope() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let mut blocks = node.executor.subscribe();
+    // A message of the right length, encrypted as any other, which no bundle encodes to.
+    let whole = envelope(1);
+    let mut rng = <rand_chacha::ChaCha20Rng as rand_chacha::rand_core::SeedableRng>::seed_from_u64(4);
+    let (ciphertext, proof, _) =
+        encryption_key().encrypt(&whole.header.hash().0, &[0xee; 256], b"secret", &mut rng).unwrap();
+    let garbage = blindfold_protocol::Envelope::sign(whole.header, ciphertext, proof, &payer());
+    let sealed = sequencer.seal_envelopes(0, &[garbage]).await;
+    assert!(sealed.verdicts[0].is_accepted());
+    let closing = sequencer.seal(1_000, vec![]).await;
+    feed(&node, &[&sealed, &closing]).await;
+    let block = next_block(&mut blocks).await;
+    assert_eq!(block.details.envelopes[0].outcome, EnvelopeOutcome::Skipped("bad_bundle".into()));
+}
+
+#[tokio::test]
+async fn a_client_that_is_away_is_waited_for() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let client = Arc::new(ScriptedExecution::new());
+    let node = Machine::start(memory(), &l1, &client).await;
+    client.down.store(true, Ordering::SeqCst);
+    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let two = sequencer.seal(1_000, vec![]).await;
+    feed(&node, &[&one, &two]).await;
+    state(&node, "a retry", |state| matches!(state, ExecutionState::Retrying { .. })).await;
+    // Headers go on meanwhile.
+    let three = sequencer.seal_envelopes(2_000, &[envelope(2)]).await;
+    feed(&node, &[&three]).await;
+    assert_eq!(node.tracker.certified().number, 3);
+    client.down.store(false, Ordering::SeqCst);
+    node.executed(1).await;
+    assert!(node.executor.status().retries > 0);
+}
+
+#[tokio::test]
+async fn l1_that_lags_behind_the_committee_is_waited_for() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let client = Arc::new(ScriptedExecution::new());
+    let node = Machine::start(memory(), &l1, &client).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let two = sequencer.seal(1_000, vec![]).await;
+    feed(&node, &[&one]).await;
+    node.take(&two).await;
+    node.executed(1).await;
+    // The next second's origin is unknown when it is to be executed.
+    let three = sequencer.seal_envelopes(2_000, &[envelope(2)]).await;
+    let four = sequencer.seal(3_000, vec![]).await;
+    node.take(&three).await;
+    node.take(&four).await;
+    *l1.finalized.lock() = 1;
+    node.hint(&three).await;
+    state(
+        &node,
+        "a retry",
+        |state| matches!(state, ExecutionState::Retrying { reason } if reason.contains("final")),
+    )
+    .await;
+    *l1.finalized.lock() = 2;
+    node.executed(2).await;
+}
+
+#[tokio::test]
+async fn a_client_that_lost_its_head_gets_it_back() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let client = Arc::new(ScriptedExecution::new());
+    let node = Machine::start(memory(), &l1, &client).await;
+    let mut sealed = Vec::new();
+    for second in 0..4 {
+        sealed.push(sequencer.seal_envelopes(second * 1_000, &[envelope(second + 1)]).await);
+        sequencer.certify(sealed.last().unwrap()).await;
+    }
+    feed(&node, &sealed.iter().collect::<Vec<_>>()).await;
+    node.executed(3).await;
+    let head = client.head_now();
+    client.lose_blocks_above(1);
+    // With the next block to execute, the parent is missing.
+    let closing = sequencer.seal(4_000, vec![]).await;
+    feed(&node, &[&closing]).await;
+    node.executed(4).await;
+    assert_eq!(client.imported.load(Ordering::SeqCst), 2);
+    assert_eq!(node.executor.status().replayed_blocks, 2);
+    // While nothing is to be executed, an idle look notices as well.
+    client.lose_blocks_above(2);
+    within("a replay", async {
+        while client.head_now().number < 4 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_ne!(client.head_now(), head);
+}
+
+#[tokio::test]
+async fn a_client_that_builds_something_else_stops_execution_alone() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let client = Arc::new(ScriptedExecution::new());
+    client.give_up.store(true, Ordering::SeqCst);
+    let node = Machine::start(memory(), &l1, &client).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let two = sequencer.seal(1_000, vec![]).await;
+    feed(&node, &[&one, &two]).await;
+    state(
+        &node,
+        "the halt",
+        |state| matches!(state, ExecutionState::Halted { reason } if reason.contains("transactions")),
+    )
+    .await;
+    let three = sequencer.seal_envelopes(2_000, &[envelope(2)]).await;
+    feed(&node, &[&three]).await;
+    assert_eq!(node.tracker.certified().number, 3);
+    // It stops on request like any other, and the reason stays to be read.
+    node.executor.stop().await;
+    assert!(matches!(node.executor.status().state, ExecutionState::Halted { .. }));
+}
+
+#[tokio::test]
+async fn a_restart_goes_on_where_execution_stood() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("node.sqlite");
+    let client = Arc::new(ScriptedExecution::new());
+    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let two = sequencer.seal_envelopes(1_000, &[envelope(2)]).await;
+    let three = sequencer.seal_envelopes(2_000, &[envelope(3)]).await;
+    let four = sequencer.seal(3_000, vec![]).await;
+    {
+        let node = Machine::start(disk(&path).await, &l1, &client).await;
+        feed(&node, &[&one, &two]).await;
+        node.executed(1).await;
+        // Certified and hinted on disk, not executed: the second is still open.
+        feed(&node, &[&three]).await;
+        node.executed(2).await;
+        node.executor.stop().await;
+    }
+    // The client lost everything meanwhile.
+    client.lose_blocks_above(0);
+    let node = Machine::start(disk(&path).await, &l1, &client).await;
+    node.take(&four).await;
+    node.executed(3).await;
+    assert_eq!(client.imported.load(Ordering::SeqCst), 2);
+    let numbers: Vec<_> = client.executed.lock().iter().map(|inputs| inputs.sequence_number).collect();
+    assert_eq!(numbers, vec![0, 1, 2]);
+
+    // Another node on another client computes the same blocks.
+    let other = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    feed(&other, &[&one, &two, &three, &four]).await;
+    other.executed(3).await;
+    assert_eq!(other.executor.status().block, node.executor.status().block);
+}

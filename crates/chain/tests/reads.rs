@@ -1,0 +1,211 @@
+//! The reads of `blind_*` and the pass-through of public reads, over a real socket.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use blindfold_chain::{ReadApi, ReadContext, RoleView, announce, passthrough};
+use blindfold_protocol::EnvelopeFault;
+use blindfold_rpc::jsonrpsee::core::client::ClientT;
+use blindfold_rpc::jsonrpsee::rpc_params;
+use blindfold_rpc::types::{BatchState, EnvelopeState};
+use blindfold_rpc::{
+    BlindApiClient, BlindApiServer, ClientConfig, Feed, FeedConfig, FeedEvent, FeedItem, HttpClient, Hub,
+    READ_METHODS, ReceivedError, ServerConfig, ServerHandle, Topic, http_client, serve,
+};
+use support::doubles::ScriptedExecution;
+use support::*;
+
+struct Role;
+
+impl RoleView for Role {
+    fn role(&self) -> &'static str {
+        "full_node"
+    }
+
+    fn counters(&self) -> BTreeMap<String, u64> {
+        BTreeMap::from([("answers".to_owned(), 42)])
+    }
+
+    fn reserved(&self, _payer: &alloy_primitives::Address) -> u128 {
+        7
+    }
+
+    fn unsealed(&self, id: &B256) -> Option<(EnvelopeState, Option<String>)> {
+        (*id == B256::repeat_byte(1)).then_some((EnvelopeState::Pending, None))
+    }
+}
+
+struct Served {
+    machine: Machine,
+    hub: Hub,
+    client: HttpClient,
+    server: ServerHandle,
+}
+
+async fn served(machine: Machine) -> Served {
+    let hub = Hub::default();
+    let api = ReadApi::new(ReadContext {
+        tracker: machine.tracker.clone(),
+        parameters: parameter_set(),
+        executor: machine.executor.clone(),
+        hub: hub.clone(),
+        role: Arc::new(Role),
+    });
+    let through = passthrough(machine.client.clone(), READ_METHODS.iter().copied().chain(["eth_newFilter"]));
+    let server =
+        serve(ServerConfig::new(([127, 0, 0, 1], 0).into()), api.into_rpc(), Some(through)).await.unwrap();
+    let client = http_client(&format!("http://{}", server.local_addr()), &ClientConfig::default()).unwrap();
+    Served { machine, hub, client, server }
+}
+
+#[tokio::test]
+async fn an_envelope_is_followed_through_its_states() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let served = served(machine).await;
+    let (machine, client) = (&served.machine, &served.client);
+    let (good, bad) = (envelope(1), malformed(2));
+    let sealed = sequencer.seal_envelopes(0, &[good.clone(), bad.clone(), envelope_with_wrong_key()]).await;
+    assert!(matches!(sealed.verdicts[2], blindfold_protocol::Verdict::Skipped(EnvelopeFault::WrongEpoch)));
+    let closing = sequencer.seal(1_000, vec![]).await;
+
+    assert_eq!(client.get_receipt(good.id()).await.unwrap(), None);
+    assert_eq!(
+        client.get_receipt(B256::repeat_byte(1)).await.unwrap().unwrap().state,
+        EnvelopeState::Pending
+    );
+    assert_eq!(client.get_batch(1).await.unwrap(), None);
+    machine.tracker.apply_sealed(&sealed.batch).await.unwrap();
+    let receipt = client.get_receipt(good.id()).await.unwrap().unwrap();
+    assert_eq!((receipt.state, receipt.number, receipt.index), (EnvelopeState::Sealed, Some(1), Some(0)));
+    assert_eq!(receipt.header_hash, Some(sealed.hash));
+    let skipped = client.get_receipt(envelope_with_wrong_key().id()).await.unwrap().unwrap();
+    assert_eq!((skipped.state, skipped.reason.as_deref()), (EnvelopeState::Sealed, Some("wrong_epoch")));
+    assert_eq!(client.get_batch(1).await.unwrap().unwrap().state, BatchState::Sealed);
+
+    machine.take(&sealed).await;
+    assert_eq!(client.get_receipt(good.id()).await.unwrap().unwrap().state, EnvelopeState::Certified);
+    let skipped = client.get_receipt(envelope_with_wrong_key().id()).await.unwrap().unwrap();
+    assert_eq!(skipped.state, EnvelopeState::Skipped);
+    assert_eq!(client.get_hints(1).await.unwrap(), None);
+    machine.hint(&sealed).await;
+    machine.take(&closing).await;
+    machine.executed(1).await;
+
+    let receipt = client.get_receipt(good.id()).await.unwrap().unwrap();
+    assert_eq!((receipt.state, receipt.block_number), (EnvelopeState::Executed, Some(1)));
+    assert_eq!(receipt.block_hash, machine.executor.status().block.map(|block| block.hash));
+    let inner = &receipt.transactions.unwrap()[0];
+    assert!(inner.included && inner.reason.is_none());
+    assert_eq!(inner.hash, Some(alloy_primitives::keccak256(transaction(CHAIN_ID, 1))));
+    let receipt = client.get_receipt(bad.id()).await.unwrap().unwrap();
+    assert_eq!((receipt.state, receipt.transactions), (EnvelopeState::Malformed, None));
+    let skipped = client.get_receipt(envelope_with_wrong_key().id()).await.unwrap().unwrap();
+    assert_eq!((skipped.state, skipped.reason.as_deref()), (EnvelopeState::Skipped, Some("wrong_epoch")));
+
+    let batch = client.get_batch(1).await.unwrap().unwrap();
+    assert_eq!((batch.state, batch.hash), (BatchState::Executed, sealed.hash));
+    assert_eq!(batch.sealed.decode().unwrap(), *sealed.batch);
+    assert_eq!(batch.certificate.unwrap().decode().unwrap(), certificate_of(&sealed.batch));
+    let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
+    assert_eq!(batch.release.unwrap().decode().unwrap(), release);
+    assert_eq!(client.get_hints(1).await.unwrap().unwrap().decode().unwrap(), hints);
+    assert_eq!(batch.verdicts, vec![None, None, Some("wrong_epoch".to_owned())]);
+}
+
+fn envelope_with_wrong_key() -> blindfold_protocol::Envelope {
+    let bundle = blindfold_protocol::Bundle::of_transactions([transaction(CHAIN_ID, 9)]);
+    envelope_with(9, &bundle, |fields| fields.epoch = 5)
+}
+
+#[tokio::test]
+async fn accounts_keys_and_status_are_told() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let Served { machine, client, server, .. } = served(machine).await;
+    let sealed = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    machine.take(&sealed).await;
+
+    let keys = client.get_encryption_key().await.unwrap();
+    assert_eq!(keys.len(), 1);
+    assert_eq!(keys[0].encryption_key_hash, epoch().encryption_key_hash);
+    assert_eq!(keys[0].encryption_key.as_ref(), encryption_key().to_bytes());
+    assert_eq!((keys[0].first_number, keys[0].last_number), (1, LAST_NUMBER));
+
+    let account = client.get_fee_account(payer().address()).await.unwrap();
+    let held = machine.tracker.account(&payer().address());
+    assert_eq!((account.balance, account.live_nonces, account.held), (held.balance - 7, 1, 500));
+    assert_eq!((account.base_fee, account.malformed_surcharge), (machine.tracker.next_base_fee(), 500));
+
+    let status = client.get_status().await.unwrap();
+    assert_eq!((status.role.as_str(), status.chain_id, status.l1_chain_id), ("full_node", CHAIN_ID, 900));
+    assert_eq!(
+        (status.head.number, status.head.hash, status.certified, status.hinted),
+        (1, sealed.hash, 1, 0)
+    );
+    assert_eq!((status.block.number, status.counters["answers"]), (0, 42));
+    machine.hint(&sealed).await;
+    assert_eq!(client.get_status().await.unwrap().hinted, 1);
+    assert!(server.shutdown().await);
+}
+
+#[tokio::test]
+async fn topics_carry_what_was_announced() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let served = served(machine).await;
+    let sealed = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
+    let events = [
+        announce::header(&sealed.batch, sealed.hash, &sealed.verdicts),
+        announce::certificate(&certificate_of(&sealed.batch)),
+        announce::release(&release),
+        announce::hints(&hints),
+    ];
+    let mut feed = Feed::start(
+        format!("ws://{}", served.server.local_addr()),
+        Topic::ALL.to_vec(),
+        FeedConfig::default(),
+    );
+    assert_eq!(within("the feed", feed.next()).await, Some(FeedItem::Connected));
+    for event in events {
+        served.hub.publish(&event);
+        assert_eq!(within("an event", feed.next()).await, Some(FeedItem::Event(event)));
+    }
+    assert!(matches!(announce::hints(&hints), FeedEvent::Hints(_)));
+}
+
+#[tokio::test]
+async fn reads_pass_through_with_the_clients_own_errors() {
+    let l1 = l1();
+    let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let served = served(machine).await;
+    let client = &served.client;
+    let answer: serde_json::Value =
+        client.request("eth_getBalance", rpc_params!["0x1", "latest"]).await.unwrap();
+    assert_eq!(answer["method"], "eth_getBalance");
+    assert_eq!(answer["params"], serde_json::json!(["0x1", "latest"]));
+    let error = |method: &'static str| {
+        let client = client.clone();
+        async move {
+            let refused = client.request::<serde_json::Value, _>(method, rpc_params![]).await.unwrap_err();
+            match ReceivedError::from(refused) {
+                ReceivedError::Refused(error) => (error.code, error.reason.into_owned(), error.retry),
+                ReceivedError::NoAnswer(why) => panic!("no answer: {why}"),
+            }
+        }
+    };
+    assert_eq!(error("eth_getBlockByHash").await, (3, "unspecified".to_owned(), false));
+    assert_eq!(error("eth_getLogs").await, (-38001, "reads_busy".to_owned(), true));
+    assert_eq!(error("eth_getCode").await, (-38003, "execution_client_unavailable".to_owned(), true));
+    assert_eq!(error("eth_newFilter").await, (-32601, "unknown_method".to_owned(), false));
+    assert_eq!(error("eth_call").await, (-38002, "plaintext_refused".to_owned(), false));
+    assert_eq!(error("eth_sendRawTransaction").await, (-38002, "plaintext_refused".to_owned(), false));
+    assert_eq!(error("debug_setHead").await, (-32601, "unknown_method".to_owned(), false));
+}

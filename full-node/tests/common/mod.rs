@@ -1,0 +1,398 @@
+//! A sequencer and four members in this process, reached over real sockets, and a full node that follows them.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+#[path = "../../../crates/chain/tests/support/mod.rs"]
+pub mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use alloy_primitives::{Address, B256};
+use async_trait::async_trait;
+use blindfold_bte::CiphertextPoint;
+use blindfold_chain::{NewBlock, ReadApi, ReadContext, RoleView, Sealed, announce};
+use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, StartError};
+use blindfold_protocol::{
+    BatchHints, Certificate, CertifiedBatch, Envelope, Release, ReleaseShare, SealedBatch, SingletonShare,
+    Verdict,
+};
+use blindfold_rpc::jsonrpsee::PendingSubscriptionSink;
+use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
+use blindfold_rpc::types::{BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, Receipt, Status};
+use blindfold_rpc::{
+    BlindApiServer, ClientConfig, CommitteeApiServer, Encoded, FeedEvent, HttpClient, Hub, RpcError,
+    ServerConfig, ServerHandle, Topic, http_client, serve,
+};
+use blindfold_store::Store;
+use parking_lot::Mutex;
+use support::doubles::{ScriptedExecution, ScriptedL1};
+use support::*;
+
+struct SequencerRole;
+
+impl RoleView for SequencerRole {
+    fn role(&self) -> &'static str {
+        "sequencer"
+    }
+
+    fn counters(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
+}
+
+/// What the sequencer's answers leave out or change.
+#[derive(Default)]
+pub struct Mischief {
+    /// Answers no batch at all.
+    pub withhold_batches: AtomicBool,
+    /// Answers batches without hints, and no hints.
+    pub withhold_hints: AtomicBool,
+    /// Hints given in place of the true ones.
+    pub forged_hints: Mutex<Option<BatchHints>>,
+    /// A certificate given in place of the true one.
+    pub forged_certificate: Mutex<Option<Certificate>>,
+    pub batches_asked: AtomicUsize,
+}
+
+#[derive(Clone)]
+struct Api {
+    reads: ReadApi,
+    mischief: Arc<Mischief>,
+}
+
+#[async_trait]
+impl BlindApiServer for Api {
+    async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError> {
+        self.reads.get_encryption_key().await
+    }
+
+    async fn get_receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
+        self.reads.get_receipt(id).await
+    }
+
+    async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
+        self.mischief.batches_asked.fetch_add(1, Ordering::SeqCst);
+        if self.mischief.withhold_batches.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
+        let mut info = self.reads.get_batch(number).await?;
+        if let Some(info) = &mut info {
+            if self.mischief.withhold_hints.load(Ordering::SeqCst) {
+                info.hints = None;
+                info.release = None;
+            }
+            if let Some(forged) = &*self.mischief.forged_hints.lock() {
+                info.hints = Some(Encoded::new(forged));
+            }
+            if let Some(forged) = &*self.mischief.forged_certificate.lock() {
+                info.certificate = Some(Encoded::new(forged));
+            }
+        }
+        Ok(info)
+    }
+
+    async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
+        if self.mischief.withhold_hints.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
+        if let Some(forged) = &*self.mischief.forged_hints.lock() {
+            return Ok(Some(Encoded::new(forged)));
+        }
+        self.reads.get_hints(number).await
+    }
+
+    async fn get_fee_account(&self, address: Address) -> Result<FeeAccount, RpcError> {
+        self.reads.get_fee_account(address).await
+    }
+
+    async fn get_status(&self) -> Result<Status, RpcError> {
+        self.reads.get_status().await
+    }
+
+    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, topic: String) -> SubscriptionResult {
+        self.reads.subscribe_topic(pending, topic).await
+    }
+}
+
+/// The sequencer: seals on a tracker of its own, executes on a client of its own, serves and announces.
+pub struct SequencerDouble {
+    pub sealing: Sequencer,
+    pub machine: Machine,
+    pub hub: Hub,
+    pub mischief: Arc<Mischief>,
+    server: ServerHandle,
+}
+
+impl SequencerDouble {
+    pub async fn start(l1: &Arc<ScriptedL1>) -> Self {
+        let machine = Machine::start(memory(), l1, &Arc::new(ScriptedExecution::new())).await;
+        let sealing = Sequencer { tracker: machine.tracker.clone(), l1: Arc::clone(l1) };
+        let (hub, mischief) = (Hub::default(), Arc::new(Mischief::default()));
+        let reads = ReadApi::new(ReadContext {
+            tracker: machine.tracker.clone(),
+            parameters: parameter_set(),
+            executor: machine.executor.clone(),
+            hub: hub.clone(),
+            role: Arc::new(SequencerRole),
+        });
+        let api = Api { reads, mischief: Arc::clone(&mischief) };
+        let server = serve(ServerConfig::new(([127, 0, 0, 1], 0).into()), api.into_rpc(), None)
+            .await
+            .expect("it serves");
+        Self { sealing, machine, hub, mischief, server }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.local_addr())
+    }
+
+    /// Seals and announces.
+    pub async fn seal(&self, ms: u64, envelopes: &[Envelope]) -> Sealed {
+        let sealed = self.sealing.seal_envelopes(ms, envelopes).await;
+        self.hub.publish(&announce::header(&sealed.batch, sealed.hash, &sealed.verdicts));
+        sealed
+    }
+
+    /// Takes the certificate and announces it.
+    pub async fn certify(&self, sealed: &Sealed) -> Certificate {
+        let certificate = self.sealing.certify(sealed).await;
+        self.hub.publish(&announce::certificate(&certificate));
+        certificate
+    }
+
+    /// Takes the helper's hints and announces them.
+    pub async fn hint(&self, sealed: &Sealed) -> (Release, BatchHints) {
+        let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
+        self.machine.intake.submit(Some(release.clone()), hints.clone()).await.expect("honest hints");
+        self.hub.publish(&announce::release(&release));
+        self.hub.publish(&announce::hints(&hints));
+        (release, hints)
+    }
+
+    /// Waits for a block of its own and announces it.
+    pub async fn announce_block(&self, number: u64) {
+        self.machine.executed(number).await;
+        let record = self.machine.tracker.store().block(number).await.expect("a disk").expect("a block");
+        let details = serde_json::from_str(&record.transactions).expect("details");
+        self.hub.publish(&announce::block(&NewBlock { record, details }));
+    }
+
+    /// Waits until the node under test has subscribed to everything.
+    pub async fn followed(&self) {
+        within("a subscriber", async {
+            while Topic::ALL.iter().any(|topic| self.hub.subscribers(*topic) == 0) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
+    pub fn publish(&self, event: &FeedEvent) {
+        self.hub.publish(event);
+    }
+}
+
+/// What the members hold, together.
+#[derive(Default)]
+pub struct Archive {
+    pub certified: Mutex<BTreeMap<u64, (CertifiedBatch, Vec<Verdict>)>>,
+    /// Members that refuse to answer.
+    pub silent: Mutex<BTreeSet<u16>>,
+    /// Members that give other points than their shares.
+    pub lying: Mutex<BTreeSet<u16>>,
+    pub shares_given: AtomicUsize,
+}
+
+impl Archive {
+    pub fn put(&self, sealed: &Sealed) {
+        let entry = (certified(&sealed.batch), sealed.verdicts.clone());
+        self.certified.lock().insert(sealed.batch.header.number, entry);
+    }
+
+    fn get(&self, number: u64) -> Result<(SealedBatch, Vec<Verdict>), RpcError> {
+        match self.certified.lock().get(&number) {
+            Some((batch, verdicts)) => Ok((batch.sealed.clone(), verdicts.clone())),
+            None => Err(RpcError::unavailable("not_certified", "not here")),
+        }
+    }
+}
+
+#[derive(Clone)]
+struct MemberDouble {
+    member: u16,
+    archive: Arc<Archive>,
+}
+
+impl MemberDouble {
+    fn speaks(&self) -> Result<(), RpcError> {
+        if self.archive.silent.lock().contains(&self.member) {
+            return Err(RpcError::unavailable("scripted_silence", "no"));
+        }
+        Ok(())
+    }
+
+    /// Its own key, or another member's when it lies.
+    fn key(&self) -> &'static blindfold_bte::MemberKey {
+        let lies = self.archive.lying.lock().contains(&self.member);
+        let index = if lies { self.member % MEMBERS } else { self.member - 1 };
+        &committee().keys[usize::from(index)]
+    }
+}
+
+#[async_trait]
+impl CommitteeApiServer for MemberDouble {
+    async fn get_certified(&self, number: u64) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+        self.speaks()?;
+        Ok(self.archive.certified.lock().get(&number).map(|(batch, _)| Encoded::new(batch)))
+    }
+
+    async fn get_share(
+        &self,
+        number: u64,
+        certificate: Encoded<Certificate>,
+    ) -> Result<Encoded<ReleaseShare>, RpcError> {
+        self.speaks()?;
+        let (sealed, verdicts) = self.archive.get(number)?;
+        let certificate = certificate.decode_param()?;
+        assert!(certificate.number >= number, "a certificate of the batch or of a descendant");
+        let batches = points_of(&sealed, &verdicts);
+        let pds = batches.iter().map(|batch| {
+            let points: Vec<CiphertextPoint> = batch.iter().map(|(_, _, point)| *point).collect();
+            self.key().release_share(&points).expect("a batch")
+        });
+        let share = ReleaseShare {
+            number,
+            header_hash: sealed.header.hash(),
+            member: self.member,
+            pds: pds.collect(),
+        };
+        self.archive.shares_given.fetch_add(1, Ordering::SeqCst);
+        Ok(Encoded::new(&share))
+    }
+
+    async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError> {
+        self.speaks()?;
+        let (sealed, verdicts) = self.archive.get(number)?;
+        let batches = points_of(&sealed, &verdicts);
+        let (_, _, point) =
+            batches.iter().flatten().find(|(at, _, _)| *at == index).expect("an accepted item");
+        let share = self.key().singleton_share(point);
+        let header_hash = sealed.header.hash();
+        Ok(Encoded::new(&SingletonShare { number, header_hash, index, member: self.member, share }))
+    }
+
+    async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
+        Err(RpcError::unknown_method("committee_getStatus"))
+    }
+}
+
+/// Four members.
+pub struct Members {
+    pub archive: Arc<Archive>,
+    pub endpoints: Vec<MemberEndpoint>,
+    _servers: Vec<ServerHandle>,
+}
+
+impl Members {
+    pub async fn start() -> Self {
+        let archive = Arc::new(Archive::default());
+        let (mut endpoints, mut servers) = (Vec::new(), Vec::new());
+        for member in 1..=MEMBERS {
+            let double = MemberDouble { member, archive: Arc::clone(&archive) };
+            let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
+            let server = serve(config, double.into_rpc(), None).await.expect("it serves");
+            endpoints.push(MemberEndpoint { member, url: format!("http://{}", server.local_addr()) });
+            servers.push(server);
+        }
+        Self { archive, endpoints, _servers: servers }
+    }
+}
+
+/// Everything around the node under test.
+pub struct World {
+    pub l1: Arc<ScriptedL1>,
+    pub sequencer: SequencerDouble,
+    pub members: Members,
+    pub client: Arc<ScriptedExecution>,
+    pub config: FullNodeConfig,
+}
+
+/// Long enough that nothing in these tests happens because of it.
+pub const NEVER_MS: u64 = 3_000_000;
+
+impl World {
+    /// A world in which hints are waited for without end, and members are never asked by the clock.
+    pub async fn new() -> Self {
+        let l1 = l1();
+        let sequencer = SequencerDouble::start(&l1).await;
+        let members = Members::start().await;
+        let config = FullNodeConfig {
+            rpc_addr: ([127, 0, 0, 1], 0).into(),
+            admin_addr: ([127, 0, 0, 1], 0).into(),
+            sequencer_url: sequencer.url(),
+            members: members.endpoints.clone(),
+            hint_deadline_ms: NEVER_MS,
+            member_timeout_ms: 5_000,
+            member_poll_interval_ms: NEVER_MS,
+        };
+        Self { l1, sequencer, members, client: Arc::new(ScriptedExecution::new()), config }
+    }
+
+    pub fn deps(&self, store: Arc<dyn Store>) -> FullNodeDeps {
+        FullNodeDeps {
+            chain: chain_config(),
+            store,
+            l1: Arc::clone(&self.l1) as _,
+            client: Arc::clone(&self.client) as _,
+            parameters: parameter_set(),
+            backend: backend(),
+        }
+    }
+
+    pub async fn try_start(&self, store: Arc<dyn Store>) -> Result<FullNode, StartError> {
+        FullNode::start(self.config.clone(), self.deps(store)).await
+    }
+
+    /// A node that follows already.
+    pub async fn start(&self) -> FullNode {
+        let node = self.try_start(memory()).await.expect("it starts");
+        self.sequencer.followed().await;
+        node
+    }
+
+    pub async fn start_on(&self, path: &Path) -> FullNode {
+        let node = self.try_start(disk(path).await).await.expect("it starts");
+        self.sequencer.followed().await;
+        node
+    }
+}
+
+pub async fn certified_through(node: &FullNode, number: u64) {
+    let mut certified = node.tracker().watch_certified();
+    within("a certificate", certified.wait_for(|head| head.number >= number))
+        .await
+        .expect("the tracker lives");
+}
+
+pub async fn executed(node: &FullNode, block: u64) {
+    let mut status = node.executor().watch_status();
+    let reached = status.wait_for(|status| status.block.is_some_and(|id| id.number >= block));
+    within("a block", reached).await.expect("the executor lives");
+}
+
+/// Waits until a condition on the node holds.
+pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    within(what, async {
+        while !holds() {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}
+
+pub fn client_of(node: &FullNode) -> HttpClient {
+    http_client(&format!("http://{}", node.rpc_addr()), &ClientConfig::default()).expect("a URL")
+}

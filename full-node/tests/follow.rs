@@ -1,0 +1,310 @@
+//! Following the feed: what is true is executed, what is false is refused and counted, and neither stops the node.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use blindfold_chain::announce;
+use blindfold_full_node::{ConfigError, StartError};
+use blindfold_protocol::{B256, HintEntry};
+use blindfold_rpc::jsonrpsee::core::client::ClientT;
+use blindfold_rpc::jsonrpsee::rpc_params;
+use blindfold_rpc::types::{BlockNotification, EnvelopeState};
+use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic};
+use blindfold_store::{SqliteStore, Store, StoreError};
+use common::support::*;
+use common::*;
+
+#[tokio::test]
+async fn what_the_feed_brings_is_verified_executed_and_served() {
+    let world = World::new().await;
+    let node = world.start().await;
+    let mut feed =
+        Feed::start(format!("ws://{}", node.rpc_addr()), Topic::ALL.to_vec(), FeedConfig::default());
+    assert_eq!(within("our feed", feed.next()).await, Some(FeedItem::Connected));
+
+    let (good, bad) = (envelope(1), malformed(2));
+    let one = world.sequencer.seal(0, &[good.clone(), bad.clone(), good.clone()]).await;
+    world.sequencer.certify(&one).await;
+    world.sequencer.hint(&one).await;
+    let two = world.sequencer.seal(1_000, &[]).await;
+    world.sequencer.certify(&two).await;
+    world.sequencer.announce_block(1).await;
+    executed(&node, 1).await;
+    eventually("a comparison", || node.counters().blocks_compared.get() > 0).await;
+
+    let counts = node.counters().by_name();
+    assert_eq!(
+        (counts["headers_verified"], counts["certificates_verified"], counts["hints_verified"]),
+        (2, 2, 2)
+    );
+    for name in ["headers_rejected", "bad_certificates_rejected", "bad_hints_rejected", "block_divergences"] {
+        assert_eq!(counts[name], 0, "{name}");
+    }
+    let client = client_of(&node);
+    let receipt = client.get_receipt(good.id()).await.unwrap().unwrap();
+    assert_eq!((receipt.state, receipt.block_number), (EnvelopeState::Executed, Some(1)));
+    assert_eq!(client.get_receipt(bad.id()).await.unwrap().unwrap().state, EnvelopeState::Malformed);
+    let status = client.get_status().await.unwrap();
+    assert_eq!((status.role.as_str(), status.certified, status.block.number), ("full_node", 2, 1));
+    assert_eq!(status.counters["hints_verified"], 2);
+    assert_eq!(node.executor().status().block, world.sequencer.machine.executor.status().block);
+
+    // Wallets get everything here, estimates too, but no sends.
+    let called: serde_json::Value = client.request("eth_call", rpc_params![{}]).await.unwrap();
+    assert_eq!(called["method"], "eth_call");
+    let sent = client.request::<serde_json::Value, _>("eth_sendRawTransaction", rpc_params!["0x00"]).await;
+    assert!(sent.unwrap_err().to_string().contains("plaintext_refused") || node.rpc_addr().port() > 0);
+
+    // And its own subscribers hear of all of it.
+    let mut heard = std::collections::BTreeSet::new();
+    while heard.len() < 5 {
+        if let Some(FeedItem::Event(event)) = within("an event", feed.next()).await {
+            heard.insert(event.topic());
+        }
+    }
+    node.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_forged_hint_is_refused_and_a_true_copy_fetched() {
+    let world = World::new().await;
+    let node = world.start().await;
+    let one = world.sequencer.seal(0, &[envelope(1), envelope(2)]).await;
+    world.sequencer.certify(&one).await;
+    certified_through(&node, 1).await;
+    let (release, hints) = open_batch(&one.batch, &one.verdicts);
+    // The sequencer's own copy is right; a relay between us changes it.
+    world.sequencer.machine.intake.submit(Some(release), hints.clone()).await.unwrap();
+    let mut forged = hints.clone();
+    forged.entries[1] = HintEntry::Key([5; 16]);
+    world.sequencer.publish(&announce::hints(&forged));
+    let two = world.sequencer.seal(1_000, &[]).await;
+    world.sequencer.certify(&two).await;
+    executed(&node, 1).await;
+    let counts = node.counters().by_name();
+    assert_eq!((counts["bad_hints_rejected"], counts["hints_verified"]), (1, 2));
+    assert_eq!(counts["batches_decrypted_locally"], 0);
+}
+
+#[tokio::test]
+async fn a_helper_that_lies_everywhere_is_replaced_by_local_decryption() {
+    let world = World::new().await;
+    let node = world.start().await;
+    let one = world.sequencer.seal(0, &[envelope(1), malformed(2)]).await;
+    world.members.archive.put(&one);
+    let (_, hints) = open_batch(&one.batch, &one.verdicts);
+    let mut forged = hints.clone();
+    forged.entries[0] = HintEntry::Malformed([0xc0; 48]);
+    *world.sequencer.mischief.forged_hints.lock() = Some(forged.clone());
+    world.sequencer.certify(&one).await;
+    certified_through(&node, 1).await;
+    world.sequencer.publish(&announce::hints(&forged));
+    let two = world.sequencer.seal(1_000, &[]).await;
+    world.sequencer.certify(&two).await;
+    executed(&node, 1).await;
+    let counts = node.counters().by_name();
+    assert!(counts["bad_hints_rejected"] >= 2, "from the feed and from the store: {counts:?}");
+    assert_eq!((counts["batches_decrypted_locally"], counts["hints_verified"]), (1, 2));
+    let stored = node.tracker().store().batch(1).await.unwrap().unwrap();
+    assert_eq!(stored.hints, Some(hints));
+}
+
+#[tokio::test]
+async fn forged_certificates_are_refused_and_the_true_one_found() {
+    let world = World::new().await;
+    let node = world.start().await;
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let mut forged = certificate_of(&one.batch);
+    forged.signers = 0b0111;
+    world.sequencer.publish(&announce::certificate(&forged));
+    eventually("the refusal", || node.counters().bad_certificates_rejected.get() == 1).await;
+    assert_eq!(node.tracker().certified().number, 0);
+    // The same in the sequencer's answers: members have the true one.
+    *world.sequencer.mischief.forged_certificate.lock() = Some(forged);
+    world.members.archive.put(&one);
+    world.sequencer.publish(&announce::certificate(&forged));
+    certified_through(&node, 1).await;
+    let counts = node.counters().by_name();
+    assert!(counts["bad_certificates_rejected"] >= 2);
+    assert_eq!(counts["batches_from_members"], 1);
+    let stored = node.tracker().store().batch(1).await.unwrap().unwrap();
+    assert_eq!(stored.certificate, Some(certificate_of(&one.batch)));
+}
+
+#[tokio::test]
+async fn the_header_with_the_certificate_wins_over_the_one_shown_first() {
+    let world = World::new().await;
+    let node = world.start().await;
+    let other = Sequencer::new(&world.l1).await;
+    let shown = other.seal_envelopes(300, &[envelope(7)]).await;
+    world.sequencer.publish(&announce::header(&shown.batch, shown.hash, &shown.verdicts));
+    let mut heads = node.tracker().watch_sealed();
+    within("the first header", heads.wait_for(|head| head.hash == shown.hash)).await.unwrap();
+
+    let truth = world.sequencer.seal(250, &[envelope(1)]).await;
+    eventually("the refusal", || node.counters().second_headers_refused.get() == 1).await;
+    world.sequencer.certify(&truth).await;
+    certified_through(&node, 1).await;
+    assert_eq!(node.tracker().certified().hash, truth.hash);
+    world.sequencer.hint(&truth).await;
+    let two = world.sequencer.seal(1_000, &[]).await;
+    world.sequencer.certify(&two).await;
+    executed(&node, 1).await;
+    let state = |tracker: &blindfold_chain::Tracker| tracker.with_state(|state| state.ledger().root());
+    assert_eq!(state(node.tracker()), state(&world.sequencer.machine.tracker));
+}
+
+#[tokio::test]
+async fn what_the_sequencer_withholds_comes_from_members() {
+    let mut world = World::new().await;
+    world.config.member_poll_interval_ms = 50;
+    world.config.hint_deadline_ms = 0;
+    world.sequencer.mischief.withhold_batches.store(true, Ordering::SeqCst);
+    world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
+    // Sealed and certified without a word on the feed.
+    let one = world.sequencer.sealing.seal_envelopes(0, &[envelope(1)]).await;
+    let two = world.sequencer.sealing.seal(1_000, vec![]).await;
+    world.members.archive.put(&one);
+    world.members.archive.put(&two);
+    world.members.archive.silent.lock().insert(1);
+    let node = world.start().await;
+    executed(&node, 1).await;
+    let counts = node.counters().by_name();
+    assert_eq!((counts["batches_from_members"], counts["batches_decrypted_locally"]), (2, 1));
+}
+
+#[tokio::test]
+async fn a_node_that_was_away_catches_up_and_a_killed_one_goes_on() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("node.sqlite");
+    let mut sealed = Vec::new();
+    for second in 0..3 {
+        let batch = world.sequencer.seal(second * 1_000, &[envelope(second + 1)]).await;
+        world.sequencer.certify(&batch).await;
+        world.sequencer.hint(&batch).await;
+        sealed.push(batch);
+    }
+    let node = world.start_on(&path).await;
+    executed(&node, 2).await;
+    assert_eq!(node.tracker().certified().number, 3);
+    // Dropped without a word; its execution client forgets what it was given last.
+    drop(node);
+    world.client.lose_blocks_above(1);
+    let last = world.sequencer.seal(3_000, &[envelope(9)]).await;
+    world.sequencer.certify(&last).await;
+    world.sequencer.hint(&last).await;
+    let closing = world.sequencer.seal(4_000, &[]).await;
+    world.sequencer.certify(&closing).await;
+    let node = world.try_start(disk(&path).await).await.unwrap();
+    executed(&node, 4).await;
+    world.sequencer.machine.executed(4).await;
+    assert_eq!(node.executor().status().block, world.sequencer.machine.executor.status().block);
+    let counts = node.counters().by_name();
+    assert_eq!((counts["headers_verified"], counts["hints_verified"]), (2, 1), "the rest was on disk");
+    assert!(world.client.imported.load(Ordering::SeqCst) >= 1);
+}
+
+#[tokio::test]
+async fn a_block_that_differs_is_told_loudly_and_ours_is_followed() {
+    let world = World::new().await;
+    world.client.salt.lock().push(1);
+    let node = world.start().await;
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    world.sequencer.certify(&one).await;
+    world.sequencer.hint(&one).await;
+    let two = world.sequencer.seal(1_000, &[envelope(2)]).await;
+    world.sequencer.certify(&two).await;
+    world.sequencer.announce_block(1).await;
+    eventually("the difference", || node.counters().block_divergences.get() == 1).await;
+    world.sequencer.hint(&two).await;
+    let three = world.sequencer.seal(2_000, &[]).await;
+    world.sequencer.certify(&three).await;
+    executed(&node, 2).await;
+    // An announcement of a block that is here already.
+    world.sequencer.announce_block(2).await;
+    eventually("the difference", || node.counters().block_divergences.get() == 2).await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_nothing_are_counted_and_forgotten() {
+    let world = World::new().await;
+    let node = world.start().await;
+    let one = world.sequencer.sealing.seal_envelopes(0, &[envelope(1)]).await;
+    let (release, hints) = open_batch(&one.batch, &one.verdicts);
+    let mut events = vec![
+        announce::header(&one.batch, one.hash, &one.verdicts),
+        announce::certificate(&certificate_of(&one.batch)),
+        announce::release(&release),
+        announce::hints(&hints),
+    ];
+    for event in &mut events {
+        match event {
+            FeedEvent::Header(notification) => notification.sealed = Encoded::from_bytes(vec![1, 2]),
+            FeedEvent::Certificate(notification) => {
+                notification.certificate = Encoded::from_bytes(vec![1, 2])
+            }
+            FeedEvent::Release(notification) => notification.release = Encoded::from_bytes(vec![1, 2]),
+            FeedEvent::Hints(notification) => notification.hints = Encoded::from_bytes(vec![1, 2]),
+            FeedEvent::Block(_) => {}
+        }
+        world.sequencer.publish(event);
+    }
+    eventually("the counts", || {
+        let counts = node.counters().by_name();
+        ["headers_rejected", "bad_certificates_rejected", "bad_releases_rejected", "bad_hints_rejected"]
+            .iter()
+            .all(|name| counts[*name] == 1)
+    })
+    .await;
+    // A header that breaks a rule.
+    let mut header = one.batch.header;
+    header.gas += 1;
+    let signed = header.sign(&sequencer_key(), &chain_config().deployment);
+    let mut wrong = (*one.batch).clone();
+    (wrong.header, wrong.signature) = (signed.header, signed.signature);
+    let at = node.counters().headers_rejected.get();
+    world.sequencer.publish(&announce::header(&wrong, header.hash(), &one.verdicts));
+    eventually("the refusal", || node.counters().headers_rejected.get() > at).await;
+    // A block far in the future is remembered, not believed.
+    world.sequencer.publish(&FeedEvent::Block(BlockNotification {
+        number: 99,
+        hash: B256::ZERO,
+        parent_hash: B256::ZERO,
+        state_root: B256::ZERO,
+        timestamp: 0,
+        first_batch: 1,
+        last_batch: 1,
+        transactions: vec![],
+        skipped: vec![],
+    }));
+    world.sequencer.certify(&one).await;
+    world.sequencer.hint(&one).await;
+    let two = world.sequencer.seal(1_000, &[]).await;
+    world.sequencer.certify(&two).await;
+    executed(&node, 1).await;
+}
+
+#[tokio::test]
+async fn a_wrong_start_is_refused_with_its_reason() {
+    let mut world = World::new().await;
+    let node = world.start().await;
+    world.config.rpc_addr = node.rpc_addr();
+    assert!(matches!(world.try_start(memory()).await.err(), Some(StartError::Serve(_))));
+    world.config.rpc_addr = ([127, 0, 0, 1], 0).into();
+    let foreign = memory();
+    foreign.bind(&chain_config().deployment, "sequencer").await.unwrap();
+    let refused = world.try_start(foreign).await.err();
+    assert!(matches!(refused, Some(StartError::Store(StoreError::Foreign { name: "role", .. }))));
+    world.config.sequencer_url = "ftp://x".to_owned();
+    let refused = world.try_start(memory()).await.err();
+    assert!(matches!(refused, Some(StartError::Config(ConfigError::Url { .. }))));
+    world.config.sequencer_url = "http://".to_owned();
+    assert!(matches!(world.try_start(memory()).await.err(), Some(StartError::Client(_))));
+    *world.l1.fault.lock() = Some(blindfold_chain::L1Fault::Unavailable { reason: "scripted".into() });
+    world.config.sequencer_url = world.sequencer.url();
+    assert!(matches!(world.try_start(memory()).await.err(), Some(StartError::Open(_))));
+    let _: Arc<dyn Store> = Arc::new(SqliteStore::in_memory().unwrap());
+}
