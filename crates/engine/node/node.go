@@ -19,6 +19,10 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
+// stateBufferMiB bounds what a crash costs. States are kept in memory for 128 blocks and then until this buffer
+// is full; whatever was not written must be executed again.
+const stateBufferMiB = 1
+
 type nodeConfig struct {
 	dataDir, genesisPath, jwtSecretPath string
 	httpAddr, authAddr                  string
@@ -85,6 +89,10 @@ func register(stack *node.Node, genesis *core.Genesis) (*runningNode, error) {
 	config.SyncMode = ethconfig.FullSync
 	config.StateScheme = rawdb.PathScheme
 	config.RollupDisableTxPoolGossip = true
+	config.TrieDirtyCache = stateBufferMiB
+	if err := repairChain(stack, &config); err != nil {
+		return nil, err
+	}
 	backend, err := eth.New(stack, &config)
 	if err != nil {
 		return nil, err

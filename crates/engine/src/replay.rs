@@ -69,9 +69,12 @@ pub struct ReplayReport {
     pub imported: u64,
 }
 
-/// Makes `head` the client's head again. Walks back from the lower of the two heads to the last block
-/// that both have, then imports every payload above it. Does nothing if the client is where it should be;
-/// leads it back if it is ahead of us or on another branch. May be repeated after any failure.
+/// Makes `head` a block of the client's canonical chain again. Walks back from the lower of the two heads to
+/// the last block that both have, then imports every payload above it, each executed and checked by the
+/// client. May be repeated after any failure.
+///
+/// A client that is ahead of us keeps its further blocks (op-geth does not go back to a canonical ancestor);
+/// the next [`ExecutionClient::execute`] on `head` replaces them, or finds its own block among them.
 pub async fn replay<C, S>(client: &C, source: &S, head: BlockId) -> Result<ReplayReport, ReplayError>
 where
     C: ExecutionClient + ?Sized,
@@ -82,11 +85,9 @@ where
         return Ok(ReplayReport { common: head.number, imported: 0 });
     }
     let common = last_common(client, source, head, theirs.number.min(head.number)).await?;
-    // A client that is ahead of us knows our head as an old block: importing it once more leads it back.
-    let first = if common == head.number { head.number.max(1) } else { common + 1 };
     let mut imported = 0;
     let mut parent = None;
-    for number in first..=head.number {
+    for number in common + 1..=head.number {
         let payload = kept(source, number, head.number).await?;
         let broken = parent.is_some_and(|hash| hash != payload.parent_hash())
             || (number == head.number && payload.id().hash != head.hash);
