@@ -8,7 +8,6 @@ interface Vm {
     function computeCreateAddress(address deployer, uint256 nonce) external pure returns (address);
     function deal(address account, uint256 balance) external;
     function etch(address target, bytes calldata code) external;
-    function exists(string calldata path) external view returns (bool);
     function expectEmit(bool topic1, bool topic2, bool topic3, bool data, address emitter) external;
     function expectRevert(bytes calldata reason) external;
     function expectRevert() external;

@@ -25,6 +25,8 @@ use crate::{
 const DEFAULT_POLL_INTERVAL_MS: u64 = 1_000;
 /// How long one call may take, unless the configuration says otherwise.
 const DEFAULT_REQUEST_TIMEOUT_MS: u64 = 10_000;
+/// How long to wait for a transaction to get into a block, unless the configuration says otherwise.
+pub(crate) const DEFAULT_CONFIRMATION_TIMEOUT_MS: u64 = 60_000;
 /// Blocks in one query for logs. Halved when the endpoint finds it too much.
 const LOG_RANGE_BLOCKS: u64 = 1_000;
 /// Origins that are kept.
@@ -49,6 +51,8 @@ pub struct L1Config {
     pub poll_interval_ms: u64,
     /// How long one call may take, in milliseconds.
     pub request_timeout_ms: u64,
+    /// How long to wait for a transaction to get into a block, in milliseconds.
+    pub confirmation_timeout_ms: u64,
 }
 
 impl L1Config {
@@ -71,6 +75,7 @@ impl L1Config {
             fee_vault,
             poll_interval_ms: DEFAULT_POLL_INTERVAL_MS,
             request_timeout_ms: DEFAULT_REQUEST_TIMEOUT_MS,
+            confirmation_timeout_ms: DEFAULT_CONFIRMATION_TIMEOUT_MS,
         }
     }
 }
@@ -84,6 +89,7 @@ impl std::fmt::Debug for L1Config {
             .field("fee_vault", &self.fee_vault)
             .field("poll_interval_ms", &self.poll_interval_ms)
             .field("request_timeout_ms", &self.request_timeout_ms)
+            .field("confirmation_timeout_ms", &self.confirmation_timeout_ms)
             .finish()
     }
 }
@@ -113,18 +119,22 @@ impl L1Client {
     /// [`L1Error::WrongChain`], [`L1Error::NoContract`], [`L1Error::OtherDeployment`] when this is not the
     /// configured deployment; the errors of a call.
     pub async fn connect(config: L1Config) -> Result<Self, L1Error> {
-        let rpc = Rpc::new(&config.url, config.request_timeout_ms)?;
-        let client = Self {
-            inner: Arc::new(Inner {
-                rpc,
-                config,
-                finalized: tokio::sync::Mutex::default(),
-                origins: Mutex::default(),
-                epochs: tokio::sync::Mutex::default(),
-            }),
-        };
+        let client = Self::open(config)?;
         client.check_deployment().await?;
         Ok(client)
+    }
+
+    /// A client that has not looked at L1 yet.
+    pub(crate) fn open(config: L1Config) -> Result<Self, L1Error> {
+        let rpc = Rpc::new(&config.url, config.request_timeout_ms)?;
+        let inner = Inner {
+            rpc,
+            config,
+            finalized: tokio::sync::Mutex::default(),
+            origins: Mutex::default(),
+            epochs: tokio::sync::Mutex::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// What the client was made with.
@@ -375,3 +385,7 @@ fn is_too_much(error: &L1Error) -> bool {
             | L1Error::Rpc { code: RPC_LIMIT_EXCEEDED | RPC_INVALID_PARAMS, .. }
     )
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -165,3 +165,7 @@ fn coordinate(bytes: &[u8], slot: usize) -> &[u8] {
 fn flags(y: &[u8]) -> u8 {
     if y > HALF_MODULUS.as_slice() { 0xa0 } else { 0x80 }
 }
+
+#[cfg(test)]
+#[path = "committee_tests.rs"]
+mod tests;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     L1Config, L1Error,
+    client::DEFAULT_CONFIRMATION_TIMEOUT_MS,
     contracts::{BlindedInbox, CommitteeRegistry, FeeVault},
     sender::{Call, Sender},
     transport::Rpc,
@@ -66,7 +67,7 @@ pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result
     if given != config.l1_chain_id {
         return Err(L1Error::WrongChain { expected: config.l1_chain_id, given });
     }
-    let sender = Sender::new(rpc.clone(), config.l1_chain_id, key.clone());
+    let sender = Sender::new(rpc.clone(), config.l1_chain_id, key.clone(), DEFAULT_CONFIRMATION_TIMEOUT_MS);
     let nonce = sender.nonce().await?;
     let [registry, inbox, fee_vault] = [0, 1, 2].map(|later| key.address().create(nonce + later));
 

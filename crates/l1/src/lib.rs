@@ -19,6 +19,8 @@ mod error;
 mod postings;
 mod run_data;
 mod sender;
+#[cfg(test)]
+mod test_server;
 mod transport;
 mod writer;
 

@@ -21,8 +21,6 @@ const GAS_LIMIT: u64 = 1 << 24;
 const GAS_MARGIN_PERCENT: u64 = 15;
 /// How much more a replacement pays, in percent; nodes ask for at least 10.
 const REPLACEMENT_PERCENT: u128 = 25;
-/// How long to wait for a transaction to get into a block.
-const CONFIRMATION_TIMEOUT_MS: u64 = 60_000;
 /// Pause between two looks for the receipt.
 const RECEIPT_POLL_MS: u64 = 200;
 
@@ -65,15 +63,8 @@ pub(crate) struct Call {
 }
 
 impl Sender {
-    pub fn new(rpc: Rpc, chain_id: u64, key: SigningKey) -> Self {
-        let confirmation_timeout_ms = CONFIRMATION_TIMEOUT_MS;
+    pub fn new(rpc: Rpc, chain_id: u64, key: SigningKey, confirmation_timeout_ms: u64) -> Self {
         Self { rpc, chain_id, key, confirmation_timeout_ms, stuck: Mutex::default() }
-    }
-
-    #[cfg(test)]
-    pub fn with_confirmation_timeout(mut self, timeout_ms: u64) -> Self {
-        self.confirmation_timeout_ms = timeout_ms;
-        self
     }
 
     pub fn address(&self) -> Address {
@@ -160,7 +151,8 @@ impl Sender {
         }
         let gas: U64 = self
             .rpc
-            .try_call("eth_estimateGas", json!([request]))
+            // Not on the pending state: it may hold the very transaction that this one replaces.
+            .try_call("eth_estimateGas", json!([request, "latest"]))
             .await
             .map_err(|error| refusal(call.name, "eth_estimateGas", error))?;
         let gas = gas.to::<u64>();

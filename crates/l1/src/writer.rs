@@ -29,8 +29,9 @@ pub struct L1Writer {
 impl L1Writer {
     /// A writer for the client's deployment with an account's key.
     pub fn new(client: L1Client, key: SigningKey) -> Self {
-        let chain_id = client.config().deployment.l1_chain_id;
-        let sender = Arc::new(Sender::new(client.inner.rpc.clone(), chain_id, key));
+        let config = client.config();
+        let (chain_id, timeout_ms) = (config.deployment.l1_chain_id, config.confirmation_timeout_ms);
+        let sender = Arc::new(Sender::new(client.inner.rpc.clone(), chain_id, key, timeout_ms));
         Self { client, sender }
     }
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
+import { BatchHeader, BatchHeaders } from "../src/libraries/BatchHeaders.sol";
+import { Bls12381 } from "../src/libraries/Bls12381.sol";
+import { Domain } from "../src/libraries/Domain.sol";
+import { MerkleTree } from "../src/libraries/MerkleTree.sol";
+import { Secp256k1 } from "../src/libraries/Secp256k1.sol";
+import { Test } from "./helpers/Test.sol";
+
+/// @dev Calldata doors to the libraries.
+contract LibraryCaller {
+    function hash(BatchHeader calldata header) external pure returns (bytes32) {
+        return BatchHeaders.hash(header);
+    }
+
+    function recover(bytes32 digest, bytes calldata signature) external pure returns (address) {
+        return Secp256k1.recover(digest, signature);
+    }
+
+    function compress(bytes calldata key) external pure returns (bytes memory) {
+        return Bls12381.compress(key);
+    }
+
+    function pack(bytes calldata key) external pure returns (bytes memory) {
+        return Bls12381.pack(key);
+    }
+
+    function verify(bytes32 root, uint256 count, uint256 index, bytes32 leaf, bytes32[] calldata proof)
+        external
+        pure
+        returns (bool)
+    {
+        return MerkleTree.verify(root, count, index, leaf, proof);
+    }
+}
+
+/// @notice The golden vectors that the Rust side writes and reads: both sides agree on every hash and signature.
+contract VectorsTest is Test {
+    string internal constant FOLDER = "../testing/vectors/protocol/";
+    LibraryCaller internal caller = new LibraryCaller();
+
+    function path(string memory list, uint256 index) internal pure returns (string memory) {
+        return string.concat(".", list, "[", vm.toString(index), "]");
+    }
+
+    function headerAt(string memory json, string memory here)
+        internal
+        pure
+        returns (BatchHeader memory header)
+    {
+        header.version = uint8(vm.parseJsonUint(json, string.concat(here, ".version")));
+        header.number = uint64(vm.parseJsonUint(json, string.concat(here, ".number")));
+        header.parentHash = vm.parseJsonBytes32(json, string.concat(here, ".parentHash"));
+        header.timestampMs = uint64(vm.parseJsonUint(json, string.concat(here, ".timestampMs")));
+        header.l1OriginNumber = uint64(vm.parseJsonUint(json, string.concat(here, ".l1OriginNumber")));
+        header.l1OriginHash = vm.parseJsonBytes32(json, string.concat(here, ".l1OriginHash"));
+        header.envelopeRoot = vm.parseJsonBytes32(json, string.concat(here, ".envelopeRoot"));
+        header.envelopeCount = uint32(vm.parseJsonUint(json, string.concat(here, ".envelopeCount")));
+        header.envelopeBytes = uint32(vm.parseJsonUint(json, string.concat(here, ".envelopeBytes")));
+        header.gas = uint64(vm.parseJsonUint(json, string.concat(here, ".gas")));
+        header.baseFee = uint128(vm.parseJsonUint(json, string.concat(here, ".baseFee")));
+        header.feeLedgerRoot = vm.parseJsonBytes32(json, string.concat(here, ".feeLedgerRoot"));
+        header.forcedCursor = uint64(vm.parseJsonUint(json, string.concat(here, ".forcedCursor")));
+        header.epoch = uint64(vm.parseJsonUint(json, string.concat(here, ".epoch")));
+    }
+
+    function checkDomain(string memory json) internal pure returns (bytes32 separator) {
+        separator = Domain.separator(
+            vm.parseJsonUint(json, ".domain.chainId"), vm.parseJsonAddress(json, ".domain.verifyingContract")
+        );
+        checkEqual(separator, vm.parseJsonBytes32(json, ".domain.separator"), "separator");
+        checkEqual(
+            Domain.genesisHash(separator), vm.parseJsonBytes32(json, ".domain.genesisHash"), "genesis hash"
+        );
+    }
+
+    function checkHeaders(string memory json, bytes32 separator, string memory list)
+        internal
+        view
+        returns (uint256 count)
+    {
+        address sequencer = vm.parseJsonAddress(json, ".sequencer");
+        for (; vm.keyExistsJson(json, path(list, count)); count++) {
+            string memory here = path(list, count);
+            bytes32 hash = caller.hash(headerAt(json, here));
+            checkEqual(hash, vm.parseJsonBytes32(json, string.concat(here, ".hash")), "header hash");
+            bytes32 digest = Domain.digest(separator, hash);
+            checkEqual(digest, vm.parseJsonBytes32(json, string.concat(here, ".digest")), "digest");
+            bytes memory signature = vm.parseJsonBytes(json, string.concat(here, ".signature"));
+            checkEqual(caller.recover(digest, signature), sequencer, "signer");
+        }
+    }
+
+    function testHeaders() public view {
+        string memory json = vm.readFile(string.concat(FOLDER, "headers.json"));
+        bytes32 separator = checkDomain(json);
+        check(checkHeaders(json, separator, "headers") >= 3, "headers");
+        checkEqual(checkHeaders(json, separator, "equivocation"), 2, "equivocation");
+    }
+
+    function testMerkleTrees() public view {
+        string memory json = vm.readFile(string.concat(FOLDER, "merkle.json"));
+        uint256 trees = 0;
+        for (; vm.keyExistsJson(json, path("merkle", trees)); trees++) {
+            string memory here = path("merkle", trees);
+            uint256 count = vm.parseJsonUint(json, string.concat(here, ".count"));
+            bytes32 root = vm.parseJsonBytes32(json, string.concat(here, ".root"));
+            bytes32[] memory leaves = new bytes32[](MerkleTree.width(count));
+            for (uint256 i = 0; i < count; i++) {
+                leaves[i] = vm.parseJsonBytes32(json, string.concat(here, path("leaves", i)));
+                checkProof(json, string.concat(here, path("proofs", i)), root, count, leaves[i]);
+            }
+            checkEqual(MerkleTree.rootInPlace(leaves), root, "root");
+        }
+        check(trees >= 3, "trees");
+    }
+
+    function checkProof(string memory json, string memory here, bytes32 root, uint256 count, bytes32 leaf)
+        internal
+        view
+    {
+        uint256 index = vm.parseJsonUint(json, string.concat(here, ".index"));
+        uint256 depth = 0;
+        while (vm.keyExistsJson(json, string.concat(here, path("siblings", depth)))) depth++;
+        bytes32[] memory proof = new bytes32[](depth);
+        for (uint256 i = 0; i < depth; i++) {
+            proof[i] = vm.parseJsonBytes32(json, string.concat(here, path("siblings", i)));
+        }
+        check(caller.verify(root, count, index, leaf, proof), "proof");
+        check(!caller.verify(root, count, index + count, leaf, proof), "index beyond the count");
+    }
+
+    function testCertificates() public {
+        string memory json = vm.readFile(string.concat(FOLDER, "certificates.json"));
+        checkDomain(json);
+        checkEqual(vm.parseJsonUint(json, ".domain.chainId"), block.chainid, "chain id");
+        CommitteeRegistry registry =
+            new CommitteeRegistry(address(1), vm.parseJsonAddress(json, ".domain.verifyingContract"));
+
+        bytes memory packed;
+        uint256 members = 0;
+        for (; vm.keyExistsJson(json, path("members", members)); members++) {
+            string memory here = path("members", members);
+            bytes memory key = vm.parseJsonBytes(json, string.concat(here, ".publicKeyEip2537"));
+            bytes memory compressed = vm.parseJsonBytes(json, string.concat(here, ".publicKey"));
+            bytes memory possession = vm.parseJsonBytes(json, string.concat(here, ".possessionEip2537"));
+            checkEqual(caller.compress(key), compressed, "compressed key");
+            check(Bls12381.verify(key, Bls12381.POSSESSION_TAG, compressed, possession), "possession");
+            packed = bytes.concat(packed, caller.pack(key));
+        }
+        check(members >= 2, "members");
+
+        uint256 count = 0;
+        for (; vm.keyExistsJson(json, path("certificates", count)); count++) {
+            string memory here = path("certificates", count);
+            bytes32 digest = registry.acknowledgementDigest(
+                uint64(vm.parseJsonUint(json, string.concat(here, ".epoch"))),
+                uint64(vm.parseJsonUint(json, string.concat(here, ".number"))),
+                vm.parseJsonBytes32(json, string.concat(here, ".headerHash"))
+            );
+            checkEqual(digest, vm.parseJsonBytes32(json, string.concat(here, ".digest")), "digest");
+            bytes memory key = Bls12381.sum(packed, vm.parseJsonUint(json, string.concat(here, ".signers")));
+            bytes memory signature = vm.parseJsonBytes(json, string.concat(here, ".signatureEip2537"));
+            check(
+                Bls12381.verify(key, Bls12381.SIGNATURE_TAG, abi.encodePacked(digest), signature),
+                "aggregate signature"
+            );
+        }
+        check(count >= 1, "certificates");
+    }
+}

@@ -1,0 +1,198 @@
+use super::*;
+use crate::test_server::{Answer, serve};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+const VAULT: Address = Address::repeat_byte(0xfe);
+
+/// A scripted L1 whose final blocks and logs tests change.
+#[derive(Default)]
+struct Script {
+    finalized: u64,
+    /// The fork whose blocks are served.
+    fork: u8,
+    logs: Vec<Value>,
+    /// Ranges above this many blocks are refused.
+    range_limit: u64,
+    calls: u64,
+    missing: Option<&'static str>,
+}
+
+fn hash(number: u64, fork: u8) -> B256 {
+    let mut hash = B256::repeat_byte(fork);
+    hash.0[24..].copy_from_slice(&number.to_be_bytes());
+    hash
+}
+
+fn block(number: u64, fork: u8, missing: Option<&str>) -> Value {
+    let zero = B256::ZERO;
+    let mut block = json!({
+        "number": format!("{number:#x}"), "hash": hash(number, fork), "parentHash": zero, "sha3Uncles": zero,
+        "miner": Address::ZERO, "stateRoot": zero, "transactionsRoot": zero, "receiptsRoot": zero,
+        "logsBloom": alloy_primitives::Bloom::ZERO, "difficulty": "0x0", "gasLimit": "0x0", "gasUsed": "0x0",
+        "timestamp": format!("{:#x}", 1_000 + number), "extraData": "0x", "mixHash": zero,
+        "nonce": "0x0000000000000000", "baseFeePerGas": "0x7", "withdrawalsRoot": zero, "blobGasUsed": "0x0",
+        "excessBlobGas": "0x0", "parentBeaconBlockRoot": zero, "requestsHash": zero, "uncles": [], "transactions": [],
+    });
+    if let Some(field) = missing {
+        block.as_object_mut().unwrap().remove(field);
+    }
+    block
+}
+
+fn log(block: u64, index: u64, amount: u128) -> Value {
+    json!({
+        "address": VAULT,
+        "topics": [FeeVault::Deposited::SIGNATURE_HASH, B256::left_padding_from(&[0xaa; 20]), B256::ZERO],
+        "data": B256::from(alloy_primitives::U256::from(amount)),
+        "blockNumber": format!("{block:#x}"), "blockHash": hash(block, 0), "transactionHash": hash(block, 9),
+        "transactionIndex": "0x0", "logIndex": format!("{index:#x}"), "removed": false,
+    })
+}
+
+fn number(text: &Value) -> u64 {
+    u64::from_str_radix(text.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+}
+
+/// A client of the script, which asks for the newest final block every time.
+fn client(script: Script) -> (L1Client, Arc<Mutex<Script>>) {
+    let script = Arc::new(Mutex::new(script));
+    let shared = Arc::clone(&script);
+    let url = serve(move |method, params| {
+        let mut script = shared.lock();
+        script.calls += 1;
+        Answer::Result(match method {
+            "eth_getBlockByNumber" if params[0] == "finalized" => {
+                block(script.finalized, script.fork, script.missing)
+            }
+            "eth_getBlockByNumber" => block(number(&params[0]), script.fork, None),
+            "eth_getLogs" => {
+                let (from, to) = (number(&params[0]["fromBlock"]), number(&params[0]["toBlock"]));
+                if to - from >= script.range_limit {
+                    return Answer::Error {
+                        code: RPC_LIMIT_EXCEEDED,
+                        message: "too many blocks",
+                        data: None,
+                    };
+                }
+                let within = |log: &&Value| (from..=to).contains(&number(&log["blockNumber"]));
+                script.logs.iter().filter(within).cloned().collect::<Vec<_>>().into()
+            }
+            other => panic!("{other} was not expected"),
+        })
+    });
+    let deployment = Deployment { l1_chain_id: 1, inbox: Address::repeat_byte(1) };
+    let mut config = L1Config::with_contracts(url, deployment, Address::repeat_byte(2), VAULT);
+    config.poll_interval_ms = 0;
+    (L1Client::open(config).unwrap(), script)
+}
+
+fn script(finalized: u64) -> Script {
+    Script { finalized, range_limit: u64::MAX, ..Script::default() }
+}
+
+#[tokio::test]
+async fn the_newest_final_block_never_goes_back() {
+    let (client, script) = client(script(10));
+    assert_eq!(client.finalized().await.unwrap().number, 10);
+    script.lock().finalized = 8;
+    assert_eq!(client.finalized().await.unwrap().number, 10);
+    script.lock().finalized = 12;
+    assert_eq!(client.finalized().await.unwrap().number, 12);
+    script.lock().fork = 1;
+    let (before, now) = (hash(12, 0), hash(12, 1));
+    assert_eq!(client.finalized().await, Err(L1Error::FinalityBroken { number: 12, before, now }));
+}
+
+#[tokio::test]
+async fn answers_are_kept() {
+    let (client, script) = client(script(10));
+    assert_eq!(client.origin(11).await, Ok(None));
+    let origin = client.origin(7).await.unwrap().unwrap();
+    assert_eq!(
+        (origin.hash, origin.timestamp, origin.base_fee, origin.blob_base_fee),
+        (hash(7, 0), 1_007, 7, 1)
+    );
+    let calls = script.lock().calls;
+    assert_eq!(client.origin(7).await, Ok(Some(origin)));
+    assert_eq!(client.deposits(7, 7).await, Ok(vec![]));
+    assert_eq!(script.lock().calls, calls);
+}
+
+#[tokio::test]
+async fn the_poll_interval_is_kept() {
+    let (client, script) = client(script(10));
+    let mut config = client.config().clone();
+    config.poll_interval_ms = 3_600_000;
+    let client = L1Client::open(config).unwrap();
+    client.finalized().await.unwrap();
+    script.lock().finalized = 11;
+    assert_eq!(client.finalized().await.unwrap().number, 10);
+    assert_eq!(script.lock().calls, 1);
+}
+
+#[tokio::test]
+async fn deposits_come_in_order_from_ranges_the_endpoint_takes() {
+    let mut scripted = script(5_000);
+    scripted.range_limit = 100;
+    scripted.logs = vec![log(1, 0, 5), log(2, 0, 6), log(2, 1, 7), log(4_999, 3, u128::MAX)];
+    let (client, _) = client(scripted);
+    let deposits = client.deposits(1, 5_000).await.unwrap();
+    let found: Vec<_> = deposits.iter().map(|deposit| (deposit.l1_block, deposit.amount)).collect();
+    assert_eq!(found, [(2, 6), (2, 7), (4_999, u128::MAX)]);
+    assert_eq!(deposits[0].payer, Address::repeat_byte(0xaa));
+    assert_eq!(client.deposits(1, 5_001).await, Err(L1Error::NotFinal { number: 5_001, finalized: 5_000 }));
+}
+
+#[tokio::test]
+async fn a_limit_of_no_block_at_all_is_given_up() {
+    let mut scripted = script(10);
+    scripted.range_limit = 0;
+    let (client, _) = client(scripted);
+    let error = client.deposits(0, 10).await.unwrap_err();
+    assert!(matches!(error, L1Error::Rpc { code: RPC_LIMIT_EXCEEDED, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn logs_that_do_not_fit_are_refused() {
+    let change = |field: &str, to: Value| {
+        let mut log = log(3, 0, 5);
+        log[field] = to;
+        log
+    };
+    let changed = [
+        change("removed", true.into()),
+        change("address", json!(Address::ZERO)),
+        change("blockHash", Value::Null),
+        change("topics", json!([B256::ZERO, B256::ZERO, B256::ZERO])),
+        change("topics", json!([FeeVault::Deposited::SIGNATURE_HASH])),
+        change("data", json!("0x01")),
+        change("data", json!(B256::repeat_byte(0xff))),
+    ];
+    for log in changed {
+        let mut scripted = script(10);
+        scripted.logs = vec![log.clone()];
+        let (client, _) = client(scripted);
+        let error = client.deposits(0, 10).await.unwrap_err();
+        assert!(matches!(error, L1Error::Malformed { .. }), "{log}: {error:?}");
+    }
+    let mut scripted = script(10);
+    scripted.logs = vec![log(3, 1, 5), log(3, 1, 5)];
+    let (repeated, _) = client(scripted);
+    assert!(matches!(repeated.deposits(0, 10).await, Err(L1Error::Malformed { .. })));
+
+    let mut scripted = script(10);
+    scripted.logs = vec![change("blockHash", json!(hash(3, 1)))];
+    let (forked, _) = client(scripted);
+    let (before, now) = (hash(3, 0), hash(3, 1));
+    assert_eq!(forked.deposits(0, 10).await, Err(L1Error::FinalityBroken { number: 3, before, now }));
+}
+
+#[tokio::test]
+async fn blocks_before_their_time_are_refused() {
+    for field in ["baseFeePerGas", "excessBlobGas", "parentBeaconBlockRoot"] {
+        let (client, _) = client(Script { missing: Some(field), ..script(3) });
+        let error = client.finalized().await.unwrap_err();
+        assert!(matches!(error, L1Error::Malformed { .. }), "{field}: {error:?}");
+    }
+}

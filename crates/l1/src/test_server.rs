@@ -1,0 +1,77 @@
+//! An HTTP server that answers JSON-RPC calls by a function of method and parameters.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+
+/// What the server sends back.
+pub(crate) enum Answer {
+    Result(Value),
+    Error {
+        code: i64,
+        message: &'static str,
+        data: Option<String>,
+    },
+    Status(u16),
+    Raw(&'static str),
+    /// Nothing: the connection stays open until the client leaves.
+    Silence,
+}
+
+/// Starts the server on a free port; gives its URL. It ends with the test process.
+pub(crate) fn serve(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, answer) = (stream.unwrap(), Arc::clone(&answer));
+            // A client that leaves in the middle ends its connection, nothing more.
+            std::thread::spawn(move || exchange(stream, &*answer));
+        }
+    });
+    url
+}
+
+fn exchange(stream: TcpStream, answer: &dyn Fn(&str, &Value) -> Answer) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut stream = stream;
+    loop {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let request: Value = serde_json::from_slice(&body).unwrap();
+        let (status, text) = match answer(request["method"].as_str().unwrap(), &request["params"]) {
+            Answer::Result(result) => (200, json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string()),
+            Answer::Error { code, message, data } => {
+                let error = json!({"code": code, "message": message, "data": data});
+                (200, json!({"jsonrpc": "2.0", "id": 1, "error": error}).to_string())
+            }
+            Answer::Status(status) => (status, String::new()),
+            Answer::Raw(text) => (200, text.to_owned()),
+            Answer::Silence => {
+                reader.read_exact(&mut [0])?;
+                return Ok(());
+            }
+        };
+        write!(stream, "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{text}", text.len())?;
+    }
+}

@@ -1,0 +1,434 @@
+//! The contracts on a real node: anvil, with the hard fork of the target chain.
+
+use std::{path::PathBuf, process::Command, sync::Once};
+
+use blindfold_bte::{EncryptionKey, bls::SecretKey, dealer};
+use blindfold_l1::{
+    Addresses, AnvilConfig, AnvilError, DataFault, DeployConfig, L1Client, L1Config, L1Error, L1Writer,
+    ManagedAnvil, NewEpoch, NewMember, Recovery, RunFault, deploy, dev_key,
+};
+use blindfold_protocol::{
+    Address, B256, BatchHeader, Canonical, Certificate, Deployment, Envelope, Epochs, SealedBatch,
+    SigningKey, U256, certificate, merkle,
+};
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+use serde_json::json;
+
+const CHAIN_ID: u64 = 31_337;
+const GOVERNOR: usize = 1;
+const SEQUENCER: usize = 2;
+const POSTER: usize = 3;
+const USER: usize = 4;
+
+fn contracts() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../contracts")
+}
+
+/// Runs anvil; installs it first where it is missing. Fails, never skips, without it.
+async fn anvil() -> ManagedAnvil {
+    static SETUP: Once = Once::new();
+    SETUP.call_once(|| {
+        if AnvilConfig::installed(&contracts()).is_err() {
+            let script = contracts().join("../scripts/contracts");
+            let status = Command::new(script).arg("setup").status().expect("scripts/contracts runs");
+            assert!(status.success(), "scripts/contracts setup failed");
+        }
+    });
+    let config = AnvilConfig::installed(&contracts()).expect("scripts/contracts setup installs anvil");
+    ManagedAnvil::spawn(&config).await.expect("anvil starts")
+}
+
+fn key(index: usize) -> SigningKey {
+    dev_key(index).unwrap()
+}
+
+struct Stage {
+    anvil: ManagedAnvil,
+    addresses: Addresses,
+    members: Vec<SecretKey>,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let anvil = anvil().await;
+        let config = DeployConfig {
+            l1_chain_id: CHAIN_ID,
+            governor: key(GOVERNOR).address(),
+            sequencer: key(SEQUENCER).address(),
+        };
+        let addresses = deploy(anvil.url(), &key(0), config).await.unwrap();
+        anvil.mine(4).await.unwrap();
+        let members = (0..4u8).map(|j| SecretKey::generate(&[j + 1; 32]).unwrap()).collect();
+        Self { anvil, addresses, members }
+    }
+
+    fn config(&self) -> L1Config {
+        let mut config = self.addresses.client_config(self.anvil.url());
+        config.poll_interval_ms = 0;
+        config
+    }
+
+    async fn client(&self) -> L1Client {
+        L1Client::connect(self.config()).await.unwrap()
+    }
+
+    async fn writer(&self, account: usize) -> L1Writer {
+        L1Writer::new(self.client().await, key(account))
+    }
+
+    fn epoch(&self, last: u64, encryption_key: EncryptionKey) -> NewEpoch {
+        let member = |secret: &SecretKey| NewMember {
+            key: secret.public_key(),
+            possession: secret.prove_possession(),
+        };
+        NewEpoch {
+            last,
+            max_batch: 4,
+            threshold: 3,
+            parameters_hash: B256::repeat_byte(0x77),
+            encryption_key,
+            parameters_location: "file:parameters.bin".into(),
+            members: self.members.iter().map(member).collect(),
+        }
+    }
+
+    /// Registers one epoch and makes it final.
+    async fn register(&self, last: u64) -> Epochs {
+        let writer = self.writer(GOVERNOR).await;
+        writer.register_epoch(&self.epoch(last, encryption_key())).await.unwrap();
+        self.anvil.mine(4).await.unwrap();
+        writer.client().epochs().await.unwrap()
+    }
+
+    fn deployment(&self) -> Deployment {
+        self.addresses.deployment()
+    }
+
+    /// Batches that follow `parent`, with items of this length.
+    fn batches(&self, parent: Option<&BatchHeader>, item_bytes: &[usize]) -> Vec<SealedBatch> {
+        let mut previous = parent.map_or((0, self.deployment().genesis_hash(), 1_000), |parent| {
+            (parent.number, parent.hash(), parent.timestamp_ms)
+        });
+        let seal = |length: &usize| {
+            let number = previous.0 + 1;
+            let items: Vec<Vec<u8>> = (1..=2u8).map(|fill| vec![fill ^ number as u8; *length]).collect();
+            let leaf = |item: &Vec<u8>| {
+                assert!(Envelope::decode(item).is_err());
+                merkle::leaf(&[[0; 32], alloy_primitives::keccak256(item).0].concat())
+            };
+            let header = BatchHeader {
+                number,
+                parent_hash: previous.1,
+                timestamp_ms: previous.2 + 250,
+                l1_origin_number: 3,
+                l1_origin_hash: B256::repeat_byte(3),
+                envelope_root: merkle::root(&items.iter().map(leaf).collect::<Vec<_>>()),
+                envelope_count: items.len() as u32,
+                envelope_bytes: items.iter().map(Vec::len).sum::<usize>() as u32,
+                gas: 0,
+                base_fee: 1_000,
+                fee_ledger_root: B256::repeat_byte(4),
+                forced_cursor: 0,
+                epoch: 1,
+            };
+            previous = (number, header.hash(), header.timestamp_ms);
+            let signature = header.sign(&key(SEQUENCER), &self.deployment()).signature;
+            SealedBatch { header, signature, items }
+        };
+        item_bytes.iter().map(seal).collect()
+    }
+
+    /// A certificate by members 1, 2 and 4.
+    fn certify(&self, epochs: &Epochs, header: &BatchHeader) -> Certificate {
+        let sign = |member: u16| {
+            let secret = &self.members[usize::from(member) - 1];
+            let (number, hash) = (header.number, header.hash());
+            certificate::sign_acknowledgement(secret, &self.deployment(), header.epoch, number, hash, member)
+        };
+        let acknowledgements: Vec<_> = [1, 2, 4].map(sign).into();
+        certificate::aggregate(epochs.at(header.number).unwrap(), &acknowledgements).unwrap()
+    }
+}
+
+fn encryption_key() -> EncryptionKey {
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    dealer::deal(2, 1, 1, &mut rng).unwrap().0.encryption_key()
+}
+
+fn reverted(outcome: Result<blindfold_l1::Sent, L1Error>, with: &str) {
+    match outcome {
+        Err(error @ L1Error::Reverted { .. }) => {
+            assert!(error.to_string().contains(with), "{error}");
+            assert_eq!(error.recovery(), Recovery::Refresh);
+        }
+        other => panic!("{with} expected, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn epochs_and_keys_are_read_back() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    assert_eq!(client.epochs().await.unwrap().as_slice(), []);
+    assert_eq!(client.encryption_key(1).await, Err(L1Error::UnknownEpoch(1)));
+
+    let writer = stage.writer(GOVERNOR).await;
+    let new = stage.epoch(100, encryption_key());
+    writer.register_epoch(&new).await.unwrap();
+    assert_eq!(client.epochs().await.unwrap().as_slice(), [], "not final yet");
+    stage.anvil.mine(4).await.unwrap();
+    writer.register_epoch(&stage.epoch(200, encryption_key())).await.unwrap();
+    stage.anvil.mine(4).await.unwrap();
+
+    let records = client.epoch_records().await.unwrap();
+    assert_eq!(records.len(), 2);
+    assert_eq!(records[0].parameters_location, new.parameters_location);
+    let epoch = &records[0].epoch;
+    assert_eq!((epoch.epoch, epoch.first, epoch.last), (1, 1, 100));
+    assert_eq!((epoch.max_batch, epoch.threshold), (new.max_batch, new.threshold));
+    assert_eq!(epoch.parameters_hash, new.parameters_hash);
+    let keys: Vec<_> = stage.members.iter().map(SecretKey::public_key).collect();
+    assert_eq!(epoch.members, keys);
+    assert_eq!(records[1].epoch.first, 101);
+    assert_eq!(client.encryption_key(1).await.unwrap(), new.encryption_key);
+
+    reverted(stage.writer(USER).await.register_epoch(&new).await, "NotGovernor");
+    let mut forged = stage.epoch(300, encryption_key());
+    forged.members[2].possession = forged.members[1].possession;
+    reverted(writer.register_epoch(&forged).await, "BadProofOfPossession { member: 3 }");
+}
+
+#[tokio::test]
+async fn runs_are_posted_and_read_back() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let writer = stage.writer(POSTER).await;
+    let client = writer.client();
+    let head = client.posted_head().await.unwrap();
+    assert_eq!((head.number, head.hash), (0, stage.deployment().genesis_hash()));
+
+    let first = stage.batches(None, &[100]);
+    let first_certificate = stage.certify(&epochs, &first[0].header);
+    let sent = writer.post(&first, &first_certificate).await.unwrap();
+    assert!(sent.gas_used < 300_000, "{}", sent.gas_used);
+    let second = stage.batches(Some(&first[0].header), &[0, 500, 40, 40, 40]);
+    let last = second.last().unwrap().header;
+    let second_certificate = stage.certify(&epochs, &last);
+    writer.post(&second, &second_certificate).await.unwrap();
+    let head = client.posted_head().await.unwrap();
+    assert_eq!((head.number, head.hash, head.timestamp_ms), (6, last.hash(), last.timestamp_ms));
+    assert_eq!(client.final_posted_head().await.unwrap().number, 0);
+
+    reverted(writer.post(&second, &second_certificate).await, "WrongNumber { expected: 7, given: 2 }");
+
+    stage.anvil.mine(4).await.unwrap();
+    assert_eq!(client.final_posted_head().await.unwrap(), head);
+    let through = client.finalized().await.unwrap().number;
+    let postings = client.postings(0, through).await.unwrap();
+    assert_eq!(postings.len(), 2);
+    assert_eq!(postings[0].transaction, sent.transaction);
+    assert_eq!(postings[0].l1_block, sent.block);
+    assert_eq!(postings[0].batches, Ok(first));
+    assert_eq!(postings[1].batches, Ok(second));
+    assert_eq!(postings[1].certificate, second_certificate);
+    certificate::verify(&postings[1].certificate, epochs.at(6).unwrap(), &stage.deployment()).unwrap();
+    assert_eq!(client.postings(sent.block, through).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn data_that_is_missing_or_wrong_can_come_later() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let writer = stage.writer(POSTER).await;
+    let client = writer.client();
+
+    // Too long for one transaction: the headers go first and the data follows in parts.
+    let long = stage.batches(None, &[33_000, 33_000, 33_000, 1]);
+    let headers: Vec<_> = long.iter().map(|batch| batch.header).collect();
+    let sent = writer.post(&long, &stage.certify(&epochs, &headers[3])).await.unwrap();
+    // Data of another run, and no data at all.
+    let next = stage.batches(Some(&headers[3]), &[7]);
+    let garbage = b"not a RunData";
+    writer.post_headers(&[next[0].header], garbage, &stage.certify(&epochs, &next[0].header)).await.unwrap();
+    let third = stage.batches(Some(&next[0].header), &[9]);
+    let wrong = blindfold_l1::RunData::of(&next).encode();
+    writer.post_headers(&[third[0].header], &wrong, &stage.certify(&epochs, &third[0].header)).await.unwrap();
+    // Somebody else's parts are of no use and do no harm.
+    let mut forged = third.clone();
+    forged[0].items[0][0] ^= 1;
+    stage.writer(USER).await.post_data(&forged).await.unwrap();
+    writer.post_data(&third).await.unwrap();
+    reverted(writer.post_data(&stage.batches(Some(&third[0].header), &[1])).await, "NotPosted { number: 7 }");
+    stage.anvil.mine(4).await.unwrap();
+
+    let through = client.finalized().await.unwrap().number;
+    let postings = client.postings(0, through).await.unwrap();
+    assert_eq!(postings[0].batches, Err(DataFault::Absent));
+    assert_eq!(postings[0].transaction, sent.transaction);
+    assert!(matches!(postings[1].batches, Err(DataFault::Decode(_))));
+    assert_eq!(postings[2].batches, Err(DataFault::Mismatch));
+    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap(), Some(long));
+    assert_eq!(client.reposted_data(&postings[1].headers, 0, through).await.unwrap(), None);
+    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap(), Some(third));
+    assert_eq!(client.reposted_data(&[], 0, through).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn runs_that_cannot_be_posted_are_named_before_sending() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let writer = stage.writer(POSTER).await;
+    let batches = stage.batches(None, &[1, 2, 3]);
+    let good = stage.certify(&epochs, &batches[2].header);
+
+    assert_eq!(writer.post(&[], &good).await, Err(RunFault::Empty.into()));
+    assert_eq!(writer.post_data(&[]).await, Err(RunFault::Empty.into()));
+    let fault = RunFault::OtherHeader { certified: good.header_hash, last: batches[1].header.hash() };
+    assert_eq!(writer.post(&batches[..2], &good).await, Err(fault.into()));
+    let gap = [batches[0].clone(), batches[2].clone()];
+    assert_eq!(writer.post(&gap, &good).await, Err(RunFault::NotARun(3).into()));
+    let no_point = Certificate { signature: [0x80; 48], ..good.clone() };
+    assert_eq!(writer.post(&batches, &no_point).await, Err(RunFault::Signature.into()));
+    let too_few = Certificate { signers: 3, ..good.clone() };
+    reverted(writer.post(&batches, &too_few).await, "TooFewSigners { signers: 2, threshold: 3 }");
+    let other_set = Certificate { signers: 7, ..good };
+    reverted(writer.post(&batches, &other_set).await, "BadAggregateSignature");
+}
+
+#[tokio::test]
+async fn deposits_count_once_they_are_final() {
+    let stage = Stage::new().await;
+    let writer = stage.writer(USER).await;
+    let client = writer.client();
+    let payer = Address::repeat_byte(0xaa);
+    let start = client.finalized().await.unwrap().number;
+    let first = writer.deposit(payer, 5).await.unwrap();
+    let second = writer.deposit(key(USER).address(), 7_000_000_000_000_000_000).await.unwrap();
+    let finalized = client.finalized().await.unwrap().number;
+    let early = client.deposits(start, second.block).await;
+    assert_eq!(early, Err(L1Error::NotFinal { number: second.block, finalized }));
+    assert_eq!(client.origin(second.block).await, Ok(None));
+    stage.anvil.mine(4).await.unwrap();
+
+    let deposits = client.deposits(start, second.block).await.unwrap();
+    let found: Vec<_> = deposits.iter().map(|d| (d.payer, d.amount, d.l1_block)).collect();
+    let expected = [(payer, 5, first.block), (key(USER).address(), 7_000_000_000_000_000_000, second.block)];
+    assert_eq!(found, expected);
+    assert_eq!(client.deposits(first.block, second.block).await.unwrap().len(), 1);
+    let origin = client.origin(second.block).await.unwrap().unwrap();
+    assert_eq!(origin.number, second.block);
+    assert!(origin.timestamp > 0 && origin.base_fee > 0 && origin.blob_base_fee > 0);
+    reverted(writer.deposit(Address::ZERO, 1).await, "ZeroPayer");
+    reverted(writer.deposit(payer, 0).await, "ZeroAmount");
+}
+
+#[tokio::test]
+async fn equivocation_costs_the_bond() {
+    let stage = Stage::new().await;
+    let reporter = stage.writer(USER).await;
+    let client = reporter.client();
+    reporter.deposit_bond(1_001).await.unwrap();
+    assert_eq!(client.bond().await.unwrap().amount, U256::from(1_001));
+
+    let one = stage.batches(None, &[10])[0].signed_header();
+    let two = stage.batches(None, &[11])[0].signed_header();
+    reverted(reporter.slash_equivocation(&one, &one).await, "SameHeader");
+    let mut forged = two;
+    forged.signature = two.header.sign(&key(USER), &stage.deployment()).signature;
+    reverted(reporter.slash_equivocation(&one, &forged).await, "BadSequencerSignature { which: 2 }");
+    reverted(reporter.claim_reward().await, "ZeroAmount");
+
+    reporter.slash_equivocation(&one, &two).await.unwrap();
+    let bond = client.bond().await.unwrap();
+    assert_eq!((bond.amount, bond.withdrawal, bond.unlocks_at), (U256::ZERO, 0, 0));
+    assert_eq!(client.reward(reporter.address()).await.unwrap(), U256::from(500));
+    reporter.claim_reward().await.unwrap();
+    assert_eq!(client.reward(reporter.address()).await.unwrap(), U256::ZERO);
+    reporter.deposit_bond(1).await.unwrap();
+    reverted(reporter.slash_equivocation(&two, &one).await, "AlreadySlashed { number: 1 }");
+}
+
+#[tokio::test]
+async fn other_chains_and_deployments_are_noticed_at_once() {
+    let stage = Stage::new().await;
+    let mut config = stage.config();
+    config.deployment.l1_chain_id = 1;
+    let error = L1Client::connect(config).await.unwrap_err();
+    assert_eq!(error, L1Error::WrongChain { expected: 1, given: CHAIN_ID });
+    let wanted = DeployConfig { l1_chain_id: 1, governor: Address::ZERO, sequencer: Address::ZERO };
+    let error = deploy(stage.anvil.url(), &key(0), wanted).await.unwrap_err();
+    assert_eq!(error, L1Error::WrongChain { expected: 1, given: CHAIN_ID });
+
+    let mut config = stage.config();
+    config.fee_vault = Address::repeat_byte(9);
+    let error = L1Client::connect(config).await.unwrap_err();
+    assert_eq!(error, L1Error::NoContract { name: "FeeVault", address: Address::repeat_byte(9) });
+
+    let governor = key(GOVERNOR).address();
+    let wanted = DeployConfig { l1_chain_id: CHAIN_ID, governor, sequencer: governor };
+    let other = deploy(stage.anvil.url(), &key(0), wanted).await.unwrap();
+    let mut config = stage.config();
+    config.registry = other.registry;
+    let error = L1Client::connect(config).await.unwrap_err();
+    assert!(matches!(error, L1Error::OtherDeployment { contract: "CommitteeRegistry", .. }), "{error}");
+    let refused = DeployConfig { l1_chain_id: CHAIN_ID, governor: Address::ZERO, sequencer: governor };
+    let error = deploy(stage.anvil.url(), &key(0), refused).await.unwrap_err();
+    assert!(matches!(error, L1Error::Reverted { call: "CommitteeRegistry", .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_stuck_transaction_is_replaced() {
+    let stage = Stage::new().await;
+    stage.anvil.call("evm_setAutomine", json!([false])).await.unwrap();
+    let mut config = stage.config();
+    config.confirmation_timeout_ms = 1;
+    let client = L1Client::connect(config).await.unwrap();
+    let start = client.finalized().await.unwrap().number;
+    let writer = L1Writer::new(client.clone(), key(USER));
+    let payer = Address::repeat_byte(0xbb);
+    let error = writer.deposit(payer, 5).await.unwrap_err();
+    assert!(matches!(error, L1Error::Unconfirmed { call: "deposit", waited_ms: 1, .. }), "{error}");
+    assert_eq!(error.recovery(), Recovery::Retry);
+    // Takes the place of the first.
+    let error = writer.deposit(payer, 6).await.unwrap_err();
+    assert!(matches!(error, L1Error::Unconfirmed { .. }), "{error}");
+    stage.anvil.mine(4).await.unwrap();
+    let deposits = client.deposits(start, client.finalized().await.unwrap().number).await.unwrap();
+    assert_eq!(deposits.iter().map(|deposit| deposit.amount).collect::<Vec<_>>(), [6]);
+}
+
+#[tokio::test]
+async fn development_keys_are_anvils() {
+    let anvil = anvil().await;
+    let accounts = anvil.call("eth_accounts", json!([])).await.unwrap();
+    for index in 0..10 {
+        let address: Address = accounts[index].as_str().unwrap().parse().unwrap();
+        assert_eq!(dev_key(index).unwrap().address(), address);
+    }
+    assert!(dev_key(10).is_none());
+}
+
+#[tokio::test]
+async fn an_anvil_that_does_not_start_says_why() {
+    let running = anvil().await;
+    let mut config = AnvilConfig::installed(&contracts()).unwrap();
+    config.port = running.url().rsplit(':').next().unwrap().parse().unwrap();
+    match ManagedAnvil::spawn(&config).await {
+        Err(AnvilError::NotListening { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    config.program = "/no/such/program".into();
+    assert!(matches!(ManagedAnvil::spawn(&config).await, Err(AnvilError::Start { .. })));
+    let missing = AnvilConfig::installed(std::path::Path::new("/no/such/folder"));
+    assert!(matches!(missing, Err(AnvilError::NotInstalled { .. })));
+}
+
+#[tokio::test]
+async fn anvil_ends_with_its_guard() {
+    let anvil = anvil().await;
+    let url = anvil.url().to_owned();
+    drop(anvil);
+    let wanted = DeployConfig { l1_chain_id: CHAIN_ID, governor: Address::ZERO, sequencer: Address::ZERO };
+    let error = deploy(&url, &key(0), wanted).await.unwrap_err();
+    assert!(matches!(error, L1Error::Unreachable { .. }), "{error}");
+}
