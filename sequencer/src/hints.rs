@@ -49,13 +49,18 @@ impl Core {
         let accepted = {
             let _one_at_a_time = self.hints_turn.lock().await;
             check_points(release.clone()).await?;
-            self.intake.submit(Some(release.clone()), hints.clone()).await
+            self.intake.submit(Some(release), hints.clone()).await
         };
         drop(place);
         let accepted = accepted.map_err(|refusal| self.refused_hints(refusal, head))?;
         if accepted.new {
             tracing::info!(number, hash = %accepted.hash, verified = accepted.verified, "hints verified and stored");
-            self.hub.publish(&announce::release(&release));
+            // The stored release: the first one stays, whoever brings another.
+            if let Ok(Some(stored)) =
+                self.store.batch(number).await.map(|record| record.and_then(|r| r.release))
+            {
+                self.hub.publish(&announce::release(&stored));
+            }
             self.hub.publish(&announce::hints(&hints));
         }
         Ok(accepted.new)

@@ -4,8 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use blindfold_l1::{L1Error, L1Writer, Recovery};
 use blindfold_protocol::{B256, Canonical, Certificate, SealedBatch};
-use blindfold_store::{PostedRecord, StoreError};
+use blindfold_store::{PostedRecord, StoreError, What};
 use thiserror::Error;
 use tokio::time::sleep;
 
@@ -46,8 +47,64 @@ pub trait L1Poster: Send + Sync {
     /// Where the inbox stands.
     async fn posted_head(&self) -> Result<PostedHead, PostFault>;
 
-    /// Posts a run and waits until it is in a block. Gives the transaction hash.
+    /// Posts a run and waits until it is in a block, its data included. Gives the hash of the transaction with the
+    /// headers. After an error the headers may be posted with or without their data.
     async fn post(&self, run: &Run) -> Result<B256, PostFault>;
+
+    /// Posts the data of a run whose headers are posted. Gives the hash of the last transaction.
+    async fn post_data(&self, batches: &[SealedBatch]) -> Result<B256, PostFault>;
+}
+
+impl From<L1Error> for PostFault {
+    fn from(error: L1Error) -> Self {
+        match error.recovery() {
+            Recovery::Retry => Self::Unavailable(error.to_string()),
+            Recovery::Refresh | Recovery::GiveUp => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+#[async_trait]
+impl L1Poster for L1Writer {
+    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
+        let head = self.client().posted_head().await?;
+        Ok(PostedHead { number: head.number, hash: head.hash })
+    }
+
+    async fn post(&self, run: &Run) -> Result<B256, PostFault> {
+        Ok(L1Writer::post(self, &run.batches, &run.certificate).await?.transaction)
+    }
+
+    async fn post_data(&self, batches: &[SealedBatch]) -> Result<B256, PostFault> {
+        Ok(L1Writer::post_data(self, batches).await?.transaction)
+    }
+}
+
+/// Where the run under way is stored.
+const INTENT_KEY: &str = "posting";
+/// first u64 ‖ last u64 ‖ done u8.
+const INTENT_BYTES: usize = 17;
+
+/// The run that was posted last, or is about to be: written before its headers go out, so that data that did not
+/// follow them is posted after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Intent {
+    first: u64,
+    last: u64,
+    done: bool,
+}
+
+impl Intent {
+    fn encode(self) -> Vec<u8> {
+        [self.first.to_be_bytes().as_slice(), &self.last.to_be_bytes(), &[u8::from(self.done)]].concat()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; INTENT_BYTES] = bytes.try_into().ok()?;
+        let (first, rest) = bytes.split_first_chunk()?;
+        let (last, done) = rest.split_first_chunk()?;
+        Some(Self { first: u64::from_be_bytes(*first), last: u64::from_be_bytes(*last), done: done == [1] })
+    }
 }
 
 /// Why a round of posting did nothing.
@@ -70,7 +127,13 @@ impl Core {
         let mut stop = self.stop.clone();
         let mut pause_ms = limits.retry_ms;
         loop {
-            let wait_ms = match self.post_once(l1.as_ref(), &limits).await {
+            // What is under way when the sequencer stops is found out at the next start.
+            let outcome = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                outcome = self.post_once(l1.as_ref(), &limits) => outcome,
+            };
+            let wait_ms = match outcome {
                 Ok(posted) => {
                     pause_ms = limits.retry_ms;
                     // With a backlog the next run follows at once.
@@ -97,15 +160,45 @@ impl Core {
         let posted = l1.posted_head().await?;
         self.check_posted(posted).await?;
         self.metrics.posted_number.set(posted.number);
+        if let Some(intent) = self.open_intent(posted.number).await? {
+            let batches = self.batches_of(intent).await?;
+            let transaction = l1.post_data(&batches).await?;
+            self.finish_posting(intent, transaction).await?;
+            return Ok(true);
+        }
         let (run, more) = self.next_run(posted.number + 1, limits).await?;
         let Some(run) = run else { return Ok(false) };
-        let last = run.certificate.number;
+        let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
+        self.store.put_meta(INTENT_KEY, &intent.encode()).await?;
         let transaction = l1.post(&run).await?;
+        self.finish_posting(intent, transaction).await?;
+        Ok(more)
+    }
+
+    /// The last run, if its headers are L1's newest and its data is not known to be there.
+    async fn open_intent(&self, posted: u64) -> Result<Option<Intent>, StoreError> {
+        let stored = self.store.meta(INTENT_KEY).await?;
+        let intent = stored.and_then(|bytes| Intent::decode(&bytes));
+        Ok(intent.filter(|intent| !intent.done && intent.last == posted))
+    }
+
+    async fn batches_of(&self, intent: Intent) -> Result<Vec<SealedBatch>, StoreError> {
+        let mut batches = Vec::new();
+        for number in intent.first..=intent.last {
+            let missing = StoreError::Missing { what: What::Batch, number };
+            batches.push(self.store.batch(number).await?.ok_or(missing)?.sealed);
+        }
+        Ok(batches)
+    }
+
+    async fn finish_posting(&self, intent: Intent, transaction: B256) -> Result<(), StoreError> {
+        let Intent { first, last, .. } = intent;
         self.store.put_posted(PostedRecord { up_to_number: last, l1_transaction: transaction }).await?;
+        self.store.put_meta(INTENT_KEY, &Intent { done: true, ..intent }.encode()).await?;
         self.metrics.postings.increment();
         self.metrics.posted_number.set(last);
-        tracing::info!(from = posted.number + 1, to = last, %transaction, "posted to L1");
-        Ok(more)
+        tracing::info!(first, last, %transaction, "posted to L1");
+        Ok(())
     }
 
     /// L1's head must be one of our certified headers.
@@ -139,7 +232,7 @@ impl Core {
             let size = record.sealed.encode().len();
             let other_epoch =
                 batches.first().is_some_and(|batch| batch.header.epoch != record.sealed.header.epoch);
-            if end.is_some() && (other_epoch || bytes.saturating_add(size) > limits.max_bytes) {
+            if other_epoch || end.is_some() && (bytes.saturating_add(size) > limits.max_bytes) {
                 break;
             }
             bytes = bytes.saturating_add(size);
@@ -153,5 +246,28 @@ impl Core {
         batches.truncate(length);
         let more = certificate.number < certified;
         Ok((Some(Run { batches, certificate }), more))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_intent_comes_back_and_anything_else_is_none() {
+        for done in [false, true] {
+            let intent = Intent { first: 3, last: 9, done };
+            assert_eq!(Intent::decode(&intent.encode()), Some(intent));
+        }
+        assert_eq!(Intent::decode(&[0; INTENT_BYTES - 1]), None);
+        assert_eq!(Intent::decode(&[0; INTENT_BYTES + 1]), None);
+    }
+
+    #[test]
+    fn faults_say_whether_l1_was_reached() {
+        let lost = L1Error::Timeout { method: "eth_call".to_owned(), timeout_ms: 1 };
+        assert!(matches!(PostFault::from(lost), PostFault::Unavailable(_)));
+        let url = L1Error::Url { reason: "no scheme" };
+        assert!(matches!(PostFault::from(url), PostFault::Refused(_)));
     }
 }

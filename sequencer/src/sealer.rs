@@ -131,13 +131,18 @@ impl Core {
             tracing::warn!(%refusal, number, "no epoch");
             SealFailure::NoEpoch(number)
         })?;
+        if number == epoch.first && in_flight > 0 {
+            // A run posted to L1 lies in one epoch and ends with a certificate of its own. The certified head has one,
+            // so the last header of an epoch gets it before the next epoch begins.
+            return Ok(SealOutcome::AwaitingCertificates);
+        }
         let now_ms = self.clock.now_ms();
         let origin = self.usable_origin(newest, &head, now_ms);
         let mut timestamp_ms =
             now_ms.max(head.timestamp_ms.saturating_add(1)).max(origin.timestamp.saturating_mul(1_000));
         let mut taken = self.choose(number, &epoch, self.room(&head, timestamp_ms));
         if taken.is_empty() && self.second_is_full(&head, timestamp_ms) {
-            // The clock stands behind the parent's full second: what overflows takes the next one's stamp.
+            // What overflows takes the next second's stamp, as long as members take it for now.
             let next_ms = (block_second(timestamp_ms) + 1).saturating_mul(1_000);
             if next_ms <= now_ms.saturating_add(MAX_LEAD_MS) {
                 timestamp_ms = next_ms;

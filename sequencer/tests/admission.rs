@@ -1,5 +1,7 @@
 //! Every refusal at admission, over real HTTP, and what an admitted envelope is answered.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use blindfold_protocol::{B256, Canonical, Epochs, limits::MAX_ENVELOPE_BYTES};
@@ -85,6 +87,9 @@ async fn bytes_that_are_no_envelope_are_named() {
     }
     // One byte more than any envelope has: refused before anything is decoded.
     let error = running.send_bytes(vec![1; MAX_ENVELOPE_BYTES + 1], false).await.unwrap_err();
+    assert_eq!((error.reason.as_ref(), error.code), ("too_large", code::INVALID_PARAMS));
+    // Far more: not even read as hex.
+    let error = running.send_bytes(vec![1; 2 * MAX_ENVELOPE_BYTES], false).await.unwrap_err();
     assert_eq!(error.code, code::INVALID_PARAMS);
     // Not hex, not a string, unknown options.
     for params in
@@ -270,6 +275,8 @@ async fn envelopes_of_the_next_epoch_wait_for_it() {
     let promise = sent.promise.unwrap().decode().unwrap();
     assert_eq!(promise.seal_by, 6 + world.config.sealing.promise_batches);
     // Empty headers lead to the epoch.
+    running.sealed(6).await;
+    running.certify(6).await;
     running.sealed(7).await;
     let receipt = running.receipt(sent.id).await;
     assert_eq!((receipt.state, receipt.number), (EnvelopeState::Sealed, Some(7)));
@@ -278,6 +285,7 @@ async fn envelopes_of_the_next_epoch_wait_for_it() {
 
 #[tokio::test]
 async fn without_an_epoch_nothing_is_admitted() {
+    // Header 1 is the last that an epoch is registered for.
     let world = World::with_epochs(vec![epoch(EPOCH, 1, 1)], |_, _| {});
     let running = world.start_funded(&[1]).await;
     let error = running.send(&world.envelope_with(1, 1, |f| f.expiry = 1)).await.unwrap_err();

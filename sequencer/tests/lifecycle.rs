@@ -1,6 +1,8 @@
 //! The life of an envelope: sealed, certified, opened, executed; what forged parts of it are answered; the limits on
 //! the way.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::ops::RangeInclusive;

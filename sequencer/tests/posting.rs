@@ -1,11 +1,13 @@
 //! Posting to L1: in order, within limits, again after failures, from where L1 stands.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use blindfold_protocol::B256;
 use blindfold_rpc::BlindApiClient;
 use blindfold_sequencer::{PostFault, PostedHead};
-use common::{Running, World, within};
+use common::{EPOCH, LAST_NUMBER, Running, World, epoch, within};
 
 async fn posted(running: &Running<'_>, number: u64) {
     let mut posted = running.world.inbox.posted.subscribe();
@@ -93,5 +95,49 @@ async fn l1_is_the_record_of_what_is_posted() {
         assert_eq!(world.inbox.head(), foreign);
     }
     seal_through(&running, 5).await;
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn data_that_did_not_follow_its_headers_is_posted_after_a_kill() {
+    let world =
+        World::with(|config, _| (config.posting.retry_ms, config.posting.max_retry_ms) = (60_000, 60_000));
+    world.inbox.lose_data.store(true, std::sync::atomic::Ordering::SeqCst);
+    let running = world.start_funded(&[1]).await;
+    running.certify(1).await;
+    posted(&running, 1).await;
+    running.handle.abort().await;
+    assert!(world.inbox.data.lock().is_empty());
+    let running = world.start().await;
+    running.eventually("the data", async || !world.inbox.data.lock().is_empty()).await;
+    assert_eq!(*world.inbox.data.lock(), [(1, 1)]);
+    // Once, and the next run is an ordinary one.
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    running.certify(2).await;
+    running.eventually("the next run", async || world.inbox.data.lock().len() == 2).await;
+    assert_eq!(*world.inbox.data.lock(), [(1, 1), (2, 2)]);
+    assert_eq!(*world.inbox.runs.lock(), [(1, 1), (2, 2)]);
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_run_ends_with_its_epoch() {
+    let epochs = vec![epoch(EPOCH, 1, 3), epoch(EPOCH + 1, 4, LAST_NUMBER)];
+    let world = World::with_epochs(epochs, |_, _| {});
+    let running = world.start_funded(&[1]).await;
+    for number in 2..=3 {
+        running.send(&world.envelope_with(1, number, |f| f.expiry = 3)).await.unwrap();
+        running.sealed(number).await;
+    }
+    running.send(&world.envelope_with(1, 50, |f| f.epoch = EPOCH + 1)).await.unwrap();
+    // The next epoch begins when the last header of this one has its own certificate.
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert_eq!(running.handle.tracker().head().number, 3);
+    running.certify(3).await;
+    running.sealed(4).await;
+    running.certify(4).await;
+    posted(&running, 4).await;
+    assert_eq!(*world.inbox.runs.lock(), [(1, 3), (4, 4)]);
     running.handle.shutdown().await;
 }

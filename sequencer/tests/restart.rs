@@ -1,5 +1,7 @@
 //! Killed after each durable step: nothing acknowledged is lost, nothing is signed twice.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use blindfold_protocol::B256;

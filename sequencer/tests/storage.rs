@@ -1,5 +1,7 @@
 //! A disk that fails: nothing is acknowledged that is not on it, and sealing goes on when it heals, or stops for good.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::sync::Arc;
@@ -82,7 +84,7 @@ async fn hints_are_taken_again_after_a_failure() {
     running.send(&world.envelope(1, 2)).await.unwrap();
     running.sealed(3).await;
     running.certify_through(3).await;
-    store.fail("put_release", conflict);
+    store.fail("put_hints", conflict);
     let (release, hints) = running.open(3).await;
     assert_eq!(running.submit(&release, &hints).await.unwrap_err().reason, "second_hints");
     running.handle.shutdown().await;

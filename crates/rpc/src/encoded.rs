@@ -40,7 +40,8 @@ macro_rules! wire {
 }
 
 wire! {
-    RawEnvelope: MAX_ENVELOPE_BYTES,
+    // A little more than any envelope, so that the sequencer itself names one that is too large.
+    RawEnvelope: MAX_ENVELOPE_BYTES + KIB,
     SealedBatch: MAX_SEALED_BATCH_BYTES,
     CertifiedBatch: MAX_SEALED_BATCH_BYTES + KIB,
     Promise: KIB,

@@ -15,7 +15,7 @@ use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
     TransportError,
 };
-use blindfold_protocol::{Address, B256, Bytes, Canonical, Epochs, merkle, validity::Deposit};
+use blindfold_protocol::{Address, B256, Bytes, Canonical, Epochs, SealedBatch, merkle, validity::Deposit};
 use blindfold_sequencer::{Clock, L1Poster, PostFault, PostedHead, Run};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -130,6 +130,9 @@ pub struct ScriptedInbox {
     head: Mutex<PostedHead>,
     pub runs: Mutex<Vec<(u64, u64)>>,
     pub faults: Mutex<Vec<PostFault>>,
+    /// The next run's headers go out, its data does not follow.
+    pub lose_data: AtomicBool,
+    pub data: Mutex<Vec<(u64, u64)>>,
     pub posted: tokio::sync::watch::Sender<u64>,
     pub attempts: tokio::sync::watch::Sender<u64>,
 }
@@ -140,6 +143,8 @@ impl ScriptedInbox {
             head: Mutex::new(PostedHead { number: 0, hash: genesis }),
             runs: Mutex::default(),
             faults: Mutex::default(),
+            lose_data: AtomicBool::new(false),
+            data: Mutex::default(),
             posted: tokio::sync::watch::Sender::new(0),
             attempts: tokio::sync::watch::Sender::new(0),
         })
@@ -180,7 +185,17 @@ impl L1Poster for ScriptedInbox {
         let first = run.batches[0].header.number;
         self.runs.lock().push((first, head.number));
         self.posted.send_replace(head.number);
+        if self.lose_data.swap(false, Ordering::SeqCst) {
+            return Err(PostFault::Unavailable("the data did not follow".to_owned()));
+        }
+        self.data.lock().push((first, head.number));
         Ok(merkle::leaf(&run.certificate.encode()))
+    }
+
+    async fn post_data(&self, batches: &[SealedBatch]) -> Result<B256, PostFault> {
+        let (first, last) = (batches[0].header.number, batches[batches.len() - 1].header.number);
+        self.data.lock().push((first, last));
+        Ok(merkle::leaf(b"data"))
     }
 }
 
