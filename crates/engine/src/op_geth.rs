@@ -213,6 +213,9 @@ impl OpGeth {
     }
 }
 
+/// What the client answers for a transaction it does not find before its first import.
+const INDEXING_IN_PROGRESS: &str = "transaction indexing is in progress";
+
 #[async_trait]
 impl ExecutionClient for OpGeth {
     async fn head(&self) -> Result<BlockId, EngineError> {
@@ -292,10 +295,13 @@ impl ExecutionClient for OpGeth {
             return Err(ReadError::NotAllowed { method: method.chars().take(64).collect() });
         }
         let _slot = self.reads.try_acquire().map_err(|_| ReadError::Busy { limit: READS_LIMIT })?;
-        self.public.call(method, params).await?.map_err(|error| ReadError::Rpc {
-            code: error.code,
-            message: error.message,
-            data: error.data,
+        self.public.call(method, params).await?.or_else(|error| {
+            // A client that has not imported a block since its start says this instead of "not found". Blocks are
+            // indexed as they are imported and none comes by synchronization, so the transaction is not there.
+            if error.message == INDEXING_IN_PROGRESS {
+                return Ok(Value::Null);
+            }
+            Err(ReadError::Rpc { code: error.code, message: error.message, data: error.data })
         })
     }
 }

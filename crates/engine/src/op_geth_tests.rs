@@ -156,7 +156,8 @@ async fn a_filter_that_answers_nonsense_is_found_out() {
 
 #[tokio::test]
 async fn a_client_that_builds_another_block_is_found_out() {
-    let changes: [(&str, fn(&mut ExecutionPayload)); 8] = [
+    type Change = fn(&mut ExecutionPayload);
+    let changes: [(&str, Change); 8] = [
         ("parentHash", |payload| payload.parent_hash = BUILT),
         ("timestamp", |payload| payload.timestamp += U64::from(1)),
         ("prevRandao", |payload| payload.prev_randao = BUILT),

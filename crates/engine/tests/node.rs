@@ -90,7 +90,7 @@ async fn a_crashed_client_is_brought_back_and_a_second_one_agrees() {
     let client = first.client();
     let lost = client.head().await.unwrap();
     assert!(lost.number < BLOCKS, "SIGKILL costs the client blocks, else this test shows nothing");
-    let error = client.execute(head.hash, &inputs(100), &[]).await.unwrap_err();
+    let error = client.execute(head.hash, &inputs(head.timestamp + 100), &[]).await.unwrap_err();
     assert_eq!(error.recovery(), Recovery::Replay, "{error}");
     let report = replay(&client, &kept, head).await.unwrap();
     assert_eq!((report.common, report.imported), (lost.number, BLOCKS - lost.number));
@@ -99,12 +99,12 @@ async fn a_crashed_client_is_brought_back_and_a_second_one_agrees() {
 
     // The restored client goes on, and a repetition gives the same block again.
     let next = list(&alice, &bob, BLOCKS + 1);
-    let block = client.execute(head.hash, &inputs(200), &next).await.unwrap();
-    assert_eq!(client.execute(head.hash, &inputs(200), &next).await.unwrap(), block);
+    let block = client.execute(head.hash, &inputs(head.timestamp + 200), &next).await.unwrap();
+    assert_eq!(client.execute(head.hash, &inputs(head.timestamp + 200), &next).await.unwrap(), block);
     // It is now ahead of what is kept; another block on the kept head replaces what is above.
     assert_eq!(replay(&client, &kept, head).await.unwrap().imported, 0);
     assert_eq!(client.head().await.unwrap(), block.id());
-    let other = client.execute(head.hash, &inputs(300), &next).await.unwrap();
+    let other = client.execute(head.hash, &inputs(head.timestamp + 300), &next).await.unwrap();
     assert_eq!(client.head().await.unwrap(), other.id());
     assert_ne!(other.hash, block.hash);
 
