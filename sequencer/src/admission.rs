@@ -176,14 +176,8 @@ impl Core {
             self.show_pool(&pool);
             return Err(refusal);
         }
-        let full = {
-            let mut pool = self.pool.lock();
-            pool.ready(&id);
-            let sealing = &self.config.sealing;
-            pool.ready_len() >= sealing.max_batch_items as usize
-                || pool.bytes() >= sealing.max_batch_bytes as usize
-        };
-        if full {
+        self.pool.lock().ready(&id);
+        if self.arrived.add(item.bytes.len(), &self.config.sealing) {
             self.full.notify_one();
         }
         self.metrics.envelopes_admitted.increment();

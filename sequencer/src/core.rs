@@ -1,6 +1,9 @@
 //! What the tasks of the sequencer share.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use blindfold_chain::{HintIntake, ParameterSet, Tracker};
 use blindfold_protocol::{ChainConfig, SigningKey, validity::CheckedEnvelope};
@@ -10,8 +13,15 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::{
-    certifier::Certifier, clock::Clock, config::SequencerConfig, gate::Gate, l1_cache::L1Cache,
-    mempool::Mempool, metrics::SequencerMetrics, promises::LatePromises, sources::SourceLimits,
+    certifier::Certifier,
+    clock::Clock,
+    config::{SealingConfig, SequencerConfig},
+    gate::Gate,
+    l1_cache::L1Cache,
+    mempool::Mempool,
+    metrics::SequencerMetrics,
+    promises::LatePromises,
+    sources::SourceLimits,
     verifier::Verifier,
 };
 
@@ -20,6 +30,29 @@ use crate::{
 pub(crate) struct PoolItem {
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) checked: Arc<CheckedEnvelope>,
+}
+
+/// Envelopes and their bytes, counted up by admission and back to zero by the sealer.
+#[derive(Default)]
+pub(crate) struct Arrived {
+    items: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Arrived {
+    /// Adds an envelope; true when what arrived fills a batch.
+    pub(crate) fn add(&self, bytes: usize, limits: &SealingConfig) -> bool {
+        let items = self.items.fetch_add(1, Ordering::Relaxed) + 1;
+        let bytes = bytes as u64;
+        let total = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        items >= u64::from(limits.max_batch_items) || total >= u64::from(limits.max_batch_bytes)
+    }
+
+    /// Begins anew.
+    pub(crate) fn clear(&self) {
+        self.items.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+    }
 }
 
 /// A fault that sealing does not go on after: an operator has to look.
@@ -55,6 +88,8 @@ pub(crate) struct Core {
     pub(crate) hints_turn: tokio::sync::Mutex<()>,
     /// Wakes the sealer before its slot ends.
     pub(crate) full: Notify,
+    /// What was admitted since the sealer looked last; envelopes that it left in the pool make no batch full.
+    pub(crate) arrived: Arrived,
     pub(crate) stop: watch::Receiver<bool>,
     pub(crate) fatal: watch::Sender<Option<FatalFault>>,
 }
@@ -88,5 +123,19 @@ impl Core {
         self.metrics.head_number.set(self.tracker.head().number);
         self.metrics.certified_number.set(self.tracker.certified().number);
         self.metrics.base_fee_wei.set(u64::try_from(self.tracker.next_base_fee()).unwrap_or(u64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_arrived_fills_a_batch_by_items_or_by_bytes() {
+        let limits = SealingConfig { max_batch_items: 3, max_batch_bytes: 100, ..SealingConfig::default() };
+        let arrived = Arrived::default();
+        assert!(!arrived.add(10, &limits) && !arrived.add(10, &limits) && arrived.add(10, &limits));
+        arrived.clear();
+        assert!(!arrived.add(60, &limits) && arrived.add(40, &limits));
     }
 }

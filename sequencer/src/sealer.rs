@@ -140,13 +140,14 @@ impl Core {
         let origin = self.usable_origin(newest, &head, now_ms);
         let mut timestamp_ms =
             now_ms.max(head.timestamp_ms.saturating_add(1)).max(origin.timestamp.saturating_mul(1_000));
-        let mut taken = self.choose(number, &epoch, self.room(&head, timestamp_ms));
+        self.arrived.clear();
+        let (mut taken, mut full) = self.choose(number, &epoch, self.room(&head, timestamp_ms));
         if taken.is_empty() && self.second_is_full(&head, timestamp_ms) {
             // What overflows takes the next second's stamp, as long as members take it for now.
             let next_ms = (block_second(timestamp_ms) + 1).saturating_mul(1_000);
             if next_ms <= now_ms.saturating_add(MAX_LEAD_MS) {
                 timestamp_ms = next_ms;
-                taken = self.choose(number, &epoch, self.room(&head, timestamp_ms));
+                (taken, full) = self.choose(number, &epoch, self.room(&head, timestamp_ms));
             }
         }
         let closing = taken.is_empty();
@@ -158,22 +159,20 @@ impl Core {
             return Ok(SealOutcome::AwaitingCertificates);
         };
         // From here on the header exists: nothing may fail.
-        let full = {
+        {
             let mut pool = self.pool.lock();
             for id in &ids {
                 pool.remove(id);
             }
             self.show_pool(&pool);
-            pool.ready_len() >= self.config.sealing.max_batch_items as usize
-                || pool.bytes() >= self.config.sealing.max_batch_bytes as usize
-        };
+        }
         self.l1.sealed(origin);
         let accepted = sealed.verdicts.iter().any(Verdict::is_accepted);
         open.sealed(sealed.batch.header.second(), accepted);
         self.certifier.begin(number, sealed.hash, Arc::new(epoch));
         self.hub.publish(&announce::header(&sealed.batch, sealed.hash, &sealed.verdicts));
         self.count_sealed(&sealed, closing, started);
-        Ok(SealOutcome::Sealed { full: full && !closing })
+        Ok(SealOutcome::Sealed { full })
     }
 
     /// Seals with this origin, or with the parent's when L1 cannot tell the deposits. `None` when the committee is
@@ -231,14 +230,15 @@ impl Core {
     }
 
     /// Chooses the items of the next batch: promises that are due, then by priority fee and arrival, as long as each
-    /// is accepted by the validity rule after those before it.
-    fn choose(&self, number: u64, epoch: &Epoch, mut room: Room) -> Vec<(Meta, PoolItem)> {
+    /// is accepted by the validity rule after those before it. Also says whether one was left for want of room.
+    fn choose(&self, number: u64, epoch: &Epoch, mut room: Room) -> (Vec<(Meta, PoolItem)>, bool) {
         // The pool's lock comes before the tracker's, here and at admission.
         let pool = self.pool.lock();
         let base_fee = self.tracker.next_base_fee();
         let mut spent: HashMap<Address, u128> = HashMap::new();
         let urgent = number.saturating_add(PROMISE_LEAD_BATCHES);
-        pool.select(epoch.epoch, urgent, |meta| {
+        let mut full = false;
+        let taken = pool.select(epoch.epoch, urgent, |meta| {
             // At its last number a promised envelope goes in whatever its fee: if the rule skips it, the batch itself
             // shows that the promise was kept and why the envelope was not accepted.
             let last_chance = meta.seal_by == Some(number);
@@ -247,11 +247,13 @@ impl Core {
                 return if last_chance && room.take(meta) { Pick::Take } else { Pick::Leave };
             };
             if !room.take(meta) {
+                full = true;
                 return Pick::Stop;
             }
             spent.insert(meta.payer, due.saturating_add(cost));
             Pick::Take
-        })
+        });
+        (taken, full)
     }
 
     /// What an envelope costs its payer, if the next header accepts it after the payer has spent `due` in it.
