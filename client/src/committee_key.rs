@@ -1,8 +1,9 @@
 //! The committee's encryption key, from L1 or from a pinned hash; never on the sequencer's word.
 
-use async_trait::async_trait;
 use alloy_primitives::B256;
+use async_trait::async_trait;
 use blindfold_bte::EncryptionKey;
+use blindfold_l1::L1Client;
 use blindfold_protocol::{Epoch, Epochs};
 use blindfold_rpc::types::EncryptionKeyInfo;
 
@@ -17,6 +18,18 @@ pub trait CommitteeSource: Send + Sync {
 
     /// The encryption key of an epoch, 576 bytes.
     async fn encryption_key(&self, epoch: u64) -> Result<Vec<u8>, CommitteeKeyError>;
+}
+
+#[async_trait]
+impl CommitteeSource for L1Client {
+    async fn epochs(&self) -> Result<Epochs, CommitteeKeyError> {
+        Self::epochs(self).await.map_err(|error| CommitteeKeyError::L1(error.to_string()))
+    }
+
+    async fn encryption_key(&self, epoch: u64) -> Result<Vec<u8>, CommitteeKeyError> {
+        let key = Self::encryption_key(self, epoch).await;
+        key.map(|key| key.to_bytes().to_vec()).map_err(|error| CommitteeKeyError::L1(error.to_string()))
+    }
 }
 
 /// Why there is no key to encrypt to.
@@ -37,7 +50,9 @@ pub enum CommitteeKeyError {
         reason: String,
     },
     /// The key's hash is not the registered or pinned one.
-    #[error("the encryption key of epoch {epoch} has the hash {got}, expected {expected}: do not encrypt to it")]
+    #[error(
+        "the encryption key of epoch {epoch} has the hash {got}, expected {expected}: do not encrypt to it"
+    )]
     WrongHash {
         /// The epoch.
         epoch: u64,
@@ -82,8 +97,7 @@ impl CommitteeKey {
         let epochs = source.epochs().await?;
         let epoch = epochs.at(number).ok_or(CommitteeKeyError::NoEpoch(number))?.clone();
         let bytes = source.encryption_key(epoch.epoch).await?;
-        let unusable =
-            |reason: String| CommitteeKeyError::Unusable { epoch: epoch.epoch, reason };
+        let unusable = |reason: String| CommitteeKeyError::Unusable { epoch: epoch.epoch, reason };
         let bytes: &[u8; blindfold_bte::GT_BYTES] =
             bytes.as_slice().try_into().map_err(|_| unusable(format!("{} bytes", bytes.len())))?;
         let key = EncryptionKey::from_bytes(bytes).map_err(|error| unusable(error.to_string()))?;

@@ -58,7 +58,11 @@ impl EnvelopeMaker<'_> {
     ///
     /// # Errors
     /// When the transactions do not fit the largest bucket, or encryption fails.
-    pub fn of_transactions(&self, transactions: &[SignedTransaction], offer: &Offer) -> Result<Envelope, BuildError> {
+    pub fn of_transactions(
+        &self,
+        transactions: &[SignedTransaction],
+        offer: &Offer,
+    ) -> Result<Envelope, BuildError> {
         let bundle = Bundle::of_transactions(transactions.iter().map(|transaction| transaction.raw.to_vec()));
         // Saturating: the sequencer refuses a limit above a block's, which says it better than an overflow.
         let gas_limit =

@@ -113,12 +113,12 @@ impl KeySource {
 pub fn open(path: &Path, password: &str) -> Result<SigningKey, KeyError> {
     let text = read_bounded(path, MAX_KEY_FILE_BYTES)?;
     let not_a_key_file = |reason: String| KeyError::NotAKeyFile { path: path.to_owned(), reason };
-    serde_json::from_str::<Header>(&text)
-        .map_err(|error| not_a_key_file(error.to_string()))
-        .and_then(|header| match header.version {
+    serde_json::from_str::<Header>(&text).map_err(|error| not_a_key_file(error.to_string())).and_then(
+        |header| match header.version {
             3 => Ok(()),
             version => Err(not_a_key_file(format!("version {version}, expected 3"))),
-        })?;
+        },
+    )?;
     // The library tells a wrong password and a damaged file apart only by words; with the structure checked above the
     // remaining cause is the password (or a flipped bit, which the same message covers for the user).
     let signer = PrivateKeySigner::decrypt_keystore(path, password.as_bytes())
@@ -171,8 +171,14 @@ pub fn store(key: &SigningKey, path: &Path, password: &str) -> Result<(), KeyErr
         .map_err(io("cannot protect"))
         .and_then(|()| {
             let scalar = key.to_bytes();
-            PrivateKeySigner::encrypt_keystore(&staging, &mut rand_08::rngs::OsRng, scalar.as_slice(), password, Some("key"))
-                .map_err(|error| io("cannot encrypt")(io::Error::other(error.to_string())))
+            PrivateKeySigner::encrypt_keystore(
+                &staging,
+                &mut rand_08::rngs::OsRng,
+                scalar.as_slice(),
+                password,
+                Some("key"),
+            )
+            .map_err(|error| io("cannot encrypt")(io::Error::other(error.to_string())))
         })
         .and_then(|_| fs::read(staging.join("key")).map_err(io("cannot read back")))
         .and_then(|bytes| {
@@ -199,7 +205,9 @@ pub fn list(dir: &Path) -> Result<Vec<(Address, PathBuf)>, KeyError> {
     for entry in fs::read_dir(dir).map_err(io)? {
         let path = entry.map_err(io)?.path();
         let address = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-        if let (Some(address), Some("json")) = (address, path.extension().and_then(|extension| extension.to_str())) {
+        if let (Some(address), Some("json")) =
+            (address, path.extension().and_then(|extension| extension.to_str()))
+        {
             keys.push((address, path));
         }
     }
@@ -243,7 +251,11 @@ mod tests {
         assert_eq!(key.address().to_string(), "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
         assert_eq!(open(&path, "password").unwrap().address(), key.address());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(dir.path().join("keys")).unwrap().count(), 1, "nothing staged is left behind");
+        assert_eq!(
+            fs::read_dir(dir.path().join("keys")).unwrap().count(),
+            1,
+            "nothing staged is left behind"
+        );
         assert!(!fs::read_to_string(&path).unwrap().contains(SECRET));
     }
 
@@ -282,7 +294,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let password_file = dir.path().join("password");
         fs::write(&password_file, "from the file\nsecond line").unwrap();
-        let mut source = KeySource { file: "k".into(), password_file: Some(password_file), password_env: None };
+        let mut source =
+            KeySource { file: "k".into(), password_file: Some(password_file), password_env: None };
         assert_eq!(source.password().unwrap().as_str(), "from the file");
         source.password_file = None;
         assert!(matches!(source.password(), Err(KeyError::NoPassword { .. })));

@@ -58,7 +58,11 @@ impl Node {
     ///
     /// # Errors
     /// The node's own error, or that no answer came.
-    pub async fn raw(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Box<RawValue>, ReceivedError> {
+    pub async fn raw(
+        &self,
+        method: &str,
+        params: Option<Box<RawValue>>,
+    ) -> Result<Box<RawValue>, ReceivedError> {
         self.client.request::<Box<RawValue>, _>(method, Verbatim(params)).await.map_err(ReceivedError::from)
     }
 

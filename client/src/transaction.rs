@@ -70,7 +70,9 @@ impl SignedTransaction {
         }
         match inner.chain_id() {
             None => return Err(TransactionError::Unprotected),
-            Some(have) if have != chain_id => return Err(TransactionError::WrongChain { have, want: chain_id }),
+            Some(have) if have != chain_id => {
+                return Err(TransactionError::WrongChain { have, want: chain_id });
+            }
             Some(_) => {}
         }
         if inner.gas_limit() > MAX_TRANSACTION_GAS {
@@ -200,7 +202,8 @@ mod tests {
         assert_eq!(decode(raw.to_vec()), TransactionError::GasLimitTooHigh(MAX_TRANSACTION_GAS + 1));
         let legacy = TxLegacy { chain_id: None, ..Default::default() }.into_signed(signature());
         assert_eq!(decode(TxEnvelope::from(legacy).encoded_2718()), TransactionError::Unprotected);
-        let blob: TxEip4844Variant = TxEip4844Variant::TxEip4844(TxEip4844 { chain_id: CHAIN, ..Default::default() });
+        let blob: TxEip4844Variant =
+            TxEip4844Variant::TxEip4844(TxEip4844 { chain_id: CHAIN, ..Default::default() });
         let blob = TxEnvelope::from(blob.into_signed(signature()));
         assert_eq!(decode(blob.encoded_2718()), TransactionError::TypeNotAllowed);
         let mut trailing = sign(&fields(), &key()).0.to_vec();

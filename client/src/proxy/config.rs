@@ -63,7 +63,9 @@ pub enum ProxyConfigFault {
     #[error("{0} must not be zero")]
     Zero(&'static str),
     /// The sequencer would see what wallets estimate and simulate.
-    #[error("node_url and sequencer_url are the same: the sequencer would see what wallets estimate and simulate")]
+    #[error(
+        "node_url and sequencer_url are the same: the sequencer would see what wallets estimate and simulate"
+    )]
     NodeIsSequencer,
 }
 

@@ -115,7 +115,11 @@ impl Journal {
                 connection.execute("INSERT INTO owner VALUES (?1)", [owner])?;
             }
             Some(found) if found != owner => {
-                return Err(JournalError::Foreign { path: path.to_owned(), found, expected: owner.to_owned() });
+                return Err(JournalError::Foreign {
+                    path: path.to_owned(),
+                    found,
+                    expected: owner.to_owned(),
+                });
             }
             Some(_) => {}
         }
@@ -130,9 +134,11 @@ impl Journal {
         let mut connection = self.connection.lock();
         let transaction = connection.transaction()?;
         let under_way: Option<bool> = transaction
-            .query_row("SELECT outcome IS NULL OR outcome = 'included' FROM transactions WHERE hash = ?1", [
-                hash.as_slice()
-            ], |row| row.get(0))
+            .query_row(
+                "SELECT outcome IS NULL OR outcome = 'included' FROM transactions WHERE hash = ?1",
+                [hash.as_slice()],
+                |row| row.get(0),
+            )
             .optional()?;
         if under_way == Some(true) {
             return Err(JournalError::Known);
@@ -152,11 +158,10 @@ impl Journal {
     pub fn carry(&self, envelope: &EnvelopeRow, hashes: &[B256]) -> Result<(), JournalError> {
         let mut connection = self.connection.lock();
         let transaction = connection.transaction()?;
-        transaction.execute("INSERT INTO envelopes VALUES (?1, ?2, ?3)", params![
-            envelope.id.as_slice(),
-            envelope.sender.as_slice(),
-            envelope.bytes.as_ref()
-        ])?;
+        transaction.execute(
+            "INSERT INTO envelopes VALUES (?1, ?2, ?3)",
+            params![envelope.id.as_slice(), envelope.sender.as_slice(), envelope.bytes.as_ref()],
+        )?;
         for hash in hashes {
             transaction.execute(
                 "UPDATE transactions SET envelope = ?2, attempts = attempts + 1 WHERE hash = ?1",
@@ -175,9 +180,12 @@ impl Journal {
         let transaction = connection.transaction()?;
         for (hash, outcome) in outcomes {
             match outcome {
-                Some(outcome) => transaction
-                    .execute("UPDATE transactions SET outcome = ?2 WHERE hash = ?1", params![hash.as_slice(), outcome]),
-                None => transaction.execute("UPDATE transactions SET envelope = NULL WHERE hash = ?1", [hash.as_slice()]),
+                Some(outcome) => transaction.execute(
+                    "UPDATE transactions SET outcome = ?2 WHERE hash = ?1",
+                    params![hash.as_slice(), outcome],
+                ),
+                None => transaction
+                    .execute("UPDATE transactions SET envelope = NULL WHERE hash = ?1", [hash.as_slice()]),
             }?;
         }
         transaction.execute("DELETE FROM envelopes WHERE id = ?1", [envelope.as_slice()])?;
@@ -196,7 +204,10 @@ impl Journal {
     /// [`JournalError::Database`].
     pub fn give_up(&self, hash: &B256, outcome: &str) -> Result<(), JournalError> {
         let connection = self.connection.lock();
-        connection.execute("UPDATE transactions SET outcome = ?2 WHERE hash = ?1", params![hash.as_slice(), outcome])?;
+        connection.execute(
+            "UPDATE transactions SET outcome = ?2 WHERE hash = ?1",
+            params![hash.as_slice(), outcome],
+        )?;
         Ok(())
     }
 
@@ -207,9 +218,11 @@ impl Journal {
     pub fn trace(&self, hash: &B256) -> Result<Option<Traced>, JournalError> {
         let connection = self.connection.lock();
         let traced = connection
-            .query_row("SELECT envelope, outcome FROM transactions WHERE hash = ?1", [hash.as_slice()], |row| {
-                Ok(Traced { envelope: optional_hash(row.get(0)?), outcome: row.get(1)? })
-            })
+            .query_row(
+                "SELECT envelope, outcome FROM transactions WHERE hash = ?1",
+                [hash.as_slice()],
+                |row| Ok(Traced { envelope: optional_hash(row.get(0)?), outcome: row.get(1)? }),
+            )
             .optional()?;
         Ok(traced)
     }
@@ -220,8 +233,9 @@ impl Journal {
     /// [`JournalError::Database`].
     pub fn under_way(&self) -> Result<(Vec<HeldRow>, Vec<EnvelopeRow>), JournalError> {
         let connection = self.connection.lock();
-        let mut query = connection
-            .prepare("SELECT raw, attempts, envelope FROM transactions WHERE outcome IS NULL ORDER BY received")?;
+        let mut query = connection.prepare(
+            "SELECT raw, attempts, envelope FROM transactions WHERE outcome IS NULL ORDER BY received",
+        )?;
         let held = query
             .query_map([], |row| {
                 Ok(HeldRow {
@@ -239,7 +253,9 @@ impl Journal {
                 Ok((optional_hash(Some(id)), Address::try_from(sender.as_slice()).ok(), bytes))
             })?
             .filter_map(|row| match row {
-                Ok((Some(id), Some(sender), bytes)) => Some(Ok(EnvelopeRow { id, sender, bytes: bytes.into() })),
+                Ok((Some(id), Some(sender), bytes)) => {
+                    Some(Ok(EnvelopeRow { id, sender, bytes: bytes.into() }))
+                }
                 // Only this program writes the table, and always whole hashes.
                 Ok(_) => None,
                 Err(error) => Some(Err(error)),
@@ -280,10 +296,13 @@ mod tests {
         let journal = Journal::open(&path, "owner").unwrap();
         let (held, envelopes) = journal.under_way().unwrap();
         assert_eq!(envelopes, [envelope(7)]);
-        assert_eq!(held, [
-            HeldRow { raw: raw(1), attempts: 1, envelope: Some(B256::repeat_byte(7)) },
-            HeldRow { raw: raw(2), attempts: 0, envelope: None },
-        ]);
+        assert_eq!(
+            held,
+            [
+                HeldRow { raw: raw(1), attempts: 1, envelope: Some(B256::repeat_byte(7)) },
+                HeldRow { raw: raw(2), attempts: 0, envelope: None },
+            ]
+        );
     }
 
     #[test]

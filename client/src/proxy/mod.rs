@@ -24,8 +24,8 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use blindfold_protocol::{ChainConfig, SigningKey, limits::MAX_MESSAGE_BYTES};
 use blindfold_rpc::{
-    AdminConfig, BlindApiClient, ClientBuildError, ClientConfig, HttpClient, Readiness, ServeError, ServerConfig,
-    ServerHandle, admin, http_client, jsonrpsee::core::RegisterMethodError, serve,
+    AdminConfig, BlindApiClient, ClientBuildError, ClientConfig, HttpClient, Readiness, ServeError,
+    ServerConfig, ServerHandle, admin, http_client, jsonrpsee::core::RegisterMethodError, serve,
 };
 use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
 use parking_lot::Mutex;
@@ -117,11 +117,14 @@ struct ProxyMetrics {
 impl ProxyMetrics {
     fn new(metrics: &Metrics) -> Result<Self, MetricsError> {
         Ok(Self {
-            accepted: metrics.counter("transactions_accepted_total", "Transactions answered with their hash")?,
+            accepted: metrics
+                .counter("transactions_accepted_total", "Transactions answered with their hash")?,
             envelopes: metrics.counter("envelopes_sent_total", "Envelopes the sequencer took")?,
             included: metrics.counter("transactions_included_total", "Transactions seen in a block")?,
-            again: metrics.counter("transactions_encrypted_again_total", "Transactions put into a further envelope")?,
-            given_up: metrics.counter("transactions_given_up_total", "Transactions that ended outside a block")?,
+            again: metrics
+                .counter("transactions_encrypted_again_total", "Transactions put into a further envelope")?,
+            given_up: metrics
+                .counter("transactions_given_up_total", "Transactions that ended outside a block")?,
             failures: metrics.counter("rounds_failed_total", "Steps that a server's failure put off")?,
             held: metrics.gauge("transactions_held", "Transactions under way")?,
         })

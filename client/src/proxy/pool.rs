@@ -82,7 +82,12 @@ impl Pool {
     ///
     /// # Errors
     /// [`PoolFault`].
-    pub fn check(&self, transaction: &SignedTransaction, max: usize, max_per_sender: usize) -> Result<(), PoolFault> {
+    pub fn check(
+        &self,
+        transaction: &SignedTransaction,
+        max: usize,
+        max_per_sender: usize,
+    ) -> Result<(), PoolFault> {
         if self.by_hash.contains_key(&transaction.hash) {
             return Err(PoolFault::AlreadyKnown);
         }
@@ -354,7 +359,11 @@ mod tests {
     fn bundles_are_bounded_by_gas_and_bytes() {
         let (pool, sender) = pool(&[0, 1, 2]);
         assert_eq!(nonces(&pool.next_bundle(&sender, 0, 2 * GAS)), [0, 1]);
-        assert_eq!(nonces(&pool.next_bundle(&sender, 0, 1)), [0], "a lone transaction is for the rules to judge");
+        assert_eq!(
+            nonces(&pool.next_bundle(&sender, 0, 1)),
+            [0],
+            "a lone transaction is for the rules to judge"
+        );
         let mut large = Pool::default();
         large.insert(transaction(1, 0, 20_000), 0, None);
         large.insert(transaction(1, 1, 20_000), 0, None);
@@ -364,7 +373,8 @@ mod tests {
     #[test]
     fn limits_and_doubles_are_refused() {
         let (pool, _) = pool(&[0, 1]);
-        let check = |transaction: &SignedTransaction, max, per_sender| pool.check(transaction, max, per_sender);
+        let check =
+            |transaction: &SignedTransaction, max, per_sender| pool.check(transaction, max, per_sender);
         assert_eq!(check(&transaction(1, 0, 0), 9, 9), Err(PoolFault::AlreadyKnown));
         assert_eq!(check(&transaction(1, 0, 1), 9, 9), Err(PoolFault::NonceTaken));
         assert_eq!(check(&transaction(1, 2, 0), 9, 2), Err(PoolFault::SenderFull(2)));

@@ -17,7 +17,8 @@ use crate::{node::NodeError, transaction::SignedTransaction};
 const POOL_REFUSAL_CODE: i32 = -32000;
 
 /// Reads that wallets make and nodes serve, beside those every role serves.
-const WALLET_READS: &[&str] = &["eth_blobBaseFee", "eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash"];
+const WALLET_READS: &[&str] =
+    &["eth_blobBaseFee", "eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash"];
 
 /// What goes to the sequencer: envelopes are opaque, and everything else here is about envelopes.
 const SEQUENCER_METHODS: &[&str] = &[
@@ -52,7 +53,8 @@ pub(super) fn passthrough(inner: Arc<Inner>) -> Passthrough {
     Passthrough::new(allowed, move |method, params| {
         let inner = inner.clone();
         async move {
-            let server = if SEQUENCER_METHODS.contains(&method.as_str()) { &inner.sequencer_raw } else { &inner.node };
+            let server =
+                if SEQUENCER_METHODS.contains(&method.as_str()) { &inner.sequencer_raw } else { &inner.node };
             server.raw(&method, params).await.map_err(handed_on)
         }
     })
@@ -66,7 +68,10 @@ fn handed_on(error: ReceivedError) -> ErrorObjectOwned {
 }
 
 fn unreachable_server(cause: &str) -> RpcError {
-    RpcError::unavailable("upstream_unavailable", format!("the server behind the proxy does not answer: {cause:.200}"))
+    RpcError::unavailable(
+        "upstream_unavailable",
+        format!("the server behind the proxy does not answer: {cause:.200}"),
+    )
 }
 
 fn node_error(error: NodeError) -> RpcError {
@@ -117,7 +122,11 @@ async fn send_raw_transaction(inner: &Arc<Inner>, raw: Bytes) -> Result<B256, Rp
     let transaction = SignedTransaction::decode(raw, inner.chain.chain_id)
         .map_err(|error| refusal("invalid_transaction", false, error))?;
     let limits = (inner.config.max_held_transactions, inner.config.max_held_per_sender);
-    inner.pool.lock().check(&transaction, limits.0, limits.1).map_err(|fault| refusal("pool", false, fault))?;
+    inner
+        .pool
+        .lock()
+        .check(&transaction, limits.0, limits.1)
+        .map_err(|fault| refusal("pool", false, fault))?;
 
     let next = inner.node.nonce(&transaction.sender).await.map_err(node_error)?;
     if transaction.nonce < next {
@@ -167,4 +176,3 @@ async fn transaction_count(inner: &Inner, address: Address, block: Option<Value>
     let block = block.unwrap_or_else(|| json!("latest"));
     inner.node.call("eth_getTransactionCount", &[json!(address), block]).await.map_err(node_error)
 }
-

@@ -169,7 +169,8 @@ async fn submit(inner: &Arc<Inner>, id: B256, envelope: &Envelope) -> Result<(),
 
 /// An envelope that was sent and had no place in a batch when last looked up: asks the sequencer.
 async fn follow_sent(inner: &Arc<Inner>, id: B256) -> Result<(), RoundError> {
-    let receipt = inner.sequencer.get_receipt(id).await.map_err(|error| RoundError::Sequencer(error.into()))?;
+    let receipt =
+        inner.sequencer.get_receipt(id).await.map_err(|error| RoundError::Sequencer(error.into()))?;
     match receipt.map(|receipt| receipt.state) {
         None => {
             // It never arrived, or the sequencer lost it: the same bytes again.
@@ -269,10 +270,15 @@ mod tests {
 
     #[test]
     fn a_receipt_tells_each_transaction_apart() {
-        let (included, skipped, unlisted) = (B256::repeat_byte(1), B256::repeat_byte(2), B256::repeat_byte(3));
+        let (included, skipped, unlisted) =
+            (B256::repeat_byte(1), B256::repeat_byte(2), B256::repeat_byte(3));
         let outcomes = vec![
             TransactionOutcome { hash: Some(included), included: true, reason: None },
-            TransactionOutcome { hash: Some(skipped), included: false, reason: Some("nonce_too_high".into()) },
+            TransactionOutcome {
+                hash: Some(skipped),
+                included: false,
+                reason: Some("nonce_too_high".into()),
+            },
         ];
         let executed = receipt(EnvelopeState::Executed, Some(outcomes));
         assert_eq!(outcome_of(&executed, &included), INCLUDED);
@@ -280,7 +286,8 @@ mod tests {
         assert_eq!(outcome_of(&executed, &unlisted), "skipped");
         assert_eq!(outcome_of(&receipt(EnvelopeState::Malformed, None), &included), "malformed");
         assert_eq!(outcome_of(&receipt(EnvelopeState::Void, None), &included), "void");
-        let reasoned = Receipt { reason: Some("fee_nonce_used".into()), ..receipt(EnvelopeState::Skipped, None) };
+        let reasoned =
+            Receipt { reason: Some("fee_nonce_used".into()), ..receipt(EnvelopeState::Skipped, None) };
         assert_eq!(outcome_of(&reasoned, &included), "fee_nonce_used");
     }
 

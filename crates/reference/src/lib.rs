@@ -119,3 +119,19 @@ pub fn combine(shares: &[(u16, [u8; 48])]) -> Result<[u8; 48], DecodeError> {
     }
     Ok(encode::g1_bytes(&sum.into_affine()))
 }
+
+/// e(pd_j, g2) = Π_i e(C_i, v_j^i)?
+///
+/// # Errors
+/// [`DecodeError`].
+pub fn verify_share(
+    verification_keys: &[[u8; 96]],
+    headers: &[[u8; 48]],
+    share: &[u8; 48],
+) -> Result<bool, DecodeError> {
+    assert!(headers.len() <= verification_keys.len(), "more ciphertexts than verification keys");
+    let points = headers.iter().map(encode::g1).collect::<Result<Vec<_>, _>>()?;
+    let keys = verification_keys.iter().take(points.len()).map(encode::g2).collect::<Result<Vec<_>, _>>()?;
+    Ok(Bls12_381::pairing(encode::g1(share)?, G2Affine::generator())
+        == Bls12_381::multi_pairing(points, keys))
+}

@@ -1,0 +1,38 @@
+//! `blindfold bench`: figures with the machine they were measured on.
+
+mod bte;
+mod load;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// What is measured.
+#[derive(Subcommand, Debug)]
+pub enum BenchCommand {
+    /// The scheme's operations on this machine, beside the paper-shaped code if asked
+    #[command(after_help = "Examples:\n  blindfold bench bte --batch 128\n  \
+        RUSTFLAGS='-C target-cpu=native' cargo run --release -p blindfold --features bench -- bench bte --batch 512 --peer reference --json")]
+    Bte(bte::BteArgs),
+    /// A running system under an open-loop load of encrypted transfers
+    #[command(
+        after_help = "Example:\n  blindfold bench load --rpc http://127.0.0.1:9545 --node http://127.0.0.1:9580 \\\n      --l1 http://127.0.0.1:8545 --chain target/devnet/run/rollup.json --seconds 30 --rate 100 --json"
+    )]
+    Load(load::LoadArgs),
+}
+
+/// Runs one benchmark.
+///
+/// # Errors
+/// Whatever keeps it from measuring.
+pub async fn run(command: BenchCommand) -> Result<()> {
+    match command {
+        BenchCommand::Bte(args) => tokio::task::spawn_blocking(move || bte::run(&args)).await?,
+        BenchCommand::Load(args) => load::run(args).await,
+    }
+}
+
+/// The middle of the samples; zero of none.
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 2).copied().unwrap_or_default()
+}

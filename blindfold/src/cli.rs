@@ -1,0 +1,184 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use blindfold_committee::key_file::KeyFileCost;
+use blindfold_telemetry::{LogFormat, init_logging};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::{
+    bench::BenchCommand,
+    dealer::{Deal, deal},
+    devnet::DevnetArgs,
+    roles::{CommitteeSettings, FullNodeSettings, HintPublisherSettings, ProxySettings, SequencerSettings},
+    settings::{SettingsArgs, load},
+    wallet::WalletArgs,
+};
+
+/// A rollup sequencer that cannot read what it orders
+#[derive(Parser, Debug)]
+#[command(version, max_term_width = 110)]
+pub struct Cli {
+    /// How log lines look
+    #[arg(long, global = true, value_enum, default_value = "text", env = "BLINDFOLD_LOG_FORMAT")]
+    log_format: Format,
+    /// What is logged, as for RUST_LOG: info, or blindfold_sequencer=debug,info
+    #[arg(long, global = true, default_value = "info", env = "BLINDFOLD_LOG")]
+    log: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Start the whole system on this machine, until Ctrl-C
+    #[command(after_help = "Examples:\n  blindfold devnet\n  blindfold devnet --free-ports --once")]
+    Devnet(DevnetArgs),
+    /// Make a committee's keys in one process (development only: the dealer has to be believed)
+    #[command(
+        after_help = "Example:\n  blindfold dealer --members 4 --threshold 3 --max-batch 512 --out keys --password-file password"
+    )]
+    Dealer(DealerArgs),
+    /// Order envelopes: JSON-RPC, mempool, sealing, feed, posting to L1
+    #[command(after_help = EXAMPLE_SEQUENCER)]
+    Sequencer(SettingsArgs),
+    /// Be a committee member: acknowledge headers, release shares
+    #[command(after_help = "Example:\n  blindfold committee --config member-1.toml")]
+    Committee(SettingsArgs),
+    /// Be the helper: pre-decrypt, finalize, publish hints
+    #[command(
+        after_help = "Example:\n  blindfold hint-publisher --config hint-publisher.toml --set backend.threads=8"
+    )]
+    HintPublisher(SettingsArgs),
+    /// Follow, verify and execute the chain; serve eth_* and blind_*
+    #[command(after_help = "Example:\n  blindfold full-node --config full-node.toml")]
+    FullNode(SettingsArgs),
+    /// Encrypt what an ordinary wallet sends
+    #[command(
+        after_help = "Example:\n  blindfold proxy --config proxy.toml\n  cast send --rpc-url http://127.0.0.1:9590 --value 1ether 0x…"
+    )]
+    Proxy(SettingsArgs),
+    /// Keys, deposits, transfers, and checks of what the sequencer says
+    Wallet(WalletArgs),
+    /// Measure the scheme, or a running system
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+const EXAMPLE_SEQUENCER: &str = "Examples:\n  blindfold sequencer --config sequencer.toml\n  \
+    BLINDFOLD_SEQUENCER__L1__URL=http://127.0.0.1:8545 blindfold sequencer --config sequencer.toml\n\n\
+    Every key: docs/operate.md. Flags win over the environment, the environment over the file.";
+
+#[derive(Args, Debug)]
+struct DealerArgs {
+    /// Committee members
+    #[arg(long)]
+    members: u16,
+    /// Members that must act together; more than half
+    #[arg(long)]
+    threshold: u16,
+    /// Ciphertexts in one sub-batch at most
+    #[arg(long)]
+    max_batch: u32,
+    /// Folder for parameters.bin and member-<j>.key
+    #[arg(long)]
+    out: PathBuf,
+    /// File whose first line is the password of every key file
+    #[arg(long)]
+    password_file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs a parsed command line.
+///
+/// # Errors
+/// Whatever stops the command, with what to do about it.
+pub fn run(cli: Cli) -> Result<()> {
+    let format = match cli.log_format {
+        Format::Text => LogFormat::Text,
+        Format::Json => LogFormat::Json,
+    };
+    // The commands for people say on standard output what they do; their log is for what goes wrong.
+    let quiet = matches!(
+        cli.command,
+        Command::Devnet(_) | Command::Wallet(_) | Command::Bench(_) | Command::Dealer(_)
+    ) && cli.log == "info";
+    init_logging(format, if quiet { "warn" } else { &cli.log })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(dispatch(cli.command))
+}
+
+async fn dispatch(command: Command) -> Result<()> {
+    match command {
+        Command::Devnet(args) => crate::devnet::run(args).await,
+        Command::Dealer(args) => run_dealer(&args),
+        Command::Sequencer(args) => load::<SequencerSettings>("sequencer", &args)?.run().await,
+        Command::Committee(args) => load::<CommitteeSettings>("committee", &args)?.run().await,
+        Command::HintPublisher(args) => load::<HintPublisherSettings>("hint-publisher", &args)?.run().await,
+        Command::FullNode(args) => load::<FullNodeSettings>("full-node", &args)?.run().await,
+        Command::Proxy(args) => load::<ProxySettings>("proxy", &args)?.run().await,
+        Command::Wallet(args) => crate::wallet::run(args).await,
+        Command::Bench(command) => crate::bench::run(command).await,
+    }
+}
+
+fn run_dealer(args: &DealerArgs) -> Result<()> {
+    let text = std::fs::read_to_string(&args.password_file)
+        .with_context(|| format!("--password-file {}", args.password_file.display()))?;
+    eprintln!("dealing for development: this process knows the master secret until it ends");
+    let dealt = deal(&Deal {
+        max_batch: args.max_batch,
+        members: args.members,
+        threshold: args.threshold,
+        out: &args.out,
+        password: text.lines().next().unwrap_or_default(),
+        cost: KeyFileCost::default(),
+    })?;
+    if args.json {
+        let members: Vec<_> = dealt
+            .members
+            .iter()
+            .map(|(path, public)| {
+                serde_json::json!({
+                    "member": public.member,
+                    "keyFile": path,
+                    "blsPublicKey": hex::encode(public.bls_public_key),
+                    "proofOfPossession": hex::encode(public.proof_of_possession),
+                })
+            })
+            .collect();
+        let summary = serde_json::json!({
+            "parameters": dealt.parameters,
+            "parametersHash": dealt.parameters_hash,
+            "members": members,
+        });
+        println!("{summary:#}");
+    } else {
+        println!("parameters  {}  (hash {})", dealt.parameters.display(), dealt.parameters_hash);
+        for (path, public) in &dealt.members {
+            println!("member {}    {}", public.member, path.display());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

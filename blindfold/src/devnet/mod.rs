@@ -1,0 +1,78 @@
+//! The whole system on one machine: L1, two execution clients, and every role as a process of its own.
+//!
+//! `blindfold devnet` runs it for a person; the smoke run (testing/e2e) starts the same thing, puts a relay before the
+//! sequencer, and kills parts of it.
+
+pub mod accounts;
+mod network;
+pub mod ports;
+pub mod process;
+mod settings;
+mod story;
+
+pub use network::{Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, PROCESSES, Progress};
+pub use story::first_transfer;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::roles::asked_to_stop;
+use ports::Ports;
+
+/// Members of the development network's committee, and how many must act together.
+pub const MEMBERS: u16 = 4;
+/// See [`MEMBERS`].
+pub const THRESHOLD: u16 = 3;
+
+/// Options of `blindfold devnet`.
+#[derive(Args, Clone, Debug)]
+pub struct DevnetArgs {
+    /// Folder for everything the run writes; removed at the end unless --keep
+    #[arg(long, default_value = "target/devnet/run")]
+    dir: PathBuf,
+    /// Ciphertexts in one sub-batch at most
+    #[arg(long, default_value_t = 128)]
+    max_batch: u32,
+    /// Take free ports instead of the documented ones
+    #[arg(long)]
+    free_ports: bool,
+    /// Leave the folder where it is
+    #[arg(long)]
+    keep: bool,
+    /// End after the first transfer instead of waiting for Ctrl-C
+    #[arg(long)]
+    once: bool,
+}
+
+/// Runs until Ctrl-C.
+///
+/// # Errors
+/// When a part does not start; everything started is ended first.
+pub async fn run(args: DevnetArgs) -> Result<()> {
+    let ports = if args.free_ports { Ports::free(MEMBERS)? } else { Ports::documented(MEMBERS) };
+    let options = DevnetOptions {
+        ports,
+        max_batch: args.max_batch,
+        keep: args.keep,
+        ..DevnetOptions::new(args.dir, std::env::current_exe()?)
+    };
+    let progress = Progress::default();
+    let starting = async {
+        let devnet = Devnet::start(options, &progress).await?;
+        first_transfer(&devnet, &progress).await?;
+        anyhow::Ok(devnet)
+    };
+    // Ctrl-C while starting drops what was started, which kills it.
+    let devnet = tokio::select! {
+        started = starting => started?,
+        stopped = asked_to_stop() => return stopped,
+    };
+    devnet.print_urls();
+    if !args.once {
+        asked_to_stop().await?;
+    }
+    progress.step("stopping");
+    devnet.stop().await
+}

@@ -1,0 +1,442 @@
+//! Starting, damaging and ending the development network.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use alloy_primitives::{Address, U256};
+use anyhow::{Context, Result, bail};
+use blindfold_client::{keys, node::Node};
+use blindfold_committee::key_file::KeyFileCost;
+use blindfold_engine::{Genesis, ManagedNode, ManagedNodeConfig};
+use blindfold_l1::{
+    AnvilConfig, DeployConfig, L1Client, L1Config, L1Writer, ManagedAnvil, NewEpoch, NewMember, deploy,
+};
+use blindfold_protocol::{ChainConfig, Deployment, SigningKey, limits::DEFAULT_BLOCK_GAS};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::{
+    MEMBERS, THRESHOLD,
+    accounts::{PROXY, SEQUENCER, account_key, named_key},
+    ports::{Ports, http},
+    process::RoleProcess,
+    settings::Layout,
+};
+use crate::dealer::{Deal, Dealt, deal};
+
+/// Chain id of the development rollup.
+const CHAIN_ID: u64 = 42_069;
+/// Where the fees of L2 blocks go: the OP stack's sequencer fee vault.
+const FEE_RECIPIENT: Address = alloy_primitives::address!("4200000000000000000000000000000000000011");
+/// Ordering fee at the start and at least, in wei per byte.
+const BASE_FEE_WEI: u128 = 1_000_000;
+/// Held per envelope until its hint is final, in wei.
+const MALFORMED_SURCHARGE_WEI: u128 = 1_000_000_000;
+/// What every account owns on each layer: 10,000 ether.
+const ACCOUNT_BALANCE_WEI: u128 = 10_000 * 1_000_000_000_000_000_000;
+/// What every paying account has in `FeeVault`: one ether.
+pub const FEE_DEPOSIT_WEI: u128 = 1_000_000_000_000_000_000;
+/// What it costs to try the password of a development key file: next to nothing.
+const KEY_FILE_COST: KeyFileCost = KeyFileCost { memory_kib: 64, iterations: 1, lanes: 1 };
+/// Last batch number of the committee's epoch.
+const LAST_NUMBER: u64 = u32::MAX as u64;
+/// How long the full node waits for hints before it decrypts by itself.
+const HINT_DEADLINE_MS: u64 = 4_000;
+
+/// Every role that is a process of its own, in order of start.
+pub const PROCESSES: [&str; 8] =
+    ["sequencer", "member-1", "member-2", "member-3", "member-4", "hint-publisher", "full-node", "proxy"];
+
+/// Whose execution client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecutionSide {
+    /// The sequencer's.
+    Sequencer,
+    /// The full node's.
+    FullNode,
+}
+
+/// How the network is to be started.
+pub struct DevnetOptions {
+    /// Folder for everything the run writes.
+    pub dir: PathBuf,
+    /// The `blindfold` binary.
+    pub binary: PathBuf,
+    /// Addresses.
+    pub ports: Ports,
+    /// B.
+    pub max_batch: u32,
+    /// User accounts funded on both layers; those below [`DevnetOptions::paying`] have a fee account, too.
+    pub accounts: usize,
+    /// How many of them have a fee account.
+    pub paying: usize,
+    /// Leave the folder where it is.
+    pub keep: bool,
+    /// Under which URL each role finds the sequencer; directly where none is given.
+    pub sequencer_url: Option<Arc<dyn Fn(&str) -> String + Send + Sync>>,
+}
+
+impl DevnetOptions {
+    /// The defaults: documented ports, B = 128, twenty accounts that pay for themselves.
+    #[must_use]
+    pub fn new(dir: PathBuf, binary: PathBuf) -> Self {
+        Self {
+            dir,
+            binary,
+            ports: Ports::documented(MEMBERS),
+            max_batch: 128,
+            accounts: 20,
+            paying: 20,
+            keep: false,
+            sequencer_url: None,
+        }
+    }
+}
+
+/// Tells a person what is happening.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    since: std::time::Instant,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { since: std::time::Instant::now() }
+    }
+}
+
+impl Progress {
+    /// One step, with the time since the start.
+    pub fn step(&self, what: impl std::fmt::Display) {
+        eprintln!("[{:6.1} s] {what}", self.since.elapsed().as_secs_f64());
+    }
+}
+
+/// A running network. Dropping it kills everything.
+pub struct Devnet {
+    /// The chain's settings.
+    pub chain: Arc<ChainConfig>,
+    /// Addresses.
+    pub ports: Ports,
+    /// L1, to read.
+    pub l1: L1Client,
+    dir: PathBuf,
+    keep: bool,
+    processes: BTreeMap<String, RoleProcess>,
+    sequencer_execution: ManagedNode,
+    full_node_execution: ManagedNode,
+    anvil: ManagedAnvil,
+}
+
+impl Devnet {
+    /// Starts everything and waits until every role is ready.
+    ///
+    /// # Errors
+    /// When a part does not start; with the end of its log.
+    pub async fn start(options: DevnetOptions, progress: &Progress) -> Result<Self> {
+        let dir = prepared(&options.dir)?;
+        let repository = std::env::current_dir()?;
+        progress.step("L1: anvil (Osaka)");
+        let anvil = ManagedAnvil::spawn(&AnvilConfig {
+            port: options.ports.l1,
+            block_time_s: Some(1),
+            log: Some(dir.join("logs/l1.log")),
+            ..AnvilConfig::installed(&repository.join("contracts"))?
+        })
+        .await?;
+        let l1_url = anvil.url().to_owned();
+
+        progress.step(format!(
+            "committee keys: {MEMBERS} members, {THRESHOLD} needed, B = {}",
+            options.max_batch
+        ));
+        fs::write(dir.join("password"), format!("{:032x}\n", rand::random::<u128>()))?;
+        let dealt = dealt(&dir, options.max_batch).await?;
+
+        progress.step("L1: contracts, committee, fee deposits");
+        let (chain, writer) = deployed(&l1_url, &dealt).await?;
+        fs::write(dir.join("rollup.json"), serde_json::to_vec_pretty(&chain)?)?;
+        write_keys(&dir)?;
+        let funded = funded(&l1_url, &writer, &options).await?;
+
+        progress.step("execution clients: op-geth, one for the sequencer, one for the full node");
+        let alloc = funded.iter().map(|address| (*address, U256::from(ACCOUNT_BALANCE_WEI))).collect();
+        let genesis = Genesis::new(chain.chain_id, chain.block_gas_limit, alloc);
+        let binary = ManagedNodeConfig::default_binary(&repository);
+        let execution = |folder: &str, (http_port, engine_port): (u16, u16)| ManagedNodeConfig {
+            http_port,
+            engine_port,
+            ..ManagedNodeConfig::new(binary.clone(), dir.join(folder), genesis.clone())
+        };
+        let sequencer_execution =
+            ManagedNode::start(execution("sequencer-execution", options.ports.sequencer_execution)).await?;
+        let full_node_execution =
+            ManagedNode::start(execution("full-node-execution", options.ports.full_node_execution)).await?;
+
+        progress.step("roles: sequencer, members, helper, full node, proxy");
+        let processes = role_processes(&dir, &options, &l1_url)?;
+        let l1 = L1Client::connect(L1Config::new(&l1_url, &chain)).await?;
+        let mut devnet = Self {
+            chain: Arc::new(chain),
+            ports: options.ports,
+            l1,
+            dir,
+            keep: options.keep,
+            processes,
+            sequencer_execution,
+            full_node_execution,
+            anvil,
+        };
+        for name in PROCESSES {
+            devnet.process(name)?.start()?;
+        }
+        for name in PROCESSES {
+            devnet.process(name)?.ready().await?;
+            progress.step(format!("  {name} is ready"));
+        }
+        Ok(devnet)
+    }
+
+    /// A role's process.
+    ///
+    /// # Errors
+    /// For a name that is none of [`PROCESSES`].
+    pub fn process(&mut self, name: &str) -> Result<&mut RoleProcess> {
+        self.processes.get_mut(name).with_context(|| format!("no role is called {name}"))
+    }
+
+    /// Kills a role (`SIGKILL`) and starts it again.
+    ///
+    /// # Errors
+    /// When it does not come back.
+    pub async fn kill_and_restart(&mut self, name: &str) -> Result<()> {
+        let process = self.process(name)?;
+        process.kill().await?;
+        process.start()?;
+        process.ready().await
+    }
+
+    /// Kills an execution client (`SIGKILL`) and starts it again; it has lost its newest blocks then.
+    ///
+    /// # Errors
+    /// When it does not come back.
+    pub async fn kill_and_restart_execution(&mut self, side: ExecutionSide) -> Result<()> {
+        let node = match side {
+            ExecutionSide::Sequencer => &mut self.sequencer_execution,
+            ExecutionSide::FullNode => &mut self.full_node_execution,
+        };
+        node.kill().await?;
+        node.restart().await?;
+        Ok(())
+    }
+
+    /// The run's folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// L1's URL.
+    #[must_use]
+    pub fn l1_url(&self) -> &str {
+        self.anvil.url()
+    }
+
+    /// Prints where everything is.
+    pub fn print_urls(&self) {
+        let ports = &self.ports;
+        println!();
+        println!(
+            "  proxy (point your wallet here)   {}   chain id {}",
+            http(ports.proxy.0),
+            self.chain.chain_id
+        );
+        println!("  full node                        {}", http(ports.full_node.0));
+        println!("  sequencer                        {}", http(ports.sequencer.0));
+        for (member, (rpc, _)) in (1u16..).zip(&ports.members) {
+            println!("  member {member}                         {}", http(*rpc));
+        }
+        println!("  L1                               {}", http(ports.l1));
+        println!("  logs and data                    {}", self.dir.display());
+        let key = account_key(0);
+        println!();
+        println!("  account 0  {}  key 0x{}", key.address(), hex::encode(key.to_bytes()));
+        println!(
+            "  try: cast send --rpc-url {} --private-key 0x{} --value 1ether {}",
+            http(ports.proxy.0),
+            hex::encode(key.to_bytes()),
+            account_key(1).address()
+        );
+        println!();
+        println!("  Ctrl-C ends everything and removes the folder.");
+    }
+
+    /// Ends every part in order and removes the folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be removed.
+    pub async fn stop(mut self) -> Result<()> {
+        for name in PROCESSES.iter().rev() {
+            if let Ok(process) = self.process(name) {
+                process.stop().await;
+            }
+        }
+        for node in [&mut self.sequencer_execution, &mut self.full_node_execution] {
+            if let Err(error) = node.stop().await {
+                tracing::warn!(%error, "an execution client did not end in order");
+            }
+        }
+        drop(self.anvil);
+        if !self.keep {
+            fs::remove_dir_all(&self.dir).with_context(|| format!("{}", self.dir.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// An empty folder with an absolute path. A folder with foreign content is not touched.
+fn prepared(dir: &Path) -> Result<PathBuf> {
+    if dir.exists() {
+        let ours = dir.join("rollup.json").exists() || fs::read_dir(dir)?.next().is_none();
+        let interrupted = dir.join("password").exists();
+        if !(ours || interrupted) {
+            bail!(
+                "{} holds something else than an earlier run; name another folder with --dir",
+                dir.display()
+            );
+        }
+        fs::remove_dir_all(dir).with_context(|| format!("{}", dir.display()))?;
+    }
+    fs::create_dir_all(dir.join("logs")).with_context(|| format!("{}", dir.display()))?;
+    Ok(dir.canonicalize()?)
+}
+
+async fn dealt(dir: &Path, max_batch: u32) -> Result<Dealt> {
+    let out = dir.join("committee");
+    let password = fs::read_to_string(dir.join("password"))?.trim().to_owned();
+    // Dealing is minutes of arithmetic for large B.
+    tokio::task::spawn_blocking(move || {
+        deal(&Deal {
+            max_batch,
+            members: MEMBERS,
+            threshold: THRESHOLD,
+            out: &out,
+            password: &password,
+            cost: KEY_FILE_COST,
+        })
+    })
+    .await?
+}
+
+/// Deploys the contracts and registers the committee.
+async fn deployed(l1_url: &str, dealt: &Dealt) -> Result<(ChainConfig, L1Writer)> {
+    let governor = blindfold_l1::dev_key(0).context("anvil's first key")?;
+    let sequencer = named_key(SEQUENCER).address();
+    let l1_chain_id = Node::new(l1_url)?.chain_id().await?;
+    let config = DeployConfig { l1_chain_id, governor: governor.address(), sequencer };
+    let addresses = deploy(l1_url, &governor, config).await?;
+    let chain = ChainConfig {
+        chain_id: CHAIN_ID,
+        deployment: Deployment { l1_chain_id, inbox: addresses.inbox },
+        registry: addresses.registry,
+        fee_vault: addresses.fee_vault,
+        sequencer,
+        fee_recipient: FEE_RECIPIENT,
+        block_gas_limit: DEFAULT_BLOCK_GAS,
+        initial_base_fee: BASE_FEE_WEI,
+        min_base_fee: BASE_FEE_WEI,
+        malformed_surcharge: MALFORMED_SURCHARGE_WEI,
+        genesis_l1_origin: 0,
+    };
+    let client = L1Client::connect(L1Config::new(l1_url, &chain)).await?;
+    let writer = L1Writer::new(client, governor);
+    writer.register_epoch(&new_epoch(dealt)?).await?;
+    Ok((chain, writer))
+}
+
+fn new_epoch(dealt: &Dealt) -> Result<NewEpoch> {
+    let members = dealt
+        .members
+        .iter()
+        .map(|(_, public)| {
+            Ok(NewMember {
+                key: blindfold_bte::bls::PublicKey::from_bytes(&public.bls_public_key)?,
+                possession: blindfold_bte::bls::Signature::from_bytes(&public.proof_of_possession)?,
+            })
+        })
+        .collect::<Result<_>>()?;
+    let parameters = blindfold_bte::Parameters::decode(&fs::read(&dealt.parameters)?)?;
+    Ok(NewEpoch {
+        last: LAST_NUMBER,
+        max_batch: u32::try_from(parameters.max_batch())?,
+        threshold: THRESHOLD,
+        parameters_hash: dealt.parameters_hash,
+        encryption_key: parameters.encryption_key(),
+        parameters_location: "file:committee/parameters.bin".to_owned(),
+        members,
+    })
+}
+
+fn write_keys(dir: &Path) -> Result<()> {
+    let password = fs::read_to_string(dir.join("password"))?;
+    for name in [SEQUENCER, PROXY] {
+        keys::store(&named_key(name), &dir.join("keys").join(format!("{name}.json")), password.trim())?;
+    }
+    Ok(())
+}
+
+/// Funds the accounts on L1 and in `FeeVault`; gives those to be funded in the rollup's genesis.
+async fn funded(l1_url: &str, writer: &L1Writer, options: &DevnetOptions) -> Result<Vec<Address>> {
+    let l1 = Node::new(l1_url)?;
+    let users: Vec<SigningKey> = (0..options.accounts).map(account_key).collect();
+    let named = [SEQUENCER, PROXY].map(named_key);
+    for key in users.iter().chain(&named) {
+        let balance = format!("{ACCOUNT_BALANCE_WEI:#x}");
+        l1.call("anvil_setBalance", &[json!(key.address()), json!(balance)]).await?;
+    }
+    // Each pays for itself, so that all deposits go into the same few blocks.
+    let mut deposits = JoinSet::new();
+    for payer in users.iter().take(options.paying).chain(named.iter().skip(1)) {
+        let writer = L1Writer::new(writer.client().clone(), payer.clone());
+        deposits.spawn(async move { writer.deposit(writer.address(), FEE_DEPOSIT_WEI).await });
+    }
+    while let Some(deposited) = deposits.join_next().await {
+        deposited??;
+    }
+    Ok(users.iter().map(SigningKey::address).collect())
+}
+
+fn role_processes(
+    dir: &Path,
+    options: &DevnetOptions,
+    l1_url: &str,
+) -> Result<BTreeMap<String, RoleProcess>> {
+    let direct = http(options.ports.sequencer.0);
+    let sequencer_url = |role: &str| match &options.sequencer_url {
+        Some(url) => url(role),
+        None => direct.clone(),
+    };
+    let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_url: &sequencer_url };
+    let mut processes = BTreeMap::new();
+    let mut add = |name: &str, subcommand: &str, settings: PathBuf, admin: u16| {
+        let arguments = vec![subcommand.to_owned(), "--config".to_owned(), settings.display().to_string()];
+        let log = dir.join("logs").join(format!("{name}.log"));
+        let process = RoleProcess::new(name, &options.binary, arguments, super::ports::local(admin), log);
+        processes.insert(name.to_owned(), process);
+    };
+    add("sequencer", "sequencer", layout.write("sequencer", &layout.sequencer())?, options.ports.sequencer.1);
+    for (member, (_, admin)) in (1u16..).zip(&options.ports.members) {
+        let name = format!("member-{member}");
+        add(&name, "committee", layout.write(&name, &layout.member(member))?, *admin);
+    }
+    let helper = layout.write("hint-publisher", &layout.hint_publisher())?;
+    add("hint-publisher", "hint-publisher", helper, options.ports.hint_publisher);
+    let full_node = layout.write("full-node", &layout.full_node(HINT_DEADLINE_MS))?;
+    add("full-node", "full-node", full_node, options.ports.full_node.1);
+    add("proxy", "proxy", layout.write("proxy", &layout.proxy())?, options.ports.proxy.1);
+    Ok(processes)
+}

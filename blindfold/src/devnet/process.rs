@@ -1,0 +1,188 @@
+//! A role as a child process: started, killed, stopped for a while, started again.
+
+use std::{
+    fs::OpenOptions,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+
+/// How long a role may take until it serves. Checking parameters takes seconds on a loaded machine.
+const READY_TIMEOUT_MS: u64 = 120_000;
+/// How often readiness is looked up.
+const READY_POLL_MS: u64 = 50;
+/// How long a role may take to end in order.
+const STOP_TIMEOUT_MS: u64 = 15_000;
+/// How much of a log an error shows, in bytes.
+const LOG_TAIL_BYTES: usize = 3_000;
+
+/// One role's process.
+#[derive(Debug)]
+pub struct RoleProcess {
+    name: String,
+    binary: PathBuf,
+    arguments: Vec<String>,
+    admin: std::net::SocketAddr,
+    log: PathBuf,
+    child: Option<Child>,
+}
+
+impl RoleProcess {
+    /// A process that is not started yet.
+    pub fn new(
+        name: &str,
+        binary: &Path,
+        arguments: Vec<String>,
+        admin: std::net::SocketAddr,
+        log: PathBuf,
+    ) -> Self {
+        Self { name: name.to_owned(), binary: binary.to_owned(), arguments, admin, log, child: None }
+    }
+
+    /// The role's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its log file.
+    #[must_use]
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Starts the process; its output goes to the end of its log file.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(&mut self) -> Result<()> {
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .with_context(|| format!("{}", self.log.display()))?;
+        let child = Command::new(&self.binary)
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            // Its own group: Ctrl-C reaches the devnet alone, which then ends its children in order.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot start {}", self.binary.display()))?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    /// Waits until `/readyz` answers 200.
+    ///
+    /// # Errors
+    /// When the process ends, or is not ready in time; both with the end of its log.
+    pub async fn ready(&mut self) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            if let Some(child) = &mut self.child
+                && let Some(status) = child.try_wait()?
+            {
+                bail!(
+                    "{} ended ({status}); the end of {}:\n{}",
+                    self.name,
+                    self.log.display(),
+                    self.log_tail()
+                );
+            }
+            if is_ready(self.admin).await {
+                return Ok(());
+            }
+            if started.elapsed() > Duration::from_millis(READY_TIMEOUT_MS) {
+                bail!(
+                    "{} is not ready after {READY_TIMEOUT_MS} ms; the end of {}:\n{}",
+                    self.name,
+                    self.log.display(),
+                    self.log_tail()
+                );
+            }
+            sleep(Duration::from_millis(READY_POLL_MS)).await;
+        }
+    }
+
+    /// The end of its log.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&text[text.len().saturating_sub(LOG_TAIL_BYTES)..]).into_owned()
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let id =
+            self.child.as_ref().and_then(Child::id).with_context(|| format!("{} does not run", self.name))?;
+        kill(Pid::from_raw(i32::try_from(id)?), signal).with_context(|| format!("{signal} to {}", self.name))
+    }
+
+    /// Kills it (`SIGKILL`), and waits until it is gone.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub async fn kill(&mut self) -> Result<()> {
+        self.signal(Signal::SIGKILL)?;
+        if let Some(mut child) = self.child.take() {
+            child.wait().await?;
+        }
+        Ok(())
+    }
+
+    /// Stops its execution until [`RoleProcess::resume`] (`SIGSTOP`).
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn pause(&self) -> Result<()> {
+        self.signal(Signal::SIGSTOP)
+    }
+
+    /// Lets it go on (`SIGCONT`).
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn resume(&self) -> Result<()> {
+        self.signal(Signal::SIGCONT)
+    }
+
+    /// Ends it in order (`SIGTERM`), by force when that takes too long.
+    pub async fn stop(&mut self) {
+        if self.signal(Signal::SIGTERM).is_err() {
+            return;
+        }
+        if let Some(mut child) = self.child.take()
+            && timeout(Duration::from_millis(STOP_TIMEOUT_MS), child.wait()).await.is_err()
+        {
+            tracing::warn!(role = self.name, "did not end in time; killed");
+            // An error means that it ended in the meantime.
+            let _ = child.kill().await;
+        }
+    }
+}
+
+/// Whether the admin server at `admin` says that its role is ready.
+async fn is_ready(admin: std::net::SocketAddr) -> bool {
+    let asked = async {
+        let mut stream = TcpStream::connect(admin).await?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await?;
+        let mut answer = [0u8; 12];
+        stream.read_exact(&mut answer).await?;
+        std::io::Result::Ok(answer.ends_with(b" 200"))
+    };
+    matches!(timeout(Duration::from_millis(1_000), asked).await, Ok(Ok(true)))
+}

@@ -1,0 +1,202 @@
+//! The settings files of the development network's roles.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use blindfold_client::{KeySource, ProxyConfig};
+use blindfold_committee::{MemberConfig, MemberLimits, PeerUrl};
+use blindfold_full_node::{FullNodeConfig, MemberEndpoint};
+use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
+use blindfold_sequencer::{PostingConfig, SequencerConfig};
+use serde::Serialize;
+
+use super::ports::{Ports, http, local};
+use crate::roles::{
+    BackendSettings, CommitteeSettings, ExecutionSettings, FullNodeSettings, HintPublisherSettings,
+    L1Settings, ProxySettings, SequencerSettings,
+};
+
+/// How often runs of headers are posted to the development L1, in milliseconds.
+const POSTING_INTERVAL_MS: u64 = 2_000;
+/// How often a role looks for a new final L1 block, in milliseconds.
+const L1_POLL_INTERVAL_MS: u64 = 500;
+
+/// What the settings are made from.
+pub struct Layout<'a> {
+    /// The run's folder.
+    pub dir: &'a Path,
+    /// Addresses.
+    pub ports: &'a Ports,
+    /// L1's URL.
+    pub l1_url: &'a str,
+    /// Under which URL each role finds the sequencer.
+    pub sequencer_url: &'a dyn Fn(&str) -> String,
+}
+
+impl Layout<'_> {
+    /// The chain's settings.
+    #[must_use]
+    pub fn chain(&self) -> PathBuf {
+        self.dir.join("rollup.json")
+    }
+
+    /// The committee's public parameters.
+    #[must_use]
+    pub fn parameters(&self) -> PathBuf {
+        self.dir.join("committee/parameters.bin")
+    }
+
+    /// The password of every key file of the run.
+    #[must_use]
+    pub fn password(&self) -> PathBuf {
+        self.dir.join("password")
+    }
+
+    /// A key file of the run.
+    #[must_use]
+    pub fn key(&self, name: &str) -> KeySource {
+        KeySource {
+            file: self.dir.join("keys").join(format!("{name}.json")),
+            password_file: Some(self.password()),
+            password_env: None,
+        }
+    }
+
+    fn l1(&self) -> L1Settings {
+        L1Settings { url: self.l1_url.to_owned(), poll_interval_ms: L1_POLL_INTERVAL_MS }
+    }
+
+    /// Settings of the sequencer's process.
+    #[must_use]
+    pub fn sequencer(&self) -> SequencerSettings {
+        SequencerSettings {
+            chain: self.chain(),
+            parameters: vec![self.parameters()],
+            l1: self.l1(),
+            execution: self.execution("sequencer-execution", self.ports.sequencer_execution),
+            signing_key: self.key(super::accounts::SEQUENCER),
+            posting_key: Some(self.key(super::accounts::SEQUENCER)),
+            backend: BackendSettings::default(),
+            sequencer: SequencerConfig {
+                rpc_addr: local(self.ports.sequencer.0),
+                admin_addr: local(self.ports.sequencer.1),
+                data_dir: self.dir.join("sequencer"),
+                posting: PostingConfig { interval_ms: POSTING_INTERVAL_MS, ..PostingConfig::default() },
+                l1_poll_ms: L1_POLL_INTERVAL_MS,
+                ..SequencerConfig::default()
+            },
+        }
+    }
+
+    fn execution(&self, folder: &str, (http_port, engine_port): (u16, u16)) -> ExecutionSettings {
+        ExecutionSettings {
+            http_url: http(http_port),
+            engine_url: http(engine_port),
+            jwt_secret: self.dir.join(folder).join("jwt.hex"),
+        }
+    }
+
+    /// Settings of a member's process.
+    #[must_use]
+    pub fn member(&self, member: u16) -> CommitteeSettings {
+        let name = format!("member-{member}");
+        let (rpc, admin) = self.ports.members[usize::from(member) - 1];
+        CommitteeSettings {
+            chain: self.chain(),
+            l1: self.l1(),
+            key: KeySource {
+                file: self.dir.join(format!("committee/{name}.key")),
+                password_file: Some(self.password()),
+                password_env: None,
+            },
+            data_dir: self.dir.join(&name),
+            member: MemberConfig {
+                rpc_addr: local(rpc),
+                admin_addr: local(admin),
+                sequencer_url: (self.sequencer_url)(&name),
+                peers: self
+                    .members()
+                    .filter(|(other, _)| *other != member)
+                    .map(|(member, url)| PeerUrl { member, url })
+                    .collect(),
+                limits: MemberLimits::default(),
+            },
+        }
+    }
+
+    fn members(&self) -> impl Iterator<Item = (u16, String)> {
+        (1u16..).zip(&self.ports.members).map(|(member, (rpc, _))| (member, http(*rpc)))
+    }
+
+    /// Settings of the helper's process.
+    #[must_use]
+    pub fn hint_publisher(&self) -> HintPublisherSettings {
+        HintPublisherSettings {
+            chain: self.chain(),
+            parameters: vec![self.parameters()],
+            l1: self.l1(),
+            backend: BackendSettings::default(),
+            hint_publisher: HintPublisherConfig {
+                admin_addr: local(self.ports.hint_publisher),
+                sequencer_url: (self.sequencer_url)("hint-publisher"),
+                members: self.members().map(|(member, url)| MemberUrl { member, url }).collect(),
+                ..HintPublisherConfig::default()
+            },
+        }
+    }
+
+    /// Settings of the full node's process.
+    #[must_use]
+    pub fn full_node(&self, hint_deadline_ms: u64) -> FullNodeSettings {
+        FullNodeSettings {
+            chain: self.chain(),
+            parameters: vec![self.parameters()],
+            l1: self.l1(),
+            execution: self.execution("full-node-execution", self.ports.full_node_execution),
+            data_dir: self.dir.join("full-node"),
+            backend: BackendSettings::default(),
+            full_node: FullNodeConfig {
+                rpc_addr: local(self.ports.full_node.0),
+                admin_addr: local(self.ports.full_node.1),
+                sequencer_url: (self.sequencer_url)("full-node"),
+                members: self.members().map(|(member, url)| MemberEndpoint { member, url }).collect(),
+                hint_deadline_ms,
+                member_timeout_ms: blindfold_full_node::limits::DEFAULT_MEMBER_TIMEOUT_MS,
+                member_poll_interval_ms: blindfold_full_node::limits::DEFAULT_MEMBER_POLL_INTERVAL_MS,
+            },
+        }
+    }
+
+    /// Settings of the proxy's process.
+    #[must_use]
+    pub fn proxy(&self) -> ProxySettings {
+        ProxySettings {
+            chain: self.chain(),
+            l1: self.l1(),
+            fee_key: self.key(super::accounts::PROXY),
+            pinned_key_hash: None,
+            proxy: ProxyConfig {
+                rpc_addr: local(self.ports.proxy.0),
+                admin_addr: local(self.ports.proxy.1),
+                node_url: http(self.ports.full_node.0),
+                sequencer_url: (self.sequencer_url)("proxy"),
+                state: self.dir.join("proxy.sqlite"),
+                ..ProxyConfig::default()
+            },
+        }
+    }
+
+    /// Writes a role's settings; gives the file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, settings: &impl Serialize) -> Result<PathBuf> {
+        let path = self.dir.join(format!("{name}.toml"));
+        let text = toml::to_string(settings).with_context(|| format!("settings of {name}"))?;
+        fs::write(&path, text).with_context(|| format!("{}", path.display()))?;
+        Ok(path)
+    }
+}

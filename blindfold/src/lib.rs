@@ -1,0 +1,9 @@
+//! The appliance as a library: the subcommands' parts, so that tests can start what the binary starts.
+
+pub mod bench;
+pub mod cli;
+pub mod dealer;
+pub mod devnet;
+pub mod roles;
+pub mod settings;
+mod wallet;

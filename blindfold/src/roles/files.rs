@@ -1,0 +1,73 @@
+//! Files that several roles read.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result, bail};
+use blindfold_bte::Parameters;
+use blindfold_chain::{EpochParameters, L1View, ParameterSet};
+use blindfold_protocol::ChainConfig;
+use blindfold_store::SqliteStore;
+
+/// Reads and checks the chain's settings, `rollup.json`.
+///
+/// # Errors
+/// A file that cannot be read or is no chain's settings.
+pub fn load_chain(path: &Path) -> Result<Arc<ChainConfig>> {
+    let text = fs::read_to_string(path).with_context(|| format!("chain = {}", path.display()))?;
+    let chain: ChainConfig =
+        serde_json::from_str(&text).with_context(|| format!("{} is no rollup.json", path.display()))?;
+    chain.validate().with_context(|| format!("{}", path.display()))?;
+    Ok(Arc::new(chain))
+}
+
+/// Reads the committees' parameter files, checks each against itself and against the epoch that L1 registers for it.
+///
+/// Cost: dominated by the pairing checks, about a second for B = 128 on one core.
+///
+/// # Errors
+/// A file that cannot be read, fails its checks, or that no epoch on L1 names; an epoch on L1 without a file.
+pub async fn load_parameters(paths: &[PathBuf], l1: &dyn L1View) -> Result<Arc<ParameterSet>> {
+    let mut files = Vec::with_capacity(paths.len());
+    for path in paths {
+        let bytes = fs::read(path).with_context(|| format!("parameters: {}", path.display()))?;
+        let parameters =
+            Parameters::decode(&bytes).with_context(|| format!("{} is no parameter file", path.display()))?;
+        parameters
+            .check(&mut rand::rng())
+            .with_context(|| format!("{} fails its checks: do not use it", path.display()))?;
+        files.push((path, Arc::new(parameters)));
+    }
+    let epochs = l1.epochs().await.context("the epochs registered on L1")?;
+    let mut matched = Vec::new();
+    for epoch in epochs.as_slice() {
+        let Some((path, parameters)) =
+            files.iter().find(|(_, parameters)| parameters.hash() == epoch.parameters_hash.0)
+        else {
+            bail!(
+                "no parameter file has the hash {} that L1 registers for epoch {}; fetch it and add it to `parameters`",
+                epoch.parameters_hash,
+                epoch.epoch
+            );
+        };
+        let location = path.display().to_string();
+        matched.push(EpochParameters::new(epoch.clone(), parameters.clone(), location)?);
+    }
+    if matched.is_empty() {
+        bail!("L1 registers no epoch yet; register the committee first");
+    }
+    Ok(Arc::new(ParameterSet::new(matched)?))
+}
+
+/// Opens the embedded store in `data_dir`, which is created if missing.
+///
+/// # Errors
+/// When folder or database cannot be opened.
+pub fn opened_store(data_dir: &Path) -> Result<Arc<SqliteStore>> {
+    fs::create_dir_all(data_dir).with_context(|| format!("data_dir = {}", data_dir.display()))?;
+    let path = data_dir.join("chain.sqlite");
+    Ok(Arc::new(SqliteStore::open(&path).with_context(|| format!("{}", path.display()))?))
+}

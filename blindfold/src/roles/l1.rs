@@ -1,0 +1,33 @@
+//! Connecting to L1.
+
+use anyhow::{Context, Result};
+use blindfold_l1::{L1Client, L1Config};
+use blindfold_protocol::ChainConfig;
+use serde::{Deserialize, Serialize};
+
+/// Where L1 is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct L1Settings {
+    /// Its JSON-RPC (HTTP). Believed in what L1 says, so run your own.
+    pub url: String,
+    /// How often the newest final block is looked up at most, in milliseconds.
+    #[serde(default = "default_poll_interval_ms")]
+    pub poll_interval_ms: u64,
+}
+
+fn default_poll_interval_ms() -> u64 {
+    1_000
+}
+
+impl L1Settings {
+    /// Connects, and checks that chain id and contracts are the chain's.
+    ///
+    /// # Errors
+    /// When L1 does not answer, or is another one.
+    pub async fn connect(&self, chain: &ChainConfig) -> Result<L1Client> {
+        let config =
+            L1Config { poll_interval_ms: self.poll_interval_ms, ..L1Config::new(self.url.as_str(), chain) };
+        L1Client::connect(config).await.context("l1.url")
+    }
+}

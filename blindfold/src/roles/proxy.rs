@@ -1,0 +1,43 @@
+//! `blindfold proxy`.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result};
+use blindfold_client::{KeySource, Proxy, ProxyConfig};
+use blindfold_protocol::B256;
+use serde::{Deserialize, Serialize};
+
+use super::{L1Settings, asked_to_stop, load_chain};
+
+/// Settings of the encrypting proxy's process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxySettings {
+    /// The chain's settings, `rollup.json`.
+    pub chain: PathBuf,
+    /// L1: the committee's key comes from there.
+    pub l1: L1Settings,
+    /// Pays the ordering fees of every envelope the proxy makes.
+    pub fee_key: KeySource,
+    /// A hash of the committee's key that the user has from elsewhere; the key on L1 must have it, too.
+    pub pinned_key_hash: Option<B256>,
+    /// The role's own settings.
+    #[serde(default)]
+    pub proxy: ProxyConfig,
+}
+
+impl ProxySettings {
+    /// Runs until asked to stop.
+    ///
+    /// # Errors
+    /// When it cannot start.
+    pub async fn run(self) -> Result<()> {
+        let chain = load_chain(&self.chain)?;
+        let l1 = Arc::new(self.l1.connect(&chain).await?);
+        let fee_key = self.fee_key.open().context("fee_key")?;
+        let proxy = Proxy::start(self.proxy, (*chain).clone(), fee_key, l1, self.pinned_key_hash).await?;
+        asked_to_stop().await?;
+        proxy.shutdown().await;
+        Ok(())
+    }
+}

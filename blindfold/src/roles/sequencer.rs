@@ -1,0 +1,69 @@
+//! `blindfold sequencer`.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result};
+use blindfold_client::KeySource;
+use blindfold_l1::L1Writer;
+use blindfold_sequencer::{L1Poster, Sequencer, SequencerConfig, SequencerDeps, SystemClock};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    BackendSettings, ExecutionSettings, L1Settings, asked_to_stop, load_chain, load_parameters, opened_store,
+};
+
+/// Settings of the sequencer's process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SequencerSettings {
+    /// The chain's settings, `rollup.json`.
+    pub chain: PathBuf,
+    /// The committees' parameter files.
+    pub parameters: Vec<PathBuf>,
+    /// L1.
+    pub l1: L1Settings,
+    /// The execution client.
+    pub execution: ExecutionSettings,
+    /// Signs headers and promises.
+    pub signing_key: KeySource,
+    /// Pays for postings on L1; needed unless `sequencer.posting.enabled` is false.
+    pub posting_key: Option<KeySource>,
+    /// Heavy cryptography.
+    #[serde(default)]
+    pub backend: BackendSettings,
+    /// The role's own settings.
+    #[serde(default)]
+    pub sequencer: SequencerConfig,
+}
+
+impl SequencerSettings {
+    /// Runs until asked to stop.
+    ///
+    /// # Errors
+    /// When it cannot start.
+    pub async fn run(self) -> Result<()> {
+        self.sequencer.validate()?;
+        let chain = load_chain(&self.chain)?;
+        let posting_key =
+            self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
+        let l1 = self.l1.connect(&chain).await?;
+        let parameters = load_parameters(&self.parameters, &l1).await?;
+        let store = opened_store(&self.sequencer.data_dir)?;
+        let poster = posting_key.map(|key| Arc::new(L1Writer::new(l1.clone(), key)) as Arc<dyn L1Poster>);
+        let deps = SequencerDeps {
+            store,
+            l1: Arc::new(l1),
+            poster,
+            execution: Arc::new(self.execution.client()?),
+            key: self.signing_key.open().context("signing_key")?,
+            parameters,
+            backend: self.backend.backend()?,
+            clock: Arc::new(SystemClock),
+            chain,
+        };
+        let handle = Sequencer::start(self.sequencer, deps).await?;
+        asked_to_stop().await?;
+        handle.shutdown().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,331 @@
+//! `blindfold wallet`: what a person does with keys, deposits and envelopes.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use alloy_primitives::{Address, B256, Bytes, U256, utils::parse_units};
+use anyhow::{Context, Result, bail};
+use blindfold_client::{Call, KeySource, Wallet, WalletEndpoints, keys};
+use blindfold_l1::{L1Client, L1Writer};
+use blindfold_protocol::SigningKey;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use crate::roles::{L1Settings, load_chain};
+
+/// Options of `blindfold wallet`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct WalletArgs {
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: WalletCommand,
+}
+
+const EXAMPLES: &str = "Examples:
+  blindfold wallet new --keys ~/.blindfold/keys --password-file password
+  blindfold wallet deposit 0.1ether --key key.json --password-file password --chain rollup.json --l1 http://127.0.0.1:8545
+  blindfold wallet send 0x… 1ether --key key.json --password-file password --chain rollup.json \\
+      --l1 http://127.0.0.1:8545 --node http://127.0.0.1:9580 --sequencer http://127.0.0.1:9545 --promise --wait
+  blindfold wallet status 0x… …      where an envelope stands
+  blindfold wallet check 0x… …       signature, certificate, place and hint of an envelope, checked against L1";
+
+#[derive(Subcommand, Debug)]
+enum WalletCommand {
+    /// Make a key
+    New {
+        /// Folder of key files
+        #[arg(long)]
+        keys: PathBuf,
+        /// File whose first line is the password
+        #[arg(long, env = "BLINDFOLD_PASSWORD_FILE")]
+        password_file: PathBuf,
+    },
+    /// Write an existing key, read from a file with 64 hexadecimal digits
+    Import {
+        /// File with the secret key
+        secret_file: PathBuf,
+        /// Folder of key files
+        #[arg(long)]
+        keys: PathBuf,
+        /// File whose first line is the password
+        #[arg(long, env = "BLINDFOLD_PASSWORD_FILE")]
+        password_file: PathBuf,
+    },
+    /// List the keys of a folder
+    List {
+        /// Folder of key files
+        #[arg(long)]
+        keys: PathBuf,
+    },
+    /// Deposit into a fee account on L1; it counts once its L1 block is final
+    Deposit {
+        /// How much, for example 0.1ether, 5gwei, 1000wei
+        amount: String,
+        /// Whose fee account; the key's own by default
+        #[arg(long)]
+        payer: Option<Address>,
+        #[command(flatten)]
+        key: KeyArgs,
+        #[command(flatten)]
+        chain: ChainArgs,
+    },
+    /// Send an encrypted transfer or call
+    Send {
+        /// Whom
+        to: Address,
+        /// How much, for example 1ether
+        amount: String,
+        /// Input of the call, 0x-hex
+        #[arg(long, default_value = "0x")]
+        data: Bytes,
+        /// Gas limit; the node estimates by default
+        #[arg(long)]
+        gas: Option<u64>,
+        /// Nonce; the node tells by default
+        #[arg(long)]
+        nonce: Option<u64>,
+        /// Ask for a signed promise, and check it
+        #[arg(long)]
+        promise: bool,
+        /// Wait for the outcome, this many seconds at most
+        #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
+        wait: Option<u64>,
+        #[command(flatten)]
+        key: KeyArgs,
+        #[command(flatten)]
+        chain: ChainArgs,
+        #[command(flatten)]
+        servers: ServerArgs,
+    },
+    /// Where an envelope stands
+    Status {
+        /// Envelope id
+        id: B256,
+        #[command(flatten)]
+        key: KeyArgs,
+        #[command(flatten)]
+        chain: ChainArgs,
+        #[command(flatten)]
+        servers: ServerArgs,
+    },
+    /// Check signature, certificate, place and hint of an envelope against L1
+    Check {
+        /// Envelope id
+        id: B256,
+        #[command(flatten)]
+        key: KeyArgs,
+        #[command(flatten)]
+        chain: ChainArgs,
+        #[command(flatten)]
+        servers: ServerArgs,
+    },
+}
+
+#[derive(Args, Debug)]
+struct KeyArgs {
+    /// Key file (Ethereum keystore V3)
+    #[arg(long, env = "BLINDFOLD_KEY")]
+    key: PathBuf,
+    /// File whose first line is the password
+    #[arg(long, env = "BLINDFOLD_PASSWORD_FILE")]
+    password_file: PathBuf,
+}
+
+#[derive(Args, Debug)]
+struct ChainArgs {
+    /// The chain's settings, rollup.json
+    #[arg(long, env = "BLINDFOLD_CHAIN")]
+    chain: PathBuf,
+    /// Your L1 node
+    #[arg(long, env = "BLINDFOLD_L1")]
+    l1: String,
+    /// Hash of the committee's key that you have from elsewhere
+    #[arg(long)]
+    pinned_key_hash: Option<B256>,
+}
+
+#[derive(Args, Debug)]
+struct ServerArgs {
+    /// Your own full node
+    #[arg(long, env = "BLINDFOLD_NODE_URL")]
+    node: String,
+    /// The sequencer; it gets the envelope and nothing else
+    #[arg(long, env = "BLINDFOLD_SEQUENCER_URL")]
+    sequencer: String,
+}
+
+impl KeyArgs {
+    fn open(&self) -> Result<SigningKey> {
+        let source = KeySource {
+            file: self.key.clone(),
+            password_file: Some(self.password_file.clone()),
+            password_env: None,
+        };
+        Ok(source.open()?)
+    }
+}
+
+/// Runs one wallet command.
+///
+/// # Errors
+/// Whatever the command meets.
+pub async fn run(args: WalletArgs) -> Result<()> {
+    let json = args.json;
+    match args.command {
+        WalletCommand::New { keys, password_file } => {
+            let key = SigningKey::random(&mut rand::rng());
+            stored(&key, &keys, &password_file, json)
+        }
+        WalletCommand::Import { secret_file, keys, password_file } => {
+            let text = zeroize::Zeroizing::new(std::fs::read_to_string(&secret_file)?);
+            let digits = text.trim().trim_start_matches("0x");
+            let bytes = zeroize::Zeroizing::new(
+                hex::decode(digits).context("the secret key is 64 hexadecimal digits")?,
+            );
+            let scalar: &[u8; 32] =
+                bytes.as_slice().try_into().context("the secret key is 64 hexadecimal digits")?;
+            stored(&SigningKey::from_bytes(scalar)?, &keys, &password_file, json)
+        }
+        WalletCommand::List { keys } => {
+            let listed = keys::list(&keys)?;
+            let lines: Vec<String> =
+                listed.iter().map(|(address, path)| format!("{address}  {}", path.display())).collect();
+            print(json, &listed, lines.join("\n"))
+        }
+        WalletCommand::Deposit { amount, payer, key, chain, .. } => {
+            deposit(&amount, payer, &key, &chain, json).await
+        }
+        WalletCommand::Send { to, amount, data, gas, nonce, promise, wait, key, chain, servers } => {
+            let call = Call { to, value: wei(&amount)?, input: data, gas_limit: gas, nonce };
+            let wallet = wallet(&key, &chain, &servers).await?;
+            send(&wallet, &call, promise, wait, json).await
+        }
+        WalletCommand::Status { id, key, chain, servers } => {
+            let Some(receipt) = wallet(&key, &chain, &servers).await?.receipt(id).await? else {
+                bail!("your node does not know envelope {id} (it knows certified batches only)");
+            };
+            let text = format!(
+                "{id}  {:?}{}",
+                receipt.state,
+                receipt.reason.as_deref().map(|r| format!(" ({r})")).unwrap_or_default()
+            );
+            print(json, &receipt, text)
+        }
+        WalletCommand::Check { id, key, chain, servers } => {
+            let inclusion = wallet(&key, &chain, &servers).await?.check(id).await?;
+            let text = format!(
+                "checked: batch {} index {}, header {}, certified by {} members, hint {:?}",
+                inclusion.number, inclusion.index, inclusion.header_hash, inclusion.signers, inclusion.hint
+            );
+            print(json, &inclusion, text)
+        }
+    }
+}
+
+fn stored(key: &SigningKey, dir: &Path, password_file: &Path, json: bool) -> Result<()> {
+    let path = dir.join(keys::file_name(&key.address()));
+    let source =
+        KeySource { file: path.clone(), password_file: Some(password_file.to_owned()), password_env: None };
+    keys::store(key, &path, &source.password()?)?;
+    print(
+        json,
+        &serde_json::json!({"address": key.address(), "file": path}),
+        format!("{}  {}", key.address(), path.display()),
+    )
+}
+
+async fn connected(chain: &ChainArgs) -> Result<(Arc<blindfold_protocol::ChainConfig>, L1Client)> {
+    let settings = load_chain(&chain.chain)?;
+    let l1 = L1Settings { url: chain.l1.clone(), poll_interval_ms: 1_000 }.connect(&settings).await?;
+    Ok((settings, l1))
+}
+
+async fn wallet(key: &KeyArgs, chain: &ChainArgs, servers: &ServerArgs) -> Result<Wallet> {
+    let key = key.open()?;
+    let (settings, l1) = connected(chain).await?;
+    let endpoints = WalletEndpoints { node: servers.node.clone(), sequencer: servers.sequencer.clone() };
+    Ok(Wallet::new((*settings).clone(), key, &endpoints, Arc::new(l1), chain.pinned_key_hash)?)
+}
+
+async fn deposit(
+    amount: &str,
+    payer: Option<Address>,
+    key: &KeyArgs,
+    chain: &ChainArgs,
+    json: bool,
+) -> Result<()> {
+    let key = key.open()?;
+    let payer = payer.unwrap_or(key.address());
+    let amount = u128::try_from(wei(amount)?).context("the amount does not fit 128 bits")?;
+    let (_, l1) = connected(chain).await?;
+    let sent = L1Writer::new(l1, key).deposit(payer, amount).await?;
+    let text = format!(
+        "deposited {amount} wei for {payer} in L1 block {} ({}); counts once that is final",
+        sent.block, sent.transaction
+    );
+    print(
+        json,
+        &serde_json::json!({"payer": payer, "amount": format!("{amount:#x}"), "transaction": sent.transaction, "block": sent.block}),
+        text,
+    )
+}
+
+async fn send(wallet: &Wallet, call: &Call, promise: bool, wait: Option<u64>, json: bool) -> Result<()> {
+    let sent = wallet.send(call, promise).await?;
+    let promised = sent.promised_by.map(|number| format!(", promised by batch {number}")).unwrap_or_default();
+    let text = format!("envelope {}  transaction {}{promised}", sent.envelope, sent.transactions[0]);
+    let Some(seconds) = wait else { return print(json, &sent, text) };
+    if !json {
+        println!("{text}");
+    }
+    let receipt =
+        wallet.wait(sent.envelope, seconds.saturating_mul(1_000), |state| eprintln!("  {state:?}")).await?;
+    let outcome = format!(
+        "{:?} in block {}",
+        receipt.state,
+        receipt.block_number.map_or("none".to_owned(), |n| n.to_string())
+    );
+    print(json, &serde_json::json!({"sent": sent, "receipt": receipt}), outcome)
+}
+
+fn print(json: bool, value: &impl Serialize, text: String) -> Result<()> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(value)?);
+    } else {
+        println!("{text}");
+    }
+    Ok(())
+}
+
+/// Reads an amount with its unit; a bare number is refused, because wei and ether are easily confused.
+fn wei(text: &str) -> Result<U256> {
+    let split = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .context("an amount needs its unit: 1ether, 5gwei, 1000wei")?;
+    let (number, unit) = text.split_at(split);
+    let units = parse_units(number.trim(), unit).with_context(|| format!("{text} is no amount"))?;
+    if units.is_negative() {
+        bail!("{text} is negative");
+    }
+    Ok(units.get_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_carry_their_unit() {
+        assert_eq!(wei("1ether").unwrap(), U256::from(10u128.pow(18)));
+        assert_eq!(wei("0.5 gwei").unwrap(), U256::from(500_000_000u64));
+        assert_eq!(wei("7wei").unwrap(), U256::from(7));
+        for bad in ["1", "", "ether", "-1ether", "1 stone", "1.5wei"] {
+            assert!(wei(bad).is_err(), "{bad}");
+        }
+    }
+}
