@@ -75,7 +75,7 @@ async fn malformed_requests() {
 async fn wrong_parameters_are_named() {
     let server = start(Hub::default()).await;
     let addr = server.local_addr();
-    let long_envelope = format!("[\"0x{}\"]", "00".repeat(33_135));
+    let long_envelope = format!("[\"0x{}\"]", "00".repeat(34_159));
     let long_reason = format!(
         r#"[{{"number":1,"headerHash":"0x{}","member":1,"reason":"{}"}}]"#,
         "00".repeat(32),
@@ -115,7 +115,7 @@ async fn wrong_parameters_are_named() {
     }
     let answer = call(addr, "blind_sendEnvelope", &long_envelope).await;
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("33135 bytes, at most 33134"), "{message}");
+    assert!(message.contains("34159 bytes, at most 34158"), "{message}");
     let answer = call(addr, "blind_submitAcknowledgement", "[\"0x02\"]").await;
     assert_eq!(error(&answer), refused(-32602, "undecodable", false));
     let named = call(addr, "blind_getBatch", r#"{"number": 5}"#).await;
