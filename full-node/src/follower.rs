@@ -12,6 +12,7 @@ use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedIt
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::keeper::Wake;
 use crate::limits::{MAX_PARKED_ENTRIES, SYNC_RETRY_MS};
 use crate::node::{Node, stopped};
 use crate::sync::SyncEnd;
@@ -83,6 +84,7 @@ impl Follower {
 
     async fn connected(&mut self) {
         self.catch_up().await;
+        self.wake_keeper(Wake::Missed);
         if let Ok(status) = self.node.sequencer.get_status().await
             && status.block.number > 0
         {
@@ -112,7 +114,7 @@ impl Follower {
                 Some(hints) => self.hints(hints).await,
                 None => {
                     self.node.counters.bad_hints_rejected.add("undecodable");
-                    self.urgent(number).await;
+                    self.wake_keeper(Wake::Wrong(number));
                 }
             },
             FeedEvent::Block(BlockNotification { number, hash, .. }) => self.announced(number, hash).await,
@@ -160,7 +162,7 @@ impl Follower {
         }
         match self.node.take_hints(hints.clone()).await {
             Ok(()) => {}
-            Err(HintsRefusal::Wrong { .. }) => self.urgent(number).await,
+            Err(HintsRefusal::Wrong { .. }) => self.wake_keeper(Wake::Wrong(number)),
             Err(refusal) if refusal.retry() => self.park(hints),
             Err(refusal) => tracing::error!(number, %refusal, "hints cannot be taken"),
         }
@@ -183,9 +185,9 @@ impl Follower {
         }
     }
 
-    async fn urgent(&self, number: u64) {
+    fn wake_keeper(&self, wake: Wake) {
         // Full only while many wait already; the deadline covers this one, too.
-        let _ = self.node.urgent.try_send(number);
+        let _ = self.node.wakes.try_send(wake);
     }
 
     async fn announced(&self, number: u64, hash: alloy_primitives::B256) {

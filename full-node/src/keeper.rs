@@ -13,16 +13,30 @@ use tokio::time::Instant;
 use crate::limits::{MAX_DECRYPTION_PAUSE_MS, MAX_WATCHED_BATCHES, MIN_DECRYPTION_PAUSE_MS};
 use crate::node::{Node, stopped};
 
+/// Why the keeper should not wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wake {
+    /// What came for this batch was wrong: get another copy, or open it here.
+    Wrong(u64),
+    /// Notifications may have been missed: ask for copies, and go on waiting for what is not there yet.
+    Missed,
+}
+
 /// A certified batch without hints.
 struct Waiting {
+    /// When to look next.
     due: Instant,
+    /// From when on to open it here.
+    deadline: Instant,
     pause_ms: u64,
 }
 
 pub(crate) struct Keeper {
     node: Arc<Node>,
     deadline: Duration,
-    urgent: mpsc::Receiver<u64>,
+    wakes: mpsc::Receiver<Wake>,
+    /// Certified when the node started.
+    certified_before: u64,
     /// The next number to look at.
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
@@ -33,12 +47,13 @@ impl Keeper {
         node: Arc<Node>,
         executor: &Executor,
         deadline_ms: u64,
-        urgent: mpsc::Receiver<u64>,
+        wakes: mpsc::Receiver<Wake>,
     ) -> Self {
         let deadline = Duration::from_millis(deadline_ms);
+        let certified_before = node.tracker.certified().number;
         // What is executed had its hints.
         let next = executor.status().last_batch + 1;
-        Self { node, deadline, urgent, next, waiting: BTreeMap::new() }
+        Self { node, deadline, wakes, certified_before, next, waiting: BTreeMap::new() }
     }
 
     /// Keeps until told to stop.
@@ -57,7 +72,7 @@ impl Keeper {
                 let room = self.waiting.len() < MAX_WATCHED_BATCHES;
                 tokio::select! {
                     changed = certified.changed(), if room => return changed.is_ok(),
-                    urgent = self.urgent.recv() => self.hurry(urgent),
+                    wake = self.wakes.recv() => self.wake(wake),
                     () = sleep_until(due.map(|(_, due)| due)) => {
                         if let Some((number, _)) = due {
                             self.see_to(number).await;
@@ -82,26 +97,41 @@ impl Keeper {
         while self.next <= certified && self.waiting.len() < MAX_WATCHED_BATCHES {
             let record = self.node.tracker.store().batch(self.next).await?;
             if record.is_some_and(|record| record.hints.is_none() && accepted(&record) > 0) {
-                let due = Instant::now() + self.deadline;
-                self.waiting.insert(self.next, Waiting { due, pause_ms: MIN_DECRYPTION_PAUSE_MS });
+                let deadline = Instant::now() + self.deadline;
+                // What was certified before we listened may have its hints already.
+                let due = if self.next <= self.certified_before { Instant::now() } else { deadline };
+                self.waiting.insert(self.next, Waiting { due, deadline, pause_ms: MIN_DECRYPTION_PAUSE_MS });
             }
             self.next += 1;
         }
         Ok(())
     }
 
-    fn hurry(&mut self, number: Option<u64>) {
-        if let Some(waiting) = number.and_then(|number| self.waiting.get_mut(&number)) {
-            waiting.due = Instant::now();
+    fn wake(&mut self, wake: Option<Wake>) {
+        let now = Instant::now();
+        match wake {
+            Some(Wake::Wrong(number)) => {
+                if let Some(waiting) = self.waiting.get_mut(&number) {
+                    (waiting.due, waiting.deadline) = (now, now);
+                }
+            }
+            Some(Wake::Missed) => self.waiting.values_mut().for_each(|waiting| waiting.due = now),
+            // The node is going away.
+            None => {}
         }
     }
 
-    /// The deadline of a batch has passed.
+    /// The time to look for a batch's hints has come.
     async fn see_to(&mut self, number: u64) {
-        let opened = self.open(number).await;
+        let late = self.waiting.get(&number).is_some_and(|waiting| waiting.deadline <= Instant::now());
+        let opened = self.open(number, late).await;
         let Some(waiting) = self.waiting.get_mut(&number) else { return };
         if opened {
             self.waiting.remove(&number);
+            return;
+        }
+        if !late {
+            waiting.due = waiting.deadline;
             return;
         }
         waiting.due = Instant::now() + Duration::from_millis(waiting.pause_ms);
@@ -109,7 +139,7 @@ impl Keeper {
     }
 
     /// Whether the batch has true hints now.
-    async fn open(&self, number: u64) -> bool {
+    async fn open(&self, number: u64, late: bool) -> bool {
         match self.node.tracker.store().batch(number).await {
             Ok(Some(record)) if record.hints.is_some() => return true,
             Ok(_) => {}
@@ -122,6 +152,9 @@ impl Keeper {
             && self.node.take_hints(hints).await.is_ok()
         {
             return true;
+        }
+        if !late {
+            return false;
         }
         tracing::warn!(number, "no true hints in time: decrypting here");
         self.decrypt(number).await

@@ -124,7 +124,7 @@ impl FullNode {
             l1,
         })
         .await?;
-        let (urgent, of_keeper) = mpsc::channel(MAX_WATCHED_BATCHES);
+        let (wakes, of_keeper) = mpsc::channel(MAX_WATCHED_BATCHES);
         let (announced, of_comparison) = mpsc::channel(MAX_ANNOUNCED_BLOCKS);
         let hub = Hub::default();
         let node = Arc::new(Node {
@@ -146,7 +146,7 @@ impl FullNode {
             sequencer,
             hub: hub.clone(),
             counters: counters.clone(),
-            urgent,
+            wakes,
             announced,
             releases: parking_lot::Mutex::default(),
         });

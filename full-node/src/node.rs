@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::counters::Counters;
 use crate::decrypt::LocalDecryption;
+use crate::keeper::Wake;
 use crate::limits::MAX_PARKED_ENTRIES;
 use crate::members::Members;
 
@@ -24,8 +25,8 @@ pub(crate) struct Node {
     pub(crate) sequencer: HttpClient,
     pub(crate) hub: Hub,
     pub(crate) counters: Counters,
-    /// Batches for which the feed had wrong hints: to be opened without waiting for the deadline.
-    pub(crate) urgent: mpsc::Sender<u64>,
+    /// Wakes the keeper of hints.
+    pub(crate) wakes: mpsc::Sender<Wake>,
     /// Blocks that the sequencer announced, by number and hash.
     pub(crate) announced: mpsc::Sender<(u64, B256)>,
     /// Releases that came before their hints.

@@ -9,6 +9,7 @@ use blindfold_rpc::types::BatchInfo;
 use blindfold_rpc::{BlindApiClient, ReceivedError};
 
 use crate::follower::{Follower, decoded, end_of};
+use crate::keeper::Wake;
 use crate::limits::MAX_SYNC_BATCHES;
 
 /// How a run of catching up ended.
@@ -83,7 +84,7 @@ impl Follower {
         {
             tracing::debug!(number, %refusal, "hints not taken");
             // The keeper of hints gets another copy, or opens the batch itself.
-            let _ = self.node.urgent.try_send(number);
+            let _ = self.node.wakes.try_send(Wake::Wrong(number));
         }
         Ok(())
     }

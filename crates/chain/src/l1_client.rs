@@ -36,3 +36,19 @@ impl L1View for L1Client {
         Ok(L1Client::epochs(self).await?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_pass_is_asked_again() {
+        let away = L1Error::Timeout { method: "eth_getLogs".to_owned(), timeout_ms: 1 };
+        assert!(
+            matches!(L1Fault::from(away), L1Fault::Unavailable { reason } if reason.contains("eth_getLogs"))
+        );
+        let wrong = L1Fault::from(L1Error::WrongChain { expected: 1, given: 2 });
+        assert!(matches!(&wrong, L1Fault::Unusable { .. }));
+        assert!(!wrong.is_transient());
+    }
+}

@@ -321,3 +321,67 @@ async fn a_restart_goes_on_where_execution_stood() {
     other.executed(3).await;
     assert_eq!(other.executor.status().block, node.executor.status().block);
 }
+
+async fn halts_with(node: &Machine, words: &str) {
+    state(node, words, |state| matches!(state, ExecutionState::Halted { reason } if reason.contains(words)))
+        .await;
+}
+
+#[tokio::test]
+async fn each_fault_that_stops_execution_is_named() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let two = sequencer.seal(1_000, vec![]).await;
+
+    // The client names a transaction outside the list.
+    let client = Arc::new(ScriptedExecution::new());
+    client.skips_outside.store(true, Ordering::SeqCst);
+    let node = Machine::start(memory(), &l1, &client).await;
+    feed(&node, &[&one, &two]).await;
+    halts_with(&node, "skipped transaction 1 of a list of 1").await;
+
+    // The client has no genesis.
+    let client = Arc::new(ScriptedExecution::default());
+    let node = Machine::start(memory(), &l1, &client).await;
+    feed(&node, &[&one, &two]).await;
+    halts_with(&node, "no block 0").await;
+
+    // The client forgets what it was just given, again and again.
+    let client = Arc::new(ScriptedExecution::new());
+    let node = Machine::start(memory(), &l1, &client).await;
+    let (three, four) =
+        (sequencer.seal_envelopes(2_000, &[envelope(3)]).await, sequencer.seal(3_000, vec![]).await);
+    feed(&node, &[&one, &two, &three]).await;
+    node.executed(1).await;
+    client.forgets.store(true, Ordering::SeqCst);
+    feed(&node, &[&four]).await;
+    halts_with(&node, "lost its head again").await;
+
+    // L1 shows another block than the certified one, or nothing usable.
+    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    node.take(&one).await;
+    node.take(&two).await;
+    *l1.fault.lock() = Some(blindfold_chain::L1Fault::Unusable { reason: "scripted".into() });
+    node.hint(&one).await;
+    halts_with(&node, "unusable answer").await;
+    *l1.fault.lock() = None;
+    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    node.take(&one).await;
+    node.take(&two).await;
+    l1.reorganised.store(true, Ordering::SeqCst);
+    node.hint(&one).await;
+    halts_with(&node, "has not the hash").await;
+    l1.reorganised.store(false, Ordering::SeqCst);
+
+    // Hints on disk that do not stand, put there behind the door's back.
+    let store = memory();
+    let node = Machine::start(Arc::clone(&store), &l1, &Arc::new(ScriptedExecution::new())).await;
+    node.take(&one).await;
+    node.take(&two).await;
+    let (_, mut hints) = open_batch(&one.batch, &one.verdicts);
+    hints.entries[0] = blindfold_protocol::HintEntry::Key([1; 16]);
+    store.put_hints(&hints).await.unwrap();
+    node.executor.notify_hinted(1, None);
+    halts_with(&node, "stored hints of batch 1").await;
+}

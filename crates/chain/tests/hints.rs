@@ -6,6 +6,8 @@ use blindfold_chain::{HintsFault, HintsRefusal, ItemOutcome, check_release_shape
 use blindfold_protocol::{B256, BatchHints, Bundle, HintEntry, Release};
 use support::*;
 
+type Change<'a> = &'a dyn Fn(&mut BatchHints);
+
 /// A batch of: a good envelope, a copy of it (skipped), a malformed one, another good one.
 async fn mixed(sequencer: &Sequencer) -> blindfold_chain::Sealed {
     sequencer.seal_envelopes(0, &[envelope(1), envelope(1), malformed(2), envelope(3)]).await
@@ -36,14 +38,14 @@ async fn each_false_hint_is_named() {
     let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
     let points = points_of(&sealed.batch, &sealed.verdicts);
     let parameters = parameter_set().at(1).unwrap().clone();
-    let verify = |change: &dyn Fn(&mut BatchHints)| {
+    let verify = |change: Change<'_>| {
         let mut forged = hints.clone();
         change(&mut forged);
         verify_hints(&*backend(), &parameters, &sealed.batch, &sealed.verdicts, &forged).unwrap_err()
     };
     // What a helper would publish who claims that the first envelope is malformed: its true singleton release.
     let of_first = singleton(&points[0][0].2);
-    let cases: [(&dyn Fn(&mut BatchHints), HintsFault, &str); 9] = [
+    let cases: [(Change<'_>, HintsFault, &str); 9] = [
         (&|hints| hints.number = 2, HintsFault::OtherHeader, "other_header"),
         (&|hints| hints.header_hash = B256::ZERO, HintsFault::OtherHeader, "other_header"),
         (

@@ -380,7 +380,9 @@ pub async fn certified_through(node: &FullNode, number: u64) {
 pub async fn executed(node: &FullNode, block: u64) {
     let mut status = node.executor().watch_status();
     let reached = status.wait_for(|status| status.block.is_some_and(|id| id.number >= block));
-    within("a block", reached).await.expect("the executor lives");
+    let reached = tokio::time::timeout(std::time::Duration::from_secs(60), reached).await.is_ok();
+    // What the node was doing says why.
+    assert!(reached, "block {block}: {:?}, {:?}", node.executor().status(), node.counters().by_name());
 }
 
 /// Waits until a condition on the node holds.

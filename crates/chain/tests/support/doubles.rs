@@ -22,6 +22,8 @@ pub struct ScriptedL1 {
     pub finalized: Mutex<u64>,
     pub deposits: Mutex<Vec<Deposit>>,
     pub fault: Mutex<Option<L1Fault>>,
+    /// Shows another block for every number.
+    pub reorganised: AtomicBool,
 }
 
 impl ScriptedL1 {
@@ -31,6 +33,7 @@ impl ScriptedL1 {
             finalized: Mutex::new(1),
             deposits: Mutex::default(),
             fault: Mutex::default(),
+            reorganised: AtomicBool::new(false),
         }
     }
 
@@ -68,7 +71,12 @@ impl L1View for ScriptedL1 {
 
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
         self.up()?;
-        Ok((number <= *self.finalized.lock()).then(|| l1_block(number)))
+        let shown = if self.reorganised.load(Ordering::SeqCst) {
+            L1Origin { hash: B256::repeat_byte(0xbb), ..l1_block(number) }
+        } else {
+            l1_block(number)
+        };
+        Ok((number <= *self.finalized.lock()).then_some(shown))
     }
 
     async fn deposits(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
@@ -95,6 +103,10 @@ pub struct ScriptedExecution {
     pub refused: Mutex<BTreeSet<Bytes>>,
     pub down: AtomicBool,
     pub give_up: AtomicBool,
+    /// Reports a skipped transaction that it was not given.
+    pub skips_outside: AtomicBool,
+    /// Knows no parent, whatever is imported.
+    pub forgets: AtomicBool,
     /// Blocks made with `execute`, and blocks taken with `import`.
     pub executed: Mutex<Vec<BlockInputs>>,
     pub imported: AtomicUsize,
@@ -166,6 +178,9 @@ impl ExecutionClient for ScriptedExecution {
         self.up("execute")?;
         if self.give_up.load(Ordering::SeqCst) {
             return Err(EngineError::PayloadMismatch { field: "transactions" });
+        }
+        if self.forgets.load(Ordering::SeqCst) {
+            return Err(EngineError::UnknownBlock { hash: parent });
         }
         let mut blocks = self.blocks.lock();
         let Some(below) = blocks.values().find(|block| block.hash == parent).copied() else {
