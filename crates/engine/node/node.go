@@ -23,6 +23,12 @@ import (
 // is full; whatever was not written must be executed again.
 const stateBufferMiB = 1
 
+// databaseCacheMiB and databaseHandles suit a machine that runs other parts beside the node.
+const (
+	databaseCacheMiB = 256
+	databaseHandles  = 256
+)
+
 type nodeConfig struct {
 	dataDir, genesisPath, jwtSecretPath string
 	httpAddr, authAddr                  string
@@ -90,6 +96,8 @@ func register(stack *node.Node, genesis *core.Genesis) (*runningNode, error) {
 	config.StateScheme = rawdb.PathScheme
 	config.RollupDisableTxPoolGossip = true
 	config.TrieDirtyCache = stateBufferMiB
+	config.DatabaseCache = databaseCacheMiB
+	config.DatabaseHandles = databaseHandles
 	if err := repairChain(stack, &config); err != nil {
 		return nil, err
 	}

@@ -42,15 +42,20 @@ func repairChain(stack *node.Node, config *ethconfig.Config) error {
 	if err != nil {
 		return err
 	}
-	// The same state database as eth.New opens, and nothing that would run beside it.
+	// The state database must be opened exactly as eth.New opens it: its histories are cut to what the settings
+	// name. Nothing else is set up that would run beside it.
 	chain, err := core.NewBlockChain(db, config.Genesis, consensus, &core.BlockChainConfig{
-		StateScheme:          config.StateScheme,
-		StateHistory:         config.StateHistory,
-		TrieDirtyLimit:       config.TrieDirtyCache,
-		TrieTimeLimit:        config.TrieTimeout,
-		TrieJournalDirectory: stack.ResolvePath("triedb"),
-		HistoryPolicy:        policy,
-		TxLookupLimit:        -1,
+		StateScheme:             config.StateScheme,
+		StateHistory:            config.StateHistory,
+		TrienodeHistory:         config.TrienodeHistory,
+		NodeFullValueCheckpoint: config.NodeFullValueCheckpoint,
+		TrieCleanLimit:          config.TrieCleanCache,
+		TrieDirtyLimit:          config.TrieDirtyCache,
+		TrieTimeLimit:           config.TrieTimeout,
+		SnapshotLimit:           config.SnapshotCache,
+		TrieJournalDirectory:    stack.ResolvePath("triedb"),
+		HistoryPolicy:           policy,
+		TxLookupLimit:           -1,
 	})
 	if err != nil {
 		return err

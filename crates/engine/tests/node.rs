@@ -1,4 +1,5 @@
 //! The seam against the real client: determinism, crashes, deposits, finality, reads, refusals.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod common;
 
@@ -70,7 +71,9 @@ async fn balance(client: &OpGeth, of: Address) -> U256 {
 
 #[tokio::test]
 async fn a_crashed_client_is_brought_back_and_a_second_one_agrees() {
-    const BLOCKS: u64 = 12;
+    // The client keeps 128 states in memory and more until its buffer is full: with this many blocks a part
+    // of the states is on disk and a part is lost.
+    const BLOCKS: u64 = 400;
     let (alice, bob) = (Wallet::new(1), Wallet::new(2));
     let genesis = genesis(&[&alice, &bob]);
     let folders = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -1,4 +1,5 @@
 //! The skip rule's cases (`testing/vectors/skip`) against the real client.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod common;
 
