@@ -202,7 +202,8 @@ contract BlindedInbox {
         emit Posted(first, last.number, newHash, root);
     }
 
-    /// @notice Posts the data of posted batches again, from number `firstNumber` on. Anyone may; nodes check it.
+    /// @notice Posts data of posted batches again, from number `firstNumber` on: a `RunDataPart` of docs/protocol.md.
+    /// Anyone may; nodes check it.
     function postData(uint64 firstNumber, bytes calldata data) external onlyTopLevel {
         data; // read from the transaction's input
         if (firstNumber == 0 || firstNumber > head.number) revert NotPosted(firstNumber);

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use super::*;
 use blindfold_bte::bls::SecretKey;
 use proptest::prelude::*;

@@ -152,7 +152,7 @@ impl Canonical for DataPart {
 }
 
 /// Cuts the data of the run `first ..= last` into parts of which none encodes to more than `limit_bytes`. `None` when
-/// they would be more than [`MAX_PARTS`] or the limit leaves no room.
+/// they would be more than 1,024 or the limit leaves no room.
 pub fn split_run_data(first: u64, last: u64, data: &[u8], limit_bytes: usize) -> Option<Vec<DataPart>> {
     let room = limit_bytes.checked_sub(PART_OVERHEAD_BYTES).filter(|room| *room > 0)?;
     let whole = keccak256(data);

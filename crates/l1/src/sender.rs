@@ -21,6 +21,8 @@ const GAS_LIMIT: u64 = 1 << 24;
 const GAS_MARGIN_PERCENT: u64 = 15;
 /// How much more a replacement pays, in percent; nodes ask for at least 10.
 const REPLACEMENT_PERCENT: u128 = 25;
+/// A replacement never pays more than this many times what a fresh transaction would.
+const REPLACEMENT_FACTOR_LIMIT: u128 = 16;
 /// Pause between two looks for the receipt.
 const RECEIPT_POLL_MS: u64 = 200;
 
@@ -104,12 +106,15 @@ impl Sender {
         }
         let transaction = *envelope.tx_hash();
         // From here on the transaction may be out there, whatever the answer.
-        *stuck = Some(fees);
+        let before = stuck.replace(fees);
         match self.rpc.try_call::<B256>("eth_sendRawTransaction", json!([Bytes::from(raw)])).await {
             Ok(_) => {}
             Err(CallError::Server(payload)) if payload.message.contains("already known") => {}
             Err(error @ CallError::Server(_)) => {
-                // Not taken: an earlier one may still be on its way under this nonce, so the fees stay remembered.
+                // Not taken. Only where an earlier one is in the way does the next try have to offer more.
+                if !matches!(&error, CallError::Server(payload) if payload.message.contains("underpriced")) {
+                    *stuck = before;
+                }
                 return Err(refusal(call.name, "eth_sendRawTransaction", error));
             }
             Err(CallError::Transport(error)) => return Err(error),
@@ -175,9 +180,11 @@ impl Sender {
         let max_fee = u128::from(base_fee).saturating_mul(2).saturating_add(tip);
         let fees = Fees { nonce, max_fee, tip };
         Ok(match stuck {
-            Some(before) if before.nonce == nonce => {
-                Fees { nonce, max_fee: max_fee.max(raised(before.max_fee)), tip: tip.max(raised(before.tip)) }
-            }
+            Some(before) if before.nonce == nonce => Fees {
+                nonce,
+                max_fee: replacement(max_fee, before.max_fee),
+                tip: replacement(tip, before.tip),
+            },
             _ => fees,
         })
     }
@@ -189,6 +196,22 @@ impl std::fmt::Debug for Sender {
     }
 }
 
-fn raised(fee: u128) -> u128 {
-    fee.saturating_add(fee.saturating_mul(REPLACEMENT_PERCENT) / 100).saturating_add(1)
+/// The fresh fee, or more than the stuck one where that is higher, but never without bound.
+fn replacement(fresh: u128, stuck: u128) -> u128 {
+    let raised = stuck.saturating_add(stuck.saturating_mul(REPLACEMENT_PERCENT) / 100).saturating_add(1);
+    fresh.max(raised.min(fresh.saturating_mul(REPLACEMENT_FACTOR_LIMIT)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replacement;
+
+    #[test]
+    fn replacements_pay_more_up_to_a_bound() {
+        assert_eq!(replacement(100, 10), 100);
+        assert_eq!(replacement(100, 100), 126);
+        assert_eq!(replacement(100, 1_000), 1_251);
+        assert_eq!(replacement(100, 5_000), 1_600);
+        assert_eq!(replacement(u128::MAX, u128::MAX), u128::MAX);
+    }
 }

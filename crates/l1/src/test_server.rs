@@ -1,4 +1,5 @@
 //! An HTTP server that answers JSON-RPC calls by a function of method and parameters.
+#![allow(clippy::unwrap_used, reason = "helper of tests")]
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

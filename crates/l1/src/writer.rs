@@ -117,7 +117,8 @@ impl L1Writer {
     /// Pays `amount` wei into a fee account.
     ///
     /// # Errors
-    /// [`L1Error::Reverted`]; the errors of a call.
+    /// [`L1Error::Reverted`]; [`L1Error::Unconfirmed`], after which the deposit may still happen: look at L1 before
+    /// paying again; the errors of a call.
     pub async fn deposit(&self, payer: Address, amount: u128) -> Result<Sent, L1Error> {
         let call = FeeVault::depositCall { payer };
         self.send("deposit", self.client.config().fee_vault, U256::from(amount), &call, None).await

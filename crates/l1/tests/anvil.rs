@@ -1,4 +1,5 @@
 //! The contracts on a real node: anvil, with the hard fork of the target chain.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{path::PathBuf, process::Command, sync::Once};
 
@@ -287,9 +288,9 @@ async fn runs_that_cannot_be_posted_are_named_before_sending() {
     assert_eq!(writer.post(&batches[..2], &good).await, Err(fault.into()));
     let gap = [batches[0].clone(), batches[2].clone()];
     assert_eq!(writer.post(&gap, &good).await, Err(RunFault::NotARun(3).into()));
-    let no_point = Certificate { signature: [0x80; 48], ..good.clone() };
+    let no_point = Certificate { signature: [0x80; 48], ..good };
     assert_eq!(writer.post(&batches, &no_point).await, Err(RunFault::Signature.into()));
-    let too_few = Certificate { signers: 3, ..good.clone() };
+    let too_few = Certificate { signers: 3, ..good };
     reverted(writer.post(&batches, &too_few).await, "TooFewSigners { signers: 2, threshold: 3 }");
     let other_set = Certificate { signers: 7, ..good };
     reverted(writer.post(&batches, &other_set).await, "BadAggregateSignature");
@@ -320,6 +321,9 @@ async fn deposits_count_once_they_are_final() {
     assert!(origin.timestamp > 0 && origin.base_fee > 0 && origin.blob_base_fee > 0);
     reverted(writer.deposit(Address::ZERO, 1).await, "ZeroPayer");
     reverted(writer.deposit(payer, 0).await, "ZeroAmount");
+    let poor = L1Writer::new(client.clone(), SigningKey::from_bytes(&[9; 32]).unwrap());
+    let error = poor.deposit(payer, 1).await.unwrap_err();
+    assert!(matches!(error, L1Error::Rpc { .. }), "{error:?}");
 }
 
 #[tokio::test]
