@@ -128,7 +128,7 @@ mod tests {
     "#;
 
     fn minimal() -> FullNodeConfig {
-        toml::from_str(MINIMAL).unwrap()
+        toml::from_str(MINIMAL).expect("it parses")
     }
 
     #[test]

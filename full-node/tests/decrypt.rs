@@ -24,13 +24,13 @@ impl Bench {
         let l1 = l1();
         let members = Members::start().await;
         let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
-        let metrics = Metrics::new("full_node", "test").unwrap();
+        let metrics = Metrics::new("full_node", "test").expect("it is made");
         let local = LocalDecryption {
             tracker: machine.tracker.clone(),
             parameters: parameter_set(),
             backend: backend(),
-            members: MemberClients::new(&members.endpoints, 5_000).unwrap(),
-            counters: Counters::new(&metrics).unwrap(),
+            members: MemberClients::new(&members.endpoints, 5_000).expect("it is made"),
+            counters: Counters::new(&metrics).expect("it is made"),
         };
         Self { members, machine, local, sequencer: Sequencer::new(&l1).await }
     }

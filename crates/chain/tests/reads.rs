@@ -55,9 +55,11 @@ async fn served(machine: Machine) -> Served {
         role: Arc::new(Role),
     });
     let through = passthrough(machine.client.clone(), READ_METHODS.iter().copied().chain(["eth_newFilter"]));
-    let server =
-        serve(ServerConfig::new(([127, 0, 0, 1], 0).into()), api.into_rpc(), Some(through)).await.unwrap();
-    let client = http_client(&format!("http://{}", server.local_addr()), &ClientConfig::default()).unwrap();
+    let server = serve(ServerConfig::new(([127, 0, 0, 1], 0).into()), api.into_rpc(), Some(through))
+        .await
+        .expect("it serves");
+    let client =
+        http_client(&format!("http://{}", server.local_addr()), &ClientConfig::default()).expect("a URL");
     Served { machine, hub, client, server }
 }
 

@@ -195,6 +195,9 @@ impl ExecutionClient for ScriptedExecution {
                 included.push(raw.clone());
             }
         }
+        if self.skips_outside.load(Ordering::SeqCst) {
+            skipped.push(SkippedTransaction { index: transactions.len(), reason: SkipReason::NonceTooLow });
+        }
         let mut data =
             [parent.as_slice(), inputs.prev_randao.as_slice(), &inputs.timestamp.to_be_bytes()].concat();
         data.extend(&inputs.sequence_number.to_be_bytes());
