@@ -2,7 +2,11 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+
+/// Where free ports are looked for, and how often.
+const FREE_PORTS: std::ops::Range<u16> = 12_000..30_000;
+const FREE_PORT_ATTEMPTS: usize = 1_000;
 
 /// Where everything listens, on loopback.
 #[derive(Clone, Debug)]
@@ -46,13 +50,18 @@ impl Ports {
     /// # Errors
     /// When the operating system gives none.
     pub fn free(members: u16) -> Result<Self> {
-        // All are held until the last is known, so that none is given twice.
+        // Below the range from which the operating system takes ports for outgoing connections: one of those could
+        // take a port between here and its use. All are held until the last is known, so that none is given twice.
         let mut held = Vec::new();
         let mut next = || -> Result<u16> {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            let port = listener.local_addr()?.port();
-            held.push(listener);
-            Ok(port)
+            for _ in 0..FREE_PORT_ATTEMPTS {
+                let port = rand::random_range(FREE_PORTS);
+                if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                    held.push(listener);
+                    return Ok(port);
+                }
+            }
+            bail!("no free port between {} and {}", FREE_PORTS.start, FREE_PORTS.end)
         };
         Ok(Self {
             l1: next()?,

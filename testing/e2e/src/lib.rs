@@ -1,1 +1,11 @@
-//! (see Cargo.toml description)
+//! Tests in which the roles meet.
+//!
+//! - [`relay`]: a recording relay in front of the sequencer, which can also forge.
+//! - [`checker`]: what a run has to show, computed from evidence the sender cannot have made up.
+//! - [`smoke`]: the run of `scripts/devnet --smoke`.
+
+pub mod checker;
+mod forge;
+pub mod relay;
+pub mod smoke;
+mod traffic;

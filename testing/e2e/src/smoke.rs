@@ -1,0 +1,621 @@
+//! The smoke run: honest and dishonest traffic through the whole system, while parts of it are killed, and a verdict
+//! from evidence that the senders cannot have made up.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use alloy_primitives::{Address, B256, U256};
+use anyhow::{Context, Result, bail, ensure};
+use blindfold::devnet::{
+    Devnet, DevnetOptions, ExecutionSide, MEMBERS, Progress,
+    accounts::{PROXY, SEQUENCER, account_key, named_key},
+    ports::{Ports, http, local},
+};
+use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
+use blindfold_protocol::{Canonical, Envelope, SealedBatch};
+use blindfold_rpc::{Feed, FeedConfig, FeedEvent, FeedItem, Topic};
+use clap::Parser;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::{
+    process::Command,
+    time::{Duration, Instant, sleep},
+};
+
+use crate::{
+    checker::{CheckError, Evidence, Summary, count_plaintexts, submissions, summarize},
+    forge::Forgeries,
+    relay::{Direction, Recorded, Relay, now_ms},
+    traffic::{Ordinary, Sender},
+};
+
+/// Accounts that send through their own wallet, and accounts that send through the proxy: twenty together.
+const WALLETS: usize = 10;
+const ORDINARY: usize = 10;
+/// Malformed envelopes: proved, with a D that opens to nothing.
+const MALFORMED: u64 = 5;
+/// How often a state that has no notification is looked up.
+const LOOK_INTERVAL_MS: u64 = 100;
+/// How long everything sent may take to have its outcome everywhere.
+const SETTLE_TIMEOUT_MS: u64 = 180_000;
+
+/// Options of the smoke run.
+#[derive(Parser, Debug)]
+#[command(
+    name = "devnet --smoke",
+    about = "Drive traffic and faults through the whole system and check the outcome"
+)]
+pub struct SmokeArgs {
+    /// Folder for everything the run writes; removed when all is right, unless --keep
+    #[arg(long, default_value = "target/devnet/smoke")]
+    dir: PathBuf,
+    /// Where the summary goes
+    #[arg(long, default_value = "target/devnet/summary.json")]
+    summary: PathBuf,
+    /// Envelopes to be submitted at least
+    #[arg(long, default_value_t = 300)]
+    envelopes: u64,
+    /// Leave the folder where it is
+    #[arg(long)]
+    keep: bool,
+}
+
+/// The network with its relay, its senders and what is seen of it.
+struct Run {
+    devnet: Devnet,
+    relay: Relay,
+    forgeries: Forgeries,
+    wallets: Vec<Sender>,
+    ordinary: Vec<Ordinary>,
+    node: Node,
+    committee: CommitteeKey,
+    block_seen_ms: Arc<Mutex<BTreeMap<u64, u64>>>,
+    progress: Progress,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// When anything is not as it must be; the summary is written all the same where there is one.
+pub async fn run(args: SmokeArgs) -> Result<()> {
+    let progress = Progress::default();
+    let mut run = Run::start(&args, progress).await?;
+    let disk_plaintexts = run.traffic(args.envelopes).await?;
+    run.settle().await?;
+    let evidence = run.evidence(disk_plaintexts).await?;
+    let summary = summarize(&evidence)?;
+    if let Some(parent) = args.summary.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(&args.summary, serde_json::to_vec_pretty(&summary)?)?;
+    println!("{}", serde_json::to_string_pretty(&summary)?);
+
+    let mut problems = verdict(&summary, args.envelopes);
+    progress.step("self-test: the checker has to find a plaintext and a lost envelope put before it");
+    problems.extend(self_test(evidence));
+    if problems.is_empty() {
+        run.devnet.stop().await?;
+        if !args.keep {
+            fs::remove_dir_all(&args.dir)?;
+        }
+        progress.step(format!("smoke run passed; summary in {}", args.summary.display()));
+        return Ok(());
+    }
+    let dir = run.devnet.dir().display().to_string();
+    run.devnet.stop().await?;
+    bail!("smoke run failed:\n  - {}\nlogs: {dir}/logs", problems.join("\n  - "));
+}
+
+impl Run {
+    async fn start(args: &SmokeArgs, progress: Progress) -> Result<Self> {
+        let ports = Ports::free(MEMBERS)?;
+        let relay = Relay::start(local(0), local(ports.sequencer.0)).await?;
+        let binary = std::env::current_exe()?.with_file_name("blindfold");
+        ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
+        let address = relay.http_url("");
+        let options = DevnetOptions {
+            ports,
+            keep: true,
+            sequencer_url: Some(Arc::new(move |role| format!("{address}{role}"))),
+            ..DevnetOptions::new(args.dir.clone(), binary)
+        };
+        let devnet = Devnet::start(options, &progress).await?;
+        let forgeries = Forgeries::default();
+        relay.tamper(forgeries.tamper(named_key(SEQUENCER), devnet.chain.deployment));
+
+        let l1 = Arc::new(devnet.l1.clone());
+        let committee = CommitteeKey::fetch(&*l1, 1, None).await?;
+        let mut wallets = Vec::new();
+        for index in 0..WALLETS {
+            let endpoints = WalletEndpoints {
+                node: http(devnet.ports.full_node.0),
+                sequencer: relay.http_url(&format!("wallet-{index}")),
+            };
+            let (chain, key) = (devnet.chain.clone(), account_key(index));
+            wallets.push(Sender::new(key, chain, l1.clone(), committee.clone(), &endpoints).await?);
+        }
+        let proxy = Node::new(&http(devnet.ports.proxy.0))?;
+        let ordinary = (WALLETS..WALLETS + ORDINARY)
+            .map(|index| Ordinary {
+                key: account_key(index),
+                nonce: 0,
+                proxy: proxy.clone(),
+                chain_id: devnet.chain.chain_id,
+            })
+            .collect();
+        let block_seen_ms = Arc::default();
+        tokio::spawn(watch_blocks(devnet.ports.full_node.0, Arc::clone(&block_seen_ms)));
+        let node = Node::new(&http(devnet.ports.full_node.0))?;
+        Ok(Self { devnet, relay, forgeries, wallets, ordinary, node, committee, block_seen_ms, progress })
+    }
+
+    /// Everything that is sent and everything that is broken, in order. Gives the plaintexts found on the disk.
+    async fn traffic(&mut self, envelopes: u64) -> Result<u64> {
+        self.wait_for_deposits().await?;
+        self.progress.step("honest traffic: wallets and the proxy");
+        self.both(3).await?;
+        self.cast().await?;
+
+        self.progress.step(
+            "forgeries: a second header to every member, a wrong hint and a wrong certificate to the node",
+        );
+        self.forgeries.arm_second_header(&["member-1", "member-2", "member-3", "member-4"]);
+        self.forgeries.arm_hint();
+        self.both(2).await?;
+        self.forgeries.arm_certificate();
+        self.both(1).await?;
+
+        self.progress.step("kill -9: the helper");
+        self.devnet.process("hint-publisher")?.kill().await?;
+        self.both(2).await?;
+        self.devnet.process("hint-publisher")?.start()?;
+
+        self.progress.step("kill -9: member 2");
+        self.devnet.process("member-2")?.kill().await?;
+        self.both(2).await?;
+        self.devnet.process("member-2")?.start()?;
+        self.devnet.process("member-2")?.ready().await?;
+
+        self.progress.step("kill -9: the sequencer, while the proxy goes on taking transactions");
+        self.devnet.process("sequencer")?.kill().await?;
+        self.ordinary(1).await?;
+        self.devnet.process("sequencer")?.start()?;
+        self.devnet.process("sequencer")?.ready().await?;
+        self.both(2).await?;
+
+        self.progress.step("kill -9: the sequencer's execution client, then the full node's");
+        self.devnet.kill_and_restart_execution(ExecutionSide::Sequencer).await?;
+        self.both(1).await?;
+        self.devnet.kill_and_restart_execution(ExecutionSide::FullNode).await?;
+        self.both(1).await?;
+        self.devnet.process("hint-publisher")?.ready().await?;
+
+        self.progress.step("what users may do wrong");
+        self.offences().await?;
+        self.progress.step("sealed and not certified: does the sequencer's disk show a plaintext?");
+        let found = self.disk_before_certificate().await?;
+
+        self.progress.step(format!("more honest traffic, until {envelopes} envelopes are submitted"));
+        let deadline = Instant::now() + Duration::from_millis(SETTLE_TIMEOUT_MS);
+        while (submissions(&self.relay.recording()).len() as u64) < envelopes {
+            ensure!(Instant::now() < deadline, "the sequencer takes envelopes too slowly");
+            self.both(1).await?;
+        }
+        Ok(found)
+    }
+
+    async fn both(&mut self, each: usize) -> Result<()> {
+        for _ in 0..each {
+            self.ordinary(1).await?;
+            for wallet in &mut self.wallets {
+                wallet.send().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn ordinary(&mut self, each: usize) -> Result<()> {
+        for _ in 0..each {
+            for account in &mut self.ordinary {
+                account.send().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `cast send`, as a developer would.
+    async fn cast(&mut self) -> Result<()> {
+        self.progress.step("cast send through the proxy");
+        let account = &mut self.ordinary[0];
+        // cast asks for the nonce after the latest block.
+        let deadline = Instant::now() + Duration::from_millis(SETTLE_TIMEOUT_MS);
+        while self.node.nonce(&account.key.address()).await? < account.nonce {
+            ensure!(
+                Instant::now() < deadline,
+                "the first transactions of {} stay out",
+                account.key.address()
+            );
+            sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
+        }
+        let cast = Path::new("contracts/node_modules/.bin/cast");
+        let output = Command::new(cast)
+            .args(["send", "--rpc-url", &http(self.devnet.ports.proxy.0), "--json", "--timeout", "60"])
+            .args(["--private-key", &format!("0x{}", hex::encode(account.key.to_bytes()))])
+            .args(["--value", "1wei", &Address::repeat_byte(0x78).to_string()])
+            .output()
+            .await
+            .with_context(|| format!("{}", cast.display()))?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "cast send failed: {stderr}");
+        let receipt: Value = serde_json::from_slice(&output.stdout)?;
+        ensure!(receipt["status"] == "0x1", "cast send was not executed: {receipt}");
+        account.nonce += 1;
+        Ok(())
+    }
+
+    /// Everything a user can do wrong: some of it the sequencer refuses, the rest it cannot see.
+    async fn offences(&mut self) -> Result<()> {
+        let (first, rest) = self.wallets.split_first_mut().context("a wallet")?;
+        for wallet in rest.iter().take(usize::try_from(MALFORMED)?) {
+            wallet.send_malformed().await?;
+        }
+        // Ten inner transactions that no block can hold.
+        let offender = &rest[rest.len() - 1];
+        let ether = U256::from(10u128.pow(18));
+        for item in [
+            offender.transfer(0, U256::from(2)).0.to_vec(),
+            rest[0].transfer(0, U256::from(2)).0.to_vec(),
+            offender.transfer(offender.nonce + 1_000, U256::from(1)).0.to_vec(),
+            rest[1].transfer(rest[1].nonce, ether * U256::from(1_000_000)).0.to_vec(),
+            rest[2].transfer(rest[2].nonce, ether * U256::from(1_000_000)).0.to_vec(),
+            b"\xf8this is no transaction at all, but long enough to look for".to_vec(),
+            b"\x02neither is this one, although its type byte is right".to_vec(),
+            deposit_type(),
+            blob_type(0x01),
+            blob_type(0x02),
+        ] {
+            offender.send_item(item).await?;
+        }
+
+        let (envelope, _) = first.send().await?;
+        let copied = rest[0].copy_of(&envelope);
+        rest[0].expect_refusal(&copied, "invalid_proof").await?;
+        self.wait_for_state(envelope.id(), |state| state != "pending").await?;
+        self.wallets[0].expect_refusal(&envelope, "already_known").await?;
+
+        let endpoints = WalletEndpoints {
+            node: http(self.devnet.ports.full_node.0),
+            sequencer: self.relay.http_url("pauper"),
+        };
+        let (chain, l1) = (self.devnet.chain.clone(), Arc::new(self.devnet.l1.clone()));
+        let pauper = Sender::new(named_key("pauper"), chain, l1, self.committee.clone(), &endpoints).await?;
+        let unpaid = pauper.envelope(vec![1; 40]).await?;
+        pauper.expect_refusal(&unpaid, "insufficient_funds").await
+    }
+
+    /// Seals envelopes while too few members run to certify them, and searches the sequencer's disk for what they hold.
+    async fn disk_before_certificate(&mut self) -> Result<u64> {
+        for member in ["member-1", "member-2"] {
+            self.devnet.process(member)?.pause()?;
+        }
+        let mut needles = Vec::new();
+        let mut ids = Vec::new();
+        for wallet in self.wallets.iter_mut().take(3) {
+            let (envelope, raw) = wallet.send().await?;
+            ids.push(envelope.id());
+            needles.push(raw[raw.len() - 32..].to_vec());
+        }
+        for id in &ids {
+            self.wait_for_state(*id, |state| state == "sealed").await?;
+        }
+        let mut found = 0;
+        for folder in ["sequencer", "sequencer-execution", "logs"] {
+            found += scan(&self.devnet.dir().join(folder), &needles)?;
+        }
+        for id in &ids {
+            let state = self.state(*id).await?;
+            ensure!(state == "sealed", "envelope {id} is {state} although two of four members are stopped");
+        }
+        for member in ["member-1", "member-2"] {
+            self.devnet.process(member)?.resume()?;
+        }
+        Ok(found)
+    }
+
+    async fn state(&self, id: B256) -> Result<String> {
+        let sequencer = Node::new(&http(self.devnet.ports.sequencer.0))?;
+        let receipt = sequencer.call("blind_getReceipt", &[json!(id)]).await?;
+        Ok(receipt["state"].as_str().unwrap_or_default().to_owned())
+    }
+
+    async fn wait_for_state(&self, id: B256, reached: impl Fn(&str) -> bool) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_millis(SETTLE_TIMEOUT_MS);
+        loop {
+            let state = self.state(id).await?;
+            if reached(&state) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "envelope {id} stays {state}");
+            sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
+        }
+    }
+
+    /// Deposits count once their L1 block is final and a header has credited them.
+    async fn wait_for_deposits(&self) -> Result<()> {
+        let sequencer = Node::new(&http(self.devnet.ports.sequencer.0))?;
+        let deadline = Instant::now() + Duration::from_millis(SETTLE_TIMEOUT_MS);
+        let payers = (0..WALLETS).map(account_key).chain([named_key(PROXY)]);
+        for payer in payers {
+            while sequencer.call("blind_getFeeAccount", &[json!(payer.address())]).await?["balance"] == "0x0"
+            {
+                ensure!(Instant::now() < deadline, "the deposit of {} does not count", payer.address());
+                sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until everything admitted has its outcome at the full node, every header is on L1, and nothing is held.
+    async fn settle(&self) -> Result<()> {
+        self.progress.step("waiting until everything has its outcome at the full node and on L1");
+        let deadline = Instant::now() + Duration::from_millis(SETTLE_TIMEOUT_MS);
+        loop {
+            let mut open = Vec::new();
+            for id in admitted(&self.relay.recording()) {
+                let receipt = self.node.call("blind_getReceipt", &[json!(id)]).await?;
+                let state = receipt["state"].as_str().unwrap_or("unknown").to_owned();
+                if !matches!(state.as_str(), "executed" | "skipped" | "malformed" | "expired" | "void") {
+                    open.push((id, state));
+                }
+            }
+            let nonces_reached = self.nonces_reached().await?;
+            let status = self.node.call("blind_getStatus", &[]).await?;
+            let head = status["head"]["number"].as_u64().unwrap_or(u64::MAX);
+            let posted = self.devnet.l1.posted_head().await?.number;
+            if open.is_empty()
+                && nonces_reached
+                && posted >= head
+                && status["certified"] == status["head"]["number"]
+            {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!(
+                    "not settled after {SETTLE_TIMEOUT_MS} ms: {} envelopes open (first: {:?}), proxied transactions \
+                     all executed: {nonces_reached}, L1 at {posted} of {head}; logs in {}/logs",
+                    open.len(),
+                    open.first(),
+                    self.devnet.dir().display()
+                );
+            }
+            sleep(Duration::from_millis(LOOK_INTERVAL_MS * 5)).await;
+        }
+    }
+
+    /// Whether every transaction that the proxy answered for has been executed.
+    async fn nonces_reached(&self) -> Result<bool> {
+        for account in &self.ordinary {
+            if self.node.nonce(&account.key.address()).await? < account.nonce {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn evidence(&self, disk_plaintexts: u64) -> Result<Evidence> {
+        let recording = self.relay.recording();
+        let status = self.node.call("blind_getStatus", &[]).await?;
+        let head = status["head"]["number"].as_u64().context("the node's head")?;
+        let mut batches = Vec::new();
+        for number in 1..=head {
+            batches.push(self.node.call("blind_getBatch", &[json!(number)]).await?);
+        }
+        let mut receipts = BTreeMap::new();
+        for id in admitted(&recording) {
+            receipts.insert(id, self.node.call("blind_getReceipt", &[json!(id)]).await?);
+        }
+        let mut blocks = BTreeMap::new();
+        for number in 0..=status["block"]["number"].as_u64().context("the node's block")? {
+            let block = self
+                .node
+                .call("eth_getBlockByNumber", &[json!(format!("{number:#x}")), json!(false)])
+                .await?;
+            blocks.insert(number, block["hash"].as_str().context("a block's hash")?.parse()?);
+        }
+        let origin = batches
+            .last()
+            .and_then(|batch| batch["sealed"].as_str())
+            .and_then(|text| SealedBatch::from_hex(text).ok())
+            .context("the head's origin")?
+            .header
+            .l1_origin_number;
+        let deposits = self.devnet.l1.deposits(self.devnet.chain.genesis_l1_origin, origin).await?;
+        let mut owners: Vec<Address> = deposits.iter().map(|deposit| deposit.payer).collect();
+        owners.push(self.devnet.chain.sequencer);
+        owners.sort_unstable();
+        owners.dedup();
+        let mut accounts = Vec::new();
+        for owner in owners {
+            accounts.push(self.node.call("blind_getFeeAccount", &[json!(owner)]).await?);
+        }
+        Ok(Evidence {
+            recording,
+            batches,
+            receipts,
+            status,
+            blocks,
+            block_seen_ms: self.block_seen_ms.lock().clone(),
+            accounts,
+            l1_head: self.devnet.l1.posted_head().await?.number,
+            l1_deposits: deposits.iter().map(|deposit| deposit.amount).sum(),
+            disk_plaintexts,
+            encryption_key: self.committee.key.clone(),
+        })
+    }
+}
+
+/// Ids that the sequencer answered with, as the relay saw them.
+fn admitted(recording: &[Recorded]) -> Vec<B256> {
+    let mut ids: Vec<B256> =
+        submissions(recording).into_iter().filter_map(|submission| submission.answer?.ok()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// A transaction of the type that mints, had it a place in a block: source hash, from, to, mint, value, gas, flag, data.
+fn deposit_type() -> Vec<u8> {
+    let mut raw = vec![0x7e, 0xf8, 0x44, 0xa0];
+    raw.extend([0x11; 32]);
+    raw.push(0x94);
+    raw.extend([0x22; 20]);
+    raw.push(0x80);
+    raw.extend([0x88, 0x0d, 0xe0, 0xb6, 0xb3, 0xa7, 0x64, 0x00, 0x00, 0x80, 0x80, 0x80]);
+    raw
+}
+
+fn blob_type(fill: u8) -> Vec<u8> {
+    [&[0x03, 0xf8, 0x40][..], &[fill; 64]].concat()
+}
+
+/// Searches every file below a folder.
+fn scan(dir: &Path, needles: &[Vec<u8>]) -> Result<u64> {
+    let mut found = 0;
+    for entry in fs::read_dir(dir).with_context(|| format!("{}", dir.display()))? {
+        let path = entry?.path();
+        // Files of a running process come and go.
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        if metadata.is_dir() {
+            found += scan(&path, needles)?;
+        } else if let Ok(bytes) = fs::read(&path) {
+            found += count_plaintexts(&bytes, needles);
+        }
+    }
+    Ok(found)
+}
+
+async fn watch_blocks(port: u16, seen: Arc<Mutex<BTreeMap<u64, u64>>>) {
+    let mut feed = Feed::start(format!("ws://127.0.0.1:{port}"), [Topic::Blocks], FeedConfig::default());
+    while let Some(item) = feed.next().await {
+        if let FeedItem::Event(FeedEvent::Block(block)) = item {
+            seen.lock().entry(block.number).or_insert_with(now_ms);
+        }
+    }
+}
+
+/// What is not as it must be.
+fn verdict(summary: &Summary, envelopes: u64) -> Vec<String> {
+    let refused = BTreeMap::from(
+        [("already_known", 1), ("insufficient_funds", 1), ("invalid_proof", 1)]
+            .map(|(reason, count)| (reason.to_owned(), count)),
+    );
+    let skipped = BTreeMap::from(
+        [
+            ("insufficient_funds", 2),
+            ("nonce_too_high", 1),
+            ("nonce_too_low", 2),
+            ("type_not_allowed", 3),
+            ("undecodable", 2),
+        ]
+        .map(|(reason, count)| (reason.to_owned(), count)),
+    );
+    let mut problems = Vec::new();
+    let mut check = |right: bool, what: String| {
+        if !right {
+            problems.push(what);
+        }
+    };
+    let counts = &summary.envelopes;
+    check(
+        counts.submitted >= envelopes,
+        format!("{} envelopes were submitted, not {envelopes}", counts.submitted),
+    );
+    check(counts.refused == refused, format!("refused {:?}, expected {refused:?}", counts.refused));
+    let answered = counts.admitted + counts.refused.values().sum::<u64>();
+    check(answered <= counts.submitted, format!("{answered} answers for {} envelopes", counts.submitted));
+    check(counts.malformed == MALFORMED, format!("{} malformed, expected {MALFORMED}", counts.malformed));
+    let transactions = &summary.transactions;
+    check(
+        transactions.skipped == skipped,
+        format!("skipped {:?}, expected {skipped:?}", transactions.skipped),
+    );
+    check(
+        transactions.executed > envelopes / 2,
+        format!("only {} transactions executed", transactions.executed),
+    );
+    check(summary.batches > 0, "no batches".to_owned());
+    check(
+        summary.headers_on_l1 >= summary.batches,
+        format!("{} headers on L1, {} batches", summary.headers_on_l1, summary.batches),
+    );
+    check(summary.hints_verified > 0, "no hints verified".to_owned());
+    check(summary.bad_hints_rejected > 0, "the forged hint was not noticed".to_owned());
+    check(summary.bad_certificates_rejected > 0, "the forged certificate was not noticed".to_owned());
+    let refusals = summary.second_headers_refused;
+    check(
+        refusals == u64::from(MEMBERS),
+        format!("{refusals} of {MEMBERS} members refused the second header"),
+    );
+    let seen = summary.plaintext_seen_before_certificate;
+    check(seen == 0, format!("{seen} plaintexts seen before their certificate"));
+    check(summary.full_node_matches, "the full node's blocks differ from the sequencer's".to_owned());
+    check(summary.funds_conserved, "deposits are not balances plus held surcharges".to_owned());
+    problems
+}
+
+/// The checker must not be blind: one plaintext and one lost envelope are put into the evidence, and have to be found.
+fn self_test(mut evidence: Evidence) -> Vec<String> {
+    let mut problems = Vec::new();
+    let Some(plaintext) = some_plaintext(&evidence) else {
+        return vec!["self-test: no plaintext to plant".to_owned()];
+    };
+    let planted = |text: String| Recorded {
+        at_ms: 0,
+        role: "self-test".to_owned(),
+        exchange: u64::MAX,
+        direction: Direction::ToSequencer,
+        text,
+    };
+    evidence.recording.insert(0, planted(json!({"method": "eth_call", "params": [plaintext]}).to_string()));
+    match summarize(&evidence) {
+        Ok(summary) if summary.plaintext_seen_before_certificate > 0 => {}
+        Ok(_) => problems.push("self-test: a planted plaintext was not found".to_owned()),
+        Err(error) => problems.push(format!("self-test: {error}")),
+    }
+    evidence.recording.remove(0);
+
+    let lost = B256::repeat_byte(0x5a);
+    evidence.recording.push(planted(json!({"id": 1, "method": "blind_sendEnvelope"}).to_string()));
+    let answer = json!({"id": 1, "result": {"id": lost}}).to_string();
+    evidence.recording.push(Recorded { direction: Direction::FromSequencer, ..planted(answer) });
+    match summarize(&evidence) {
+        Err(CheckError::Lost { id, .. }) if id == lost => {}
+        other => problems.push(format!("self-test: a lost envelope was not found: {other:?}")),
+    }
+    problems
+}
+
+/// The raw bytes, as hex, of an item of the first batch that has a hint.
+fn some_plaintext(evidence: &Evidence) -> Option<String> {
+    use blindfold_bte::SessionKey;
+    use blindfold_protocol::{BatchHints, Bundle, HintEntry};
+    for batch in &evidence.batches {
+        let sealed = SealedBatch::from_hex(batch["sealed"].as_str()?).ok()?;
+        let Some(hints) = batch["hints"].as_str() else { continue };
+        let hints = BatchHints::from_hex(hints).ok()?;
+        for (item, entry) in sealed.items.iter().zip(&hints.entries) {
+            let (HintEntry::Key(key), Ok(envelope)) = (entry, Envelope::decode(item)) else { continue };
+            let key = SessionKey::from_bytes(*key);
+            let ad = envelope.header.hash();
+            let message = evidence.encryption_key.open_hint(&ad.0, &envelope.ciphertext, &key).ok()?;
+            if let Some(item) = Bundle::decode(&message).ok()?.items.first() {
+                return Some(format!("0x{}", hex::encode(&item.bytes)));
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,208 @@
+//! The senders of a smoke run. They follow the rules or break them; what came of it is for the checker to find out.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use anyhow::{Context, Result, bail};
+use blindfold_bte::Proof;
+use blindfold_client::{
+    CommitteeKey, EnvelopeMaker, Node, Offer, Wallet, WalletEndpoints, WalletError,
+    transaction::{TransactionFields, sign},
+};
+use blindfold_l1::L1Client;
+use blindfold_protocol::{Bundle, BundleItem, ChainConfig, Envelope, SigningKey};
+use blindfold_rpc::ReceivedError;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+/// Gas of a transfer.
+const TRANSFER_GAS: u64 = 21_000;
+/// Wei per gas offered; far above what a quiet chain asks.
+const MAX_FEE_PER_GAS: u128 = 1_000_000_000;
+
+/// Compressed generator of G1: the C of randomness 1.
+const GENERATOR: [u8; 48] = [
+    0x97, 0xf1, 0xd3, 0xa7, 0x31, 0x97, 0xd7, 0x94, 0x26, 0x95, 0x63, 0x8c, 0x4f, 0xa9, 0xac, 0x0f, 0xc3,
+    0x68, 0x8c, 0x4f, 0x97, 0x74, 0xb9, 0x05, 0xa1, 0x4e, 0x3a, 0x3f, 0x17, 0x1b, 0xac, 0x58, 0x6c, 0x55,
+    0xe8, 0x3f, 0xf9, 0x7a, 0x1a, 0xef, 0xfb, 0x3a, 0xf0, 0x0a, 0xdb, 0x22, 0xc6, 0xbb,
+];
+
+/// One account with its own wallet.
+pub struct Sender {
+    /// Its key.
+    pub key: SigningKey,
+    /// Next nonce of its inner transactions.
+    pub nonce: u64,
+    wallet: Wallet,
+    chain: Arc<ChainConfig>,
+    committee: CommitteeKey,
+}
+
+impl Sender {
+    /// A wallet of `key` that reaches the node and, through the relay, the sequencer.
+    ///
+    /// # Errors
+    /// When the committee's key cannot be had from L1.
+    pub async fn new(
+        key: SigningKey,
+        chain: Arc<ChainConfig>,
+        l1: Arc<L1Client>,
+        committee: CommitteeKey,
+        endpoints: &WalletEndpoints,
+    ) -> Result<Self> {
+        let wallet = Wallet::new((*chain).clone(), key.clone(), endpoints, l1, None)?;
+        Ok(Self { key, nonce: 0, wallet, chain, committee })
+    }
+
+    /// Its wallet.
+    pub fn wallet(&self) -> &Wallet {
+        &self.wallet
+    }
+
+    /// A signed transfer of `value` wei with this nonce.
+    pub fn transfer(&self, nonce: u64, value: U256) -> (Bytes, B256) {
+        let fields = TransactionFields {
+            chain_id: self.chain.chain_id,
+            nonce,
+            to: Address::repeat_byte(0x77),
+            value,
+            input: Bytes::new(),
+            gas_limit: TRANSFER_GAS,
+            max_fee_per_gas: MAX_FEE_PER_GAS,
+            max_priority_fee_per_gas: 0,
+        };
+        sign(&fields, &self.key)
+    }
+
+    /// An envelope with these raw bytes as its only item.
+    ///
+    /// # Errors
+    /// When the node does not answer.
+    pub async fn envelope(&self, item: Vec<u8>) -> Result<Envelope> {
+        let status = self.wallet.status().await?;
+        let offer = Offer {
+            base_fee: status.base_fee.saturating_mul(4),
+            priority_fee: 0,
+            head: status.head.number,
+            expiry_batches: 2_048,
+        };
+        let maker = EnvelopeMaker { chain: &self.chain, committee: &self.committee, payer: &self.key };
+        let bundle = Bundle { items: vec![BundleItem::transaction(item)] };
+        Ok(maker.of_bundle(&bundle, TRANSFER_GAS, &offer)?)
+    }
+
+    /// Sends one honest transfer; gives the envelope and its plaintext.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn send(&mut self) -> Result<(Envelope, Bytes)> {
+        let (raw, _) = self.transfer(self.nonce, U256::from(1));
+        let envelope = self.envelope(raw.to_vec()).await?;
+        self.wallet.submit(&envelope, true).await?;
+        self.nonce += 1;
+        Ok((envelope, raw))
+    }
+
+    /// Sends an envelope with an item that no block can hold.
+    ///
+    /// # Errors
+    /// When it is refused: the sequencer cannot see what is inside.
+    pub async fn send_item(&self, item: Vec<u8>) -> Result<()> {
+        let envelope = self.envelope(item).await?;
+        self.wallet.submit(&envelope, false).await?;
+        Ok(())
+    }
+
+    /// Sends an envelope whose proof holds and whose D opens to nothing.
+    ///
+    /// # Errors
+    /// When it is refused: only decryption shows it.
+    pub async fn send_malformed(&self) -> Result<()> {
+        let mut envelope = self.envelope(vec![1; 40]).await?;
+        envelope.ciphertext.c = GENERATOR;
+        let proof = prove_generator(&envelope);
+        let envelope = Envelope::sign(envelope.header, envelope.ciphertext, proof, &self.key);
+        self.wallet.submit(&envelope, false).await?;
+        Ok(())
+    }
+
+    /// Wraps another one's ciphertext and proof into an envelope of its own.
+    #[must_use]
+    pub fn copy_of(&self, other: &Envelope) -> Envelope {
+        let mut header = other.header;
+        header.payer = self.key.address();
+        header.fee_nonce = rand::random();
+        Envelope::sign(header, other.ciphertext.clone(), other.proof.clone(), &self.key)
+    }
+
+    /// Sends what the sequencer has to refuse.
+    ///
+    /// # Errors
+    /// When it is taken, or refused for another reason.
+    pub async fn expect_refusal(&self, envelope: &Envelope, reason: &str) -> Result<()> {
+        match self.wallet.submit(envelope, false).await {
+            Err(WalletError::Sequencer(ReceivedError::Refused(refusal))) if refusal.reason == reason => {
+                Ok(())
+            }
+            Err(error) => bail!("expected a refusal for {reason}, got: {error}"),
+            Ok(_) => bail!("expected a refusal for {reason}, but the envelope was taken"),
+        }
+    }
+}
+
+/// The proof of knowledge of k = 1 with ρ = 1: R = C = [1]₁ and s = 1 + c, by the words of docs/scheme.md.
+fn prove_generator(envelope: &Envelope) -> Proof {
+    let ciphertext = &envelope.ciphertext;
+    let mut hasher = Sha256::new();
+    hasher.update(b"BLINDFOLD-V1-POK");
+    hasher.update(ciphertext.c);
+    hasher.update(ciphertext.d);
+    hasher.update(Sha256::digest(&ciphertext.e));
+    hasher.update(envelope.header.hash());
+    hasher.update(GENERATOR);
+    let digest = hasher.finalize();
+    let mut challenge = [0u8; 16];
+    challenge.copy_from_slice(&digest[..16]);
+    let mut s = [0u8; 32];
+    s[16..].copy_from_slice(&u128::from_be_bytes(challenge).saturating_add(1).to_be_bytes());
+    Proof { r: GENERATOR, s }
+}
+
+/// An account whose wallet knows nothing of Blindfold and talks to the proxy.
+pub struct Ordinary {
+    /// Its key.
+    pub key: SigningKey,
+    /// Its next nonce.
+    pub nonce: u64,
+    /// The proxy.
+    pub proxy: Node,
+    /// The rollup's chain id.
+    pub chain_id: u64,
+}
+
+impl Ordinary {
+    /// Sends a transfer as any wallet does; gives its raw bytes.
+    ///
+    /// # Errors
+    /// When the proxy refuses.
+    pub async fn send(&mut self) -> Result<Bytes> {
+        let fields = TransactionFields {
+            chain_id: self.chain_id,
+            nonce: self.nonce,
+            to: Address::repeat_byte(0x77),
+            value: U256::from(1),
+            input: Bytes::new(),
+            gas_limit: TRANSFER_GAS,
+            max_fee_per_gas: MAX_FEE_PER_GAS,
+            max_priority_fee_per_gas: 0,
+        };
+        let (raw, hash) = sign(&fields, &self.key);
+        let answered = self.proxy.call("eth_sendRawTransaction", &[json!(raw)]).await?;
+        let answered: B256 = answered.as_str().context("a transaction hash")?.parse()?;
+        if answered != hash {
+            bail!("the proxy answered {answered} for {hash}");
+        }
+        self.nonce += 1;
+        Ok(raw)
+    }
+}

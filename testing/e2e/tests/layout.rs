@@ -1,0 +1,147 @@
+//! The declared dependency chain and the licence policy, checked over `cargo metadata`.
+
+use std::{collections::BTreeMap, process::Command};
+
+use serde_json::Value;
+
+/// What each workspace crate may depend on directly (development dependencies apart). Drawn in docs/architecture.md.
+const CHAIN: &[(&str, &[&str])] = &[
+    ("blindfold-telemetry", &[]),
+    ("blindfold-bte", &[]),
+    ("blindfold-reference", &[]),
+    ("blindfold-protocol", &["bte"]),
+    ("blindfold-rpc", &["protocol", "bte", "telemetry"]),
+    ("blindfold-store", &["protocol", "bte", "telemetry"]),
+    ("blindfold-engine", &["protocol", "telemetry"]),
+    ("blindfold-l1", &["protocol", "bte", "engine", "telemetry"]),
+    ("blindfold-chain", &["protocol", "bte", "rpc", "store", "engine", "l1", "telemetry"]),
+    ("blindfold-sequencer", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
+    ("blindfold-committee", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
+    ("blindfold-hint-publisher", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
+    ("blindfold-full-node", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
+    ("blindfold-client", &["protocol", "bte", "rpc", "l1", "telemetry"]),
+];
+
+fn metadata() -> Value {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml");
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--manifest-path", manifest])
+        .output()
+        .expect("cargo metadata runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
+}
+
+fn members(metadata: &Value) -> BTreeMap<String, &Value> {
+    let ids: Vec<&str> =
+        metadata["workspace_members"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+    metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|package| ids.contains(&package["id"].as_str().unwrap()))
+        .map(|package| (package["name"].as_str().unwrap().to_owned(), package))
+        .collect()
+}
+
+#[test]
+fn crates_depend_only_down_the_declared_chain() {
+    let metadata = metadata();
+    for (name, package) in members(&metadata) {
+        // The binary and the tests are where everything meets.
+        if name == "blindfold" || name == "blindfold-e2e" {
+            continue;
+        }
+        let (_, allowed) = CHAIN.iter().find(|(declared, _)| *declared == name).unwrap_or_else(|| {
+            panic!("{name} is not in the declared chain: add it here and in docs/architecture.md")
+        });
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let Some(target) = dependency["name"].as_str().unwrap().strip_prefix("blindfold-") else {
+                continue;
+            };
+            if dependency["kind"].as_str() == Some("dev") {
+                continue;
+            }
+            assert!(allowed.contains(&target), "{name} must not depend on blindfold-{target}");
+        }
+    }
+}
+
+#[test]
+fn every_dependency_comes_from_the_registry_under_an_allowed_licence() {
+    let policy = include_str!("../../../deny.toml");
+    let allowed: Vec<&str> = policy
+        .split_once("allow = [")
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map(|(list, _)| list.split('"').skip(1).step_by(2).collect())
+        .expect("deny.toml lists the allowed licences");
+    let metadata = metadata();
+    let own = members(&metadata);
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        if own.contains_key(name) {
+            continue;
+        }
+        let source = package["source"].as_str().unwrap_or_default();
+        assert!(source.starts_with("registry+"), "{name} comes from {source}, not from the registry");
+        let licence = package["license"].as_str().unwrap_or_else(|| panic!("{name} states no licence"));
+        assert!(satisfied(licence, &allowed), "{name}: licence {licence} is outside deny.toml");
+    }
+}
+
+/// Whether an SPDX expression of `AND`, `OR`, `/` and parentheses can be met with the allowed licences.
+fn satisfied(expression: &str, allowed: &[&str]) -> bool {
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let mut words: Vec<&str> = spaced.split_whitespace().rev().collect();
+    any_of(&mut words, allowed)
+}
+
+fn any_of(words: &mut Vec<&str>, allowed: &[&str]) -> bool {
+    let mut met = all_of(words, allowed);
+    while words.last() == Some(&"OR") {
+        words.pop();
+        met |= all_of(words, allowed);
+    }
+    met
+}
+
+fn all_of(words: &mut Vec<&str>, allowed: &[&str]) -> bool {
+    let mut met = term(words, allowed);
+    while words.last() == Some(&"AND") {
+        words.pop();
+        met &= term(words, allowed);
+    }
+    met
+}
+
+fn term(words: &mut Vec<&str>, allowed: &[&str]) -> bool {
+    match words.pop() {
+        Some("(") => {
+            let met = any_of(words, allowed);
+            assert_eq!(words.pop(), Some(")"), "unbalanced licence expression");
+            met
+        }
+        Some(name) => {
+            let mut name = name.to_owned();
+            if words.last() == Some(&"WITH") {
+                words.pop();
+                name = format!("{name} WITH {}", words.pop().unwrap_or_default());
+            }
+            allowed.contains(&name.as_str())
+        }
+        None => false,
+    }
+}
+
+#[test]
+fn licence_expressions_are_read_right() {
+    let allowed = ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"];
+    for good in
+        ["MIT", "MIT/GPL-3.0", "GPL-3.0 OR (MIT AND Apache-2.0)", "Apache-2.0 WITH LLVM-exception OR GPL-2.0"]
+    {
+        assert!(satisfied(good, &allowed), "{good}");
+    }
+    for bad in ["GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Apache-2.0) AND MPL-2.0"] {
+        assert!(!satisfied(bad, &allowed), "{bad}");
+    }
+}
