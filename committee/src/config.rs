@@ -41,8 +41,12 @@ pub struct MemberLimits {
     pub acknowledgement_resend_ms: u64,
     /// How long the certificate of our newest header may be missing before sequencer and members are asked for it.
     pub certificate_wait_ms: u64,
-    /// Batches fetched in a row while catching up, before the feed gets a turn.
+    /// How often the other members are asked for certified batches that the sequencer may be hiding from us.
+    pub peer_check_ms: u64,
+    /// Batches fetched in one round of catching up.
     pub catch_up_batches: u64,
+    /// How long one call for a missed batch may take.
+    pub fetch_timeout_ms: u64,
     /// Threads that compute shares.
     pub share_threads: usize,
     /// Calls that may wait for a share thread; beyond it callers are told to come back.
@@ -73,7 +77,9 @@ impl Default for MemberLimits {
             header_retry_ms: 250,
             acknowledgement_resend_ms: 1_000,
             certificate_wait_ms: 2_000,
+            peer_check_ms: 10_000,
             catch_up_batches: 64,
+            fetch_timeout_ms: 5_000,
             share_threads: 2,
             share_queue_calls: 64,
             share_cache_batches: 64,
@@ -134,7 +140,9 @@ impl MemberConfig {
             ("header_retry_ms", limits.header_retry_ms),
             ("acknowledgement_resend_ms", limits.acknowledgement_resend_ms),
             ("certificate_wait_ms", limits.certificate_wait_ms),
+            ("peer_check_ms", limits.peer_check_ms),
             ("catch_up_batches", limits.catch_up_batches),
+            ("fetch_timeout_ms", limits.fetch_timeout_ms),
             ("share_threads", limits.share_threads as u64),
             ("share_queue_calls", limits.share_queue_calls as u64),
             ("share_cache_batches", limits.share_cache_batches as u64),
@@ -197,7 +205,7 @@ mod tests {
     fn zero_limits_and_unknown_keys_are_refused() {
         let json = serde_json::to_value(MemberLimits::default()).expect("serializes");
         let names: Vec<String> = json.as_object().expect("object").keys().cloned().collect();
-        assert_eq!(names.len(), 9);
+        assert_eq!(names.len(), 11);
         for name in names {
             let mut zeroed = json.clone();
             zeroed[&name] = 0.into();

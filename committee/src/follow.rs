@@ -11,15 +11,18 @@ use std::{
 
 use blindfold_chain::{Applied, CLOCK_SKEW_MS, CertificateOutcome, NextStep, Refusal};
 use blindfold_protocol::{
-    Certificate, CertifiedBatch, SealedBatch, SignedHeader, limits::MAX_UNCERTIFIED_HEADERS,
+    B256, Certificate, CertifiedBatch, SealedBatch, SignedHeader, limits::MAX_UNCERTIFIED_HEADERS,
 };
 use blindfold_rpc::{Feed, FeedEvent, FeedItem, Topic};
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinSet},
+};
 
 use crate::{
     Evidence,
     acknowledge::{Acknowledger, NotAcknowledged, sleep_until, stopped},
-    catch_up::Sources,
+    catch_up::{Round, Sources, Wanted},
     member::Context,
     share::ShareService,
 };
@@ -45,14 +48,22 @@ pub(crate) struct Follower {
     context: Arc<Context>,
     acknowledger: Arc<Acknowledger>,
     shares: Arc<ShareService>,
-    sources: Sources,
+    sources: Arc<Sources>,
     waiting: BTreeMap<u64, Arc<SealedBatch>>,
     certificates: BTreeMap<u64, Certificate>,
     /// Something is missing that no event will bring.
     behind: bool,
+    /// The sequencer may be withholding: the next round asks the other members, too.
+    ask_peers: bool,
+    /// The round that is fetching, at most one.
+    rounds: JoinSet<Round>,
+    /// The other members are asked next at this time, whatever the sequencer says.
+    peer_check_at: Instant,
+    /// No round begins before this.
+    fetch_at: Instant,
     /// Headers are to be looked at, or missing things to be fetched, again at this time.
     retry_at: Option<Instant>,
-    /// Since when our newest header is without certificate.
+    /// Since when the number after this certified one waits for its certificate.
     uncertified_since: Option<(u64, Instant)>,
 }
 
@@ -61,8 +72,9 @@ impl Follower {
         context: Arc<Context>,
         acknowledger: Arc<Acknowledger>,
         shares: Arc<ShareService>,
-        sources: Sources,
+        sources: Arc<Sources>,
     ) -> Self {
+        let pause = Duration::from_millis(context.config.limits.header_retry_ms);
         Self {
             context,
             acknowledger,
@@ -71,6 +83,10 @@ impl Follower {
             waiting: BTreeMap::new(),
             certificates: BTreeMap::new(),
             behind: true,
+            ask_peers: false,
+            rounds: JoinSet::new(),
+            peer_check_at: Instant::now() + pause,
+            fetch_at: Instant::now(),
             retry_at: None,
             uncertified_since: None,
         }
@@ -82,7 +98,8 @@ impl Follower {
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => return,
-                () = self.shares.missing_batch() => self.behind = true,
+                () = self.shares.missing_batch() => (self.behind, self.ask_peers) = (true, true),
+                Some(round) = self.rounds.join_next() => self.on_round(round).await,
                 item = feed.next() => match item {
                     Some(item) => self.on_item(item).await,
                     None => return,
@@ -108,7 +125,12 @@ impl Follower {
 
     async fn on_item(&mut self, item: FeedItem) {
         match item {
-            FeedItem::Connected | FeedItem::Reconnected => self.behind = true,
+            FeedItem::Connected | FeedItem::Reconnected => {
+                self.behind = true;
+                // The sequencer first, and the others a moment later: one that does not answer shall not delay it.
+                let pause = Duration::from_millis(self.context.config.limits.header_retry_ms);
+                self.peer_check_at = Instant::now() + pause;
+            }
             FeedItem::Event(FeedEvent::Header(notification)) => match notification.sealed.decode() {
                 Ok(sealed) => self.on_header(Arc::new(sealed)).await,
                 Err(fault) => {
@@ -146,7 +168,7 @@ impl Follower {
             return;
         }
         if !self.is_signed(&sealed.signed_header()) {
-            self.refuse(number, sealed.header.hash(), "not_the_sequencer");
+            self.refuse(number, sealed.header.hash(), "wrong_signer");
             return;
         }
         let first = self.waiting.entry(number).or_insert_with(|| Arc::clone(&sealed)).signed_header();
@@ -168,52 +190,38 @@ impl Follower {
     /// Takes everything that can be taken now.
     async fn advance(&mut self) {
         self.retry_at = None;
-        let mut fetched = false;
         loop {
+            self.take_certificates().await;
             let next = self.context.tracker.head().number + 1;
             self.waiting = self.waiting.split_off(&next);
-            if let Some(sealed) = self.waiting.get(&next).cloned() {
-                match self.take_header(&sealed).await {
-                    Taken::Done => continue,
-                    Taken::Refused => {
-                        self.waiting.remove(&next);
-                        continue;
-                    }
-                    Taken::Later => self.retry_in(self.context.config.limits.header_retry_ms),
-                    Taken::CatchUp => self.behind = true,
+            let Some(sealed) = self.waiting.get(&next).cloned() else {
+                self.behind |= !self.waiting.is_empty();
+                break;
+            };
+            match self.take_header(&sealed).await {
+                Taken::Done => {}
+                Taken::Refused => {
+                    self.waiting.remove(&next);
                 }
-            } else if !self.waiting.is_empty() {
-                self.behind = true;
-            }
-            self.take_certificates().await;
-            if self.behind && fetched {
-                // What was fetched did not help: not again before a pause.
-                self.retry_in(self.context.config.limits.header_retry_ms);
-            } else if self.behind {
-                fetched = true;
-                match self.catch_up().await {
-                    // Headers that waited may fit now.
-                    Fetched::Everything => {
-                        self.behind = false;
-                        self.context.readiness.set_ready(FOLLOWING);
-                        if self.waiting.contains_key(&(self.context.tracker.head().number + 1)) {
-                            continue;
-                        }
-                    }
-                    Fetched::Part => self.retry_in(0),
-                    Fetched::Stuck(reason) => {
-                        self.context.readiness.set_not_ready(FOLLOWING, reason);
-                        self.retry_in(self.context.config.limits.header_retry_ms);
-                    }
+                Taken::Later => {
+                    self.retry_in(self.context.config.limits.header_retry_ms);
+                    break;
+                }
+                Taken::CatchUp => {
+                    self.behind = true;
+                    break;
                 }
             }
-            break;
         }
         self.watch_for_withheld_certificate();
+        self.fetch_when_behind();
     }
 
     fn retry_in(&mut self, pause_ms: u64) {
-        let at = Instant::now() + Duration::from_millis(pause_ms);
+        self.retry_by(Instant::now() + Duration::from_millis(pause_ms));
+    }
+
+    fn retry_by(&mut self, at: Instant) {
         self.retry_at = Some(self.retry_at.map_or(at, |earlier| earlier.min(at)));
     }
 
@@ -234,8 +242,9 @@ impl Follower {
         };
         if since.elapsed() >= wait {
             self.behind = true;
+            self.ask_peers = true;
             self.uncertified_since = Some((certified, Instant::now()));
-            self.retry_in(0);
+            self.retry_in(self.context.config.limits.certificate_wait_ms);
         } else {
             self.uncertified_since = Some((certified, since));
             let left = wait.saturating_sub(since.elapsed()).as_millis();
@@ -278,7 +287,7 @@ impl Follower {
         self.shares.prepare(applied.number);
     }
 
-    async fn acknowledge(&self, number: u64, hash: blindfold_protocol::B256) {
+    async fn acknowledge(&self, number: u64, hash: B256) {
         match self.acknowledger.acknowledge(number, hash).await {
             Ok(()) => {}
             Err(NotAcknowledged::AlreadyAcknowledged { .. }) => {
@@ -333,7 +342,7 @@ impl Follower {
         if signed {
             self.keep_pair(first, second).await;
         }
-        let reason = if signed { "second_header" } else { "not_the_sequencer" };
+        let reason = if signed { "second_header" } else { "wrong_signer" };
         self.refuse(second.header.number, second.header.hash(), reason);
     }
 
@@ -356,7 +365,7 @@ impl Follower {
     }
 
     /// Notes a refusal in status, metrics and at the sequencer, once for each header and reason.
-    fn refuse(&self, number: u64, hash: blindfold_protocol::B256, reason: &str) {
+    fn refuse(&self, number: u64, hash: B256, reason: &str) {
         if self.context.refusals.note(number, hash, reason) {
             self.context.metrics.refusals.get(&[reason]).increment();
             self.acknowledger.report(number, hash, reason);
@@ -384,7 +393,11 @@ impl Follower {
             }
             Err(refusal) => match refusal.next_step() {
                 NextStep::Retry => self.retry_in(self.context.config.limits.header_retry_ms),
-                NextStep::CatchUp => self.behind = true,
+                NextStep::CatchUp => {
+                    // It comes again with its batch.
+                    self.certificates.remove(&number);
+                    (self.behind, self.ask_peers) = (true, true);
+                }
                 NextStep::Reject => {
                     self.certificates.remove(&number);
                     self.context.metrics.bad_certificates.increment();
@@ -446,65 +459,75 @@ impl Follower {
         }
     }
 
-    /// Fetches certified batches from whoever has them, then the sequencer's newest headers.
-    async fn catch_up(&mut self) -> Fetched {
-        for _ in 0..self.context.config.limits.catch_up_batches {
-            let number = self.context.tracker.certified().number + 1;
-            match self.fetch_certified(number).await {
-                Taken::Done => {}
-                Taken::Refused => return self.fetch_uncertified().await,
-                Taken::Later => return Fetched::Stuck(format!("batch {number} cannot be judged yet")),
-                Taken::CatchUp => return Fetched::Stuck(format!("batch {number} does not fit our chain")),
-            }
+    /// Begins to fetch what is missing, unless that is under way or was tried a moment ago.
+    fn fetch_when_behind(&mut self) {
+        if !self.rounds.is_empty() {
+            return;
         }
-        Fetched::Part
-    }
-
-    /// Asks everybody until one has a certified batch that stands; `Refused` if nobody has.
-    async fn fetch_certified(&mut self, number: u64) -> Taken {
-        for origin in self.sources.origins() {
-            let Some(batch) = self.sources.certified(origin, number).await else { continue };
-            if batch.sealed.header.number != number {
-                tracing::warn!(?origin, number, "another batch than the one asked for");
-                continue;
+        let now = Instant::now();
+        if self.sources.has_peers() {
+            if now >= self.peer_check_at {
+                (self.behind, self.ask_peers) = (true, true);
+                self.peer_check_at = now + Duration::from_millis(self.context.config.limits.peer_check_ms);
             }
-            match self.take_certified(batch).await {
-                Taken::Refused => {}
-                taken => return taken,
-            }
+            self.retry_by(self.peer_check_at);
         }
-        Taken::Refused
-    }
-
-    async fn fetch_uncertified(&mut self) -> Fetched {
-        let head = match self.sources.head().await {
-            Ok(head) => head,
-            Err(error) => return Fetched::Stuck(format!("the sequencer gives no status: {error}")),
+        if !self.behind {
+            return;
+        }
+        if now < self.fetch_at {
+            self.retry_by(self.fetch_at);
+            return;
+        }
+        self.behind = false;
+        let wanted = Wanted {
+            from: self.context.tracker.certified().number + 1,
+            limit: self.context.config.limits.catch_up_batches,
+            ask_peers: std::mem::take(&mut self.ask_peers),
         };
-        let first = self.context.tracker.certified().number + 1;
-        let last = head.min(first.saturating_add(MAX_UNCERTIFIED_HEADERS as u64));
-        for number in first..=last {
-            let Some(told) = self.sources.sealed(number).await else {
-                return Fetched::Stuck(format!("the sequencer does not give batch {number}"));
-            };
-            if told.sealed.header.number != number {
-                return Fetched::Stuck(format!("the sequencer gave another batch than {number}"));
+        self.rounds.spawn(Arc::clone(&self.sources).fetch(wanted));
+    }
+
+    async fn on_round(&mut self, round: Result<Round, JoinError>) {
+        let before = self.place();
+        let round = round.unwrap_or_else(|error| {
+            tracing::error!(%error, "fetching ended by a bug");
+            Round { stuck: Some(error.to_string()), ..Round::default() }
+        });
+        let (mut stuck, more) = (round.stuck, round.more);
+        for batch in round.certified {
+            let number = batch.sealed.header.number;
+            // The feed may have been faster.
+            if number > self.context.tracker.certified().number
+                && !matches!(self.take_certified(batch).await, Taken::Done)
+            {
+                stuck = Some(format!("certified batch {number} cannot be taken"));
+                break;
             }
+        }
+        for told in round.uncertified {
             if let Some(certificate) = told.certificate {
                 self.on_certificate(certificate);
             }
             self.on_header(Arc::new(told.sealed)).await;
         }
-        Fetched::Everything
+        let readiness = &self.context.readiness;
+        match &stuck {
+            None => readiness.set_ready(FOLLOWING),
+            Some(reason) => readiness.set_not_ready(FOLLOWING, reason.as_str()),
+        }
+        self.behind |= more || stuck.is_some();
+        // What brought nothing is not tried again at once.
+        if self.place() == before && !more {
+            self.fetch_at =
+                Instant::now() + Duration::from_millis(self.context.config.limits.header_retry_ms);
+        }
     }
-}
 
-enum Fetched {
-    Everything,
-    /// There is more; the feed gets a turn first.
-    Part,
-    /// Nobody gave what is missing.
-    Stuck(String),
+    /// Where our chain stands.
+    fn place(&self) -> (B256, u64) {
+        (self.context.tracker.head().hash, self.context.tracker.certified().number)
+    }
 }
 
 /// The topics that a member follows.

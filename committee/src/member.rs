@@ -9,8 +9,8 @@ use std::{
 use blindfold_chain::{L1View, OpenError, Tracker};
 use blindfold_protocol::{ChainConfig, ConfigFault, Epoch};
 use blindfold_rpc::{
-    AdminConfig, ClientBuildError, CommitteeApiServer, Feed, FeedConfig, Readiness, ServeError, ServerConfig,
-    ServerHandle, admin, serve, types::CommitteeStatus,
+    AdminConfig, ClientBuildError, ClientConfig, CommitteeApiServer, Feed, FeedConfig, Readiness, ServeError,
+    ServerConfig, ServerHandle, admin, http_client, serve, types::CommitteeStatus,
 };
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::MetricsError;
@@ -133,11 +133,13 @@ impl Member {
         config.check(key.public.member)?;
         chain.validate()?;
         let metrics = MemberMetrics::new()?;
-        let sources = Sources::new(&config)?;
+        let client = ClientConfig::default();
+        let sequencer = http_client(&config.sequencer_url, &client)?;
         store.bind(&chain.deployment, &format!("member-{}", key.public.member)).await?;
         let acknowledged = store.heads().await?.acknowledged;
         let evidence = EvidenceBook::open(Arc::clone(&store)).await?;
         let tracker = Tracker::open(chain, store, l1).await?;
+        let sources = Arc::new(Sources::new(&config, tracker.clone())?);
         metrics.acknowledged.set(acknowledged.unwrap_or_default());
         metrics.certified.set(tracker.certified().number);
         let context = Arc::new(Context {
@@ -158,7 +160,7 @@ impl Member {
         let admin = admin(admin_config, context.readiness.clone(), move || registry.render(), None).await?;
 
         let (stop, stopped) = watch::channel(false);
-        let (acknowledger, refusals) = Acknowledger::new(Arc::clone(&context), sources.sequencer());
+        let (acknowledger, refusals) = Acknowledger::new(Arc::clone(&context), sequencer);
         let feed = Feed::start(context.config.feed_url(), TOPICS.to_vec(), FeedConfig::default());
         let follower = Follower::new(Arc::clone(&context), Arc::clone(&acknowledger), shares, sources);
         let mut tasks = JoinSet::new();

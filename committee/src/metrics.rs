@@ -2,19 +2,39 @@
 
 use blindfold_telemetry::{Counter, CounterSet, Gauge, Histogram, Metrics, MetricsError, SECONDS_BUCKETS};
 
-/// Reasons under which a header is refused or waits, as they appear in `blindfold_committee_refusals_total`; a rule
-/// of the validity check that is not listed counts as `other`.
+/// Reasons under which a header is refused or waits, as they appear in `blindfold_committee_refusals_total`; one that
+/// is not listed counts as `other`.
 const REFUSAL_REASONS: &[&str] = &[
     "already_acknowledged",
     "bad_signature",
     "clock_ahead",
+    "inputs",
+    "item_too_long",
     "l1_unavailable",
     "no_epoch",
     "not_a_member",
-    "not_the_sequencer",
+    "origin_back",
     "origin_not_final",
+    "second_bytes",
+    "second_gas",
     "second_header",
+    "storage",
+    "time_before_origin",
+    "time_not_after_parent",
+    "too_many_items",
+    "too_many_uncertified",
     "undecodable",
+    "wrong_base_fee",
+    "wrong_bytes",
+    "wrong_count",
+    "wrong_envelope_root",
+    "wrong_epoch",
+    "wrong_fee_ledger_root",
+    "wrong_forced_cursor",
+    "wrong_gas",
+    "wrong_number",
+    "wrong_parent",
+    "wrong_signer",
 ];
 
 const SHARE_OUTCOMES: &[&str] = &["given", "refused", "busy"];

@@ -5,7 +5,7 @@ mod common;
 use blindfold_protocol::{B256, Canonical};
 use common::{
     Machine, certified,
-    network::{MEMBERS, Sealer, certify, envelope, malformed, resigned, second, within},
+    network::{MEMBERS, Sealer, certify, envelope, malformed, resigned, second},
     sealed,
     sequencer::{SequencerDouble, State},
 };
@@ -125,7 +125,7 @@ async fn two_headers_that_wait_are_evidence_too() {
     let mut forged = second(&batch.batch);
     forged.header.timestamp_ms += 1;
     sequencer.announce(&forged, &batch.verdicts);
-    sequencer.wait("a refusal", |state| refused_for(state, 1, "not_the_sequencer")).await;
+    sequencer.wait("a refusal", |state| refused_for(state, 1, "wrong_signer")).await;
     assert_eq!(member.evidence().len(), 1);
 }
 
@@ -232,6 +232,7 @@ async fn what_the_sequencer_withholds_comes_from_other_members() {
 
     let silent = SequencerDouble::start().await;
     let mut machine = Machine::new(2, silent.url());
+    machine.config.limits.peer_check_ms = 10;
     machine.config.peers =
         vec![blindfold_committee::PeerUrl { member: 1, url: format!("http://{}", first.rpc_addr()) }];
     let second = machine.start().await;
@@ -239,6 +240,12 @@ async fn what_the_sequencer_withholds_comes_from_other_members() {
     assert_eq!(second.tracker().certified(), first.tracker().certified());
     // Nothing to acknowledge: it is all certified.
     assert_eq!(second.status().await.acknowledged, 0);
+
+    // Cut off while it runs, it still finds out.
+    let batch = sealer.seal_envelopes(&[envelope(6, 1)]).await;
+    honest.publish(&batch.batch, &batch.verdicts);
+    honest.publish_certificate(&sealer.certify(&batch.batch, &[1, 2, 3]).await);
+    certified(&second, 6).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -275,5 +282,28 @@ async fn missed_and_disordered_notifications_are_made_up_for() {
         metrics.contains("blindfold_committee_bad_certificates_total{role=\"committee\"} 1"),
         "{metrics}"
     );
-    within("the feed", sequencer.followed_by(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_never_answers_holds_up_nothing() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    // Connections are taken by the operating system and never answered.
+    let black_hole = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let mut machine = Machine::new(1, sequencer.url());
+    let url = format!("http://{}", black_hole.local_addr().expect("bound"));
+    machine.config.peers = vec![blindfold_committee::PeerUrl { member: 2, url }];
+    machine.config.limits.fetch_timeout_ms = 600_000;
+    machine.config.limits.certificate_wait_ms = 1;
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    for n in 1..=4 {
+        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        sequencer.publish(&batch.batch, &batch.verdicts);
+        let number = batch.batch.header.number;
+        sequencer.wait("an acknowledgement", |state| !acknowledged(state, number).is_empty()).await;
+        sequencer.publish_certificate(&certify(&batch.batch, &[2, 3, 4]));
+        certified(&member, number).await;
+    }
 }

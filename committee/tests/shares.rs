@@ -4,7 +4,7 @@ mod common;
 
 use blindfold_bte::{Backend, Ciphertext, CiphertextPoint, Opening, Portable};
 use blindfold_committee::MemberHandle;
-use blindfold_protocol::{B256, Canonical, Certificate, Envelope, ReleaseShare, SealedBatch};
+use blindfold_protocol::{B256, Bundle, Canonical, Certificate, Envelope, ReleaseShare, SealedBatch};
 use blindfold_rpc::{CommitteeApiClient, Encoded, HttpClient, RpcError, code};
 use common::{
     Machine, certified, client,
@@ -103,6 +103,7 @@ async fn t_shares_open_a_certified_batch() {
     let parameters = &committee().parameters;
     let backend = Portable::new(1);
     let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let mut transactions = Vec::new();
     for (sub_batch, envelopes) in accepted.chunks(8).enumerate() {
         let points: Vec<CiphertextPoint> =
             envelopes.iter().map(|envelope| envelope.ciphertext.header().expect("a point")).collect();
@@ -116,10 +117,14 @@ async fn t_shares_open_a_certified_batch() {
             ads.iter().zip(envelopes).map(|(ad, envelope)| (&ad.0, &envelope.ciphertext)).collect();
         let openings = backend.finalize(parameters, &predecrypted, &release, &ciphertexts).expect("sizes");
         for opening in openings {
-            assert!(matches!(opening, Opening::WellFormed { .. }));
+            let Opening::WellFormed { message, .. } = opening else { panic!("it is well-formed") };
+            let bundle = Bundle::decode(&message).expect("a bundle");
+            transactions.extend(bundle.items.iter().map(|item| item.bytes.clone()));
         }
     }
-    assert_eq!(message(1, 2), b"transaction 1/2");
+    let expected: Vec<Vec<u8>> =
+        (1..=8).map(|n| message(n, 1)).chain((1..=3).map(|n| message(n, 2))).collect();
+    assert_eq!(transactions, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

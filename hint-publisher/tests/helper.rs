@@ -97,7 +97,9 @@ async fn predecryption_begins_at_the_seal() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lying_member_is_named_and_the_batch_opens() {
     for behaviour in [Behaviour::Lies, Behaviour::Garbage, Behaviour::WrongShape] {
-        let stage = Stage::new().await;
+        let mut stage = Stage::new().await;
+        // Only t members are asked, so that the liar is among them.
+        stage.config.limits.hedge_ms = 600_000;
         stage.members[1].behave(behaviour);
         let helper = stage.start().await;
         for n in 1..=4 {
@@ -121,7 +123,9 @@ async fn a_lying_member_is_named_and_the_batch_opens() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_of_malformed_envelopes_opens_although_a_member_lies() {
-    let stage = Stage::new().await;
+    let mut stage = Stage::new().await;
+    // Only t members are asked, so that the liar is among them.
+    stage.config.limits.hedge_ms = 600_000;
     stage.members[2].behave(Behaviour::Lies);
     let helper = stage.start().await;
     // Number 2 puts member 3 among the first three asked.
@@ -134,7 +138,9 @@ async fn a_batch_of_malformed_envelopes_opens_although_a_member_lies() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lies_about_singletons_are_named() {
     for behaviour in [Behaviour::LiesAboutSingletons, Behaviour::OtherSingleton] {
-        let stage = Stage::new().await;
+        let mut stage = Stage::new().await;
+        // Only t members are asked, so that the liar is among them.
+        stage.config.limits.hedge_ms = 600_000;
         stage.members[0].behave(behaviour);
         let helper = stage.start().await;
         for n in 1..=4 {

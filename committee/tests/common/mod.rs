@@ -68,7 +68,7 @@ pub fn opened_key(member: u16) -> OpenedKey {
 pub async fn open_store(folder: &Path) -> Arc<dyn Store> {
     // After an abort the last write may still be on its way: the file is free when it is done.
     loop {
-        match SqliteStore::open(&folder.join("member.sqlite")) {
+        match SqliteStore::open(folder.join("member.sqlite")) {
             Ok(store) => return Arc::new(store),
             Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
             Err(error) => panic!("{error}"),
