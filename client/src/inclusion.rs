@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::committee_key::CommitteeKey;
 
-/// What was found right about an envelope; each field has been checked, not asked.
+/// What was found right about an envelope; each field has been checked, not asked, but for two values of
+/// [`HintFinding`] that say so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inclusion {
@@ -29,7 +30,8 @@ pub struct Inclusion {
     pub hint: HintFinding,
 }
 
-/// What the hint of an envelope proves.
+/// What the hint of an envelope proves. That an envelope was skipped or is malformed needs the fee ledger or the public
+/// parameters to check, which a full node has and a wallet does not: these two are the node's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HintFinding {
@@ -37,9 +39,9 @@ pub enum HintFinding {
     NotYet,
     /// Re-encryption gives exactly this ciphertext.
     WellFormed,
-    /// The envelope was skipped by rule.
+    /// Skipped by rule, says the node.
     Skipped,
-    /// Published as malformed.
+    /// Malformed, says the node.
     Malformed,
 }
 
@@ -55,6 +57,14 @@ pub enum InclusionError {
     /// The promise is not the sequencer's.
     #[error("the promise is not signed by the sequencer {0}")]
     PromiseSignature(Address),
+    /// The promise names a batch that may not hold the envelope any more: it promises nothing.
+    #[error("the promise names batch {seal_by}, after the envelope's expiry {expiry}")]
+    PromiseTooLate {
+        /// The number promised.
+        seal_by: u64,
+        /// The envelope's expiry.
+        expiry: u64,
+    },
     /// The batch is not the one asked for.
     #[error("the server gave batch {got} for {asked}")]
     WrongBatch {
@@ -86,18 +96,24 @@ pub enum InclusionError {
     WrongHint,
 }
 
-/// Checks a promise to seal `id`; gives the number by which it is to be sealed.
+/// Checks a promise to seal an envelope; gives the number by which it is to be sealed.
 ///
 /// # Errors
-/// [`InclusionError::PromiseOfAnother`], [`InclusionError::PromiseSignature`].
-pub fn check_promise(chain: &ChainConfig, id: B256, promise: &Promise) -> Result<u64, InclusionError> {
-    if promise.envelope_id != id {
+/// [`InclusionError::PromiseOfAnother`], [`InclusionError::PromiseSignature`], [`InclusionError::PromiseTooLate`].
+pub fn check_promise(
+    chain: &ChainConfig,
+    envelope: &Envelope,
+    promise: &Promise,
+) -> Result<u64, InclusionError> {
+    if promise.envelope_id != envelope.id() {
         return Err(InclusionError::PromiseOfAnother(promise.envelope_id));
     }
     match signature::recover(&promise.signing_digest(&chain.deployment), &promise.signature) {
-        Ok(signer) if signer == chain.sequencer => Ok(promise.seal_by),
-        _ => Err(InclusionError::PromiseSignature(chain.sequencer)),
+        Ok(signer) if signer == chain.sequencer => {}
+        _ => return Err(InclusionError::PromiseSignature(chain.sequencer)),
     }
+    let (seal_by, expiry) = (promise.seal_by, envelope.header.expiry);
+    if seal_by > expiry { Err(InclusionError::PromiseTooLate { seal_by, expiry }) } else { Ok(seal_by) }
 }
 
 /// Checks everything about the place of envelope `id` in the batch that a server gave.
@@ -161,7 +177,9 @@ fn check_hint(
     index: u32,
     hints: &BatchHints,
 ) -> Result<HintFinding, InclusionError> {
-    if hints.header_hash != header_hash || hints.entries.len() != sealed.items.len() {
+    let number = sealed.header.number;
+    if hints.number != number || hints.header_hash != header_hash || hints.entries.len() != sealed.items.len()
+    {
         return Err(InclusionError::Hints);
     }
     let index = index as usize;

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 /// Gas limit that no single transaction may exceed (EIP-7825).
 pub const MAX_TRANSACTION_GAS: u64 = 1 << 24;
 
-/// A decoded raw transaction that this chain may execute.
-#[derive(Clone, Debug)]
+/// A decoded raw transaction that this chain may execute. Printed without its contents.
+#[derive(Clone)]
 pub struct SignedTransaction {
     /// The bytes as the wallet signed them.
     pub raw: Bytes,
@@ -63,10 +63,14 @@ impl SignedTransaction {
     /// # Errors
     /// [`TransactionError`].
     pub fn decode(raw: Bytes, chain_id: u64) -> Result<Self, TransactionError> {
+        if matches!(raw.first(), Some(0 | 3 | 5..=0x7f)) {
+            return Err(TransactionError::TypeNotAllowed);
+        }
         let inner = TxEnvelope::decode_2718_exact(&raw)
             .map_err(|error| TransactionError::Undecodable(error.to_string()))?;
-        if inner.is_eip4844() {
-            return Err(TransactionError::TypeNotAllowed);
+        if inner.encoded_2718() != raw {
+            // The skip rule takes only a transaction's one encoding.
+            return Err(TransactionError::Undecodable("not its canonical encoding".to_owned()));
         }
         match inner.chain_id() {
             None => return Err(TransactionError::Unprotected),
@@ -104,6 +108,12 @@ impl SignedTransaction {
             object["gasPrice"] = json!(format!("{:#x}", self.inner.max_fee_per_gas()));
         }
         object
+    }
+}
+
+impl std::fmt::Debug for SignedTransaction {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "SignedTransaction({}, redacted)", self.hash)
     }
 }
 
@@ -194,8 +204,11 @@ mod tests {
     fn each_refusal_has_its_own_words() {
         let decode = |raw: Vec<u8>| SignedTransaction::decode(raw.into(), CHAIN).unwrap_err();
         assert!(matches!(decode(vec![]), TransactionError::Undecodable(_)));
-        assert!(matches!(decode(vec![0x7e, 0xc0]), TransactionError::Undecodable(_)));
-        assert!(matches!(decode(b"garbage".to_vec()), TransactionError::Undecodable(_)));
+        for unknown_type in [0, 3, 5, 0x7e, 0x7f] {
+            assert_eq!(decode(vec![unknown_type, 0xc0]), TransactionError::TypeNotAllowed);
+        }
+        assert!(matches!(decode(vec![2, 0xc0]), TransactionError::Undecodable(_)));
+        assert!(matches!(decode(vec![0x80]), TransactionError::Undecodable(_)));
         let (raw, _) = sign(&TransactionFields { chain_id: 1, ..fields() }, &key());
         assert_eq!(decode(raw.to_vec()), TransactionError::WrongChain { have: 1, want: CHAIN });
         let (raw, _) = sign(&TransactionFields { gas_limit: MAX_TRANSACTION_GAS + 1, ..fields() }, &key());

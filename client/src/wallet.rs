@@ -173,7 +173,7 @@ impl Wallet {
     /// # Errors
     /// [`WalletError::CommitteeKey`], [`WalletError::Sequencer`].
     pub async fn committee(&self, head: u64) -> Result<CommitteeKey, WalletError> {
-        let committee = CommitteeKey::fetch(&*self.source, head + 1, self.pinned).await?;
+        let committee = CommitteeKey::fetch(&*self.source, head.saturating_add(1), self.pinned).await?;
         let served = self
             .sequencer
             .get_encryption_key()
@@ -257,7 +257,7 @@ impl Wallet {
         match sent.promise {
             Some(promise) => {
                 let promise = promise.decode().map_err(|_| InclusionError::Undecodable("promise"))?;
-                Ok(Some(check_promise(&self.chain, id, &promise)?))
+                Ok(Some(check_promise(&self.chain, envelope, &promise)?))
             }
             None if promise => Err(WalletError::NoPromise),
             None => Ok(None),
@@ -283,9 +283,19 @@ impl Wallet {
         mut progress: impl FnMut(EnvelopeState),
     ) -> Result<Receipt, WalletError> {
         let started = Instant::now();
+        let timed_out = |waited_ms| waited_ms >= timeout_ms;
         let mut last = None;
         loop {
-            if let Some(receipt) = self.receipt(id).await? {
+            let receipt = match self.receipt(id).await {
+                // A node that is away for a moment does not end the wait.
+                Err(WalletError::NodeRpc(error))
+                    if error.retry() && !timed_out(started.elapsed().as_millis() as u64) =>
+                {
+                    None
+                }
+                receipt => receipt?,
+            };
+            if let Some(receipt) = receipt {
                 if last != Some(receipt.state) {
                     progress(receipt.state);
                     last = Some(receipt.state);
@@ -295,7 +305,7 @@ impl Wallet {
                 }
             }
             let waited_ms = started.elapsed().as_millis() as u64;
-            if waited_ms >= timeout_ms {
+            if timed_out(waited_ms) {
                 return Err(WalletError::TimedOut { id, state: last, waited_ms });
             }
             sleep(Duration::from_millis(POLL_INTERVAL_MS)).await;

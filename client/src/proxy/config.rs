@@ -88,11 +88,21 @@ impl ProxyConfig {
                 return Err(ProxyConfigFault::Zero(name));
             }
         }
-        if self.node_url.trim_end_matches('/') == self.sequencer_url.trim_end_matches('/') {
+        if comparable(&self.node_url) == comparable(&self.sequencer_url) {
             return Err(ProxyConfigFault::NodeIsSequencer);
         }
         Ok(())
     }
+}
+
+/// A URL without the differences that still name the same server.
+fn comparable(url: &str) -> String {
+    let url = url.trim().trim_end_matches('/').to_ascii_lowercase();
+    let url = url.replacen("://localhost", "://127.0.0.1", 1).replacen("://[::1]", "://127.0.0.1", 1);
+    url.strip_prefix("http://")
+        .and_then(|rest| rest.strip_suffix(":80"))
+        .map(|rest| format!("http://{rest}"))
+        .unwrap_or(url)
 }
 
 #[cfg(test)]
@@ -102,8 +112,16 @@ mod tests {
     #[test]
     fn settings_are_checked() {
         ProxyConfig::default().validate().unwrap();
-        let shared = ProxyConfig { node_url: "http://127.0.0.1:9545/".to_owned(), ..ProxyConfig::default() };
-        assert_eq!(shared.validate(), Err(ProxyConfigFault::NodeIsSequencer));
+        for node_url in ["http://127.0.0.1:9545", "HTTP://127.0.0.1:9545/", "http://localhost:9545"] {
+            let shared = ProxyConfig { node_url: node_url.to_owned(), ..ProxyConfig::default() };
+            assert_eq!(shared.validate(), Err(ProxyConfigFault::NodeIsSequencer), "{node_url}");
+        }
+        let by_port = ProxyConfig {
+            node_url: "http://a.example:80".to_owned(),
+            sequencer_url: "http://a.example".to_owned(),
+            ..ProxyConfig::default()
+        };
+        assert_eq!(by_port.validate(), Err(ProxyConfigFault::NodeIsSequencer));
         let zero = ProxyConfig { max_attempts: 0, ..ProxyConfig::default() };
         assert_eq!(zero.validate(), Err(ProxyConfigFault::Zero("max_attempts")));
     }

@@ -3,7 +3,12 @@
 //! A transaction's hash is answered only after its row is durable, and an envelope is sent only after its bytes are,
 //! so that after a crash the very same envelope is sent again (the same id: the sequencer takes it once).
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
 
 use alloy_primitives::{Address, B256, Bytes};
 use parking_lot::Mutex;
@@ -15,9 +20,20 @@ const SCHEMA_VERSION: i64 = 1;
 /// Finished transactions remembered at most; beyond it the oldest are forgotten.
 const MAX_FINISHED_ROWS: i64 = 100_000;
 
+/// A journal in memory, for tests.
+const IN_MEMORY: &str = ":memory:";
+
 /// The journal; one process at a time.
 pub struct Journal {
-    connection: Mutex<Connection>,
+    connection: Mutex<Open>,
+    /// Held for as long as the journal is open: two proxies would send each transaction twice.
+    _lock: Option<File>,
+}
+
+struct Open {
+    connection: Connection,
+    /// The last place in the order of arrival that was given out.
+    received: i64,
 }
 
 /// Why the journal does not do its work.
@@ -26,6 +42,17 @@ pub enum JournalError {
     /// The database reports an error.
     #[error("the proxy's journal: {0}")]
     Database(#[from] rusqlite::Error),
+    /// The file cannot be created or locked.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Another proxy works on this file.
+    #[error("{0} is in use by another proxy: two would send everything twice")]
+    InUse(PathBuf),
     /// The file is of a newer version of this program.
     #[error("{path} has schema {got}, this program knows {SCHEMA_VERSION}: use the newer program")]
     Newer {
@@ -50,7 +77,8 @@ pub enum JournalError {
 }
 
 /// A transaction the proxy answered for and has not seen finished.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
 pub struct HeldRow {
     /// The raw transaction.
     pub raw: Bytes,
@@ -84,8 +112,9 @@ impl Journal {
     /// Opens or creates the journal at `path` for one owner (chain, deployment and payer in a line).
     ///
     /// # Errors
-    /// [`JournalError::Database`], [`JournalError::Newer`], [`JournalError::Foreign`].
+    /// Every variant of [`JournalError`] but [`JournalError::Known`].
     pub fn open(path: &Path, owner: &str) -> Result<Self, JournalError> {
+        let lock = if path == Path::new(IN_MEMORY) { None } else { Some(claim(path)?) };
         let connection = Connection::open(path)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "full")?;
@@ -123,7 +152,10 @@ impl Journal {
             }
             Some(_) => {}
         }
-        Ok(Self { connection: Mutex::new(connection) })
+        let received =
+            connection
+                .query_row("SELECT coalesce(max(received), 0) FROM transactions", [], |row| row.get(0))?;
+        Ok(Self { connection: Mutex::new(Open { connection, received }), _lock: lock })
     }
 
     /// Records a transaction; durable when this returns. A transaction given up earlier may come again.
@@ -131,8 +163,9 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Known`], [`JournalError::Database`].
     pub fn hold(&self, hash: &B256, raw: &Bytes) -> Result<(), JournalError> {
-        let mut connection = self.connection.lock();
-        let transaction = connection.transaction()?;
+        let mut open = self.connection.lock();
+        let received = open.received.saturating_add(1);
+        let transaction = open.connection.transaction()?;
         let under_way: Option<bool> = transaction
             .query_row(
                 "SELECT outcome IS NULL OR outcome = 'included' FROM transactions WHERE hash = ?1",
@@ -144,11 +177,12 @@ impl Journal {
             return Err(JournalError::Known);
         }
         transaction.execute(
-            "INSERT OR REPLACE INTO transactions (hash, raw, received)
-             VALUES (?1, ?2, 1 + coalesce((SELECT max(received) FROM transactions), 0))",
-            params![hash.as_slice(), raw.as_ref()],
+            "INSERT OR REPLACE INTO transactions (hash, raw, received) VALUES (?1, ?2, ?3)",
+            params![hash.as_slice(), raw.as_ref(), received],
         )?;
-        Ok(transaction.commit()?)
+        transaction.commit()?;
+        open.received = received;
+        Ok(())
     }
 
     /// Records that an envelope carries these transactions; durable when this returns.
@@ -156,8 +190,8 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Database`].
     pub fn carry(&self, envelope: &EnvelopeRow, hashes: &[B256]) -> Result<(), JournalError> {
-        let mut connection = self.connection.lock();
-        let transaction = connection.transaction()?;
+        let mut open = self.connection.lock();
+        let transaction = open.connection.transaction()?;
         transaction.execute(
             "INSERT INTO envelopes VALUES (?1, ?2, ?3)",
             params![envelope.id.as_slice(), envelope.sender.as_slice(), envelope.bytes.as_ref()],
@@ -176,8 +210,9 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Database`].
     pub fn settle(&self, envelope: &B256, outcomes: &[(B256, Option<&str>)]) -> Result<(), JournalError> {
-        let mut connection = self.connection.lock();
-        let transaction = connection.transaction()?;
+        let mut open = self.connection.lock();
+        let oldest_kept = open.received.saturating_sub(MAX_FINISHED_ROWS);
+        let transaction = open.connection.transaction()?;
         for (hash, outcome) in outcomes {
             match outcome {
                 Some(outcome) => transaction.execute(
@@ -189,12 +224,7 @@ impl Journal {
             }?;
         }
         transaction.execute("DELETE FROM envelopes WHERE id = ?1", [envelope.as_slice()])?;
-        transaction.execute(
-            "DELETE FROM transactions WHERE hash IN (
-                 SELECT hash FROM transactions WHERE outcome IS NOT NULL
-                 ORDER BY received DESC LIMIT -1 OFFSET ?1)",
-            [MAX_FINISHED_ROWS],
-        )?;
+        forget_old(&transaction, oldest_kept)?;
         Ok(transaction.commit()?)
     }
 
@@ -203,12 +233,15 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Database`].
     pub fn give_up(&self, hash: &B256, outcome: &str) -> Result<(), JournalError> {
-        let connection = self.connection.lock();
-        connection.execute(
+        let mut open = self.connection.lock();
+        let oldest_kept = open.received.saturating_sub(MAX_FINISHED_ROWS);
+        let transaction = open.connection.transaction()?;
+        transaction.execute(
             "UPDATE transactions SET outcome = ?2 WHERE hash = ?1",
             params![hash.as_slice(), outcome],
         )?;
-        Ok(())
+        forget_old(&transaction, oldest_kept)?;
+        Ok(transaction.commit()?)
     }
 
     /// What is known of a transaction.
@@ -216,8 +249,9 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Database`].
     pub fn trace(&self, hash: &B256) -> Result<Option<Traced>, JournalError> {
-        let connection = self.connection.lock();
-        let traced = connection
+        let open = self.connection.lock();
+        let traced = open
+            .connection
             .query_row(
                 "SELECT envelope, outcome FROM transactions WHERE hash = ?1",
                 [hash.as_slice()],
@@ -232,8 +266,8 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Database`].
     pub fn under_way(&self) -> Result<(Vec<HeldRow>, Vec<EnvelopeRow>), JournalError> {
-        let connection = self.connection.lock();
-        let mut query = connection.prepare(
+        let open = self.connection.lock();
+        let mut query = open.connection.prepare(
             "SELECT raw, attempts, envelope FROM transactions WHERE outcome IS NULL ORDER BY received",
         )?;
         let held = query
@@ -245,7 +279,7 @@ impl Journal {
                 })
             })?
             .collect::<Result<_, _>>()?;
-        let mut query = connection.prepare("SELECT id, sender, bytes FROM envelopes")?;
+        let mut query = open.connection.prepare("SELECT id, sender, bytes FROM envelopes")?;
         let envelopes = query
             .query_map([], |row| {
                 let (id, sender): (Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?);
@@ -265,12 +299,39 @@ impl Journal {
     }
 }
 
+/// Forgets finished transactions that arrived long ago.
+fn forget_old(connection: &Connection, oldest_kept: i64) -> Result<usize, rusqlite::Error> {
+    connection.execute("DELETE FROM transactions WHERE outcome IS NOT NULL AND received <= ?1", [oldest_kept])
+}
+
+/// Creates the file for its owner alone (it holds transactions that nobody may see yet) and locks it.
+fn claim(path: &Path) -> Result<File, JournalError> {
+    let open = |path: &Path| {
+        let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+        opened.map_err(|source| JournalError::File { path: path.to_owned(), source })
+    };
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let lock_path = PathBuf::from(name);
+    let lock = open(&lock_path)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(JournalError::InUse(path.to_owned())),
+        Err(TryLockError::Error(source)) => return Err(JournalError::File { path: lock_path, source }),
+    }
+    // The database gives its side files the permissions of the main one.
+    drop(open(path)?);
+    Ok(lock)
+}
+
 fn optional_hash(bytes: Option<Vec<u8>>) -> Option<B256> {
     bytes.and_then(|bytes| B256::try_from(bytes.as_slice()).ok())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn raw(byte: u8) -> Bytes {
@@ -325,10 +386,45 @@ mod tests {
     }
 
     #[test]
+    fn only_its_owner_reads_it_and_one_proxy_at_a_time_opens_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.sqlite");
+        let journal = Journal::open(&path, "owner").unwrap();
+        journal.hold(&B256::repeat_byte(1), &raw(1)).unwrap();
+        for entry in std::fs::read_dir(dir.path()).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o077, 0, "{:?}", entry.path());
+        }
+        assert!(matches!(Journal::open(&path, "owner"), Err(JournalError::InUse(_))));
+        drop(journal);
+        Journal::open(&path, "owner").unwrap();
+    }
+
+    #[test]
+    fn the_order_of_arrival_survives_restarts_and_old_outcomes_are_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.sqlite");
+        for byte in [9, 1, 5] {
+            Journal::open(&path, "owner").unwrap().hold(&B256::repeat_byte(byte), &raw(byte)).unwrap();
+        }
+        let journal = Journal::open(&path, "owner").unwrap();
+        let (held, _) = journal.under_way().unwrap();
+        assert_eq!(held.iter().map(|row| row.raw[0]).collect::<Vec<_>>(), [9, 1, 5]);
+        journal.give_up(&B256::repeat_byte(9), "expired").unwrap();
+        assert!(journal.trace(&B256::repeat_byte(9)).unwrap().is_some());
+        journal.connection.lock().received += MAX_FINISHED_ROWS;
+        journal.give_up(&B256::repeat_byte(5), "expired").unwrap();
+        assert!(journal.trace(&B256::repeat_byte(9)).unwrap().is_none(), "long ago");
+        assert!(journal.trace(&B256::repeat_byte(1)).unwrap().is_some(), "under way, however old");
+    }
+
+    #[test]
     fn another_owner_and_a_newer_file_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal.sqlite");
         drop(Journal::open(&path, "owner").unwrap());
+        let missing = dir.path().join("none/journal.sqlite");
+        assert!(matches!(Journal::open(&missing, "owner"), Err(JournalError::File { .. })));
         assert!(matches!(Journal::open(&path, "somebody else"), Err(JournalError::Foreign { .. })));
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
         assert!(matches!(Journal::open(&path, "owner"), Err(JournalError::Newer { got: 99, .. })));

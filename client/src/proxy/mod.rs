@@ -19,10 +19,10 @@ mod pool;
 mod rpc;
 mod worker;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use alloy_primitives::B256;
-use blindfold_protocol::{ChainConfig, SigningKey, limits::MAX_MESSAGE_BYTES};
+use blindfold_protocol::{Canonical, ChainConfig, Envelope, SigningKey, limits::MAX_MESSAGE_BYTES};
 use blindfold_rpc::{
     AdminConfig, BlindApiClient, ClientBuildError, ClientConfig, HttpClient, Readiness, ServeError,
     ServerConfig, ServerHandle, admin, http_client, jsonrpsee::core::RegisterMethodError, serve,
@@ -233,16 +233,23 @@ impl Proxy {
 /// The pool as the journal has it.
 fn restored(journal: &Journal, chain_id: u64) -> Result<Pool, JournalError> {
     let (held, envelopes) = journal.under_way()?;
+    let ids: HashSet<B256> = envelopes.iter().map(|row| row.id).collect();
     let mut pool = Pool::default();
     for row in held {
         match SignedTransaction::decode(row.raw, chain_id) {
-            Ok(transaction) => pool.insert(transaction, row.attempts, row.envelope),
+            Ok(transaction) => {
+                // In an envelope that is not there it would wait for ever.
+                let envelope = row.envelope.filter(|id| ids.contains(id));
+                pool.insert(transaction, row.attempts, envelope);
+            }
             // It was decoded before it was written; a damaged row must not keep the others from being sent.
             Err(error) => tracing::error!(%error, "a transaction in the journal does not decode"),
         }
     }
     for row in envelopes {
-        pool.restore_envelope(row.id, row.sender, row.bytes);
+        // Bytes that do not decode cannot be sent again; they are over as soon as the node shows that nobody has them.
+        let expiry = Envelope::decode(&row.bytes).map_or(0, |envelope| envelope.header.expiry);
+        pool.restore_envelope(row.id, row.sender, row.bytes, expiry);
     }
     Ok(pool)
 }

@@ -1,6 +1,9 @@
 //! The proxy's held transactions in memory, by sender and nonce. No I/O: the journal and the servers are the caller's.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Instant,
+};
 
 use alloy_primitives::{Address, B256, Bytes};
 use blindfold_protocol::limits::{MAX_BUNDLE_ITEMS, MAX_MESSAGE_BYTES};
@@ -22,8 +25,10 @@ pub struct Pool {
 #[derive(Default)]
 struct Sender {
     transactions: BTreeMap<u64, Held>,
-    /// The envelope that must be sealed before the next one is made, so that nonces are ordered as they were sent.
-    unsealed: Option<B256>,
+    /// The envelopes that must be sealed before the next one is made, so that nonces are ordered as they were sent.
+    unsealed: BTreeSet<B256>,
+    /// No envelope is made before: a wallet may be about to send the next transaction, or the last envelope failed.
+    not_before: Option<Instant>,
 }
 
 struct Held {
@@ -39,6 +44,8 @@ pub struct UnderWay {
     pub sender: Address,
     /// Its encoding, to send it again.
     pub bytes: Bytes,
+    /// The last batch that may hold it.
+    pub expiry: u64,
     /// Whether it has a place in a batch.
     pub sealed: bool,
     /// The nonces it carries.
@@ -102,7 +109,16 @@ impl Pool {
         if self.by_hash.len() >= max { Err(PoolFault::Full) } else { Ok(()) }
     }
 
-    /// Takes a checked transaction.
+    /// Takes a new transaction. The first one that waits keeps its sender's envelope open until `window_end`.
+    pub fn take(&mut self, transaction: SignedTransaction, window_end: Instant) {
+        let sender = transaction.sender;
+        self.insert(transaction, 0, None);
+        if let Some(sender) = self.senders.get_mut(&sender) {
+            sender.not_before.get_or_insert(window_end);
+        }
+    }
+
+    /// Puts a transaction where the journal has it.
     pub fn insert(&mut self, transaction: SignedTransaction, attempts: u32, envelope: Option<B256>) {
         self.by_hash.insert(transaction.hash, (transaction.sender, transaction.nonce));
         let sender = self.senders.entry(transaction.sender).or_default();
@@ -128,13 +144,15 @@ impl Pool {
         next
     }
 
-    /// Senders with a transaction that is in no envelope and none waiting to be sealed.
+    /// Senders with a transaction that is in no envelope, none waiting to be sealed, and no reason to wait.
     #[must_use]
-    pub fn ready_senders(&self) -> Vec<Address> {
+    pub fn ready_senders(&self, now: Instant) -> Vec<Address> {
         self.senders
             .iter()
             .filter(|(_, sender)| {
-                sender.unsealed.is_none() && sender.transactions.values().any(|held| held.envelope.is_none())
+                sender.unsealed.is_empty()
+                    && sender.not_before.is_none_or(|not_before| not_before <= now)
+                    && sender.transactions.values().any(|held| held.envelope.is_none())
             })
             .map(|(address, _)| *address)
             .collect()
@@ -144,7 +162,7 @@ impl Pool {
     /// follows `node` (the next nonce on chain) and what is under way. Bounded by bundle size and `max_gas`.
     #[must_use]
     pub fn next_bundle(&self, sender: &Address, node: u64, max_gas: u64) -> Vec<SignedTransaction> {
-        let Some(sender) = self.senders.get(sender).filter(|sender| sender.unsealed.is_none()) else {
+        let Some(sender) = self.senders.get(sender).filter(|sender| sender.unsealed.is_empty()) else {
             return Vec::new();
         };
         let mut next = node;
@@ -184,8 +202,15 @@ impl Pool {
         })
     }
 
+    /// Notes that nothing of a sender can be sent yet: what comes next opens a window of its own.
+    pub fn nothing_to_send(&mut self, sender: &Address) {
+        if let Some(sender) = self.senders.get_mut(sender) {
+            sender.not_before = None;
+        }
+    }
+
     /// Notes that an envelope carries these transactions of one sender.
-    pub fn carried(&mut self, id: B256, sender: Address, bytes: Bytes, nonces: Vec<u64>) {
+    pub fn carried(&mut self, id: B256, sender: Address, bytes: Bytes, expiry: u64, nonces: Vec<u64>) {
         let entry = self.senders.entry(sender).or_default();
         for nonce in &nonces {
             if let Some(held) = entry.transactions.get_mut(nonce) {
@@ -193,12 +218,13 @@ impl Pool {
                 held.attempts += 1;
             }
         }
-        entry.unsealed = Some(id);
-        self.envelopes.insert(id, UnderWay { sender, bytes, sealed: false, nonces });
+        entry.unsealed.insert(id);
+        entry.not_before = None;
+        self.envelopes.insert(id, UnderWay { sender, bytes, expiry, sealed: false, nonces });
     }
 
     /// Takes an envelope from the journal back, after a restart; its transactions are inserted with its id.
-    pub fn restore_envelope(&mut self, id: B256, sender: Address, bytes: Bytes) {
+    pub fn restore_envelope(&mut self, id: B256, sender: Address, bytes: Bytes, expiry: u64) {
         let entry = self.senders.entry(sender).or_default();
         let nonces = entry
             .transactions
@@ -206,14 +232,14 @@ impl Pool {
             .filter(|(_, held)| held.envelope == Some(id))
             .map(|(nonce, _)| *nonce)
             .collect();
-        entry.unsealed = Some(id);
-        self.envelopes.insert(id, UnderWay { sender, bytes, sealed: false, nonces });
+        entry.unsealed.insert(id);
+        self.envelopes.insert(id, UnderWay { sender, bytes, expiry, sealed: false, nonces });
     }
 
     /// Envelopes under way.
     #[must_use]
-    pub fn envelopes(&self) -> Vec<(B256, bool)> {
-        self.envelopes.iter().map(|(id, envelope)| (*id, envelope.sealed)).collect()
+    pub fn envelopes(&self) -> Vec<B256> {
+        self.envelopes.keys().copied().collect()
     }
 
     /// One envelope under way.
@@ -226,10 +252,8 @@ impl Pool {
     pub fn sealed(&mut self, id: &B256) {
         if let Some(envelope) = self.envelopes.get_mut(id) {
             envelope.sealed = true;
-            if let Some(sender) = self.senders.get_mut(&envelope.sender)
-                && sender.unsealed == Some(*id)
-            {
-                sender.unsealed = None;
+            if let Some(sender) = self.senders.get_mut(&envelope.sender) {
+                sender.unsealed.remove(id);
             }
         }
     }
@@ -247,10 +271,10 @@ impl Pool {
             .collect()
     }
 
-    /// Ends an envelope.
-    pub fn settle(&mut self, id: &B256, outcomes: &[(B256, Next)]) {
+    /// Ends an envelope. What goes again waits until `not_before`.
+    pub fn settle(&mut self, id: &B256, outcomes: &[(B256, Next)], not_before: Instant) {
         self.sealed(id);
-        self.envelopes.remove(id);
+        let ended = self.envelopes.remove(id);
         for (hash, next) in outcomes {
             match next {
                 Next::Finish(_) => self.remove(hash),
@@ -260,9 +284,20 @@ impl Pool {
                         && let Some(held) = sender.transactions.get_mut(nonce)
                     {
                         held.envelope = None;
+                        sender.not_before = Some(not_before);
                     }
                 }
             }
+        }
+        if let Some(ended) = ended {
+            self.forget_idle(&ended.sender);
+        }
+    }
+
+    fn forget_idle(&mut self, address: &Address) {
+        let idle = |sender: &Sender| sender.transactions.is_empty() && sender.unsealed.is_empty();
+        if self.senders.get(address).is_some_and(idle) {
+            self.senders.remove(address);
         }
     }
 
@@ -271,15 +306,15 @@ impl Pool {
         let Some((address, nonce)) = self.by_hash.remove(hash) else { return };
         if let Some(sender) = self.senders.get_mut(&address) {
             sender.transactions.remove(&nonce);
-            if sender.transactions.is_empty() && sender.unsealed.is_none() {
-                self.senders.remove(&address);
-            }
         }
+        self.forget_idle(&address);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use alloy_primitives::U256;
     use blindfold_protocol::SigningKey;
 
@@ -287,6 +322,11 @@ mod tests {
     use crate::transaction::{TransactionFields, sign};
 
     const GAS: u64 = 21_000;
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    fn now() -> Instant {
+        Instant::now()
+    }
 
     fn transaction(key: u8, nonce: u64, input: usize) -> SignedTransaction {
         let fields = TransactionFields {
@@ -327,11 +367,11 @@ mod tests {
     #[test]
     fn the_next_envelope_waits_until_the_last_is_sealed() {
         let (mut pool, sender) = pool(&[0, 1]);
-        pool.carried(B256::repeat_byte(1), sender, Bytes::new(), vec![0]);
-        assert!(pool.ready_senders().is_empty());
+        pool.carried(B256::repeat_byte(1), sender, Bytes::new(), 9, vec![0]);
+        assert!(pool.ready_senders(now()).is_empty());
         assert!(pool.next_bundle(&sender, 0, u64::MAX).is_empty());
         pool.sealed(&B256::repeat_byte(1));
-        assert_eq!(pool.ready_senders(), [sender]);
+        assert_eq!(pool.ready_senders(now()), [sender]);
         assert_eq!(nonces(&pool.next_bundle(&sender, 0, u64::MAX)), [1]);
     }
 
@@ -339,18 +379,21 @@ mod tests {
     fn an_ended_envelope_frees_or_finishes_its_transactions() {
         let (mut pool, sender) = pool(&[0, 1]);
         let id = B256::repeat_byte(1);
-        pool.carried(id, sender, Bytes::new(), vec![0, 1]);
+        pool.carried(id, sender, Bytes::new(), 9, vec![0, 1]);
         let carried = pool.carried_by(&id);
         assert_eq!(carried.iter().map(|(_, attempts)| *attempts).collect::<Vec<_>>(), [1, 1]);
-        pool.settle(&id, &[(carried[0].0, Next::Finish("included".into())), (carried[1].0, Next::Again)]);
+        let outcomes = [(carried[0].0, Next::Finish("included".into())), (carried[1].0, Next::Again)];
+        pool.settle(&id, &outcomes, now() + LONG);
+        assert!(pool.ready_senders(now()).is_empty(), "not at once");
+        assert_eq!(pool.ready_senders(now() + LONG), [sender]);
         assert_eq!((pool.len(), pool.envelopes().len()), (1, 0));
         assert_eq!(nonces(&pool.next_bundle(&sender, 1, u64::MAX)), [1]);
-        pool.carried(B256::repeat_byte(2), sender, Bytes::new(), vec![1]);
+        pool.carried(B256::repeat_byte(2), sender, Bytes::new(), 9, vec![1]);
         pool.sealed(&B256::repeat_byte(2));
         pool.insert(transaction(1, 0, 9), 0, None);
         assert_eq!(nonces(&pool.next_bundle(&sender, 0, u64::MAX)), [0], "not past one that is under way");
         pool.remove(&transaction(1, 0, 9).hash);
-        pool.settle(&B256::repeat_byte(2), &[]);
+        pool.settle(&B256::repeat_byte(2), &[], now());
         pool.remove(&carried[1].0);
         assert!(pool.len() == 0 && pool.senders.is_empty());
     }
@@ -388,8 +431,47 @@ mod tests {
         let id = B256::repeat_byte(3);
         pool.insert(transaction(1, 0, 0), 1, Some(id));
         pool.insert(transaction(1, 1, 0), 0, None);
-        pool.restore_envelope(id, sender, Bytes::from_static(b"e"));
-        assert!(pool.ready_senders().is_empty());
+        pool.restore_envelope(id, sender, Bytes::from_static(b"e"), 9);
+        assert!(pool.ready_senders(now()).is_empty());
         assert_eq!(pool.envelope(&id).unwrap().nonces, [0]);
+    }
+
+    #[test]
+    fn after_a_restart_every_restored_envelope_must_be_sealed_first() {
+        for first_sealed in [1, 2] {
+            let (mut pool, sender) = (Pool::default(), transaction(1, 0, 0).sender);
+            for byte in [1, 2] {
+                let id = B256::repeat_byte(byte);
+                pool.insert(transaction(1, u64::from(byte), 0), 1, Some(id));
+                pool.restore_envelope(id, sender, Bytes::new(), 9);
+            }
+            pool.insert(transaction(1, 3, 0), 0, None);
+            pool.sealed(&B256::repeat_byte(first_sealed));
+            assert!(pool.ready_senders(now()).is_empty(), "the other one is not sealed");
+            assert!(pool.next_bundle(&sender, 1, u64::MAX).is_empty());
+            pool.sealed(&B256::repeat_byte(3 - first_sealed));
+            assert_eq!(pool.ready_senders(now()), [sender]);
+        }
+    }
+
+    #[test]
+    fn the_first_to_wait_opens_a_window_that_later_ones_do_not_stretch() {
+        let mut pool = Pool::default();
+        let (end, sender) = (now() + LONG, transaction(1, 0, 0).sender);
+        pool.take(transaction(1, 0, 0), end);
+        pool.take(transaction(1, 1, 0), end + LONG);
+        assert!(pool.ready_senders(now()).is_empty());
+        assert_eq!(pool.ready_senders(end), [sender]);
+        pool.nothing_to_send(&sender);
+        pool.take(transaction(1, 2, 0), end + LONG);
+        assert!(pool.ready_senders(end).is_empty());
+    }
+
+    #[test]
+    fn an_envelope_without_transactions_leaves_nothing_behind() {
+        let mut pool = Pool::default();
+        pool.restore_envelope(B256::repeat_byte(1), Address::repeat_byte(1), Bytes::new(), 9);
+        pool.settle(&B256::repeat_byte(1), &[], now());
+        assert!(pool.senders.is_empty() && pool.envelopes().is_empty());
     }
 }

@@ -1,6 +1,9 @@
 //! The methods a wallet sees. Everything not listed here or in the allow-list is refused.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use alloy_primitives::{Address, B256, Bytes};
 use blindfold_rpc::{
@@ -150,7 +153,7 @@ async fn send_raw_transaction(inner: &Arc<Inner>, raw: Bytes) -> Result<B256, Rp
         JournalError::Known => refusal("already_known", false, "already known"),
         other => RpcError::internal(other),
     })?;
-    pool.insert(transaction, 0, None);
+    pool.take(transaction, Instant::now() + Duration::from_millis(inner.config.bundle_window_ms));
     drop(pool);
     inner.metrics.accepted.increment();
     inner.wake.notify_one();

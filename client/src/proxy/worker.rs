@@ -1,19 +1,26 @@
 //! Puts held transactions into envelopes, sends them, and follows each until its transactions are in a block or given up.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use alloy_primitives::{Address, B256};
-use blindfold_protocol::{Canonical, Envelope};
+use alloy_primitives::{Address, B256, Bytes};
+use blindfold_protocol::Canonical;
 use blindfold_rpc::{
-    BlindApiClient, Encoded, ReceivedError, SequencerApiClient,
+    BlindApiClient, Encoded, ReceivedError, RpcError, SequencerApiClient, code,
     types::{EnvelopeState, Receipt, TransactionOutcome},
 };
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinSet},
+    time::sleep,
+};
 
 use super::{
     Inner,
     journal::{EnvelopeRow, JournalError},
-    pool::Next,
+    pool::{Next, UnderWay},
 };
 use crate::{
     committee_key::CommitteeKeyError,
@@ -29,9 +36,10 @@ pub const INCLUDED: &str = "included";
 const MENDABLE: &[&str] = &[
     "nonce_too_high",
     "insufficient_funds",
-    "fee_cap_too_low",
+    "insufficient_funds_for_transfer",
     "fee_cap_below_base_fee",
-    "gas_pool_exhausted",
+    "block_gas_exhausted",
+    "block_size_exhausted",
     "gas_above_remaining",
     "expired",
     "expiry_too_far",
@@ -40,6 +48,12 @@ const MENDABLE: &[&str] = &[
     "wrong_epoch",
     "wrong_encryption_key",
 ];
+
+/// Envelopes and senders worked on at once.
+const MAX_CONCURRENT_STEPS: usize = 16;
+
+/// The pause between two attempts is doubled at most this often.
+const MAX_RETRY_DOUBLINGS: u32 = 8;
 
 /// What stops one round of work; the next round tries again.
 #[derive(Debug, thiserror::Error)]
@@ -62,38 +76,68 @@ pub enum RoundError {
     /// The envelope cannot be made.
     #[error(transparent)]
     Build(#[from] blindfold_protocol::envelope_builder::BuildError),
+    /// A step of ours panicked or was cut off: a fault of this program.
+    #[error("a step did not end: {0}")]
+    Step(#[from] JoinError),
 }
 
-/// Works until `stop` changes.
+/// Works until `stop` changes. A round may be cut off anywhere: the journal has all that the next process needs.
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let poll = Duration::from_millis(inner.config.poll_interval_ms);
     let window = Duration::from_millis(inner.config.bundle_window_ms);
-    loop {
-        tokio::select! {
-            _ = stop.changed() => return,
-            () = inner.wake.notified() => {
+    let work = async {
+        loop {
+            tokio::select! {
                 // A wallet that sends several transactions gets them into one envelope.
-                sleep(window).await;
+                () = inner.wake.notified() => sleep(window).await,
+                () = sleep(poll) => {}
             }
-            () = sleep(poll) => {}
+            round(&inner).await;
         }
-        round(&inner).await;
+    };
+    tokio::select! {
+        _ = stop.changed() => {}
+        () = work => {}
     }
 }
 
 /// One round: look up what is under way, then make and send what can be sent.
-pub(super) async fn round(inner: &Arc<Inner>) {
+async fn round(inner: &Arc<Inner>) {
     let under_way = inner.pool.lock().envelopes();
-    for (id, sealed) in under_way {
-        let followed = if sealed { follow_sealed(inner, id).await } else { follow_sent(inner, id).await };
-        note(inner, followed, "an envelope was not followed");
+    let mut certified = None;
+    if !under_way.is_empty() {
+        // Asked before any receipt: an envelope that the node does not know after this is in no batch up to here.
+        match inner.node_rpc.get_status().await {
+            Ok(status) => certified = Some(status.certified),
+            Err(error) => {
+                note(inner, Err(RoundError::NodeRpc(error.into())), "the node's status is not known")
+            }
+        }
     }
-    let senders = inner.pool.lock().ready_senders();
-    for sender in senders {
-        let sent = send_next(inner, sender).await;
-        note(inner, sent, "an envelope was not sent");
-    }
+    let follow = move |inner, id| follow(inner, id, certified);
+    each(inner, under_way, "an envelope was not followed", follow).await;
+    let senders = inner.pool.lock().ready_senders(Instant::now());
+    each(inner, senders, "an envelope was not sent", send_next).await;
     inner.metrics.held.set(inner.pool.lock().len() as u64);
+}
+
+/// Works on several things at once, so that one slow answer does not hold up everybody.
+async fn each<T, F>(inner: &Arc<Inner>, items: Vec<T>, what: &'static str, work: impl Fn(Arc<Inner>, T) -> F)
+where
+    F: Future<Output = Result<(), RoundError>> + Send + 'static,
+{
+    let mut running = JoinSet::new();
+    for item in items {
+        if running.len() >= MAX_CONCURRENT_STEPS
+            && let Some(done) = running.join_next().await
+        {
+            note(inner, done.unwrap_or_else(|error| Err(error.into())), what);
+        }
+        running.spawn(work(Arc::clone(inner), item));
+    }
+    while let Some(done) = running.join_next().await {
+        note(inner, done.unwrap_or_else(|error| Err(error.into())), what);
+    }
 }
 
 fn note(inner: &Inner, result: Result<(), RoundError>, what: &'static str) {
@@ -104,52 +148,62 @@ fn note(inner: &Inner, result: Result<(), RoundError>, what: &'static str) {
 }
 
 /// Makes and sends the sender's next envelope, if there is one to make.
-async fn send_next(inner: &Arc<Inner>, sender: Address) -> Result<(), RoundError> {
+async fn send_next(inner: Arc<Inner>, sender: Address) -> Result<(), RoundError> {
+    let inner = &inner;
     let node_nonce = inner.node.nonce(&sender).await?;
-    for hash in inner.pool.lock().outdated(&sender, node_nonce) {
+    let outdated = inner.pool.lock().outdated(&sender, node_nonce);
+    for hash in outdated {
         // Its nonce is used: it is in a block already, or another transaction took its place.
-        finish_outdated(inner, hash, "nonce_too_low");
+        finish_outdated(inner, hash).await?;
     }
-    let bundle = inner.pool.lock().next_bundle(&sender, node_nonce, inner.chain.second_gas_limit());
-    if bundle.is_empty() {
-        return Ok(());
-    }
+    let bundle = {
+        let mut pool = inner.pool.lock();
+        let bundle = pool.next_bundle(&sender, node_nonce, inner.chain.second_gas_limit());
+        if bundle.is_empty() {
+            pool.nothing_to_send(&sender);
+            return Ok(());
+        }
+        bundle
+    };
     let status = inner.sequencer.get_status().await.map_err(|error| RoundError::Sequencer(error.into()))?;
-    let committee = inner.committee(status.head.number + 1).await?;
+    // Saturating: the number is the sequencer's word.
+    let committee = inner.committee(status.head.number.saturating_add(1)).await?;
     let offer = Offer {
         base_fee: status.base_fee,
         priority_fee: u128::from(inner.config.priority_fee_wei),
         head: status.head.number,
         expiry_batches: inner.config.expiry_batches,
     };
-    let making = (inner.clone(), bundle.clone());
+    let nonces = bundle.iter().map(|transaction| transaction.nonce).collect();
+    let hashes: Vec<B256> = bundle.iter().map(|transaction| transaction.hash).collect();
+    let making = Arc::clone(inner);
     let envelope = tokio::task::spawn_blocking(move || {
-        let (inner, bundle) = making;
-        EnvelopeMaker { chain: &inner.chain, committee: &committee, payer: &inner.payer }
+        EnvelopeMaker { chain: &making.chain, committee: &committee, payer: &making.payer }
             .of_transactions(&bundle, &offer)
     })
-    .await
-    .map_err(|error| RoundError::NodeRpc(ReceivedError::NoAnswer(error.to_string())))??;
+    .await??;
     let row = EnvelopeRow { id: envelope.id(), sender, bytes: envelope.encode().into() };
-    let hashes: Vec<B256> = bundle.iter().map(|transaction| transaction.hash).collect();
     // Durable first: after a crash the very same envelope is sent again, never a second one.
     inner.journal.carry(&row, &hashes)?;
-    let nonces = bundle.iter().map(|transaction| transaction.nonce).collect();
-    inner.pool.lock().carried(row.id, sender, row.bytes.clone(), nonces);
-    submit(inner, row.id, &envelope).await
+    inner.pool.lock().carried(row.id, sender, row.bytes.clone(), envelope.header.expiry, nonces);
+    submit(inner, row.id, row.bytes).await
 }
 
-fn finish_outdated(inner: &Inner, hash: B256, outcome: &str) {
-    if let Err(error) = inner.journal.give_up(&hash, outcome) {
-        tracing::warn!(%error, %hash, "an outdated transaction stays in the journal; trying again");
-        return;
-    }
+/// Ends a transaction in no envelope whose nonce is used.
+async fn finish_outdated(inner: &Inner, hash: B256) -> Result<(), RoundError> {
+    let outcome = match inner.node.transaction_receipt(&hash).await? {
+        Some(_) => INCLUDED,
+        None => "nonce_too_low",
+    };
+    inner.journal.give_up(&hash, outcome)?;
     inner.pool.lock().remove(&hash);
+    count(inner, &hash, &Next::Finish(outcome.to_owned()));
+    Ok(())
 }
 
-/// Sends an envelope. A refusal for good ends it; no answer leaves it to the next round.
-async fn submit(inner: &Arc<Inner>, id: B256, envelope: &Envelope) -> Result<(), RoundError> {
-    match inner.sequencer.send_envelope(Encoded::from_bytes(envelope.encode()), None).await {
+/// Sends an envelope. A refusal for good ends it; anything else leaves it to the next round.
+async fn submit(inner: &Arc<Inner>, id: B256, bytes: Bytes) -> Result<(), RoundError> {
+    match inner.sequencer.send_envelope(Encoded::from_bytes(bytes), None).await {
         Ok(_) => {
             inner.metrics.envelopes.increment();
             Ok(())
@@ -157,32 +211,50 @@ async fn submit(inner: &Arc<Inner>, id: B256, envelope: &Envelope) -> Result<(),
         Err(error) => {
             let error = ReceivedError::from(error);
             if let ReceivedError::Refused(refusal) = &error
-                && !refusal.retry
+                && is_for_good(refusal)
             {
+                if matches!(&*refusal.reason, "wrong_epoch" | "wrong_encryption_key") {
+                    // Ask L1 again before the next attempt.
+                    *inner.committee.lock().await = None;
+                }
                 let reason = refusal.reason.to_string();
-                end(inner, id, |_| reason.clone())?;
+                end(inner, id, |_| reason.clone()).await?;
             }
             Err(RoundError::Sequencer(error))
         }
     }
 }
 
-/// An envelope that was sent and had no place in a batch when last looked up: asks the sequencer.
-async fn follow_sent(inner: &Arc<Inner>, id: B256) -> Result<(), RoundError> {
+/// Whether a refusal says that this envelope will never be sealed. Errors of anything between us and the sequencer
+/// (an unknown method, a gateway) say nothing about the envelope, and `already_known` means that it was taken before.
+fn is_for_good(refusal: &RpcError) -> bool {
+    let about_the_envelope = refusal.code == code::REFUSED
+        || (refusal.code == code::INVALID_PARAMS && matches!(&*refusal.reason, "too_large" | "undecodable"));
+    about_the_envelope && !refusal.retry && refusal.reason != "already_known"
+}
+
+/// Looks up an envelope under way. `certified` is how far the user's node knew the batches before this.
+async fn follow(inner: Arc<Inner>, id: B256, certified: Option<u64>) -> Result<(), RoundError> {
+    let Some(UnderWay { bytes, expiry, sealed, .. }) = inner.pool.lock().envelope(&id).cloned() else {
+        return Ok(());
+    };
+    // When the user's own node has every batch that could hold it, nobody else's word is needed.
+    let decided = certified.is_some_and(|certified| certified >= expiry);
+    if sealed || decided {
+        return follow_at_node(&inner, id, decided).await;
+    }
+    follow_at_sequencer(&inner, id, bytes).await
+}
+
+/// An envelope that had no place in a batch when last looked up: the sequencer says where it is, not how it ends.
+async fn follow_at_sequencer(inner: &Arc<Inner>, id: B256, bytes: Bytes) -> Result<(), RoundError> {
     let receipt =
         inner.sequencer.get_receipt(id).await.map_err(|error| RoundError::Sequencer(error.into()))?;
     match receipt.map(|receipt| receipt.state) {
-        None => {
-            // It never arrived, or the sequencer lost it: the same bytes again.
-            let bytes = inner.pool.lock().envelope(&id).map(|envelope| envelope.bytes.clone());
-            match bytes.map(|bytes| Envelope::decode(&bytes)) {
-                Some(Ok(envelope)) => submit(inner, id, &envelope).await,
-                _ => Ok(()),
-            }
-        }
-        Some(EnvelopeState::Pending) => Ok(()),
-        // No node ever sees an envelope that expired before it was sealed.
-        Some(EnvelopeState::Expired) => Ok(end(inner, id, |_| "expired".to_owned())?),
+        // It never arrived, or the sequencer lost it: the same bytes again.
+        None => submit(inner, id, bytes).await,
+        // An expired one is over when the user's node has all batches up to its expiry.
+        Some(EnvelopeState::Pending | EnvelopeState::Expired) => Ok(()),
         Some(_) => {
             inner.pool.lock().sealed(&id);
             inner.wake.notify_one();
@@ -191,11 +263,21 @@ async fn follow_sent(inner: &Arc<Inner>, id: B256) -> Result<(), RoundError> {
     }
 }
 
-/// A sealed envelope: only the user's own node says how it ended.
-async fn follow_sealed(inner: &Arc<Inner>, id: B256) -> Result<(), RoundError> {
+/// A sealed envelope: only the user's own node says how it ended. With `decided`, one that the node has in no batch
+/// has expired.
+async fn follow_at_node(inner: &Arc<Inner>, id: B256, decided: bool) -> Result<(), RoundError> {
     let receipt = inner.node_rpc.get_receipt(id).await.map_err(|error| RoundError::NodeRpc(error.into()))?;
-    let Some(receipt) = receipt.filter(|receipt| is_final(receipt.state)) else { return Ok(()) };
-    Ok(end(inner, id, |hash| outcome_of(&receipt, hash))?)
+    match receipt {
+        Some(receipt) if is_final(receipt.state) => end(inner, id, |hash| outcome_of(&receipt, hash)).await,
+        None | Some(Receipt { state: EnvelopeState::Pending, .. }) if decided => {
+            end(inner, id, |_| "expired".to_owned()).await
+        }
+        Some(_) => {
+            inner.pool.lock().sealed(&id);
+            Ok(())
+        }
+        None => Ok(()),
+    }
 }
 
 /// What a final receipt says of one transaction.
@@ -215,12 +297,24 @@ fn outcome_of(receipt: &Receipt, hash: &B256) -> String {
 }
 
 /// Ends an envelope in journal and pool: each transaction is finished or goes into another one.
-fn end(inner: &Arc<Inner>, id: B256, outcome: impl Fn(&B256) -> String) -> Result<(), JournalError> {
+async fn end(inner: &Arc<Inner>, id: B256, outcome: impl Fn(&B256) -> String) -> Result<(), RoundError> {
     let carried = inner.pool.lock().carried_by(&id);
-    let next: Vec<(B256, Next)> = carried
-        .into_iter()
-        .map(|(hash, attempts)| (hash, decide(outcome(&hash), attempts, inner.config.max_attempts)))
-        .collect();
+    let mut next = Vec::with_capacity(carried.len());
+    let mut pause_ms = 0;
+    for (hash, attempts) in carried {
+        let mut decided = decide(outcome(&hash), attempts, inner.config.max_attempts);
+        match &decided {
+            Next::Finish(outcome) if outcome == INCLUDED => {}
+            // An earlier envelope, or the user by another way, may have brought it into a block.
+            Next::Finish(_) => {
+                if inner.node.transaction_receipt(&hash).await?.is_some() {
+                    decided = Next::Finish(INCLUDED.to_owned());
+                }
+            }
+            Next::Again => pause_ms = pause_ms.max(retry_pause_ms(inner.config.poll_interval_ms, attempts)),
+        }
+        next.push((hash, decided));
+    }
     let rows: Vec<(B256, Option<&str>)> = next
         .iter()
         .map(|(hash, next)| match next {
@@ -230,18 +324,27 @@ fn end(inner: &Arc<Inner>, id: B256, outcome: impl Fn(&B256) -> String) -> Resul
         .collect();
     inner.journal.settle(&id, &rows)?;
     for (hash, next) in &next {
-        match next {
-            Next::Finish(outcome) if outcome == INCLUDED => inner.metrics.included.increment(),
-            Next::Finish(outcome) => {
-                inner.metrics.given_up.increment();
-                tracing::warn!(%hash, outcome, "transaction given up");
-            }
-            Next::Again => inner.metrics.again.increment(),
-        }
+        count(inner, hash, next);
     }
-    inner.pool.lock().settle(&id, &next);
+    inner.pool.lock().settle(&id, &next, Instant::now() + Duration::from_millis(pause_ms));
     inner.wake.notify_one();
     Ok(())
+}
+
+fn count(inner: &Inner, hash: &B256, next: &Next) {
+    match next {
+        Next::Finish(outcome) if outcome == INCLUDED => inner.metrics.included.increment(),
+        Next::Finish(outcome) => {
+            inner.metrics.given_up.increment();
+            tracing::warn!(%hash, outcome, "transaction given up");
+        }
+        Next::Again => inner.metrics.again.increment(),
+    }
+}
+
+/// How long a transaction waits for its next envelope: what stood in its way has time to pass. Doubles each time.
+fn retry_pause_ms(poll_interval_ms: u64, attempts: u32) -> u64 {
+    poll_interval_ms.saturating_mul(1 << attempts.min(MAX_RETRY_DOUBLINGS))
 }
 
 /// Whether a transaction goes into another envelope.
@@ -252,6 +355,9 @@ fn decide(outcome: String, attempts: u32, max_attempts: u32) -> Next {
 
 #[cfg(test)]
 mod tests {
+    use blindfold_engine::SkipReason;
+    use blindfold_protocol::{EnvelopeFault, StaticSkip};
+
     use super::*;
 
     fn receipt(state: EnvelopeState, transactions: Option<Vec<TransactionOutcome>>) -> Receipt {
@@ -299,5 +405,40 @@ mod tests {
         for finished in [INCLUDED, "nonce_too_low", "malformed", "duplicate"] {
             assert_eq!(decide(finished.into(), 1, 5), Next::Finish(finished.into()));
         }
+    }
+
+    #[test]
+    fn only_the_sequencers_word_about_the_envelope_is_for_good() {
+        assert!(is_for_good(&RpcError::refused("invalid_proof", "m")));
+        assert!(is_for_good(&RpcError::invalid_params("too_large", "m")));
+        for transient in [
+            RpcError::conflict("already_known", "m"),
+            RpcError::refused("already_known", "m"),
+            RpcError::unknown_method("blind_sendEnvelope"),
+            RpcError::invalid_params("invalid_params", "m"),
+            RpcError::busy("pool_full", "m"),
+            RpcError::unavailable("no_epoch", "m"),
+            RpcError::new(-32000, "unspecified", false, "bad gateway"),
+            RpcError::new(code::REFUSED, "fee_too_low", true, "m"),
+        ] {
+            assert!(!is_for_good(&transient), "{transient}");
+        }
+    }
+
+    #[test]
+    fn every_mendable_reason_is_one_that_somebody_gives() {
+        for reason in MENDABLE {
+            let known = EnvelopeFault::from_name(reason).is_some()
+                || StaticSkip::ALL.iter().any(|skip| skip.as_str() == *reason)
+                || SkipReason::ALL.iter().any(|skip| skip.as_str() == *reason);
+            assert!(known, "{reason}");
+        }
+    }
+
+    #[test]
+    fn pauses_double_and_are_bounded() {
+        assert_eq!([1, 2, 3].map(|attempts| retry_pause_ms(250, attempts)), [500, 1_000, 2_000]);
+        assert_eq!(retry_pause_ms(250, u32::MAX), 64_000);
+        assert_eq!(retry_pause_ms(u64::MAX, 1), u64::MAX);
     }
 }
