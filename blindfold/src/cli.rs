@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::{
     bench::BenchCommand,
     dealer::{Deal, deal},
+    deploy::{GenesisArgs, L1Command},
     devnet::DevnetArgs,
     roles::{CommitteeSettings, FullNodeSettings, HintPublisherSettings, ProxySettings, SequencerSettings},
     settings::{SettingsArgs, load},
@@ -46,6 +47,11 @@ enum Command {
         after_help = "Example:\n  blindfold dealer --members 4 --threshold 3 --max-batch 512 --out keys --password-file password"
     )]
     Dealer(DealerArgs),
+    /// Deploy the contracts on L1 and register committees
+    #[command(subcommand)]
+    L1(L1Command),
+    /// Write the genesis of the execution clients
+    Genesis(GenesisArgs),
     /// Order envelopes: JSON-RPC, mempool, sealing, feed, posting to L1
     #[command(after_help = EXAMPLE_SEQUENCER)]
     Sequencer(SettingsArgs),
@@ -110,7 +116,12 @@ pub fn run(cli: Cli) -> Result<()> {
     // The commands for people say on standard output what they do; their log is for what goes wrong.
     let quiet = matches!(
         cli.command,
-        Command::Devnet(_) | Command::Wallet(_) | Command::Bench(_) | Command::Dealer(_)
+        Command::Devnet(_)
+            | Command::L1(_)
+            | Command::Genesis(_)
+            | Command::Wallet(_)
+            | Command::Bench(_)
+            | Command::Dealer(_)
     ) && cli.log == "info";
     init_logging(format, if quiet { "warn" } else { &cli.log })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -121,6 +132,8 @@ async fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Devnet(args) => crate::devnet::run(args).await,
         Command::Dealer(args) => run_dealer(&args),
+        Command::L1(command) => crate::deploy::run(command).await,
+        Command::Genesis(args) => crate::deploy::run_genesis(&args),
         Command::Sequencer(args) => load::<SequencerSettings>("sequencer", &args)?.run().await,
         Command::Committee(args) => load::<CommitteeSettings>("committee", &args)?.run().await,
         Command::HintPublisher(args) => load::<HintPublisherSettings>("hint-publisher", &args)?.run().await,

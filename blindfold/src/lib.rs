@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod cli;
 pub mod dealer;
+pub mod deploy;
 pub mod devnet;
 pub mod roles;
 pub mod settings;

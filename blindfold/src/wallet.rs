@@ -303,7 +303,7 @@ fn print(json: bool, value: &impl Serialize, text: String) -> Result<()> {
 }
 
 /// Reads an amount with its unit; a bare number is refused, because wei and ether are easily confused.
-fn wei(text: &str) -> Result<U256> {
+pub(crate) fn wei(text: &str) -> Result<U256> {
     let split = text
         .find(|c: char| c.is_ascii_alphabetic())
         .context("an amount needs its unit: 1ether, 5gwei, 1000wei")?;

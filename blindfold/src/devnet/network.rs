@@ -12,9 +12,7 @@ use anyhow::{Context, Result, bail};
 use blindfold_client::{keys, node::Node};
 use blindfold_committee::key_file::KeyFileCost;
 use blindfold_engine::{Genesis, ManagedNode, ManagedNodeConfig};
-use blindfold_l1::{
-    AnvilConfig, DeployConfig, L1Client, L1Config, L1Writer, ManagedAnvil, NewEpoch, NewMember, deploy,
-};
+use blindfold_l1::{AnvilConfig, DeployConfig, L1Client, L1Config, L1Writer, ManagedAnvil, deploy};
 use blindfold_protocol::{ChainConfig, Deployment, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -26,12 +24,13 @@ use super::{
     process::RoleProcess,
     settings::Layout,
 };
-use crate::dealer::{Deal, Dealt, deal};
+use crate::{
+    dealer::{Deal, Dealt, deal},
+    deploy::{FEE_RECIPIENT, new_epoch},
+};
 
 /// Chain id of the development rollup.
 const CHAIN_ID: u64 = 42_069;
-/// Where the fees of L2 blocks go: the OP stack's sequencer fee vault.
-const FEE_RECIPIENT: Address = alloy_primitives::address!("4200000000000000000000000000000000000011");
 /// Ordering fee at the start and at least, in wei per byte.
 const BASE_FEE_WEI: u128 = 1_000_000;
 /// Held per envelope until its hint is final, in wei.
@@ -354,31 +353,10 @@ async fn deployed(l1_url: &str, dealt: &Dealt) -> Result<(ChainConfig, L1Writer)
     };
     let client = L1Client::connect(L1Config::new(l1_url, &chain)).await?;
     let writer = L1Writer::new(client, governor);
-    writer.register_epoch(&new_epoch(dealt)?).await?;
+    let members: Vec<PathBuf> = dealt.members.iter().map(|(path, _)| path.clone()).collect();
+    let location = "file:committee/parameters.bin".to_owned();
+    writer.register_epoch(&new_epoch(&dealt.parameters, &members, LAST_NUMBER, location)?).await?;
     Ok((chain, writer))
-}
-
-fn new_epoch(dealt: &Dealt) -> Result<NewEpoch> {
-    let members = dealt
-        .members
-        .iter()
-        .map(|(_, public)| {
-            Ok(NewMember {
-                key: blindfold_bte::bls::PublicKey::from_bytes(&public.bls_public_key)?,
-                possession: blindfold_bte::bls::Signature::from_bytes(&public.proof_of_possession)?,
-            })
-        })
-        .collect::<Result<_>>()?;
-    let parameters = blindfold_bte::Parameters::decode(&fs::read(&dealt.parameters)?)?;
-    Ok(NewEpoch {
-        last: LAST_NUMBER,
-        max_batch: u32::try_from(parameters.max_batch())?,
-        threshold: THRESHOLD,
-        parameters_hash: dealt.parameters_hash,
-        encryption_key: parameters.encryption_key(),
-        parameters_location: "file:committee/parameters.bin".to_owned(),
-        members,
-    })
 }
 
 fn write_keys(dir: &Path) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use blindfold_client::KeySource;
 use blindfold_committee::{Member, MemberConfig, MemberDeps, key_file, system_clock};
 use serde::{Deserialize, Serialize};
@@ -39,9 +39,18 @@ impl CommitteeSettings {
             key_file::open(&self.key.file, password.as_bytes(), public.parameters_hash).context("key.file")?
         };
         let deps = MemberDeps { store: opened_store(&self.data_dir)?, l1, key, clock: system_clock(), chain };
-        let handle = Member::start(self.member, deps).await?;
-        asked_to_stop().await?;
+        let mut handle = Member::start(self.member, deps).await?;
+        let failed = tokio::select! {
+            stopped = asked_to_stop() => {
+                stopped?;
+                false
+            }
+            () = handle.failed() => true,
+        };
         handle.stop().await;
+        if failed {
+            bail!("a part of the member ended by itself; its log says why");
+        }
         Ok(())
     }
 }

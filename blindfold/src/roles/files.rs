@@ -9,8 +9,14 @@ use std::{
 use anyhow::{Context, Result, bail};
 use blindfold_bte::Parameters;
 use blindfold_chain::{EpochParameters, L1View, ParameterSet};
-use blindfold_protocol::ChainConfig;
+use blindfold_protocol::{ChainConfig, Epochs};
 use blindfold_store::SqliteStore;
+use tokio::time::{Duration, Instant, sleep};
+
+/// How long a role waits at its start for a committee on L1: final blocks are minutes old on a real L1.
+const EPOCH_TIMEOUT_MS: u64 = 30 * 60 * 1_000;
+/// How often it looks.
+const EPOCH_POLL_INTERVAL_MS: u64 = 1_000;
 
 /// Reads and checks the chain's settings, `rollup.json`.
 ///
@@ -41,7 +47,7 @@ pub async fn load_parameters(paths: &[PathBuf], l1: &dyn L1View) -> Result<Arc<P
             .with_context(|| format!("{} fails its checks: do not use it", path.display()))?;
         files.push((path, Arc::new(parameters)));
     }
-    let epochs = l1.epochs().await.context("the epochs registered on L1")?;
+    let epochs = registered_epochs(l1).await?;
     let mut matched = Vec::new();
     for epoch in epochs.as_slice() {
         let Some((path, parameters)) =
@@ -56,10 +62,29 @@ pub async fn load_parameters(paths: &[PathBuf], l1: &dyn L1View) -> Result<Arc<P
         let location = path.display().to_string();
         matched.push(EpochParameters::new(epoch.clone(), parameters.clone(), location)?);
     }
-    if matched.is_empty() {
-        bail!("L1 registers no epoch yet; register the committee first");
-    }
     Ok(Arc::new(ParameterSet::new(matched)?))
+}
+
+/// The epochs on L1's newest final block. A committee that was just registered is waited for until it is final.
+async fn registered_epochs(l1: &dyn L1View) -> Result<Epochs> {
+    let deadline = Instant::now() + Duration::from_millis(EPOCH_TIMEOUT_MS);
+    let mut told = false;
+    loop {
+        let missing = match l1.epochs().await {
+            Ok(epochs) if !epochs.as_slice().is_empty() => return Ok(epochs),
+            Ok(_) => "L1 registers no committee on its newest final block".to_owned(),
+            Err(fault) if fault.is_transient() => fault.to_string(),
+            Err(fault) => return Err(fault).context("the epochs registered on L1"),
+        };
+        if Instant::now() > deadline {
+            bail!("{missing}; register the committee first (docs/operate.md), then start again");
+        }
+        if !told {
+            tracing::warn!("{missing}; waiting");
+            told = true;
+        }
+        sleep(Duration::from_millis(EPOCH_POLL_INTERVAL_MS)).await;
+    }
 }
 
 /// Opens the embedded store in `data_dir`, which is created if missing.

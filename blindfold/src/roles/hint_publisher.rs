@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use blindfold_hint_publisher::{HintPublisher, HintPublisherConfig, HintPublisherDeps};
 use serde::{Deserialize, Serialize};
 
@@ -35,9 +35,18 @@ impl HintPublisherSettings {
         let l1 = self.l1.connect(&chain).await?;
         let parameters = load_parameters(&self.parameters, &l1).await?;
         let deps = HintPublisherDeps { chain, parameters, backend: self.backend.backend()? };
-        let handle = HintPublisher::start(self.hint_publisher, deps).await?;
-        asked_to_stop().await?;
+        let mut handle = HintPublisher::start(self.hint_publisher, deps).await?;
+        let failed = tokio::select! {
+            stopped = asked_to_stop() => {
+                stopped?;
+                false
+            }
+            () = handle.failed() => true,
+        };
         handle.stop().await;
+        if failed {
+            bail!("a part of the helper ended by itself; its log says why");
+        }
         Ok(())
     }
 }

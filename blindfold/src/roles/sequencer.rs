@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use blindfold_client::KeySource;
 use blindfold_l1::L1Writer;
 use blindfold_sequencer::{L1Poster, Sequencer, SequencerConfig, SequencerDeps, SystemClock};
@@ -62,7 +62,13 @@ impl SequencerSettings {
             chain,
         };
         let handle = Sequencer::start(self.sequencer, deps).await?;
-        asked_to_stop().await?;
+        tokio::select! {
+            stopped = asked_to_stop() => stopped?,
+            fault = handle.failed() => {
+                handle.shutdown().await;
+                bail!("the {} cannot go on: {}", fault.part, fault.cause);
+            }
+        }
         handle.shutdown().await;
         Ok(())
     }

@@ -1,0 +1,298 @@
+//! `blindfold l1` and `blindfold genesis`: what a rollup team does once before the roles start.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use alloy_primitives::{Address, B256, U256};
+use anyhow::{Context, Result, bail, ensure};
+use blindfold_bte::{Parameters, bls};
+use blindfold_client::{KeySource, node::Node};
+use blindfold_committee::key_file;
+use blindfold_engine::Genesis;
+use blindfold_l1::{DeployConfig, L1Writer, NewEpoch, NewMember, deploy};
+use blindfold_protocol::{ChainConfig, SigningKey, limits::DEFAULT_BLOCK_GAS};
+use clap::{Args, Subcommand};
+
+use crate::{
+    roles::{L1Settings, load_chain},
+    wallet::wei,
+};
+
+/// Where the fees of L2 blocks go by default: the OP stack's sequencer fee vault.
+pub const FEE_RECIPIENT: Address = alloy_primitives::address!("4200000000000000000000000000000000000011");
+
+/// `blindfold l1 …`
+#[derive(Subcommand, Debug)]
+#[command(after_help = EXAMPLES)]
+pub enum L1Command {
+    /// Deploy CommitteeRegistry, BlindedInbox and FeeVault, and write rollup.json
+    Deploy(DeployArgs),
+    /// Register a committee from its parameter file and the public parts of its members' key files
+    Register(RegisterArgs),
+}
+
+const EXAMPLES: &str = "Examples:
+  blindfold l1 deploy --l1 http://127.0.0.1:8545 --key governor.json --password-file password \\
+      --chain-id 42069 --sequencer 0x… --out rollup.json
+  blindfold l1 register --l1 http://127.0.0.1:8545 --key governor.json --password-file password \\
+      --chain rollup.json --parameters keys/parameters.bin --last 1000000 keys/member-*.key
+  blindfold genesis --chain rollup.json --fund 0x…=100ether --out genesis.json";
+
+#[derive(Args, Debug)]
+struct AccountArgs {
+    /// Your L1 node
+    #[arg(long, env = "BLINDFOLD_L1")]
+    l1: String,
+    /// Key file of the account that pays and governs the registry (Ethereum keystore V3)
+    #[arg(long, env = "BLINDFOLD_KEY")]
+    key: PathBuf,
+    /// File whose first line is the password
+    #[arg(long, env = "BLINDFOLD_PASSWORD_FILE")]
+    password_file: PathBuf,
+}
+
+impl AccountArgs {
+    fn open(&self) -> Result<SigningKey> {
+        let source = KeySource {
+            file: self.key.clone(),
+            password_file: Some(self.password_file.clone()),
+            password_env: None,
+        };
+        Ok(source.open()?)
+    }
+}
+
+/// Options of `blindfold l1 deploy`.
+#[derive(Args, Debug)]
+pub struct DeployArgs {
+    #[command(flatten)]
+    account: AccountArgs,
+    /// Chain id of the rollup
+    #[arg(long)]
+    chain_id: u64,
+    /// Address that signs headers and promises
+    #[arg(long)]
+    sequencer: Address,
+    /// Gas limit of an L2 block
+    #[arg(long, default_value_t = DEFAULT_BLOCK_GAS)]
+    block_gas_limit: u64,
+    /// Who gets the fees of L2 blocks
+    #[arg(long, default_value_t = FEE_RECIPIENT)]
+    fee_recipient: Address,
+    /// Ordering fee at the start and at least, in wei per byte
+    #[arg(long, default_value_t = 1_000_000)]
+    base_fee_wei: u128,
+    /// Held per envelope until its hint is final on L1, in wei; 0 switches it off
+    #[arg(long, default_value_t = 0)]
+    malformed_surcharge_wei: u128,
+    /// Where the chain's settings go
+    #[arg(long, default_value = "rollup.json")]
+    out: PathBuf,
+}
+
+/// Options of `blindfold l1 register`.
+#[derive(Args, Debug)]
+pub struct RegisterArgs {
+    #[command(flatten)]
+    account: AccountArgs,
+    /// The chain's settings, rollup.json
+    #[arg(long)]
+    chain: PathBuf,
+    /// The committee's parameter file
+    #[arg(long)]
+    parameters: PathBuf,
+    /// Where others can fetch it; its hash decides
+    #[arg(long, default_value = "parameters.bin")]
+    location: String,
+    /// Last batch number of the epoch
+    #[arg(long)]
+    last: u64,
+    /// The members' key files, in any order; only their public parts are read
+    #[arg(required = true)]
+    members: Vec<PathBuf>,
+}
+
+/// Options of `blindfold genesis`.
+#[derive(Args, Debug)]
+pub struct GenesisArgs {
+    /// The chain's settings, rollup.json
+    #[arg(long)]
+    chain: PathBuf,
+    /// An account with its balance, for example 0x…=100ether. Repeatable
+    #[arg(long = "fund", value_name = "ADDRESS=AMOUNT")]
+    funded: Vec<String>,
+    /// Where the genesis of the execution clients goes
+    #[arg(long, default_value = "genesis.json")]
+    out: PathBuf,
+}
+
+/// Runs `blindfold l1 …`.
+///
+/// # Errors
+/// Whatever L1 or a file objects to.
+pub async fn run(command: L1Command) -> Result<()> {
+    match command {
+        L1Command::Deploy(args) => run_deploy(&args).await,
+        L1Command::Register(args) => run_register(&args).await,
+    }
+}
+
+async fn run_deploy(args: &DeployArgs) -> Result<()> {
+    ensure!(!args.out.exists(), "{} exists already; it is never overwritten", args.out.display());
+    let key = args.account.open()?;
+    let l1_chain_id = Node::new(&args.account.l1)?.chain_id().await?;
+    let config = DeployConfig { l1_chain_id, governor: key.address(), sequencer: args.sequencer };
+    eprintln!("deploying three contracts from {}", key.address());
+    let addresses = deploy(&args.account.l1, &key, config).await?;
+    let chain = ChainConfig {
+        chain_id: args.chain_id,
+        deployment: addresses.deployment(),
+        registry: addresses.registry,
+        fee_vault: addresses.fee_vault,
+        sequencer: args.sequencer,
+        fee_recipient: args.fee_recipient,
+        block_gas_limit: args.block_gas_limit,
+        initial_base_fee: args.base_fee_wei,
+        min_base_fee: args.base_fee_wei,
+        malformed_surcharge: args.malformed_surcharge_wei,
+        // Nothing happened to the contracts before they were there.
+        genesis_l1_origin: addresses.block.saturating_sub(1),
+    };
+    chain.validate()?;
+    fs::write(&args.out, serde_json::to_vec_pretty(&chain)?)
+        .with_context(|| format!("{}", args.out.display()))?;
+    println!("{}", serde_json::to_string_pretty(&chain)?);
+    eprintln!("written to {}; now register a committee", args.out.display());
+    Ok(())
+}
+
+async fn run_register(args: &RegisterArgs) -> Result<()> {
+    let chain = load_chain(&args.chain)?;
+    let epoch = new_epoch(&args.parameters, &args.members, args.last, args.location.clone())?;
+    let l1 = L1Settings { url: args.account.l1.clone(), poll_interval_ms: 1_000 }.connect(&chain).await?;
+    let sent = L1Writer::new(l1, args.account.open()?).register_epoch(&epoch).await?;
+    println!("registered in L1 block {} ({}, {} gas)", sent.block, sent.transaction, sent.gas_used);
+    Ok(())
+}
+
+/// What L1 registers of a committee: from its parameter file, checked, and its members' key files.
+///
+/// # Errors
+/// Parameters that fail their checks; key files that are not exactly the members 1..n of these parameters.
+pub fn new_epoch(parameters: &Path, members: &[PathBuf], last: u64, location: String) -> Result<NewEpoch> {
+    let bytes = fs::read(parameters).with_context(|| format!("{}", parameters.display()))?;
+    let parameters = Parameters::decode(&bytes).with_context(|| format!("{}", parameters.display()))?;
+    parameters.check(&mut rand::rng()).context("the parameters fail their checks: do not use them")?;
+    let parameters_hash = B256::from(parameters.hash());
+    let mut public = Vec::with_capacity(members.len());
+    for path in members {
+        let part = key_file::read_public(path).with_context(|| format!("{}", path.display()))?;
+        ensure!(
+            part.parameters_hash == parameters_hash,
+            "{} belongs to parameters {}, not {parameters_hash}",
+            path.display(),
+            part.parameters_hash
+        );
+        public.push(part);
+    }
+    public.sort_by_key(|part| part.member);
+    let expected: Vec<u16> = (1..=parameters.members()).collect();
+    let given: Vec<u16> = public.iter().map(|part| part.member).collect();
+    if given != expected {
+        bail!("key files of members {given:?} were given, the parameters have members {expected:?}");
+    }
+    let members = public
+        .iter()
+        .map(|part| {
+            Ok(NewMember {
+                key: bls::PublicKey::from_bytes(&part.bls_public_key)?,
+                possession: bls::Signature::from_bytes(&part.proof_of_possession)?,
+            })
+        })
+        .collect::<Result<_>>()?;
+    Ok(NewEpoch {
+        last,
+        max_batch: u32::try_from(parameters.max_batch())?,
+        threshold: parameters.threshold(),
+        parameters_hash,
+        encryption_key: parameters.encryption_key(),
+        parameters_location: location,
+        members,
+    })
+}
+
+/// Runs `blindfold genesis`.
+///
+/// # Errors
+/// A file or an amount that cannot be used.
+pub fn run_genesis(args: &GenesisArgs) -> Result<()> {
+    let chain = load_chain(&args.chain)?;
+    let alloc = args.funded.iter().map(|entry| funded(entry)).collect::<Result<Vec<_>>>()?;
+    let genesis = Genesis::new(chain.chain_id, chain.block_gas_limit, alloc);
+    fs::write(&args.out, serde_json::to_vec_pretty(&genesis)?)
+        .with_context(|| format!("{}", args.out.display()))?;
+    println!("{}", args.out.display());
+    Ok(())
+}
+
+fn funded(entry: &str) -> Result<(Address, U256)> {
+    let (address, amount) =
+        entry.split_once('=').with_context(|| format!("`--fund {entry}`: expected ADDRESS=AMOUNT"))?;
+    Ok((address.parse().with_context(|| format!("{address} is no address"))?, wei(amount)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use blindfold_committee::key_file::KeyFileCost;
+
+    use super::*;
+    use crate::dealer::{Deal, deal};
+
+    fn dealt(dir: &Path) -> crate::dealer::Dealt {
+        let cost = KeyFileCost { memory_kib: 8, iterations: 1, lanes: 1 };
+        deal(&Deal { max_batch: 2, members: 4, threshold: 3, out: dir, password: "p", cost }).unwrap()
+    }
+
+    #[test]
+    fn a_committee_is_read_from_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let dealt = dealt(dir.path());
+        let mut files: Vec<PathBuf> = dealt.members.iter().map(|(path, _)| path.clone()).collect();
+        files.reverse();
+        let epoch = new_epoch(&dealt.parameters, &files, 100, "here".to_owned()).unwrap();
+        assert_eq!((epoch.max_batch, epoch.threshold, epoch.members.len()), (2, 3, 4));
+        assert_eq!(epoch.parameters_hash, dealt.parameters_hash);
+        assert_eq!(
+            epoch.members[0].key.to_bytes(),
+            dealt.members[0].1.bls_public_key,
+            "in order of the members"
+        );
+    }
+
+    #[test]
+    fn missing_doubled_and_foreign_members_are_refused() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (ours, theirs) = (dealt(dir.path()), dealt(other.path()));
+        let files: Vec<PathBuf> = ours.members.iter().map(|(path, _)| path.clone()).collect();
+        let refused = |files: &[PathBuf]| {
+            new_epoch(&ours.parameters, files, 100, String::new()).unwrap_err().to_string()
+        };
+        assert!(refused(&files[..3]).contains("were given"));
+        assert!(refused(&[&files[..3], &files[..1]].concat()).contains("were given"));
+        assert!(
+            refused(&[&files[..3], &[theirs.members[3].0.clone()]].concat())
+                .contains("belongs to parameters")
+        );
+    }
+
+    #[test]
+    fn funding_names_address_and_amount() {
+        let (address, amount) = funded("0x4200000000000000000000000000000000000011=2ether").unwrap();
+        assert_eq!((address, amount), (FEE_RECIPIENT, U256::from(2 * 10u128.pow(18))));
+        for bad in ["", "0x42", "0x42=1ether", "0x4200000000000000000000000000000000000011=1"] {
+            assert!(funded(bad).is_err(), "{bad}");
+        }
+    }
+}
