@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use alloy_primitives::{Address, B256, Bytes, U256, utils::parse_units};
+use alloy_primitives::{
+    Address, B256, Bytes, U256,
+    utils::{Unit, parse_units},
+};
 use anyhow::{Context, Result, bail};
 use blindfold_client::{Call, KeySource, Wallet, WalletEndpoints, keys};
 use blindfold_l1::{L1Client, L1Writer};
@@ -308,6 +311,15 @@ pub(crate) fn wei(text: &str) -> Result<U256> {
         .find(|c: char| c.is_ascii_alphabetic())
         .context("an amount needs its unit: 1ether, 5gwei, 1000wei")?;
     let (number, unit) = text.split_at(split);
+    if !number.contains(|c: char| c.is_ascii_digit()) {
+        bail!("{text} has a unit and no number");
+    }
+    // The library cuts off what does not fit: half a wei would become none.
+    let decimals = unit.parse::<Unit>().with_context(|| format!("{unit} is no unit"))?.get();
+    let fraction = number.trim().split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    if fraction > usize::from(decimals) {
+        bail!("{text} has more than the {decimals} decimals of its unit");
+    }
     let units = parse_units(number.trim(), unit).with_context(|| format!("{text} is no amount"))?;
     if units.is_negative() {
         bail!("{text} is negative");
