@@ -157,7 +157,8 @@ async fn what_cannot_start_says_why() {
     ));
 
     // A taken address.
-    let first = Machine::new(1, url.clone()).start().await;
+    let running = Machine::new(1, url.clone());
+    let first = running.start().await;
     let mut taken = Machine::new(2, url.clone());
     taken.config.rpc_addr = first.rpc_addr();
     assert!(matches!(taken.try_start().await, Err(StartError::Serve(_))));
