@@ -1,0 +1,261 @@
+//! docs/operate.md against the code: every setting with its default, every metric, every port.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blindfold::{
+    devnet::ports::Ports,
+    roles::{CommitteeSettings, FullNodeSettings, HintPublisherSettings, ProxySettings, SequencerSettings},
+};
+use blindfold_telemetry::Metrics;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+const OPERATE: &str = include_str!("../../../docs/operate.md");
+
+/// The text under a heading, up to the next one of its level or a higher one.
+fn section(heading: &str) -> &'static str {
+    let (_, rest) = OPERATE
+        .split_once(&format!("\n{heading}\n"))
+        .unwrap_or_else(|| panic!("operate.md has no heading {heading:?}"));
+    let level = heading.bytes().take_while(|byte| *byte == b'#').count();
+    let ends = (1..=level).filter_map(|level| rest.find(&format!("\n{} ", "#".repeat(level))));
+    ends.min().map_or(rest, |end| &rest[..end])
+}
+
+/// The rows of the tables in a text: each a list of cells.
+fn rows(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+    text.lines().filter_map(|line| {
+        let cells = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+        Some(cells.split('|').map(str::trim).collect())
+    })
+}
+
+/// A cell that is one piece of code.
+fn code(cell: &'static str) -> Option<&'static str> {
+    cell.strip_prefix('`')?.strip_suffix('`').filter(|inner| !inner.contains('`'))
+}
+
+/// Dotted keys of a settings document; the entries of a list of tables are named `list[].key`.
+fn flatten(prefix: &str, value: &Value, keys: &mut BTreeMap<String, Value>) {
+    let at = |key: &str| if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") };
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, field)| flatten(&at(key), field, keys)),
+        Value::Array(entries) => {
+            keys.insert(prefix.to_owned(), json!([]));
+            for entry in entries.iter().filter(|entry| entry.is_object()) {
+                flatten(&format!("{prefix}[]"), entry, keys);
+            }
+        }
+        Value::Null => {}
+        other => {
+            keys.insert(prefix.to_owned(), other.clone());
+        }
+    }
+}
+
+/// The keys of a document, as the settings type reads and writes it.
+fn keys_of<T: DeserializeOwned + Serialize>(document: &Value) -> BTreeMap<String, Value> {
+    let settings: T = serde_json::from_value(document.clone()).expect("the settings can be read");
+    let mut keys = BTreeMap::new();
+    flatten("", &serde_json::to_value(settings).expect("the settings can be written"), &mut keys);
+    keys
+}
+
+/// Compares a role's table with its settings type. `minimal` has the required keys and nothing else, `full` every
+/// optional part beside.
+fn check_settings<T: DeserializeOwned + Serialize>(heading: &str, minimal: &Value, full: &Value) {
+    let mut required = BTreeMap::new();
+    flatten("", minimal, &mut required);
+    let (defaults, all) = (keys_of::<T>(minimal), keys_of::<T>(full));
+    let expected: BTreeMap<String, String> = all
+        .into_keys()
+        .map(|key| {
+            let default = if required.contains_key(&key) || key.contains("[].") {
+                "required".to_owned()
+            } else {
+                match defaults.get(&key) {
+                    Some(Value::String(text)) => format!("`{text}`"),
+                    Some(value) => format!("`{value}`"),
+                    None => "none".to_owned(),
+                }
+            };
+            (key, default)
+        })
+        .collect();
+    let documented: BTreeMap<String, String> = rows(section(heading))
+        .filter_map(|cells| match cells.as_slice() {
+            [key, default, _, _] => Some((code(key)?.to_owned(), (*default).to_owned())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(documented, expected, "left: the table under {heading:?}, right: the code");
+}
+
+fn l1() -> Value {
+    json!({ "url": "http://127.0.0.1:8545" })
+}
+
+fn execution() -> Value {
+    json!({ "http_url": "http://127.0.0.1:8645", "engine_url": "http://127.0.0.1:8651", "jwt_secret": "jwt.hex" })
+}
+
+fn key() -> Value {
+    json!({ "file": "key.json" })
+}
+
+fn full_key() -> Value {
+    json!({ "file": "key.json", "password_file": "password", "password_env": "PASSWORD" })
+}
+
+fn member() -> Value {
+    json!([{ "member": 1, "url": "http://127.0.0.1:9551" }])
+}
+
+/// Lays the second document over the first.
+fn with(base: &Value, changes: &[(&str, Value)]) -> Value {
+    let mut document = base.clone();
+    for (pointer, value) in changes {
+        let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
+        let parent = document.pointer_mut(parent).expect("the parent is there");
+        parent[name] = value.clone();
+    }
+    document
+}
+
+#[test]
+fn the_sequencers_settings_are_documented() {
+    let minimal = json!({
+        "chain": "rollup.json", "parameters": ["parameters.bin"], "l1": l1(), "execution": execution(),
+        "signing_key": key(),
+    });
+    let full = with(&minimal, &[("/signing_key", full_key()), ("/posting_key", full_key())]);
+    check_settings::<SequencerSettings>("### Settings of the sequencer", &minimal, &full);
+}
+
+#[test]
+fn a_members_settings_are_documented() {
+    let minimal = json!({
+        "chain": "rollup.json", "l1": l1(), "key": key(), "data_dir": "member-1", "member": {},
+    });
+    let full = with(&minimal, &[("/key", full_key()), ("/member/peers", member())]);
+    check_settings::<CommitteeSettings>("### Settings of a committee member", &minimal, &full);
+}
+
+#[test]
+fn the_helpers_settings_are_documented() {
+    let minimal = json!({
+        "chain": "rollup.json", "parameters": ["parameters.bin"], "l1": l1(), "hint_publisher": {},
+    });
+    let full = with(&minimal, &[("/hint_publisher/members", member())]);
+    check_settings::<HintPublisherSettings>("### Settings of the helper", &minimal, &full);
+}
+
+#[test]
+fn a_full_nodes_settings_are_documented() {
+    let minimal = json!({
+        "chain": "rollup.json", "parameters": ["parameters.bin"], "l1": l1(), "execution": execution(),
+        "data_dir": "full-node",
+        "full_node": {
+            "rpc_addr": "127.0.0.1:9580", "admin_addr": "127.0.0.1:9581",
+            "sequencer_url": "http://127.0.0.1:9545", "members": [],
+        },
+    });
+    let full = with(&minimal, &[("/full_node/members", member())]);
+    check_settings::<FullNodeSettings>("### Settings of a full node", &minimal, &full);
+}
+
+#[test]
+fn the_proxys_settings_are_documented() {
+    let minimal = json!({ "chain": "rollup.json", "l1": l1(), "fee_key": key() });
+    let full = with(
+        &minimal,
+        &[("/fee_key", full_key()), ("/pinned_key_hash", json!(format!("0x{}", "11".repeat(32))))],
+    );
+    check_settings::<ProxySettings>("### Settings of the proxy", &minimal, &full);
+}
+
+/// The names that a registry shows.
+fn names_of(registry: &Metrics) -> BTreeSet<String> {
+    let rendered = registry.render();
+    let types = rendered.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    types.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// The names that a source file registers, for roles that keep their registry to themselves.
+fn names_in(source: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::from(["blindfold_build_info".to_owned()]);
+    for call in [".counter(", ".counters(", ".gauge(", ".histogram("] {
+        for rest in source.split(call).skip(1) {
+            if let Some(name) = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next()) {
+                names.insert(format!("{}{name}", blindfold_telemetry::PREFIX));
+            }
+        }
+    }
+    assert!(names.len() > 5, "no metrics were found in the source");
+    names
+}
+
+#[test]
+fn every_metric_is_documented_and_no_other() {
+    let full_node = Metrics::new("full_node", "test").expect("a registry");
+    blindfold_full_node::Counters::new(&full_node).expect("registers");
+    let sequencer = names_in(include_str!("../../../sequencer/src/metrics.rs"));
+    let proxy = names_in(include_str!("../../../client/src/proxy/mod.rs"));
+    let member = blindfold_committee::MemberMetrics::new().expect("registers").registry;
+    let helper = blindfold_hint_publisher::HintPublisherMetrics::new().expect("registers").registry;
+    for (heading, registered) in [
+        ("### Metrics of the sequencer", sequencer),
+        ("### Metrics of a committee member", names_of(&member)),
+        ("### Metrics of the helper", names_of(&helper)),
+        ("### Metrics of a full node", names_of(&full_node)),
+        ("### Metrics of the proxy", proxy),
+    ] {
+        let documented: BTreeSet<String> = rows(section(heading))
+            .filter_map(|cells| Some(code(cells.first()?)?.to_owned()))
+            .chain(["blindfold_build_info".to_owned()])
+            .collect();
+        assert_eq!(documented, registered, "left: {heading:?}, right: the code");
+    }
+    assert!(section("## Metrics").contains("`blindfold_build_info`"));
+}
+
+#[test]
+fn every_port_of_the_development_network_is_documented() {
+    let numbers: BTreeSet<u16> = section("## Ports")
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect();
+    let Ports {
+        l1,
+        sequencer,
+        members,
+        hint_publisher,
+        full_node,
+        proxy,
+        sequencer_execution,
+        full_node_execution,
+    } = Ports::documented(4);
+    let pairs = [sequencer, full_node, proxy, sequencer_execution, full_node_execution];
+    let pairs = pairs.into_iter().chain(members).flat_map(|(first, second)| [first, second]);
+    for port in pairs.chain([l1, hint_publisher]) {
+        assert!(numbers.contains(&port), "port {port} is not in the table of operate.md");
+    }
+}
+
+#[test]
+fn every_environment_variable_is_documented() {
+    let sources = [
+        include_str!("../../../blindfold/src/cli.rs"),
+        include_str!("../../../blindfold/src/wallet.rs"),
+        include_str!("../../../blindfold/src/bench/load.rs"),
+        include_str!("../../../crates/engine/src/managed.rs"),
+    ];
+    let text = section("## Settings, flags and environment");
+    for source in sources {
+        for rest in source.split("env = \"").skip(1).chain(source.split("BINARY_VARIABLE: &str = \"").skip(1))
+        {
+            let name = rest.split('"').next().unwrap_or_default();
+            assert!(text.contains(&format!("`{name}`")), "{name} is not in operate.md");
+        }
+    }
+}
