@@ -1,0 +1,231 @@
+//! How transactions become envelopes: sharing, waiting, and going again.
+
+use blindfold_client::{ProxyConfig, transaction::sign};
+use blindfold_protocol::{Canonical, Envelope};
+use blindfold_rpc::RpcError;
+use blindfold_rpc::types::{EnvelopeState, Receipt};
+use serde_json::{Value, json};
+
+use crate::common::{EXPIRY_BATCHES, HEAD, World, fields, key, nonces, receipt, transfer};
+
+#[tokio::test]
+async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_until_it_is_sealed() {
+    let mut world = World::start().await;
+    world.config = ProxyConfig { bundle_window_ms: 1_000, ..world.config };
+    let wallets = world.proxy().await;
+    for nonce in [1, 0, 2] {
+        wallets.send(&transfer(1, nonce).0).await.unwrap();
+    }
+    world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+    let (id, bytes) = world.sequencer.state.lock().arrived[0].clone();
+    assert_eq!(nonces(&bytes), [0, 1, 2]);
+    let header = Envelope::decode(&bytes).unwrap().header;
+    assert_eq!((header.payer, header.gas_limit), (key(3).address(), 3 * 21_000));
+    assert_eq!(header.expiry, HEAD + EXPIRY_BATCHES);
+
+    wallets.send(&transfer(1, 3).0).await.unwrap();
+    wallets.send(&transfer(2, 0).0).await.unwrap();
+    // Another sender does not wait for this one.
+    world.sequencer.until("the other sender", |state| state.arrived.len() == 2).await;
+    world.sequencer.called_again("blind_getReceipt", 5).await;
+    let second = world.sequencer.state.lock().arrived[1].1.clone();
+    assert_eq!(nonces(&second), [0]);
+    assert_eq!(world.sequencer.state.lock().arrived.len(), 2, "the first is not sealed");
+
+    world.sequencer.state.lock().set(id, EnvelopeState::Sealed);
+    world.sequencer.until("the next envelope", |state| state.arrived.len() == 3).await;
+    let third = world.sequencer.state.lock().arrived[2].1.clone();
+    assert_eq!(nonces(&third), [3]);
+}
+
+#[tokio::test]
+async fn a_mendable_skip_goes_again_under_a_new_fee_nonce_and_not_for_ever() {
+    let world = World::start().await;
+    world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+    let wallets = world.proxy().await;
+    let (raw, hash) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    let mut fee_nonces = Vec::new();
+    for attempt in 0..3 {
+        world.sequencer.until("an envelope", |state| state.arrived.len() == attempt + 1).await;
+        let (id, bytes) = world.sequencer.state.lock().arrived[attempt].clone();
+        assert_eq!(nonces(&bytes), [0]);
+        fee_nonces.push(Envelope::decode(&bytes).unwrap().header.fee_nonce);
+        world.node.state.lock().execute(id, &[(hash, Some("nonce_too_high"))]);
+    }
+    fee_nonces.dedup();
+    assert_eq!(fee_nonces.len(), 3);
+    assert_eq!(wallets.outcome(hash).await, "nonce_too_high");
+    assert_eq!(wallets.proxy.held(), 0);
+    // Given up is not for ever: the user may send it again.
+    wallets.send(&raw).await.unwrap();
+    world.sequencer.until("once more", |state| state.arrived.len() == 4).await;
+}
+
+#[tokio::test]
+async fn each_transaction_of_an_envelope_ends_in_its_own_way() {
+    let mut world = World::start().await;
+    world.config = ProxyConfig { bundle_window_ms: 1_000, ..world.config };
+    world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+    let wallets = world.proxy().await;
+    let transactions: Vec<_> = (0..3).map(|nonce| transfer(1, nonce)).collect();
+    for (raw, _) in &transactions {
+        wallets.send(raw).await.unwrap();
+    }
+    world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+    let (id, _) = world.sequencer.state.lock().arrived[0].clone();
+    {
+        let mut node = world.node.state.lock();
+        let [(_, first), (_, second), (_, third)] = transactions[..] else { panic!("three") };
+        node.execute(id, &[(first, None), (second, Some("intrinsic_gas")), (third, Some("nonce_too_high"))]);
+        node.next_nonces.insert(key(1).address(), 1);
+    }
+    assert_eq!(wallets.outcome(transactions[0].1).await, "included");
+    assert_eq!(wallets.outcome(transactions[1].1).await, "intrinsic_gas");
+    assert_eq!(wallets.trace(transactions[2].1).await["outcome"], Value::Null);
+    // The user fills the gap with something better; both go in one envelope.
+    let better = sign(&blindfold_client::TransactionFields { gas_limit: 30_000, ..fields(1) }, &key(1));
+    wallets.send(&better.0).await.unwrap();
+    world.sequencer.until("both", |state| state.arrived.len() == 2).await;
+    let bytes = world.sequencer.state.lock().arrived[1].1.clone();
+    assert_eq!(nonces(&bytes), [1, 2]);
+}
+
+#[tokio::test]
+async fn an_expired_envelope_goes_again_when_the_users_node_shows_that_no_batch_has_it() {
+    let world = World::start().await;
+    let wallets = world.proxy().await;
+    let (raw, _) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+    let (id, _) = world.sequencer.state.lock().arrived[0].clone();
+    // The sequencer's word alone is not enough: it may have sealed the envelope all the same.
+    world.sequencer.state.lock().set(id, EnvelopeState::Expired);
+    world.sequencer.called_again("blind_getReceipt", 5).await;
+    assert_eq!(world.sequencer.state.lock().envelopes().len(), 1);
+    world.sequencer.state.lock().head = HEAD + EXPIRY_BATCHES;
+    world.node.state.lock().certified = HEAD + EXPIRY_BATCHES;
+    world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
+    let (_, second) = world.sequencer.state.lock().envelopes()[1].clone();
+    assert_eq!(nonces(&second), [0]);
+    assert_eq!(Envelope::decode(&second).unwrap().header.expiry, HEAD + 2 * EXPIRY_BATCHES);
+}
+
+#[tokio::test]
+async fn an_envelope_that_the_sequencer_sealed_and_lost_does_not_hold_its_sender_up() {
+    for said in [EnvelopeState::Sealed, EnvelopeState::Skipped, EnvelopeState::Pending] {
+        let world = World::start().await;
+        world.sequencer.state.lock().taken_as = said;
+        let wallets = world.proxy().await;
+        let (raw, hash) = transfer(1, 0);
+        wallets.send(&raw).await.unwrap();
+        world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+        world.node.called_again("blind_getStatus", 5).await;
+        assert_eq!(world.sequencer.state.lock().envelopes().len(), 1);
+        world.node.state.lock().certified = HEAD + EXPIRY_BATCHES;
+        world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
+        let (id, _) = world.sequencer.state.lock().envelopes()[1].clone();
+        world.node.state.lock().execute(id, &[(hash, None)]);
+        assert_eq!(wallets.outcome(hash).await, "included", "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_void_batch_goes_again_and_a_malformed_envelope_does_not() {
+    let world = World::start().await;
+    world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+    let wallets = world.proxy().await;
+    let (raw, hash) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    for (attempt, ending) in [EnvelopeState::Void, EnvelopeState::Malformed].into_iter().enumerate() {
+        world.sequencer.until("an envelope", |state| state.arrived.len() == attempt + 1).await;
+        let (id, _) = world.sequencer.state.lock().arrived[attempt].clone();
+        world.node.state.lock().set(id, ending);
+    }
+    assert_eq!(wallets.outcome(hash).await, "malformed");
+}
+
+#[tokio::test]
+async fn a_skipped_envelope_gives_its_reason() {
+    let world = World::start().await;
+    world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+    let wallets = world.proxy().await;
+    let (raw, hash) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+    let (id, _) = world.sequencer.state.lock().arrived[0].clone();
+    let skipped = Receipt { reason: Some("invalid_proof".to_owned()), ..receipt(id, EnvelopeState::Skipped) };
+    world.node.state.lock().receipts.insert(id, skipped);
+    assert_eq!(wallets.outcome(hash).await, "invalid_proof");
+}
+
+#[tokio::test]
+async fn a_refusal_for_good_ends_the_envelope() {
+    let world = World::start().await;
+    let refusal = RpcError::refused("gas_limit_too_high", "too much gas");
+    world.sequencer.state.lock().refusals.push_back(refusal);
+    let wallets = world.proxy().await;
+    let (raw, hash) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    assert_eq!(wallets.outcome(hash).await, "gas_limit_too_high");
+    assert_eq!(wallets.proxy.held(), 0);
+    // A mendable one is followed by another envelope.
+    world.sequencer.state.lock().refusals.push_back(RpcError::refused("wrong_epoch", "next epoch"));
+    wallets.send(&transfer(2, 0).0).await.unwrap();
+    world.sequencer.until("another envelope", |state| state.envelopes().len() == 3).await;
+}
+
+#[tokio::test]
+async fn an_error_that_is_not_about_the_envelope_only_puts_it_off() {
+    let world = World::start().await;
+    let errors = [
+        RpcError::busy("pool_full", "full"),
+        RpcError::unknown_method("blind_sendEnvelope"),
+        RpcError::new(-32000, "unspecified", false, "bad gateway"),
+        RpcError::conflict("already_known", "it is there"),
+        RpcError::new(blindfold_rpc::code::REFUSED, "fee_too_low", true, "for now"),
+    ];
+    let count = errors.len();
+    world.sequencer.state.lock().refusals.extend(errors);
+    let wallets = world.proxy().await;
+    let (raw, hash) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    world.sequencer.until("taken at last", |state| state.arrived.len() > count).await;
+    assert_eq!(world.sequencer.state.lock().envelopes().len(), 1, "the same bytes each time");
+    assert_eq!(wallets.trace(hash).await["outcome"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_nonce_used_by_another_way_ends_the_transaction_and_not_the_proxy() {
+    let world = World::start().await;
+    let wallets = world.proxy().await;
+    let ((raw, hash), (there_raw, there)) = (transfer(1, 1), transfer(1, 2));
+    wallets.send(&raw).await.unwrap();
+    wallets.send(&there_raw).await.unwrap();
+    {
+        let mut node = world.node.state.lock();
+        node.in_blocks.insert(there, json!({"transactionHash": there}));
+        node.next_nonces.insert(key(1).address(), 3);
+    }
+    assert_eq!(wallets.outcome(hash).await, "nonce_too_low");
+    assert_eq!(wallets.outcome(there).await, "included", "it came into a block by another way");
+    wallets.send(&transfer(1, 3).0).await.unwrap();
+    world.sequencer.until("the next envelope", |state| state.arrived.len() == 1).await;
+}
+
+#[tokio::test]
+async fn a_transaction_in_a_block_by_an_earlier_envelope_counts_as_included() {
+    let world = World::start().await;
+    world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+    let wallets = world.proxy().await;
+    let (raw, hash) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+    let (id, _) = world.sequencer.state.lock().arrived[0].clone();
+    {
+        let mut node = world.node.state.lock();
+        node.execute(id, &[(hash, Some("nonce_too_low"))]);
+        node.in_blocks.insert(hash, json!({"transactionHash": hash}));
+    }
+    assert_eq!(wallets.outcome(hash).await, "included");
+}

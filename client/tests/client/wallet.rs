@@ -1,0 +1,354 @@
+//! The wallet believes nothing that it has not checked.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, Bytes, U256, keccak256};
+use blindfold_client::inclusion::{HintFinding, InclusionError};
+use blindfold_client::{
+    Call, CommitteeKey, CommitteeKeyError, EnvelopeMaker, Offer, SignedTransaction, Wallet, WalletEndpoints,
+    WalletError,
+};
+use blindfold_protocol::{
+    BatchHeader, BatchHints, Canonical, Certificate, Envelope, HintEntry, Promise, SealedBatch, SigningKey,
+    certificate, merkle,
+};
+use blindfold_rpc::types::{BatchInfo, BatchState, EnvelopeState, Receipt};
+use blindfold_rpc::{Encoded, RpcError};
+
+use crate::common::{
+    BASE_FEE, HEAD, Registry, World, chain, committee, deal, epoch, fields, key, nonces, receipt,
+    sequencer_key, transfer,
+};
+
+const NUMBER: u64 = HEAD;
+
+fn wallet_with(world: &World, registry: Arc<Registry>, pinned: Option<B256>) -> Wallet {
+    let endpoints = WalletEndpoints { node: world.node.url(), sequencer: world.sequencer.url() };
+    Wallet::new(chain(), key(1), &endpoints, registry, pinned).expect("URLs")
+}
+
+fn wallet(world: &World) -> Wallet {
+    wallet_with(world, Arc::clone(&world.registry), None)
+}
+
+fn call() -> Call {
+    Call { to: fields(0).to, value: U256::from(5), input: Bytes::new(), gas_limit: None, nonce: None }
+}
+
+async fn envelope(world: &World) -> Envelope {
+    let committee = CommitteeKey::fetch(&*world.registry, NUMBER, None).await.expect("a key");
+    let offer = Offer { base_fee: BASE_FEE, priority_fee: 0, head: NUMBER - 1, expiry_batches: 64 };
+    let (chain, payer) = (chain(), key(1));
+    let transaction = SignedTransaction::decode(transfer(1, 0).0, chain.chain_id).expect("a transfer");
+    let maker = EnvelopeMaker { chain: &chain, committee: &committee, payer: &payer };
+    maker.of_transactions(&[transaction], &offer).expect("it fits")
+}
+
+fn promise(signer: &SigningKey, id: B256, seal_by: u64) -> Promise {
+    Promise::sign(signer, &chain().deployment, id, seal_by)
+}
+
+#[tokio::test]
+async fn a_sent_envelope_carries_the_call_and_shows_the_sequencer_nothing_else() {
+    let world = World::start().await;
+    let sent = wallet(&world).send(&call(), false).await.unwrap();
+    let (id, bytes) = world.sequencer.state.lock().arrived[0].clone();
+    assert_eq!((sent.envelope, sent.promised_by, sent.bytes), (id, None, bytes.len() as u64));
+    assert_eq!(nonces(&bytes), [0]);
+    let inner = &crate::common::open(&bytes)[0];
+    assert_eq!((inner.hash, inner.sender, inner.gas_limit), (sent.transactions[0], key(1).address(), 21_000));
+    let mut seen = world.sequencer.state.lock().calls.clone();
+    seen.sort();
+    assert_eq!(seen, ["blind_getEncryptionKey", "blind_sendEnvelope"]);
+    let printed = format!("{inner:?}");
+    assert!(printed.contains("redacted") && !printed.contains("0x7777"), "{printed}");
+}
+
+#[tokio::test]
+async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
+    let world = World::start().await;
+    let (wallet, envelope) = (wallet(&world), envelope(&world).await);
+    let (id, expiry) = (envelope.id(), envelope.header.expiry);
+    let submit = async |answered: Option<Promise>| {
+        world.sequencer.state.lock().promise = answered;
+        wallet.submit(&envelope, true).await
+    };
+    let claim = async |answered: Promise| match submit(Some(answered)).await {
+        Err(WalletError::Claim(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    let honest = promise(&sequencer_key(), id, expiry);
+    assert_eq!(submit(Some(honest)).await.unwrap(), Some(expiry));
+    assert!(matches!(submit(None).await, Err(WalletError::NoPromise)));
+    let other = B256::repeat_byte(1);
+    let of_another = claim(promise(&sequencer_key(), other, expiry)).await;
+    assert_eq!(of_another, InclusionError::PromiseOfAnother(other));
+    let signature = InclusionError::PromiseSignature(sequencer_key().address());
+    assert_eq!(claim(promise(&key(8), id, expiry)).await, signature);
+    assert_eq!(claim(Promise { seal_by: expiry - 1, ..honest }).await, signature);
+    let mut broken = honest;
+    broken.signature.0[64] = 9;
+    assert_eq!(claim(broken).await, signature);
+    let late = claim(promise(&sequencer_key(), id, expiry + 1)).await;
+    assert_eq!(late, InclusionError::PromiseTooLate { seal_by: expiry + 1, expiry });
+    // Not asked for, but given: it is checked all the same.
+    world.sequencer.state.lock().promise = Some(promise(&key(8), id, expiry));
+    assert!(matches!(wallet.submit(&envelope, false).await, Err(WalletError::Claim(_))));
+
+    world.sequencer.state.lock().answered_id = Some(other);
+    let wrong = wallet.submit(&envelope, false).await;
+    assert!(matches!(wrong, Err(WalletError::WrongId { sent, got }) if sent == id && got == other));
+    world.sequencer.state.lock().refusals.push_back(RpcError::refused("invalid_proof", "no"));
+    let refused = wallet.submit(&envelope, false).await;
+    assert!(matches!(refused, Err(WalletError::Sequencer(error)) if error.reason() == "invalid_proof"));
+}
+
+#[tokio::test]
+async fn only_the_key_that_l1_and_the_pin_name_is_used() {
+    let world = World::start().await;
+    let send = async |registry: Registry, pinned| {
+        let sent = wallet_with(&world, Arc::new(registry), pinned).send(&call(), false).await;
+        match sent {
+            Err(WalletError::CommitteeKey(error)) => error,
+            other => panic!("{other:?}"),
+        }
+    };
+    let other = deal(8).encryption_key;
+    let other_hash = B256::from(other.hash());
+    let right = epoch().encryption_key_hash;
+
+    let error = send(Registry::default(), Some(other_hash)).await;
+    assert!(matches!(error, CommitteeKeyError::WrongHash { epoch: 1, expected, got }
+        if expected == other_hash && got == right));
+    let registry = Registry::default();
+    *registry.key_bytes.lock() = other.to_bytes().to_vec();
+    let error = send(registry, None).await;
+    assert!(matches!(error, CommitteeKeyError::WrongHash { expected, got, .. }
+        if expected == right && got == other_hash));
+    for bytes in [vec![], vec![0xff; 576], vec![0; 575]] {
+        let registry = Registry::default();
+        *registry.key_bytes.lock() = bytes;
+        assert!(matches!(send(registry, None).await, CommitteeKeyError::Unusable { epoch: 1, .. }));
+    }
+    let registry = Registry::default();
+    *registry.away.lock() = true;
+    assert!(matches!(send(registry, None).await, CommitteeKeyError::L1(_)));
+    let registry = Registry::default();
+    registry.epochs.lock()[0].last = HEAD;
+    assert!(matches!(send(registry, None).await, CommitteeKeyError::NoEpoch(number) if number == HEAD + 1));
+    world.node.state.lock().head = u64::MAX;
+    assert!(matches!(send(Registry::default(), None).await, CommitteeKeyError::NoEpoch(u64::MAX)));
+    world.node.state.lock().head = HEAD;
+
+    world.sequencer.state.lock().keys[0].encryption_key_hash = other_hash;
+    let error = send(Registry::default(), None).await;
+    assert!(matches!(error, CommitteeKeyError::SequencerDisagrees { epoch: 1, served, registered }
+        if served == other_hash && registered == right));
+    assert!(world.sequencer.state.lock().arrived.is_empty(), "nothing was sent");
+
+    world.sequencer.state.lock().keys[0].encryption_key_hash = right;
+    wallet_with(&world, Arc::clone(&world.registry), Some(right)).send(&call(), false).await.unwrap();
+}
+
+/// A certified batch that holds some bytes and the envelope, with hints.
+struct Batch {
+    sealed: SealedBatch,
+    hints: BatchHints,
+}
+
+impl Batch {
+    fn with(envelope: &Envelope) -> Self {
+        let items = vec![b"no envelope".to_vec(), envelope.encode()];
+        let ids = [B256::ZERO, envelope.id()];
+        let leaves: Vec<B256> = ids
+            .iter()
+            .zip(&items)
+            .map(|(id, item)| merkle::leaf(&[id.as_slice(), keccak256(item).as_slice()].concat()))
+            .collect();
+        let header = BatchHeader {
+            number: NUMBER,
+            parent_hash: B256::repeat_byte(1),
+            timestamp_ms: 1_800_000_000_000,
+            l1_origin_number: 1,
+            l1_origin_hash: B256::repeat_byte(2),
+            envelope_root: merkle::root(&leaves),
+            envelope_count: 2,
+            envelope_bytes: items.iter().map(|item| item.len() as u32).sum(),
+            gas: 21_000,
+            base_fee: BASE_FEE,
+            fee_ledger_root: B256::repeat_byte(3),
+            forced_cursor: 0,
+            epoch: 1,
+        };
+        let sealed = seal(header, items, &sequencer_key());
+        let entries = vec![HintEntry::Skipped, HintEntry::Key(session_key(envelope))];
+        Self { hints: BatchHints { number: NUMBER, header_hash: header.hash(), entries }, sealed }
+    }
+
+    fn certificate(&self, members: &[u16]) -> Certificate {
+        let (header, chain) = (&self.sealed.header, chain());
+        let acknowledgements: Vec<_> = members
+            .iter()
+            .map(|member| {
+                let key = &committee().bls[usize::from(*member) - 1];
+                let (number, hash) = (header.number, header.hash());
+                certificate::sign_acknowledgement(key, &chain.deployment, 1, number, hash, *member)
+            })
+            .collect();
+        let one_is_enough = blindfold_protocol::Epoch { threshold: 1, ..epoch() };
+        certificate::aggregate(&one_is_enough, &acknowledgements).expect("acknowledgements of one header")
+    }
+
+    fn info(&self) -> BatchInfo {
+        BatchInfo {
+            number: NUMBER,
+            hash: self.sealed.header.hash(),
+            timestamp_ms: self.sealed.header.timestamp_ms,
+            state: BatchState::Certified,
+            sealed: Encoded::new(&self.sealed),
+            certificate: Some(Encoded::new(&self.certificate(&[1, 3]))),
+            release: None,
+            hints: Some(Encoded::new(&self.hints)),
+            verdicts: vec![Some("undecodable".to_owned()), None],
+        }
+    }
+}
+
+fn seal(header: BatchHeader, items: Vec<Vec<u8>>, signer: &SigningKey) -> SealedBatch {
+    let signed = header.sign(signer, &chain().deployment);
+    SealedBatch { header, signature: signed.signature, items }
+}
+
+fn session_key(envelope: &Envelope) -> [u8; 16] {
+    *crate::common::opening(envelope).0.as_bytes()
+}
+
+#[tokio::test]
+async fn inclusion_is_believed_only_as_far_as_it_is_proved() {
+    let world = World::start().await;
+    let (wallet, envelope) = (wallet(&world), envelope(&world).await);
+    let id = envelope.id();
+    assert!(matches!(wallet.check(id).await, Err(WalletError::Unknown(unknown)) if unknown == id));
+    let located = Receipt { number: Some(NUMBER), ..receipt(id, EnvelopeState::Certified) };
+    world.node.state.lock().receipts.insert(id, located);
+    assert!(matches!(wallet.check(id).await, Err(WalletError::Unknown(_))), "the batch is not there");
+
+    let batch = Batch::with(&envelope);
+    let check = async |info: BatchInfo| {
+        world.node.state.lock().batches.insert(NUMBER, info);
+        match wallet.check(id).await {
+            Ok(inclusion) => Ok(inclusion),
+            Err(WalletError::Claim(error)) => Err(error),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    let sealed_as = |sealed: SealedBatch| BatchInfo { sealed: Encoded::new(&sealed), ..batch.info() };
+    let certified_by = |certificate: &Certificate| BatchInfo {
+        certificate: Some(Encoded::new(certificate)),
+        ..batch.info()
+    };
+    let hinted = |hints: &BatchHints| BatchInfo { hints: Some(Encoded::new(hints)), ..batch.info() };
+    let entries =
+        |entry: HintEntry| BatchHints { entries: vec![HintEntry::Skipped, entry], ..batch.hints.clone() };
+
+    let found = check(batch.info()).await.unwrap();
+    assert_eq!((found.id, found.number, found.index, found.signers), (id, NUMBER, 1, 2));
+    assert_eq!((found.header_hash, found.hint), (batch.sealed.header.hash(), HintFinding::WellFormed));
+    assert_eq!(check(BatchInfo { hints: None, ..batch.info() }).await.unwrap().hint, HintFinding::NotYet);
+    assert_eq!(check(hinted(&entries(HintEntry::Skipped))).await.unwrap().hint, HintFinding::Skipped);
+    let malformed = hinted(&entries(HintEntry::Malformed([0; 48])));
+    assert_eq!(check(malformed).await.unwrap().hint, HintFinding::Malformed);
+
+    // The batch.
+    let broken = BatchInfo { sealed: Encoded::from_bytes(vec![1, 2]), ..batch.info() };
+    assert_eq!(check(broken).await, Err(InclusionError::Undecodable("sealed batch")));
+    let header = batch.sealed.header;
+    let items = batch.sealed.items.clone();
+    let other = BatchHeader { number: NUMBER + 1, ..header };
+    let wrong = check(sealed_as(seal(other, items.clone(), &sequencer_key()))).await;
+    assert_eq!(wrong, Err(InclusionError::WrongBatch { asked: NUMBER, got: NUMBER + 1 }));
+    let forged = check(sealed_as(seal(header, items.clone(), &key(8)))).await;
+    assert_eq!(forged, Err(InclusionError::HeaderSignature(sequencer_key().address())));
+    let changed = BatchHeader { gas: 1, ..header };
+    let unsigned = check(sealed_as(SealedBatch { header: changed, ..batch.sealed.clone() })).await;
+    assert_eq!(unsigned, Err(InclusionError::HeaderSignature(sequencer_key().address())));
+
+    // The items.
+    let mut tampered = items.clone();
+    if let Some(byte) = tampered[1].last_mut() {
+        *byte ^= 1;
+    }
+    let tampered = SealedBatch { items: tampered, ..batch.sealed.clone() };
+    assert_eq!(check(sealed_as(tampered)).await, Err(InclusionError::Root));
+    let fewer = SealedBatch { items: items[1..].to_vec(), ..batch.sealed.clone() };
+    assert_eq!(check(sealed_as(fewer)).await, Err(InclusionError::Root));
+    let swapped = SealedBatch { items: items.iter().rev().cloned().collect(), ..batch.sealed.clone() };
+    assert_eq!(check(sealed_as(swapped)).await, Err(InclusionError::Root));
+    let another = Batch::with(&self::envelope(&world).await);
+    assert_eq!(check(another.info()).await, Err(InclusionError::Absent));
+
+    // The certificate.
+    let uncertified = BatchInfo { certificate: None, ..batch.info() };
+    assert_eq!(check(uncertified).await, Err(InclusionError::NotCertified));
+    let broken = BatchInfo { certificate: Some(Encoded::from_bytes(vec![1])), ..batch.info() };
+    assert_eq!(check(broken).await, Err(InclusionError::Undecodable("certificate")));
+    let honest = batch.certificate(&[1, 2, 3]);
+    assert_eq!(check(certified_by(&honest)).await.unwrap().signers, 3);
+    let mut no_point = honest;
+    no_point.signature[0] ^= 0x80;
+    for forged in [
+        batch.certificate(&[2]),
+        another.certificate(&[1, 2, 3]),
+        Certificate { header_hash: batch.sealed.header.hash(), ..another.certificate(&[1, 2, 3]) },
+        Certificate { signers: 0b011, ..honest },
+        Certificate { signers: 0b1111, ..honest },
+        Certificate { number: NUMBER + 1, ..honest },
+        Certificate { epoch: 2, ..honest },
+        no_point,
+    ] {
+        assert_eq!(check(certified_by(&forged)).await, Err(InclusionError::Certificate), "{forged:?}");
+    }
+
+    // The hint.
+    let broken = BatchInfo { hints: Some(Encoded::from_bytes(vec![9])), ..batch.info() };
+    assert_eq!(check(broken).await, Err(InclusionError::Undecodable("hints")));
+    let wrong = check(hinted(&entries(HintEntry::Key([7; 16])))).await;
+    assert_eq!(wrong, Err(InclusionError::WrongHint));
+    for foreign in [
+        BatchHints { number: NUMBER + 1, ..batch.hints.clone() },
+        BatchHints { header_hash: B256::ZERO, ..batch.hints.clone() },
+        BatchHints { entries: batch.hints.entries[1..].to_vec(), ..batch.hints.clone() },
+    ] {
+        assert_eq!(check(hinted(&foreign)).await, Err(InclusionError::Hints));
+    }
+}
+
+#[tokio::test]
+async fn waiting_ends_with_a_final_state_or_with_the_time_given() {
+    let world = World::start().await;
+    let (wallet, id) = (wallet(&world), B256::repeat_byte(5));
+    let timed_out = wallet.wait(id, 0, |_| ()).await;
+    assert!(matches!(timed_out, Err(WalletError::TimedOut { state: None, .. })));
+    world.node.state.lock().set(id, EnvelopeState::Sealed);
+    let timed_out = wallet.wait(id, 0, |_| ()).await;
+    assert!(matches!(timed_out, Err(WalletError::TimedOut { state: Some(EnvelopeState::Sealed), .. })));
+
+    // A node that is away for a moment does not end it.
+    let mut seen = Vec::new();
+    let (reported, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    let script = async {
+        reports.recv().await.unwrap();
+        world.node.leave().await;
+        world.node.state.lock().set(id, EnvelopeState::Executed);
+        world.node.come_back().await;
+    };
+    let wait = wallet.wait(id, 600_000, |state| {
+        seen.push(state);
+        reported.send(state).unwrap();
+    });
+    let (receipt, ()) = tokio::join!(wait, script);
+    assert_eq!(receipt.unwrap().state, EnvelopeState::Executed);
+    assert_eq!(seen, [EnvelopeState::Sealed, EnvelopeState::Executed]);
+    world.node.leave().await;
+    assert!(matches!(wallet.wait(id, 0, |_| ()).await, Err(WalletError::NodeRpc(error)) if error.retry()));
+}
