@@ -48,6 +48,12 @@ use pool::Pool;
 /// Longest raw transaction that fits an envelope alone, in bytes.
 pub const MAX_TRANSACTION_BYTES: usize = MAX_MESSAGE_BYTES - 8;
 
+/// How long the start waits for the node to say what it is, in milliseconds; a node may come up after the proxy.
+const ROLE_TIMEOUT_MS: u64 = 2_000;
+
+/// What a sequencer says in `blind_getStatus`.
+const SEQUENCER_ROLE: &str = "sequencer";
+
 /// Readiness condition: the journal is read and the worker runs.
 const WORKER: &str = "worker";
 
@@ -81,9 +87,11 @@ pub enum ProxyError {
     /// Two methods of one name: a fault of this program.
     #[error(transparent)]
     Methods(#[from] RegisterMethodError),
-    /// The committee's key cannot be trusted or had.
-    #[error(transparent)]
-    CommitteeKey(#[from] CommitteeKeyError),
+    /// `node_url` leads to a sequencer: it would see what wallets estimate and simulate.
+    #[error(
+        "the server at node_url says that it is a sequencer: it would see what wallets estimate and simulate"
+    )]
+    NodeIsSequencer,
 }
 
 pub(crate) struct Inner {
@@ -187,6 +195,12 @@ impl Proxy {
             metrics,
             config,
         });
+        let role = tokio::time::timeout(Duration::from_millis(ROLE_TIMEOUT_MS), inner.node_rpc.get_status());
+        if let Ok(Ok(status)) = role.await
+            && status.role == SEQUENCER_ROLE
+        {
+            return Err(ProxyError::NodeIsSequencer);
+        }
         let readiness = Readiness::new(&[WORKER]);
         let rendered = inner.clone();
         let admin = admin(

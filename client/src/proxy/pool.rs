@@ -69,6 +69,25 @@ pub enum PoolFault {
     SenderFull(usize),
 }
 
+impl PoolFault {
+    /// The stable reason.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::AlreadyKnown => "already_known",
+            Self::NonceTaken => "replacement_underpriced",
+            Self::Full => "pool_full",
+            Self::SenderFull(_) => "sender_limit",
+        }
+    }
+
+    /// Whether the same transaction may be taken later.
+    #[must_use]
+    pub const fn retry(&self) -> bool {
+        matches!(self, Self::Full | Self::SenderFull(_))
+    }
+}
+
 /// What to do with a transaction whose envelope ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {

@@ -13,7 +13,7 @@ use blindfold_rpc::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Inner, journal::JournalError};
+use super::{Inner, journal::JournalError, pool::PoolFault};
 use crate::{node::NodeError, transaction::SignedTransaction};
 
 /// The code geth gives its pool's refusals.
@@ -88,6 +88,10 @@ fn refusal(reason: &'static str, retry: bool, message: impl std::fmt::Display) -
     RpcError::new(POOL_REFUSAL_CODE, reason, retry, message)
 }
 
+fn pool_refusal(fault: PoolFault) -> RpcError {
+    refusal(fault.reason(), fault.retry(), fault)
+}
+
 /// The registered methods.
 pub(super) fn module(inner: Arc<Inner>) -> Result<RpcModule<Inner>, RegisterMethodError> {
     let mut module = RpcModule::from_arc(inner);
@@ -125,11 +129,7 @@ async fn send_raw_transaction(inner: &Arc<Inner>, raw: Bytes) -> Result<B256, Rp
     let transaction = SignedTransaction::decode(raw, inner.chain.chain_id)
         .map_err(|error| refusal("invalid_transaction", false, error))?;
     let limits = (inner.config.max_held_transactions, inner.config.max_held_per_sender);
-    inner
-        .pool
-        .lock()
-        .check(&transaction, limits.0, limits.1)
-        .map_err(|fault| refusal("pool", false, fault))?;
+    inner.pool.lock().check(&transaction, limits.0, limits.1).map_err(pool_refusal)?;
 
     let next = inner.node.nonce(&transaction.sender).await.map_err(node_error)?;
     if transaction.nonce < next {
@@ -148,7 +148,7 @@ async fn send_raw_transaction(inner: &Arc<Inner>, raw: Bytes) -> Result<B256, Rp
     let hash = transaction.hash;
     // One at a time from here on: what is checked must still hold when it is recorded.
     let mut pool = inner.pool.lock();
-    pool.check(&transaction, limits.0, limits.1).map_err(|fault| refusal("pool", false, fault))?;
+    pool.check(&transaction, limits.0, limits.1).map_err(pool_refusal)?;
     inner.journal.hold(&hash, &transaction.raw).map_err(|error| match error {
         JournalError::Known => refusal("already_known", false, "already known"),
         other => RpcError::internal(other),

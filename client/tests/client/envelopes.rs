@@ -11,7 +11,7 @@ use crate::common::{EXPIRY_BATCHES, HEAD, World, fields, key, nonces, receipt, t
 #[tokio::test]
 async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_until_it_is_sealed() {
     let mut world = World::start().await;
-    world.config = ProxyConfig { bundle_window_ms: 1_000, ..world.config };
+    world.config = ProxyConfig { bundle_window_ms: 2_000, ..world.config };
     let wallets = world.proxy().await;
     for nonce in [1, 0, 2] {
         wallets.send(&transfer(1, nonce).0).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_mendable_skip_goes_again_under_a_new_fee_nonce_and_not_for_ever() {
 #[tokio::test]
 async fn each_transaction_of_an_envelope_ends_in_its_own_way() {
     let mut world = World::start().await;
-    world.config = ProxyConfig { bundle_window_ms: 1_000, ..world.config };
+    world.config = ProxyConfig { bundle_window_ms: 2_000, ..world.config };
     world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
     let wallets = world.proxy().await;
     let transactions: Vec<_> = (0..3).map(|nonce| transfer(1, nonce)).collect();

@@ -8,7 +8,7 @@ use blindfold_client::transaction::MAX_TRANSACTION_GAS;
 use blindfold_client::{Proxy, ProxyConfig, ProxyError, TransactionFields, transaction::sign};
 use serde_json::json;
 
-use crate::common::{GAS, World, chain, fields, key, transfer};
+use crate::common::{Double, GAS, World, chain, fields, key, transfer};
 
 fn signed(fields: &TransactionFields) -> Bytes {
     sign(fields, &key(1)).0
@@ -18,6 +18,7 @@ fn signed(fields: &TransactionFields) -> Bytes {
 async fn what_no_server_need_be_asked_about() {
     let world = World::start().await;
     let wallets = world.proxy().await;
+    world.node.state.lock().calls.clear();
     let unprotected = TxLegacy { chain_id: None, gas_limit: GAS, ..Default::default() };
     let unprotected = unprotected.into_signed(Signature::new(U256::from(1), U256::from(1), false));
     let cases: [(Bytes, &str); 8] = [
@@ -76,18 +77,23 @@ async fn what_the_pool_has_no_place_for() {
     let mut world = World::start().await;
     world.config = ProxyConfig { max_held_transactions: 3, max_held_per_sender: 2, ..world.config };
     let wallets = world.proxy().await;
-    let refused = async |raw: Bytes| wallets.send(&raw).await.unwrap_err().message;
+    let refused = async |raw: Bytes| {
+        let refusal = wallets.send(&raw).await.unwrap_err();
+        (refusal.message, refusal.reason.into_owned(), refusal.retry)
+    };
+    let expected = |words: &str, reason: &str, retry| (words.to_owned(), reason.to_owned(), retry);
     // A gap before them keeps these transactions where they are.
     for nonce in [7, 8] {
         wallets.send(&transfer(1, nonce).0).await.unwrap();
     }
-    assert_eq!(refused(transfer(1, 7).0).await, "already known");
+    assert_eq!(refused(transfer(1, 7).0).await, expected("already known", "already_known", false));
     let other = TransactionFields { value: U256::from(2), ..fields(7) };
-    assert_eq!(refused(signed(&other)).await, "replacement transaction underpriced");
+    let words = "replacement transaction underpriced";
+    assert_eq!(refused(signed(&other)).await, expected(words, "replacement_underpriced", false));
     let words = "account limit exceeded: 2 transactions are held for this sender";
-    assert_eq!(refused(transfer(1, 9).0).await, words);
+    assert_eq!(refused(transfer(1, 9).0).await, expected(words, "sender_limit", true));
     wallets.send(&transfer(2, 7).0).await.unwrap();
-    assert_eq!(refused(transfer(4, 7).0).await, "txpool is full");
+    assert_eq!(refused(transfer(4, 7).0).await, expected("txpool is full", "pool_full", true));
     assert_eq!(wallets.proxy.held(), 3);
 }
 
@@ -113,6 +119,11 @@ async fn a_node_that_is_the_sequencer_is_refused_before_anything_opens() {
     let started = Proxy::start(config, chain(), key(3), world.registry.clone(), None).await;
     assert!(matches!(started.err(), Some(ProxyError::Config(_))));
     assert!(!world.state().exists());
+    // By another name it still says what it is.
+    let disguised = Double::start("sequencer").await;
+    let config = ProxyConfig { node_url: disguised.url(), ..world.config.clone() };
+    let started = Proxy::start(config, chain(), key(3), world.registry.clone(), None).await;
+    assert!(matches!(started.err(), Some(ProxyError::NodeIsSequencer)));
 }
 
 #[tokio::test]
