@@ -29,8 +29,6 @@ use crate::{BatchView, WorkFault, status::SharedStatus, work::Workshop};
 pub(crate) const TOPICS: [Topic; 2] = [Topic::Headers, Topic::Certificates];
 /// Name of the readiness condition.
 pub(crate) const SEQUENCER: &str = "sequencer";
-/// How far below the newest hints a fresh helper looks for batches without hints.
-const SCAN_BACK_BATCHES: u64 = 4_096;
 /// Numbers in the backlog; the next ones are added when these are done.
 const MAX_BACKLOG_BATCHES: usize = 4_096;
 
@@ -328,8 +326,8 @@ impl Coordinator {
             }
         };
         self.readiness.set_ready(SEQUENCER);
-        let scan_from = status.hinted.min(status.certified).saturating_sub(SCAN_BACK_BATCHES);
-        let complete = *self.complete.get_or_insert(scan_from);
+        // Below `hinted` no batch lacks hints.
+        let complete = *self.complete.get_or_insert(status.hinted.min(status.certified));
         self.done = self.done.split_off(&(complete + 1));
         for number in complete + 1..=status.certified {
             if self.backlog.len() >= MAX_BACKLOG_BATCHES {

@@ -228,7 +228,7 @@ impl BlindApiServer for Api {
             inbox: chain.deployment.inbox,
             head,
             certified: certified.map(|info| info.number).max().unwrap_or(0),
-            hinted: state.hints.keys().next_back().copied().unwrap_or(0),
+            hinted: (1..).take_while(|number| state.hints.contains_key(number)).last().unwrap_or(0),
             posted: None,
             block: BlockHead { number: 0, hash: B256::ZERO, timestamp: 0 },
             pending_envelopes: None,

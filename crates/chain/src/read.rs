@@ -168,7 +168,7 @@ impl BlindApiServer for ReadApi {
     async fn get_status(&self) -> Result<Status, RpcError> {
         let ReadContext { tracker, executor, role, .. } = &self.context;
         let (config, head) = (tracker.config(), tracker.head());
-        let hinted = tracker.store().heads().await.map_err(RpcError::internal)?.hinted.unwrap_or(0);
+        let hinted = tracker.store().heads().await.map_err(RpcError::internal)?.hinted_through.unwrap_or(0);
         let block = executor.status().block;
         Ok(Status {
             role: role.role().to_owned(),
