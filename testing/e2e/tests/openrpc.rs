@@ -126,6 +126,7 @@ fn the_methods_are_those_that_the_servers_register() {
     served.extend(SequencerApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(CommitteeApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     let document = document();
+    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     let described: Vec<String> =
         list(&document["methods"]).iter().map(|method| text(&method["name"]).to_owned()).collect();
     let unique: BTreeSet<String> = described.iter().cloned().collect();

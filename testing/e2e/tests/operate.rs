@@ -243,11 +243,20 @@ fn every_port_of_the_development_network_is_documented() {
 }
 
 #[test]
+fn the_settings_shown_are_read() {
+    let blocks: Vec<&str> =
+        OPERATE.split("```toml").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let [sequencer, member] = blocks.as_slice() else { panic!("{} blocks of TOML", blocks.len()) };
+    toml::from_str::<SequencerSettings>(sequencer).expect("a sequencer's settings");
+    toml::from_str::<CommitteeSettings>(member).expect("a member's settings");
+}
+
+#[test]
 fn every_environment_variable_is_documented() {
     let sources = [
         include_str!("../../../blindfold/src/cli.rs"),
         include_str!("../../../blindfold/src/wallet.rs"),
-        include_str!("../../../blindfold/src/bench/load.rs"),
+        include_str!("../../../blindfold/src/deploy.rs"),
         include_str!("../../../crates/engine/src/managed.rs"),
     ];
     let text = section("## Settings, flags and environment");
