@@ -10,8 +10,8 @@ use std::{
 };
 
 use alloy_primitives::{Address, hex};
-use alloy_signer_local::PrivateKeySigner;
 use blindfold_protocol::SigningKey;
+use eth_keystore::KeystoreError;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -119,14 +119,14 @@ pub fn open(path: &Path, password: &str) -> Result<SigningKey, KeyError> {
             version => Err(not_a_key_file(format!("version {version}, expected 3"))),
         },
     )?;
-    // The library tells a wrong password and a damaged file apart only by words; with the structure checked above the
-    // remaining cause is the password (or a flipped bit, which the same message covers for the user).
-    let signer = PrivateKeySigner::decrypt_keystore(path, password.as_bytes())
-        .map_err(|_| KeyError::WrongPassword { path: path.to_owned() })?;
-    let mut scalar = signer.to_bytes();
-    let key = SigningKey::from_bytes(&scalar.0).map_err(|_| KeyError::NotAKey);
-    scalar.0.zeroize();
-    key
+    let scalar = eth_keystore::decrypt_key(path, password.as_bytes()).map(Zeroizing::new).map_err(
+        |error| match error {
+            KeystoreError::MacMismatch => KeyError::WrongPassword { path: path.to_owned() },
+            other => not_a_key_file(other.to_string()),
+        },
+    )?;
+    let scalar: &[u8; 32] = scalar.as_slice().try_into().map_err(|_| KeyError::NotAKey)?;
+    SigningKey::from_bytes(scalar).map_err(|_| KeyError::NotAKey)
 }
 
 /// Makes a fresh key and writes it to `path`.
@@ -171,7 +171,7 @@ pub fn store(key: &SigningKey, path: &Path, password: &str) -> Result<(), KeyErr
         .map_err(io("cannot protect"))
         .and_then(|()| {
             let scalar = key.to_bytes();
-            PrivateKeySigner::encrypt_keystore(
+            eth_keystore::encrypt_key(
                 &staging,
                 &mut rand_08::rngs::OsRng,
                 scalar.as_slice(),

@@ -59,6 +59,9 @@ pub enum ExecutionSide {
     FullNode,
 }
 
+/// The URL under which a role, by name, finds the sequencer.
+pub type SequencerUrl = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
 /// How the network is to be started.
 pub struct DevnetOptions {
     /// Folder for everything the run writes.
@@ -76,7 +79,7 @@ pub struct DevnetOptions {
     /// Leave the folder where it is.
     pub keep: bool,
     /// Under which URL each role finds the sequencer; directly where none is given.
-    pub sequencer_url: Option<Arc<dyn Fn(&str) -> String + Send + Sync>>,
+    pub sequencer_url: Option<SequencerUrl>,
 }
 
 impl DevnetOptions {

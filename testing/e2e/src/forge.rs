@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 use blindfold_protocol::{
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::relay::Tamper;
 
-/// Which forgeries wait for their frame, and which have happened.
+/// Which forgeries wait for their frame.
 #[derive(Clone, Default)]
 pub struct Forgeries(Arc<State>);
 
@@ -23,7 +23,6 @@ struct State {
     certificate: AtomicBool,
     /// Members that are to get a second header with the next one.
     second_header: Mutex<Vec<String>>,
-    done: AtomicU64,
 }
 
 impl Forgeries {
@@ -42,12 +41,6 @@ impl Forgeries {
         *self.0.second_header.lock() = members.iter().map(|&member| member.to_owned()).collect();
     }
 
-    /// Forgeries delivered so far.
-    #[must_use]
-    pub fn done(&self) -> u64 {
-        self.0.done.load(Ordering::SeqCst)
-    }
-
     /// The rule for the relay. `sequencer` is the dishonest sequencer's own key.
     #[must_use]
     pub fn tamper(&self, sequencer: SigningKey, deployment: Deployment) -> Tamper {
@@ -57,17 +50,13 @@ impl Forgeries {
             if message["method"] != "blind_subscription" {
                 return None;
             }
-            let frames = match role {
+            match role {
                 "full-node" => forged_for_node(&state, &message),
                 member if member.starts_with("member-") => {
                     with_second_header(&state, member, text, &message, &sequencer, &deployment)
                 }
                 _ => None,
-            };
-            if frames.is_some() {
-                state.done.fetch_add(1, Ordering::SeqCst);
             }
-            frames
         })
     }
 }

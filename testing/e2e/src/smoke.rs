@@ -442,13 +442,14 @@ impl Run {
         for owner in owners {
             accounts.push(self.node.call("blind_getFeeAccount", &[json!(owner)]).await?);
         }
+        let block_seen_ms = self.block_seen_ms.lock().clone();
         Ok(Evidence {
             recording,
             batches,
             receipts,
             status,
             blocks,
-            block_seen_ms: self.block_seen_ms.lock().clone(),
+            block_seen_ms,
             accounts,
             l1_head: self.devnet.l1.posted_head().await?.number,
             l1_deposits: deposits.iter().map(|deposit| deposit.amount).sum(),

@@ -54,11 +54,6 @@ impl Sender {
         Ok(Self { key, nonce: 0, wallet, chain, committee })
     }
 
-    /// Its wallet.
-    pub fn wallet(&self) -> &Wallet {
-        &self.wallet
-    }
-
     /// A signed transfer of `value` wei with this nonce.
     pub fn transfer(&self, nonce: u64, value: U256) -> (Bytes, B256) {
         let fields = TransactionFields {
@@ -132,7 +127,7 @@ impl Sender {
         let mut header = other.header;
         header.payer = self.key.address();
         header.fee_nonce = rand::random();
-        Envelope::sign(header, other.ciphertext.clone(), other.proof.clone(), &self.key)
+        Envelope::sign(header, other.ciphertext.clone(), other.proof, &self.key)
     }
 
     /// Sends what the sequencer has to refuse.

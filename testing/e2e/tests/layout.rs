@@ -1,6 +1,9 @@
 //! The declared dependency chain and the licence policy, checked over `cargo metadata`.
 
-use std::{collections::BTreeMap, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
 
 use serde_json::Value;
 
@@ -33,14 +36,12 @@ fn metadata() -> Value {
 }
 
 fn members(metadata: &Value) -> BTreeMap<String, &Value> {
-    let ids: Vec<&str> =
-        metadata["workspace_members"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
-    metadata["packages"]
-        .as_array()
-        .unwrap()
+    let list = |field: &str| metadata[field].as_array().expect("cargo metadata lists it");
+    let ids: Vec<&Value> = list("workspace_members").iter().collect();
+    list("packages")
         .iter()
-        .filter(|package| ids.contains(&package["id"].as_str().unwrap()))
-        .map(|package| (package["name"].as_str().unwrap().to_owned(), package))
+        .filter(|package| ids.contains(&&package["id"]))
+        .map(|package| (package["name"].as_str().expect("a package has a name").to_owned(), package))
         .collect()
 }
 
@@ -75,18 +76,26 @@ fn every_dependency_comes_from_the_registry_under_an_allowed_licence() {
         .and_then(|(_, rest)| rest.split_once(']'))
         .map(|(list, _)| list.split('"').skip(1).step_by(2).collect())
         .expect("deny.toml lists the allowed licences");
-    let metadata = metadata();
-    let own = members(&metadata);
-    for package in metadata["packages"].as_array().unwrap() {
-        let name = package["name"].as_str().unwrap();
-        if own.contains_key(name) {
+    // `cargo metadata` also lists what is locked and never built; `cargo tree` does not.
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--workspace", "--target", "all", "--prefix", "none"])
+        .args(["--format", "{p}|{l}"])
+        .output()
+        .expect("cargo tree runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut seen = BTreeSet::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.is_empty()) {
+        // Repetitions are marked with a star.
+        let (package, licence) = line.trim_end_matches(" (*)").split_once('|').expect("package|licence");
+        if package.starts_with("blindfold") || !seen.insert(package.to_owned()) {
             continue;
         }
-        let source = package["source"].as_str().unwrap_or_default();
-        assert!(source.starts_with("registry+"), "{name} comes from {source}, not from the registry");
-        let licence = package["license"].as_str().unwrap_or_else(|| panic!("{name} states no licence"));
-        assert!(satisfied(licence, &allowed), "{name}: licence {licence} is outside deny.toml");
+        // A git or path dependency shows where it comes from, in brackets.
+        let origin = package.split_once('(').map(|(_, origin)| origin);
+        assert!(matches!(origin, None | Some("proc-macro)")), "{package} does not come from the registry");
+        assert!(satisfied(licence, &allowed), "{package}: licence {licence} is outside deny.toml");
     }
+    assert!(seen.len() > 100, "the dependency tree was read");
 }
 
 /// Whether an SPDX expression of `AND`, `OR`, `/` and parentheses can be met with the allowed licences.
