@@ -2,9 +2,9 @@
 //!
 //! | source | form | example |
 //! |---|---|---|
-//! | flag | `--set key=value`, dots for nesting | `--set rpc.listen=127.0.0.1:9545` |
-//! | environment | `BLINDFOLD_<ROLE>__<KEY>`, `__` for nesting | `BLINDFOLD_SEQUENCER__RPC__LISTEN=…` |
-//! | file | `--config role.toml` | `[rpc]` `listen = "…"` |
+//! | flag | `--set key=value`, dots for nesting | `--set sequencer.rpc_addr=127.0.0.1:9545` |
+//! | environment | `BLINDFOLD_<ROLE>__<KEY>`, `__` for nesting | `BLINDFOLD_SEQUENCER__SEQUENCER__RPC_ADDR=…` |
+//! | file | `--config role.toml` | `[sequencer]` `rpc_addr = "…"` |
 //!
 //! Unknown keys are refused by the settings types themselves. Secrets never stand in any of the three: a setting names
 //! the file that holds them.
@@ -45,7 +45,7 @@ pub fn load<T: DeserializeOwned>(role: &str, args: &SettingsArgs) -> Result<T> {
     );
     for entry in &args.overrides {
         let (key, value) = entry.split_once('=').with_context(|| {
-            format!("`--set {entry}`: expected KEY=VALUE, for example rpc.listen=127.0.0.1:9545")
+            format!("`--set {entry}`: expected KEY=VALUE, for example sequencer.rpc_addr=127.0.0.1:9545")
         })?;
         builder = builder.set_override(key, parsed(value))?;
     }

@@ -274,7 +274,8 @@ impl Devnet {
             account_key(1).address()
         );
         println!();
-        println!("  Ctrl-C ends everything and removes the folder.");
+        let folder = if self.keep { "leaves the folder" } else { "removes the folder" };
+        println!("  Ctrl-C ends everything and {folder}.");
     }
 
     /// Ends every part in order and removes the folder.
