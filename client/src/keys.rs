@@ -13,7 +13,7 @@ use alloy_primitives::{Address, hex};
 use blindfold_protocol::SigningKey;
 use eth_keystore::KeystoreError;
 use serde::{Deserialize, Serialize};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// A key file longer than this is none.
 const MAX_KEY_FILE_BYTES: u64 = 64 * 1024;

@@ -9,3 +9,4 @@ mod forge;
 pub mod relay;
 pub mod smoke;
 mod traffic;
+mod verdict;
