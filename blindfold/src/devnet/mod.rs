@@ -56,7 +56,7 @@ pub async fn run(args: DevnetArgs) -> Result<()> {
         ports,
         max_batch: args.max_batch,
         keep: args.keep,
-        ..DevnetOptions::new(args.dir, std::env::current_exe()?)
+        ..DevnetOptions::new(args.dir.clone(), std::env::current_exe()?)
     };
     let progress = Progress::default();
     let starting = async {
@@ -64,10 +64,17 @@ pub async fn run(args: DevnetArgs) -> Result<()> {
         first_transfer(&devnet, &progress).await?;
         anyhow::Ok(devnet)
     };
-    // Ctrl-C while starting drops what was started, which kills it.
     let devnet = tokio::select! {
         started = starting => started?,
-        stopped = asked_to_stop() => return stopped,
+        stopped = asked_to_stop() => {
+            stopped?;
+            // What was started is dropped, and so killed, by now.
+            let ours = args.dir.join("logs").is_dir() && args.dir.join("password").is_file();
+            if ours && !args.keep {
+                std::fs::remove_dir_all(&args.dir)?;
+            }
+            return Ok(());
+        }
     };
     devnet.print_urls();
     if !args.once {
