@@ -5,7 +5,7 @@
 //! - [`RpcError`]: code, message and `data {reason, retry}`, on both sides of the wire.
 //! - [`serve`]: HTTP and WebSocket on one port inside an Axum router, with [`limits`], [`Passthrough`] of public
 //!   reads to the execution client, and a refusal of everything that would show a plaintext.
-//! - [`admin`]: `/healthz`, `/readyz`, `/metrics` on a port of their own.
+//! - [`admin()`]: `/healthz`, `/readyz`, `/metrics` on a port of their own.
 //! - [`http_client`], [`ws_client`], [`Feed`]: clients with limits, and a subscription that reconnects.
 
 pub mod admin;
