@@ -29,8 +29,8 @@ pub struct Evidence {
     pub block_seen_ms: BTreeMap<u64, u64>,
     /// `blind_getFeeAccount` of the full node for every account that L1 or a batch names.
     pub accounts: Vec<Value>,
-    /// Last header number that L1 holds.
-    pub l1_head: u64,
+    /// Headers in L1's final logs whose envelopes are in the calldata and match them.
+    pub headers_on_l1: u64,
     /// Sum of the `Deposited` logs that the head's L1 origin covers, in wei.
     pub l1_deposits: u128,
     /// Places on the sequencer's disk where a plaintext stood before its certificate.
@@ -48,7 +48,7 @@ pub struct Summary {
     pub transactions: TransactionCounts,
     /// Batches the full node has certified.
     pub batches: u64,
-    /// Headers that L1 holds.
+    /// Headers that L1's final logs hold with their envelopes.
     pub headers_on_l1: u64,
     /// Hints the full node verified by re-encryption or pairing.
     pub hints_verified: u64,
@@ -315,7 +315,7 @@ pub fn summarize(evidence: &Evidence) -> Result<Summary, CheckError> {
     let submissions = submissions(&evidence.recording);
     let mut summary = Summary {
         batches: batches.len() as u64,
-        headers_on_l1: evidence.l1_head,
+        headers_on_l1: evidence.headers_on_l1,
         plaintext_seen_before_certificate: evidence.disk_plaintexts
             + plaintexts_on_the_wire(evidence, &batches, &certified),
         ..Summary::default()

@@ -374,7 +374,7 @@ impl Run {
             let nonces_reached = self.nonces_reached().await?;
             let status = self.node.call("blind_getStatus", &[]).await?;
             let head = status["head"]["number"].as_u64().unwrap_or(u64::MAX);
-            let posted = self.devnet.l1.posted_head().await?.number;
+            let posted = self.devnet.l1.final_posted_head().await?.number;
             if open.is_empty()
                 && nonces_reached
                 && posted >= head
@@ -403,6 +403,19 @@ impl Run {
             }
         }
         Ok(true)
+    }
+
+    /// Headers in L1's final `Posted` logs whose envelopes came along in the calldata and match them.
+    async fn headers_on_l1(&self) -> Result<u64> {
+        let l1 = &self.devnet.l1;
+        let newest = l1.finalized().await?.number;
+        let mut headers = 0;
+        for posting in l1.postings(self.devnet.chain.genesis_l1_origin, newest).await? {
+            if posting.batches.is_ok() {
+                headers += posting.headers.len() as u64;
+            }
+        }
+        Ok(headers)
     }
 
     async fn evidence(&self, disk_plaintexts: u64) -> Result<Evidence> {
@@ -450,7 +463,7 @@ impl Run {
             blocks,
             block_seen_ms,
             accounts,
-            l1_head: self.devnet.l1.posted_head().await?.number,
+            headers_on_l1: self.headers_on_l1().await?,
             l1_deposits: deposits.iter().map(|deposit| deposit.amount).sum(),
             disk_plaintexts,
             encryption_key: self.committee.key.clone(),
