@@ -238,7 +238,8 @@ pub fn needles(message: &[u8]) -> Vec<Vec<u8>> {
 pub fn count_plaintexts(haystack: &[u8], needles: &[Vec<u8>]) -> u64 {
     let patterns: Vec<Vec<u8>> =
         needles.iter().flat_map(|needle| [needle.clone(), hex::encode(needle).into_bytes()]).collect();
-    let Ok(search) = AhoCorasick::builder().ascii_case_insensitive(false).build(&patterns) else { return 0 };
+    // A search that cannot be made must not look like one that found nothing.
+    let Ok(search) = AhoCorasick::new(&patterns) else { return u64::MAX };
     search.find_iter(haystack).count() as u64
 }
 
@@ -316,8 +317,8 @@ pub fn summarize(evidence: &Evidence) -> Result<Summary, CheckError> {
     let mut summary = Summary {
         batches: batches.len() as u64,
         headers_on_l1: evidence.headers_on_l1,
-        plaintext_seen_before_certificate: evidence.disk_plaintexts
-            + plaintexts_on_the_wire(evidence, &batches, &certified),
+        plaintext_seen_before_certificate: plaintexts_on_the_wire(evidence, &batches, &certified)
+            .saturating_add(evidence.disk_plaintexts),
         ..Summary::default()
     };
 
@@ -424,4 +425,25 @@ fn funds_conserved(evidence: &Evidence) -> Result<bool, CheckError> {
             total.saturating_add(quantity(&account["balance"])?).saturating_add(quantity(&account["held"])?);
     }
     Ok(total == evidence.l1_deposits && total > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plaintext_is_found_raw_and_as_hex_and_nothing_else_is() {
+        let needle: Vec<u8> = (0..32).map(|i| i * 7 + 1).collect();
+        let needles = [needle.clone()];
+        let raw = [&b"before"[..], &needle, b"after"].concat();
+        assert_eq!(count_plaintexts(&raw, &needles), 1);
+        assert_eq!(count_plaintexts(hex::encode(&raw).as_bytes(), &needles), 1);
+        assert_eq!(count_plaintexts(&raw[..raw.len() - 6], &needles), 0);
+    }
+
+    #[test]
+    fn percentiles_are_of_the_samples() {
+        assert_eq!(Percentiles::of(vec![]), Percentiles { p50: 0, p99: 0 });
+        assert_eq!(Percentiles::of((1..=100).rev().collect()), Percentiles { p50: 51, p99: 100 });
+    }
 }

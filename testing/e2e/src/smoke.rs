@@ -313,7 +313,7 @@ impl Run {
         }
         let mut found = 0;
         for folder in ["sequencer", "sequencer-execution", "logs"] {
-            found += scan(&self.devnet.dir().join(folder), &needles)?;
+            found = scan(&self.devnet.dir().join(folder), &needles)?.saturating_add(found);
         }
         for id in &ids {
             let state = self.state(*id).await?;
@@ -503,9 +503,9 @@ fn scan(dir: &Path, needles: &[Vec<u8>]) -> Result<u64> {
         // Files of a running process come and go.
         let Ok(metadata) = fs::metadata(&path) else { continue };
         if metadata.is_dir() {
-            found += scan(&path, needles)?;
+            found = scan(&path, needles)?.saturating_add(found);
         } else if let Ok(bytes) = fs::read(&path) {
-            found += count_plaintexts(&bytes, needles);
+            found = count_plaintexts(&bytes, needles).saturating_add(found);
         }
     }
     Ok(found)
