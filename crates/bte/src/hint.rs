@@ -36,7 +36,7 @@ pub(crate) fn message_and_randomness(ad: &[u8; 32], e: &[u8], key: &SessionKey) 
 }
 
 impl EncryptionKey {
-    /// Verifies `hint` against the ciphertext and returns the message. Deterministic; about 65 µs plus hashing.
+    /// Verifies `hint` against the ciphertext and returns the message. Deterministic; two fixed-base exponentiations plus hashing.
     ///
     /// # Errors
     /// [`HintError`].

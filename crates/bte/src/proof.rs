@@ -51,7 +51,7 @@ fn equation_holds(item: &Decoded) -> bool {
     generator_times(&item.response) == right
 }
 
-/// Verifies one proof and returns the decoded header. About 0.13 ms.
+/// Verifies one proof and returns the decoded header. Two point checks and two multiplications in G1.
 ///
 /// # Errors
 /// [`ProofError`].
