@@ -2,13 +2,13 @@
 //!
 //! z_i = e(pd, h_(B+1−i)) · X_i^(−1), X_i = Π_(l≠i) e(C_l, h_(l+B+1−i)). The X_i do not depend on the release and are
 //! 80 to 90 % of the work. They are a convolution of the C_l with the fixed h: a transform in G1, one pairing with the
-//! transformed h for each of its points, an inverse transform in GT (Simple BTE, ePrint 2026/760).
+//! transformed h for each of its points, a transform in GT (Simple BTE, ePrint 2026/760; [`crate::convolution`]).
 //!
-//! Only the easy part of the final exponentiation is done before the inverse transform, which then runs in the
+//! Only the easy part of the final exponentiation is done before the transform in GT, which then runs in the
 //! cyclotomic subgroup; the hard part is an endomorphism of it and is done once for each ciphertext, at the end.
 
-use crate::curve::{G1, Gt, miller_loop};
-use crate::fft::bit_reversed;
+use crate::convolution::convolve;
+use crate::curve::{G1Affine, Gt};
 use crate::opening::open;
 use crate::{Ciphertext, CiphertextPoint, GT_BYTES, Opening, Parameters, Release, par};
 
@@ -90,10 +90,7 @@ impl PreDecrypted {
     /// z_i, position from 0.
     fn blinding(&self, parameters: &Parameters, release: &Release, position: usize) -> Gt {
         let i = parameters.max_batch() - position;
-        let miller = match parameters.h_point(i) {
-            Some(h) if !parameters.keeps_lines() => miller_loop(&release.0, h),
-            _ => parameters.lines(i).miller_loop(&release.0),
-        };
+        let miller = parameters.miller_loop_h(i, &release.0);
         miller.easy_part().mul(&self.cross[position].conjugate()).hard_part()
     }
 }
@@ -118,18 +115,8 @@ pub(crate) fn predecrypt(
 }
 
 fn cross_terms(parameters: &Parameters, points: &[CiphertextPoint]) -> Vec<Gt> {
-    let prepared = parameters.prepared(points.len());
-    let size = prepared.domain.size();
-    let mut values = vec![G1::default(); size];
-    for (value, point) in values.iter_mut().zip(points) {
-        *value = G1::from(&point.0);
-    }
-    prepared.domain.transform_g1(&mut values);
-    let values = G1::to_affine_batch(&values);
-    let products = par::map(size, |i| prepared.miller_loop(i, &values[i]).easy_part());
-    let mut cross = prepared.domain.inverse_gt_first_half(&bit_reversed(&products));
-    cross.truncate(points.len());
-    cross
+    let points: Vec<G1Affine> = points.iter().map(|point| point.0).collect();
+    convolve(parameters.fixed_side(points.len()), &points, None)
 }
 
 /// Opens every ciphertext of the batch.

@@ -27,6 +27,11 @@ mod imp {
         a.par_iter_mut().zip(b).enumerate().for_each(|(i, (a, b))| f(i, a, b));
     }
 
+    /// `f` of each chunk of `size` elements.
+    pub(crate) fn for_each_chunk<T: Send>(items: &mut [T], size: usize, f: impl Fn(&mut [T]) + Sync + Send) {
+        items.par_chunks_mut(size).for_each(f);
+    }
+
     pub(crate) fn join<A: Send, B: Send>(
         a: impl FnOnce() -> A + Send,
         b: impl FnOnce() -> B + Send,
@@ -53,6 +58,11 @@ mod imp {
         a.iter_mut().zip(b).enumerate().for_each(|(i, (a, b))| f(i, a, b));
     }
 
+    /// `f` of each chunk of `size` elements.
+    pub(crate) fn for_each_chunk<T>(items: &mut [T], size: usize, f: impl Fn(&mut [T])) {
+        items.chunks_mut(size).for_each(f);
+    }
+
     pub(crate) fn join<A, B>(a: impl FnOnce() -> A, b: impl FnOnce() -> B) -> (A, B) {
         (a(), b())
     }
@@ -62,4 +72,4 @@ mod imp {
     }
 }
 
-pub(crate) use imp::{join, map, map_chunks, threads, zip_mut};
+pub(crate) use imp::{for_each_chunk, join, map, map_chunks, threads, zip_mut};

@@ -104,7 +104,7 @@ impl Parameters {
         pd: &[u8; G1_BYTES],
     ) -> Result<Opening, SingletonError> {
         let pd = G1Affine::decode(pd)?;
-        let blinding = self.lines(self.max_batch()).miller_loop(&pd).easy_part().hard_part();
+        let blinding = self.miller_loop_h(self.max_batch(), &pd).easy_part().hard_part();
         Ok(open(self.ek(), ad, ciphertext, &blinding))
     }
 

@@ -69,9 +69,14 @@ fn assert_opens(batch: &[Made], opened: &[Opening]) {
 
 #[test]
 fn every_size_agrees_with_the_reference() {
-    for (max_batch, sizes) in
-        [(1, &[1][..]), (2, &[1, 2]), (3, &[1, 2, 3]), (17, &[1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17])]
-    {
+    // Around the sizes at which the transform's domain changes: 2^k and 1.5·2^k.
+    for (max_batch, sizes) in [
+        (1, &[1][..]),
+        (2, &[1, 2]),
+        (3, &[1, 2, 3]),
+        (17, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17]),
+        (33, &[23, 24, 25, 31, 32, 33]),
+    ] {
         let (parameters, keys) = deal(max_batch, 4, 3, u64::from(max_batch));
         parameters.check(&mut rng(9)).expect("honest parameters");
         for size in sizes {

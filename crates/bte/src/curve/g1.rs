@@ -81,6 +81,17 @@ impl G1 {
         out.neg()
     }
 
+    /// [ζ^power]·self, ζ = −x² a primitive cube root of unity in F_r: (βx, y) for power 1; power at most 2. One field
+    /// product. Only for points of the subgroup.
+    pub(crate) fn times_zeta(&self, power: usize) -> Self {
+        let mut out = *self;
+        if let Some(factor) = beta_power(power) {
+            // SAFETY: all are initialised field elements; input and output may coincide.
+            unsafe { blst::blst_fp_mul(&mut out.0.x, &self.0.x, factor) };
+        }
+        out
+    }
+
     /// [k]·self in constant time (`blst` uses masked tables and the endomorphism). For secret k.
     pub(crate) fn mul_secret(&self, k: &Scalar) -> Self {
         let scalar = k.to_blst();
@@ -231,6 +242,22 @@ fn beta() -> &'static blst_fp {
     })
 }
 
+/// β^power; `None` for 1.
+pub(super) fn beta_power(power: usize) -> Option<&'static blst_fp> {
+    static SQUARE: OnceLock<blst_fp> = OnceLock::new();
+    match power {
+        0 => None,
+        1 => Some(beta()),
+        2 => Some(SQUARE.get_or_init(|| {
+            let mut out = blst_fp::default();
+            // SAFETY: both are initialised field elements.
+            unsafe { blst::blst_fp_sqr(&mut out, beta()) };
+            out
+        })),
+        _ => panic!("β has order 3"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,6 +267,11 @@ mod tests {
         let x = Scalar::from_u64(crate::digits::X);
         let point = G1::generator().mul_secret(&Scalar::from_u64(77));
         assert!(point.times_x_squared() == point.mul_secret(&x.mul(&x)));
+        for power in 0..3 {
+            let zeta_power = x.mul(&x).neg().pow(&[power as u64]);
+            assert!(point.times_zeta(power) == point.mul_secret(&zeta_power));
+            assert!(G1::default().times_zeta(power).is_identity());
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use blst::{BLST_ERROR, blst_p2, blst_p2_affine};
 
+use super::g1::beta_power;
 use super::{PointError, Scalar, point_error};
 
 /// A point in Jacobian coordinates.
@@ -45,6 +46,19 @@ impl G2 {
         // SAFETY: the scalar has the 32 bytes that 255 bits span.
         unsafe { blst::blst_p2_mult(&mut out, &self.0, scalar.b.as_ptr(), 255) };
         Self(out)
+    }
+
+    /// [ζ^power]·self, ζ = −x² a primitive cube root of unity in F_r: (β²x, y) for power 1; power at most 2. Two field
+    /// products. Only for points of the subgroup.
+    pub(crate) fn times_zeta(&self, power: usize) -> Self {
+        let mut out = *self;
+        if let Some(factor) = beta_power(2 * power % 3) {
+            for coefficient in &mut out.0.x.fp {
+                // SAFETY: all are initialised field elements; input and output may coincide.
+                unsafe { blst::blst_fp_mul(coefficient, coefficient, factor) };
+            }
+        }
+        out
     }
 
     /// Converts many points with one field inversion per thousand or so; identities are allowed.
@@ -137,5 +151,20 @@ impl G2Affine {
         // SAFETY: `out` has the 96 bytes that the function writes.
         unsafe { blst::blst_p2_affine_compress(out.as_mut_ptr(), &self.0) };
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endomorphism_is_multiplication_by_a_cube_root_of_unity() {
+        let x = Scalar::from_u64(crate::digits::X);
+        let point = G2::generator().mul(&Scalar::from_u64(77));
+        for power in 0..3 {
+            assert!(point.times_zeta(power) == point.mul(&x.mul(&x).neg().pow(&[power as u64])));
+            assert!(G2::default().times_zeta(power).is_identity());
+        }
     }
 }

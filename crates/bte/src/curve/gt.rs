@@ -89,6 +89,17 @@ impl Gt {
         }
     }
 
+    /// self^(ζ^power), ζ = −x² a primitive cube root of unity in F_r; power at most 2. Cyclotomic, in the sense of
+    /// [`Gt::pow_public`].
+    pub(crate) fn pow_zeta(&self, power: usize) -> Self {
+        match power {
+            0 => *self,
+            1 => self.frobenius(2).conjugate(),
+            2 => self.frobenius(2).frobenius(2),
+            _ => panic!("ζ has order 3"),
+        }
+    }
+
     /// self^k in variable time: 64 squarings and about 55 products.
     ///
     /// On a cyclotomic element this is an endomorphism that becomes exponentiation by k after the hard part.
@@ -312,6 +323,10 @@ mod tests {
         let minus_x = Scalar::from_u64(crate::digits::X);
         for j in 0..4 {
             assert!(g.power_of_x(j) == g.pow_public(&minus_x.pow(&[j as u64])));
+        }
+        let zeta = minus_x.mul(&minus_x).neg();
+        for power in 0..3 {
+            assert!(g.pow_zeta(power) == g.pow_public(&zeta.pow(&[power as u64])));
         }
     }
 

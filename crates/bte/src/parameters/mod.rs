@@ -2,16 +2,16 @@
 
 mod check;
 mod file;
-mod prepared;
+mod tables;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 pub use check::CheckError;
-pub(crate) use prepared::Prepared;
+use tables::{DEFAULT_LINES_MAX_BYTES, Tables};
 
-use crate::curve::{G1Affine, G2Affine, Lines, PointError};
+use crate::curve::{G1Affine, G2Affine, PointError};
 use crate::key::EncryptionKey;
-use crate::{G2_BYTES, KeyError, par};
+use crate::{G2_BYTES, KeyError};
 
 /// Largest supported B.
 pub const MAX_BATCH: usize = 1 << 16;
@@ -99,35 +99,34 @@ impl std::fmt::Display for Element {
 /// h_(B+1) must never be known to anyone: with it single ciphertexts open without the committee. Hence one τ for one
 /// B, ever.
 #[derive(Clone)]
-pub struct Parameters(Arc<Inner>);
-
-struct Inner {
-    max_batch: usize,
-    members: u16,
-    threshold: u16,
-    /// \[τ\]₁, \[τ²\]₁.
-    powers_g1: [G1Affine; 2],
-    ek: EncryptionKey,
-    /// h_i in order of i, h_(B+1) left out.
-    h: Vec<G2Affine>,
-    /// v_j^i at (j−1)·B + (i−1).
-    verification_keys: Vec<G2Affine>,
+pub struct Parameters {
+    elements: Arc<Elements>,
     hash: [u8; 32],
-    /// By log₂ of the domain size.
-    prepared: [OnceLock<Prepared>; Prepared::DOMAINS],
-    /// Miller lines of h_i at i−1, i ≤ B: for finalization.
-    lines: Vec<OnceLock<Lines>>,
+    tables: Arc<Tables>,
 }
 
-/// The elements of parameters before their hash is known.
+/// What a parameter file holds.
 pub(crate) struct Elements {
     pub(crate) max_batch: usize,
     pub(crate) members: u16,
     pub(crate) threshold: u16,
+    /// \[τ\]₁, \[τ²\]₁.
     pub(crate) powers_g1: [G1Affine; 2],
     pub(crate) ek: EncryptionKey,
+    /// h_i in order of i, h_(B+1) left out.
     pub(crate) h: Vec<G2Affine>,
+    /// v_j^i at (j−1)·B + (i−1).
     pub(crate) verification_keys: Vec<G2Affine>,
+}
+
+impl Elements {
+    fn h_point(&self, i: usize) -> Option<&G2Affine> {
+        match i.cmp(&(self.max_batch + 1)) {
+            std::cmp::Ordering::Less => self.h.get(i.checked_sub(1)?),
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => self.h.get(i - 2),
+        }
+    }
 }
 
 /// Checks the three numbers that shape everything else.
@@ -152,21 +151,10 @@ impl Parameters {
     }
 
     fn with_hash(elements: Elements, hash: [u8; 32]) -> Self {
-        let Elements { max_batch, members, threshold, powers_g1, ek, h, verification_keys } = elements;
-        assert_eq!(h.len(), 2 * max_batch - 1);
-        assert_eq!(verification_keys.len(), max_batch * usize::from(members));
-        Self(Arc::new(Inner {
-            max_batch,
-            members,
-            threshold,
-            powers_g1,
-            ek,
-            h,
-            verification_keys,
-            hash,
-            prepared: std::array::from_fn(|_| OnceLock::new()),
-            lines: (0..max_batch).map(|_| OnceLock::new()).collect(),
-        }))
+        assert_eq!(elements.h.len(), 2 * elements.max_batch - 1);
+        assert_eq!(elements.verification_keys.len(), elements.max_batch * usize::from(elements.members));
+        let tables = Arc::new(Tables::new(DEFAULT_LINES_MAX_BYTES));
+        Self { elements: Arc::new(elements), hash, tables }
     }
 
     /// Reads a parameter file and checks its structure and every point (curve, subgroup) and ek (membership in GT).
@@ -180,45 +168,36 @@ impl Parameters {
 
     /// The canonical file.
     pub fn encode(&self) -> Vec<u8> {
-        let inner = &*self.0;
-        file::encode(&Elements {
-            max_batch: inner.max_batch,
-            members: inner.members,
-            threshold: inner.threshold,
-            powers_g1: inner.powers_g1,
-            ek: inner.ek.clone(),
-            h: inner.h.clone(),
-            verification_keys: inner.verification_keys.clone(),
-        })
+        file::encode(&self.elements)
     }
 
     /// SHA-256(`BLINDFOLD-V1-PARAMETERS` ‖ file): what L1 registers.
     pub fn hash(&self) -> [u8; 32] {
-        self.0.hash
+        self.hash
     }
 
     /// B: the most ciphertexts in one batch.
     pub fn max_batch(&self) -> usize {
-        self.0.max_batch
+        self.elements.max_batch
     }
 
     /// n: members are numbered 1..=n.
     pub fn members(&self) -> u16 {
-        self.0.members
+        self.elements.members
     }
 
     /// t: members needed to release a batch.
     pub fn threshold(&self) -> u16 {
-        self.0.threshold
+        self.elements.threshold
     }
 
     /// ek, with tables shared by all clones.
     pub fn encryption_key(&self) -> EncryptionKey {
-        self.0.ek.clone()
+        self.elements.ek.clone()
     }
 
     pub(crate) fn ek(&self) -> &EncryptionKey {
-        &self.0.ek
+        &self.elements.ek
     }
 
     /// h_i, compressed; `None` for i = 0, B+1 and above 2B.
@@ -228,12 +207,12 @@ impl Parameters {
 
     /// \[τ\]₁, compressed.
     pub fn tau_g1(&self) -> [u8; 48] {
-        self.0.powers_g1[0].encode()
+        self.elements.powers_g1[0].encode()
     }
 
     /// \[τ²\]₁, compressed.
     pub fn tau2_g1(&self) -> [u8; 48] {
-        self.0.powers_g1[1].encode()
+        self.elements.powers_g1[1].encode()
     }
 
     /// v_member^i, compressed; `None` unless 1 ≤ member ≤ n and 1 ≤ i ≤ B.
@@ -243,68 +222,25 @@ impl Parameters {
     }
 
     pub(crate) fn h_point(&self, i: usize) -> Option<&G2Affine> {
-        let inner = &*self.0;
-        match i.cmp(&(inner.max_batch + 1)) {
-            std::cmp::Ordering::Less => inner.h.get(i.checked_sub(1)?),
-            std::cmp::Ordering::Equal => None,
-            std::cmp::Ordering::Greater => inner.h.get(i - 2),
-        }
+        self.elements.h_point(i)
     }
 
     /// All v_member^i in order of i.
     pub(crate) fn verification_keys(&self, member: u16) -> Option<&[G2Affine]> {
-        if member == 0 || member > self.0.members {
+        if member == 0 || member > self.elements.members {
             return None;
         }
-        self.0.verification_keys.chunks_exact(self.0.max_batch).nth(usize::from(member) - 1)
+        self.elements.verification_keys.chunks_exact(self.elements.max_batch).nth(usize::from(member) - 1)
     }
 
     pub(crate) fn powers_g1(&self) -> &[G1Affine; 2] {
-        &self.0.powers_g1
-    }
-
-    /// The tables for batches of `batch` ciphertexts, 2 ≤ batch ≤ B; computed at first use.
-    pub(crate) fn prepared(&self, batch: usize) -> &Prepared {
-        let log_size = Prepared::log_size(batch);
-        let cell = &self.0.prepared[log_size as usize];
-        if let Some(prepared) = cell.get() {
-            return prepared;
-        }
-        // Computed outside the cell: a thread that waits in rayon may pick up another task that needs this cell.
-        let prepared = Prepared::new(self, log_size);
-        cell.get_or_init(|| prepared)
-    }
-
-    /// Miller lines of h_i, 1 ≤ i ≤ B.
-    pub(crate) fn lines(&self, i: usize) -> &Lines {
-        self.0.lines[i - 1].get_or_init(|| Lines::new(&self.0.h[i - 1]))
-    }
-
-    /// Computes all tables for batches of `batch` ciphertexts now instead of at the first such batch. Sizes up to the
-    /// next power of two share their tables. Nothing happens outside 1..=B.
-    pub fn prepare(&self, batch: usize) {
-        if !(1..=self.max_batch()).contains(&batch) {
-            return;
-        }
-        if batch >= 2 {
-            self.prepared(batch);
-        }
-        if prepared::lines_fit(self.max_batch()) {
-            par::map(batch, |i| {
-                self.lines(self.max_batch() - i);
-            });
-        }
-    }
-
-    /// Are Miller lines of the h_i kept?
-    pub(crate) fn keeps_lines(&self) -> bool {
-        prepared::lines_fit(self.max_batch())
+        &self.elements.powers_g1
     }
 }
 
 impl PartialEq for Parameters {
     fn eq(&self, other: &Self) -> bool {
-        self.0.hash == other.0.hash
+        self.hash == other.hash
     }
 }
 
