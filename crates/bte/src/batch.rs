@@ -1,8 +1,12 @@
-//! Decrypting a batch: cross-terms before the release (pre-decryption), one pairing for each ciphertext after it.
+//! Decrypting a batch: cross-terms before the release (pre-decryption), one pairing for each ciphertext after it; or all
+//! at once.
 //!
 //! z_i = e(pd, h_(B+1−i)) · X_i^(−1), X_i = Π_(l≠i) e(C_l, h_(l+B+1−i)). The X_i do not depend on the release and are
 //! 80 to 90 % of the work. They are a convolution of the C_l with the fixed h: a transform in G1, one pairing with the
 //! transformed h for each of its points, a transform in GT (Simple BTE, ePrint 2026/760; [`crate::convolution`]).
+//!
+//! When throughput matters more than the time from release to plaintexts, the release is one more input of the same
+//! convolution, whose outputs are then the z_i^(−1): no pairing for each ciphertext (*fused*, [`decrypt`]).
 //!
 //! Only the easy part of the final exponentiation is done before the transform in GT, which then runs in the
 //! cyclotomic subgroup; the hard part is an endomorphism of it and is done once for each ciphertext, at the end.
@@ -26,16 +30,16 @@ pub enum BatchError {
         /// B.
         max: usize,
     },
-    /// Another number of ciphertexts than was pre-decrypted.
-    #[error("{actual} ciphertexts given, {expected} were pre-decrypted")]
+    /// Another number of ciphertexts than of points, or than was pre-decrypted.
+    #[error("{actual} ciphertexts given for {expected} points")]
     Length {
-        /// Ciphertexts pre-decrypted.
+        /// Points given or pre-decrypted.
         expected: usize,
         /// Ciphertexts given.
         actual: usize,
     },
-    /// A ciphertext's header is not the one pre-decrypted at this position (from 0).
-    #[error("the ciphertext at position {position} is not the one that was pre-decrypted")]
+    /// A ciphertext's header is not the point given or pre-decrypted at this position (from 0).
+    #[error("the ciphertext at position {position} has another header than the point at that position")]
     Header {
         /// Position from 0.
         position: usize,
@@ -109,14 +113,14 @@ pub(crate) fn predecrypt(
     parameters.check_batch(points.len())?;
     let cross = match points {
         [_] => vec![Gt::one()],
-        _ => cross_terms(parameters, points),
+        _ => cross_terms(parameters, points, None),
     };
     Ok(PreDecrypted { parameters: parameters.hash(), headers: points.to_vec(), cross })
 }
 
-fn cross_terms(parameters: &Parameters, points: &[CiphertextPoint]) -> Vec<Gt> {
+fn cross_terms(parameters: &Parameters, points: &[CiphertextPoint], release: Option<&Release>) -> Vec<Gt> {
     let points: Vec<G1Affine> = points.iter().map(|point| point.0).collect();
-    convolve(parameters.fixed_side(points.len()), &points, None)
+    convolve(parameters.fixed_side(points.len()), &points, release.map(|release| &release.0))
 }
 
 /// Opens every ciphertext of the batch.
@@ -127,16 +131,44 @@ pub(crate) fn finalize(
     ciphertexts: &[(&[u8; 32], &Ciphertext)],
 ) -> Result<Vec<Opening>, BatchError> {
     predecrypted.check_parameters(parameters)?;
-    if ciphertexts.len() != predecrypted.len() {
-        return Err(BatchError::Length { expected: predecrypted.len(), actual: ciphertexts.len() });
-    }
-    let opened = par::map(ciphertexts.len(), |position| {
+    check_headers(&predecrypted.headers, ciphertexts)?;
+    Ok(par::map(ciphertexts.len(), |position| {
         let (ad, ciphertext) = ciphertexts[position];
-        if predecrypted.headers[position].to_bytes() != ciphertext.c {
-            return Err(BatchError::Header { position });
-        }
         let blinding = predecrypted.blinding(parameters, release, position);
-        Ok(open(parameters.ek(), ad, ciphertext, &blinding))
-    });
-    opened.into_iter().collect()
+        open(parameters.ek(), ad, ciphertext, &blinding)
+    }))
+}
+
+/// Opens every ciphertext of the batch without pre-decryption.
+pub(crate) fn decrypt(
+    parameters: &Parameters,
+    points: &[CiphertextPoint],
+    release: &Release,
+    ciphertexts: &[(&[u8; 32], &Ciphertext)],
+) -> Result<Vec<Opening>, BatchError> {
+    parameters.check_batch(points.len())?;
+    check_headers(points, ciphertexts)?;
+    if points.len() == 1 {
+        return finalize(parameters, &predecrypt(parameters, points)?, release, ciphertexts);
+    }
+    let inverses = cross_terms(parameters, points, Some(release));
+    Ok(par::map(ciphertexts.len(), |position| {
+        let (ad, ciphertext) = ciphertexts[position];
+        open(parameters.ek(), ad, ciphertext, &inverses[position].conjugate().hard_part())
+    }))
+}
+
+/// Are these the ciphertexts with those headers?
+fn check_headers(
+    headers: &[CiphertextPoint],
+    ciphertexts: &[(&[u8; 32], &Ciphertext)],
+) -> Result<(), BatchError> {
+    if ciphertexts.len() != headers.len() {
+        return Err(BatchError::Length { expected: headers.len(), actual: ciphertexts.len() });
+    }
+    let mut pairs = headers.iter().zip(ciphertexts);
+    match pairs.position(|(header, (_, ciphertext))| header.to_bytes() != ciphertext.c) {
+        Some(position) => Err(BatchError::Header { position }),
+        None => Ok(()),
+    }
 }

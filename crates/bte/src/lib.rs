@@ -12,7 +12,7 @@
 //! | verify the proof of knowledge | sequencer, members, nodes | [`verify_proofs`] |
 //! | cross-terms, before the release | helper | [`Backend::predecrypt`] |
 //! | release | members | [`MemberKey::release_share`], [`Parameters::combine`] |
-//! | open | helper | [`Backend::finalize`] |
+//! | open | helper | [`Backend::finalize`]; without pre-decryption [`Backend::decrypt`] |
 //! | name lying members | helper | [`Parameters::find_liars`] |
 //! | verify hints | nodes | [`Backend::open_hints`], [`EncryptionKey::open_hint`] |
 //! | prove a ciphertext malformed | members, nodes | [`MemberKey::singleton_share`], [`Parameters::verify_singletons`] |

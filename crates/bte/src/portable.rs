@@ -85,6 +85,16 @@ impl Backend for Portable {
         self.install(|| batch::finalize(parameters, predecrypted, release, ciphertexts))
     }
 
+    fn decrypt(
+        &self,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+        release: &Release,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<Vec<Opening>, BatchError> {
+        self.install(|| batch::decrypt(parameters, points, release, ciphertexts))
+    }
+
     fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
         self.install(|| key.open_hints(items))
     }

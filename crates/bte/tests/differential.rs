@@ -57,6 +57,8 @@ fn agree(parameters: &Parameters, keys: &[MemberKey], batch: &[Made]) -> Vec<Ope
         assert_eq!(predecrypted.unblind(parameters, &release).as_ref(), Ok(&want_blinding));
         let opened = backend.finalize(parameters, &predecrypted, &release, &inputs(batch)).expect("the same");
         assert_eq!(opened, want);
+        let at_once = backend.decrypt(parameters, &points, &release, &inputs(batch)).expect("within limits");
+        assert_eq!(at_once, want, "{}", backend.name());
     }
     want
 }
@@ -164,10 +166,12 @@ fn a_wrong_release_opens_nothing_and_the_liars_are_named() {
     let predecrypted = backend.predecrypt(&parameters, &points).expect("within limits");
     let opened = backend.finalize(&parameters, &predecrypted, &bad, &inputs(&batch)).expect("the same batch");
     assert!(opened.iter().all(|opening| *opening == Opening::Malformed));
+    assert_eq!(backend.decrypt(&parameters, &points, &bad, &inputs(&batch)), Ok(opened));
     let identity = Release::from_bytes(&common::IDENTITY_G1).expect("a point");
     let opened =
         backend.finalize(&parameters, &predecrypted, &identity, &inputs(&batch)).expect("the same batch");
     assert!(opened.iter().all(|opening| *opening == Opening::Malformed));
+    assert_eq!(backend.decrypt(&parameters, &points, &identity, &inputs(&batch)), Ok(opened));
 
     let mut rng = rng(7);
     assert_eq!(backend.find_liars(&mut rng, &parameters, &points, &shares), Ok(vec![2, 3, 6]));

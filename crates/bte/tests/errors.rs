@@ -218,6 +218,12 @@ fn batches() {
     assert_eq!(finalize(&parameters, &inputs(&swapped)), Err(BatchError::Header { position: 1 }));
     assert!(finalize(&parameters, &inputs(&made)).is_ok());
     assert!((predecrypted.len(), predecrypted.is_empty()) == (3, false));
+    let decrypt = |points: &[_], inputs: &[_]| backend.decrypt(&parameters, points, &release, inputs);
+    assert_eq!(decrypt(&[], &[]), Err(BatchError::Empty));
+    assert_eq!(decrypt(&four, &inputs(&made)), Err(too_large));
+    assert_eq!(decrypt(&all, &inputs(&made)[..2]), Err(BatchError::Length { expected: 3, actual: 2 }));
+    assert_eq!(decrypt(&all, &inputs(&swapped)), Err(BatchError::Header { position: 1 }));
+    assert!(decrypt(&all, &inputs(&made)).is_ok());
     assert_eq!(Release::from_bytes(&off_subgroup()), Err(PointError::NotInSubgroup));
 
     assert_eq!(by_name("abacus", 1).err().map(|error| error.0).as_deref(), Some("abacus"));
