@@ -80,7 +80,9 @@ pub use key::{DEFAULT_WINDOW_BITS, EncryptionKey, KeyError, MAX_WINDOW_BITS, MIN
 pub use lagrange::CombineError;
 pub use member::{MemberKey, MemberKeyError};
 pub use opening::Opening;
-pub use parameters::{CheckError, Element, MAX_BATCH, MAX_MEMBERS, Parameters, ParametersError};
+pub use parameters::{
+    CheckError, DEFAULT_LINES_MAX_BYTES, Element, MAX_BATCH, MAX_MEMBERS, Parameters, ParametersError,
+};
 pub use portable::Portable;
 pub use proof::{ProofError, ProofItem, verify_proof, verify_proofs};
 pub use release::{Release, ShareError};

@@ -7,7 +7,8 @@ mod tables;
 use std::sync::Arc;
 
 pub use check::CheckError;
-use tables::{DEFAULT_LINES_MAX_BYTES, Tables};
+pub use tables::DEFAULT_LINES_MAX_BYTES;
+use tables::Tables;
 
 use crate::curve::{G1Affine, G2Affine, PointError};
 use crate::key::EncryptionKey;

@@ -1,15 +1,15 @@
 //! What is computed from the parameters at first use and kept in memory.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::{Elements, Parameters};
 use crate::convolution::{FixedSide, Shape};
 use crate::curve::{G1Affine, G2Affine, Gt, Lines, miller_loop};
 use crate::par;
 
-/// Memory for Miller lines: enough for B = 8192.
-pub(super) const DEFAULT_LINES_MAX_BYTES: usize = 512 << 20;
+/// Memory for Miller lines unless [`Parameters::with_memory_limit`] says otherwise: enough for B = 8192.
+pub const DEFAULT_LINES_MAX_BYTES: usize = 512 << 20;
 
 /// Shared by all clones of parameters.
 pub(super) struct Tables {
@@ -68,6 +68,18 @@ impl Elements {
 }
 
 impl Parameters {
+    /// The same parameters with empty tables of their own, whose Miller lines may take so many bytes in all; without
+    /// this, [`DEFAULT_LINES_MAX_BYTES`].
+    ///
+    /// Lines take 19.6 KB for each point of a table. Batches of b use a table of 2b points (b rounded up to 2^k or
+    /// 1.5·2^k) and [`finalize`](crate::Backend::finalize) one of B points. Memory goes to tables in the order in which
+    /// they are first used or prepared; a table that does not find enough keeps its points only (192 bytes each), and
+    /// its Miller loops compute the lines anew for each batch. Results are the same.
+    #[must_use]
+    pub fn with_memory_limit(self, lines_max_bytes: usize) -> Self {
+        Self { tables: Arc::new(Tables::new(lines_max_bytes)), ..self }
+    }
+
     /// The fixed side of the convolution for batches of `batch` ciphertexts, 2 ≤ batch ≤ B; computed at first use.
     pub(crate) fn fixed_side(&self, batch: usize) -> &FixedSide {
         let shape = Shape::for_batch(batch);
