@@ -82,6 +82,7 @@ pub use member::{MemberKey, MemberKeyError};
 pub use opening::Opening;
 pub use parameters::{
     CheckError, DEFAULT_LINES_MAX_BYTES, Element, MAX_BATCH, MAX_MEMBERS, Parameters, ParametersError,
+    TableError,
 };
 pub use portable::Portable;
 pub use proof::{ProofError, ProofItem, verify_proof, verify_proofs};

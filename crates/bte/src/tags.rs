@@ -12,6 +12,8 @@ pub(crate) const POK: &[u8] = b"BLINDFOLD-V1-POK";
 pub(crate) const POK_NONCE: &[u8] = b"BLINDFOLD-V1-POK-NONCE";
 /// Hash of a parameter file.
 pub(crate) const PARAMETERS: &[u8] = b"BLINDFOLD-V1-PARAMETERS";
+/// Checksum of a table computed from parameters.
+pub(crate) const TABLE: &[u8] = b"BLINDFOLD-V1-TABLE";
 /// BLS signatures over 32-byte hashes (draft-irtf-cfrg-bls-signature, proof-of-possession scheme, signatures in G1).
 pub(crate) const BLS_SIGNATURE: &[u8] = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
 /// Proofs of possession of a BLS key.

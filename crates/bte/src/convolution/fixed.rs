@@ -57,6 +57,11 @@ impl FixedSide {
         &self.domain
     }
 
+    /// w in order [coset][bit-reversed frequency].
+    pub(crate) fn points(&self) -> &[G2Affine] {
+        &self.points
+    }
+
     /// The pairings of w with the transformed inputs, up to the hard part.
     pub(super) fn multiply(&self, values: &[G1Affine]) -> Vec<Gt> {
         assert_eq!(values.len(), self.points.len());

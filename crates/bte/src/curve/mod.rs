@@ -10,7 +10,7 @@ mod gt;
 mod scalar;
 
 pub(crate) use g1::{G1, G1Affine};
-pub(crate) use g2::{G2, G2Affine};
+pub(crate) use g2::{G2, G2_SERIALIZED_BYTES, G2Affine};
 pub use gt::GtError;
 pub(crate) use gt::{Gt, Lines, miller_loop, miller_product};
 pub(crate) use scalar::Scalar;

@@ -2,11 +2,13 @@
 
 mod check;
 mod file;
+mod table_file;
 mod tables;
 
 use std::sync::Arc;
 
 pub use check::CheckError;
+pub use table_file::TableError;
 pub use tables::DEFAULT_LINES_MAX_BYTES;
 use tables::Tables;
 

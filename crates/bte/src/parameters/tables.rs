@@ -89,6 +89,16 @@ impl Parameters {
         }
     }
 
+    /// The fixed side for a shape, if it has been computed or imported.
+    pub(super) fn known_fixed_side(&self, shape: Shape) -> Option<&FixedSide> {
+        self.tables.fixed[shape.index()].get()
+    }
+
+    /// Keeps an imported fixed side.
+    pub(super) fn keep_fixed_side(&self, shape: Shape, points: Vec<G2Affine>) {
+        self.tables.keep(shape, points);
+    }
+
     /// The Miller value of (point, h_i), 1 ≤ i ≤ B.
     pub(crate) fn miller_loop_h(&self, i: usize, point: &G1Affine) -> Gt {
         let h = &self.elements.h[i - 1];
@@ -99,8 +109,8 @@ impl Parameters {
     }
 
     /// Computes all tables for batches of `batch` ciphertexts now instead of at the first such batch. Sizes up to the
-    /// next 2^k or 1.5·2^k share their tables. Costs about `batch`·log₂(`batch`) multiplications in G2.
-    /// Nothing happens outside 1..=B.
+    /// next 2^k or 1.5·2^k share their tables. Costs about `batch`·log₂(`batch`) multiplications in G2, unless the
+    /// table was imported ([`Parameters::import_table`]). Nothing happens outside 1..=B.
     pub fn prepare(&self, batch: usize) {
         if !(1..=self.max_batch()).contains(&batch) {
             return;
