@@ -49,13 +49,20 @@ pub(crate) fn randomness(key: &[u8; 16], ad: &[u8; 32], message: &[u8]) -> Fr {
 }
 
 pub(crate) fn stream(key: &[u8; 16], ad: &[u8; 32], data: &[u8]) -> Vec<u8> {
-    data.iter()
-        .enumerate()
-        .map(|(i, byte)| {
-            let counter = (i / 32) as u32;
-            byte ^ hash(&[b"BLINDFOLD-V1-STREAM", key, &ad[..16], &counter.to_be_bytes()])[i % 32]
-        })
-        .collect()
+    let blocks = data.chunks(32).zip(0u32..).flat_map(|(chunk, counter)| {
+        let block = hash(&[b"BLINDFOLD-V1-STREAM", key, &ad[..16], &counter.to_be_bytes()]);
+        chunk.iter().zip(block).map(|(byte, pad)| byte ^ pad).collect::<Vec<u8>>()
+    });
+    blocks.collect()
+}
+
+/// What a blinding factor opens a ciphertext to: K, M, and the k that an encryption of M under K uses.
+pub(crate) fn unmask(z: &Gt, ad: &[u8; 32], ciphertext: &Ciphertext) -> ([u8; 16], Vec<u8>, Fr) {
+    let pad = mask(z);
+    let key = std::array::from_fn(|i| ciphertext.d[i] ^ pad[i]);
+    let message = stream(&key, ad, &ciphertext.e);
+    let k = randomness(&key, ad, &message);
+    (key, message, k)
 }
 
 fn challenge(ciphertext: &Ciphertext, ad: &[u8; 32], r: &[u8; 48]) -> Fr {
