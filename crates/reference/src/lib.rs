@@ -13,6 +13,7 @@
 mod batch;
 mod encode;
 mod encryption;
+mod hints;
 
 use ark_bls12_381::{Bls12_381, Fr, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::pairing::{Pairing, PairingOutput};
@@ -22,6 +23,7 @@ use ark_ff::{Field, One, Zero};
 pub use batch::{CrossTerms, Opened, Prepared};
 pub use encode::DecodeError;
 pub use encryption::{Ciphertext, Encrypted};
+pub use hints::{Headers, HintError, RandomnessItem, TargetItem, Weight, randomness_hint};
 
 type Gt = PairingOutput<Bls12_381>;
 
