@@ -45,16 +45,31 @@ pub enum BatchError {
     Parameters,
 }
 
+/// The X_i, as the backend that computed them leaves them; every backend finalizes either.
+#[derive(Clone)]
+pub(crate) enum Cross {
+    /// Up to the hard part of the final exponentiation.
+    Cyclotomic(Vec<Gt>),
+    /// In GT.
+    #[cfg_attr(not(feature = "reference"), allow(dead_code))]
+    // the backends of every build leave the hard part
+    Full(Vec<Gt>),
+}
+
 /// The cross-terms of one batch, waiting for its release.
 #[derive(Clone)]
 pub struct PreDecrypted {
     parameters: [u8; 32],
     headers: Vec<CiphertextPoint>,
-    /// X_i up to the hard part of the final exponentiation.
-    cross: Vec<Gt>,
+    cross: Cross,
 }
 
 impl PreDecrypted {
+    /// One cross-term for each point.
+    pub(crate) fn new(parameters: &Parameters, points: &[CiphertextPoint], cross: Cross) -> Self {
+        Self { parameters: parameters.hash(), headers: points.to_vec(), cross }
+    }
+
     /// Number of ciphertexts.
     pub fn len(&self) -> usize {
         self.headers.len()
@@ -67,7 +82,10 @@ impl PreDecrypted {
 
     /// The cross-terms X_i, in batch order.
     pub fn cross_terms(&self) -> Vec<[u8; GT_BYTES]> {
-        par::map(self.cross.len(), |i| self.cross[i].hard_part().encode())
+        match &self.cross {
+            Cross::Cyclotomic(cross) => par::map(cross.len(), |i| cross[i].hard_part().encode()),
+            Cross::Full(cross) => cross.iter().map(Gt::encode).collect(),
+        }
     }
 
     /// The blinding factors z_i = ek^(k_i) under a release, in batch order (meaningless if the release is wrong).
@@ -87,6 +105,23 @@ impl PreDecrypted {
         if self.parameters == parameters.hash() { Ok(()) } else { Err(BatchError::Parameters) }
     }
 
+    /// Refuses other parameters and other ciphertexts than those that were pre-decrypted.
+    pub(crate) fn check(
+        &self,
+        parameters: &Parameters,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<(), BatchError> {
+        self.check_parameters(parameters)?;
+        if ciphertexts.len() != self.len() {
+            return Err(BatchError::Length { expected: self.len(), actual: ciphertexts.len() });
+        }
+        let mut pairs = self.headers.iter().zip(ciphertexts);
+        match pairs.position(|(header, (_, ciphertext))| header.to_bytes() != ciphertext.c) {
+            Some(position) => Err(BatchError::Header { position }),
+            None => Ok(()),
+        }
+    }
+
     /// z_i, position from 0.
     fn blinding(&self, parameters: &Parameters, release: &Release, position: usize) -> Gt {
         let i = parameters.max_batch() - position;
@@ -94,7 +129,10 @@ impl PreDecrypted {
             Some(h) if !parameters.keeps_lines() => miller_loop(&release.0, h),
             _ => parameters.lines(i).miller_loop(&release.0),
         };
-        miller.easy_part().mul(&self.cross[position].conjugate()).hard_part()
+        match &self.cross {
+            Cross::Cyclotomic(x) => miller.easy_part().mul(&x[position].conjugate()).hard_part(),
+            Cross::Full(x) => miller.easy_part().hard_part().mul(&x[position].conjugate()),
+        }
     }
 }
 
@@ -114,7 +152,7 @@ pub(crate) fn predecrypt(
         [_] => vec![Gt::one()],
         _ => cross_terms(parameters, points),
     };
-    Ok(PreDecrypted { parameters: parameters.hash(), headers: points.to_vec(), cross })
+    Ok(PreDecrypted::new(parameters, points, Cross::Cyclotomic(cross)))
 }
 
 fn cross_terms(parameters: &Parameters, points: &[CiphertextPoint]) -> Vec<Gt> {
@@ -139,17 +177,10 @@ pub(crate) fn finalize(
     release: &Release,
     ciphertexts: &[(&[u8; 32], &Ciphertext)],
 ) -> Result<Vec<Opening>, BatchError> {
-    predecrypted.check_parameters(parameters)?;
-    if ciphertexts.len() != predecrypted.len() {
-        return Err(BatchError::Length { expected: predecrypted.len(), actual: ciphertexts.len() });
-    }
-    let opened = par::map(ciphertexts.len(), |position| {
+    predecrypted.check(parameters, ciphertexts)?;
+    Ok(par::map(ciphertexts.len(), |position| {
         let (ad, ciphertext) = ciphertexts[position];
-        if predecrypted.headers[position].to_bytes() != ciphertext.c {
-            return Err(BatchError::Header { position });
-        }
         let blinding = predecrypted.blinding(parameters, release, position);
-        Ok(open(parameters.ek(), ad, ciphertext, &blinding))
-    });
-    opened.into_iter().collect()
+        open(parameters.ek(), ad, ciphertext, &blinding)
+    }))
 }

@@ -23,6 +23,14 @@ pub struct Prepared {
 pub struct CrossTerms(Vec<Gt>);
 
 impl CrossTerms {
+    /// Cross-terms that another implementation computed; membership in GT is not checked.
+    ///
+    /// # Errors
+    /// [`DecodeError::Gt`].
+    pub fn from_bytes(cross: &[[u8; 576]]) -> Result<Self, DecodeError> {
+        cross.iter().map(encode::gt).collect::<Result<_, _>>().map(Self)
+    }
+
     /// In batch order.
     pub fn to_bytes(&self) -> Vec<[u8; 576]> {
         self.0.iter().map(encode::gt_bytes).collect()
