@@ -18,7 +18,7 @@ pub use sequencer::SequencerSettings;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use blindfold_engine::{JwtSecret, OpGeth, OpGethConfig};
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +72,8 @@ impl BackendSettings {
         let threads = if self.threads == 0 { machine.saturating_sub(1).max(1) } else { self.threads };
         let backend = blindfold_bte::by_name(&self.name, threads)
             .with_context(|| format!("backend.name = \"{}\"; known are auto and portable", self.name))?;
+        // Builds with the feature `bench` have it; it leaks a member's key through its timing.
+        ensure!(backend.name() != "reference", "backend.name = \"reference\" is for tests and benchmarks");
         tracing::info!(backend = backend.name(), threads, "backend chosen");
         Ok(backend.into())
     }

@@ -105,10 +105,21 @@ pub trait Backend: Send + Sync {
     ) -> Vec<Result<(), SingletonError>>;
 }
 
-/// No backend has this name.
+/// This build has no backend of this name; the configuration or the build is at fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no backend is called {0:?}; there are: auto, portable")]
-pub struct UnknownBackend(pub String);
+pub enum UnknownBackend {
+    /// No build has one.
+    #[error("no backend is called {0:?}; there are: auto, portable, reference")]
+    Name(String),
+    /// Builds with another set of features have it.
+    #[error("backend {name:?} is not in this build, it needs the feature `{feature}` of blindfold-bte")]
+    Feature {
+        /// The backend.
+        name: &'static str,
+        /// The feature that builds it.
+        feature: &'static str,
+    },
+}
 
 /// The fastest backend that this machine supports, with `threads` threads (0: one for each core).
 ///
@@ -118,7 +129,8 @@ pub fn auto(threads: usize) -> Box<dyn Backend> {
     Box::new(Portable::new(threads))
 }
 
-/// The backend called `name` (`auto` or `portable`), with `threads` threads (0: one for each core).
+/// The backend called `name`, with `threads` threads (0: one for each core): `auto`, `portable`, or, for tests and
+/// benchmarks, `reference` (feature `reference`; always one thread).
 ///
 /// # Errors
 /// [`UnknownBackend`].
@@ -129,6 +141,10 @@ pub fn by_name(name: &str, threads: usize) -> Result<Box<dyn Backend>, UnknownBa
     match name {
         "auto" => Ok(auto(threads)),
         "portable" => Ok(Box::new(Portable::new(threads))),
-        _ => Err(UnknownBackend(name.to_owned())),
+        #[cfg(feature = "reference")]
+        "reference" => Ok(Box::new(crate::ReferenceBackend::new())),
+        #[cfg(not(feature = "reference"))]
+        "reference" => Err(UnknownBackend::Feature { name: "reference", feature: "reference" }),
+        _ => Err(UnknownBackend::Name(name.to_owned())),
     }
 }

@@ -49,16 +49,31 @@ pub enum BatchError {
     Parameters,
 }
 
+/// The X_i, as the backend that computed them leaves them; every backend finalizes either.
+#[derive(Clone)]
+pub(crate) enum Cross {
+    /// Up to the hard part of the final exponentiation.
+    Cyclotomic(Vec<Gt>),
+    /// In GT.
+    #[cfg_attr(not(feature = "reference"), allow(dead_code))]
+    // the backends of every build leave the hard part
+    Full(Vec<Gt>),
+}
+
 /// The cross-terms of one batch, waiting for its release.
 #[derive(Clone)]
 pub struct PreDecrypted {
     parameters: [u8; 32],
     headers: Vec<CiphertextPoint>,
-    /// X_i up to the hard part of the final exponentiation.
-    cross: Vec<Gt>,
+    cross: Cross,
 }
 
 impl PreDecrypted {
+    /// One cross-term for each point.
+    pub(crate) fn new(parameters: &Parameters, points: &[CiphertextPoint], cross: Cross) -> Self {
+        Self { parameters: parameters.hash(), headers: points.to_vec(), cross }
+    }
+
     /// Number of ciphertexts.
     pub fn len(&self) -> usize {
         self.headers.len()
@@ -71,7 +86,10 @@ impl PreDecrypted {
 
     /// The cross-terms X_i, in batch order.
     pub fn cross_terms(&self) -> Vec<[u8; GT_BYTES]> {
-        par::map(self.cross.len(), |i| self.cross[i].hard_part().encode())
+        match &self.cross {
+            Cross::Cyclotomic(cross) => par::map(cross.len(), |i| cross[i].hard_part().encode()),
+            Cross::Full(cross) => cross.iter().map(Gt::encode).collect(),
+        }
     }
 
     /// The blinding factors z_i = ek^(k_i) under a release, in batch order (meaningless if the release is wrong).
@@ -91,11 +109,24 @@ impl PreDecrypted {
         if self.parameters == parameters.hash() { Ok(()) } else { Err(BatchError::Parameters) }
     }
 
+    /// Refuses other parameters and other ciphertexts than those that were pre-decrypted.
+    pub(crate) fn check(
+        &self,
+        parameters: &Parameters,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<(), BatchError> {
+        self.check_parameters(parameters)?;
+        check_headers(&self.headers, ciphertexts)
+    }
+
     /// z_i, position from 0.
     fn blinding(&self, parameters: &Parameters, release: &Release, position: usize) -> Gt {
         let i = parameters.max_batch() - position;
         let miller = parameters.miller_loop_h(i, &release.0);
-        miller.easy_part().mul(&self.cross[position].conjugate()).hard_part()
+        match &self.cross {
+            Cross::Cyclotomic(x) => miller.easy_part().mul(&x[position].conjugate()).hard_part(),
+            Cross::Full(x) => miller.easy_part().hard_part().mul(&x[position].conjugate()),
+        }
     }
 }
 
@@ -115,7 +146,7 @@ pub(crate) fn predecrypt(
         [_] => vec![Gt::one()],
         _ => cross_terms(parameters, points, None),
     };
-    Ok(PreDecrypted { parameters: parameters.hash(), headers: points.to_vec(), cross })
+    Ok(PreDecrypted::new(parameters, points, Cross::Cyclotomic(cross)))
 }
 
 fn cross_terms(parameters: &Parameters, points: &[CiphertextPoint], release: Option<&Release>) -> Vec<Gt> {
@@ -130,8 +161,7 @@ pub(crate) fn finalize(
     release: &Release,
     ciphertexts: &[(&[u8; 32], &Ciphertext)],
 ) -> Result<Vec<Opening>, BatchError> {
-    predecrypted.check_parameters(parameters)?;
-    check_headers(&predecrypted.headers, ciphertexts)?;
+    predecrypted.check(parameters, ciphertexts)?;
     Ok(par::map(ciphertexts.len(), |position| {
         let (ad, ciphertext) = ciphertexts[position];
         let blinding = predecrypted.blinding(parameters, release, position);

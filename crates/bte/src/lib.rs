@@ -65,6 +65,8 @@ mod par;
 mod parameters;
 mod portable;
 mod proof;
+#[cfg(feature = "reference")]
+mod reference;
 mod release;
 mod singleton;
 mod tags;
@@ -86,6 +88,8 @@ pub use parameters::{
 };
 pub use portable::Portable;
 pub use proof::{ProofError, ProofItem, verify_proof, verify_proofs};
+#[cfg(feature = "reference")]
+pub use reference::ReferenceBackend;
 pub use release::{Release, ShareError};
 pub use singleton::SingletonError;
 

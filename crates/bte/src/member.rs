@@ -130,18 +130,28 @@ impl MemberKey {
         Self::from_shares(u16::from_be_bytes(*index), shares)
     }
 
+    /// 1 ≤ batch ≤ B?
+    pub(crate) fn check_batch(&self, batch: usize) -> Result<(), BatchError> {
+        match batch {
+            0 => Err(BatchError::Empty),
+            _ if batch > self.max_batch() => Err(BatchError::TooLarge { batch, max: self.max_batch() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The first `count` shares, big-endian.
+    #[cfg(feature = "reference")]
+    pub(crate) fn share_bytes(&self, count: usize) -> Zeroizing<Vec<[u8; SCALAR_BYTES]>> {
+        Zeroizing::new(self.shares.iter().take(count).map(|share| share.to_bytes()).collect())
+    }
+
     /// This key's part of the release of a batch: pd_j = Σ_i σ_j^i·C_i, positions in the order given. About 90 µs for
     /// each ciphertext, in constant time, in parallel on the current pool. Give it only against a certificate.
     ///
     /// # Errors
     /// [`BatchError::Empty`], [`BatchError::TooLarge`].
     pub fn release_share(&self, points: &[CiphertextPoint]) -> Result<[u8; G1_BYTES], BatchError> {
-        if points.is_empty() {
-            return Err(BatchError::Empty);
-        }
-        if points.len() > self.shares.len() {
-            return Err(BatchError::TooLarge { batch: points.len(), max: self.shares.len() });
-        }
+        self.check_batch(points.len())?;
         let pairs: Vec<(&CiphertextPoint, &Scalar)> = points.iter().zip(self.shares.iter()).collect();
         let mut sums = par::map_chunks(&pairs, CHUNK_POINTS, |pairs| {
             let mut sum = G1::default();

@@ -1,12 +1,18 @@
 //! Every backend gives what the reference gives, at awkward sizes and on inputs an adversary would choose.
 
+#[path = "common/answers.rs"]
+mod answers;
 mod common;
 
+use answers::{Questions, negative};
 use blindfold_bte::{
-    Backend, CiphertextPoint, MemberKey, Opening, Parameters, Portable, Release, SessionKey, by_name, dealer,
-    verify_proof,
+    Backend, BatchError, CiphertextPoint, HintError, MemberKey, Opening, Parameters, PointError, ProofError,
+    Release, SessionKey, SingletonError, by_name, dealer, verify_proof,
 };
-use blindfold_reference::{Ciphertext as PlainCiphertext, Encrypted, Reference, combine, release_share};
+use blindfold_reference::{
+    Ciphertext as PlainCiphertext, DecodeError, Encrypted, Reference, combine, release_share,
+    verify_proof as verify_proof_plainly,
+};
 use common::{Made, batch, deal, inputs, off_subgroup, points, rng, shares};
 use rand_chacha::rand_core::Rng;
 
@@ -20,7 +26,8 @@ fn plain(made: &Made) -> PlainCiphertext {
 }
 
 fn backends() -> Vec<Box<dyn Backend>> {
-    vec![Box::new(Portable::new(1)), Box::new(Portable::new(3)), by_name("auto", 0).expect("known")]
+    let named = |name, threads| by_name(name, threads).expect("in this build");
+    vec![named("reference", 1), named("portable", 1), named("portable", 3), named("auto", 0)]
 }
 
 /// Decrypts on all backends and on the reference, by convolution and by definition; all must agree in every value.
@@ -51,16 +58,31 @@ fn agree(parameters: &Parameters, keys: &[MemberKey], batch: &[Made]) -> Vec<Ope
         })
         .collect();
 
-    for backend in backends() {
+    let backends = backends();
+    for (i, backend) in backends.iter().enumerate() {
         let predecrypted = backend.predecrypt(parameters, &points).expect("within limits");
         assert_eq!(predecrypted.cross_terms(), cross.to_bytes(), "{}", backend.name());
         assert_eq!(predecrypted.unblind(parameters, &release).as_ref(), Ok(&want_blinding));
-        let opened = backend.finalize(parameters, &predecrypted, &release, &inputs(batch)).expect("the same");
-        assert_eq!(opened, want);
-        let at_once = backend.decrypt(parameters, &points, &release, &inputs(batch)).expect("within limits");
-        assert_eq!(at_once, want, "{}", backend.name());
+        // What one has pre-decrypted another can finalize.
+        for finalizer in [backend, &backends[(i + 1) % backends.len()]] {
+            let opened = finalizer.finalize(parameters, &predecrypted, &release, &inputs(batch));
+            assert_eq!(opened.as_ref(), Ok(&want), "{} after {}", finalizer.name(), backend.name());
+        }
+        let at_once = backend.decrypt(parameters, &points, &release, &inputs(batch));
+        assert_eq!(at_once.as_ref(), Ok(&want), "{}", backend.name());
     }
+    agree_on_everything_else(parameters, keys, batch);
     want
+}
+
+/// Compares all other operations, on the batch and on forgeries made from it.
+fn agree_on_everything_else(parameters: &Parameters, keys: &[MemberKey], batch: &[Made]) {
+    let questions = Questions::honest(parameters, keys, batch).with_forgeries(batch);
+    let [first, others @ ..] = &backends()[..] else { panic!("no backends") };
+    let want = questions.ask(&**first);
+    for backend in others {
+        assert_eq!(questions.ask(&**backend), want, "{}", backend.name());
+    }
 }
 
 fn assert_opens(batch: &[Made], opened: &[Opening]) {
@@ -89,12 +111,130 @@ fn every_size_agrees_with_the_reference() {
 }
 
 #[test]
+fn honest_answers_are_right_and_forgeries_are_named() {
+    let (parameters, keys) = deal(3, 4, 3, 12);
+    let batch = batch(&parameters, 3, 13);
+    for backend in backends() {
+        let answers = Questions::honest(&parameters, &keys, &batch).ask(&*backend);
+        let messages: Vec<_> = batch.iter().map(|made| Ok(made.message.clone())).collect();
+        assert_eq!(answers.messages, messages);
+        assert_eq!(answers.proofs, batch.iter().map(|made| Ok(made.point())).collect::<Vec<_>>());
+        assert_eq!(answers.liars, Ok(vec![]));
+        assert_eq!(answers.singletons, vec![Ok(()); 3]);
+
+        let answers = Questions::honest(&parameters, &keys, &batch).with_forgeries(&batch).ask(&*backend);
+        use HintError::{Header, MaskedKey};
+        let refused: Vec<_> = answers.messages[3..].iter().map(|result| result.clone().err()).collect();
+        assert_eq!(refused, [Header, MaskedKey, Header, Header, Header].map(Some));
+        let header = |error| Err(ProofError::Header(error));
+        let commitment = |error| Err(ProofError::Commitment(error));
+        let want = [
+            header(PointError::NotInSubgroup),
+            header(PointError::Identity),
+            header(PointError::NotCanonical),
+            Err(ProofError::Equation),
+            commitment(PointError::NotInSubgroup),
+            Err(ProofError::Equation),
+            Err(ProofError::Equation),
+            commitment(PointError::NotCanonical),
+            Err(ProofError::Response),
+            Err(ProofError::Equation),
+            Err(ProofError::Equation),
+        ];
+        assert_eq!(answers.proofs[3..], want);
+        assert_eq!(answers.liars, Ok(vec![2, 3, 4, 0, 99, 1]));
+        let want = [
+            Err(SingletonError::Mismatch),
+            Err(SingletonError::Mismatch),
+            Err(SingletonError::Point(PointError::NotInSubgroup)),
+            Err(SingletonError::Point(PointError::NotCanonical)),
+            Err(SingletonError::Mismatch),
+        ];
+        assert_eq!(answers.singletons[3..], want);
+    }
+}
+
+#[test]
+fn every_backend_refuses_batches_of_a_wrong_size_or_content() {
+    let (parameters, keys) = deal(3, 4, 3, 14);
+    let (elsewhere, _) = deal(3, 4, 3, 15);
+    let honest = batch(&parameters, 3, 16);
+    let four = points(&batch(&parameters, 4, 17));
+    let release = Release::from_bytes(&common::generator()).expect("a point");
+    let too_large = BatchError::TooLarge { batch: 4, max: 3 };
+    for backend in backends() {
+        for (points, want) in [(&four[..0], BatchError::Empty), (&four, too_large)] {
+            assert_eq!(backend.prepare(&parameters, points.len()), Err(want));
+            assert_eq!(backend.predecrypt(&parameters, points).err(), Some(want));
+            assert_eq!(backend.release_share(&keys[0], points), Err(want));
+            assert_eq!(backend.find_liars(&mut rng(18), &parameters, points, &[]), Err(want));
+        }
+        let nothing = Questions::honest(&parameters, &keys, &[]).ask(&*backend);
+        assert!(nothing.messages.is_empty() && nothing.proofs.is_empty() && nothing.singletons.is_empty());
+        assert_eq!(backend.prepare(&parameters, 3), Ok(()));
+
+        let predecrypted = backend.predecrypt(&parameters, &points(&honest)).expect("within limits");
+        let refuse = |parameters: &Parameters, batch: &[Made]| {
+            backend.finalize(parameters, &predecrypted, &release, &inputs(batch)).err()
+        };
+        assert_eq!(refuse(&elsewhere, &honest), Some(BatchError::Parameters));
+        assert_eq!(refuse(&parameters, &honest[1..]), Some(BatchError::Length { expected: 3, actual: 2 }));
+        let swapped = [honest[0].clone(), honest[2].clone(), honest[1].clone()];
+        assert_eq!(refuse(&parameters, &swapped), Some(BatchError::Header { position: 1 }));
+    }
+}
+
+#[test]
+fn points_of_small_order_never_become_headers() {
+    for bytes in common::small_order() {
+        for bytes in [bytes, negative(bytes)] {
+            assert_eq!(CiphertextPoint::from_bytes(&bytes), Err(PointError::NotInSubgroup));
+            assert_eq!(release_share(&[[0; 32]], &[bytes]), Err(DecodeError::G1));
+        }
+    }
+    assert_eq!(CiphertextPoint::from_bytes(&common::IDENTITY_G1), Err(PointError::Identity));
+}
+
+#[test]
+fn small_multiples_of_the_generator_as_headers_do_not_disturb_the_others() {
+    let times = |k: u8| {
+        let mut scalar = [0; 32];
+        scalar[31] = k;
+        release_share(&[scalar], &[common::generator()]).expect("canonical")
+    };
+    assert_eq!(times(1), common::generator());
+    let small = [times(1), times(2), negative(times(1)), times(4), negative(times(2)), times(3)];
+    let (parameters, keys) = deal(9, 4, 3, 19);
+    // As many as a power of two and one more or less; every pair of neighbours, sums and differences among them.
+    for size in [1, 2, 7, 8, 9] {
+        let mut batch = batch(&parameters, size, 20 + size as u64);
+        let headers = small.iter().cycle();
+        for (made, header) in batch.iter_mut().zip(headers).skip(usize::from(size > 2)) {
+            made.ciphertext.c = *header;
+        }
+        let opened = agree(&parameters, &keys, &batch);
+        let honest = usize::from(size > 2);
+        assert_opens(&batch[..honest], &opened[..honest]);
+        assert!(opened[honest..].iter().all(|opening| *opening == Opening::Malformed));
+    }
+}
+
+#[test]
+fn backends_are_known_by_name() {
+    for name in ["auto", "portable", "reference"] {
+        let backend = by_name(name, 1).expect("in this build");
+        assert!(name == "auto" || backend.name() == name);
+        assert_eq!(backend.threads(), 1);
+    }
+}
+
+#[test]
 fn duplicates_opposites_and_equal_ciphertexts_do_not_disturb_the_others() {
     let (parameters, keys) = deal(8, 3, 2, 1);
     let honest = batch(&parameters, 8, 2);
     let opposite = |made: &Made| {
         let mut opposite = made.clone();
-        opposite.ciphertext.c[0] ^= 0x20; // the sign of y
+        opposite.ciphertext.c = negative(opposite.ciphertext.c);
         opposite
     };
 
@@ -162,19 +302,18 @@ fn a_wrong_release_opens_nothing_and_the_liars_are_named() {
 
     let bad = parameters.combine(&[shares[0], shares[1], shares[3], shares[4]]).expect("points");
     assert_ne!(bad, good);
-    let backend = Portable::new(2);
-    let predecrypted = backend.predecrypt(&parameters, &points).expect("within limits");
-    let opened = backend.finalize(&parameters, &predecrypted, &bad, &inputs(&batch)).expect("the same batch");
-    assert!(opened.iter().all(|opening| *opening == Opening::Malformed));
-    assert_eq!(backend.decrypt(&parameters, &points, &bad, &inputs(&batch)), Ok(opened));
     let identity = Release::from_bytes(&common::IDENTITY_G1).expect("a point");
-    let opened =
-        backend.finalize(&parameters, &predecrypted, &identity, &inputs(&batch)).expect("the same batch");
-    assert!(opened.iter().all(|opening| *opening == Opening::Malformed));
-    assert_eq!(backend.decrypt(&parameters, &points, &identity, &inputs(&batch)), Ok(opened));
+    for backend in backends() {
+        let predecrypted = backend.predecrypt(&parameters, &points).expect("within limits");
+        for release in [&bad, &identity] {
+            let opened = backend.finalize(&parameters, &predecrypted, release, &inputs(&batch));
+            assert_eq!(opened, Ok(vec![Opening::Malformed; 6]));
+        }
+        let liars = backend.find_liars(&mut rng(7), &parameters, &points, &shares);
+        assert_eq!(liars, Ok(vec![2, 3, 6]), "{}", backend.name());
+    }
 
-    let mut rng = rng(7);
-    assert_eq!(backend.find_liars(&mut rng, &parameters, &points, &shares), Ok(vec![2, 3, 6]));
+    let mut rng = rng(8);
     let honest: Vec<_> = [0, 3, 4, 6].iter().map(|i| shares[*i]).collect();
     assert_eq!(parameters.find_liars(&mut rng, &points, &honest), Ok(vec![]));
     assert_eq!(parameters.combine(&honest), Ok(good));
@@ -218,8 +357,8 @@ fn encryption_and_set_up_agree_with_the_reference() {
         let ciphertext = PlainCiphertext { c: own.c, d: own.d, e: own.e };
         assert_eq!(reference.verify_hint(&ad, &ciphertext, key.as_bytes()), Some(message));
         let mut encrypted = Encrypted { ciphertext, r: proof.r, s: proof.s };
-        assert_eq!(reference.verify_proof(&ad, &encrypted), Ok(true));
+        assert_eq!(verify_proof_plainly(&ad, &encrypted), Ok(true));
         encrypted.ciphertext.d[0] ^= 1;
-        assert_eq!(reference.verify_proof(&ad, &encrypted), Ok(false));
+        assert_eq!(verify_proof_plainly(&ad, &encrypted), Ok(false));
     }
 }

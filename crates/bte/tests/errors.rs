@@ -8,7 +8,7 @@ use blindfold_bte::{
     Backend, BatchError, CheckError, Ciphertext, CiphertextPoint, CombineError, Element, EncryptError,
     EncryptionKey, GtError, HintError, KeyError, MAX_BATCH, MAX_MEMBERS, MAX_MESSAGE_BYTES, MemberKey,
     MemberKeyError, Parameters, ParametersError, PointError, Portable, Proof, ProofError, Release,
-    SessionKey, ShareError, SingletonError, by_name, verify_proof, verify_proofs,
+    SessionKey, ShareError, SingletonError, UnknownBackend, by_name, verify_proof, verify_proofs,
 };
 use common::{IDENTITY_G1, batch, deal, inputs, off_subgroup, points, rng, shares};
 
@@ -226,7 +226,7 @@ fn batches() {
     assert!(decrypt(&all, &inputs(&made)).is_ok());
     assert_eq!(Release::from_bytes(&off_subgroup()), Err(PointError::NotInSubgroup));
 
-    assert_eq!(by_name("abacus", 1).err().map(|error| error.0).as_deref(), Some("abacus"));
+    assert_eq!(by_name("abacus", 1).err(), Some(UnknownBackend::Name("abacus".to_owned())));
     assert_eq!(
         by_name("portable", 2).map(|backend| (backend.name(), backend.threads())).ok(),
         Some(("portable", 2))

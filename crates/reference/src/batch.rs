@@ -7,7 +7,7 @@ use ark_ff::Zero;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 
 use crate::encode::{self, DecodeError};
-use crate::encryption::{mask, randomness, stream};
+use crate::encryption::unmask;
 use crate::{Ciphertext, Gt, Reference};
 
 type Line = <Bls12_381 as Pairing>::G2Prepared;
@@ -23,6 +23,14 @@ pub struct Prepared {
 pub struct CrossTerms(Vec<Gt>);
 
 impl CrossTerms {
+    /// Cross-terms that another implementation computed; membership in GT is not checked.
+    ///
+    /// # Errors
+    /// [`DecodeError::Gt`].
+    pub fn from_bytes(cross: &[[u8; 576]]) -> Result<Self, DecodeError> {
+        cross.iter().map(encode::gt).collect::<Result<_, _>>().map(Self)
+    }
+
     /// In batch order.
     pub fn to_bytes(&self) -> Vec<[u8; 576]> {
         self.0.iter().map(encode::gt_bytes).collect()
@@ -135,10 +143,7 @@ impl Reference {
     ) -> Result<Vec<Option<Opened>>, DecodeError> {
         let factors = self.blinding_factors(cross, pd)?;
         let opened = ciphertexts.iter().zip(&factors).map(|((ad, ciphertext), z)| {
-            let pad = mask(z);
-            let key: [u8; 16] = std::array::from_fn(|i| ciphertext.d[i] ^ pad[i]);
-            let message = stream(&key, ad, &ciphertext.e);
-            let k = randomness(&key, ad, &message);
+            let (key, message, k) = unmask(z, ad, ciphertext);
             let header = encode::g1_bytes(&(G1Projective::generator() * k).into_affine());
             (header == ciphertext.c && self.ek * k == *z).then_some(Opened { key, message })
         });

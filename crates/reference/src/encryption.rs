@@ -49,13 +49,20 @@ pub(crate) fn randomness(key: &[u8; 16], ad: &[u8; 32], message: &[u8]) -> Fr {
 }
 
 pub(crate) fn stream(key: &[u8; 16], ad: &[u8; 32], data: &[u8]) -> Vec<u8> {
-    data.iter()
-        .enumerate()
-        .map(|(i, byte)| {
-            let counter = (i / 32) as u32;
-            byte ^ hash(&[b"BLINDFOLD-V1-STREAM", key, &ad[..16], &counter.to_be_bytes()])[i % 32]
-        })
-        .collect()
+    let blocks = data.chunks(32).zip(0u32..).flat_map(|(chunk, counter)| {
+        let block = hash(&[b"BLINDFOLD-V1-STREAM", key, &ad[..16], &counter.to_be_bytes()]);
+        chunk.iter().zip(block).map(|(byte, pad)| byte ^ pad).collect::<Vec<u8>>()
+    });
+    blocks.collect()
+}
+
+/// What a blinding factor opens a ciphertext to: K, M, and the k that an encryption of M under K uses.
+pub(crate) fn unmask(z: &Gt, ad: &[u8; 32], ciphertext: &Ciphertext) -> ([u8; 16], Vec<u8>, Fr) {
+    let pad = mask(z);
+    let key = std::array::from_fn(|i| ciphertext.d[i] ^ pad[i]);
+    let message = stream(&key, ad, &ciphertext.e);
+    let k = randomness(&key, ad, &message);
+    (key, message, k)
 }
 
 fn challenge(ciphertext: &Ciphertext, ad: &[u8; 32], r: &[u8; 48]) -> Fr {
@@ -77,34 +84,42 @@ impl Reference {
     ) -> Result<Encrypted, DecodeError> {
         let rho = encode::scalar(rho)?;
         let k = randomness(key, ad, message);
-        let pad = mask(&(self.ek * k));
-        let ciphertext = Ciphertext {
-            c: encode::g1_bytes(&(G1Projective::generator() * k).into_affine()),
-            d: std::array::from_fn(|i| key[i] ^ pad[i]),
-            e: stream(key, ad, message),
-        };
+        let ciphertext = self.encrypt_with(ad, message, key, k);
         let r = encode::g1_bytes(&(G1Projective::generator() * rho).into_affine());
         let s = encode::scalar_bytes(&(rho + challenge(&ciphertext, ad, &r) * k));
         Ok(Encrypted { ciphertext, r, s })
     }
 
-    /// \[s\]₁ = R + c·C?
-    ///
-    /// # Errors
-    /// [`DecodeError`].
-    pub fn verify_proof(&self, ad: &[u8; 32], encrypted: &Encrypted) -> Result<bool, DecodeError> {
-        let (c, r) = (encode::g1(&encrypted.ciphertext.c)?, encode::g1(&encrypted.r)?);
-        let challenge = challenge(&encrypted.ciphertext, ad, &encrypted.r);
-        Ok(G1Projective::generator() * encode::scalar(&encrypted.s)? == c * challenge + r)
-    }
-
     /// Encrypts again with the hint and compares C and D; returns the message if both agree.
     pub fn verify_hint(&self, ad: &[u8; 32], ciphertext: &Ciphertext, hint: &[u8; 16]) -> Option<Vec<u8>> {
-        let message = stream(hint, ad, &ciphertext.e);
-        let k = randomness(hint, ad, &message);
-        let pad = mask(&(self.ek * k));
-        let same_header = encode::g1_bytes(&(G1Projective::generator() * k).into_affine()) == ciphertext.c;
-        let same_key = (0..16).all(|i| hint[i] ^ pad[i] == ciphertext.d[i]);
-        (same_header && same_key).then_some(message)
+        let (message, again) = self.re_encrypt(ad, &ciphertext.e, hint);
+        (again == *ciphertext).then_some(message)
     }
+
+    /// What E decrypts to under K, and the ciphertext that encrypting it under K gives: with the same E, and the C and
+    /// D that a right hint must reproduce.
+    pub fn re_encrypt(&self, ad: &[u8; 32], e: &[u8], key: &[u8; 16]) -> (Vec<u8>, Ciphertext) {
+        let message = stream(key, ad, e);
+        let ciphertext = self.encrypt_with(ad, &message, key, randomness(key, ad, &message));
+        (message, ciphertext)
+    }
+
+    fn encrypt_with(&self, ad: &[u8; 32], message: &[u8], key: &[u8; 16], k: Fr) -> Ciphertext {
+        let pad = mask(&(self.ek * k));
+        Ciphertext {
+            c: encode::g1_bytes(&(G1Projective::generator() * k).into_affine()),
+            d: std::array::from_fn(|i| key[i] ^ pad[i]),
+            e: stream(key, ad, message),
+        }
+    }
+}
+
+/// \[s\]₁ = R + c·C?
+///
+/// # Errors
+/// [`DecodeError`].
+pub fn verify_proof(ad: &[u8; 32], encrypted: &Encrypted) -> Result<bool, DecodeError> {
+    let (c, r) = (encode::g1(&encrypted.ciphertext.c)?, encode::g1(&encrypted.r)?);
+    let challenge = challenge(&encrypted.ciphertext, ad, &encrypted.r);
+    Ok(G1Projective::generator() * encode::scalar(&encrypted.s)? == c * challenge + r)
 }

@@ -13,6 +13,7 @@
 mod batch;
 mod encode;
 mod encryption;
+mod hints;
 
 use ark_bls12_381::{Bls12_381, Fr, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::pairing::{Pairing, PairingOutput};
@@ -21,7 +22,8 @@ use ark_ff::{Field, One, Zero};
 
 pub use batch::{CrossTerms, Opened, Prepared};
 pub use encode::DecodeError;
-pub use encryption::{Ciphertext, Encrypted};
+pub use encryption::{Ciphertext, Encrypted, verify_proof};
+pub use hints::{Headers, HintError, RandomnessItem, TargetItem, Weight, randomness_hint};
 
 type Gt = PairingOutput<Bls12_381>;
 
@@ -72,6 +74,14 @@ impl Reference {
             });
         }
         Ok(Self { max_batch, h: points, ek: encode::gt(ek)? })
+    }
+
+    /// From ek alone: encrypts and verifies hints, decrypts nothing.
+    ///
+    /// # Errors
+    /// [`DecodeError::Gt`].
+    pub fn from_key(ek: &[u8; 576]) -> Result<Self, DecodeError> {
+        Self::from_bytes(0, |_| None, ek)
     }
 
     /// h_i, compressed; `None` where there is none.

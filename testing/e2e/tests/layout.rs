@@ -10,7 +10,7 @@ use serde_json::Value;
 /// What each workspace crate may depend on directly (development dependencies apart). Drawn in docs/architecture.md.
 const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-telemetry", &[]),
-    ("blindfold-bte", &[]),
+    ("blindfold-bte", &["reference"]), // optional, off by default
     ("blindfold-reference", &[]),
     ("blindfold-protocol", &["bte"]),
     ("blindfold-rpc", &["protocol", "bte", "telemetry"]),

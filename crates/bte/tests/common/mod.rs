@@ -57,9 +57,28 @@ pub fn shares(keys: &[MemberKey], points: &[CiphertextPoint]) -> Vec<(u16, [u8; 
 
 /// A point of the curve outside the subgroup: a subgroup point plus one of order 3.
 pub fn off_subgroup() -> [u8; 48] {
-    let text =
-        "a55293eaa86b7af493578b73ab2d7edd49e0f1a7821e7ed11a4dc83dd6eed67a7d680e8fe49794874f1cfa9fc48212e5";
+    point("a55293eaa86b7af493578b73ab2d7edd49e0f1a7821e7ed11a4dc83dd6eed67a7d680e8fe49794874f1cfa9fc48212e5")
+}
+
+/// 48 bytes in hexadecimal.
+pub fn point(text: &str) -> [u8; 48] {
     hex::decode(text).ok().and_then(|bytes| bytes.try_into().ok()).expect("48 bytes")
+}
+
+/// Points of the curve of order 3 and 11, and the generator plus each.
+pub fn small_order() -> [[u8; 48]; 4] {
+    [
+        "a00000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
+        "b9b3e2c8c6bbf59d3c326b531fc1e639d29200c28624ac604f251a12908c9b7f735318617f625954cc71cdf03229b1ef",
+        "ae9277968cb92c78d15a2a2ed855d55061c3929db43d1e53d6d13bee755ff9a91b3f577bbb2f15c6ba8206a6a81c4afd",
+        "add0bf3057c67011374bc51a8f7a1ed69dd2067c4cf8caa84e416a6f3da6cc6eccdc26527ffd3c9994589370a5247854",
+    ]
+    .map(point)
+}
+
+/// The generator of G1.
+pub fn generator() -> [u8; 48] {
+    point("97f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb")
 }
 
 pub const IDENTITY_G1: [u8; 48] = {
