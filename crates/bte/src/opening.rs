@@ -37,6 +37,6 @@ pub(crate) fn open(ek: &EncryptionKey, ad: &[u8; 32], ciphertext: &Ciphertext, b
     let key = SessionKey::from_bytes(std::array::from_fn(|i| ciphertext.d[i] ^ pad[i]));
     let (message, k) = message_and_randomness(ad, &ciphertext.e, &key);
     let well_formed =
-        generator_times(&k).to_affine().encode() == ciphertext.c && ek.pow_public(&k) == *blinding;
+        generator_times(&k).to_affine().encode() == ciphertext.c && ek.product_public(&k).is(blinding);
     if well_formed { Opening::WellFormed { key, message } } else { Opening::Malformed }
 }
