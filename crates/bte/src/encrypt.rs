@@ -11,7 +11,8 @@
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use crate::curve::{G1, Scalar};
+use crate::comb::generator_times_secret;
+use crate::curve::Scalar;
 use crate::hash::{challenge, mask, randomness, sha256, stream_xor};
 use crate::{Ciphertext, EncryptionKey, Proof, SESSION_KEY_BYTES, SessionKey, tags};
 
@@ -75,7 +76,7 @@ impl EncryptionKey {
         key: &SessionKey,
     ) -> (Ciphertext, Zeroizing<Scalar>) {
         let k = Zeroizing::new(randomness(key.as_bytes(), ad, message));
-        let c = G1::generator().mul_secret(&k).to_affine().encode();
+        let c = generator_times_secret(&k).to_affine().encode();
         let blinding = Zeroizing::new(self.pow_secret(&k));
         let pad = Zeroizing::new(mask(&blinding));
         let d: [u8; SESSION_KEY_BYTES] = std::array::from_fn(|i| key.as_bytes()[i] ^ pad[i]);
@@ -110,7 +111,7 @@ fn prove(
         chunk.copy_from_slice(&sha256(&parts));
     }
     let rho = Zeroizing::new(Scalar::reduce(&*wide));
-    let r = G1::generator().mul_secret(&rho).to_affine().encode();
+    let r = generator_times_secret(&rho).to_affine().encode();
     let c = Scalar::reduce(&challenge(&ciphertext.c, &ciphertext.d, &ciphertext.e, ad, &r));
     let s = rho.add(&c.mul(k)).to_bytes();
     Proof { r, s }

@@ -5,8 +5,8 @@
 //! comparisons are needed; without the one on D, user and helper could choose after the fact whether the
 //! transaction exists. No subgroup check, decompression or random weight is involved.
 
-use crate::comb::generator_times;
-use crate::curve::{G1, Scalar};
+use crate::comb::{generator_times, generator_times_all};
+use crate::curve::{Gt, Scalar, TorusProduct};
 use crate::hash::{mask, randomness, stream_xor};
 use crate::{Ciphertext, EncryptionKey, SessionKey, par};
 
@@ -50,40 +50,37 @@ impl EncryptionKey {
         if generator_times(&k).to_affine().encode() != ciphertext.c {
             return Err(HintError::Header);
         }
-        self.check_masked_key(ciphertext, hint, &k)?;
+        check_masked_key(ciphertext, hint, &self.product_public(&k).quotient())?;
         Ok(message)
-    }
-
-    fn check_masked_key(
-        &self,
-        ciphertext: &Ciphertext,
-        hint: &SessionKey,
-        k: &Scalar,
-    ) -> Result<(), HintError> {
-        let pad = mask(&self.pow_public(k));
-        let matches = (0..pad.len()).all(|i| hint.as_bytes()[i] ^ pad[i] == ciphertext.d[i]);
-        if matches { Ok(()) } else { Err(HintError::MaskedKey) }
     }
 
     /// Verifies many hints, in parallel on the current pool, one result each in order.
     pub fn open_hints(&self, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
-        par::map_chunks(items, CHUNK_ITEMS, |items| {
-            let opened: Vec<_> = items
-                .iter()
-                .map(|(ad, ciphertext, hint)| message_and_randomness(ad, &ciphertext.e, hint))
-                .collect();
-            let headers: Vec<G1> = opened.iter().map(|(_, k)| generator_times(k)).collect();
-            let headers = G1::to_affine_batch(&headers);
-            let checked = items.iter().zip(opened).zip(headers);
-            checked
-                .map(|(((_, ciphertext, hint), (message, k)), header)| {
-                    if header.encode() != ciphertext.c {
-                        return Err(HintError::Header);
-                    }
-                    self.check_masked_key(ciphertext, hint, &k)?;
-                    Ok(message)
-                })
-                .collect()
-        })
+        par::map_chunks(items, CHUNK_ITEMS, |items| self.open_chunk(items))
     }
+
+    fn open_chunk(&self, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
+        let recovered =
+            items.iter().map(|(ad, ciphertext, hint)| message_and_randomness(ad, &ciphertext.e, hint));
+        let (messages, scalars): (Vec<_>, Vec<_>) = recovered.unzip();
+        let headers = generator_times_all(&scalars);
+        let blindings = TorusProduct::quotients(&self.products_public(&scalars));
+        let checked = items.iter().zip(messages).zip(headers.iter().zip(&blindings));
+        checked
+            .map(|(((_, ciphertext, hint), message), (header, blinding))| {
+                if header.encode() != ciphertext.c {
+                    return Err(HintError::Header);
+                }
+                check_masked_key(ciphertext, hint, blinding)?;
+                Ok(message)
+            })
+            .collect()
+    }
+}
+
+/// Is D what `hint` is masked to under the blinding factor ek^k?
+fn check_masked_key(ciphertext: &Ciphertext, hint: &SessionKey, blinding: &Gt) -> Result<(), HintError> {
+    let pad = mask(blinding);
+    let matches = (0..pad.len()).all(|i| hint.as_bytes()[i] ^ pad[i] == ciphertext.d[i]);
+    if matches { Ok(()) } else { Err(HintError::MaskedKey) }
 }

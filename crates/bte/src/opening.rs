@@ -1,7 +1,7 @@
 //! From a blinding factor z = ek^k to the plaintext, with the check that makes decryption unambiguous.
 
-use crate::comb::generator_times;
-use crate::curve::Gt;
+use crate::comb::generator_times_all;
+use crate::curve::{Gt, Scalar};
 use crate::hash::mask;
 use crate::hint::message_and_randomness;
 use crate::{Ciphertext, EncryptionKey, SessionKey};
@@ -30,13 +30,86 @@ impl Opening {
     }
 }
 
+/// Opens one ciphertext; see [`open_all`].
+pub(crate) fn open(ek: &EncryptionKey, ad: &[u8; 32], ciphertext: &Ciphertext, blinding: &Gt) -> Opening {
+    match open_all(ek, &[(ad, ciphertext)], &[*blinding]).pop() {
+        Some(opening) => opening,
+        None => unreachable!("one ciphertext has one opening"),
+    }
+}
+
+/// Opens ciphertexts, each with its associated data and blinding factor, sharing inversions.
+///
 /// K = D ⊕ SHA-256(KEM ‖ z)\[0..16\], then M and k; well-formed iff \[k\]₁ = C and ek^k = z. The second guards against
 /// a D crafted for a predicted wrong release.
-pub(crate) fn open(ek: &EncryptionKey, ad: &[u8; 32], ciphertext: &Ciphertext, blinding: &Gt) -> Opening {
+pub(crate) fn open_all(
+    ek: &EncryptionKey,
+    ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    blindings: &[Gt],
+) -> Vec<Opening> {
+    let unmasked: Vec<_> = ciphertexts.iter().zip(blindings).map(|((ad, c), z)| unmask(ad, c, z)).collect();
+    let scalars: Vec<Scalar> = unmasked.iter().map(|(.., k)| *k).collect();
+    let headers = generator_times_all(&scalars);
+    let factors = ek.products_public(&scalars);
+    let equal = factors.iter().zip(blindings).map(|(factor, blinding)| factor.is(blinding));
+    let checked = ciphertexts.iter().zip(unmasked).zip(headers.iter().zip(equal));
+    checked
+        .map(|(((_, ciphertext), (key, message, _)), (header, equal))| {
+            let well_formed = equal && header.encode() == ciphertext.c;
+            if well_formed { Opening::WellFormed { key, message } } else { Opening::Malformed }
+        })
+        .collect()
+}
+
+/// K, M and k as the blinding factor gives them, right or not.
+fn unmask(ad: &[u8; 32], ciphertext: &Ciphertext, blinding: &Gt) -> (SessionKey, Vec<u8>, Scalar) {
     let pad = mask(blinding);
     let key = SessionKey::from_bytes(std::array::from_fn(|i| ciphertext.d[i] ^ pad[i]));
     let (message, k) = message_and_randomness(ad, &ciphertext.e, &key);
-    let well_formed =
-        generator_times(&k).to_affine().encode() == ciphertext.c && ek.pow_public(&k) == *blinding;
-    if well_formed { Opening::WellFormed { key, message } } else { Opening::Malformed }
+    (key, message, k)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::curve::G1Affine;
+    use crate::dealer;
+
+    #[test]
+    fn opening_together_is_opening_one_by_one() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let (parameters, _) = dealer::deal(1, 1, 1, &mut rng).expect("a valid shape");
+        let ek = parameters.encryption_key();
+        let (mut ads, mut ciphertexts, mut blindings) = (vec![], vec![], vec![]);
+        for number in 0..9u8 {
+            let (mut ciphertext, _, key) = ek.encrypt(&[number; 32], &[7], b"", &mut rng).expect("short");
+            let (_, k) = message_and_randomness(&[number; 32], &ciphertext.e, &key);
+            let mut blinding = ek.product_public(&k).quotient();
+            match number {
+                2 => ciphertext.c = G1Affine::generator().encode(),
+                3 => ciphertext.d[0] ^= 1,
+                5 => blinding = blinding.square(),
+                // D crafted for a wrong blinding factor: K and so k are right, the factor is not.
+                6 => {
+                    let (right, wrong) = (mask(&blinding), mask(&Gt::one()));
+                    (0..16).for_each(|i| ciphertext.d[i] ^= right[i] ^ wrong[i]);
+                    blinding = Gt::one();
+                }
+                _ => {}
+            }
+            ads.push([number; 32]);
+            ciphertexts.push(ciphertext);
+            blindings.push(blinding);
+        }
+        let inputs: Vec<_> = ads.iter().zip(&ciphertexts).collect();
+        let together = open_all(&ek, &inputs, &blindings);
+        for (number, opening) in together.iter().enumerate() {
+            assert_eq!(*opening, open(&ek, &ads[number], &ciphertexts[number], &blindings[number]));
+            assert_eq!(opening.key().is_none(), [2, 3, 5, 6].contains(&number), "{number}");
+        }
+        assert!(open_all(&ek, &[], &[]).is_empty());
+    }
 }

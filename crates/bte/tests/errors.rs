@@ -384,3 +384,29 @@ fn bls_signatures() {
     assert_eq!((wide[..16].to_vec(), wide[64..80].to_vec()), (vec![0; 16], vec![0; 16]));
     assert_eq!((wide[16], &wide[17..64]), (signature[0] & 0x1f, &signature[1..]));
 }
+
+#[test]
+fn hints_of_several_chunks_give_each_its_own_verdict() {
+    let (parameters, _) = deal(1, 1, 1, 1);
+    let ek = parameters.encryption_key();
+    let mut batch = batch(&parameters, 1, 3);
+    let (good, count) = (batch.remove(0), 131);
+    let mut other_mask = good.ciphertext.clone();
+    other_mask.d[3] ^= 4;
+    let wrong = SessionKey::from_bytes([9; 16]);
+    let items: Vec<_> = (0..count)
+        .map(|number| match number % 5 {
+            1 => (&good.ad, &good.ciphertext, &wrong),
+            3 => (&good.ad, &other_mask, &good.key),
+            _ => (&good.ad, &good.ciphertext, &good.key),
+        })
+        .collect();
+    for (number, result) in ek.open_hints(&items).into_iter().enumerate() {
+        let want = match number % 5 {
+            1 => Err(HintError::Header),
+            3 => Err(HintError::MaskedKey),
+            _ => Ok(good.message.clone()),
+        };
+        assert_eq!(result, want);
+    }
+}

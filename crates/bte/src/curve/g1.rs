@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use blst::{BLST_ERROR, blst_fp, blst_p1, blst_p1_affine};
 use zeroize::Zeroize;
 
+use super::fp::{or_masked, sub};
 use super::{PointError, Scalar, point_error};
 use crate::digits::{glv_halves, wnaf_u128};
 
@@ -204,6 +205,24 @@ impl G1Affine {
         out
     }
 
+    /// All bits zero, which is the identity: the start of a masked table scan.
+    pub(crate) const IDENTITY: Self =
+        Self(blst_p1_affine { x: blst_fp { l: [0; 6] }, y: blst_fp { l: [0; 6] } });
+
+    /// Adds `other` bit by bit where `mask` is all ones; touches the same memory whatever the mask.
+    pub(crate) fn or_masked(&mut self, other: &Self, mask: u64) {
+        or_masked(&mut self.0.x, &other.0.x, mask);
+        or_masked(&mut self.0.y, &other.0.y, mask);
+    }
+
+    /// −self where `mask` is all ones, self where it is zero; constant time.
+    pub(crate) fn negated_where(&self, mask: u64) -> Self {
+        let mut y = blst_fp::default();
+        or_masked(&mut y, &sub(&blst_fp::default(), &self.0.y), mask);
+        or_masked(&mut y, &self.0.y, !mask);
+        Self(blst_p1_affine { x: self.0.x, y })
+    }
+
     /// Decodes a canonical compressed point of the subgroup; the identity is accepted.
     pub(crate) fn decode(bytes: &[u8; 48]) -> Result<Self, PointError> {
         let mut point = blst_p1_affine::default();
@@ -228,7 +247,7 @@ impl G1Affine {
 }
 
 /// The cube root of unity in F_p with [x²]P = (βx, −y) on G1.
-fn beta() -> &'static blst_fp {
+pub(super) fn beta() -> &'static blst_fp {
     const BETA: [u8; 48] = *b"\
         \x00\x00\x00\x00\x00\x00\x00\x00\x5f\x19\x67\x2f\xdf\x76\xce\x51\
         \xba\x69\xc6\x07\x6a\x0f\x77\xea\xdd\xb3\xa9\x3b\xe6\xf8\x96\x88\

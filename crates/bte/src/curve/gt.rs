@@ -17,7 +17,7 @@ const ODD_POWERS: usize = 1 << (WINDOW_BITS - 2);
 ///
 /// The operations below hold in the whole cyclotomic subgroup where they say "cyclotomic"; there conjugation inverts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gt(blst_fp12);
+pub(crate) struct Gt(pub(super) blst_fp12);
 
 /// Why 576 bytes are not an element of GT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -199,20 +199,6 @@ impl Gt {
             return Err(GtError::NotCanonical);
         }
         Ok(value)
-    }
-
-    /// Zero in every coefficient: the start of a masked table scan, no group element.
-    pub(crate) fn blank() -> Self {
-        Self(blst_fp12 { fp6: [blst_fp6::default(); 2] })
-    }
-
-    /// Adds `other` bit by bit where `mask` is all ones; touches the same memory whatever the mask.
-    pub(crate) fn or_masked(&mut self, other: &Self, mask: u64) {
-        for (own, others) in self.coefficients_mut().zip(other.coefficients()) {
-            for (limb, other_limb) in own.l.iter_mut().zip(&others.l) {
-                *limb |= other_limb & mask;
-            }
-        }
     }
 
     fn coefficients(&self) -> impl Iterator<Item = &blst_fp> {

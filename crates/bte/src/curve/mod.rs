@@ -4,16 +4,21 @@
 //! properly sized and aligned local values; `blst` neither keeps a pointer nor writes past the structure whose
 //! type it declares, and its functions tolerate an output that is also an input unless stated.
 
+mod affine;
+mod fp;
+mod fp6;
 mod g1;
 mod g2;
 mod gt;
 mod scalar;
+mod torus;
 
 pub(crate) use g1::{G1, G1Affine};
 pub(crate) use g2::{G2, G2_SERIALIZED_BYTES, G2Affine};
 pub use gt::GtError;
 pub(crate) use gt::{Gt, Lines, miller_loop, miller_product};
 pub(crate) use scalar::Scalar;
+pub(crate) use torus::{Torus, TorusProduct};
 
 /// Why 48 or 96 bytes are not a point of the prime-order group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
