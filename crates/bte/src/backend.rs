@@ -109,8 +109,14 @@ pub trait Backend: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownBackend {
     /// No build has one.
-    #[error("no backend is called {0:?}; there are: auto, portable, reference")]
+    #[error("no backend is called {0:?}; there are: auto, ifma, portable, reference")]
     Name(String),
+    /// This machine's processor lacks instructions that it needs: choose `auto`.
+    #[error("backend {name:?} needs a processor with AVX-512 IFMA; choose \"auto\"")]
+    Machine {
+        /// The backend.
+        name: &'static str,
+    },
     /// Builds with another set of features have it.
     #[error("backend {name:?} is not in this build, it needs the feature `{feature}` of blindfold-bte")]
     Feature {
@@ -126,11 +132,11 @@ pub enum UnknownBackend {
 /// # Panics
 /// If the operating system refuses to start the threads.
 pub fn auto(threads: usize) -> Box<dyn Backend> {
-    Box::new(Portable::new(threads))
+    ifma(threads).unwrap_or_else(|| Box::new(Portable::new(threads)))
 }
 
-/// The backend called `name`, with `threads` threads (0: one for each core): `auto`, `portable`, or, for tests and
-/// benchmarks, `reference` (feature `reference`; always one thread).
+/// The backend called `name`, with `threads` threads (0: one for each core): `auto`, `ifma`, `portable`, or, for tests
+/// and benchmarks, `reference` (feature `reference`; always one thread).
 ///
 /// # Errors
 /// [`UnknownBackend`].
@@ -141,10 +147,21 @@ pub fn by_name(name: &str, threads: usize) -> Result<Box<dyn Backend>, UnknownBa
     match name {
         "auto" => Ok(auto(threads)),
         "portable" => Ok(Box::new(Portable::new(threads))),
+        "ifma" => ifma(threads).ok_or(UnknownBackend::Machine { name: "ifma" }),
         #[cfg(feature = "reference")]
         "reference" => Ok(Box::new(crate::ReferenceBackend::new())),
         #[cfg(not(feature = "reference"))]
         "reference" => Err(UnknownBackend::Feature { name: "reference", feature: "reference" }),
         _ => Err(UnknownBackend::Name(name.to_owned())),
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn ifma(threads: usize) -> Option<Box<dyn Backend>> {
+    crate::Ifma::new(threads).map(|ifma| Box::new(ifma) as Box<dyn Backend>)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn ifma(_threads: usize) -> Option<Box<dyn Backend>> {
+    None
 }

@@ -13,8 +13,11 @@
 
 use crate::convolution::convolve;
 use crate::curve::{G1Affine, Gt};
-use crate::opening::open;
+use crate::opening::open_all;
 use crate::{Ciphertext, CiphertextPoint, GT_BYTES, Opening, Parameters, Release, par};
+
+/// Ciphertexts that one task opens.
+const PIECE: usize = 32;
 
 /// Why a batch operation was refused; always the caller's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +75,10 @@ impl PreDecrypted {
     /// One cross-term for each point.
     pub(crate) fn new(parameters: &Parameters, points: &[CiphertextPoint], cross: Cross) -> Self {
         Self { parameters: parameters.hash(), headers: points.to_vec(), cross }
+    }
+
+    pub(crate) fn cross(&self) -> &Cross {
+        &self.cross
     }
 
     /// Number of ciphertexts.
@@ -151,7 +158,12 @@ pub(crate) fn predecrypt(
 
 fn cross_terms(parameters: &Parameters, points: &[CiphertextPoint], release: Option<&Release>) -> Vec<Gt> {
     let points: Vec<G1Affine> = points.iter().map(|point| point.0).collect();
-    convolve(parameters.fixed_side(points.len()), &points, release.map(|release| &release.0))
+    convolve(
+        parameters.fixed_side(points.len()),
+        parameters.budget(),
+        &points,
+        release.map(|release| &release.0),
+    )
 }
 
 /// Opens every ciphertext of the batch.
@@ -162,11 +174,7 @@ pub(crate) fn finalize(
     ciphertexts: &[(&[u8; 32], &Ciphertext)],
 ) -> Result<Vec<Opening>, BatchError> {
     predecrypted.check(parameters, ciphertexts)?;
-    Ok(par::map(ciphertexts.len(), |position| {
-        let (ad, ciphertext) = ciphertexts[position];
-        let blinding = predecrypted.blinding(parameters, release, position);
-        open(parameters.ek(), ad, ciphertext, &blinding)
-    }))
+    Ok(open_pieces(parameters, ciphertexts, |position| predecrypted.blinding(parameters, release, position)))
 }
 
 /// Opens every ciphertext of the batch without pre-decryption.
@@ -182,14 +190,23 @@ pub(crate) fn decrypt(
         return finalize(parameters, &predecrypt(parameters, points)?, release, ciphertexts);
     }
     let inverses = cross_terms(parameters, points, Some(release));
-    Ok(par::map(ciphertexts.len(), |position| {
-        let (ad, ciphertext) = ciphertexts[position];
-        open(parameters.ek(), ad, ciphertext, &inverses[position].conjugate().hard_part())
-    }))
+    Ok(open_pieces(parameters, ciphertexts, |position| inverses[position].conjugate().hard_part()))
+}
+
+/// Opens all, given their blinding factors, in pieces that share inversions.
+fn open_pieces(
+    parameters: &Parameters,
+    ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    blinding: impl Fn(usize) -> Gt + Sync + Send,
+) -> Vec<Opening> {
+    par::pieces(ciphertexts.len(), PIECE, 1, |range| {
+        let blindings: Vec<Gt> = range.clone().map(&blinding).collect();
+        open_all(parameters.ek(), &ciphertexts[range], &blindings)
+    })
 }
 
 /// Are these the ciphertexts with those headers?
-fn check_headers(
+pub(crate) fn check_headers(
     headers: &[CiphertextPoint],
     ciphertexts: &[(&[u8; 32], &Ciphertext)],
 ) -> Result<(), BatchError> {

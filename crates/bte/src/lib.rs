@@ -57,6 +57,8 @@ mod digits;
 mod encrypt;
 mod hash;
 mod hint;
+#[cfg(target_arch = "x86_64")]
+mod ifma;
 mod key;
 mod lagrange;
 mod member;
@@ -78,6 +80,8 @@ pub use ciphertext::{Ciphertext, CiphertextPoint, Proof, SessionKey};
 pub use curve::{GtError, PointError};
 pub use encrypt::{EncryptError, MAX_MESSAGE_BYTES};
 pub use hint::{HintError, HintItem};
+#[cfg(target_arch = "x86_64")]
+pub use ifma::Ifma;
 pub use key::{DEFAULT_WINDOW_BITS, EncryptionKey, KeyError, MAX_WINDOW_BITS, MIN_WINDOW_BITS};
 pub use lagrange::CombineError;
 pub use member::{MemberKey, MemberKeyError};

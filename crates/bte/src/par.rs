@@ -72,4 +72,18 @@ mod imp {
     }
 }
 
+/// Runs `task` on consecutive pieces of 0..count, as long as possible but of at most `most` elements and few enough
+/// for every thread to have one; results in order. All pieces but the last are multiples of `step`.
+pub(crate) fn pieces<T: Send>(
+    count: usize,
+    most: usize,
+    step: usize,
+    task: impl Fn(std::ops::Range<usize>) -> Vec<T> + Sync + Send,
+) -> Vec<T> {
+    let share = count.div_ceil(threads());
+    let piece = share.clamp(1, most.max(1)).next_multiple_of(step);
+    let starts: Vec<usize> = (0..count).step_by(piece).collect();
+    map_chunks(&starts, 1, |start| task(start[0]..count.min(start[0] + piece)))
+}
+
 pub(crate) use imp::{for_each_chunk, join, map, map_chunks, threads, zip_mut};

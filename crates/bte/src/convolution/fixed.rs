@@ -14,8 +14,12 @@
 //! All constants are multiplied into g' at the start. They would cost an exponentiation in GT for each output of each
 //! batch otherwise.
 
-use super::{Domain, Shape, cube_root, points};
+use std::sync::OnceLock;
+
+use super::{Budget, Domain, Shape, cube_root, points};
 use crate::curve::{G1Affine, G2, G2Affine, Gt, Lines, Scalar, miller_loop};
+#[cfg(target_arch = "x86_64")]
+use crate::ifma::{LANES, LaneLines};
 use crate::par;
 
 /// The fixed side for one domain: all batches that fit share it.
@@ -23,8 +27,11 @@ pub(crate) struct FixedSide {
     domain: Domain,
     /// w in order [coset][bit-reversed frequency].
     points: Vec<G2Affine>,
-    /// Miller lines of the points, if there is memory for them.
-    lines: Option<Vec<Lines>>,
+    /// Miller lines of the points, made at first use; `None` if there was no memory for them.
+    lines: OnceLock<Option<Vec<Lines>>>,
+    /// The same for eight points at a time.
+    #[cfg(target_arch = "x86_64")]
+    lane_lines: OnceLock<Option<Vec<LaneLines>>>,
 }
 
 impl FixedSide {
@@ -45,12 +52,16 @@ impl FixedSide {
         G2::to_affine_batch(&values)
     }
 
-    /// Takes w as [`FixedSide::compute`] gave it, and computes its Miller lines if they are to be kept: n times
-    /// [`Lines::BYTES`] bytes.
-    pub(crate) fn new(shape: Shape, points: Vec<G2Affine>, keep_lines: bool) -> Self {
+    /// Takes w as [`FixedSide::compute`] gave it.
+    pub(crate) fn new(shape: Shape, points: Vec<G2Affine>) -> Self {
         assert_eq!(points.len(), shape.points());
-        let lines = keep_lines.then(|| par::map(points.len(), |i| Lines::new(&points[i])));
-        Self { domain: Domain::new(shape), points, lines }
+        Self {
+            domain: Domain::new(shape),
+            points,
+            lines: OnceLock::new(),
+            #[cfg(target_arch = "x86_64")]
+            lane_lines: OnceLock::new(),
+        }
     }
 
     pub(crate) fn domain(&self) -> &Domain {
@@ -62,11 +73,30 @@ impl FixedSide {
         &self.points
     }
 
+    /// The Miller lines of the points, n times [`Lines::BYTES`] bytes, if `budget` has them.
+    pub(crate) fn lines(&self, budget: &Budget) -> Option<&[Lines]> {
+        let make = || par::map(self.points.len(), |i| Lines::new(&self.points[i]));
+        budget.keep(&self.lines, self.points.len() * Lines::BYTES, make).map(Vec::as_slice)
+    }
+
+    /// The same for eight points at a time; `make` gives those of the points it is given.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn lane_lines(
+        &self,
+        budget: &Budget,
+        make: impl Fn(&[G2Affine]) -> LaneLines + Sync + Send,
+    ) -> Option<&[LaneLines]> {
+        let groups = self.points.len().div_ceil(LANES);
+        let make = || par::map_chunks(&self.points, LANES, |points| vec![make(points)]);
+        budget.keep(&self.lane_lines, groups * LaneLines::BYTES, make).map(Vec::as_slice)
+    }
+
     /// The pairings of w with the transformed inputs, up to the hard part.
-    pub(super) fn multiply(&self, values: &[G1Affine]) -> Vec<Gt> {
+    pub(super) fn multiply(&self, budget: &Budget, values: &[G1Affine]) -> Vec<Gt> {
         assert_eq!(values.len(), self.points.len());
+        let lines = self.lines(budget);
         par::map(values.len(), |index| {
-            let miller = match &self.lines {
+            let miller = match lines {
                 Some(lines) => lines[index].miller_loop(&values[index]),
                 None => miller_loop(&values[index], &self.points[index]),
             };

@@ -53,12 +53,14 @@
 //!
 //! The number of points, hence of pairings, is exactly 2b for b = 2^k and b = 1.5·2^k.
 
+mod budget;
 mod fixed;
 mod points;
 mod target;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use budget::Budget;
 pub(crate) use fixed::FixedSide;
 
 use crate::MAX_BATCH;
@@ -179,7 +181,12 @@ impl Domain {
 ///
 /// `inputs` are at most as many as the shape's capacity. Costs n Miller loops and easy parts, and the twiddle products
 /// of the table above. Variable time: inputs are public.
-pub(crate) fn convolve(fixed: &FixedSide, inputs: &[G1Affine], release: Option<&G1Affine>) -> Vec<Gt> {
+pub(crate) fn convolve(
+    fixed: &FixedSide,
+    budget: &Budget,
+    inputs: &[G1Affine],
+    release: Option<&G1Affine>,
+) -> Vec<Gt> {
     let domain = fixed.domain();
     let shape = domain.shape();
     assert!(inputs.len() <= shape.capacity(), "more inputs than the domain is made for");
@@ -191,7 +198,7 @@ pub(crate) fn convolve(fixed: &FixedSide, inputs: &[G1Affine], release: Option<&
         slots[shape.release_slot()] = G1::from(&release.neg());
     }
     let values = points::forward(domain, &slots);
-    let products = fixed.multiply(&values);
+    let products = fixed.multiply(budget, &values);
     target::back(domain, &products, inputs.len())
 }
 

@@ -128,15 +128,16 @@ fn the_convolution_is_its_definition_for_every_batch_that_fits() {
         let entry = |d: isize| if d == 0 { Scalar::ZERO } else { scalar((d + reach) as usize) };
         let kernel: Vec<G2Affine> = (-reach..=reach).map(|d| g2(&entry(d))).collect();
         let points = FixedSide::compute(shape, |d| (d != 0).then(|| &kernel[(d + reach) as usize]));
-        let fixed = FixedSide::new(shape, points, shape.cosets == 2);
+        let fixed = FixedSide::new(shape, points);
+        let budget = Budget::new(if shape.cosets == 2 { usize::MAX } else { 0 });
         let release = scalar(1000);
         for batch in 1..=shape.capacity() {
             let inputs: Vec<Scalar> = (0..batch).map(|l| scalar(7 * l + batch)).collect();
             let points: Vec<G1Affine> =
                 inputs.iter().map(|c| G1::generator().mul_secret(c).to_affine()).collect();
             let pd = G1::generator().mul_secret(&release).to_affine();
-            let cross = convolve(&fixed, &points, None);
-            let fused = convolve(&fixed, &points, Some(&pd));
+            let cross = convolve(&fixed, &budget, &points, None);
+            let fused = convolve(&fixed, &budget, &points, Some(&pd));
             assert_eq!((cross.len(), fused.len()), (batch, batch));
             for i in 0..batch {
                 let products = inputs.iter().enumerate().map(|(l, c)| c.mul(&entry(i as isize - l as isize)));

@@ -211,7 +211,7 @@ impl Gt {
 }
 
 /// The lines of a Miller loop over a fixed G2 point: 19.6 KB that save about a quarter of the loop.
-pub(crate) struct Lines(Option<Box<[blst_fp6; MILLER_LINES]>>);
+pub(crate) struct Lines(pub(super) Option<Box<[blst_fp6; MILLER_LINES]>>);
 
 impl Lines {
     /// Bytes that one point's lines take.

@@ -10,6 +10,7 @@ mod fp6;
 mod g1;
 mod g2;
 mod gt;
+pub(crate) mod limbs;
 mod scalar;
 mod torus;
 

@@ -1,11 +1,12 @@
 //! What is computed from the parameters at first use and kept in memory.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::{Elements, Parameters};
-use crate::convolution::{FixedSide, Shape};
+use crate::convolution::{Budget, FixedSide, Shape};
 use crate::curve::{G1Affine, G2Affine, Gt, Lines, miller_loop};
+#[cfg(target_arch = "x86_64")]
+use crate::ifma::{LANES, LaneLines};
 use crate::par;
 
 /// Memory for Miller lines unless [`Parameters::with_memory_limit`] says otherwise: enough for B = 8192.
@@ -13,49 +14,43 @@ pub const DEFAULT_LINES_MAX_BYTES: usize = 512 << 20;
 
 /// Shared by all clones of parameters.
 pub(super) struct Tables {
-    /// Bytes of Miller lines that may still be added.
-    lines_left_bytes: AtomicUsize,
+    /// For Miller lines.
+    budget: Budget,
     /// By [`Shape::index`].
     fixed: [OnceLock<FixedSide>; Shape::COUNT],
     /// Miller lines of h_i at i−1, i ≤ B, for finalization; `None` if there was no memory for them.
     h_lines: OnceLock<Option<Vec<OnceLock<Lines>>>>,
+    /// Miller lines of h_(B−8g) … h_(B−8g−7), those of eight consecutive positions, at g.
+    #[cfg(target_arch = "x86_64")]
+    h_lane_lines: OnceLock<Option<Vec<OnceLock<LaneLines>>>>,
 }
 
 impl Tables {
     pub(super) fn new(lines_max_bytes: usize) -> Self {
         Self {
-            lines_left_bytes: AtomicUsize::new(lines_max_bytes),
+            budget: Budget::new(lines_max_bytes),
             fixed: std::array::from_fn(|_| OnceLock::new()),
             h_lines: OnceLock::new(),
+            #[cfg(target_arch = "x86_64")]
+            h_lane_lines: OnceLock::new(),
         }
-    }
-
-    /// Takes memory for the lines of so many points, if there is enough.
-    fn reserve(&self, points: usize) -> bool {
-        let take = |left: usize| left.checked_sub(points.saturating_mul(Lines::BYTES));
-        // Only a count: nothing is read on the strength of it.
-        self.lines_left_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
     /// Keeps the fixed side, unless another thread was faster or the table is there already.
     fn keep(&self, shape: Shape, points: Vec<G2Affine>) -> &FixedSide {
-        let keep_lines = self.reserve(shape.points());
-        // Made outside the cell: a thread that waits in rayon may pick up another task that needs this cell.
-        let made = FixedSide::new(shape, points, keep_lines);
-        let mut kept = false;
-        let fixed = self.fixed[shape.index()].get_or_init(|| {
-            kept = true;
-            made
-        });
-        if keep_lines && !kept {
-            self.lines_left_bytes.fetch_add(shape.points() * Lines::BYTES, Ordering::Relaxed);
-        }
-        fixed
+        self.fixed[shape.index()].get_or_init(|| FixedSide::new(shape, points))
     }
 
     fn h_lines(&self, max_batch: usize) -> Option<&[OnceLock<Lines>]> {
-        let make = || self.reserve(max_batch).then(|| (0..max_batch).map(|_| OnceLock::new()).collect());
-        self.h_lines.get_or_init(make).as_deref()
+        let make = || (0..max_batch).map(|_| OnceLock::new()).collect();
+        self.budget.keep(&self.h_lines, max_batch * Lines::BYTES, make).map(Vec::as_slice)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn h_lane_lines(&self, max_batch: usize) -> Option<&[OnceLock<LaneLines>]> {
+        let groups = max_batch.div_ceil(LANES);
+        let make = || (0..groups).map(|_| OnceLock::new()).collect();
+        self.budget.keep(&self.h_lane_lines, groups * LaneLines::BYTES, make).map(Vec::as_slice)
     }
 }
 
@@ -108,6 +103,30 @@ impl Parameters {
         }
     }
 
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.tables.budget
+    }
+
+    /// Gives the Miller lines of h_(B−8·group) … h_(B−8·group−7), as many as there are, to `with`; `make` makes them.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn with_h_lane_lines<T>(
+        &self,
+        group: usize,
+        make: impl Fn(&[G2Affine]) -> LaneLines,
+        with: impl FnOnce(&LaneLines) -> T,
+    ) -> T {
+        let new = || {
+            let end = self.max_batch() - LANES * group;
+            let points: Vec<G2Affine> =
+                self.elements.h[end.saturating_sub(LANES)..end].iter().rev().copied().collect();
+            make(&points)
+        };
+        match self.tables.h_lane_lines(self.max_batch()) {
+            Some(lines) => with(lines[group].get_or_init(new)),
+            None => with(&new()),
+        }
+    }
+
     /// Computes all tables for batches of `batch` ciphertexts now instead of at the first such batch. Sizes up to the
     /// next 2^k or 1.5·2^k share their tables. Costs about `batch`·log₂(`batch`) multiplications in G2, unless the
     /// table was imported ([`Parameters::import_table`]). Nothing happens outside 1..=B.
@@ -116,7 +135,7 @@ impl Parameters {
             return;
         }
         if batch >= 2 {
-            self.fixed_side(batch);
+            self.fixed_side(batch).lines(self.budget());
         }
         if let Some(lines) = self.tables.h_lines(self.max_batch()) {
             par::map(batch, |position| {

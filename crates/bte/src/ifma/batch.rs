@@ -1,0 +1,153 @@
+//! Opening a batch in eight lanes.
+
+use std::ops::Range;
+
+use super::convolve::convolve;
+use super::field::{LANES, lanes};
+use super::pairing::{Arguments, LaneLines};
+use super::points::{PackedPoint, Points};
+use super::target::{Packed12, easy_parts};
+use super::tower::Fp12;
+use crate::batch::{Cross, check_headers};
+use crate::curve::{G1Affine, G2Affine, Gt};
+use crate::opening::open_all;
+use crate::{BatchError, Ciphertext, CiphertextPoint, Opening, Parameters, PreDecrypted, Release, par};
+
+/// Ciphertexts that one task opens.
+const PIECE: usize = 64;
+
+/// Makes the tables of batches of this size.
+///
+/// # Safety
+/// The machine must support what [`super::Ifma::new`] tests; so for all functions here.
+pub(super) unsafe fn prepare(parameters: &Parameters, batch: usize) {
+    // SAFETY: by this function's contract.
+    let make = |points: &[G2Affine]| unsafe { LaneLines::new(points) };
+    if batch >= 2 {
+        parameters.fixed_side(batch).lane_lines(parameters.budget(), make);
+    }
+    par::map(batch.div_ceil(LANES), |group| parameters.with_h_lane_lines(group, make, |_| ()));
+}
+
+/// See [`crate::Backend::predecrypt`].
+pub(super) unsafe fn predecrypt(
+    parameters: &Parameters,
+    points: &[CiphertextPoint],
+) -> Result<PreDecrypted, BatchError> {
+    parameters.check_batch(points.len())?;
+    let cross = match points {
+        [_] => vec![Gt::one()],
+        _ => {
+            // SAFETY: by this function's contract.
+            let cross = unsafe { cross_terms(parameters, points, None) };
+            par::pieces(cross.len(), PIECE, LANES, |range| {
+                // SAFETY: likewise.
+                unsafe { unpacked(&cross[range]) }
+            })
+        }
+    };
+    Ok(PreDecrypted::new(parameters, points, Cross::Cyclotomic(cross)))
+}
+
+unsafe fn cross_terms(
+    parameters: &Parameters,
+    points: &[CiphertextPoint],
+    release: Option<&Release>,
+) -> Vec<Packed12> {
+    let points: Vec<G1Affine> = points.iter().map(|point| point.0).collect();
+    let fixed = parameters.fixed_side(points.len());
+    // SAFETY: by this function's contract.
+    unsafe { convolve(fixed, parameters.budget(), &points, release.map(|release| &release.0)) }
+}
+
+/// See [`crate::Backend::finalize`].
+pub(super) unsafe fn finalize(
+    parameters: &Parameters,
+    predecrypted: &PreDecrypted,
+    release: &Release,
+    ciphertexts: &[(&[u8; 32], &Ciphertext)],
+) -> Result<Vec<Opening>, BatchError> {
+    predecrypted.check(parameters, ciphertexts)?;
+    // SAFETY: by this function's contract.
+    let argument = unsafe { argument(&release.0) };
+    Ok(par::pieces(ciphertexts.len(), PIECE, LANES, |range| {
+        // SAFETY: likewise.
+        let blindings = unsafe { blindings(parameters, predecrypted.cross(), &argument, range.clone()) };
+        open_all(parameters.ek(), &ciphertexts[range], &blindings)
+    }))
+}
+
+/// See [`crate::Backend::decrypt`].
+pub(super) unsafe fn decrypt(
+    parameters: &Parameters,
+    points: &[CiphertextPoint],
+    release: &Release,
+    ciphertexts: &[(&[u8; 32], &Ciphertext)],
+) -> Result<Vec<Opening>, BatchError> {
+    parameters.check_batch(points.len())?;
+    check_headers(points, ciphertexts)?;
+    if points.len() == 1 {
+        // SAFETY: by this function's contract.
+        return unsafe { finalize(parameters, &predecrypt(parameters, points)?, release, ciphertexts) };
+    }
+    // SAFETY: likewise.
+    let inverses = unsafe { cross_terms(parameters, points, Some(release)) };
+    Ok(par::pieces(ciphertexts.len(), PIECE, LANES, |range| {
+        // SAFETY: likewise.
+        let blindings = unsafe { inverted(&inverses[range.clone()]) };
+        open_all(parameters.ek(), &ciphertexts[range], &blindings)
+    }))
+}
+
+lanes! {
+    fn argument(release: &G1Affine) -> Arguments {
+        let packed = PackedPoint::pack(&[*release])[0];
+        match Points::gather(&[&packed; LANES]).arguments().pop() {
+            Some(argument) => argument,
+            None => unreachable!("one vector in, one out"),
+        }
+    }
+
+    fn unpacked(elements: &[Packed12]) -> Vec<Gt> {
+        let vectors = elements.chunks(LANES);
+        let all = vectors.flat_map(|vector| {
+            Fp12::gather(std::array::from_fn(|lane| vector.get(lane).unwrap_or(&vector[0]))).to_gt()
+        });
+        all.take(elements.len()).collect()
+    }
+
+    /// z_i from z_i^(−1) up to the hard part.
+    fn inverted(elements: &[Packed12]) -> Vec<Gt> {
+        let vectors = elements.chunks(LANES);
+        let all = vectors.flat_map(|vector| {
+            let inverse = Fp12::gather(std::array::from_fn(|lane| vector.get(lane).unwrap_or(&vector[0])));
+            inverse.conjugate().hard_part().to_gt()
+        });
+        all.take(elements.len()).collect()
+    }
+
+    /// z_i = e(pd, h_(B−i))/X_i of the positions of a range that begins at a whole vector.
+    fn blindings(parameters: &Parameters, cross: &Cross, release: &Arguments, range: Range<usize>) -> Vec<Gt> {
+        let groups = range.start / LANES..range.end.div_ceil(LANES);
+        let make = |points: &[G2Affine]| LaneLines::new(points);
+        let mut values: Vec<Fp12> = groups
+            .map(|group| parameters.with_h_lane_lines(group, make, |lines| lines.miller_loop(release)))
+            .collect();
+        easy_parts(&mut values);
+        let mut out = Vec::with_capacity(LANES * values.len());
+        for (vector, value) in values.iter().enumerate() {
+            let start = range.start + LANES * vector;
+            let of = |x: &[Gt]| {
+                let lanes: [Gt; LANES] = std::array::from_fn(|lane| x[(start + lane).min(range.end - 1)]);
+                Fp12::from_gt(lanes.each_ref()).conjugate()
+            };
+            let blinding = match cross {
+                Cross::Cyclotomic(x) => value.mul(&of(x)).hard_part(),
+                Cross::Full(x) => value.hard_part().mul(&of(x)),
+            };
+            out.extend(blinding.to_gt());
+        }
+        out.truncate(range.len());
+        out
+    }
+}

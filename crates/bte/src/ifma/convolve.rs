@@ -1,0 +1,333 @@
+//! The convolution of [`crate::convolution`] in eight lanes. Elements lie in memory one by one; each step gathers
+//! those it works on into lanes, whatever their places, so that no lane stays empty for the sake of a layout.
+
+use super::field::{LANES, lanes};
+use super::pairing::LaneLines;
+use super::points::{self, PackedPoint, Points};
+use super::target::{self, ONE12, Packed12, Powers, easy_parts};
+use super::tower::Fp12;
+use crate::convolution::{Budget, Domain, FixedSide};
+use crate::curve::{G1Affine, G2Affine, Scalar};
+use crate::digits::X;
+use crate::par;
+
+/// Points that one task multiplies: they share their field inversions.
+const TASK_POINTS: usize = 1024;
+/// Pairings that one task computes.
+const TASK_PAIRINGS: usize = 64;
+/// Exponentiations that one task computes, with one table of powers.
+const TASK_POWERS: usize = 32;
+
+/// What [`crate::convolution::convolve`] gives, at rest.
+///
+/// # Safety
+/// The machine must support what [`super::Ifma::new`] tests.
+pub(super) unsafe fn convolve(
+    fixed: &FixedSide,
+    budget: &Budget,
+    inputs: &[G1Affine],
+    release: Option<&G1Affine>,
+) -> Vec<Packed12> {
+    let domain = fixed.domain();
+    let shape = domain.shape();
+    assert!(inputs.len() <= shape.capacity(), "more inputs than the domain is made for");
+    // SAFETY: by this function's contract.
+    let values = unsafe { fold(domain, inputs, release) };
+    // SAFETY: likewise.
+    let values = unsafe { forward(domain, values) };
+    // SAFETY: likewise.
+    let mut values = unsafe { multiply(fixed, budget, &values) };
+    // SAFETY: likewise.
+    unsafe { back(domain, &mut values, inputs.len()) }
+}
+
+/// Consecutive pieces of whole vectors.
+fn pieces<T: Send>(
+    count: usize,
+    most: usize,
+    task: impl Fn(std::ops::Range<usize>) -> Vec<T> + Sync + Send,
+) -> Vec<T> {
+    par::pieces(count, most, LANES, task)
+}
+
+/// For each coset j, element l: Σ_q ζ^(j(l+qM))·slot_(l+qM).
+unsafe fn fold(domain: &Domain, inputs: &[G1Affine], release: Option<&G1Affine>) -> Vec<PackedPoint> {
+    let (shape, size) = (domain.shape(), domain.shape().size());
+    let mut slots = vec![PackedPoint::INFINITE; 2 * size];
+    // SAFETY: by this function's contract.
+    let packed = unsafe { PackedPoint::pack(inputs) };
+    for (position, point) in packed.iter().enumerate() {
+        slots[shape.slot(position)] = *point;
+    }
+    if let Some(release) = release {
+        // SAFETY: likewise.
+        slots[shape.release_slot()] = unsafe { PackedPoint::pack(&[release.neg()]) }[0];
+    }
+    // SAFETY: likewise.
+    let twisted = unsafe { PackedPoint::times_powers_of_zeta(&slots) };
+    let twist = |coset: usize, slot: usize| &twisted[slot][shape.twist(coset, slot)];
+    pieces(shape.points(), TASK_POINTS, |range| {
+        let low: Vec<&PackedPoint> = range.clone().map(|i| twist(i / size, i % size)).collect();
+        let high: Vec<&PackedPoint> = range.clone().map(|i| twist(i / size, i % size + size)).collect();
+        if high.iter().all(|point| point.infinite) {
+            return low.into_iter().copied().collect();
+        }
+        // SAFETY: likewise.
+        unsafe { sum(&low, &high) }
+    })
+}
+
+lanes! {
+    fn sum(a: &[&PackedPoint], b: &[&PackedPoint]) -> Vec<PackedPoint> {
+        let (mut a, mut b, count) = (Points::gather(a), Points::gather(b), a.len());
+        a.butterfly(&mut b);
+        a.to_packed(count)
+    }
+
+    /// (a + b, (a − b)·k) for each pair and its digits; no digits stand for k = 1.
+    fn butterflies(a: &[&PackedPoint], b: &[&PackedPoint], twiddles: &[points::Digits]) -> Vec<[PackedPoint; 2]> {
+        let count = a.len();
+        let (mut a, mut b) = (Points::gather(a), Points::gather(b));
+        a.butterfly(&mut b);
+        if !twiddles.is_empty() {
+            b.multiply(twiddles);
+        }
+        a.to_packed(count).into_iter().zip(b.to_packed(count)).map(|(a, b)| [a, b]).collect()
+    }
+}
+
+/// Radix 2, decimation in frequency, all cosets at once.
+unsafe fn forward(domain: &Domain, mut values: Vec<PackedPoint>) -> Vec<PackedPoint> {
+    let size = domain.shape().size();
+    let twiddles: Vec<points::Digits> = domain.roots()[..size / 2].iter().map(points::digits).collect();
+    let one = twiddles[0];
+    let mut half = size / 2;
+    while half > 0 {
+        let stride = size / (2 * half);
+        // Butterfly number i joins element i mod half of a block's first half with that of its second. Those without
+        // twiddle come first, so that whole pieces have none.
+        let blocks = values.len() / (2 * half);
+        let place = |i: usize| {
+            let (element, block) = (i / blocks, i % blocks);
+            (2 * half * block + element, element)
+        };
+        let results = pieces(values.len() / 2, TASK_POINTS, |range| {
+            let low: Vec<&PackedPoint> = range.clone().map(|i| &values[place(i).0]).collect();
+            let high: Vec<&PackedPoint> = range.clone().map(|i| &values[place(i).0 + half]).collect();
+            let plain = range.clone().all(|i| place(i).1 == 0);
+            let digits: Vec<points::Digits> = match plain {
+                true => Vec::new(),
+                false => (range.start..range.end.next_multiple_of(LANES))
+                    .map(|i| if i < range.end { twiddles[place(i).1 * stride] } else { one })
+                    .collect(),
+            };
+            // SAFETY: by this function's contract.
+            unsafe { butterflies(&low, &high, &digits) }
+        });
+        for (i, [low, high]) in results.into_iter().enumerate() {
+            let (index, _) = place(i);
+            values[index] = low;
+            values[index + half] = high;
+        }
+        half /= 2;
+    }
+    values
+}
+
+/// The pairings with the fixed side, up to the hard part.
+unsafe fn multiply(fixed: &FixedSide, budget: &Budget, values: &[PackedPoint]) -> Vec<Packed12> {
+    // SAFETY: by this function's contract.
+    let make = |points: &[G2Affine]| unsafe { LaneLines::new(points) };
+    let kept = fixed.lane_lines(budget, make);
+    pieces(values.len(), TASK_PAIRINGS, |range| {
+        let lines = |group: usize| {
+            let points = fixed.points();
+            make(&points[LANES * group..points.len().min(LANES * (group + 1))])
+        };
+        // SAFETY: likewise.
+        unsafe {
+            pairings(&values[range.clone()], |vector, with| {
+                let group = range.start / LANES + vector;
+                match kept {
+                    Some(kept) => with(&kept[group]),
+                    None => with(&lines(group)),
+                }
+            })
+        }
+    })
+}
+
+lanes! {
+    fn pairings(points: &[PackedPoint], lines: impl Fn(usize, &mut dyn FnMut(&LaneLines))) -> Vec<Packed12> {
+        let references: Vec<&PackedPoint> = points.iter().collect();
+        let arguments = Points::gather(&references).arguments();
+        let mut values = vec![Fp12::one(); arguments.len()];
+        for (vector, argument) in arguments.iter().enumerate() {
+            lines(vector, &mut |lines| values[vector] = lines.miller_loop(argument));
+        }
+        easy_parts(&mut values);
+        let mut out = vec![ONE12; LANES * values.len()];
+        for (value, out) in values.iter().zip(out.as_chunks_mut().0) {
+            value.scatter(out.each_mut());
+        }
+        out.truncate(points.len());
+        out
+    }
+}
+
+/// One of the nodes of a split-radix transform: where its part begins, and the length of that part.
+fn nodes(size: usize, start: usize, by_log_length: &mut [Vec<usize>]) {
+    by_log_length[size.ilog2() as usize].push(start);
+    if size > 2 {
+        nodes(size / 2, start, by_log_length);
+        nodes(size / 4, start + size / 2, by_log_length);
+        nodes(size / 4, start + 3 * size / 4, by_log_length);
+    }
+}
+
+/// The transforms in GT, in place, all cosets at once; then the cosets together.
+unsafe fn back(domain: &Domain, values: &mut [Packed12], outputs: usize) -> Vec<Packed12> {
+    let (shape, size) = (domain.shape(), domain.shape().size());
+    let mut by_log_length = vec![Vec::new(); size.ilog2() as usize + 1];
+    for coset in 0..shape.cosets {
+        nodes(size, coset * size, &mut by_log_length);
+    }
+    let x = Scalar::from_u64(X).neg();
+    let conjugate = x.mul(&x).mul(&x) != *domain.root(size / 4);
+    let pairs: Vec<[usize; 2]> = by_log_length[1].iter().map(|start| [*start, start + 1]).collect();
+    // SAFETY: by this function's contract.
+    unsafe { in_place(values, &pairs, |[a, b]| [a.mul(&b), a.mul(&b.conjugate())]) };
+    for (log_length, starts) in by_log_length.iter().enumerate().skip(2) {
+        let quarter = 1usize << (log_length - 2);
+        let stride = size >> log_length;
+        // SAFETY: likewise.
+        unsafe { twiddle(domain, values, quarter, stride, starts) };
+        let quads: Vec<[usize; 4]> = starts
+            .iter()
+            .flat_map(|start| {
+                (0..quarter).map(move |k| std::array::from_fn(|block| start + k + block * quarter))
+            })
+            .collect();
+        // SAFETY: likewise.
+        unsafe {
+            in_place(values, &quads, |[even, other, a, b]| {
+                let sum = a.mul(&b);
+                let cube = a.mul(&b.conjugate()).frobenius(3);
+                let difference = if conjugate { cube.conjugate() } else { cube };
+                [
+                    even.mul(&sum),
+                    other.mul(&difference),
+                    even.mul(&sum.conjugate()),
+                    other.mul(&difference.conjugate()),
+                ]
+            });
+        }
+    }
+    pieces(outputs, TASK_PAIRINGS, |range| {
+        // SAFETY: likewise.
+        unsafe { join(domain, values, range) }
+    })
+}
+
+/// Exponents that all lanes share cost a quarter less.
+unsafe fn twiddle(domain: &Domain, values: &mut [Packed12], quarter: usize, stride: usize, starts: &[usize]) {
+    // (exponent, element), elements with the same exponent next to each other.
+    let mut work: Vec<(usize, usize)> = Vec::with_capacity(2 * quarter * starts.len());
+    for k in 1..quarter {
+        for (factor, block) in [(1, 2), (3, 3)] {
+            work.extend(starts.iter().map(|start| (factor * k * stride, start + block * quarter + k)));
+        }
+    }
+    let results = pieces(work.len(), TASK_POWERS, |range| {
+        // SAFETY: by this function's contract.
+        unsafe { powers(domain, values, &work[range]) }
+    });
+    for ((_, element), result) in work.iter().zip(results) {
+        values[*element] = result;
+    }
+}
+
+lanes! {
+    fn powers(domain: &Domain, values: &[Packed12], work: &[(usize, usize)]) -> Vec<Packed12> {
+        let mut table = Powers::new();
+        let mut out = vec![ONE12; work.len().next_multiple_of(LANES)];
+        for (work, out) in work.chunks(LANES).zip(out.as_chunks_mut().0) {
+            let at = |lane: usize| work.get(lane).unwrap_or(&work[0]);
+            let base = Fp12::gather(std::array::from_fn(|lane| &values[at(lane).1]));
+            let power = if work.iter().all(|(exponent, _)| *exponent == work[0].0) {
+                base.pow_same(domain.root(work[0].0))
+            } else {
+                let digits: [target::Digits; LANES] =
+                    std::array::from_fn(|lane| target::digits(domain.root(at(lane).0)));
+                base.pow_each(&mut table, digits.each_ref())
+            };
+            power.scatter(out.each_mut());
+        }
+        out.truncate(work.len());
+        out
+    }
+
+    /// X_i = Π_j Y^(j)_(i mod M)^(ζ^(ji)) for i of a range.
+    fn join(domain: &Domain, values: &[Packed12], range: std::ops::Range<usize>) -> Vec<Packed12> {
+        let (shape, size) = (domain.shape(), domain.shape().size());
+        let mut out = vec![ONE12; range.len().next_multiple_of(LANES)];
+        for (chunk, out) in out.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let index = |lane: usize| (range.start + LANES * chunk + lane).min(range.end - 1);
+            let of = |coset: usize| {
+                Fp12::gather(std::array::from_fn(|lane| &values[coset * size + index(lane) % size]))
+            };
+            let mut product = of(0);
+            for coset in 1..shape.cosets {
+                let plain = of(coset);
+                let once = plain.frobenius(2).conjugate();
+                let twice = once.frobenius(2).conjugate();
+                let lanes = |power: usize| {
+                    (0..LANES).fold(0, |mask, lane| {
+                        mask | u8::from(shape.twist(coset, index(lane)) == power) << lane
+                    })
+                };
+                let twisted = once.select(&twice.select(&plain, lanes(2)), lanes(1));
+                product = product.mul(&twisted);
+            }
+            product.scatter(out.each_mut());
+        }
+        out.truncate(range.len());
+        out
+    }
+}
+
+/// Replaces the elements at each set of places by what `change` gives for them. Places are distinct.
+unsafe fn in_place<const N: usize>(
+    values: &mut [Packed12],
+    places: &[[usize; N]],
+    change: impl Fn([Fp12; N]) -> [Fp12; N] + Sync + Send,
+) {
+    let results = pieces(places.len(), TASK_PAIRINGS, |range| {
+        // SAFETY: by this function's contract.
+        unsafe { changed(values, &places[range], &change) }
+    });
+    for (places, results) in places.iter().zip(results) {
+        for (place, result) in places.iter().zip(results) {
+            values[*place] = result;
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma,bmi2,adx")]
+fn changed<const N: usize>(
+    values: &[Packed12],
+    places: &[[usize; N]],
+    change: &impl Fn([Fp12; N]) -> [Fp12; N],
+) -> Vec<[Packed12; N]> {
+    let mut out = vec![[ONE12; N]; places.len().next_multiple_of(LANES)];
+    for (places, out) in places.chunks(LANES).zip(out.as_chunks_mut::<LANES>().0) {
+        let at = |lane: usize| places.get(lane).unwrap_or(&places[0]);
+        let elements =
+            std::array::from_fn(|which| Fp12::gather(std::array::from_fn(|lane| &values[at(lane)[which]])));
+        for (which, result) in change(elements).iter().enumerate() {
+            result.scatter(out.each_mut().map(|lane| &mut lane[which]));
+        }
+    }
+    out.truncate(places.len());
+    out
+}

@@ -1,0 +1,415 @@
+//! F_p in eight lanes: radix 2^52, eight limbs, Montgomery form with R = 2^416.
+//!
+//! The 35 bits between p and R are spent on laziness. An [`Fp`] is *normalised* when its limbs lie in [0, 2^52), which
+//! products need; sums and differences leave limbs signed and are normalised when they become factors. A [`Wide`] is an
+//! unreduced product or a signed sum of such: up to 2^20·p² in absolute value it reduces into (p − ε, 2p + ε).
+
+use core::arch::x86_64::*;
+
+/// Elements that one vector holds.
+pub(crate) const LANES: usize = 8;
+
+/// Declares functions and methods that run with AVX-512 IFMA enabled: safe to call from each other, `unsafe` to call
+/// from where the features are not known to be there.
+macro_rules! lanes {
+    (impl $type:ident { $($(#[$meta:meta])* $vis:vis fn $name:ident $(<const $generic:ident: $of:ty>)? ($($args:tt)*) $(-> $out:ty)? $body:block)* }) => {
+        impl $type { $(
+            $(#[$meta])*
+            #[target_feature(enable = "avx512f,avx512dq,avx512ifma,bmi2,adx")]
+            $vis fn $name $(<const $generic: $of>)? ($($args)*) $(-> $out)? $body
+        )* }
+    };
+    ($($(#[$meta:meta])* $vis:vis fn $name:ident $(<const $generic:ident: $of:ty>)? ($($args:tt)*) $(-> $out:ty)? $body:block)*) => { $(
+        $(#[$meta])*
+        #[target_feature(enable = "avx512f,avx512dq,avx512ifma,bmi2,adx")]
+        $vis fn $name $(<const $generic: $of>)? ($($args)*) $(-> $out)? $body
+    )* };
+}
+pub(super) use lanes;
+
+pub(super) const LIMBS: usize = 8;
+const MASK: u64 = (1 << 52) - 1;
+
+/// p in 64-bit limbs.
+const MODULUS: [u64; 6] = [
+    0xb9fe_ffff_ffff_aaab,
+    0x1eab_fffe_b153_ffff,
+    0x6730_d2a0_f6b0_f624,
+    0x6477_4b84_f385_12bf,
+    0x4b1b_a7b6_434b_acd7,
+    0x1a01_11ea_397f_e69a,
+];
+pub(super) const P: [u64; LIMBS] = to_limbs52(&MODULUS);
+/// Multiples of p as Montgomery factors: 2^448 brings `blst`'s form (R = 2^384) into this one, 2^384 back.
+const FROM_BLST: [u64; LIMBS] = power_of_two(448);
+const TO_BLST: [u64; LIMBS] = power_of_two(384);
+/// 1 in Montgomery form.
+pub(super) const ONE: [u64; LIMBS] = power_of_two(416);
+/// −1/p modulo 2^52.
+pub(super) const MINUS_P_INVERSE: u64 = minus_inverse(P[0]);
+/// ⌊2^52/(P[7] + 1)⌋: turns a top limb into a quotient estimate that is never too large.
+const TOP_RECIPROCAL: u64 = (1 << 52) / (P[LIMBS - 1] + 1);
+
+/// Six 64-bit limbs as eight of 52 bits.
+pub(crate) const fn to_limbs52(limbs: &[u64; 6]) -> [u64; LIMBS] {
+    let mut out = [0; LIMBS];
+    let mut i = 0;
+    while i < LIMBS {
+        let (word, shift) = (52 * i / 64, 52 * i % 64);
+        let mut limb = if word < 6 { limbs[word] >> shift } else { 0 };
+        if shift > 12 && word + 1 < 6 {
+            limb |= limbs[word + 1] << (64 - shift);
+        }
+        out[i] = limb & MASK;
+        i += 1;
+    }
+    out
+}
+
+/// Inverse of [`to_limbs52`] for values below 2^384.
+pub(crate) const fn to_limbs64(limbs: &[u64; LIMBS]) -> [u64; 6] {
+    let mut out = [0; 6];
+    let mut i = 0;
+    while i < 6 {
+        let (limb, shift) = (64 * i / 52, 64 * i % 52);
+        out[i] = limbs[limb] >> shift | limbs[limb + 1] << (52 - shift);
+        if 104 - shift < 64 {
+            out[i] |= limbs[limb + 2] << (104 - shift);
+        }
+        i += 1;
+    }
+    out
+}
+
+const fn times(value: &[u64; LIMBS], factor: u64) -> [u64; LIMBS] {
+    let mut out = [0; LIMBS];
+    let (mut carry, mut i) = (0, 0);
+    while i < LIMBS {
+        let product = value[i] as u128 * factor as u128 + carry;
+        out[i] = product as u64 & MASK;
+        carry = product >> 52;
+        i += 1;
+    }
+    out
+}
+
+/// 2^exponent mod p.
+const fn power_of_two(exponent: u32) -> [u64; LIMBS] {
+    let mut out = [1, 0, 0, 0, 0, 0, 0, 0];
+    let mut i = 0;
+    while i < exponent {
+        out = reduce_once(times(&out, 2));
+        i += 1;
+    }
+    out
+}
+
+/// value − p if that is not negative, else value.
+const fn reduce_once(value: [u64; LIMBS]) -> [u64; LIMBS] {
+    let mut out = [0; LIMBS];
+    let (mut borrow, mut i) = (0i64, 0);
+    while i < LIMBS {
+        let limb = value[i] as i64 - P[i] as i64 + borrow;
+        out[i] = limb as u64 & MASK;
+        borrow = limb >> 52;
+        i += 1;
+    }
+    if borrow < 0 { value } else { out }
+}
+
+const fn minus_inverse(odd: u64) -> u64 {
+    let (mut inverse, mut i) = (1u64, 0);
+    while i < 6 {
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
+        i += 1;
+    }
+    inverse.wrapping_neg() & MASK
+}
+
+/// Eight field elements.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Fp(pub(super) [__m512i; LIMBS]);
+
+/// Eight unreduced products or signed sums of products.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Wide(pub(super) [__m512i; 2 * LIMBS]);
+
+lanes! {
+    #[inline]
+    pub(super) fn splat(value: u64) -> __m512i {
+        _mm512_set1_epi64(value as i64)
+    }
+
+    #[inline]
+    pub(super) fn add(a: __m512i, b: __m512i) -> __m512i {
+        _mm512_add_epi64(a, b)
+    }
+
+    #[inline]
+    pub(super) fn sub(a: __m512i, b: __m512i) -> __m512i {
+        _mm512_sub_epi64(a, b)
+    }
+
+    #[inline]
+    pub(super) fn zero() -> __m512i {
+        _mm512_setzero_si512()
+    }
+
+    #[inline]
+    pub(super) fn low(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        _mm512_madd52lo_epu64(sum, a, b)
+    }
+
+    #[inline]
+    pub(super) fn high(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        _mm512_madd52hi_epu64(sum, a, b)
+    }
+
+    /// What limb i carries once the multiple of p that clears its low 52 bits is added: rounded up, since that
+    /// addition makes the low bits 0 or 2^52. Known before the multiple is.
+    #[inline]
+    pub(super) fn carry_out(limb: __m512i) -> __m512i {
+        _mm512_srai_epi64::<52>(add(limb, splat(MASK)))
+    }
+}
+
+/// The block for i = 0 … 7, written out.
+macro_rules! unrolled {
+    ($i:ident => $block:block) => {
+        crate::ifma::field::unrolled!(@ $i $block 0 1 2 3 4 5 6 7)
+    };
+    (@ $i:ident $block:block $($value:literal)*) => { $({ const $i: usize = $value; $block })* };
+}
+pub(super) use unrolled;
+
+/// Montgomery reduction of sixteen limbs: value/R mod p, normalised, in (p − ε, 2p + ε). A macro, because the compiler
+/// would not inline a function of this size and a call would move all limbs through memory; unrolled, because as a loop
+/// its limbs would be spilled.
+macro_rules! reduce_limbs {
+    ($limbs:expr) => {{
+        use crate::ifma::field::{Fp, LIMBS, MINUS_P_INVERSE, P, add, carry_out, high, low, splat, zero};
+        let mut t = $limbs;
+        crate::ifma::field::unrolled!(I => {
+                let q = low(zero(), t[I], splat(MINUS_P_INVERSE));
+                t[I + 1] = add(t[I + 1], carry_out(t[I]));
+                let first = high(zero(), q, splat(P[0]));
+                t[I + 1] = add(low(t[I + 1], q, splat(P[1])), first);
+                for j in 2..LIMBS {
+                    t[I + j] = low(t[I + j], q, splat(P[j]));
+                    t[I + j] = high(t[I + j], q, splat(P[j - 1]));
+                }
+                t[I + LIMBS] = high(t[I + LIMBS], q, splat(P[LIMBS - 1]));
+        });
+        let mut out = [zero(); LIMBS];
+        for i in 0..LIMBS {
+            out[i] = add(t[LIMBS + i], splat(P[i]));
+        }
+        Fp(out).normalise()
+    }};
+}
+pub(super) use reduce_limbs;
+
+lanes! {
+impl Fp {
+    #[inline]
+    pub(crate) fn zero() -> Self {
+        Self([_mm512_setzero_si512(); LIMBS])
+    }
+
+    /// The same element in every lane; limbs in Montgomery form.
+    #[inline]
+    pub(crate) fn splat(limbs: &[u64; LIMBS]) -> Self {
+        let mut out = Self::zero();
+        for i in 0..LIMBS {
+            out.0[i] = splat(limbs[i]);
+        }
+        out
+    }
+
+    /// Carries: limbs into [0, 2^52), for non-negative values.
+    #[inline]
+    pub(crate) fn normalise(mut self) -> Self {
+        let mask = splat(MASK);
+        for i in 0..LIMBS - 1 {
+            let carry = _mm512_srai_epi64::<52>(self.0[i]);
+            self.0[i] = _mm512_and_si512(self.0[i], mask);
+            self.0[i + 1] = add(self.0[i + 1], carry);
+        }
+        self
+    }
+
+    /// Sum, not normalised.
+    #[inline]
+    pub(crate) fn add(&self, other: &Self) -> Self {
+        let mut out = *self;
+        for i in 0..LIMBS {
+            out.0[i] = add(out.0[i], other.0[i]);
+        }
+        out
+    }
+
+    /// Difference, signed, not normalised.
+    #[inline]
+    pub(crate) fn sub(&self, other: &Self) -> Self {
+        let mut out = *self;
+        for i in 0..LIMBS {
+            out.0[i] = sub(out.0[i], other.0[i]);
+        }
+        out
+    }
+
+    /// self + factor·p, not normalised: positive again after a difference.
+    #[inline]
+    pub(crate) fn lift<const FACTOR: u64>(mut self) -> Self {
+        let lift = const { times(&P, FACTOR) };
+        for i in 0..LIMBS {
+            self.0[i] = add(self.0[i], splat(lift[i]));
+        }
+        self
+    }
+
+    /// Sum, normalised.
+    #[inline]
+    pub(crate) fn add_n(&self, other: &Self) -> Self {
+        self.add(other).normalise()
+    }
+
+    /// Difference + 1024·p, normalised; `other` below 1024·p.
+    #[inline]
+    pub(crate) fn sub_n(&self, other: &Self) -> Self {
+        self.sub(other).lift::<1024>().normalise()
+    }
+
+    /// From (p, 2^11·p), limbs signed, to (0, 1.01·p), normalised.
+    #[inline]
+    pub(crate) fn weak(mut self) -> Self {
+        let top = sub(self.0[LIMBS - 1], splat(64));
+        let quotient = high(_mm512_setzero_si512(), top, splat(TOP_RECIPROCAL));
+        for i in 0..LIMBS {
+            self.0[i] = sub(self.0[i], _mm512_mullo_epi64(quotient, splat(P[i])));
+        }
+        self.normalise()
+    }
+
+    /// −self for self in [0, 1000·p], normalised and weakly reduced.
+    #[inline]
+    pub(crate) fn neg(&self) -> Self {
+        Self::zero().sub(self).lift::<1024>().weak()
+    }
+
+    /// `self` where the mask has a 1, `other` elsewhere.
+    #[inline]
+    pub(crate) fn select(&self, other: &Self, mask: u8) -> Self {
+        let mut out = *other;
+        for i in 0..LIMBS {
+            out.0[i] = _mm512_mask_mov_epi64(other.0[i], mask, self.0[i]);
+        }
+        out
+    }
+
+    /// The product without reduction; both factors normalised.
+    #[inline]
+    pub(crate) fn wide(&self, other: &Self) -> Wide {
+        let mut t = [_mm512_setzero_si512(); 2 * LIMBS];
+        for i in 0..LIMBS {
+            for j in 0..LIMBS {
+                t[i + j] = low(t[i + j], self.0[j], other.0[i]);
+            }
+            for j in 0..LIMBS {
+                t[i + j + 1] = high(t[i + j + 1], self.0[j], other.0[i]);
+            }
+        }
+        Wide(t)
+    }
+
+    /// The Montgomery product; both factors normalised.
+    #[inline(never)]
+    pub(crate) fn mul(&self, other: &Self) -> Self {
+        reduce_limbs!(self.wide(other).0)
+    }
+
+    #[inline]
+    pub(crate) fn square(&self) -> Self {
+        self.mul(self)
+    }
+}
+}
+
+/// One element at rest: eight limbs in [0, 2^52), in Montgomery form.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(crate) struct Packed(pub(crate) [u64; LIMBS]);
+
+impl Packed {
+    pub(crate) const ONE: Self = Self(ONE);
+}
+
+lanes! {
+    /// Transposes 8×8 words.
+    #[inline]
+    fn transpose(r: [__m512i; 8]) -> [__m512i; 8] {
+        let pair = |i: usize| {
+            (_mm512_unpacklo_epi64(r[i], r[i + 1]), _mm512_unpackhi_epi64(r[i], r[i + 1]))
+        };
+        let ((a0, a1), (b0, b1), (c0, c1), (d0, d1)) = (pair(0), pair(2), pair(4), pair(6));
+        // Each of a…d holds two rows; columns 2k and 2k + 1 sit in 128-bit block k.
+        let quad = |x: __m512i, y: __m512i| {
+            (_mm512_shuffle_i64x2::<0x88>(x, y), _mm512_shuffle_i64x2::<0xdd>(x, y))
+        };
+        let ((p0, p1), (q0, q1)) = (quad(a0, b0), quad(c0, d0));
+        let ((s0, s1), (t0, t1)) = (quad(a1, b1), quad(c1, d1));
+        let ((o0, o4), (o2, o6)) = (quad(p0, q0), quad(p1, q1));
+        let ((o1, o5), (o3, o7)) = (quad(s0, t0), quad(s1, t1));
+        [o0, o1, o2, o3, o4, o5, o6, o7]
+    }
+}
+
+lanes! {
+impl Fp {
+    /// Gathers one element into each lane.
+    #[inline]
+    pub(crate) fn gather(elements: [&Packed; LANES]) -> Self {
+        // SAFETY: each pointer is to the 64 aligned bytes of a `Packed`.
+        Self(transpose(elements.map(|e| unsafe { _mm512_load_si512(e.0.as_ptr().cast()) })))
+    }
+
+    /// Each lane as an element at rest; normalised.
+    #[inline]
+    pub(crate) fn scatter(&self) -> [Packed; LANES] {
+        transpose(self.0).map(|row| {
+            let mut out = Packed::default();
+            // SAFETY: the pointer is to the 64 aligned bytes of a `Packed`.
+            unsafe { _mm512_store_si512(out.0.as_mut_ptr().cast(), row) };
+            out
+        })
+    }
+
+    /// From `blst`'s limbs (Montgomery form with R = 2^384).
+    #[inline]
+    pub(crate) fn from_blst(elements: [&[u64; 6]; LANES]) -> Self {
+        let packed = elements.map(|limbs| Packed(to_limbs52(limbs)));
+        Self::gather(packed.each_ref()).mul(&Self::splat(&FROM_BLST))
+    }
+
+    /// To `blst`'s limbs, below p.
+    #[inline]
+    pub(crate) fn to_blst(self) -> [[u64; 6]; LANES] {
+        let out = self.mul(&Self::splat(&TO_BLST));
+        // In [p, 2p + ε): at most two subtractions.
+        out.scatter().map(|packed| to_limbs64(&reduce_once(reduce_once(packed.0))))
+    }
+
+    /// Lanes that are 0 modulo p, of a product (p − ε ≤ self ≤ 2p + ε).
+    #[inline]
+    pub(crate) fn zero_lanes(&self) -> u8 {
+        let (mut once, mut twice) = (0xff, 0xff);
+        for i in 0..LIMBS {
+            once &= _mm512_cmpeq_epi64_mask(self.0[i], splat(P[i]));
+            twice &= _mm512_cmpeq_epi64_mask(self.0[i], splat(const { times(&P, 2) }[i]));
+        }
+        once | twice
+    }
+}
+}

@@ -1,0 +1,153 @@
+//! The backend for CPUs with AVX-512 IFMA: eight independent elements in the lanes of each vector.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`field`] | F_p: radix 2^52, lazy sums, unreduced products |
+//! | [`tower`] | F_p2, F_p6, F_p12 |
+//! | [`target`] | GT and the cyclotomic subgroup: powers, final exponentiation |
+//! | [`pairing`] | Miller loops over kept lines |
+//! | [`points`] | G1 in batches that share a field inversion |
+//! | [`convolve`] | the transforms of [`crate::convolution`] |
+//! | [`batch`] | opening a batch |
+//!
+//! Results are those of [`crate::Portable`] to the bit. What does not gain from lanes is left to it.
+//!
+//! # Safety
+//! Functions declared by [`field::lanes`] carry target features, and are safe to call from each other. [`Ifma`] can only
+//! be made where [`Ifma::new`] has found those features; its methods are where they are entered.
+
+#![allow(clippy::needless_range_loop)] // limbs, lanes and windows of several values share an index
+
+mod batch;
+mod convolve;
+mod field;
+mod pairing;
+mod points;
+mod target;
+#[cfg(test)]
+mod tests;
+mod tower;
+
+use rand_core::CryptoRng;
+
+pub(crate) use field::LANES;
+pub(crate) use pairing::LaneLines;
+
+use crate::hint::HintItem;
+use crate::proof::ProofItem;
+use crate::{
+    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
+    Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError,
+};
+
+/// Implementation of [`Backend`] in eight lanes of AVX-512 IFMA, with a pool of threads of its own.
+#[derive(Debug)]
+pub struct Ifma {
+    portable: Portable,
+}
+
+impl Ifma {
+    /// With `threads` threads (0: one for each core); `None` if this machine lacks the instructions.
+    ///
+    /// # Panics
+    /// If the operating system refuses to start the threads.
+    pub fn new(threads: usize) -> Option<Self> {
+        Self::is_supported().then(|| Self { portable: Portable::new(threads) })
+    }
+
+    /// Does this machine have AVX-512 F, DQ and IFMA (and BMI2 and ADX, which every such machine has)?
+    pub fn is_supported() -> bool {
+        is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512ifma")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("adx")
+    }
+}
+
+impl Backend for Ifma {
+    fn name(&self) -> &'static str {
+        "ifma"
+    }
+
+    fn threads(&self) -> usize {
+        self.portable.threads()
+    }
+
+    fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError> {
+        parameters.check_batch(batch)?;
+        // SAFETY: `new` has found the features; so in all methods.
+        self.portable.install(|| unsafe { batch::prepare(parameters, batch) });
+        Ok(())
+    }
+
+    fn predecrypt(
+        &self,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+    ) -> Result<PreDecrypted, BatchError> {
+        // SAFETY: as above.
+        self.portable.install(|| unsafe { batch::predecrypt(parameters, points) })
+    }
+
+    fn finalize(
+        &self,
+        parameters: &Parameters,
+        predecrypted: &PreDecrypted,
+        release: &Release,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<Vec<Opening>, BatchError> {
+        // SAFETY: as above.
+        self.portable.install(|| unsafe { batch::finalize(parameters, predecrypted, release, ciphertexts) })
+    }
+
+    fn decrypt(
+        &self,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+        release: &Release,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<Vec<Opening>, BatchError> {
+        // SAFETY: as above.
+        self.portable.install(|| unsafe { batch::decrypt(parameters, points, release, ciphertexts) })
+    }
+
+    fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
+        self.portable.open_hints(key, items)
+    }
+
+    fn verify_proofs(
+        &self,
+        rng: &mut dyn CryptoRng,
+        items: &[ProofItem<'_>],
+    ) -> Vec<Result<CiphertextPoint, ProofError>> {
+        self.portable.verify_proofs(rng, items)
+    }
+
+    fn release_share(
+        &self,
+        key: &MemberKey,
+        points: &[CiphertextPoint],
+    ) -> Result<[u8; G1_BYTES], BatchError> {
+        self.portable.release_share(key, points)
+    }
+
+    fn find_liars(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+        shares: &[(u16, [u8; G1_BYTES])],
+    ) -> Result<Vec<u16>, BatchError> {
+        self.portable.find_liars(rng, parameters, points, shares)
+    }
+
+    fn verify_singletons(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        items: &[(CiphertextPoint, [u8; G1_BYTES])],
+    ) -> Vec<Result<(), SingletonError>> {
+        self.portable.verify_singletons(rng, parameters, items)
+    }
+}

@@ -1,0 +1,173 @@
+//! Lanes against the scalar arithmetic. On machines without the instructions these tests do nothing and say so.
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::field::{LANES, Packed, lanes};
+use super::pairing::LaneLines;
+use super::points::{self, PackedPoint, Points};
+use super::target::{self, Powers, easy_parts};
+use super::tower::Fp12;
+use crate::convolution;
+use crate::curve::{G1, G1Affine, G2, G2Affine, Gt, Scalar, miller_loop};
+use crate::digits::X;
+use crate::{Ifma, dealer};
+
+fn rng() -> ChaCha20Rng {
+    ChaCha20Rng::seed_from_u64(5)
+}
+
+/// 0, 1, −1, x, 8, 16 and random ones.
+fn scalars(count: usize) -> Vec<Scalar> {
+    let mut rng = rng();
+    let edges = [0, 1, X, 8, 16].map(Scalar::from_u64).into_iter().chain([Scalar::one().neg()]);
+    let random = std::iter::from_fn(|| Some(Scalar::random(&mut rng)));
+    edges.chain(random).take(count).collect()
+}
+
+/// Small multiples of the generator with repetitions, opposites and identities.
+fn some_points(count: usize) -> Vec<G1> {
+    let multiple = |i: usize| G1::generator().mul_public(&Scalar::from_u64(i as u64 % 5));
+    (0..count).map(|i| if i % 3 == 1 { multiple(i).neg() } else { multiple(i) }).collect()
+}
+
+fn millers() -> [Gt; LANES] {
+    let point = |i: usize| G1::generator().mul_public(&Scalar::from_u64(i as u64 + 2)).to_affine();
+    std::array::from_fn(|i| miller_loop(&point(i), &G2Affine::generator()))
+}
+
+lanes! {
+    fn gather(points: &[G1]) -> Points {
+        let affine: Vec<G1Affine> = points.iter().map(|p| p.to_affine()).collect();
+        Points::gather(&PackedPoint::pack(&affine).iter().collect::<Vec<_>>())
+    }
+
+    fn unpack(points: &Points, count: usize) -> Vec<G1> {
+        let one = |p: &PackedPoint| {
+            let [x, y] = [p.x, p.y].map(|c: Packed| super::field::Fp::gather([&c; LANES]).to_blst()[0]);
+            if p.infinite { G1::default() } else { G1::from(&G1Affine::from_limbs(x, y)) }
+        };
+        points.to_packed(count).iter().map(one).collect()
+    }
+
+    fn check_final_exponentiation() {
+        let millers = millers();
+        let easy = millers.map(|m| m.easy_part());
+        let lanes = Fp12::from_gt(easy.each_ref());
+        assert!(lanes.to_gt() == easy);
+        assert!(lanes.conjugate().to_gt() == easy.map(|e| e.conjugate()));
+        assert!((1..4).all(|power| lanes.frobenius(power).to_gt() == easy.map(|e| e.frobenius(power))));
+        assert!(lanes.hard_part().to_gt() == easy.map(|e| e.hard_part()));
+        let mut several = [Fp12::from_gt(millers.each_ref()); 3];
+        easy_parts(&mut several);
+        assert!(several.iter().all(|values| values.to_gt() == easy));
+    }
+
+    fn check_long_chains() {
+        // Lazily reduced values grow; short tests would not notice if they were not held in bounds.
+        let easy = millers().map(|m| m.easy_part());
+        let lanes = Fp12::from_gt(easy.each_ref());
+        for count in [1, 2, 3, 4, 5, 7, 8, 300] {
+            let want = easy.map(|e| (0..count).fold(e, |e, _| e.square()));
+            assert!(lanes.square_cyclotomic_times(count).to_gt() == want, "{count}");
+        }
+        let mut product = (lanes, easy);
+        for _ in 0..300 {
+            product.0 = product.0.square_cyclotomic_times(3).mul(&lanes);
+            product.1 = std::array::from_fn(|i| product.1[i].square().square().square().mul(&easy[i]));
+        }
+        assert!(product.0.to_gt() == product.1);
+    }
+
+    fn check_powers() {
+        let easy = millers().map(|m| m.easy_part());
+        let lanes = Fp12::from_gt(easy.each_ref());
+        let mut powers = Powers::new();
+        for scalars in scalars(3 * LANES).chunks(LANES) {
+            let digits: Vec<target::Digits> = scalars.iter().map(target::digits).collect();
+            let want = std::array::from_fn(|i| easy[i].pow_public(&scalars[i]));
+            assert!(lanes.pow_each(&mut powers, std::array::from_fn(|i| &digits[i])).to_gt() == want);
+            for k in scalars {
+                assert!(lanes.pow_same(k).to_gt() == easy.map(|e| e.pow_public(k)));
+            }
+        }
+    }
+
+    fn check_pairings() {
+        // The identity among the fixed points, among the arguments, and a vector that is not full.
+        let fixed: Vec<G2Affine> =
+            (0..7).map(|i| G2::generator().mul(&Scalar::from_u64(i)).to_affine()).collect();
+        let points: Vec<G1> = (0..LANES).map(|i| G1::generator().mul_public(&Scalar::from_u64([1, 0, 2, 3, 4, 5, 6, 7][i]))).collect();
+        let arguments = gather(&points).arguments();
+        let mut values = [LaneLines::new(&fixed).miller_loop(&arguments[0])];
+        easy_parts(&mut values);
+        let got = values[0].hard_part().to_gt();
+        for (i, fixed) in fixed.iter().enumerate() {
+            let want = miller_loop(&points[i].to_affine(), fixed).easy_part().hard_part();
+            assert!(got[i] == want && got[i].is_one() == (i < 2), "{i}");
+        }
+        assert!(got[7].is_one());
+    }
+
+    fn check_points() {
+        let count = 3 * LANES;
+        let (a, b) = (some_points(count), some_points(count + 7).split_off(7));
+        let mut doubled = gather(&a);
+        doubled.double();
+        assert!(unpack(&doubled, count) == a.iter().map(G1::double).collect::<Vec<_>>());
+        let (mut sums, mut differences) = (gather(&a), gather(&b));
+        sums.butterfly(&mut differences);
+        assert!(unpack(&sums, count) == a.iter().zip(&b).map(|(a, b)| a.add(b)).collect::<Vec<_>>());
+        assert!(unpack(&differences, count) == a.iter().zip(&b).map(|(a, b)| a.sub(b)).collect::<Vec<_>>());
+        let scalars = scalars(count);
+        let mut products = gather(&a);
+        products.multiply(&scalars.iter().map(points::digits).collect::<Vec<_>>());
+        assert!(unpack(&products, count) == a.iter().zip(&scalars).map(|(a, k)| a.mul_public(k)).collect::<Vec<_>>());
+    }
+}
+
+/// Runs a function declared by [`lanes`] where that is sound.
+macro_rules! on_lanes {
+    ($($test:ident: $check:ident;)*) => { $(
+        #[test]
+        fn $test() {
+            if Ifma::is_supported() {
+                // SAFETY: the features are there.
+                unsafe { $check() }
+            } else {
+                eprintln!("not run: this processor has no AVX-512 IFMA");
+            }
+        }
+    )* };
+}
+
+on_lanes! {
+    final_exponentiation: check_final_exponentiation;
+    long_chains_stay_in_bounds: check_long_chains;
+    powers: check_powers;
+    pairings_with_identities: check_pairings;
+    points_with_duplicates_and_opposites: check_points;
+}
+
+#[test]
+fn the_convolution_is_that_of_the_portable_backend() {
+    if !Ifma::is_supported() {
+        return eprintln!("not run: this processor has no AVX-512 IFMA");
+    }
+    let (parameters, _) = dealer::deal(40, 1, 1, &mut rng()).expect("a valid shape");
+    for batch in [2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 24, 25, 32, 33, 40] {
+        let inputs: Vec<G1Affine> = some_points(batch).iter().map(|p| p.to_affine()).collect();
+        let fixed = parameters.fixed_side(batch);
+        for release in [None, Some(&G1Affine::generator())] {
+            let want = convolution::convolve(fixed, parameters.budget(), &inputs, release);
+            // SAFETY: the features are there.
+            let got = unsafe { super::convolve::convolve(fixed, parameters.budget(), &inputs, release) };
+            assert_eq!(got.len(), batch);
+            for (i, (got, want)) in got.iter().zip(&want).enumerate() {
+                // SAFETY: likewise.
+                let got = unsafe { Fp12::gather([got; LANES]).to_gt() };
+                assert!(got[0].hard_part() == want.hard_part(), "{batch} {i}");
+            }
+        }
+    }
+}
