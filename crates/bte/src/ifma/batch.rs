@@ -6,7 +6,7 @@ use super::convolve::convolve;
 use super::field::{LANES, lanes};
 use super::pairing::{Arguments, LaneLines};
 use super::points::{PackedPoint, Points};
-use super::target::{Packed12, easy_parts};
+use super::target::{Packed12, easy_parts, hard_parts};
 use super::tower::Fp12;
 use crate::batch::{Cross, check_headers};
 use crate::curve::{G1Affine, G2Affine, Gt};
@@ -119,11 +119,14 @@ lanes! {
     /// z_i from z_i^(−1) up to the hard part.
     fn inverted(elements: &[Packed12]) -> Vec<Gt> {
         let vectors = elements.chunks(LANES);
-        let all = vectors.flat_map(|vector| {
-            let inverse = Fp12::gather(std::array::from_fn(|lane| vector.get(lane).unwrap_or(&vector[0])));
-            inverse.conjugate().hard_part().to_gt()
-        });
-        all.take(elements.len()).collect()
+        let mut values: Vec<Fp12> = vectors
+            .map(|vector| {
+                let lanes = std::array::from_fn(|lane| vector.get(lane).unwrap_or(&vector[0]));
+                Fp12::gather(lanes).conjugate()
+            })
+            .collect();
+        hard_parts(&mut values);
+        values.into_iter().flat_map(|value| value.to_gt()).take(elements.len()).collect()
     }
 
     /// z_i = e(pd, h_(B−i))/X_i of the positions of a range that begins at a whole vector.
@@ -134,20 +137,21 @@ lanes! {
             .map(|group| parameters.with_h_lane_lines(group, make, |lines| lines.miller_loop(release)))
             .collect();
         easy_parts(&mut values);
-        let mut out = Vec::with_capacity(LANES * values.len());
-        for (vector, value) in values.iter().enumerate() {
+        let over = |value: &Fp12, vector: usize, x: &[Gt]| {
             let start = range.start + LANES * vector;
-            let of = |x: &[Gt]| {
-                let lanes: [Gt; LANES] = std::array::from_fn(|lane| x[(start + lane).min(range.end - 1)]);
-                Fp12::from_gt(lanes.each_ref()).conjugate()
-            };
-            let blinding = match cross {
-                Cross::Cyclotomic(x) => value.mul(&of(x)).hard_part(),
-                Cross::Full(x) => value.hard_part().mul(&of(x)),
-            };
-            out.extend(blinding.to_gt());
+            let lanes: [Gt; LANES] = std::array::from_fn(|lane| x[(start + lane).min(range.end - 1)]);
+            value.mul(&Fp12::from_gt(lanes.each_ref()).conjugate())
+        };
+        match cross {
+            Cross::Cyclotomic(x) => {
+                values.iter_mut().enumerate().for_each(|(vector, value)| *value = over(value, vector, x));
+                hard_parts(&mut values);
+            }
+            Cross::Full(x) => {
+                hard_parts(&mut values);
+                values.iter_mut().enumerate().for_each(|(vector, value)| *value = over(value, vector, x));
+            }
         }
-        out.truncate(range.len());
-        out
+        values.into_iter().flat_map(|value| value.to_gt()).take(range.len()).collect()
     }
 }

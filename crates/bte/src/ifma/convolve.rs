@@ -229,27 +229,32 @@ unsafe fn back(domain: &Domain, values: &mut [Packed12], outputs: usize) -> Vec<
     })
 }
 
-/// Exponents that all lanes share cost a quarter less.
+/// Raises each element to its power of ω. As many vectors as possible have one exponent in all lanes, which costs a
+/// quarter less.
 unsafe fn twiddle(domain: &Domain, values: &mut [Packed12], quarter: usize, stride: usize, starts: &[usize]) {
-    // (exponent, element), elements with the same exponent next to each other.
-    let mut work: Vec<(usize, usize)> = Vec::with_capacity(2 * quarter * starts.len());
+    // (exponent, element): whole vectors of the same exponent, and the rest.
+    let (mut same, mut mixed) = (Vec::new(), Vec::new());
+    let whole = starts.len() / LANES * LANES;
     for k in 1..quarter {
         for (factor, block) in [(1, 2), (3, 3)] {
-            work.extend(starts.iter().map(|start| (factor * k * stride, start + block * quarter + k)));
+            let work = |start: &usize| (factor * k * stride, start + block * quarter + k);
+            same.extend(starts[..whole].iter().map(work));
+            mixed.extend(starts[whole..].iter().map(work));
         }
     }
-    let results = pieces(work.len(), TASK_POWERS, |range| {
+    same.append(&mut mixed);
+    let results = pieces(same.len(), TASK_POWERS, |range| {
         // SAFETY: by this function's contract.
-        unsafe { powers(domain, values, &work[range]) }
+        unsafe { powers(domain, values, &same[range]) }
     });
-    for ((_, element), result) in work.iter().zip(results) {
+    for ((_, element), result) in same.iter().zip(results) {
         values[*element] = result;
     }
 }
 
 lanes! {
     fn powers(domain: &Domain, values: &[Packed12], work: &[(usize, usize)]) -> Vec<Packed12> {
-        let mut table = Powers::new();
+        let mut table = None;
         let mut out = vec![ONE12; work.len().next_multiple_of(LANES)];
         for (work, out) in work.chunks(LANES).zip(out.as_chunks_mut().0) {
             let at = |lane: usize| work.get(lane).unwrap_or(&work[0]);
@@ -259,7 +264,7 @@ lanes! {
             } else {
                 let digits: [target::Digits; LANES] =
                     std::array::from_fn(|lane| target::digits(domain.root(at(lane).0)));
-                base.pow_each(&mut table, digits.each_ref())
+                base.pow_each(table.get_or_insert_with(Powers::new), digits.each_ref())
             };
             power.scatter(out.each_mut());
         }

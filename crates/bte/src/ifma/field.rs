@@ -330,9 +330,32 @@ impl Fp {
         reduce_limbs!(self.wide(other).0)
     }
 
-    #[inline]
+    /// The Montgomery square, with little more than half of a product's partial products.
+    #[inline(never)]
     pub(crate) fn square(&self) -> Self {
-        self.mul(self)
+        let mut t = [zero(); 2 * LIMBS];
+        for i in 0..LIMBS {
+            for j in i + 1..LIMBS {
+                t[i + j] = low(t[i + j], self.0[i], self.0[j]);
+            }
+            for j in i + 1..LIMBS {
+                t[i + j + 1] = high(t[i + j + 1], self.0[i], self.0[j]);
+            }
+        }
+        for limb in &mut t {
+            *limb = add(*limb, *limb);
+        }
+        for i in 0..LIMBS {
+            t[2 * i] = low(t[2 * i], self.0[i], self.0[i]);
+            t[2 * i + 1] = high(t[2 * i + 1], self.0[i], self.0[i]);
+        }
+        reduce_limbs!(t)
+    }
+
+    /// The negative where the mask has a 1; self below 4·p, as is the result, normalised.
+    #[inline]
+    pub(crate) fn negate_lanes(&self, mask: u8) -> Self {
+        Self::zero().sub(self).lift::<4>().normalise().select(self, mask)
     }
 }
 }

@@ -5,6 +5,7 @@
 //! | [`field`] | F_p: radix 2^52, lazy sums, unreduced products |
 //! | [`tower`] | F_p2, F_p6, F_p12 |
 //! | [`target`] | GT and the cyclotomic subgroup: powers, final exponentiation |
+//! | [`compressed`] | squarings for powers of the curve parameter |
 //! | [`pairing`] | Miller loops over kept lines |
 //! | [`points`] | G1 in batches that share a field inversion |
 //! | [`convolve`] | the transforms of [`crate::convolution`] |
@@ -19,6 +20,7 @@
 #![allow(clippy::needless_range_loop)] // limbs, lanes and windows of several values share an index
 
 mod batch;
+mod compressed;
 mod convolve;
 mod field;
 mod pairing;

@@ -362,7 +362,6 @@ lanes! {
         let mask = |is: &dyn Fn(i8) -> bool| (0..LANES).fold(0, |mask, lane| mask | u8::from(is(digits[lane])) << lane);
         // The endomorphism's sign turns the second half around.
         let negative = mask(&|digit| digit < 0) ^ if half == 1 { 0xff } else { 0 };
-        let minus = y.neg();
-        (x, minus.select(&y, negative), mask(&|digit| digit == 0))
+        (x, y.negate_lanes(negative), mask(&|digit| digit == 0))
     }
 }

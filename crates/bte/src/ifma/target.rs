@@ -2,9 +2,10 @@
 
 use std::sync::OnceLock;
 
+use super::compressed::{Compressed, decompress};
 use super::field::{Fp, LANES, Packed, lanes};
 use super::points::invert_lanes;
-use super::tower::{Fp2, Fp6, Fp12};
+use super::tower::{Fp2, Fp6, Fp12, Running};
 use crate::curve::Gt;
 use crate::curve::limbs::Limbs;
 use crate::digits::base_x;
@@ -114,11 +115,12 @@ impl Fp12 {
     /// Each lane to its own public power: 68 squarings and 71 products, always. self below 2^11·p; reduced after.
     pub(crate) fn pow_each(&self, powers: &mut Powers, digits: [&Digits; LANES]) -> Self {
         self.fill(powers);
-        let mut product: Option<Self> = None;
-        let mut spare = *self;
+        let mut product: Option<Running> = None;
         for window in (0..WINDOWS).rev() {
-            if window < WINDOWS - 1 {
-                product = product.map(|p| p.square_cyclotomic_times(WINDOW_BITS as usize));
+            if let Some(product) = &mut product
+                && window < WINDOWS - 1
+            {
+                product.square_times(WINDOW_BITS as usize);
             }
             for j in 0..4 {
                 let at: [i8; LANES] = std::array::from_fn(|lane| digits[lane][j][window]);
@@ -127,15 +129,13 @@ impl Fp12 {
                 }
                 let factor = look_up(powers, j, &at);
                 match &mut product {
-                    None => product = Some(factor),
-                    Some(product) => {
-                        spare.set_product(product, &factor);
-                        std::mem::swap(product, &mut spare);
-                    }
+                    None => product = Some(Running::new(&factor)),
+                    Some(product) => product.multiply(&factor),
                 }
             }
         }
-        product.unwrap_or_else(|| Self::one())
+        // The last window is followed by no squaring; all of its digits may be 0.
+        product.map_or_else(|| Self::one(), |product| product.value().weak())
     }
 
     /// All lanes to the same public power: 64 squarings and about 55 products. self below 2^11·p; reduced after.
@@ -150,8 +150,8 @@ impl Fp12 {
         let tables: [[Self; 4]; 4] =
             [odd, odd.map(|p| p.power_of_x(1)), odd.map(|p| p.power_of_x(2)), odd.map(|p| p.power_of_x(3))];
         let length = digits.iter().map(|d| d.len()).max().unwrap_or(0);
-        let mut product: Option<Self> = None;
-        let (mut spare, mut pending) = (base, 0);
+        let mut product: Option<Running> = None;
+        let mut pending = 0;
         for position in (0..length).rev() {
             pending += usize::from(product.is_some());
             for (digits, table) in digits.iter().zip(&tables) {
@@ -168,18 +168,17 @@ impl Fp12 {
                     power
                 };
                 match &mut product {
-                    None => product = Some(*factor),
+                    None => product = Some(Running::new(factor)),
                     Some(product) => {
-                        if pending > 0 {
-                            *product = product.square_cyclotomic_times(std::mem::take(&mut pending));
-                        }
-                        spare.set_product(product, factor);
-                        std::mem::swap(product, &mut spare);
+                        product.square_times(std::mem::take(&mut pending));
+                        product.multiply(factor);
                     }
                 }
             }
         }
-        product.map_or_else(|| Self::one(), |p| p.square_cyclotomic_times(pending).weak())
+        let Some(mut product) = product else { return Self::one() };
+        product.square_times(pending);
+        product.value().weak()
     }
 
     fn fill(&self, powers: &mut Powers) {
@@ -203,26 +202,60 @@ impl Fp12 {
         }
     }
 
-    /// From the cyclotomic subgroup into GT; see [`Gt::hard_part`]. self below 2^11·p; reduced after.
-    pub(crate) fn hard_part(&self) -> Self {
-        let f = self.weak();
-        let mut t = f.power_x().mul(&f.conjugate());
-        t = t.power_x().mul(&t.conjugate());
-        t = t.power_x().mul(&t.frobenius(1));
-        t = t.power_x().power_x().mul(&t.frobenius(2)).mul(&t.conjugate());
-        t.mul(&f.square_cyclotomic_times(1).mul(&f))
-    }
-
     /// self^x, cyclotomic, x negative; self reduced, and the result.
     fn power_x(&self) -> Self {
         const RUNS: [usize; 5] = [2, 3, 9, 32, 16];
-        let mut out = self.square_cyclotomic_times(1);
+        let mut out = Running::new(self);
+        out.square_times(1);
         for doublings in RUNS {
-            out = out.mul(self).square_cyclotomic_times(doublings);
+            out.multiply(self);
+            out.square_times(doublings);
         }
-        out.weak().conjugate()
+        out.value().weak().conjugate()
     }
 }
+}
+
+lanes! {
+    /// From the cyclotomic subgroup into GT; see [`Gt::hard_part`]. Elements below 2^11·p; reduced after.
+    pub(crate) fn hard_parts(values: &mut [Fp12]) {
+        values.iter_mut().for_each(|f| *f = f.weak());
+        let next = |t: &[Fp12], factor: &dyn Fn(&Fp12) -> Fp12| -> Vec<Fp12> {
+            powers_x(t).iter().zip(t).map(|(power, t)| power.mul(&factor(t))).collect()
+        };
+        let mut t = next(values, &|t| t.conjugate());
+        t = next(&t, &|t| t.conjugate());
+        t = next(&t, &|t| t.frobenius(1));
+        let power = powers_x(&powers_x(&t));
+        for ((f, power), t) in values.iter_mut().zip(&power).zip(&t) {
+            let last = power.mul(&t.frobenius(2)).mul(&t.conjugate());
+            let cube = f.square_cyclotomic_times(1).mul(f);
+            f.set_product(&last, &cube);
+        }
+    }
+
+    /// Each to the power x, cyclotomic, x negative; reduced before and after.
+    ///
+    /// |x| has six set bits: compressed squarings up to each, all six whole again at once, and their product.
+    fn powers_x(values: &[Fp12]) -> Vec<Fp12> {
+        const RUNS: [usize; 6] = [16, 32, 9, 3, 2, 1];
+        let mut compressed = Vec::with_capacity(RUNS.len() * values.len());
+        for value in values {
+            let mut power = Compressed::new(value);
+            for doublings in RUNS {
+                power = power.square_times(doublings);
+                compressed.push(power);
+            }
+        }
+        match decompress(&compressed) {
+            Some(powers) => powers.chunks(RUNS.len()).map(|powers| {
+                let mut product = Running::new(&powers[0]);
+                powers[1..].iter().for_each(|power| product.multiply(power));
+                product.value().weak().conjugate()
+            }).collect(),
+            None => values.iter().map(|value| value.power_x()).collect(),
+        }
+    }
 }
 
 lanes! {
@@ -230,12 +263,10 @@ lanes! {
     #[inline(never)]
     fn look_up(powers: &Powers, j: usize, digits: &[i8; LANES]) -> Fp12 {
         let rows = std::array::from_fn(|lane| &powers.0[lane][j][usize::from(digits[lane].unsigned_abs())]);
-        let power = Fp12::gather(rows);
+        let mut power = Fp12::gather(rows);
         let negative = (0..LANES).fold(0, |mask, lane| mask | u8::from(digits[lane] < 0) << lane);
-        if negative == 0 {
-            return power;
-        }
-        power.conjugate().select(&power, negative)
+        power.c1.negate_lanes(negative);
+        power
     }
 
     /// f^((p⁶−1)(p²+1)) of each element, none of them zero: from Miller values into the cyclotomic subgroup. One field

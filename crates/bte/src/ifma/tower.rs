@@ -301,6 +301,14 @@ impl Fp6 {
         Self { c0: self.c0.weak(), c1: self.c1.weak(), c2: self.c2.weak() }
     }
 
+    /// The negative where the mask has a 1; self below 4·p, as is the result.
+    pub(crate) fn negate_lanes(&mut self, mask: u8) {
+        for c in [&mut self.c0, &mut self.c1, &mut self.c2] {
+            c.c0 = c.c0.negate_lanes(mask);
+            c.c1 = c.c1.negate_lanes(mask);
+        }
+    }
+
     /// v·self.
     #[inline]
     pub(crate) fn times_v(&self) -> Self {
@@ -410,45 +418,17 @@ impl Fp12 {
     #[inline(never)]
     fn set_cyclotomic_square<const LIFT: u64>(&mut self, a: &Self) {
         let (f0, f1) = (&a.c0, &a.c1);
-        let mut w = [const { Out::<Wide2>::uninit() }; 3];
-        squares4(&mut w, &f0.c0, &f1.c1);
-        // SAFETY: the call has written all three.
-        let [x, y, s] = w.each_ref().map(|w| unsafe { w.assume_init_ref() });
-        square4_low::<LIFT>(&mut self.c0.c0, x, y, &f0.c0);
-        square4_high(&mut self.c1.c1, x, y, s, &f1.c1);
-        squares4(&mut w, &f1.c0, &f0.c2);
-        // SAFETY: the call has written all three.
-        let [x, y, s] = w.each_ref().map(|w| unsafe { w.assume_init_ref() });
-        square4_low::<LIFT>(&mut self.c0.c1, x, y, &f0.c1);
-        square4_high(&mut self.c1.c2, x, y, s, &f1.c2);
-        squares4(&mut w, &f0.c1, &f1.c2);
-        // SAFETY: the call has written all three.
-        let [x, y, s] = w.each_ref().map(|w| unsafe { w.assume_init_ref() });
-        square4_low::<LIFT>(&mut self.c0.c2, x, y, &f0.c2);
-        square4_high_xi(&mut self.c1.c0, x, y, s, &f1.c0);
+        let (g0, g1) = (&mut self.c0, &mut self.c1);
+        square_pair::<LIFT>((&mut g0.c0, &mut g1.c1), (&f0.c0, &f1.c1), (&f0.c0, &f1.c1));
+        square_pair::<LIFT>((&mut g0.c1, &mut g1.c2), (&f1.c0, &f0.c2), (&f0.c1, &f1.c2));
+        square_pair_xi::<LIFT>((&mut g0.c2, &mut g1.c0), (&f0.c1, &f1.c2), (&f0.c2, &f1.c0));
     }
 
     /// self^(2^count), cyclotomic; self reduced, the result below 600·p.
-    ///
-    /// The terms ±2·z of the formula are added unreduced, so values grow: every fourth result is reduced weakly.
     pub(crate) fn square_cyclotomic_times(&self, count: usize) -> Self {
-        let mut buffers = (*self, *self);
-        let (mut from, mut to) = (&mut buffers.0, &mut buffers.1);
-        for i in 0..count {
-            match i % 4 {
-                0 => {
-                    if i > 0 {
-                        from.weaken();
-                    }
-                    to.set_cyclotomic_square::<8>(from);
-                }
-                1 => to.set_cyclotomic_square::<32>(from),
-                2 => to.set_cyclotomic_square::<128>(from),
-                _ => to.set_cyclotomic_square::<512>(from),
-            }
-            std::mem::swap(&mut from, &mut to);
-        }
-        *from
+        let mut power = Running::new(self);
+        power.square_times(count);
+        *power.value()
     }
 
     /// Every coefficient from below 2^11·p to below 1.01·p.
@@ -492,6 +472,56 @@ impl Fp12 {
         let at2 = |a: &Fp2, b: &Fp2| Fp2 { c0: a.c0.select(&b.c0, mask), c1: a.c1.select(&b.c1, mask) };
         let at6 = |a: &Fp6, b: &Fp6| Fp6 { c0: at2(&a.c0, &b.c0), c1: at2(&a.c1, &b.c1), c2: at2(&a.c2, &b.c2) };
         Self { c0: at6(&self.c0, &other.c0), c1: at6(&self.c1, &other.c1) }
+    }
+}
+}
+
+/// An element that many others are multiplied into: two buffers take turns, so that nothing is copied.
+pub(crate) struct Running {
+    buffers: [Fp12; 2],
+    current: usize,
+}
+
+lanes! {
+impl Running {
+    pub(crate) fn new(value: &Fp12) -> Self {
+        Self { buffers: [*value; 2], current: 0 }
+    }
+
+    pub(crate) fn value(&self) -> &Fp12 {
+        &self.buffers[self.current]
+    }
+
+    /// The value and where the next one is written to.
+    #[inline]
+    fn turn(&mut self) -> (&Fp12, &mut Fp12) {
+        let [a, b] = &mut self.buffers;
+        self.current ^= 1;
+        if self.current == 1 { (a, b) } else { (b, a) }
+    }
+
+    /// Times `factor`; both below 2^11·p, reduced after.
+    pub(crate) fn multiply(&mut self, factor: &Fp12) {
+        let (value, next) = self.turn();
+        next.set_product(value, factor);
+    }
+
+    /// To the power 2^count, cyclotomic; reduced before, below 600·p after.
+    ///
+    /// The terms ±2·z of the formula are added unreduced, so values grow: every fourth result is reduced weakly.
+    pub(crate) fn square_times(&mut self, count: usize) {
+        for i in 0..count {
+            if i % 4 == 0 && i > 0 {
+                self.buffers[self.current].weaken();
+            }
+            let (value, next) = self.turn();
+            match i % 4 {
+                0 => next.set_cyclotomic_square::<8>(value),
+                1 => next.set_cyclotomic_square::<32>(value),
+                2 => next.set_cyclotomic_square::<128>(value),
+                _ => next.set_cyclotomic_square::<512>(value),
+            }
+        }
     }
 }
 }
@@ -547,6 +577,26 @@ lanes! {
         square2(&mut out[0], a);
         square2(&mut out[1], b);
         square2(&mut out[2], &a.add_n(b));
+    }
+
+    /// With (c, d) = (a + b·s)² in F_p4, s² = ξ: (3·c − 2·y + LIFT·p, 3·d + 2·z).
+    pub(super) fn square_pair<const LIFT: u64>(out: (&mut Fp2, &mut Fp2), ab: (&Fp2, &Fp2), yz: (&Fp2, &Fp2)) {
+        let mut w = [const { Out::<Wide2>::uninit() }; 3];
+        squares4(&mut w, ab.0, ab.1);
+        // SAFETY: the call has written all three.
+        let [x, y, s] = w.each_ref().map(|w| unsafe { w.assume_init_ref() });
+        square4_low::<LIFT>(out.0, x, y, yz.0);
+        square4_high(out.1, x, y, s, yz.1);
+    }
+
+    /// Like [`square_pair`] with ξ·d in place of d.
+    pub(super) fn square_pair_xi<const LIFT: u64>(out: (&mut Fp2, &mut Fp2), ab: (&Fp2, &Fp2), yz: (&Fp2, &Fp2)) {
+        let mut w = [const { Out::<Wide2>::uninit() }; 3];
+        squares4(&mut w, ab.0, ab.1);
+        // SAFETY: the call has written all three.
+        let [x, y, s] = w.each_ref().map(|w| unsafe { w.assume_init_ref() });
+        square4_low::<LIFT>(out.0, x, y, yz.0);
+        square4_high_xi(out.1, x, y, s, yz.1);
     }
 
     /// 3·(a² + ξ·b²) − 2·z + LIFT·p.
