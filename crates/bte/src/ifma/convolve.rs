@@ -84,15 +84,20 @@ lanes! {
         a.to_packed(count)
     }
 
-    /// (a + b, (a − b)·k) for each pair and its digits; no digits stand for k = 1.
-    fn butterflies(a: &[&PackedPoint], b: &[&PackedPoint], twiddles: &[points::Digits]) -> Vec<[PackedPoint; 2]> {
-        let count = a.len();
-        let (mut a, mut b) = (Points::gather(a), Points::gather(b));
-        a.butterfly(&mut b);
-        if !twiddles.is_empty() {
-            b.multiply(twiddles);
-        }
-        a.to_packed(count).into_iter().zip(b.to_packed(count)).map(|(a, b)| [a, b]).collect()
+    /// (a + b, a − b) for each pair.
+    fn butterflies(a: &[&PackedPoint], b: &[&PackedPoint]) -> Vec<[PackedPoint; 2]> {
+        let (mut sums, mut differences, count) = (Points::gather(a), Points::gather(b), a.len());
+        sums.butterfly(&mut differences);
+        let pairs = sums.to_packed(count).into_iter().zip(differences.to_packed(count));
+        pairs.map(|(sum, difference)| [sum, difference]).collect()
+    }
+
+    /// Each point times the scalar with its digits.
+    fn multiples(points: &[&PackedPoint], mut digits: Vec<points::Digits>) -> Vec<PackedPoint> {
+        digits.resize(points.len().next_multiple_of(LANES), [[0; _]; 2]);
+        let mut products = Points::gather(points);
+        products.multiply(&digits);
+        products.to_packed(points.len())
     }
 }
 
@@ -100,34 +105,30 @@ lanes! {
 unsafe fn forward(domain: &Domain, mut values: Vec<PackedPoint>) -> Vec<PackedPoint> {
     let size = domain.shape().size();
     let twiddles: Vec<points::Digits> = domain.roots()[..size / 2].iter().map(points::digits).collect();
-    let one = twiddles[0];
     let mut half = size / 2;
     while half > 0 {
-        let stride = size / (2 * half);
-        // Butterfly number i joins element i mod half of a block's first half with that of its second. Those without
-        // twiddle come first, so that whole pieces have none.
-        let blocks = values.len() / (2 * half);
-        let place = |i: usize| {
-            let (element, block) = (i / blocks, i % blocks);
-            (2 * half * block + element, element)
-        };
+        // Butterfly i joins two elements of block i mod `blocks`; the first ones of each block have no twiddle.
+        let (blocks, stride) = (values.len() / (2 * half), size / (2 * half));
+        let low = |i: usize| 2 * half * (i % blocks) + i / blocks;
         let results = pieces(values.len() / 2, TASK_POINTS, |range| {
-            let low: Vec<&PackedPoint> = range.clone().map(|i| &values[place(i).0]).collect();
-            let high: Vec<&PackedPoint> = range.clone().map(|i| &values[place(i).0 + half]).collect();
-            let plain = range.clone().all(|i| place(i).1 == 0);
-            let digits: Vec<points::Digits> = match plain {
-                true => Vec::new(),
-                false => (range.start..range.end.next_multiple_of(LANES))
-                    .map(|i| if i < range.end { twiddles[place(i).1 * stride] } else { one })
-                    .collect(),
-            };
+            let a: Vec<&PackedPoint> = range.clone().map(|i| &values[low(i)]).collect();
+            let b: Vec<&PackedPoint> = range.map(|i| &values[low(i) + half]).collect();
             // SAFETY: by this function's contract.
-            unsafe { butterflies(&low, &high, &digits) }
+            unsafe { butterflies(&a, &b) }
         });
-        for (i, [low, high]) in results.into_iter().enumerate() {
-            let (index, _) = place(i);
-            values[index] = low;
-            values[index + half] = high;
+        for (i, [sum, difference]) in results.into_iter().enumerate() {
+            values[low(i)] = sum;
+            values[low(i) + half] = difference;
+        }
+        let results = pieces(values.len() / 2 - blocks, TASK_POINTS, |range| {
+            let range = range.start + blocks..range.end + blocks;
+            let points: Vec<&PackedPoint> = range.clone().map(|i| &values[low(i) + half]).collect();
+            let digits = range.map(|i| twiddles[i / blocks * stride]).collect();
+            // SAFETY: likewise.
+            unsafe { multiples(&points, digits) }
+        });
+        for (i, product) in results.into_iter().enumerate() {
+            values[low(i + blocks) + half] = product;
         }
         half /= 2;
     }
