@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use super::convolve::convolve;
 use super::field::{LANES, lanes};
+use super::opening::open_all;
 use super::pairing::{Arguments, LaneLines};
 use super::points::{PackedPoint, Points};
 use super::target::{Packed12, easy_parts};
 use super::tower::Fp12;
 use crate::batch::{Cross, check_headers};
 use crate::curve::{G1Affine, G2Affine, Gt};
-use crate::opening::open_all;
 use crate::{BatchError, Ciphertext, CiphertextPoint, Opening, Parameters, PreDecrypted, Release, par};
 
 /// Ciphertexts that one task opens.
@@ -72,8 +72,10 @@ pub(super) unsafe fn finalize(
     let argument = unsafe { argument(&release.0) };
     Ok(par::pieces(ciphertexts.len(), PIECE, LANES, |range| {
         // SAFETY: likewise.
-        let blindings = unsafe { blindings(parameters, predecrypted.cross(), &argument, range.clone()) };
-        open_all(parameters.ek(), &ciphertexts[range], &blindings)
+        unsafe {
+            let blindings = blindings(parameters, predecrypted.cross(), &argument, range.clone());
+            open_all(parameters.ek(), &ciphertexts[range], &blindings)
+        }
     }))
 }
 
@@ -94,8 +96,7 @@ pub(super) unsafe fn decrypt(
     let inverses = unsafe { cross_terms(parameters, points, Some(release)) };
     Ok(par::pieces(ciphertexts.len(), PIECE, LANES, |range| {
         // SAFETY: likewise.
-        let blindings = unsafe { inverted(&inverses[range.clone()]) };
-        open_all(parameters.ek(), &ciphertexts[range], &blindings)
+        unsafe { open_all(parameters.ek(), &ciphertexts[range.clone()], &inverted(&inverses[range])) }
     }))
 }
 
@@ -116,38 +117,34 @@ lanes! {
         all.take(elements.len()).collect()
     }
 
-    /// z_i from z_i^(−1) up to the hard part.
-    fn inverted(elements: &[Packed12]) -> Vec<Gt> {
-        let vectors = elements.chunks(LANES);
-        let all = vectors.flat_map(|vector| {
+    /// z_i from z_i^(−1) up to the hard part, eight to a vector.
+    fn inverted(elements: &[Packed12]) -> Vec<Fp12> {
+        let inverted = |vector: &[Packed12]| {
             let inverse = Fp12::gather(std::array::from_fn(|lane| vector.get(lane).unwrap_or(&vector[0])));
-            inverse.conjugate().hard_part().to_gt()
-        });
-        all.take(elements.len()).collect()
+            inverse.conjugate().hard_part()
+        };
+        elements.chunks(LANES).map(inverted).collect()
     }
 
-    /// z_i = e(pd, h_(B−i))/X_i of the positions of a range that begins at a whole vector.
-    fn blindings(parameters: &Parameters, cross: &Cross, release: &Arguments, range: Range<usize>) -> Vec<Gt> {
+    /// z_i = e(pd, h_(B−i))/X_i of the positions of a range that begins at a whole vector, eight to a vector.
+    fn blindings(parameters: &Parameters, cross: &Cross, release: &Arguments, range: Range<usize>) -> Vec<Fp12> {
         let groups = range.start / LANES..range.end.div_ceil(LANES);
         let make = |points: &[G2Affine]| LaneLines::new(points);
         let mut values: Vec<Fp12> = groups
             .map(|group| parameters.with_h_lane_lines(group, make, |lines| lines.miller_loop(release)))
             .collect();
         easy_parts(&mut values);
-        let mut out = Vec::with_capacity(LANES * values.len());
-        for (vector, value) in values.iter().enumerate() {
+        for (vector, value) in values.iter_mut().enumerate() {
             let start = range.start + LANES * vector;
             let of = |x: &[Gt]| {
                 let lanes: [Gt; LANES] = std::array::from_fn(|lane| x[(start + lane).min(range.end - 1)]);
                 Fp12::from_gt(lanes.each_ref()).conjugate()
             };
-            let blinding = match cross {
+            *value = match cross {
                 Cross::Cyclotomic(x) => value.mul(&of(x)).hard_part(),
                 Cross::Full(x) => value.hard_part().mul(&of(x)),
             };
-            out.extend(blinding.to_gt());
         }
-        out.truncate(range.len());
-        out
+        values
     }
 }

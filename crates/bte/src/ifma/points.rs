@@ -183,6 +183,34 @@ impl Points {
         self.x.len()
     }
 
+    /// Appends a vector of points, normalised and below 2p.
+    pub(super) fn push(&mut self, x: Fp, y: Fp, infinite: u8) {
+        self.x.push(x);
+        self.y.push(y);
+        self.infinite.push(infinite);
+    }
+
+    /// x, y and the lanes at infinity.
+    pub(super) fn coordinates(&self, vector: usize) -> (&Fp, &Fp, u8) {
+        (&self.x[vector], &self.y[vector], self.infinite[vector])
+    }
+
+    /// Adds the vectors from `keep` on, at most as many as stay, to the first ones.
+    pub(super) fn fold(&mut self, keep: usize) {
+        let (x, y) = (self.x.split_off(keep), self.y.split_off(keep));
+        let infinite = self.infinite.split_off(keep);
+        self.add(&x, &y, &infinite);
+    }
+
+    /// Multiplies the vectors from `start` on by x².
+    pub(super) fn times_x_squared(&mut self, start: usize) {
+        let beta = beta();
+        for i in start..self.len() {
+            self.x[i] = self.x[i].mul(&beta);
+            self.y[i] = self.y[i].neg();
+        }
+    }
+
     /// The first arguments of pairings.
     pub(crate) fn arguments(&self) -> Vec<Arguments> {
         Arguments::new(&self.x, &self.y, &self.infinite)
@@ -235,7 +263,8 @@ impl Points {
         }
     }
 
-    /// Adds (x, y) lane by lane but where `skip` has a 1. The operands are no identities.
+    /// Adds (x, y) lane by lane but where `skip` has a 1, to the first vectors if these are fewer. The operands are no
+    /// identities.
     fn add(&mut self, x: &[Fp], y: &[Fp], skip: &[u8]) {
         let mut ones: Vec<u8> = self.infinite.iter().zip(skip).map(|(infinite, skip)| infinite | skip).collect();
         let mut inverses: Vec<Fp> = x.iter().zip(&self.x).map(|(x2, x1)| x2.sub_n(x1)).collect();

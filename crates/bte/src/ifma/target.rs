@@ -241,17 +241,27 @@ lanes! {
     /// f^((p⁶−1)(p²+1)) of each element, none of them zero: from Miller values into the cyclotomic subgroup. One field
     /// inversion for all.
     pub(crate) fn easy_parts(values: &mut [Fp12]) {
-        // f^(p⁶−1) = conj(f)²/N, N = f0² − v·f1² in F_p6; 1/N from the norm of N in F_p.
+        for value in values.iter_mut() {
+            *value = value.conjugate();
+        }
+        quotients(values);
+        for value in values {
+            let unitary = *value;
+            value.set_product(&unitary.frobenius(2), &unitary);
+        }
+    }
+
+    /// f/conj(f) of each element, none of them zero and below 1000·p. One field inversion for all.
+    pub(super) fn quotients(values: &mut [Fp12]) {
+        // f²/N, N = f0² − v·f1² in F_p6; 1/N from the norm of N in F_p.
         let norms: Vec<Norm> = values.iter().map(|f| Norm::new(f)).collect();
         let mut inverses: Vec<Fp> = norms.iter().map(|norm| norm.in_fp).collect();
         invert_nonzero(&mut inverses);
         for ((value, norm), inverse) in values.iter_mut().zip(&norms).zip(&inverses) {
-            let conjugate = value.conjugate();
-            let mut square = conjugate;
-            square.set_square(&conjugate);
+            let mut square = *value;
+            square.set_square(value);
             let inverse = norm.inverse(inverse);
-            let unitary = Fp12 { c0: square.c0.mul(&inverse), c1: square.c1.mul(&inverse) };
-            value.set_product(&unitary.frobenius(2), &unitary);
+            *value = Fp12 { c0: square.c0.mul(&inverse), c1: square.c1.mul(&inverse) };
         }
     }
 
