@@ -4,9 +4,11 @@
 //! are in torus form and products are taken of numerators alone. Here each lane looks up entries of its own, and a
 //! window of 0 looks up an entry as any other does: a neutral one, at the beginning of each row.
 
-use super::field::{Fp, LANES, Packed, lanes};
-use super::tower::{Fp2, Fp6, Fp12};
-use crate::comb::{GtComb, prefetch, signed_windows};
+use core::arch::x86_64::*;
+
+use super::field::{Fp, LANES, Packed, add, lanes, splat, sub, zero};
+use super::tower::{Fp6, Fp12};
+use crate::comb::{GtComb, prefetch};
 use crate::curve::Scalar;
 use crate::digits::base_x;
 
@@ -44,19 +46,19 @@ impl<T: Clone> LaneRows<T> {
         self.starts.len()
     }
 
-    /// Row by row the entries whose sums are the values times the base, in variable time.
-    pub(super) fn columns(&self, values: [u128; LANES]) -> impl Iterator<Item = Column<'_, T>> {
-        let mut windows = values.map(|value| signed_windows(value, self.window_bits, self.len()));
-        self.starts.iter().map(move |start| {
-            let mut column = Column { entries: [&self.entries[*start]; LANES], negative: 0, neutral: 0 };
-            for (lane, windows) in windows.iter_mut().enumerate() {
-                let window = windows.next().unwrap_or(0);
-                column.entries[lane] = &self.entries[start + window.unsigned_abs() as usize];
-                column.negative |= u8::from(window < 0) << lane;
-                column.neutral |= u8::from(window == 0) << lane;
-            }
-            column
-        })
+    /// Appends row by row the entries whose sums are the values times the base, in variable time.
+    ///
+    /// # Safety
+    /// The machine must support what [`super::Ifma::new`] tests.
+    pub(super) unsafe fn look_up<'a>(&'a self, values: &[u128; LANES], out: &mut Vec<Column<'a, T>>) {
+        // SAFETY: by this function's contract.
+        let mut windows = unsafe { Windows::new(values, self.window_bits) };
+        for start in &self.starts {
+            // SAFETY: likewise.
+            let (magnitudes, negative, neutral) = unsafe { windows.next() };
+            let entries = magnitudes.map(|magnitude| &self.entries[start + magnitude as usize]);
+            out.push(Column { entries, negative, neutral });
+        }
     }
 }
 
@@ -67,8 +69,51 @@ impl<T> Column<'_, T> {
     }
 }
 
+/// The signed windows of eight numbers; those of [`crate::comb`]'s tables.
+struct Windows {
+    low: __m512i,
+    high: __m512i,
+    carry: __m512i,
+    size: u64,
+    right: __m128i,
+    left: __m128i,
+}
+
 lanes! {
-    /// −self in the lanes of the mask; of entries of a table.
+impl Windows {
+    fn new(values: &[u128; LANES], window_bits: u32) -> Self {
+        let (low, high) = (values.map(|value| value as u64), values.map(|value| (value >> 64) as u64));
+        Self {
+            // SAFETY: the pointers are to 64 bytes each.
+            low: unsafe { _mm512_loadu_si512(low.as_ptr().cast()) },
+            // SAFETY: likewise.
+            high: unsafe { _mm512_loadu_si512(high.as_ptr().cast()) },
+            carry: zero(),
+            size: 1 << window_bits,
+            right: _mm_cvtsi32_si128(window_bits as i32),
+            left: _mm_cvtsi32_si128(64 - window_bits as i32),
+        }
+    }
+
+    /// Absolute values, the lanes that are negative and those that are 0.
+    fn next(&mut self) -> ([u64; LANES], u8, u8) {
+        let window = add(_mm512_and_si512(self.low, splat(self.size - 1)), self.carry);
+        let low = _mm512_srl_epi64(self.low, self.right);
+        self.low = _mm512_or_si512(low, _mm512_sll_epi64(self.high, self.left));
+        self.high = _mm512_srl_epi64(self.high, self.right);
+        let negative = _mm512_cmpgt_epi64_mask(window, splat(self.size / 2));
+        self.carry = _mm512_maskz_set1_epi64(negative, 1);
+        let magnitude = _mm512_mask_mov_epi64(window, negative, sub(splat(self.size), window));
+        let mut magnitudes = [0; LANES];
+        // SAFETY: the pointer is to 64 bytes.
+        unsafe { _mm512_storeu_si512(magnitudes.as_mut_ptr().cast(), magnitude) };
+        (magnitudes, negative, _mm512_testn_epi64_mask(magnitude, magnitude))
+    }
+}
+}
+
+lanes! {
+    /// −entry in the lanes of the mask; of entries of a table.
     #[inline]
     pub(super) fn negated_where(entry: &Fp, mask: u8) -> Fp {
         Fp::zero().sub(entry).lift::<2>().select(entry, mask).normalise()
@@ -97,75 +142,87 @@ impl LaneComb {
         Self(LaneRows::new(comb.window_bits(), &[Packed::default(); 6], rows))
     }
 
-    /// ek^k for each k up to a factor in F_p6, eight to a vector, in variable time: half as many products of F_p12 as
-    /// an exponent has windows, as many of F_p6, and three Frobenius maps. See [`quotients`]. Reduced.
-    ///
-    /// [`quotients`]: super::target::quotients
+    /// ek^k for each k up to a factor in F_p6, eight to a vector, in variable time: two products of F_p6 for each
+    /// window of an exponent and three Frobenius maps. What [`super::target::quotients`] makes elements of GT of.
+    /// Below 5p.
     pub(super) fn products(&self, scalars: &[Scalar]) -> Vec<Fp12> {
-        let columns: Vec<Column<'_, Entry>> =
-            scalars.chunks(LANES).flat_map(|scalars| self.columns(scalars)).collect();
+        let columns = self.columns(scalars);
         // Fetches what the next step will need during each.
         let mut ahead = columns.iter();
         let mut fetch = |count: usize| ahead.by_ref().take(count).for_each(Column::prefetch);
         fetch(2);
-        let rows = self.0.len();
-        let product = |columns: &[Column<'_, Entry>]| {
-            let mut product: Option<Fp12> = None;
-            for digit in columns.chunks(rows) {
-                product = product.map(|product| power_of_x(&product));
-                for factors in digit.chunks(2) {
-                    fetch(factors.len());
-                    product = Some(times(product, factors));
+        let digits = columns.chunks_exact(self.0.len());
+        let mut products = Vec::with_capacity(scalars.len().div_ceil(LANES));
+        let (mut pair, mut buffers) = (Fp12::one(), [Fp12::one(); 2]);
+        let [mut product, mut spare] = buffers.each_mut();
+        for (i, digit) in digits.enumerate() {
+            if i % 4 > 0 {
+                set_power_of_x(product);
+            }
+            for (j, factors) in digit.chunks(2).enumerate() {
+                fetch(factors.len());
+                match factors {
+                    [first, second] if i % 4 == 0 && j == 0 => set_pair(product, first, second),
+                    [first, second] => {
+                        set_pair(&mut pair, first, second);
+                        spare.set_product(product, &pair);
+                        std::mem::swap(&mut product, &mut spare);
+                    }
+                    single => single.iter().for_each(|factor| multiply(product, factor)),
                 }
             }
-            product.unwrap_or_else(|| Fp12::one())
-        };
-        columns.chunks(4 * rows).map(product).collect()
+            if i % 4 == 3 {
+                products.push(*product);
+            }
+        }
+        products
     }
 
-    /// The factors of eight powers: those of the highest digit first.
+    /// The factors of the powers, vector by vector: those of the highest digit first.
     fn columns(&self, scalars: &[Scalar]) -> Vec<Column<'_, Entry>> {
-        let digits: [[u64; 4]; LANES] = std::array::from_fn(|lane| scalars.get(lane).map_or([0; 4], base_x));
-        let of_digit = |j: usize| self.0.columns(digits.map(|digits| u128::from(digits[j])));
-        (0..4).rev().flat_map(of_digit).collect()
+        let mut columns = Vec::with_capacity(scalars.len().div_ceil(LANES) * 4 * self.0.len());
+        for scalars in scalars.chunks(LANES) {
+            let digits: [[u64; 4]; LANES] = std::array::from_fn(|lane| scalars.get(lane).map_or([0; 4], base_x));
+            for j in (0..4).rev() {
+                // SAFETY: this function has the same features.
+                unsafe { self.0.look_up(&digits.map(|digits| u128::from(digits[j])), &mut columns) };
+            }
+        }
+        columns
     }
 }
 }
 
 lanes! {
     fn gather(column: &Column<'_, Entry>) -> Fp6 {
-        let at = |i: usize| negated_where(&Fp::gather(column.entries.map(|entry| &entry[i])), column.negative);
-        let at2 = |i: usize| Fp2 { c0: at(i), c1: at(i + 1) };
-        Fp6 { c0: at2(0), c1: at2(2), c2: at2(4) }
-    }
-
-    /// The product with one factor, or with two at a time as in [`crate::comb`].
-    fn times(product: Option<Fp12>, factors: &[Column<'_, Entry>]) -> Fp12 {
-        match (product, factors) {
-            (Some(product), [factor]) => times_torus(&product, &gather(factor)),
-            (Some(product), factors) => product.mul(&times(None, factors)),
-            (None, [factor]) => Fp12 { c1: gather(factor), ..Fp12::one() },
-            (None, [first, second, ..]) => pair(&gather(first), &gather(second)),
-            (None, []) => Fp12::one(),
+        let mut out = Fp6::zero();
+        let Fp6 { c0, c1, c2 } = &mut out;
+        for (i, c) in [&mut c0.c0, &mut c0.c1, &mut c1.c0, &mut c1.c1, &mut c2.c0, &mut c2.c1].into_iter().enumerate() {
+            *c = negated_where(&Fp::gather(column.entries.map(|entry| &entry[i])), column.negative);
         }
-    }
-
-    /// (1 + a·w)·(1 + b·w) = 1 + v·a·b + (a + b)·w. One product of F_p6.
-    fn pair(a: &Fp6, b: &Fp6) -> Fp12 {
-        let mut out = Fp12 { c0: a.mul(b).times_v(), c1: a.add_n(b) };
-        out.c0.c0.c0 = out.c0.c0.c0.add_n(&Fp::splat(&Packed::ONE.0));
         out
     }
 
+    /// (1 + a·w)·(1 + b·w) = 1 + v·a·b + (a + b)·w. One product of F_p6, and so one less for two factors than
+    /// [`multiply`].
+    fn set_pair(out: &mut Fp12, a: &Column<'_, Entry>, b: &Column<'_, Entry>) {
+        let (a, b) = (gather(a), gather(b));
+        out.c0 = a.mul(&b).times_v();
+        out.c0.c0.c0 = out.c0.c0.c0.add_n(&Fp::splat(&Packed::ONE.0));
+        out.c1 = a.add_n(&b);
+    }
+
     /// f·(1 + a·w) = f0 + v·f1·a + (f1 + f0·a)·w. Two products of F_p6.
-    fn times_torus(f: &Fp12, a: &Fp6) -> Fp12 {
-        let mut c0 = f.c0.add_n(&f.c1.mul(a).times_v());
-        c0.c0 = c0.c0.weak();
-        Fp12 { c0, c1: f.c1.add_n(&f.c0.mul(a)) }
+    fn multiply(f: &mut Fp12, a: &Column<'_, Entry>) {
+        let a = gather(a);
+        let (f0_a, f1_a) = (f.c0.mul(&a), f.c1.mul(&a));
+        f.c0 = f.c0.add_n(&f1_a.times_v());
+        f.c0.c0 = f.c0.c0.weak();
+        f.c1 = f.c1.add_n(&f0_a);
     }
 
     /// f^|x| where f/conj(f) lies in GT.
-    fn power_of_x(f: &Fp12) -> Fp12 {
-        f.frobenius(1).conjugate()
+    fn set_power_of_x(f: &mut Fp12) {
+        *f = f.frobenius(1).conjugate();
     }
 }

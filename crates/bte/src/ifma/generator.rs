@@ -29,18 +29,21 @@ lanes! {
     /// first call builds the table, with an addition for each of its points.
     pub(super) fn generator_times(scalars: &[Scalar]) -> Points {
         let table = table();
-        let halves: Vec<[(u128, u128); LANES]> = scalars
-            .chunks(LANES)
-            .map(|scalars| std::array::from_fn(|lane| scalars.get(lane).map_or((0, 0), glv_halves)))
-            .collect();
+        let halves = |scalars: &[Scalar]| -> [(u128, u128); LANES] {
+            std::array::from_fn(|lane| scalars.get(lane).map_or((0, 0), glv_halves))
+        };
+        let halves: Vec<_> = scalars.chunks(LANES).map(halves).collect();
         let (low, high) = (halves.iter().map(|k| k.map(|k| k.0)), halves.iter().map(|k| k.map(|k| k.1)));
-        let fetched = |values| table.columns(values).inspect(Column::prefetch).collect();
-        let columns: Vec<Vec<Column<'_, Entry>>> = low.chain(high).map(fetched).collect();
+        let mut columns = Vec::with_capacity(2 * halves.len() * table.len());
+        for values in low.chain(high) {
+            // SAFETY: this function has the same features.
+            unsafe { table.look_up(&values, &mut columns) };
+        }
+        columns.iter().for_each(Column::prefetch);
         // Vectors of low halves, then of high ones, and so for each row: a tree of sums over the rows.
         let mut sums = Points::default();
         for row in 0..table.len() {
-            for column in &columns {
-                let column = &column[row];
+            for column in columns.iter().skip(row).step_by(table.len()) {
                 let [x, y] = [0, 1].map(|i| Fp::gather(column.entries.map(|entry| &entry[i])));
                 sums.push(x, negated_where(&y, column.negative), column.neutral);
             }
@@ -48,7 +51,7 @@ lanes! {
         let mut rows = table.len();
         while rows > 1 {
             rows = rows.div_ceil(2);
-            sums.fold(rows * columns.len());
+            sums.fold(rows * 2 * halves.len());
         }
         sums.times_x_squared(halves.len());
         sums.fold(halves.len());

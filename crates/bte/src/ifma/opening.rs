@@ -13,7 +13,7 @@ use crate::opening::unmask;
 use crate::{Ciphertext, EncryptionKey, HintError, Opening, SESSION_KEY_BYTES, par};
 
 /// Items that share field inversions.
-const PIECE: usize = 128;
+const PIECE: usize = 64;
 
 /// See [`crate::Backend::open_hints`].
 ///
