@@ -3,9 +3,9 @@
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::SESSION_KEY_BYTES;
 use crate::curve::{Gt, Scalar};
 use crate::tags;
+use crate::{GT_BYTES, SESSION_KEY_BYTES};
 
 pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Sha256::new();
@@ -17,8 +17,12 @@ pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
 
 /// First 16 bytes of SHA-256(KEM ‖ ek^k): masks the session key in D.
 pub(crate) fn mask(blinding: &Gt) -> [u8; SESSION_KEY_BYTES] {
-    let encoded = Zeroizing::new(blinding.encode());
-    first_16(&Zeroizing::new(sha256(&[tags::KEM, &*encoded])))
+    mask_encoded(&Zeroizing::new(blinding.encode()))
+}
+
+/// The same of an encoded blinding factor.
+pub(crate) fn mask_encoded(blinding: &[u8; GT_BYTES]) -> [u8; SESSION_KEY_BYTES] {
+    first_16(&Zeroizing::new(sha256(&[tags::KEM, blinding])))
 }
 
 /// k = SHA-256(FO ‖ 00 ‖ K ‖ ad ‖ SHA-256(M)) ‖ SHA-256(FO ‖ 01 ‖ …) mod r.

@@ -6,9 +6,9 @@
 //! transaction exists. No subgroup check, decompression or random weight is involved.
 
 use crate::comb::{generator_times, generator_times_all};
-use crate::curve::{Gt, Scalar, TorusProduct};
+use crate::curve::{Scalar, TorusProduct};
 use crate::hash::{mask, randomness, stream_xor};
-use crate::{Ciphertext, EncryptionKey, SessionKey, par};
+use crate::{Ciphertext, EncryptionKey, SESSION_KEY_BYTES, SessionKey, par};
 
 /// Why a hint was refused: whoever published it is at fault (or the ciphertext is malformed and has no hint).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +50,7 @@ impl EncryptionKey {
         if generator_times(&k).to_affine().encode() != ciphertext.c {
             return Err(HintError::Header);
         }
-        check_masked_key(ciphertext, hint, &self.product_public(&k).quotient())?;
+        check_masked_key(ciphertext, hint, &mask(&self.product_public(&k).quotient()))?;
         Ok(message)
     }
 
@@ -71,16 +71,19 @@ impl EncryptionKey {
                 if header.encode() != ciphertext.c {
                     return Err(HintError::Header);
                 }
-                check_masked_key(ciphertext, hint, blinding)?;
+                check_masked_key(ciphertext, hint, &mask(blinding))?;
                 Ok(message)
             })
             .collect()
     }
 }
 
-/// Is D what `hint` is masked to under the blinding factor ek^k?
-fn check_masked_key(ciphertext: &Ciphertext, hint: &SessionKey, blinding: &Gt) -> Result<(), HintError> {
-    let pad = mask(blinding);
+/// Is D what `hint` is masked to by the pad of ek^k?
+pub(crate) fn check_masked_key(
+    ciphertext: &Ciphertext,
+    hint: &SessionKey,
+    pad: &[u8; SESSION_KEY_BYTES],
+) -> Result<(), HintError> {
     let matches = (0..pad.len()).all(|i| hint.as_bytes()[i] ^ pad[i] == ciphertext.d[i]);
     if matches { Ok(()) } else { Err(HintError::MaskedKey) }
 }

@@ -6,6 +6,8 @@ use crate::GT_BYTES;
 use crate::comb::GtComb;
 use crate::curve::{Gt, GtError, Scalar, TorusProduct};
 use crate::hash::sha256;
+#[cfg(target_arch = "x86_64")]
+use crate::ifma::LaneComb;
 
 /// Default window of the verification table: 5 rows, 19745 elements, 5.7 MB, 20 factors per exponentiation.
 pub const DEFAULT_WINDOW_BITS: u32 = 13;
@@ -41,6 +43,8 @@ struct Inner {
     bytes: [u8; GT_BYTES],
     window_bits: u32,
     public: OnceLock<GtComb>,
+    #[cfg(target_arch = "x86_64")]
+    lanes: OnceLock<LaneComb>,
     secret: OnceLock<GtComb>,
 }
 
@@ -54,7 +58,7 @@ impl EncryptionKey {
     }
 
     /// Like [`EncryptionKey::from_bytes`] with a chosen memory/speed trade: the verification table takes
-    /// at most ⌈65/w⌉·2^(w−1)·288 bytes.
+    /// at most ⌈65/w⌉·2^(w−1)·288 bytes, a third more for a backend in eight lanes.
     ///
     /// # Errors
     /// [`KeyError`]; for the window, the caller is at fault.
@@ -70,8 +74,15 @@ impl EncryptionKey {
     }
 
     pub(crate) fn from_element(ek: Gt, window_bits: u32) -> Self {
-        let (public, secret) = (OnceLock::new(), OnceLock::new());
-        Self(Arc::new(Inner { ek, bytes: ek.encode(), window_bits, public, secret }))
+        Self(Arc::new(Inner {
+            ek,
+            bytes: ek.encode(),
+            window_bits,
+            public: OnceLock::new(),
+            #[cfg(target_arch = "x86_64")]
+            lanes: OnceLock::new(),
+            secret: OnceLock::new(),
+        }))
     }
 
     /// The 576 bytes.
@@ -100,6 +111,15 @@ impl EncryptionKey {
 
     fn public_comb(&self) -> &GtComb {
         self.0.public.get_or_init(|| GtComb::new(&self.0.ek, self.0.window_bits))
+    }
+
+    /// The table for public exponents as eight lanes read it; `make` converts it.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn lane_comb(&self, make: impl FnOnce(&GtComb) -> LaneComb) -> &LaneComb {
+        self.0.lanes.get_or_init(|| match self.0.public.get() {
+            Some(comb) => make(comb),
+            None => make(&GtComb::new(&self.0.ek, self.0.window_bits)), // not kept: lanes need no other
+        })
     }
 
     /// ek^k in constant time.

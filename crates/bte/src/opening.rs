@@ -4,7 +4,7 @@ use crate::comb::generator_times_all;
 use crate::curve::{Gt, Scalar};
 use crate::hash::mask;
 use crate::hint::message_and_randomness;
-use crate::{Ciphertext, EncryptionKey, SessionKey};
+use crate::{Ciphertext, EncryptionKey, SESSION_KEY_BYTES, SessionKey};
 
 /// What one ciphertext of a batch decrypts to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,8 @@ pub(crate) fn open_all(
     ciphertexts: &[(&[u8; 32], &Ciphertext)],
     blindings: &[Gt],
 ) -> Vec<Opening> {
-    let unmasked: Vec<_> = ciphertexts.iter().zip(blindings).map(|((ad, c), z)| unmask(ad, c, z)).collect();
+    let unmasked: Vec<_> =
+        ciphertexts.iter().zip(blindings).map(|((ad, c), z)| unmask(ad, c, &mask(z))).collect();
     let scalars: Vec<Scalar> = unmasked.iter().map(|(.., k)| *k).collect();
     let headers = generator_times_all(&scalars);
     let factors = ek.products_public(&scalars);
@@ -61,16 +62,19 @@ pub(crate) fn open_all(
         .collect()
 }
 
-/// K, M and k as the blinding factor gives them, right or not.
-fn unmask(ad: &[u8; 32], ciphertext: &Ciphertext, blinding: &Gt) -> (SessionKey, Vec<u8>, Scalar) {
-    let pad = mask(blinding);
+/// K, M and k as the pad of the blinding factor gives them, right or not.
+pub(crate) fn unmask(
+    ad: &[u8; 32],
+    ciphertext: &Ciphertext,
+    pad: &[u8; SESSION_KEY_BYTES],
+) -> (SessionKey, Vec<u8>, Scalar) {
     let key = SessionKey::from_bytes(std::array::from_fn(|i| ciphertext.d[i] ^ pad[i]));
     let (message, k) = message_and_randomness(ad, &ciphertext.e, &key);
     (key, message, k)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use rand_chacha::ChaCha20Rng;
     use rand_chacha::rand_core::SeedableRng;
 
@@ -78,8 +82,23 @@ mod tests {
     use crate::curve::G1Affine;
     use crate::dealer;
 
-    #[test]
-    fn opening_together_is_opening_one_by_one() {
+    /// Ciphertexts and blinding factors, of which those in [`MALFORMED`] do not fit or are not well-formed.
+    pub(crate) struct Samples {
+        pub(crate) ek: EncryptionKey,
+        ads: Vec<[u8; 32]>,
+        ciphertexts: Vec<Ciphertext>,
+        pub(crate) blindings: Vec<Gt>,
+    }
+
+    const MALFORMED: [usize; 4] = [2, 3, 5, 6];
+
+    impl Samples {
+        pub(crate) fn inputs(&self) -> Vec<(&[u8; 32], &Ciphertext)> {
+            self.ads.iter().zip(&self.ciphertexts).collect()
+        }
+    }
+
+    pub(crate) fn samples() -> Samples {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let (parameters, _) = dealer::deal(1, 1, 1, &mut rng).expect("a valid shape");
         let ek = parameters.encryption_key();
@@ -104,12 +123,19 @@ mod tests {
             ciphertexts.push(ciphertext);
             blindings.push(blinding);
         }
-        let inputs: Vec<_> = ads.iter().zip(&ciphertexts).collect();
-        let together = open_all(&ek, &inputs, &blindings);
+        Samples { ek, ads, ciphertexts, blindings }
+    }
+
+    #[test]
+    fn opening_together_is_opening_one_by_one() {
+        let samples = samples();
+        let (ek, inputs) = (&samples.ek, samples.inputs());
+        let together = open_all(ek, &inputs, &samples.blindings);
         for (number, opening) in together.iter().enumerate() {
-            assert_eq!(*opening, open(&ek, &ads[number], &ciphertexts[number], &blindings[number]));
-            assert_eq!(opening.key().is_none(), [2, 3, 5, 6].contains(&number), "{number}");
+            let (ad, ciphertext) = inputs[number];
+            assert_eq!(*opening, open(ek, ad, ciphertext, &samples.blindings[number]));
+            assert_eq!(opening.key().is_none(), MALFORMED.contains(&number), "{number}");
         }
-        assert!(open_all(&ek, &[], &[]).is_empty());
+        assert!(open_all(ek, &[], &[]).is_empty());
     }
 }

@@ -72,6 +72,12 @@ fn public_table() -> &'static Rows<G1Affine> {
     TABLE.get_or_init(|| table(PUBLIC_WINDOW_BITS))
 }
 
+/// The multiples of the generator that windows of this size need: entry d−1 of row i is d·2^(w·i) times it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn generator_rows(window_bits: u32) -> Vec<Vec<G1Affine>> {
+    table(window_bits).rows
+}
+
 fn table(window_bits: u32) -> Rows<G1Affine> {
     let largest = u128::from(X) * u128::from(X) - 1;
     let mut row_base = G1::generator();

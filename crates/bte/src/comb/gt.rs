@@ -21,6 +21,17 @@ impl GtComb {
         Self(Rows::new(largest, window_bits, |(i, length)| powers(&bases[i], length)))
     }
 
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn window_bits(&self) -> u32 {
+        self.0.window_bits
+    }
+
+    /// Entry d−1 of row i is base^(d·2^(w·i)).
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[Torus]> {
+        self.0.rows.iter().map(Vec::as_slice)
+    }
+
     /// base^k, not divided yet, in variable time.
     pub(crate) fn product_public(&self, k: &Scalar) -> TorusProduct {
         self.lookup(k).product()

@@ -15,9 +15,11 @@ mod prefetch;
 
 pub(crate) use g1::{generator_times, generator_times_all, generator_times_secret};
 pub(crate) use gt::GtComb;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use {g1::generator_rows, prefetch::prefetch};
 
 /// Cuts `value` into signed windows in [−2^(w−1), 2^(w−1)], least significant first, without branches on the value.
-fn signed_windows(value: u128, window_bits: u32, count: usize) -> impl Iterator<Item = i32> {
+pub(crate) fn signed_windows(value: u128, window_bits: u32, count: usize) -> impl Iterator<Item = i32> {
     let (mask, half) = ((1u64 << window_bits) - 1, 1u64 << (window_bits - 1));
     let mut carry = 0;
     (0..count as u32).map(move |i| {

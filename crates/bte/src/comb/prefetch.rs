@@ -2,7 +2,7 @@
 
 /// Starts to fetch `value`; nothing where there is no instruction for it.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn prefetch<T>(value: &T) {
+pub(crate) fn prefetch<T>(value: &T) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     const LINE_BYTES: usize = 64;
     let start = std::ptr::from_ref(value).cast::<i8>();
@@ -14,4 +14,4 @@ pub(super) fn prefetch<T>(value: &T) {
 
 /// Starts to fetch `value`; nothing where there is no instruction for it.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn prefetch<T>(_value: &T) {}
+pub(crate) fn prefetch<T>(_value: &T) {}

@@ -3,7 +3,7 @@
 
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12, blst_p1_affine};
 
-use super::{G1Affine, Gt, Lines};
+use super::{G1Affine, Gt, Lines, Torus};
 
 /// One element of F_p.
 pub(crate) type Limbs = [u64; 6];
@@ -47,6 +47,13 @@ impl Gt {
         let fp2 = |i: usize| blst_fp2 { fp: [blst_fp { l: limbs[i] }, blst_fp { l: limbs[i + 1] }] };
         let fp6 = |i: usize| blst_fp6 { fp2: [fp2(i), fp2(i + 2), fp2(i + 4)] };
         Self(blst_fp12 { fp6: [fp6(0), fp6(6)] })
+    }
+}
+
+impl Torus {
+    /// The six coefficients of a in (1 + a·w)/(1 − a·w).
+    pub(crate) fn limbs(&self) -> [&Limbs; 6] {
+        std::array::from_fn(|i| &self.0.0.fp2[i / 2].fp[i % 2].l)
     }
 }
 

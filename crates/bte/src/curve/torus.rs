@@ -15,7 +15,7 @@ use super::fp6::Fp6;
 /// An element of GT, 288 bytes. Aligned so that it spans five cache lines and not six.
 #[repr(align(32))]
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Torus(Fp6);
+pub(crate) struct Torus(pub(super) Fp6);
 
 /// A product of elements of GT as f0 + f1·w, whose quotient by its conjugate it stands for.
 #[derive(Clone, Copy)]

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use super::convolve::convolve;
 use super::field::{LANES, lanes};
+use super::opening::open_all;
 use super::pairing::{Arguments, LaneLines};
 use super::points::{PackedPoint, Points};
 use super::target::{Packed12, easy_parts, hard_parts};
 use super::tower::Fp12;
 use crate::batch::{Cross, check_headers};
 use crate::curve::{G1Affine, G2Affine, Gt};
-use crate::opening::open_all;
 use crate::{BatchError, Ciphertext, CiphertextPoint, Opening, Parameters, PreDecrypted, Release, par};
 
 /// Ciphertexts that one task opens.
@@ -72,8 +72,10 @@ pub(super) unsafe fn finalize(
     let argument = unsafe { argument(&release.0) };
     Ok(par::pieces(ciphertexts.len(), PIECE, LANES, |range| {
         // SAFETY: likewise.
-        let blindings = unsafe { blindings(parameters, predecrypted.cross(), &argument, range.clone()) };
-        open_all(parameters.ek(), &ciphertexts[range], &blindings)
+        unsafe {
+            let blindings = blindings(parameters, predecrypted.cross(), &argument, range.clone());
+            open_all(parameters.ek(), &ciphertexts[range], &blindings)
+        }
     }))
 }
 
@@ -94,8 +96,7 @@ pub(super) unsafe fn decrypt(
     let inverses = unsafe { cross_terms(parameters, points, Some(release)) };
     Ok(par::pieces(ciphertexts.len(), PIECE, LANES, |range| {
         // SAFETY: likewise.
-        let blindings = unsafe { inverted(&inverses[range.clone()]) };
-        open_all(parameters.ek(), &ciphertexts[range], &blindings)
+        unsafe { open_all(parameters.ek(), &ciphertexts[range.clone()], &inverted(&inverses[range])) }
     }))
 }
 
@@ -116,21 +117,19 @@ lanes! {
         all.take(elements.len()).collect()
     }
 
-    /// z_i from z_i^(−1) up to the hard part.
-    fn inverted(elements: &[Packed12]) -> Vec<Gt> {
-        let vectors = elements.chunks(LANES);
-        let mut values: Vec<Fp12> = vectors
-            .map(|vector| {
-                let lanes = std::array::from_fn(|lane| vector.get(lane).unwrap_or(&vector[0]));
-                Fp12::gather(lanes).conjugate()
-            })
-            .collect();
+    /// z_i from z_i^(−1) up to the hard part, eight to a vector.
+    fn inverted(elements: &[Packed12]) -> Vec<Fp12> {
+        let conjugate = |vector: &[Packed12]| {
+            let lanes = std::array::from_fn(|lane| vector.get(lane).unwrap_or(&vector[0]));
+            Fp12::gather(lanes).conjugate()
+        };
+        let mut values: Vec<Fp12> = elements.chunks(LANES).map(conjugate).collect();
         hard_parts(&mut values);
-        values.into_iter().flat_map(|value| value.to_gt()).take(elements.len()).collect()
+        values
     }
 
-    /// z_i = e(pd, h_(B−i))/X_i of the positions of a range that begins at a whole vector.
-    fn blindings(parameters: &Parameters, cross: &Cross, release: &Arguments, range: Range<usize>) -> Vec<Gt> {
+    /// z_i = e(pd, h_(B−i))/X_i of the positions of a range that begins at a whole vector, eight to a vector.
+    fn blindings(parameters: &Parameters, cross: &Cross, release: &Arguments, range: Range<usize>) -> Vec<Fp12> {
         let groups = range.start / LANES..range.end.div_ceil(LANES);
         let make = |points: &[G2Affine]| LaneLines::new(points);
         let mut values: Vec<Fp12> = groups
@@ -152,6 +151,6 @@ lanes! {
                 values.iter_mut().enumerate().for_each(|(vector, value)| *value = over(value, vector, x));
             }
         }
-        values.into_iter().flat_map(|value| value.to_gt()).take(range.len()).collect()
+        values
     }
 }

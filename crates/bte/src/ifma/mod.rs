@@ -9,7 +9,11 @@
 //! | [`pairing`] | Miller loops over kept lines |
 //! | [`points`] | G1 in batches that share a field inversion |
 //! | [`convolve`] | the transforms of [`crate::convolution`] |
+//! | [`comb`] | fixed-base powers of ek |
+//! | [`generator`] | multiples of the generator of G1 |
+//! | [`encode`] | encodings to hash and to compare |
 //! | [`batch`] | opening a batch |
+//! | [`opening`] | the checks of hints and openings |
 //!
 //! Results are those of [`crate::Portable`] to the bit. What does not gain from lanes is left to it.
 //!
@@ -20,9 +24,13 @@
 #![allow(clippy::needless_range_loop)] // limbs, lanes and windows of several values share an index
 
 mod batch;
+mod comb;
 mod compressed;
 mod convolve;
+mod encode;
 mod field;
+mod generator;
+mod opening;
 mod pairing;
 mod points;
 mod target;
@@ -32,6 +40,7 @@ mod tower;
 
 use rand_core::CryptoRng;
 
+pub(crate) use comb::LaneComb;
 pub(crate) use field::LANES;
 pub(crate) use pairing::LaneLines;
 
@@ -115,7 +124,8 @@ impl Backend for Ifma {
     }
 
     fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
-        self.portable.open_hints(key, items)
+        // SAFETY: as above.
+        self.portable.install(|| unsafe { opening::open_hints(key, items) })
     }
 
     fn verify_proofs(

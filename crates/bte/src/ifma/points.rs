@@ -5,6 +5,8 @@
 //! the butterflies of a transform. So the product of all denominators is tested; where a lane is zero, its denominator
 //! is replaced by 1, the batch done again, and that lane's sum computed by itself.
 
+use std::sync::OnceLock;
+
 use super::field::{Fp, LANES, Packed, lanes};
 use super::pairing::Arguments;
 use crate::curve::limbs::{invert, multiply};
@@ -157,10 +159,13 @@ lanes! {
     /// The beta with [x²](x, y) = (βx, −y).
     #[inline]
     fn beta() -> Fp {
-        let beta = G1::generator().times_x_squared().to_affine();
-        // The generator's x is not zero.
-        let quotient = multiply(beta.limbs()[0], &invert(G1Affine::generator().limbs()[0]));
-        Fp::from_blst([&quotient; LANES])
+        static CELL: OnceLock<Packed> = OnceLock::new();
+        let packed = CELL.get_or_init(|| {
+            let image = G1::generator().times_x_squared().to_affine();
+            let quotient = multiply(image.limbs()[0], &invert(G1Affine::generator().limbs()[0])); // of x, not 0
+            Fp::from_blst([&quotient; LANES]).scatter()[0]
+        });
+        Fp::splat(&packed.0)
     }
 }
 
@@ -181,6 +186,33 @@ impl Points {
 
     pub(crate) fn len(&self) -> usize {
         self.x.len()
+    }
+
+    /// Appends a vector of points, normalised and below 2p.
+    pub(super) fn push(&mut self, x: Fp, y: Fp, infinite: u8) {
+        self.x.push(x);
+        self.y.push(y);
+        self.infinite.push(infinite);
+    }
+
+    /// x, y and the lanes at infinity.
+    pub(super) fn coordinates(&self, vector: usize) -> (&Fp, &Fp, u8) {
+        (&self.x[vector], &self.y[vector], self.infinite[vector])
+    }
+
+    /// Adds the vectors from `keep` on, at most as many as stay, to the first ones.
+    pub(super) fn fold(&mut self, keep: usize) {
+        let (x, y, skip) = (self.x.split_off(keep), self.y.split_off(keep), self.infinite.split_off(keep));
+        self.add(&x, &y, &skip);
+    }
+
+    /// Multiplies the vectors from `start` on by x².
+    pub(super) fn times_x_squared(&mut self, start: usize) {
+        let beta = beta();
+        for i in start..self.len() {
+            self.x[i] = self.x[i].mul(&beta);
+            self.y[i] = self.y[i].neg();
+        }
     }
 
     /// The first arguments of pairings.
@@ -235,7 +267,7 @@ impl Points {
         }
     }
 
-    /// Adds (x, y) lane by lane but where `skip` has a 1. The operands are no identities.
+    /// Adds (x, y), no identities, lane by lane to the first vectors, but where `skip` has a 1.
     fn add(&mut self, x: &[Fp], y: &[Fp], skip: &[u8]) {
         let mut ones: Vec<u8> = self.infinite.iter().zip(skip).map(|(infinite, skip)| infinite | skip).collect();
         let mut inverses: Vec<Fp> = x.iter().zip(&self.x).map(|(x2, x1)| x2.sub_n(x1)).collect();

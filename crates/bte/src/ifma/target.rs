@@ -7,7 +7,6 @@ use super::field::{Fp, LANES, Packed, lanes};
 use super::points::invert_lanes;
 use super::tower::{Fp2, Fp6, Fp12, Running};
 use crate::curve::Gt;
-use crate::curve::limbs::Limbs;
 use crate::digits::base_x;
 
 /// An element of F_p12 at rest.
@@ -40,21 +39,23 @@ pub(crate) fn digits(k: &crate::curve::Scalar) -> Digits {
     })
 }
 
-/// Coefficients of the Frobenius maps: φ^n multiplies the coefficient of w^i by γ_(n,i), after n conjugations.
-/// In order of n and of the tower (c0.c1, c0.c2, c1.c0, c1.c1, c1.c2; that of c0.c0 is 1).
-fn frobenius_coefficients() -> &'static [[[Limbs; 2]; 5]; 3] {
-    static CELL: OnceLock<[[[Limbs; 2]; 5]; 3]> = OnceLock::new();
-    CELL.get_or_init(|| {
-        let one = *Gt::one().limbs()[0];
-        std::array::from_fn(|n| {
-            std::array::from_fn(|i| {
-                let mut basis = [[0; 6]; 12];
-                basis[2 * i + 2] = one;
-                let mapped = Gt::from_limbs(&basis).frobenius(n + 1);
-                [*mapped.limbs()[2 * i + 2], *mapped.limbs()[2 * i + 3]]
+lanes! {
+    /// Coefficients of the Frobenius maps: φ^n multiplies the coefficient of w^i by γ_(n,i), after n conjugations.
+    /// In order of n and of the tower (c0.c1, c0.c2, c1.c0, c1.c1, c1.c2; that of c0.c0 is 1).
+    fn frobenius_coefficients() -> &'static [[[Packed; 2]; 5]; 3] {
+        static CELL: OnceLock<[[[Packed; 2]; 5]; 3]> = OnceLock::new();
+        CELL.get_or_init(|| {
+            let one = *Gt::one().limbs()[0];
+            std::array::from_fn(|n| {
+                std::array::from_fn(|i| {
+                    let mut basis = [[0; 6]; 12];
+                    basis[2 * i + 2] = one;
+                    let mapped = Gt::from_limbs(&basis).frobenius(n + 1);
+                    [2, 3].map(|j| Fp::from_blst([mapped.limbs()[2 * i + j]; LANES]).scatter()[0])
+                })
             })
         })
-    })
+    }
 }
 
 /// Powers 0 … 8 of eight elements and of their images under φ, φ², φ³ (with the sign that makes φ^j exponentiation by
@@ -93,11 +94,11 @@ impl Fp12 {
             }
         }
         for (c, gamma) in [&mut a.c1, &mut a.c2, &mut b.c0, &mut b.c1, &mut b.c2].into_iter().zip(gamma) {
-            let g0 = Fp::from_blst([&gamma[0]; LANES]);
+            let g0 = Fp::splat(&gamma[0].0);
             *c = if power == 2 {
                 c.scale(&g0) // in F_p
             } else {
-                c.mul(&Fp2 { c0: g0, c1: Fp::from_blst([&gamma[1]; LANES]) })
+                c.mul(&Fp2 { c0: g0, c1: Fp::splat(&gamma[1].0) })
             };
         }
         out
@@ -272,17 +273,27 @@ lanes! {
     /// f^((p⁶−1)(p²+1)) of each element, none of them zero: from Miller values into the cyclotomic subgroup. One field
     /// inversion for all.
     pub(crate) fn easy_parts(values: &mut [Fp12]) {
-        // f^(p⁶−1) = conj(f)²/N, N = f0² − v·f1² in F_p6; 1/N from the norm of N in F_p.
+        for value in values.iter_mut() {
+            *value = value.conjugate();
+        }
+        quotients(values);
+        for value in values {
+            let unitary = *value;
+            value.set_product(&unitary.frobenius(2), &unitary);
+        }
+    }
+
+    /// f/conj(f) of each element, none of them zero and below 1000·p. One field inversion for all.
+    pub(super) fn quotients(values: &mut [Fp12]) {
+        // f²/N, N = f0² − v·f1² in F_p6; 1/N from the norm of N in F_p.
         let norms: Vec<Norm> = values.iter().map(|f| Norm::new(f)).collect();
         let mut inverses: Vec<Fp> = norms.iter().map(|norm| norm.in_fp).collect();
         invert_nonzero(&mut inverses);
         for ((value, norm), inverse) in values.iter_mut().zip(&norms).zip(&inverses) {
-            let conjugate = value.conjugate();
-            let mut square = conjugate;
-            square.set_square(&conjugate);
+            let mut square = *value;
+            square.set_square(value);
             let inverse = norm.inverse(inverse);
-            let unitary = Fp12 { c0: square.c0.mul(&inverse), c1: square.c1.mul(&inverse) };
-            value.set_product(&unitary.frobenius(2), &unitary);
+            *value = Fp12 { c0: square.c0.mul(&inverse), c1: square.c1.mul(&inverse) };
         }
     }
 

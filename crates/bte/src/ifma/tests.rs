@@ -3,14 +3,20 @@
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use super::comb::LaneComb;
+use super::encode::{encode_gt, encode_points};
 use super::field::{LANES, Packed, lanes};
+use super::generator::generator_times;
+use super::opening;
 use super::pairing::LaneLines;
 use super::points::{self, PackedPoint, Points};
-use super::target::{self, Powers, easy_parts, hard_parts};
+use super::target::{self, Powers, easy_parts, hard_parts, quotients};
 use super::tower::Fp12;
+use crate::comb::GtComb;
 use crate::convolution;
 use crate::curve::{G1, G1Affine, G2, G2Affine, Gt, Scalar, miller_loop};
 use crate::digits::X;
+use crate::opening::{open_all, tests::samples};
 use crate::{Ifma, dealer};
 
 fn rng() -> ChaCha20Rng {
@@ -102,6 +108,51 @@ lanes! {
         }
     }
 
+    fn check_fixed_bases() {
+        let base = millers()[0].easy_part().hard_part();
+        let x = Scalar::from_u64(X);
+        let edges = [x.sub(&Scalar::one()), x.mul(&x), x.mul(&x).neg(), Scalar::reduce(&[0x88; 64])];
+        let scalars = [&scalars(LANES + 3)[..], &edges].concat();
+        let want: Vec<[u8; 576]> = scalars.iter().map(|k| base.pow_public(k).encode()).collect();
+        for window_bits in [4, 7, 8, 13, 16] {
+            let comb = LaneComb::new(&GtComb::new(&base, window_bits));
+            for count in [0, 1, 8, scalars.len()] {
+                let mut products = comb.products(&scalars[..count]);
+                quotients(&mut products);
+                let got: Vec<[u8; 576]> = products.iter().flat_map(|p| encode_gt(p)).collect();
+                assert!(got[..count] == want[..count], "{window_bits} {count}");
+            }
+        }
+        let want: Vec<[u8; 48]> = scalars.iter().map(|k| G1::generator().mul_public(k).to_affine().encode()).collect();
+        for count in [0, 1, 8, scalars.len()] {
+            assert!(encode_points(&generator_times(&scalars[..count]), count) == want[..count], "{count}");
+        }
+    }
+
+    fn check_encodings() {
+        let elements = millers();
+        assert!(encode_gt(&Fp12::from_gt(elements.each_ref())) == elements.map(|e| e.encode()));
+        let mut zeros = Fp12::one();
+        zeros.c1 = zeros.c0.sub_n(&zeros.c0);
+        assert!(encode_gt(&zeros) == [Gt::one().encode(); LANES]);
+        let points = some_points(2 * LANES);
+        let want: Vec<[u8; 48]> = points.iter().map(|p| p.to_affine().encode()).collect();
+        assert!(encode_points(&gather(&points), points.len()) == want);
+    }
+
+    fn check_openings() {
+        let samples = samples();
+        let inputs = samples.inputs();
+        for count in [0, 1, 8, 9] {
+            let blindings = samples.blindings[..count].chunks(LANES);
+            let blindings: Vec<Fp12> = blindings
+                .map(|chunk| Fp12::from_gt(std::array::from_fn(|lane| chunk.get(lane).unwrap_or(&chunk[0]))))
+                .collect();
+            let want = open_all(&samples.ek, &inputs[..count], &samples.blindings[..count]);
+            assert_eq!(opening::open_all(&samples.ek, &inputs[..count], &blindings), want);
+        }
+    }
+
     fn check_pairings() {
         // The identity among the fixed points, among the arguments, and a vector that is not full.
         let fixed: Vec<G2Affine> =
@@ -155,6 +206,9 @@ on_lanes! {
     final_exponentiation: check_final_exponentiation;
     long_chains_stay_in_bounds: check_long_chains;
     powers: check_powers;
+    fixed_bases_at_the_edges: check_fixed_bases;
+    encodings: check_encodings;
+    openings_are_those_of_the_portable_backend: check_openings;
     pairings_with_identities: check_pairings;
     points_with_duplicates_and_opposites: check_points;
 }
