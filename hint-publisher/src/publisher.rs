@@ -77,6 +77,7 @@ impl HintPublisher {
             }
         }
         let metrics = HintPublisherMetrics::new()?;
+        metrics.backend_threads.get(&[backend.name()]).set(backend.threads() as u64);
         let status = Arc::new(SharedStatus::default());
         let members = Members::new(&config, metrics.clone(), Arc::clone(&status))?;
         let sequencer = http_client(&config.sequencer_url, &ClientConfig::default())?;
