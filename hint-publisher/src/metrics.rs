@@ -30,6 +30,7 @@ pub struct HintPublisherMetrics {
     pub(crate) backlog: Gauge,
     pub(crate) predecrypt_seconds: Histogram,
     pub(crate) finalize_seconds: Histogram,
+    pub(crate) decrypt_seconds: Histogram,
     pub(crate) certificate_to_hints_seconds: Histogram,
 }
 
@@ -69,7 +70,14 @@ impl HintPublisherMetrics {
             backlog: registry
                 .gauge("hint_publisher_backlog_batches", "Certified batches waiting to be worked on")?,
             predecrypt_seconds: histogram("predecrypt_seconds", "Time to pre-decrypt a batch")?,
-            finalize_seconds: histogram("finalize_seconds", "Time to combine shares and open a batch")?,
+            finalize_seconds: histogram(
+                "finalize_seconds",
+                "Time to combine shares and open a pre-decrypted batch",
+            )?,
+            decrypt_seconds: histogram(
+                "decrypt_seconds",
+                "Time to combine shares and open a batch that was not pre-decrypted",
+            )?,
             certificate_to_hints_seconds: histogram(
                 "certificate_to_hints_seconds",
                 "Time from a batch's certificate to its published hints",
