@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use blindfold_telemetry::{Counter, CounterSet, Gauge, Metrics, MetricsError};
+use blindfold_bte::BACKEND_NAMES;
+use blindfold_telemetry::{Counter, CounterSet, Gauge, GaugeSet, Metrics, MetricsError};
 
 /// Reasons for which hints are refused, as they are labelled.
 const HINT_REASONS: &[&str] = &[
@@ -134,6 +135,8 @@ pub struct Counters {
     pub invalid_notifications: Counter,
     /// Certified batches that a member gave because the sequencer did not.
     pub batches_from_members: Counter,
+    /// Threads of the backend in use, by backend; 0 for the others.
+    pub backend_threads: GaugeSet,
     /// Newest header.
     pub head: Gauge,
     /// Newest certified header.
@@ -176,6 +179,11 @@ impl Counters {
             feed_reconnections: counter("feed_reconnections", "Feed connections lost and made again")?,
             invalid_notifications: counter("invalid_notifications", "Notifications that are none")?,
             batches_from_members: counter("batches_from_members", "Certified batches that a member gave")?,
+            backend_threads: metrics.gauges(
+                "full_node_backend_threads",
+                "Threads of the backend in use; 0 for the others",
+                &[("backend", BACKEND_NAMES)],
+            )?,
             head: gauge("head_number", "Newest header")?,
             certified: gauge("certified_number", "Newest certified header")?,
             block: gauge("block_number", "Newest block")?,

@@ -111,6 +111,7 @@ impl FullNode {
         let FullNodeDeps { chain, store, l1, client, parameters, backend } = deps;
         let metrics = Metrics::new(ROLE, env!("CARGO_PKG_VERSION"))?;
         let counters = Counters::new(&metrics)?;
+        counters.backend_threads.get(&[backend.name()]).set(backend.threads() as u64);
         let members = Members::new(&config.members, config.member_timeout_ms)?;
         let sequencer = http_client(&config.sequencer_url, &ClientConfig::default())?;
         store.bind(&chain.deployment, ROLE).await?;

@@ -34,7 +34,7 @@ pub struct MemberUrl {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HintPublisherLimits {
-    /// Batches that are pre-decrypted at the same time. The backend spreads each over its own threads.
+    /// Batches that are pre-decrypted, or caught up with, at the same time. The backend spreads each over its own threads.
     pub predecrypt_workers: usize,
     /// Ciphertexts of all batches that are pre-decrypted and not published; about 1 KiB each.
     pub max_predecrypted_ciphertexts: usize,

@@ -1,6 +1,9 @@
 //! What the helper counts. Every series exists from the start, at zero.
 
-use blindfold_telemetry::{Counter, CounterSet, Gauge, Histogram, Metrics, MetricsError, SECONDS_BUCKETS};
+use blindfold_bte::BACKEND_NAMES;
+use blindfold_telemetry::{
+    Counter, CounterSet, Gauge, GaugeSet, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
+};
 
 /// The members' label values: as many as a committee can have.
 const MEMBERS: [&str; 64] = [
@@ -22,10 +25,12 @@ pub struct HintPublisherMetrics {
     pub(crate) malformed: Counter,
     pub(crate) failures: Counter,
     pub(crate) bad_certificates: Counter,
+    pub(crate) backend_threads: GaugeSet,
     pub(crate) in_work: Gauge,
     pub(crate) backlog: Gauge,
     pub(crate) predecrypt_seconds: Histogram,
     pub(crate) finalize_seconds: Histogram,
+    pub(crate) decrypt_seconds: Histogram,
     pub(crate) certificate_to_hints_seconds: Histogram,
 }
 
@@ -56,11 +61,23 @@ impl HintPublisherMetrics {
             malformed: counter("malformed_total", "Envelopes published as malformed")?,
             failures: counter("batch_failures_total", "Attempts at a batch that failed and are made again")?,
             bad_certificates: counter("bad_certificates_total", "Certificates that did not verify")?,
+            backend_threads: registry.gauges(
+                "hint_publisher_backend_threads",
+                "Threads of the backend in use; 0 for the others",
+                &[("backend", BACKEND_NAMES)],
+            )?,
             in_work: registry.gauge("hint_publisher_batches_in_work", "Batches being worked on")?,
             backlog: registry
                 .gauge("hint_publisher_backlog_batches", "Certified batches waiting to be worked on")?,
             predecrypt_seconds: histogram("predecrypt_seconds", "Time to pre-decrypt a batch")?,
-            finalize_seconds: histogram("finalize_seconds", "Time to combine shares and open a batch")?,
+            finalize_seconds: histogram(
+                "finalize_seconds",
+                "Time to combine shares and open a pre-decrypted batch",
+            )?,
+            decrypt_seconds: histogram(
+                "decrypt_seconds",
+                "Time to combine shares and open a batch that was not pre-decrypted",
+            )?,
             certificate_to_hints_seconds: histogram(
                 "certificate_to_hints_seconds",
                 "Time from a batch's certificate to its published hints",

@@ -77,6 +77,7 @@ impl HintPublisher {
             }
         }
         let metrics = HintPublisherMetrics::new()?;
+        metrics.backend_threads.get(&[backend.name()]).set(backend.threads() as u64);
         let status = Arc::new(SharedStatus::default());
         let members = Members::new(&config, metrics.clone(), Arc::clone(&status))?;
         let sequencer = http_client(&config.sequencer_url, &ClientConfig::default())?;
@@ -86,8 +87,7 @@ impl HintPublisher {
         let admin = admin(admin_config, readiness.clone(), move || registry.render(), None).await?;
 
         let mut tasks = JoinSet::new();
-        let pool =
-            Pool::start(&backend, config.limits.predecrypt_workers, &metrics.predecrypt_seconds, &mut tasks);
+        let pool = Pool::start(config.limits.predecrypt_workers, &mut tasks);
         let feed = Feed::start(config.feed_url(), TOPICS.to_vec(), FeedConfig::default());
         let memory = Arc::new(Semaphore::new(config.limits.max_predecrypted_ciphertexts));
         let shop =

@@ -2,6 +2,10 @@
 //!
 //! The cheap path: combine any t shares and open; one ciphertext that passes the full check proves the release right
 //! for its whole sub-batch. Only a sub-batch in which none passes has its shares verified.
+//!
+//! A batch that was not pre-decrypted, because it was certified before its turn came, is opened at once, which is less
+//! work in all. That work is lost if the release was wrong; the sub-batch is pre-decrypted then, so that members who
+//! lie one after the other cost it once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,11 +13,11 @@ use std::{
     time::Instant,
 };
 
-use blindfold_bte::{Backend, Ciphertext, G1_BYTES, Opening};
+use blindfold_bte::{Backend, BatchError, Ciphertext, G1_BYTES, Opening, PreDecrypted, Release};
 use blindfold_chain::EpochParameters;
 use blindfold_protocol::{Certificate, ReleaseShare};
 
-use crate::{BatchView, HintPublisherMetrics, WorkFault, members::Members, pool::Predecrypted};
+use crate::{BatchView, HintPublisherMetrics, WorkFault, members::Members, pool::Pool};
 
 /// An opened batch.
 pub(crate) struct Released {
@@ -23,23 +27,44 @@ pub(crate) struct Released {
     pub(crate) openings: Vec<Opening>,
 }
 
-/// One opened sub-batch.
-type Opened = ([u8; G1_BYTES], Vec<Opening>);
+/// How far a sub-batch is.
+enum SubBatch {
+    /// Untouched.
+    Fresh,
+    /// Opened at once, under a wrong release.
+    Missed,
+    /// Pre-decrypted.
+    Waiting(PreDecrypted),
+    /// Open: release and openings.
+    Open([u8; G1_BYTES], Vec<Opening>),
+}
+
+impl SubBatch {
+    fn is_open(&self) -> bool {
+        matches!(self, Self::Open(..))
+    }
+
+    /// Most of the work is still to do.
+    fn is_heavy(&self) -> bool {
+        matches!(self, Self::Fresh | Self::Missed)
+    }
+}
+
 /// The shares that were given, by member: one point per sub-batch.
 type Shares = BTreeMap<u16, Vec<[u8; G1_BYTES]>>;
 
-/// What can be opened with the shares so far, and whose are wrong.
+/// What became of the sub-batches with the shares so far, and whose are wrong.
 struct Attempt {
-    opened: Vec<Option<Opened>>,
+    sub_batches: Vec<SubBatch>,
     liars: BTreeSet<u16>,
 }
 
 pub(crate) struct Releaser<'a> {
     pub(crate) view: &'a Arc<BatchView>,
     pub(crate) parameters: &'a EpochParameters,
-    pub(crate) predecrypted: &'a Predecrypted,
     pub(crate) backend: &'a Arc<dyn Backend>,
     pub(crate) members: &'a Members,
+    pub(crate) pool: &'a Pool,
     pub(crate) metrics: &'a HintPublisherMetrics,
 }
 
@@ -49,7 +74,11 @@ impl Releaser<'_> {
     /// A share that does not verify shows that its member lied, or that the sequencer told us wrong verdicts, so that
     /// we verify against the wrong positions. More than n − t members do not lie: when more shares than that fail,
     /// nobody is named, and the batch is fetched again.
-    pub(crate) async fn release(&self, certificate: &Certificate) -> Result<Released, WorkFault> {
+    pub(crate) async fn release(
+        &self,
+        predecrypted: Option<Vec<PreDecrypted>>,
+        certificate: &Certificate,
+    ) -> Result<Released, WorkFault> {
         let epoch = self.parameters.epoch();
         let threshold = usize::from(epoch.threshold);
         let members = u16::try_from(epoch.members.len()).unwrap_or(u16::MAX);
@@ -59,7 +88,10 @@ impl Releaser<'_> {
         let mut shares = Shares::new();
         let mut suspects = BTreeSet::new();
         let mut named = BTreeSet::new();
-        let mut opened: Vec<Option<Opened>> = vec![None; self.view.sub_batches()];
+        let mut sub_batches: Vec<SubBatch> = match predecrypted {
+            Some(predecrypted) => predecrypted.into_iter().map(SubBatch::Waiting).collect(),
+            None => (0..self.view.sub_batches()).map(|_| SubBatch::Fresh).collect(),
+        };
         while let Some((member, answer)) = answers.next().await {
             match answer {
                 Ok(share) if self.fits(member, &share) => {
@@ -81,8 +113,8 @@ impl Releaser<'_> {
             if shares.len() < threshold {
                 continue;
             }
-            let attempt = self.attempt(shares.clone(), opened).await?;
-            opened = attempt.opened;
+            let attempt = self.attempt(shares.clone(), sub_batches).await?;
+            sub_batches = attempt.sub_batches;
             for liar in &attempt.liars {
                 shares.remove(liar);
                 suspects.insert(*liar);
@@ -96,9 +128,15 @@ impl Releaser<'_> {
                 self.members.name_liar(*liar, number, "wrong share");
             }
             named.clone_from(&suspects);
-            if opened.iter().all(Option::is_some) {
-                let (pds, openings): (Vec<_>, Vec<_>) = opened.into_iter().flatten().unzip();
-                return Ok(Released { pds, openings: openings.into_iter().flatten().collect() });
+            if sub_batches.iter().all(SubBatch::is_open) {
+                let (mut pds, mut openings) = (Vec::new(), Vec::new());
+                for sub_batch in sub_batches {
+                    if let SubBatch::Open(pd, opened) = sub_batch {
+                        pds.push(pd);
+                        openings.extend(opened);
+                    }
+                }
+                return Ok(Released { pds, openings });
             }
         }
         Err(WorkFault::TooFewShares { given: shares.len(), needed: threshold })
@@ -111,37 +149,30 @@ impl Releaser<'_> {
             && share.pds.len() == self.view.sub_batches()
     }
 
-    /// Opens what is not open yet, on the blocking pool.
-    async fn attempt(&self, shares: Shares, opened: Vec<Option<Opened>>) -> Result<Attempt, WorkFault> {
+    /// Opens what is not open yet, on the blocking pool; in the pool of heavy work if it is that.
+    async fn attempt(&self, shares: Shares, mut sub_batches: Vec<SubBatch>) -> Result<Attempt, WorkFault> {
         let (view, parameters) = (Arc::clone(self.view), self.parameters.clone());
-        let (predecrypted, backend) = (Arc::clone(self.predecrypted), Arc::clone(self.backend));
-        let seconds = self.metrics.finalize_seconds.clone();
-        tokio::task::spawn_blocking(move || {
+        let backend = Arc::clone(self.backend);
+        let heavy = sub_batches.iter().any(SubBatch::is_heavy);
+        let seconds = if heavy { &self.metrics.decrypt_seconds } else { &self.metrics.finalize_seconds };
+        let seconds = seconds.clone();
+        let work = move || {
             let started = Instant::now();
             let mut liars = BTreeSet::new();
-            let mut result = Vec::with_capacity(opened.len());
-            for (sub_batch, opened) in opened.into_iter().enumerate() {
-                result.push(match opened {
-                    Some(opened) => Some(opened),
-                    None => {
-                        let own = own_shares(&shares, sub_batch);
-                        open(
-                            &view,
-                            sub_batch,
-                            &parameters,
-                            &predecrypted,
-                            backend.as_ref(),
-                            &own,
-                            &mut liars,
-                        )?
-                    }
-                });
+            for (place, sub_batch) in sub_batches.iter_mut().enumerate().filter(|(_, it)| !it.is_open()) {
+                let own = own_shares(&shares, place);
+                let opener =
+                    Opener { view: &view, place, parameters: &parameters, backend: backend.as_ref() };
+                liars.extend(opener.open(sub_batch, &own)?);
             }
             seconds.observe_duration(started.elapsed());
-            Ok(Attempt { opened: result, liars })
-        })
-        .await
-        .map_err(|_| WorkFault::Stopped)?
+            Ok(Attempt { sub_batches, liars })
+        };
+        if heavy {
+            self.pool.run(self.view.number, work).await?
+        } else {
+            tokio::task::spawn_blocking(work).await.map_err(|_| WorkFault::Stopped)?
+        }
     }
 }
 
@@ -150,45 +181,77 @@ fn own_shares(shares: &Shares, sub_batch: usize) -> Vec<(u16, [u8; G1_BYTES])> {
     shares.iter().filter_map(|(member, pds)| Some((*member, *pds.get(sub_batch)?))).collect()
 }
 
-/// Opens one sub-batch; `None` and more `liars` if shares are wrong.
-fn open(
-    view: &BatchView,
-    sub_batch: usize,
-    parameters: &EpochParameters,
-    predecrypted: &Predecrypted,
-    backend: &dyn Backend,
-    shares: &[(u16, [u8; G1_BYTES])],
-    liars: &mut BTreeSet<u16>,
-) -> Result<Option<Opened>, WorkFault> {
-    let scheme = parameters.parameters();
-    let chosen = shares.get(..usize::from(scheme.threshold())).unwrap_or(shares);
-    let combined = scheme.combine(chosen);
-    let opened = match (&combined, predecrypted.get(sub_batch)) {
-        (Ok(release), Some(predecrypted)) => {
-            let ciphertexts: Vec<(&[u8; 32], &Ciphertext)> =
-                view.sub_batch(sub_batch).iter().map(|item| (&item.ad.0, &item.ciphertext)).collect();
-            let openings =
-                backend.finalize(scheme, predecrypted, release, &ciphertexts).map_err(WorkFault::Batch)?;
-            Some((release.to_bytes(), openings))
+/// Opens one sub-batch.
+struct Opener<'a> {
+    view: &'a BatchView,
+    /// Which sub-batch.
+    place: usize,
+    parameters: &'a EpochParameters,
+    backend: &'a dyn Backend,
+}
+
+impl Opener<'_> {
+    /// Opens it, or gives the members whose shares are wrong.
+    fn open(
+        &self,
+        sub_batch: &mut SubBatch,
+        shares: &[(u16, [u8; G1_BYTES])],
+    ) -> Result<Vec<u16>, WorkFault> {
+        let scheme = self.parameters.parameters();
+        let chosen = shares.get(..usize::from(scheme.threshold())).unwrap_or(shares);
+        let combined = scheme.combine(chosen);
+        let opened = match &combined {
+            Ok(release) => {
+                let openings = self.under(release, sub_batch).map_err(WorkFault::Batch)?;
+                Some((release.to_bytes(), openings))
+            }
+            Err(_) => None,
+        };
+        let proves_itself = |openings: &[Opening]| {
+            openings.iter().any(|opening| matches!(opening, Opening::WellFormed { .. }))
+        };
+        if !opened.as_ref().is_some_and(|(_, openings)| proves_itself(openings)) {
+            let points = self.view.points(self.place);
+            let found = self
+                .backend
+                .find_liars(&mut rand::rng(), scheme, &points, shares)
+                .map_err(WorkFault::Batch)?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
         }
-        _ => None,
-    };
-    if let Some((_, openings)) = &opened
-        && openings.iter().any(|opening| matches!(opening, Opening::WellFormed { .. }))
-    {
-        return Ok(opened);
+        match (opened, combined) {
+            // It proves itself; or every share is right, so the release is, and every ciphertext is malformed.
+            (Some((release, openings)), _) => {
+                *sub_batch = SubBatch::Open(release, openings);
+                Ok(Vec::new())
+            }
+            (None, Err(fault)) => Err(WorkFault::Combine(fault)),
+            (None, Ok(_)) => Err(WorkFault::Stopped),
+        }
     }
-    let found = backend
-        .find_liars(&mut rand::rng(), scheme, &view.points(sub_batch), shares)
-        .map_err(WorkFault::Batch)?;
-    if !found.is_empty() {
-        liars.extend(found);
-        return Ok(None);
-    }
-    match (opened, combined) {
-        // Every share is right, so the release is, and every ciphertext of this sub-batch is malformed.
-        (Some(opened), _) => Ok(Some(opened)),
-        (None, Err(fault)) => Err(WorkFault::Combine(fault)),
-        (None, Ok(_)) => Err(WorkFault::Stopped),
+
+    /// What the ciphertexts open to under a release, which may be wrong.
+    fn under(&self, release: &Release, sub_batch: &mut SubBatch) -> Result<Vec<Opening>, BatchError> {
+        let (scheme, items) = (self.parameters.parameters(), self.view.sub_batch(self.place));
+        let ciphertexts: Vec<(&[u8; 32], &Ciphertext)> =
+            items.iter().map(|item| (&item.ad.0, &item.ciphertext)).collect();
+        let points = || self.view.points(self.place);
+        match sub_batch {
+            SubBatch::Open(_, openings) => Ok(openings.clone()),
+            SubBatch::Waiting(predecrypted) => {
+                self.backend.finalize(scheme, predecrypted, release, &ciphertexts)
+            }
+            SubBatch::Fresh => {
+                *sub_batch = SubBatch::Missed; // until it turns out otherwise
+                self.backend.decrypt(scheme, &points(), release, &ciphertexts)
+            }
+            SubBatch::Missed => {
+                let predecrypted = self.backend.predecrypt(scheme, &points())?;
+                let openings = self.backend.finalize(scheme, &predecrypted, release, &ciphertexts);
+                *sub_batch = SubBatch::Waiting(predecrypted);
+                openings
+            }
+        }
     }
 }

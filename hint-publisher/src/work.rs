@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blindfold_bte::{Backend, BatchError, CombineError, Opening, SingletonError};
+use blindfold_bte::{Backend, BatchError, CombineError, Opening, PreDecrypted, SingletonError};
 use blindfold_chain::{EpochParameters, ParameterSet};
 use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
 use blindfold_rpc::HttpClient;
@@ -92,19 +92,20 @@ impl Workshop {
         }
         let held = u32::try_from(view.accepted.len()).unwrap_or(u32::MAX);
         let _held = self.memory.acquire_many(held).await.map_err(|_| WorkFault::Stopped)?;
-        let scheme = Arc::clone(parameters.parameters());
-        let predecrypted = self.pool.predecrypt(Arc::clone(&view), scheme).await?;
+        // Certified already, the batch is behind: its shares can be had first, and opening it at once is less work.
+        let behind = certificate.borrow().is_some();
+        let predecrypted = if behind { None } else { Some(self.predecrypt(&view, &parameters).await?) };
         let certificate = wait_for(&mut certificate).await?;
         let certified = Instant::now();
         let releaser = Releaser {
             view: &view,
             parameters: &parameters,
-            predecrypted: &predecrypted,
             backend: &self.backend,
             members: &self.members,
+            pool: &self.pool,
             metrics: &self.metrics,
         };
-        let released = releaser.release(&certificate).await?;
+        let released = releaser.release(predecrypted, &certificate).await?;
         let malformed = released
             .openings
             .iter()
@@ -127,6 +128,25 @@ impl Workshop {
         self.publish(&view, released, entries).await?;
         self.metrics.certificate_to_hints_seconds.observe_duration(certified.elapsed());
         Ok(())
+    }
+
+    /// The pre-decrypted sub-batches.
+    async fn predecrypt(
+        &self,
+        view: &Arc<BatchView>,
+        parameters: &EpochParameters,
+    ) -> Result<Vec<PreDecrypted>, WorkFault> {
+        let (number, view, scheme) = (view.number, Arc::clone(view), Arc::clone(parameters.parameters()));
+        let (backend, seconds) = (Arc::clone(&self.backend), self.metrics.predecrypt_seconds.clone());
+        let work = move || {
+            let started = Instant::now();
+            let result = (0..view.sub_batches())
+                .map(|sub_batch| backend.predecrypt(&scheme, &view.points(sub_batch)))
+                .collect::<Result<Vec<_>, _>>();
+            seconds.observe_duration(started.elapsed());
+            result
+        };
+        self.pool.run(number, work).await?.map_err(WorkFault::Batch)
     }
 
     /// `entries` are those of the accepted items in order; all others are skipped.

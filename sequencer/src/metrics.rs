@@ -1,7 +1,8 @@
 //! What the sequencer counts. Every series exists, at zero, from the start; labels come from fixed lists.
 
+use blindfold_bte::BACKEND_NAMES;
 use blindfold_telemetry::{
-    BYTES_BUCKETS, Counter, CounterSet, Gauge, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
+    BYTES_BUCKETS, Counter, CounterSet, Gauge, GaugeSet, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
 };
 
 use crate::refusal::{ADMISSION_REASONS, SUBMISSION_REASONS};
@@ -78,6 +79,8 @@ pub struct SequencerMetrics {
     pub blocks: Counter,
     /// Number of the newest L2 block.
     pub block_number: Gauge,
+    /// Threads of the backend in use, by backend; 0 for the others.
+    pub backend_threads: GaugeSet,
 }
 
 impl SequencerMetrics {
@@ -146,6 +149,11 @@ impl SequencerMetrics {
             l1_failures: m.counter("l1_failures_total", "Lookups on L1 that failed")?,
             blocks: m.counter("blocks_total", "L2 blocks executed")?,
             block_number: m.gauge("block_number", "Number of the newest L2 block")?,
+            backend_threads: m.gauges(
+                "backend_threads",
+                "Threads of the backend in use; 0 for the others",
+                &[("backend", BACKEND_NAMES)],
+            )?,
             registry: m,
         })
     }

@@ -140,6 +140,7 @@ impl Sequencer {
         deps.store.bind(&deps.chain.deployment, ROLE).await?;
 
         let metrics = Arc::new(SequencerMetrics::new()?);
+        metrics.backend_threads.get(&[deps.backend.name()]).set(deps.backend.threads() as u64);
         let l1 = Arc::new(L1Cache::new(deps.l1));
         let view: Arc<dyn L1View> = l1.clone();
         let tracker =

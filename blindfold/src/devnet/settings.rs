@@ -138,6 +138,7 @@ impl Layout<'_> {
             chain: self.chain(),
             parameters: vec![self.parameters()],
             l1: self.l1(),
+            data_dir: self.dir.join("hint-publisher"),
             backend: BackendSettings::default(),
             hint_publisher: HintPublisherConfig {
                 admin_addr: local(self.ports.hint_publisher),

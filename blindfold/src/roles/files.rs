@@ -13,6 +13,8 @@ use blindfold_protocol::{ChainConfig, Epochs};
 use blindfold_store::SqliteStore;
 use tokio::time::{Duration, Instant, sleep};
 
+use super::BackendSettings;
+
 /// How long a role waits at its start for a committee on L1: final blocks are minutes old on a real L1.
 const EPOCH_TIMEOUT_MS: u64 = 30 * 60 * 1_000;
 /// How often it looks.
@@ -31,12 +33,17 @@ pub fn load_chain(path: &Path) -> Result<Arc<ChainConfig>> {
 }
 
 /// Reads the committees' parameter files, checks each against itself and against the epoch that L1 registers for it.
+/// The Miller lines of each may take `backend.max_lines_bytes`.
 ///
 /// Cost: dominated by the pairing checks, about a second for B = 128 on one core.
 ///
 /// # Errors
 /// A file that cannot be read, fails its checks, or that no epoch on L1 names; an epoch on L1 without a file.
-pub async fn load_parameters(paths: &[PathBuf], l1: &dyn L1View) -> Result<Arc<ParameterSet>> {
+pub async fn load_parameters(
+    paths: &[PathBuf],
+    backend: &BackendSettings,
+    l1: &dyn L1View,
+) -> Result<Arc<ParameterSet>> {
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
         let bytes = fs::read(path).with_context(|| format!("parameters: {}", path.display()))?;
@@ -45,7 +52,7 @@ pub async fn load_parameters(paths: &[PathBuf], l1: &dyn L1View) -> Result<Arc<P
         parameters
             .check(&mut rand::rng())
             .with_context(|| format!("{} fails its checks: do not use it", path.display()))?;
-        files.push((path, Arc::new(parameters)));
+        files.push((path, Arc::new(parameters.with_memory_limit(backend.max_lines_bytes))));
     }
     let epochs = registered_epochs(l1).await?;
     let mut matched = Vec::new();

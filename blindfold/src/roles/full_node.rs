@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BackendSettings, ExecutionSettings, L1Settings, asked_to_stop, load_chain, load_parameters, opened_store,
+    tables,
 };
 
 /// Settings of a full node's process.
@@ -40,16 +41,23 @@ impl FullNodeSettings {
         self.full_node.validate()?;
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect(&chain).await?);
-        let parameters = load_parameters(&self.parameters, &*l1).await?;
+        let parameters = load_parameters(&self.parameters, &self.backend, &*l1).await?;
+        let backend = self.backend.backend()?;
+        // With fewer members than the threshold the node decrypts nothing by itself.
+        let sets = tables::wanted(&parameters, |epoch| {
+            let named = self.full_node.members.iter().filter(|entry| epoch.member(entry.member).is_some());
+            named.count() >= usize::from(epoch.threshold)
+        });
         let deps = FullNodeDeps {
             store: opened_store(&self.data_dir)?,
             l1,
             client: Arc::new(self.execution.client()?),
             parameters,
-            backend: self.backend.backend()?,
+            backend: Arc::clone(&backend),
             chain,
         };
         let handle = FullNode::start(self.full_node, deps).await?;
+        tables::provide_in_background(&self.data_dir, sets, backend.name(), tables::Lines::AtFirstUse);
         asked_to_stop().await?;
         handle.shutdown().await;
         Ok(())

@@ -7,6 +7,7 @@ mod hint_publisher;
 pub mod l1;
 mod proxy;
 mod sequencer;
+mod tables;
 
 pub use committee::CommitteeSettings;
 pub use files::{load_chain, load_parameters, opened_store};
@@ -50,32 +51,45 @@ impl ExecutionSettings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BackendSettings {
-    /// `auto` or the name of an implementation.
+    /// `auto` or the name of an implementation: `ifma`, `portable`.
     pub name: String,
-    /// Threads; 0 for all but one of the machine's, at least one.
+    /// Threads; 0 for all but one of the machine's, at least one: what serves requests needs a core, too.
     pub threads: usize,
+    /// Bytes of memory for Miller lines of each parameter file.
+    pub max_lines_bytes: usize,
 }
 
 impl Default for BackendSettings {
     fn default() -> Self {
-        Self { name: "auto".to_owned(), threads: 0 }
+        Self { name: "auto".to_owned(), threads: 0, max_lines_bytes: blindfold_bte::DEFAULT_LINES_MAX_BYTES }
     }
 }
 
 impl BackendSettings {
-    /// The backend, and a line in the log that says which it is.
+    /// The backend, and a line in the log that says which it is and why.
     ///
     /// # Errors
-    /// An unknown name.
+    /// An unknown name, or that of a backend that this machine or build does not have.
     pub fn backend(&self) -> Result<std::sync::Arc<dyn blindfold_bte::Backend>> {
         let machine = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = if self.threads == 0 { machine.saturating_sub(1).max(1) } else { self.threads };
-        let backend = blindfold_bte::by_name(&self.name, threads)
-            .with_context(|| format!("backend.name = \"{}\"; known are auto and portable", self.name))?;
+        let backend = blindfold_bte::by_name(&self.name, threads).with_context(|| {
+            format!("backend.name = \"{}\"; known are auto, ifma and portable", self.name)
+        })?;
         // Builds with the feature `bench` have it; it leaks a member's key through its timing.
         ensure!(backend.name() != "reference", "backend.name = \"reference\" is for tests and benchmarks");
-        tracing::info!(backend = backend.name(), threads, "backend chosen");
+        let why = self.why(backend.name());
+        tracing::info!(backend = backend.name(), threads, why, "backend chosen");
         Ok(backend.into())
+    }
+
+    /// Why it is this backend.
+    fn why(&self, chosen: &str) -> &'static str {
+        match (self.name.as_str(), chosen) {
+            ("auto", "ifma") => "auto: this processor has AVX-512 IFMA",
+            ("auto", _) => "auto: this processor has no AVX-512 IFMA",
+            _ => "backend.name asks for it",
+        }
     }
 }
 
@@ -91,4 +105,37 @@ pub async fn asked_to_stop() -> Result<()> {
     }
     tracing::info!("asked to stop");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> BackendSettings {
+        BackendSettings { name: name.to_owned(), threads: 1, ..BackendSettings::default() }
+    }
+
+    #[test]
+    fn every_backend_but_the_reference_can_be_chosen() {
+        let auto = named("auto").backend().unwrap();
+        assert!(blindfold_bte::BACKEND_NAMES.contains(&auto.name()));
+        assert_eq!(named("portable").backend().unwrap().name(), "portable");
+        match named("ifma").backend() {
+            Ok(backend) => assert_eq!((backend.name(), auto.name()), ("ifma", "ifma")),
+            Err(fault) => {
+                assert_eq!(auto.name(), "portable");
+                assert!(format!("{fault:#}").contains("AVX-512 IFMA"), "{fault:#}");
+            }
+        }
+        for name in ["reference", "fast", ""] {
+            assert!(named(name).backend().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_log_says_why() {
+        assert_eq!(named("auto").why("ifma"), "auto: this processor has AVX-512 IFMA");
+        assert_eq!(named("auto").why("portable"), "auto: this processor has no AVX-512 IFMA");
+        assert_eq!(named("portable").why("portable"), "backend.name asks for it");
+    }
 }

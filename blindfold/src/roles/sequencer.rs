@@ -47,7 +47,7 @@ impl SequencerSettings {
         let posting_key =
             self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
         let l1 = self.l1.connect(&chain).await?;
-        let parameters = load_parameters(&self.parameters, &l1).await?;
+        let parameters = load_parameters(&self.parameters, &self.backend, &l1).await?;
         let store = opened_store(&self.sequencer.data_dir)?;
         let poster = posting_key.map(|key| Arc::new(L1Writer::new(l1.clone(), key)) as Arc<dyn L1Poster>);
         let deps = SequencerDeps {

@@ -127,6 +127,9 @@ pub enum UnknownBackend {
     },
 }
 
+/// Every name that [`Backend::name`] of a production build gives: the label values of metrics.
+pub const BACKEND_NAMES: &[&str] = &["ifma", "portable"];
+
 /// The fastest backend that this machine supports, with `threads` threads (0: one for each core).
 ///
 /// # Panics

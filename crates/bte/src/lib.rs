@@ -74,7 +74,7 @@ mod singleton;
 mod tags;
 mod weights;
 
-pub use backend::{Backend, UnknownBackend, auto, by_name};
+pub use backend::{BACKEND_NAMES, Backend, UnknownBackend, auto, by_name};
 pub use batch::{BatchError, PreDecrypted};
 pub use ciphertext::{Ciphertext, CiphertextPoint, Proof, SessionKey};
 pub use curve::{GtError, PointError};

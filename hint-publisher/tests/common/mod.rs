@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod backend;
 #[path = "../../../committee/tests/common/network.rs"]
 pub mod network;
 #[path = "../../../committee/tests/common/sequencer.rs"]
@@ -10,7 +11,8 @@ pub mod sequencer;
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use blindfold_bte::{Backend, CiphertextPoint, Portable};
+use backend::Watched;
+use blindfold_bte::{CiphertextPoint, Portable};
 use blindfold_chain::{Sealed, verify_hints};
 use blindfold_hint_publisher::{
     HintPublisher, HintPublisherConfig, HintPublisherDeps, HintPublisherHandle, MemberUrl, StartError,
@@ -181,6 +183,8 @@ pub struct Stage {
     pub members: Vec<MemberDouble>,
     pub sealer: network::Sealer,
     pub config: HintPublisherConfig,
+    /// The helper's.
+    pub backend: Arc<Watched>,
 }
 
 impl Stage {
@@ -201,11 +205,12 @@ impl Stage {
         config.limits.publish_retry_ms = 5;
         config.limits.batch_retry_ms = 5;
         config.limits.sweep_ms = 20;
-        Self { sequencer, members, sealer: network::Sealer::new().await, config }
+        let (sealer, backend) = (network::Sealer::new().await, Arc::new(Watched::new()));
+        Self { sequencer, members, sealer, config, backend }
     }
 
     pub async fn try_start(&self) -> Result<HintPublisherHandle, StartError> {
-        let backend: Arc<dyn Backend> = Arc::new(Portable::new(1));
+        let backend = Arc::<Watched>::clone(&self.backend);
         let deps = HintPublisherDeps { chain: chain_config(), parameters: parameter_set(), backend };
         HintPublisher::start(self.config.clone(), deps).await
     }

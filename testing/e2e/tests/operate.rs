@@ -184,7 +184,7 @@ fn names_of(registry: &Metrics) -> BTreeSet<String> {
 /// The names that a source file registers, for roles that keep their registry to themselves.
 fn names_in(source: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::from(["blindfold_build_info".to_owned()]);
-    for call in [".counter(", ".counters(", ".gauge(", ".histogram("] {
+    for call in [".counter(", ".counters(", ".gauge(", ".gauges(", ".histogram("] {
         for rest in source.split(call).skip(1) {
             if let Some(name) = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next()) {
                 names.insert(format!("{}{name}", blindfold_telemetry::PREFIX));

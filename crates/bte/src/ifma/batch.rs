@@ -26,7 +26,9 @@ pub(super) unsafe fn prepare(parameters: &Parameters, batch: usize) {
     if batch >= 2 {
         parameters.fixed_side(batch).lane_lines(parameters.budget(), make);
     }
-    par::map(batch.div_ceil(LANES), |group| parameters.with_h_lane_lines(group, make, |_| ()));
+    if parameters.keeps_h_lane_lines() {
+        par::map(batch.div_ceil(LANES), |group| parameters.with_h_lane_lines(group, make, |_| ()));
+    }
 }
 
 /// See [`crate::Backend::predecrypt`].

@@ -107,6 +107,12 @@ impl Parameters {
         &self.tables.budget
     }
 
+    /// Is there memory for what [`Parameters::with_h_lane_lines`] makes?
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn keeps_h_lane_lines(&self) -> bool {
+        self.tables.h_lane_lines(self.max_batch()).is_some()
+    }
+
     /// Gives the Miller lines of h_(B−8·group) … h_(B−8·group−7), as many as there are, to `with`; `make` makes them.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn with_h_lane_lines<T>(

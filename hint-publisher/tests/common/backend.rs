@@ -1,0 +1,144 @@
+//! A backend that tells what it was asked for, and that can be made to take as long as a test wants.
+
+use std::sync::{
+    Condvar, Mutex,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
+use blindfold_bte::{
+    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, HintError, HintItem, MemberKey, Opening,
+    Parameters, Portable, PreDecrypted, ProofError, ProofItem, Release, SingletonError,
+};
+use rand::CryptoRng;
+
+pub struct Watched {
+    portable: Portable,
+    pub predecrypts: AtomicUsize,
+    pub decrypts: AtomicUsize,
+    /// Of both, at this moment and at most.
+    pub running: AtomicUsize,
+    pub most_running: AtomicUsize,
+    closed: Mutex<bool>,
+    opened: Condvar,
+}
+
+/// Heavy work waits while this lives.
+pub struct Closed<'a>(&'a Watched);
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        *self.0.closed.lock().expect("nobody panics") = false;
+        self.0.opened.notify_all();
+    }
+}
+
+impl Watched {
+    pub fn new() -> Self {
+        Self {
+            portable: Portable::new(1),
+            predecrypts: AtomicUsize::new(0),
+            decrypts: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
+            most_running: AtomicUsize::new(0),
+            closed: Mutex::new(false),
+            opened: Condvar::new(),
+        }
+    }
+
+    pub fn close(&self) -> Closed<'_> {
+        *self.closed.lock().expect("nobody panics") = true;
+        Closed(self)
+    }
+
+    /// Calls so far: pre-decryptions, decryptions at once.
+    pub fn calls(&self) -> (usize, usize) {
+        (self.predecrypts.load(SeqCst), self.decrypts.load(SeqCst))
+    }
+
+    fn heavy<T>(&self, calls: &AtomicUsize, work: impl FnOnce() -> T) -> T {
+        calls.fetch_add(1, SeqCst);
+        self.most_running.fetch_max(self.running.fetch_add(1, SeqCst) + 1, SeqCst);
+        let guard = self.closed.lock().expect("nobody panics");
+        drop(self.opened.wait_while(guard, |closed| *closed).expect("nobody panics"));
+        let result = work();
+        self.running.fetch_sub(1, SeqCst);
+        result
+    }
+}
+
+impl Backend for Watched {
+    fn name(&self) -> &'static str {
+        self.portable.name()
+    }
+
+    fn threads(&self) -> usize {
+        self.portable.threads()
+    }
+
+    fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError> {
+        self.portable.prepare(parameters, batch)
+    }
+
+    fn predecrypt(
+        &self,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+    ) -> Result<PreDecrypted, BatchError> {
+        self.heavy(&self.predecrypts, || self.portable.predecrypt(parameters, points))
+    }
+
+    fn finalize(
+        &self,
+        parameters: &Parameters,
+        predecrypted: &PreDecrypted,
+        release: &Release,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<Vec<Opening>, BatchError> {
+        self.portable.finalize(parameters, predecrypted, release, ciphertexts)
+    }
+
+    fn decrypt(
+        &self,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+        release: &Release,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<Vec<Opening>, BatchError> {
+        self.heavy(&self.decrypts, || self.portable.decrypt(parameters, points, release, ciphertexts))
+    }
+
+    fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
+        self.portable.open_hints(key, items)
+    }
+
+    fn verify_proofs(
+        &self,
+        rng: &mut dyn CryptoRng,
+        items: &[ProofItem<'_>],
+    ) -> Vec<Result<CiphertextPoint, ProofError>> {
+        self.portable.verify_proofs(rng, items)
+    }
+
+    fn release_share(&self, key: &MemberKey, points: &[CiphertextPoint]) -> Result<[u8; 48], BatchError> {
+        self.portable.release_share(key, points)
+    }
+
+    fn find_liars(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+        shares: &[(u16, [u8; 48])],
+    ) -> Result<Vec<u16>, BatchError> {
+        self.portable.find_liars(rng, parameters, points, shares)
+    }
+
+    fn verify_singletons(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        items: &[(CiphertextPoint, [u8; 48])],
+    ) -> Vec<Result<(), SingletonError>> {
+        self.portable.verify_singletons(rng, parameters, items)
+    }
+}
