@@ -195,6 +195,8 @@ unsafe fn back(domain: &Domain, values: &mut [Packed12], outputs: usize) -> Vec<
     }
     let x = Scalar::from_u64(X).neg();
     let conjugate = x.mul(&x).mul(&x) != *domain.root(size / 4);
+    // SAFETY: by this function's contract; only called from here.
+    let fourth_root = |g: &Fp12| unsafe { fourth_root(g, conjugate) };
     let pairs: Vec<[usize; 2]> = by_log_length[1].iter().map(|start| [*start, start + 1]).collect();
     // SAFETY: by this function's contract.
     unsafe { in_place(values, &pairs, |[a, b]| [a.mul(&b), a.mul(&b.conjugate())]) };
@@ -202,7 +204,7 @@ unsafe fn back(domain: &Domain, values: &mut [Packed12], outputs: usize) -> Vec<
         let quarter = 1usize << (log_length - 2);
         let stride = size >> log_length;
         // SAFETY: likewise.
-        unsafe { twiddle(domain, values, quarter, stride, starts) };
+        unsafe { twiddle(domain, values, quarter, stride, starts, &fourth_root) };
         let quads: Vec<[usize; 4]> = starts
             .iter()
             .flat_map(|start| {
@@ -213,8 +215,7 @@ unsafe fn back(domain: &Domain, values: &mut [Packed12], outputs: usize) -> Vec<
         unsafe {
             in_place(values, &quads, |[even, other, a, b]| {
                 let sum = a.mul(&b);
-                let cube = a.mul(&b.conjugate()).frobenius(3);
-                let difference = if conjugate { cube.conjugate() } else { cube };
+                let difference = fourth_root(&a.mul(&b.conjugate()));
                 [
                     even.mul(&sum),
                     other.mul(&difference),
@@ -230,43 +231,89 @@ unsafe fn back(domain: &Domain, values: &mut [Packed12], outputs: usize) -> Vec<
     })
 }
 
-/// Raises each element to its power of ω. As many vectors as possible have one exponent in all lanes, which costs a
-/// quarter less.
-unsafe fn twiddle(domain: &Domain, values: &mut [Packed12], quarter: usize, stride: usize, starts: &[usize]) {
-    // (exponent, element): whole vectors of the same exponent, and the rest.
-    let (mut same, mut mixed) = (Vec::new(), Vec::new());
-    let whole = starts.len() / LANES * LANES;
+/// An exponentiation by ω^exponent·i^turns, where i = ω^(M/4) costs nothing.
+#[derive(Clone, Copy)]
+struct Twiddle {
+    exponent: usize,
+    turns: usize,
+    element: usize,
+}
+
+/// Raises element k of the third quarter of each node to ω^(k·stride), and that of the last quarter to ω^(3k·stride).
+///
+/// As many vectors as possible have one exponent in all lanes, which costs a quarter less. Up to powers of i both
+/// quarters of all nodes have the same exponents, since 3 is invertible modulo the length of a quarter.
+unsafe fn twiddle(
+    domain: &Domain,
+    values: &mut [Packed12],
+    quarter: usize,
+    stride: usize,
+    starts: &[usize],
+    fourth_root: &(impl Fn(&Fp12) -> Fp12 + Sync),
+) {
+    let mut by_class = vec![Vec::with_capacity(2 * starts.len()); quarter];
     for k in 1..quarter {
-        for (factor, block) in [(1, 2), (3, 3)] {
-            let work = |start: &usize| (factor * k * stride, start + block * quarter + k);
-            same.extend(starts[..whole].iter().map(work));
-            mixed.extend(starts[whole..].iter().map(work));
+        for (multiple, block) in [(k, 2), (3 * k, 3)] {
+            let (class, turns) = (multiple % quarter, multiple / quarter);
+            let place = |start: &usize| Twiddle {
+                exponent: class * stride,
+                turns,
+                element: start + block * quarter + k,
+            };
+            by_class[class].extend(starts.iter().map(place));
         }
     }
-    same.append(&mut mixed);
-    let results = pieces(same.len(), TASK_POWERS, |range| {
+    let (mut work, mut mixed) = (Vec::new(), Vec::new());
+    for class in by_class {
+        let (same, rest) = class.split_at(class.len() / LANES * LANES);
+        work.extend_from_slice(same);
+        mixed.extend_from_slice(rest);
+    }
+    work.append(&mut mixed);
+    let results = pieces(work.len(), TASK_POWERS, |range| {
         // SAFETY: by this function's contract.
-        unsafe { powers(domain, values, &same[range]) }
+        unsafe { powers(domain, values, &work[range], fourth_root) }
     });
-    for ((_, element), result) in same.iter().zip(results) {
-        values[*element] = result;
+    for (twiddle, result) in work.iter().zip(results) {
+        values[twiddle.element] = result;
     }
 }
 
 lanes! {
-    fn powers(domain: &Domain, values: &[Packed12], work: &[(usize, usize)]) -> Vec<Packed12> {
+    /// g^i: the cube of the Frobenius map, or the inverse of that.
+    fn fourth_root(g: &Fp12, conjugate: bool) -> Fp12 {
+        let cube = g.frobenius(3);
+        if conjugate { cube.conjugate() } else { cube }
+    }
+
+    fn powers(
+        domain: &Domain,
+        values: &[Packed12],
+        work: &[Twiddle],
+        fourth_root: &impl Fn(&Fp12) -> Fp12,
+    ) -> Vec<Packed12> {
         let mut table = None;
         let mut out = vec![ONE12; work.len().next_multiple_of(LANES)];
         for (work, out) in work.chunks(LANES).zip(out.as_chunks_mut().0) {
             let at = |lane: usize| work.get(lane).unwrap_or(&work[0]);
-            let base = Fp12::gather(std::array::from_fn(|lane| &values[at(lane).1]));
-            let power = if work.iter().all(|(exponent, _)| *exponent == work[0].0) {
-                base.pow_same(domain.root(work[0].0))
+            let base = Fp12::gather(std::array::from_fn(|lane| &values[at(lane).element]));
+            let mut power = if work.iter().all(|twiddle| twiddle.exponent == work[0].exponent) {
+                base.pow_same(domain.root(work[0].exponent))
             } else {
                 let digits: [target::Digits; LANES] =
-                    std::array::from_fn(|lane| target::digits(domain.root(at(lane).0)));
+                    std::array::from_fn(|lane| target::digits(domain.root(at(lane).exponent)));
                 base.pow_each(table.get_or_insert_with(Powers::new), digits.each_ref())
             };
+            let turned = |turns: usize| {
+                (0..LANES).fold(0, |mask, lane| mask | u8::from(at(lane).turns == turns) << lane)
+            };
+            let (once, twice) = (turned(1), turned(2));
+            if once != 0 {
+                power = fourth_root(&power).select(&power, once);
+            }
+            if twice != 0 {
+                power = power.conjugate().select(&power, twice);
+            }
             power.scatter(out.each_mut());
         }
         out.truncate(work.len());
