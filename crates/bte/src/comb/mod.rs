@@ -17,7 +17,7 @@ pub(crate) use g1::{generator_times, generator_times_all, generator_times_secret
 pub(crate) use gt::GtComb;
 
 /// Cuts `value` into signed windows in [−2^(w−1), 2^(w−1)], least significant first, without branches on the value.
-fn signed_windows(value: u128, window_bits: u32, count: usize) -> impl Iterator<Item = i32> {
+pub(crate) fn signed_windows(value: u128, window_bits: u32, count: usize) -> impl Iterator<Item = i32> {
     let (mask, half) = ((1u64 << window_bits) - 1, 1u64 << (window_bits - 1));
     let mut carry = 0;
     (0..count as u32).map(move |i| {
@@ -69,13 +69,13 @@ impl<T> Rows<T> {
 }
 
 /// All ones if a = b, else zero; opaque to the optimiser, so that it stays a mask.
-fn equal_mask(a: i32, b: i32) -> u64 {
+pub(crate) fn equal_mask(a: i32, b: i32) -> u64 {
     let difference = i64::from(a ^ b);
     opaque(!((difference | -difference) >> 63) as u64)
 }
 
 /// All ones for −1, zero for 0; opaque to the optimiser.
-fn sign_mask(sign: i32) -> u64 {
+pub(crate) fn sign_mask(sign: i32) -> u64 {
     opaque(i64::from(sign) as u64)
 }
 

@@ -12,6 +12,7 @@ mod g2;
 mod gt;
 pub(crate) mod limbs;
 mod scalar;
+pub(crate) mod straus;
 mod torus;
 
 pub(crate) use g1::{G1, G1Affine};
