@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use rand_core::{CryptoRng, TryCryptoRng, TryRng};
 
 use crate::curve::Scalar;
+use crate::curve::weighted::DigitWeight;
 use crate::hash::sha256;
 
 pub(crate) const WEIGHT_BYTES: usize = 16;
@@ -16,6 +17,17 @@ pub(crate) fn random_weights(count: usize, rng: &mut (impl CryptoRng + ?Sized)) 
     let mut weights = vec![[0; WEIGHT_BYTES]; count];
     rng.fill_bytes(weights.as_flattened_mut());
     weights
+}
+
+/// Weights of 128 bits in four digits.
+pub(crate) fn random_digit_weights(count: usize, rng: &mut (impl CryptoRng + ?Sized)) -> Vec<DigitWeight> {
+    random_weights(count, rng)
+        .iter()
+        .map(|weight| {
+            let (digits, _) = weight.as_chunks::<4>();
+            std::array::from_fn(|i| u32::from_le_bytes(digits[i]))
+        })
+        .collect()
 }
 
 pub(crate) fn as_scalar(weight: &Weight) -> Scalar {

@@ -14,6 +14,7 @@ pub(crate) mod limbs;
 mod scalar;
 pub(crate) mod straus;
 mod torus;
+pub(crate) mod weighted;
 
 pub(crate) use g1::{G1, G1Affine};
 pub(crate) use g2::{G2, G2_SERIALIZED_BYTES, G2Affine};
