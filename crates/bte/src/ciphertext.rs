@@ -94,11 +94,12 @@ impl CiphertextPoint {
     /// # Errors
     /// [`PointError`]: the sender's fault.
     pub fn from_bytes(bytes: &[u8; G1_BYTES]) -> Result<Self, PointError> {
-        let point = G1Affine::decode(bytes)?;
-        if point.is_identity() {
-            return Err(PointError::Identity);
-        }
-        Ok(Self(point))
+        G1Affine::decode(bytes).and_then(Self::new)
+    }
+
+    /// Takes a decoded point if it is not the identity.
+    pub(crate) fn new(point: G1Affine) -> Result<Self, PointError> {
+        if point.is_identity() { Err(PointError::Identity) } else { Ok(Self(point)) }
     }
 
     /// The compressed encoding.

@@ -48,6 +48,7 @@
 mod backend;
 mod batch;
 pub mod bls;
+mod bulk;
 mod ciphertext;
 mod comb;
 mod convolution;

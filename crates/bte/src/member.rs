@@ -3,8 +3,12 @@
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::curve::{G1, G2, Scalar};
+use crate::comb::generator_times_secret;
+use crate::curve::straus::sum_secret;
+use crate::curve::{G1, G1Affine, G2, Scalar};
+use crate::hash::sha256;
 use crate::parameters::{MAX_BATCH, MAX_MEMBERS};
+use crate::tags::RELEASE_BLIND;
 use crate::weights::{as_scalar, random_weights};
 use crate::{BatchError, CiphertextPoint, G1_BYTES, Parameters, SCALAR_BYTES, par};
 
@@ -12,8 +16,10 @@ const MAGIC: &[u8; 8] = b"BFMEMBER";
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 15;
 
-/// Points whose products one task sums up.
-const CHUNK_POINTS: usize = 16;
+/// Points that one task sums up at most.
+const PIECE: usize = 4096;
+/// Below this many points, what all share costs more than it saves.
+const SHARED_MIN: usize = 4;
 
 /// Why bytes are not a member key. The file's supplier is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -145,26 +151,44 @@ impl MemberKey {
         Zeroizing::new(self.shares.iter().take(count).map(|share| share.to_bytes()).collect())
     }
 
-    /// This key's part of the release of a batch: pd_j = Σ_i σ_j^i·C_i, positions in the order given. About 90 µs for
-    /// each ciphertext, in constant time, in parallel on the current pool. Give it only against a certificate.
+    /// This key's part of the release of a batch: pd_j = Σ_i σ_j^i·C_i, positions in the order given. About 500 field
+    /// products for each ciphertext, in constant time, in parallel on the current pool. Give it only against a
+    /// certificate.
     ///
     /// # Errors
     /// [`BatchError::Empty`], [`BatchError::TooLarge`].
     pub fn release_share(&self, points: &[CiphertextPoint]) -> Result<[u8; G1_BYTES], BatchError> {
+        self.release_with(points, SHARED_MIN, sum_secret)
+    }
+
+    /// The same, with a function that gives Σ kᵢ·Pᵢ in constant time from a blind ([`crate::curve::straus`]) where
+    /// there are at least `least` points.
+    pub(crate) fn release_with(
+        &self,
+        points: &[CiphertextPoint],
+        least: usize,
+        sum: impl Fn(&[G1Affine], &[Scalar], &G1) -> G1 + Sync + Send,
+    ) -> Result<[u8; G1_BYTES], BatchError> {
         self.check_batch(points.len())?;
-        let pairs: Vec<(&CiphertextPoint, &Scalar)> = points.iter().zip(self.shares.iter()).collect();
-        let mut sums = par::map_chunks(&pairs, CHUNK_POINTS, |pairs| {
-            let mut sum = G1::default();
-            for (point, share) in pairs {
-                let mut term = G1::from(&point.0).mul_secret(share);
-                sum = sum.add(&term);
-                term.zeroize();
-            }
-            vec![sum]
-        });
-        let sum = sums.iter().fold(G1::default(), |sum, term| sum.add(term));
+        let points: Vec<G1Affine> = points.iter().map(|point| point.0).collect();
+        let mut sums = if points.len() < least {
+            points.iter().zip(self.shares.iter()).map(|(point, k)| G1::from(point).mul_secret(k)).collect()
+        } else {
+            let blind = Zeroizing::new(self.blind());
+            par::pieces(points.len(), PIECE, 1, |range| {
+                vec![sum(&points[range.clone()], &self.shares[range], &blind)]
+            })
+        };
+        let total = sums.iter().fold(G1::default(), |total, term| total.add(term));
         sums.zeroize();
-        Ok(sum.to_affine().encode())
+        Ok(total.to_affine().encode())
+    }
+
+    /// A point that nobody else knows.
+    fn blind(&self) -> G1 {
+        let share = Zeroizing::new(self.shares[0].to_bytes());
+        let seed = Zeroizing::new(sha256(&[RELEASE_BLIND, &*share]));
+        generator_times_secret(&Zeroizing::new(Scalar::reduce(&*seed)))
     }
 
     /// This key's part of the singleton release of one ciphertext: σ_j^1·C, in constant time. Give at most one for each

@@ -3,6 +3,7 @@
 
 use rand_core::CryptoRng;
 
+use crate::bulk::{Bulk, ScalarBulk};
 use crate::comb::generator_times;
 use crate::curve::{G1, G1Affine, PointError, Scalar};
 use crate::hash::challenge;
@@ -36,11 +37,15 @@ struct Decoded {
     challenge: Scalar,
 }
 
-/// Both points are checked for the subgroup one by one: a batch equation would let components of order 3 or 11 pass
-/// at times, and members would disagree on what is valid.
-fn decode((ad, ciphertext, proof): &ProofItem<'_>) -> Result<Decoded, ProofError> {
-    let header = ciphertext.header().map_err(ProofError::Header)?;
-    let commitment = G1Affine::decode(&proof.r).map_err(ProofError::Commitment)?;
+/// The item with its points decoded. Both points are checked for the subgroup one by one: a batch equation would let
+/// components of order 3 or 11 pass at times, and members would disagree on what is valid.
+fn decoded(
+    (ad, ciphertext, proof): &ProofItem<'_>,
+    header: Result<G1Affine, PointError>,
+    commitment: Result<G1Affine, PointError>,
+) -> Result<Decoded, ProofError> {
+    let header = header.and_then(CiphertextPoint::new).map_err(ProofError::Header)?;
+    let commitment = commitment.map_err(ProofError::Commitment)?;
     let response = Scalar::from_bytes(&proof.s).ok_or(ProofError::Response)?;
     let challenge = Scalar::reduce(&challenge(&ciphertext.c, &ciphertext.d, &ciphertext.e, ad, &proof.r));
     Ok(Decoded { header, commitment, response, challenge })
@@ -60,7 +65,8 @@ pub fn verify_proof(
     ciphertext: &Ciphertext,
     proof: &Proof,
 ) -> Result<CiphertextPoint, ProofError> {
-    let item = decode(&(ad, ciphertext, proof))?;
+    let item =
+        decoded(&(ad, ciphertext, proof), G1Affine::decode(&ciphertext.c), G1Affine::decode(&proof.r))?;
     if equation_holds(&item) { Ok(item.header) } else { Err(ProofError::Equation) }
 }
 
@@ -70,12 +76,27 @@ pub fn verify_proofs(
     rng: &mut (impl CryptoRng + ?Sized),
     items: &[ProofItem<'_>],
 ) -> Vec<Result<CiphertextPoint, ProofError>> {
-    let decoded = par::map(items.len(), |i| decode(&items[i]));
+    verify_proofs_with(&ScalarBulk, rng, items)
+}
+
+/// The same with a backend's arithmetic.
+pub(crate) fn verify_proofs_with(
+    bulk: &impl Bulk,
+    rng: &mut (impl CryptoRng + ?Sized),
+    items: &[ProofItem<'_>],
+) -> Vec<Result<CiphertextPoint, ProofError>> {
+    let encodings: Vec<&[u8; 48]> =
+        items.iter().flat_map(|(_, ciphertext, proof)| [&ciphertext.c, &proof.r]).collect();
+    let points = bulk.decode(&encodings);
+    let decoded = par::map(items.len(), |i| decoded(&items[i], points[2 * i], points[2 * i + 1]));
     let sound: Vec<usize> = (0..items.len()).filter(|i| decoded[*i].is_ok()).collect();
     let proofs: Vec<&Decoded> = decoded.iter().filter_map(|item| item.as_ref().ok()).collect();
     let bad = failing(proofs.len(), |group| match group {
         [single] => equation_holds(proofs[*single]),
-        _ => batch_holds(group, &proofs, &random_weights(group.len(), rng)),
+        _ => {
+            let weights = random_weights(group.len(), rng);
+            batch_holds(bulk, group, &proofs, &weights, [Scalar::random(rng), Scalar::random(rng)])
+        }
     });
     let mut results: Vec<Result<CiphertextPoint, ProofError>> =
         decoded.iter().map(|item| item.as_ref().map(|d| d.header).map_err(|e| *e)).collect();
@@ -86,7 +107,13 @@ pub fn verify_proofs(
 }
 
 /// Σ wᵢsᵢ·g1 = Σ wᵢ·Rᵢ + Σ (wᵢcᵢ)·Cᵢ.
-fn batch_holds(group: &[usize], proofs: &[&Decoded], weights: &[Weight]) -> bool {
+fn batch_holds(
+    bulk: &impl Bulk,
+    group: &[usize],
+    proofs: &[&Decoded],
+    weights: &[Weight],
+    starts: [Scalar; 2],
+) -> bool {
     let mut response = Scalar::ZERO;
     let (mut commitments, mut headers, mut products) = (Vec::new(), Vec::new(), Vec::new());
     for (index, weight) in group.iter().zip(weights) {
@@ -94,9 +121,11 @@ fn batch_holds(group: &[usize], proofs: &[&Decoded], weights: &[Weight]) -> bool
         response = response.add(&weight.mul(&item.response));
         commitments.push(item.commitment);
         headers.push(item.header.0);
-        products.push(weight.mul(&item.challenge).to_le_bytes());
+        products.push(weight.mul(&item.challenge));
     }
-    let (left, right) =
-        par::join(|| G1::multi_scalar(&commitments, weights), || G1::multi_scalar(&headers, &products));
+    let (left, right) = par::join(
+        || bulk.weighted_sum(&commitments, weights, &starts[0]),
+        || bulk.multi_scalar(&headers, &products, &starts[1]),
+    );
     generator_times(&response) == left.add(&right)
 }

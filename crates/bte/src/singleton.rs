@@ -6,7 +6,8 @@
 
 use rand_core::CryptoRng;
 
-use crate::curve::{G1, G1Affine, G2Affine, PointError, miller_product};
+use crate::bulk::{Bulk, ScalarBulk};
+use crate::curve::{G1Affine, G2Affine, PointError, Scalar, miller_product};
 use crate::lagrange::{CombineError, combine};
 use crate::opening::{Opening, open};
 use crate::parameters::Parameters;
@@ -72,15 +73,30 @@ impl Parameters {
         rng: &mut (impl CryptoRng + ?Sized),
         items: &[(CiphertextPoint, [u8; G1_BYTES])],
     ) -> Vec<Result<(), SingletonError>> {
-        let decoded = par::map(items.len(), |i| G1Affine::decode(&items[i].1));
+        self.verify_singletons_with(&ScalarBulk, rng, items)
+    }
+
+    /// The same with a backend's arithmetic.
+    pub(crate) fn verify_singletons_with(
+        &self,
+        bulk: &impl Bulk,
+        rng: &mut (impl CryptoRng + ?Sized),
+        items: &[(CiphertextPoint, [u8; G1_BYTES])],
+    ) -> Vec<Result<(), SingletonError>> {
+        let encodings: Vec<&[u8; G1_BYTES]> = items.iter().map(|(_, pd)| pd).collect();
+        let decoded = bulk.decode(&encodings);
         let sound: Vec<usize> = (0..items.len()).filter(|i| decoded[*i].is_ok()).collect();
         let releases: Vec<G1Affine> = decoded.iter().flatten().copied().collect();
         let wrong = failing(sound.len(), |group| {
             let weights = random_weights(group.len(), rng);
             let pds: Vec<G1Affine> = group.iter().map(|i| releases[*i]).collect();
             let headers: Vec<G1Affine> = group.iter().map(|i| items[sound[*i]].0.0).collect();
-            let pd = G1::multi_scalar(&pds, &weights).to_affine();
-            relates(&pd, &G1::multi_scalar(&headers, &weights).to_affine(), self.first_power())
+            let starts = [Scalar::random(rng), Scalar::random(rng)];
+            let (pd, header) = par::join(
+                || bulk.weighted_sum(&pds, &weights, &starts[0]).to_affine(),
+                || bulk.weighted_sum(&headers, &weights, &starts[1]).to_affine(),
+            );
+            relates(&pd, &header, self.first_power())
         });
         let mut results: Vec<Result<(), SingletonError>> =
             decoded.into_iter().map(|point| point.map(|_| ()).map_err(SingletonError::from)).collect();

@@ -10,6 +10,8 @@ pub(crate) const STREAM: &[u8] = b"BLINDFOLD-V1-STREAM";
 pub(crate) const POK: &[u8] = b"BLINDFOLD-V1-POK";
 /// Commitment randomness of the proof of knowledge: local to the prover, never recomputed by anyone else.
 pub(crate) const POK_NONCE: &[u8] = b"BLINDFOLD-V1-POK-NONCE";
+/// The secret point at which the sums of a release start: local to the member, never recomputed by anyone else.
+pub(crate) const RELEASE_BLIND: &[u8] = b"BLINDFOLD-V1-RELEASE-BLIND";
 /// Hash of a parameter file.
 pub(crate) const PARAMETERS: &[u8] = b"BLINDFOLD-V1-PARAMETERS";
 /// Checksum of a table computed from parameters.

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use rand_core::{CryptoRng, TryCryptoRng, TryRng};
 
 use crate::curve::Scalar;
+use crate::curve::weighted::DigitWeight;
 use crate::hash::sha256;
 
 pub(crate) const WEIGHT_BYTES: usize = 16;
@@ -16,6 +17,17 @@ pub(crate) fn random_weights(count: usize, rng: &mut (impl CryptoRng + ?Sized)) 
     let mut weights = vec![[0; WEIGHT_BYTES]; count];
     rng.fill_bytes(weights.as_flattened_mut());
     weights
+}
+
+/// Weights of 128 bits in four digits.
+pub(crate) fn random_digit_weights(count: usize, rng: &mut (impl CryptoRng + ?Sized)) -> Vec<DigitWeight> {
+    random_weights(count, rng)
+        .iter()
+        .map(|weight| {
+            let (digits, _) = weight.as_chunks::<4>();
+            std::array::from_fn(|i| u32::from_le_bytes(digits[i]))
+        })
+        .collect()
 }
 
 pub(crate) fn as_scalar(weight: &Weight) -> Scalar {
@@ -66,24 +78,31 @@ impl TryRng for Expanded {
 
 impl TryCryptoRng for Expanded {}
 
-/// Which of the items 0..count fail, found by halving: `holds` checks a whole group at once. A group that holds
-/// costs one check, each failing item about log₂(count) more.
+/// Which of the items 0..count fail, found by halving: `holds` checks a whole group at once and never fails one without
+/// a failing item. A group that holds costs one check, each failing item about log₂(count) more: where one half of a
+/// failing group holds, the other must fail and is not checked as a whole.
 pub(crate) fn failing(count: usize, mut holds: impl FnMut(&[usize]) -> bool) -> Vec<usize> {
-    let mut failing = Vec::new();
     let all: Vec<usize> = (0..count).collect();
-    let mut pending = vec![&all[..]];
-    while let Some(group) = pending.pop() {
-        if group.is_empty() || holds(group) {
-            continue;
-        }
-        if let [single] = group {
-            failing.push(*single);
-        } else {
-            let (left, right) = group.split_at(group.len() / 2);
-            pending.extend([right, left]);
-        }
+    let mut failing = Vec::new();
+    if !all.is_empty() && !holds(&all) {
+        search(&all, &mut holds, &mut failing);
     }
     failing
+}
+
+/// Adds the failing items of a group that has some.
+fn search(group: &[usize], holds: &mut impl FnMut(&[usize]) -> bool, failing: &mut Vec<usize>) {
+    if let [single] = group {
+        return failing.push(*single);
+    }
+    let (left, right) = group.split_at(group.len() / 2);
+    let left_holds = holds(left);
+    if !left_holds {
+        search(left, holds, failing);
+    }
+    if left_holds || !holds(right) {
+        search(right, holds, failing);
+    }
 }
 
 #[cfg(test)]
@@ -95,7 +114,15 @@ mod tests {
         for count in 0..12 {
             for bad in 0..1u32 << count {
                 let want: Vec<usize> = (0..count).filter(|i| bad >> i & 1 == 1).collect();
-                assert_eq!(failing(count, |group| group.iter().all(|i| bad >> i & 1 == 0)), want);
+                let mut checks = 0;
+                let found = failing(count, |group| {
+                    checks += 1;
+                    group.iter().all(|i| bad >> i & 1 == 0)
+                });
+                assert_eq!(found, want);
+                if want.len() == 1 {
+                    assert!(checks <= 1 + 2 * count.next_power_of_two().ilog2(), "{count}");
+                }
             }
         }
     }

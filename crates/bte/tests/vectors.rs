@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use blindfold_bte::{
     Backend, Ciphertext, CiphertextPoint, MemberKey, Opening, Parameters, PointError, Portable, Proof,
-    ProofError, Release, SessionKey, dealer, verify_proof, verify_proofs,
+    ProofError, Release, SessionKey, auto, dealer, verify_proof, verify_proofs,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -153,6 +153,7 @@ fn check_batch(name: &str, file: &Value) {
     for (key, given) in keys.iter().zip(given) {
         let share = key.release_share(&points).expect("a batch within limits");
         assert_eq!(Some(hex::encode(share).as_str()), given.as_str(), "{name}: pd_{}", key.index());
+        assert_eq!(auto(1).release_share(key, &points), Ok(share));
         parameters.verify_share(&mut rng, key.index(), &points, &share).expect("an honest share");
         shares.push((key.index(), share));
     }
@@ -231,6 +232,8 @@ fn check_rejects(name: &str, file: &Value, folder: &Path) {
                 let ciphertext = Ciphertext { c, ..honest.ciphertext.clone() };
                 let result = verify_proof(&honest.ad, &ciphertext, &honest.proof);
                 assert_eq!(result, Err(ProofError::Header(refused)), "{name}: {}", text(entry, "name"));
+                let batch = [(&honest.ad, &ciphertext, &honest.proof)];
+                assert_eq!(auto(1).verify_proofs(&mut rng, &batch), [result]);
             }
             Err(bytes) => assert_eq!(refused, PointError::Length { expected: 48, actual: bytes.len() }),
         }
@@ -267,6 +270,7 @@ fn check_rejects(name: &str, file: &Value, folder: &Path) {
         let batch = [sound, (&item.ad, &item.ciphertext, &item.proof), sound];
         let results = verify_proofs(&mut rng, &batch);
         assert!(results[0].is_ok() && results[1] == Err(refused) && results[2].is_ok());
+        assert_eq!(auto(1).verify_proofs(&mut rng, &batch), results);
     }
 }
 

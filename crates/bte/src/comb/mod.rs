@@ -71,13 +71,13 @@ impl<T> Rows<T> {
 }
 
 /// All ones if a = b, else zero; opaque to the optimiser, so that it stays a mask.
-fn equal_mask(a: i32, b: i32) -> u64 {
+pub(crate) fn equal_mask(a: i32, b: i32) -> u64 {
     let difference = i64::from(a ^ b);
     opaque(!((difference | -difference) >> 63) as u64)
 }
 
 /// All ones for −1, zero for 0; opaque to the optimiser.
-fn sign_mask(sign: i32) -> u64 {
+pub(crate) fn sign_mask(sign: i32) -> u64 {
     opaque(i64::from(sign) as u64)
 }
 

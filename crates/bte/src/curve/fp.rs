@@ -37,6 +37,7 @@ field_functions! {
     sub2(a, b): blst_fp2 = blst_fp2_sub;
     mul2(a, b): blst_fp2 = blst_fp2_mul;
     square2(a): blst_fp2 = blst_fp2_sqr;
+    inverse2(a): blst_fp2 = blst_fp2_inverse;
 }
 
 /// Adds `other` bit by bit where `mask` is all ones; touches the same memory whatever the mask.

@@ -29,6 +29,13 @@ impl Zeroize for G1 {
     }
 }
 
+impl Zeroize for G1Affine {
+    fn zeroize(&mut self) {
+        self.0.x.l.zeroize();
+        self.0.y.l.zeroize();
+    }
+}
+
 impl G1 {
     pub(crate) fn generator() -> Self {
         // SAFETY: the function returns the address of a constant that lives as long as the program.

@@ -35,6 +35,21 @@ impl G2 {
         Self(out)
     }
 
+    /// Complete addition of an affine point.
+    pub(crate) fn add_affine(&self, other: &G2Affine) -> Self {
+        let mut out = blst_p2::default();
+        // SAFETY: all three are initialised points.
+        unsafe { blst::blst_p2_add_or_double_affine(&mut out, &self.0, &other.0) };
+        Self(out)
+    }
+
+    pub(crate) fn double(&self) -> Self {
+        let mut out = blst_p2::default();
+        // SAFETY: both are initialised points.
+        unsafe { blst::blst_p2_double(&mut out, &self.0) };
+        Self(out)
+    }
+
     pub(crate) fn neg(&self) -> Self {
         let mut out = *self;
         // SAFETY: the argument is an initialised point, changed in place.
@@ -132,6 +147,15 @@ impl G2Affine {
     pub(crate) fn is_identity(&self) -> bool {
         // SAFETY: the argument is an initialised point.
         unsafe { blst::blst_p2_affine_is_inf(&self.0) }
+    }
+
+    pub(crate) fn neg(&self) -> Self {
+        let mut out = *self;
+        for coefficient in &mut out.0.y.fp {
+            // SAFETY: an initialised field element, which input and output may both be; −0 is 0.
+            unsafe { blst::blst_fp_cneg(coefficient, coefficient, true) };
+        }
+        out
     }
 
     /// Decodes a canonical compressed point of the subgroup; the identity is accepted.

@@ -12,7 +12,9 @@ mod g2;
 mod gt;
 pub(crate) mod limbs;
 mod scalar;
+pub(crate) mod straus;
 mod torus;
+pub(crate) mod weighted;
 
 pub(crate) use g1::{G1, G1Affine};
 pub(crate) use g2::{G2, G2_SERIALIZED_BYTES, G2Affine};

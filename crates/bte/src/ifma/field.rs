@@ -43,6 +43,8 @@ pub(super) const P: [u64; LIMBS] = to_limbs52(&MODULUS);
 /// Multiples of p as Montgomery factors: 2^448 brings `blst`'s form (R = 2^384) into this one, 2^384 back.
 const FROM_BLST: [u64; LIMBS] = power_of_two(448);
 const TO_BLST: [u64; LIMBS] = power_of_two(384);
+/// 2^832 brings plain integers into Montgomery form.
+pub(super) const FROM_PLAIN: [u64; LIMBS] = power_of_two(832);
 /// 1 in Montgomery form.
 pub(super) const ONE: [u64; LIMBS] = power_of_two(416);
 /// −1/p modulo 2^52.
@@ -114,7 +116,14 @@ const fn reduce_once(value: [u64; LIMBS]) -> [u64; LIMBS] {
         borrow = limb >> 52;
         i += 1;
     }
-    if borrow < 0 { value } else { out }
+    // By a mask, for the value may be secret.
+    let keep = (borrow >> 63) as u64;
+    i = 0;
+    while i < LIMBS {
+        out[i] = value[i] & keep | out[i] & !keep;
+        i += 1;
+    }
+    out
 }
 
 const fn minus_inverse(odd: u64) -> u64 {

@@ -8,10 +8,13 @@
 //! | [`compressed`] | squarings for powers of the curve parameter |
 //! | [`pairing`] | Miller loops over kept lines |
 //! | [`points`] | G1 in batches that share a field inversion |
+//! | [`straus`] | sums of products of points of G1, in constant time |
 //! | [`convolve`] | the transforms of [`crate::convolution`] |
 //! | [`comb`] | fixed-base powers of ek |
 //! | [`generator`] | multiples of the generator of G1 |
 //! | [`encode`] | encodings to hash and to compare |
+//! | [`decode`] | compressed points: square roots, the subgroup |
+//! | [`bulk`] | many points at once: decoding, sums of products |
 //! | [`batch`] | opening a batch |
 //! | [`opening`] | the checks of hints and openings |
 //!
@@ -24,32 +27,43 @@
 #![allow(clippy::needless_range_loop)] // limbs, lanes and windows of several values share an index
 
 mod batch;
+mod bulk;
 mod comb;
 mod compressed;
 mod convolve;
+mod decode;
 mod encode;
 mod field;
 mod generator;
 mod opening;
 mod pairing;
 mod points;
+mod straus;
 mod target;
 #[cfg(test)]
 mod tests;
 mod tower;
 
 use rand_core::CryptoRng;
+use zeroize::Zeroizing;
 
+use bulk::LaneBulk;
 pub(crate) use comb::LaneComb;
 pub(crate) use field::LANES;
 pub(crate) use pairing::LaneLines;
 
+use crate::curve::straus::sum_secret;
+use crate::digits::glv_halves;
 use crate::hint::HintItem;
-use crate::proof::ProofItem;
+use crate::proof::{ProofItem, verify_proofs_with};
+use crate::weights::Expanded;
 use crate::{
     Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
     Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError,
 };
+
+/// Below this many points, what the lanes of a release share costs more than it saves.
+const SHARED_MIN: usize = 5;
 
 /// Implementation of [`Backend`] in eight lanes of AVX-512 IFMA, with a pool of threads of its own.
 #[derive(Debug)]
@@ -73,6 +87,11 @@ impl Ifma {
             && is_x86_feature_detected!("avx512ifma")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("adx")
+    }
+
+    fn bulk(&self) -> LaneBulk {
+        // SAFETY: `new` has found the features.
+        unsafe { LaneBulk::new() }
     }
 }
 
@@ -133,7 +152,8 @@ impl Backend for Ifma {
         rng: &mut dyn CryptoRng,
         items: &[ProofItem<'_>],
     ) -> Vec<Result<CiphertextPoint, ProofError>> {
-        self.portable.verify_proofs(rng, items)
+        let mut rng = Expanded::new(rng);
+        self.portable.install(|| verify_proofs_with(&self.bulk(), &mut rng, items))
     }
 
     fn release_share(
@@ -141,7 +161,14 @@ impl Backend for Ifma {
         key: &MemberKey,
         points: &[CiphertextPoint],
     ) -> Result<[u8; G1_BYTES], BatchError> {
-        self.portable.release_share(key, points)
+        self.portable.install(|| {
+            key.release_with(points, SHARED_MIN, |points, scalars, blind| {
+                let halves = Zeroizing::new(scalars.iter().map(|k| glv_halves(k).into()).collect::<Vec<_>>());
+                // SAFETY: as above.
+                let sum = unsafe { straus::sum::<2>(points, &halves, blind) };
+                sum.unwrap_or_else(|| sum_secret(points, scalars, blind))
+            })
+        })
     }
 
     fn find_liars(
@@ -160,6 +187,7 @@ impl Backend for Ifma {
         parameters: &Parameters,
         items: &[(CiphertextPoint, [u8; G1_BYTES])],
     ) -> Vec<Result<(), SingletonError>> {
-        self.portable.verify_singletons(rng, parameters, items)
+        let mut rng = Expanded::new(rng);
+        self.portable.install(|| parameters.verify_singletons_with(&self.bulk(), &mut rng, items))
     }
 }

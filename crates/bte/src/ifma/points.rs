@@ -150,7 +150,7 @@ lanes! {
 
     /// (λ² − x1 − x2, λ(x1 − x3) − y1).
     #[inline]
-    fn chord(slope: &Fp, x1: &Fp, y1: &Fp, x2: &Fp) -> (Fp, Fp) {
+    pub(super) fn chord(slope: &Fp, x1: &Fp, y1: &Fp, x2: &Fp) -> (Fp, Fp) {
         let x3 = slope.square().sub(x1).sub(x2).lift::<8>().weak();
         let y3 = slope.mul(&x1.sub_n(&x3)).sub(y1).lift::<8>().weak();
         (x3, y3)
@@ -158,7 +158,7 @@ lanes! {
 
     /// The beta with [x²](x, y) = (βx, −y).
     #[inline]
-    fn beta() -> Fp {
+    pub(super) fn beta() -> Fp {
         static CELL: OnceLock<Packed> = OnceLock::new();
         let packed = CELL.get_or_init(|| {
             let image = G1::generator().times_x_squared().to_affine();
@@ -353,23 +353,32 @@ impl Points {
     fn multiples(&self) -> Vec<[Multiple; MULTIPLES]> {
         let beta = beta();
         let mut out = vec![[Multiple::default(); MULTIPLES]; LANES * self.len()];
-        let mut multiple =
-            Self { x: self.x.clone(), y: self.y.clone(), infinite: self.infinite.clone() };
-        let skip = self.infinite.clone();
-        for index in 0..MULTIPLES {
-            match index {
-                0 => {}
-                1 => multiple.double(),
-                _ => multiple.add(&self.x, &self.y, &skip),
-            }
-            for vector in 0..self.len() {
-                let x = multiple.x[vector].scatter();
-                let endo_x = multiple.x[vector].mul(&beta).scatter();
-                let y = multiple.y[vector].scatter();
+        for (vector, multiples) in self.multiples_in_lanes().iter().enumerate() {
+            for (index, [x, y]) in multiples.iter().enumerate() {
+                let (endo_x, x, y) = (x.mul(&beta).scatter(), x.scatter(), y.scatter());
                 for lane in 0..LANES {
                     out[LANES * vector + lane][index] =
                         Multiple { x: [x[lane], endo_x[lane]], y: y[lane] };
                 }
+            }
+        }
+        out
+    }
+
+    /// Vector by vector: 1, 2 … 8 times it, as (x, y).
+    pub(super) fn multiples_in_lanes(&self) -> Vec<[[Fp; 2]; MULTIPLES]> {
+        let points = self.x.iter().zip(&self.y);
+        let mut out: Vec<_> = points.map(|(x, y)| [[*x, *y]; MULTIPLES]).collect();
+        let mut multiple =
+            Self { x: self.x.clone(), y: self.y.clone(), infinite: self.infinite.clone() };
+        let skip = self.infinite.clone();
+        for index in 1..MULTIPLES {
+            match index {
+                1 => multiple.double(),
+                _ => multiple.add(&self.x, &self.y, &skip),
+            }
+            for (vector, out) in out.iter_mut().enumerate() {
+                out[index] = [multiple.x[vector], multiple.y[vector]];
             }
         }
         out

@@ -1,7 +1,7 @@
 //! Lanes against the scalar arithmetic. On machines without the instructions these tests do nothing and say so.
 
 use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::comb::LaneComb;
 use super::encode::{encode_gt, encode_points};
@@ -12,10 +12,11 @@ use super::pairing::LaneLines;
 use super::points::{self, PackedPoint, Points};
 use super::target::{self, Powers, easy_parts, hard_parts, quotients};
 use super::tower::Fp12;
+use super::{decode, straus};
 use crate::comb::GtComb;
 use crate::convolution;
-use crate::curve::{G1, G1Affine, G2, G2Affine, Gt, Scalar, miller_loop};
-use crate::digits::X;
+use crate::curve::{G1, G1Affine, G2, G2Affine, Gt, PointError, Scalar, miller_loop};
+use crate::digits::{X, glv_halves};
 use crate::opening::{open_all, tests::samples};
 use crate::{Ifma, dealer};
 
@@ -185,6 +186,67 @@ lanes! {
         products.multiply(&scalars.iter().map(points::digits).collect::<Vec<_>>());
         assert!(unpack(&products, count) == a.iter().zip(&scalars).map(|(a, k)| a.mul_public(k)).collect::<Vec<_>>());
     }
+
+    fn check_sums_of_products() {
+        let blind = G1::generator().mul_public(&Scalar::reduce(&[0x5a; 64]));
+        for count in [0, 1, 7, 8, 9, 127, 128, 129, 300] {
+            let (points, scalars) = (some_points(count), scalars(count));
+            let affine: Vec<G1Affine> = points.iter().map(|p| p.to_affine()).collect();
+            let halves: Vec<[u128; 2]> = scalars.iter().map(|k| glv_halves(k).into()).collect();
+            let low: Vec<[u128; 1]> = halves.iter().map(|[low, _]| [!low]).collect();
+            let sum = |scalars: &[Scalar]| {
+                points.iter().zip(scalars).fold(G1::default(), |sum, (p, k)| sum.add(&p.mul_public(k)))
+            };
+            assert!(straus::sum(&affine, &halves, &blind) == Some(sum(&scalars)), "{count}");
+            let short: Vec<Scalar> = low.iter().map(|[low]| Scalar::reduce(&low.to_be_bytes())).collect();
+            assert!(straus::sum(&affine, &low, &blind) == Some(sum(&short)), "{count}");
+        }
+        // A blind that meets a multiple of the point.
+        assert!(straus::sum(&[G1Affine::generator()], &[[3]], &G1::generator()).is_none());
+    }
+
+    fn check_decoding() {
+        // Points of order 3 and 11, the generator plus each, and what is not a point; see `testing/vectors`.
+        let small_order = [
+            "a00000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
+            "b9b3e2c8c6bbf59d3c326b531fc1e639d29200c28624ac604f251a12908c9b7f735318617f625954cc71cdf03229b1ef",
+            "ae9277968cb92c78d15a2a2ed855d55061c3929db43d1e53d6d13bee755ff9a91b3f577bbb2f15c6ba8206a6a81c4afd",
+            "add0bf3057c67011374bc51a8f7a1ed69dd2067c4cf8caa84e416a6f3da6cc6eccdc26527ffd3c9994589370a5247854",
+            // x = p, which is 0 modulo p; x = p + the generator's does not fit.
+            "9a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab",
+        ];
+        let small_order = small_order.map(|text| hex::decode(text).expect("hex").try_into().expect("48 bytes"));
+        let mut encodings: Vec<[u8; 48]> = small_order.into();
+        encodings.extend(some_points(9).iter().map(|p| p.to_affine().encode()));
+        let mut rng = rng();
+        // Half of them on the curve, outside the subgroup; and random points of the subgroup.
+        encodings.extend((0..40).map(|_| {
+            let mut bytes = [0; 48];
+            rng.fill_bytes(&mut bytes[1..]);
+            bytes[0] = 0x80;
+            bytes
+        }));
+        encodings.extend(scalars(40).iter().map(|k| G1::generator().mul_public(k).to_affine().encode()));
+        // Every encoding with all flags.
+        let flags = (0..8u8).flat_map(|flags| {
+            encodings.iter().map(move |bytes| {
+                let mut bytes = *bytes;
+                bytes[0] = bytes[0] & 0x1f | flags << 5;
+                bytes
+            })
+        });
+        let all: Vec<[u8; 48]> = flags.chain(encodings.iter().copied()).collect();
+        for count in [all.len(), 0, 1, 8, 9] {
+            let all: Vec<&[u8; 48]> = all.iter().rev().take(count).collect();
+            let want: Vec<_> = all.iter().map(|bytes| G1Affine::decode(bytes)).collect();
+            assert!(decode::decode(&all) == want);
+            if count > 100 {
+                let kinds = [PointError::NotCanonical, PointError::NotOnCurve, PointError::NotInSubgroup];
+                assert!(kinds.iter().all(|kind| want.contains(&Err(*kind))));
+                assert!(want.iter().filter(|point| point.is_ok()).count() > 120);
+            }
+        }
+    }
 }
 
 /// Runs a function declared by [`lanes`] where that is sound.
@@ -211,6 +273,8 @@ on_lanes! {
     openings_are_those_of_the_portable_backend: check_openings;
     pairings_with_identities: check_pairings;
     points_with_duplicates_and_opposites: check_points;
+    sums_of_products: check_sums_of_products;
+    decoding: check_decoding;
 }
 
 #[test]
