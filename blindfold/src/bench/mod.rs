@@ -10,8 +10,10 @@ use clap::Subcommand;
 #[derive(Subcommand, Debug)]
 pub enum BenchCommand {
     /// The scheme's operations on this machine, beside the paper-shaped code if asked
-    #[command(after_help = "Examples:\n  blindfold bench bte --batch 128\n  \
-        RUSTFLAGS='-C target-cpu=native' cargo run --release -p blindfold --features bench -- bench bte --batch 512 --peer reference --json")]
+    #[command(
+        after_help = "Examples:\n  blindfold bench bte --batch 128 --backend portable,ifma\n  blindfold bench bte --batch 512 --threads 1,2\n  \
+        RUSTFLAGS='-C target-cpu=native' cargo run --release -p blindfold --features bench -- bench bte --batch 32,128,512 --backend portable,ifma --peer reference --json"
+    )]
     Bte(bte::BteArgs),
     /// A running system under an open-loop load of encrypted transfers
     #[command(
