@@ -96,7 +96,6 @@ impl Parameters {
     /// [`ShareError`].
     pub fn verify_share(
         &self,
-        _rng: &mut (impl CryptoRng + ?Sized),
         member: u16,
         points: &[CiphertextPoint],
         share: &[u8; G1_BYTES],

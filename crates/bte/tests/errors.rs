@@ -250,7 +250,7 @@ fn shares_and_singletons() {
         let unknown = [honest[0], honest[1], (member, honest[2].1)];
         assert_eq!(combine(&unknown), Err(CombineError::UnknownMember { member, members: 4 }));
         let want = Err(ShareError::UnknownMember { member, members: 4 });
-        assert_eq!(parameters.verify_share(&mut rng, member, &all, &honest[0].1), want);
+        assert_eq!(parameters.verify_share(member, &all, &honest[0].1), want);
         assert_eq!(parameters.verify_singleton_share(member, &all[0], &honest[0].1), want);
     }
     assert_eq!(combine(&[honest[0], honest[1], honest[0]]), Err(CombineError::Duplicate(1)));
@@ -258,11 +258,11 @@ fn shares_and_singletons() {
     let broken = [honest[0], (2, off_subgroup()), honest[2]];
     assert_eq!(combine(&broken), Err(CombineError::Point { member: 2, source }));
 
-    let verify = |share: &[u8; 48]| parameters.verify_share(&mut common::rng(6), 2, &all, share);
+    let verify = |share: &[u8; 48]| parameters.verify_share(2, &all, share);
     assert_eq!(verify(&honest[1].1), Ok(()));
     assert_eq!(verify(&honest[0].1), Err(ShareError::Mismatch { member: 2 }));
     assert_eq!(verify(&off_subgroup()), Err(ShareError::Point { member: 2, source }));
-    let empty = parameters.verify_share(&mut rng, 2, &[], &honest[1].1);
+    let empty = parameters.verify_share(2, &[], &honest[1].1);
     assert_eq!(empty, Err(ShareError::Batch(BatchError::Empty)));
 
     let single = keys[1].singleton_share(&all[0]);
