@@ -1,12 +1,48 @@
-//! Points, keys and files of the scheme: what decodes encodes to the same bytes, and nothing panics.
+//! Points, keys and files of the scheme: what decodes encodes to the same bytes, backends agree, and nothing panics.
 #![no_main]
 
-use blindfold_bte::{CiphertextPoint, EncryptionKey, MemberKey, Parameters, Release, bls};
+use std::sync::OnceLock;
+
+use blindfold_bte::{
+    Backend, Ciphertext, CiphertextPoint, EncryptionKey, MemberKey, Parameters, Proof, Release, auto, bls, dealer,
+    verify_proof,
+};
 use libfuzzer_sys::fuzz_target;
+
+/// B = 3, one member.
+fn parameters() -> &'static Parameters {
+    static CELL: OnceLock<Parameters> = OnceLock::new();
+    CELL.get_or_init(|| dealer::from_secrets(3, 1, 1, &[5; 32], &[vec![[5; 32]; 3]]).expect("canonical secrets").0)
+}
+
+/// Batch weights; nothing is kept secret from a fuzzer.
+struct Counter(u64);
+
+impl rand_core::TryRng for Counter {
+    type Error = std::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        self.try_next_u64().map(|word| word as u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        Ok(self.0 ^ self.0 >> 29)
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Self::Error> {
+        for chunk in out.chunks_mut(8) {
+            chunk.copy_from_slice(&self.try_next_u64()?.to_le_bytes()[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+impl rand_core::TryCryptoRng for Counter {}
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (kind, bytes) = input;
-    match kind % 7 {
+    match kind % 9 {
         0 => {
             if let Ok(parameters) = Parameters::decode(bytes) {
                 assert_eq!(parameters.encode(), bytes);
@@ -43,6 +79,35 @@ fuzz_target!(|input: (u8, &[u8])| {
                 && let Ok(signature) = bls::Signature::from_bytes(bytes)
             {
                 assert_eq!(&signature.to_bytes(), bytes);
+            }
+        }
+        6 => {
+            // Any bytes in the place of a real table's.
+            static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
+            let table = TABLE.get_or_init(|| {
+                parameters().prepare(3);
+                parameters().export_table(3).expect("just prepared")
+            });
+            let mut changed = table.clone();
+            if let Some((offset, bytes)) = bytes.split_first_chunk::<2>() {
+                let start = usize::from(u16::from_be_bytes(*offset)).min(changed.len());
+                let end = changed.len().min(start + bytes.len());
+                changed[start..end].copy_from_slice(&bytes[..end - start]);
+                assert_eq!(parameters().import_table(&changed).is_ok(), changed == *table);
+            }
+            let _ = parameters().import_table(bytes).is_ok();
+        }
+        7 => {
+            // The backend of this machine decodes and decides as the plain functions do.
+            if let Some((c, rest)) = bytes.split_first_chunk::<48>()
+                && let Some((proof, e)) = rest.split_first_chunk::<80>()
+            {
+                let ciphertext = Ciphertext { c: *c, d: [7; 16], e: e.to_vec() };
+                let (ad, proof) = ([1; 32], Proof::from_bytes(proof));
+                let want = verify_proof(&ad, &ciphertext, &proof);
+                let backend: Box<dyn Backend> = auto(1);
+                let items = [(&ad, &ciphertext, &proof); 9];
+                assert_eq!(backend.verify_proofs(&mut Counter(1), &items), vec![want; 9]);
             }
         }
         _ => {
