@@ -2,9 +2,10 @@
 //! ePrint 2010/526, section 5.2): g as g0 + g1·w³ + g2·w + g3·w⁴ + g4·w² + g5·w⁵ is determined by g2 … g5, and so are
 //! its squares, for two thirds of the products. g0 and g1 come back by one inversion, which many elements share.
 
+use super::cyclotomic::{square_pair, square_pair_xi};
 use super::field::{Fp, Packed, lanes};
 use super::target::invert_nonzero;
-use super::tower::{Fp2, Fp12, square_pair, square_pair_xi};
+use super::tower::{Fp2, Fp12};
 
 /// g2 … g5 of eight elements.
 #[derive(Clone, Copy)]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`field`] | F_p: radix 2^52, lazy sums, unreduced products |
 //! | [`tower`] | F_p2, F_p6, F_p12 |
+//! | [`cyclotomic`] | squarings in the cyclotomic subgroup |
 //! | [`target`] | GT and the cyclotomic subgroup: powers, final exponentiation |
 //! | [`compressed`] | squarings for powers of the curve parameter |
 //! | [`pairing`] | Miller loops over kept lines |
@@ -31,6 +32,7 @@ mod bulk;
 mod comb;
 mod compressed;
 mod convolve;
+mod cyclotomic;
 mod decode;
 mod encode;
 mod field;

@@ -3,9 +3,10 @@
 use std::sync::OnceLock;
 
 use super::compressed::{Compressed, decompress};
+use super::cyclotomic::Running;
 use super::field::{Fp, LANES, Packed, lanes};
 use super::points::invert_lanes;
-use super::tower::{Fp2, Fp6, Fp12, Running};
+use super::tower::{Fp2, Fp6, Fp12};
 use crate::curve::Gt;
 use crate::digits::base_x;
 
