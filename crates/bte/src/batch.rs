@@ -77,6 +77,7 @@ impl PreDecrypted {
         Self { parameters: parameters.hash(), headers: points.to_vec(), cross }
     }
 
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn cross(&self) -> &Cross {
         &self.cross
     }
