@@ -7,7 +7,7 @@ mod common;
 use answers::{Questions, negative};
 use blindfold_bte::{
     Backend, BatchError, CiphertextPoint, HintError, MemberKey, Opening, Parameters, PointError, ProofError,
-    Release, SessionKey, SingletonError, by_name, dealer, verify_proof,
+    Release, SessionKey, SingletonError, UnknownBackend, by_name, dealer, verify_proof,
 };
 use blindfold_reference::{
     Ciphertext as PlainCiphertext, DecodeError, Encrypted, Reference, combine, release_share,
@@ -225,6 +225,10 @@ fn backends_are_known_by_name() {
         let backend = by_name(name, 1).expect("in this build");
         assert!(name == "auto" || backend.name() == name);
         assert_eq!(backend.threads(), 1);
+    }
+    match by_name("ifma", 1) {
+        Ok(backend) => assert_eq!(backend.name(), "ifma"),
+        Err(error) => assert_eq!(error, UnknownBackend::Machine { name: "ifma" }),
     }
 }
 
