@@ -4,7 +4,7 @@
 //! digit serves all of them: four 64-bit digits in GT (Frobenius), two 128-bit halves in G1. A digit in turn is cut
 //! into signed windows, one row of the table each.
 //!
-//! The tables for GT are in torus form ([`crate::curve::Torus`]). Measured on an AMD EPYC core with ADX, window 13, entries
+//! The tables for GT are in torus form ([`crate::curve::Torus`]). Measured once on an AMD EPYC core with ADX, window 13, entries
 //! fetched ahead in both, in `blst`'s F_p12 products an exponentiation: 20.3 in torus form with its share of the
 //! inversion (17.3 without the quotient, 18.3 with a comparison instead), 22.8 with entries of F_p12, which also take
 //! twice the memory.

@@ -3,25 +3,19 @@
 
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12, blst_p1_affine};
 
-use super::{G1Affine, Gt, Lines, Torus};
+use super::{G1Affine, Gt, Lines, Torus, fp};
 
 /// One element of F_p.
 pub(crate) type Limbs = [u64; 6];
 
 /// 1/value; 0 for 0.
 pub(crate) fn invert(value: &Limbs) -> Limbs {
-    let mut out = blst_fp::default();
-    // SAFETY: both are initialised values of the declared type.
-    unsafe { blst::blst_fp_inverse(&mut out, &blst_fp { l: *value }) };
-    out.l
+    fp::inverse(&blst_fp { l: *value }).l
 }
 
 /// a·b.
 pub(crate) fn multiply(a: &Limbs, b: &Limbs) -> Limbs {
-    let mut out = blst_fp::default();
-    // SAFETY: all are initialised values of the declared type.
-    unsafe { blst::blst_fp_mul(&mut out, &blst_fp { l: *a }, &blst_fp { l: *b }) };
-    out.l
+    fp::mul(&blst_fp { l: *a }, &blst_fp { l: *b }).l
 }
 
 impl G1Affine {

@@ -241,7 +241,7 @@ struct Twiddle {
 
 /// Raises element k of the third quarter of each node to ω^(k·stride), and that of the last quarter to ω^(3k·stride).
 ///
-/// As many vectors as possible have one exponent in all lanes, which costs a quarter less. Up to powers of i both
+/// As many vectors as possible have one exponent in all lanes, which saves some fifteen products. Up to powers of i both
 /// quarters of all nodes have the same exponents, since 3 is invertible modulo the length of a quarter.
 unsafe fn twiddle(
     domain: &Domain,
