@@ -11,6 +11,7 @@
 mod batch;
 mod config;
 mod follow;
+pub mod l1;
 mod members;
 mod metrics;
 mod pool;
@@ -24,6 +25,6 @@ mod work;
 pub use batch::{BatchView, ViewFault};
 pub use config::{ConfigError, HintPublisherConfig, HintPublisherLimits, MemberUrl};
 pub use metrics::HintPublisherMetrics;
-pub use publisher::{HintPublisher, HintPublisherDeps, HintPublisherHandle, StartError};
+pub use publisher::{HintPublisher, HintPublisherDeps, HintPublisherHandle, L1PostingDeps, StartError};
 pub use status::HintPublisherStatus;
 pub use work::WorkFault;

@@ -32,6 +32,14 @@ pub struct HintPublisherMetrics {
     pub(crate) finalize_seconds: Histogram,
     pub(crate) decrypt_seconds: Histogram,
     pub(crate) certificate_to_hints_seconds: Histogram,
+    pub(crate) l1_postings: Counter,
+    pub(crate) l1_finalized: Counter,
+    pub(crate) l1_struck: Counter,
+    pub(crate) l1_failures: Counter,
+    pub(crate) l1_refused_batches: Counter,
+    pub(crate) l1_waiting_runs: Gauge,
+    pub(crate) l1_open_postings: Gauge,
+    pub(crate) l1_covered_postings: Gauge,
 }
 
 impl HintPublisherMetrics {
@@ -82,6 +90,20 @@ impl HintPublisherMetrics {
                 "certificate_to_hints_seconds",
                 "Time from a batch's certificate to its published hints",
             )?,
+            l1_postings: counter("l1_postings_total", "Runs whose hints were posted to L1")?,
+            l1_finalized: counter("l1_finalized_total", "Postings that were made final on L1")?,
+            l1_struck: counter("l1_struck_total", "Postings of ours that were struck out on L1")?,
+            l1_failures: counter("l1_failures_total", "Looks at L1 and transactions that failed")?,
+            l1_refused_batches: counter(
+                "l1_refused_batches_total",
+                "Runs of which a batch from the sequencer did not stand",
+            )?,
+            l1_waiting_runs: registry
+                .gauge("hint_publisher_l1_waiting_runs", "Final runs without the right hints on L1")?,
+            l1_open_postings: registry
+                .gauge("hint_publisher_l1_open_postings", "Postings of ours that are not final")?,
+            l1_covered_postings: registry
+                .gauge("hint_publisher_l1_covered_postings", "Postings that the free bond covers")?,
             registry,
         })
     }

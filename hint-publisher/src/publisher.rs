@@ -18,6 +18,7 @@ use tokio::{
 use crate::{
     ConfigError, HintPublisherConfig, HintPublisherMetrics, HintPublisherStatus,
     follow::{Coordinator, SEQUENCER, TOPICS},
+    l1::{HintPoster, HintPosterDeps, HintsL1, L1_POSTING, L1PostingConfig, L1PostingConfigError},
     members::Members,
     pool::Pool,
     status::SharedStatus,
@@ -32,6 +33,16 @@ pub struct HintPublisherDeps {
     pub parameters: Arc<ParameterSet>,
     /// Who does the heavy work.
     pub backend: Arc<dyn Backend>,
+    /// Where hints are posted to L1; `None` for a helper that leaves that to others.
+    pub l1_posting: Option<L1PostingDeps>,
+}
+
+/// Posting hints to L1.
+pub struct L1PostingDeps {
+    /// Its settings.
+    pub config: L1PostingConfig,
+    /// The contracts.
+    pub l1: Arc<dyn HintsL1>,
 }
 
 /// Why the helper did not start.
@@ -40,6 +51,9 @@ pub enum StartError {
     /// A setting.
     #[error("settings: {0}")]
     Config(#[from] ConfigError),
+    /// A setting of posting to L1.
+    #[error("settings: {0}")]
+    L1Posting(#[from] L1PostingConfigError),
     /// The chain's configuration.
     #[error("chain configuration: {0}")]
     Chain(#[from] ConfigFault),
@@ -66,8 +80,11 @@ impl HintPublisher {
         config: HintPublisherConfig,
         deps: HintPublisherDeps,
     ) -> Result<HintPublisherHandle, StartError> {
-        let HintPublisherDeps { chain, parameters, backend } = deps;
+        let HintPublisherDeps { chain, parameters, backend, l1_posting } = deps;
         config.check()?;
+        if let Some(posting) = &l1_posting {
+            posting.config.check()?;
+        }
         chain.validate()?;
         for epoch in parameters.iter().map(|parameters| parameters.epoch()) {
             let given = config.members.iter().filter(|entry| epoch.member(entry.member).is_some()).count();
@@ -81,7 +98,10 @@ impl HintPublisher {
         let status = Arc::new(SharedStatus::default());
         let members = Members::new(&config, metrics.clone(), Arc::clone(&status))?;
         let sequencer = http_client(&config.sequencer_url, &ClientConfig::default())?;
-        let readiness = Readiness::new(&[SEQUENCER]);
+        let readiness = match &l1_posting {
+            Some(_) => Readiness::new(&[SEQUENCER, L1_POSTING]),
+            None => Readiness::new(&[SEQUENCER]),
+        };
         let registry = metrics.registry.clone();
         let admin_config = AdminConfig { addr: config.admin_addr };
         let admin = admin(admin_config, readiness.clone(), move || registry.render(), None).await?;
@@ -92,8 +112,19 @@ impl HintPublisher {
         let memory = Arc::new(Semaphore::new(config.limits.max_predecrypted_ciphertexts));
         let shop =
             Arc::new(Workshop { config, parameters, backend, members, sequencer, pool, memory, metrics });
-        let coordinator = Coordinator::new(Arc::clone(&shop), chain, Arc::clone(&status), readiness);
         let (stop, stopped) = watch::channel(false);
+        if let Some(L1PostingDeps { config, l1 }) = l1_posting {
+            let deps = HintPosterDeps {
+                l1,
+                source: Arc::new(shop.sequencer.clone()),
+                parameters: Arc::clone(&shop.parameters),
+                backend: Arc::clone(&shop.backend),
+                metrics: shop.metrics.clone(),
+                readiness: readiness.clone(),
+            };
+            tasks.spawn(HintPoster::new(config, deps).run(stopped.clone()));
+        }
+        let coordinator = Coordinator::new(Arc::clone(&shop), chain, Arc::clone(&status), readiness);
         tasks.spawn(coordinator.run(feed, stopped));
         tracing::info!(backend = shop.backend.name(), admin = %admin.local_addr(), "hint publisher runs");
         Ok(HintPublisherHandle { shop, status, admin, stop, tasks })

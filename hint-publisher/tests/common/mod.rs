@@ -211,7 +211,12 @@ impl Stage {
 
     pub async fn try_start(&self) -> Result<HintPublisherHandle, StartError> {
         let backend = Arc::<Watched>::clone(&self.backend);
-        let deps = HintPublisherDeps { chain: chain_config(), parameters: parameter_set(), backend };
+        let deps = HintPublisherDeps {
+            chain: chain_config(),
+            parameters: parameter_set(),
+            backend,
+            l1_posting: None,
+        };
         HintPublisher::start(self.config.clone(), deps).await
     }
 

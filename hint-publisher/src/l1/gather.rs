@@ -1,0 +1,142 @@
+//! The hints of a run: fetched from the sequencer, believed in nothing.
+
+use std::sync::Arc;
+
+use blindfold_bte::Backend;
+use blindfold_chain::{EpochParameters, ParameterSet, verify_hints};
+use blindfold_protocol::{BatchHints, EnvelopeFault, HintEntry, validity::Verdict};
+
+use super::seam::{BatchSource, PostedRun, SourcedBatch};
+use crate::BatchView;
+
+/// Why the hints of a run are not here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GatherFault {
+    /// The sequencer does not answer: nobody's batches can be had.
+    #[error("the sequencer does not give batch {number}: {reason}")]
+    Source {
+        /// The batch.
+        number: u64,
+        /// What it said.
+        reason: String,
+    },
+    /// The sequencer has no such batch, or no hints for it yet.
+    #[error("the sequencer has no {what} of batch {number} yet")]
+    NotYet {
+        /// The batch.
+        number: u64,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// What the sequencer gives is not what the committee certified, or not the truth about it.
+    #[error("batch {number} from the sequencer: {reason}")]
+    Wrong {
+        /// The batch.
+        number: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No parameters are configured for the batch.
+    #[error("no parameters are configured for batch {number}: add its epoch's file and restart")]
+    NoParameters {
+        /// The batch.
+        number: u64,
+    },
+    /// The process is shutting down.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// The hints of every batch of `run`, in order; `None` for a run without any item, which needs none.
+///
+/// The headers are those of the run because their hashes lead from the last one's, which L1 names, to the first. The
+/// items and verdicts are those of the headers because they have their envelope roots. The hints are right because
+/// each was verified.
+///
+/// Cost: `verify_hints` for each batch, off the async threads.
+///
+/// # Errors
+/// [`GatherFault`].
+pub async fn gather(
+    source: &dyn BatchSource,
+    run: &PostedRun,
+    parameters: &ParameterSet,
+    backend: &Arc<dyn Backend>,
+) -> Result<Option<Vec<BatchHints>>, GatherFault> {
+    let mut batches = Vec::new();
+    let mut expected = run.head_hash;
+    for number in (run.first..=run.last).rev() {
+        let batch = source
+            .batch(number)
+            .await
+            .map_err(|reason| GatherFault::Source { number, reason })?
+            .ok_or(GatherFault::NotYet { number, what: "header" })?;
+        let header = &batch.sealed.header;
+        if header.number != number || header.hash() != expected {
+            let reason = format!("its header is {}, L1 holds {expected}", header.hash());
+            return Err(GatherFault::Wrong { number, reason });
+        }
+        expected = header.parent_hash;
+        batches.push(batch);
+    }
+    if batches.iter().all(|batch| batch.sealed.header.envelope_count == 0) {
+        return Ok(None);
+    }
+    let mut hints = Vec::with_capacity(batches.len());
+    for batch in batches.into_iter().rev() {
+        hints.push(verified(batch, parameters, backend).await?);
+    }
+    Ok(Some(hints))
+}
+
+/// The hints of one batch, verified.
+async fn verified(
+    batch: SourcedBatch,
+    parameters: &ParameterSet,
+    backend: &Arc<dyn Backend>,
+) -> Result<BatchHints, GatherFault> {
+    let number = batch.sealed.header.number;
+    let parameters = parameters.at(number).cloned().ok_or(GatherFault::NoParameters { number })?;
+    let backend = Arc::clone(backend);
+    tokio::task::spawn_blocking(move || check(batch, &parameters, backend.as_ref()))
+        .await
+        .map_err(|_| GatherFault::Stopped)?
+}
+
+fn check(
+    batch: SourcedBatch,
+    parameters: &EpochParameters,
+    backend: &dyn Backend,
+) -> Result<BatchHints, GatherFault> {
+    let SourcedBatch { sealed, verdicts, hints } = batch;
+    let number = sealed.header.number;
+    let wrong = |reason: String| GatherFault::Wrong { number, reason };
+    // Items, ids and verdicts against the certified root.
+    let view = BatchView::read(&sealed, &verdicts, parameters.parameters().max_batch())
+        .map_err(|fault| wrong(fault.to_string()))?;
+    let verdicts = read_verdicts(&verdicts).ok_or_else(|| wrong("a verdict of no known name".to_owned()))?;
+    let hints = match hints {
+        Some(hints) => hints,
+        // Nothing was decrypted, so nobody had to publish anything.
+        None if view.accepted.is_empty() => {
+            BatchHints { number, header_hash: view.hash, entries: vec![HintEntry::Skipped; view.items] }
+        }
+        None => return Err(GatherFault::NotYet { number, what: "hints" }),
+    };
+    verify_hints(backend, parameters, &sealed, &verdicts, &hints)
+        .map_err(|fault| wrong(fault.to_string()))?;
+    Ok(hints)
+}
+
+/// The verdicts behind their names.
+fn read_verdicts(names: &[Option<String>]) -> Option<Vec<Verdict>> {
+    let mut position = 0;
+    let verdict = |name: &Option<String>| match name {
+        None => {
+            position += 1;
+            Some(Verdict::Accepted { position: position - 1 })
+        }
+        Some(name) => EnvelopeFault::from_name(name).map(Verdict::Skipped),
+    };
+    names.iter().map(verdict).collect()
+}

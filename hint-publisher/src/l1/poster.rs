@@ -1,0 +1,494 @@
+//! What is left to do on L1, and doing it, oldest run first.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use blindfold_bte::Backend;
+use blindfold_chain::ParameterSet;
+use blindfold_protocol::{B256, BatchHints};
+use blindfold_rpc::Readiness;
+use tokio::{sync::watch, time::sleep};
+
+use super::{
+    L1PostingConfig,
+    book::{Book, RunEntry},
+    gather::{GatherFault, gather},
+    seam::{BatchSource, HintEvent, HintPosting, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun},
+};
+use crate::HintPublisherMetrics;
+
+/// Name of the readiness condition.
+pub(crate) const L1_POSTING: &str = "l1_posting";
+/// L1 blocks whose events are read at a time while catching up; what was read is not read again after trouble.
+const CATCH_UP_BLOCKS: u64 = 10_000;
+/// Runs whose hints are fetched and verified in one round; the next round follows at once.
+const MAX_GATHERED_RUNS: usize = 8;
+
+/// Why a round ended before its end. The next one begins where L1 stands then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Hindrance {
+    /// L1.
+    #[error(transparent)]
+    L1(#[from] L1Trouble),
+    /// The sequencer.
+    #[error(transparent)]
+    Source(GatherFault),
+}
+
+/// What a round found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Runs for which hints were posted.
+    pub posted: usize,
+    /// Postings that were made final.
+    pub finalized: usize,
+    /// Runs that have no posting with the right hints after it.
+    pub waiting: usize,
+    /// Whether the free bond does not cover a posting that is wanted.
+    pub bond_short: bool,
+    /// Whether more is to be done at once.
+    pub more: bool,
+}
+
+/// What a poster works with.
+#[derive(Clone)]
+pub struct HintPosterDeps {
+    /// The contracts.
+    pub l1: Arc<dyn HintsL1>,
+    /// The sequencer.
+    pub source: Arc<dyn BatchSource>,
+    /// The parameters of every epoch.
+    pub parameters: Arc<ParameterSet>,
+    /// Verifies hints.
+    pub backend: Arc<dyn Backend>,
+    /// What the helper counts.
+    pub metrics: HintPublisherMetrics,
+    /// What `/readyz` says, with the condition `l1_posting`.
+    pub readiness: Readiness,
+}
+
+/// The right hints of a run, as far as they are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Truth {
+    Unknown,
+    /// No batch has an item.
+    Empty,
+    /// The root of the right hints.
+    Root(B256),
+}
+
+/// What this process knows of a run beside L1's record.
+struct Known {
+    /// When the run was first seen to be final.
+    seen_ms: u64,
+    truth: Truth,
+    /// Not before this time again.
+    retry_at_ms: u64,
+    pause_ms: u64,
+    /// When another's posting was first seen to have outlived its window.
+    ripe_ms: Option<u64>,
+}
+
+/// Posts the hints of final runs, and makes them final.
+pub struct HintPoster {
+    deps: HintPosterDeps,
+    config: L1PostingConfig,
+    terms: Option<HintTerms>,
+    bond_filled: bool,
+    /// By the events up to `through`, which is final.
+    book: Book,
+    through: u64,
+    known: BTreeMap<u64, Known>,
+    /// The alarm that is on, so that it is logged once.
+    alarm: Option<String>,
+}
+
+impl HintPoster {
+    /// A poster that has not looked at L1 yet.
+    pub fn new(config: L1PostingConfig, deps: HintPosterDeps) -> Self {
+        let through = deps.l1.first_block().saturating_sub(1);
+        let known = BTreeMap::new();
+        let book = Book::default();
+        Self { deps, config, terms: None, bond_filled: false, book, through, known, alarm: None }
+    }
+
+    /// Posts until told to stop. What is under way then is found on L1 at the next start.
+    pub(crate) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let started = Instant::now();
+        let mut pause_ms = self.config.retry_ms;
+        loop {
+            let now_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let outcome = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                outcome = self.round(now_ms) => outcome,
+            };
+            let wait_ms = match outcome {
+                Ok(round) => {
+                    pause_ms = self.config.retry_ms;
+                    if round.more { 0 } else { self.config.interval_ms }
+                }
+                Err(hindrance) => {
+                    self.deps.metrics.l1_failures.increment();
+                    self.deps.readiness.set_not_ready(L1_POSTING, hindrance.to_string());
+                    tracing::warn!(%hindrance, pause_ms, "posting hints to L1 waits and tries again");
+                    let wait_ms = pause_ms;
+                    pause_ms = pause_ms.saturating_mul(2).min(self.config.max_retry_ms);
+                    wait_ms
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = sleep(Duration::from_millis(wait_ms)) => {}
+            }
+        }
+    }
+
+    /// Looks where L1 stands and does what is to be done, oldest run first. `now_ms` is the time since the start.
+    ///
+    /// # Errors
+    /// [`Hindrance`] when L1 or the sequencer does not answer; what was done until then is done.
+    pub async fn round(&mut self, now_ms: u64) -> Result<Round, Hindrance> {
+        let l1 = Arc::clone(&self.deps.l1);
+        let terms = match self.terms {
+            Some(terms) => terms,
+            None => *self.terms.insert(l1.terms().await?),
+        };
+        let blocks = l1.blocks().await?;
+        self.catch_up(blocks.finalized, now_ms).await?;
+        self.fill_bond().await?;
+        // What is not final yet may still be taken back, so it is only looked at.
+        let mut view = self.book.clone();
+        for event in l1.hint_events(self.through, blocks.newest.max(self.through)).await? {
+            view.apply(&event);
+        }
+        let mut task = Task { blocks, terms, free: l1.bond().await?.free(), now_ms, gathered: 0, late: None };
+        let mut round = Round::default();
+        for entry in view.runs.values() {
+            if entry.settled {
+                self.unlock(entry, &task).await?;
+            } else {
+                self.serve(entry, &mut task, &mut round).await?;
+            }
+        }
+        self.known.retain(|last, _| view.runs.contains_key(last));
+        self.book.runs.retain(|last, _| self.known.get(last).is_none_or(|known| known.truth != Truth::Empty));
+        self.report(&view, &task, &round);
+        Ok(round)
+    }
+
+    /// Takes the final events up to `finalized` into the book.
+    async fn catch_up(&mut self, finalized: u64, now_ms: u64) -> Result<(), L1Trouble> {
+        let me = self.deps.l1.publisher();
+        while self.through < finalized {
+            let through = finalized.min(self.through.saturating_add(CATCH_UP_BLOCKS));
+            let runs = self.deps.l1.runs(self.through, through).await?;
+            let events = self.deps.l1.hint_events(self.through, through).await?;
+            for run in runs {
+                self.book.add_run(run);
+                let fresh = || Known {
+                    seen_ms: now_ms,
+                    truth: Truth::Unknown,
+                    retry_at_ms: 0,
+                    pause_ms: self.config.retry_ms,
+                    ripe_ms: None,
+                };
+                self.known.entry(run.last).or_insert_with(fresh);
+            }
+            for event in events {
+                if let HintEvent::Struck { id, run_last } = event
+                    && let Some(entry) = self.book.runs.get(&run_last)
+                    && entry.open.iter().any(|posting| posting.id == id && posting.publisher == me)
+                {
+                    self.deps.metrics.l1_struck.increment();
+                    tracing::error!(
+                        id,
+                        run_last,
+                        "hints of ours were struck out on L1 and their bond is gone"
+                    );
+                }
+                self.book.apply(&event);
+            }
+            self.book.forget_settled();
+            self.through = through;
+        }
+        Ok(())
+    }
+
+    /// Fills the bond up to the configured level, once.
+    async fn fill_bond(&mut self) -> Result<(), L1Trouble> {
+        if self.bond_filled {
+            return Ok(());
+        }
+        let total = self.deps.l1.bond().await?.total;
+        let missing = self.config.bond_wei.saturating_sub(total);
+        if missing > 0 {
+            tracing::info!(total, missing, "filling the bond for hints on L1");
+            self.deps.l1.deposit_bond(missing).await?;
+        }
+        self.bond_filled = true;
+        Ok(())
+    }
+
+    /// Unlocks the bond of our postings for a run that has other hints for good.
+    async fn unlock(&self, entry: &RunEntry, task: &Task) -> Result<(), L1Trouble> {
+        let me = self.deps.l1.publisher();
+        for posting in entry.open.iter().filter(|posting| posting.publisher == me && task.ripe(posting)) {
+            match self.deps.l1.release(posting.id).await {
+                Ok(()) => tracing::info!(id = posting.id, "a posting that was not needed is released"),
+                Err(L1Trouble::Refused(reason)) => {
+                    tracing::warn!(id = posting.id, reason, "L1 does not release a posting yet");
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(())
+    }
+
+    /// Does for one run what is to be done now.
+    async fn serve(&mut self, entry: &RunEntry, task: &mut Task, round: &mut Round) -> Result<(), Hindrance> {
+        let (run, me) = (entry.run, self.deps.l1.publisher());
+        // Ours were verified before they were posted.
+        if let Some(own) = entry.open.iter().find(|posting| posting.publisher == me) {
+            if task.ripe(own) {
+                self.finalize(own, round).await?;
+            }
+            return Ok(());
+        }
+        let Some(known) = self.known.get(&run.last) else { return Ok(()) };
+        if known.truth == Truth::Empty {
+            return Ok(());
+        }
+        if let Truth::Root(root) = known.truth
+            && let Some(posting) = entry.open.iter().find(|posting| posting.root == root)
+        {
+            return self.see_through(posting, task, round).await;
+        }
+        let takes_over = task.now_ms >= known.seen_ms.saturating_add(self.config.takeover_ms);
+        let without_bond = matches!(known.truth, Truth::Root(_)) && task.free < task.terms.posting_bond;
+        if !takes_over || task.now_ms < known.retry_at_ms {
+            task.wait_for(&run, round);
+            return Ok(());
+        }
+        if without_bond {
+            round.bond_short = true;
+            task.wait_for(&run, round);
+            return Ok(());
+        }
+        if task.gathered == MAX_GATHERED_RUNS {
+            round.more = true;
+            task.wait_for(&run, round);
+            return Ok(());
+        }
+        task.gathered += 1;
+        let hints =
+            match gather(self.deps.source.as_ref(), &run, &self.deps.parameters, &self.deps.backend).await {
+                Ok(Some(hints)) => hints,
+                Ok(None) => {
+                    self.learn(run.last, Truth::Empty);
+                    return Ok(());
+                }
+                Err(fault @ (GatherFault::Source { .. } | GatherFault::Stopped)) => {
+                    return Err(Hindrance::Source(fault));
+                }
+                Err(fault) => {
+                    self.not_gathered(&run, &fault, task.now_ms);
+                    task.wait_for(&run, round);
+                    return Ok(());
+                }
+            };
+        self.offer(entry, &hints, task, round).await
+    }
+
+    /// Posts the right hints of a run, unless somebody did.
+    async fn offer(
+        &mut self,
+        entry: &RunEntry,
+        hints: &[BatchHints],
+        task: &mut Task,
+        round: &mut Round,
+    ) -> Result<(), Hindrance> {
+        let run = entry.run;
+        let Some(root) = self.deps.l1.root(run.first, hints) else {
+            self.put_off(run.last, task.now_ms);
+            task.wait_for(&run, round);
+            tracing::error!(
+                first = run.first,
+                last = run.last,
+                "the hints of this run are more than one transaction may carry: it cannot be posted as it is"
+            );
+            return Ok(());
+        };
+        self.learn(run.last, Truth::Root(root));
+        if entry.open.iter().any(|posting| posting.root == root) {
+            return Ok(());
+        }
+        if task.free < task.terms.posting_bond {
+            round.bond_short = true;
+            task.wait_for(&run, round);
+            return Ok(());
+        }
+        match self.deps.l1.post(&run, hints).await {
+            Ok(posting) => {
+                task.free = task.free.saturating_sub(task.terms.posting_bond);
+                round.posted += 1;
+                self.deps.metrics.l1_postings.increment();
+                tracing::info!(first = run.first, last = run.last, id = posting.id, "hints posted to L1");
+                self.reread(&posting, root, hints).await?;
+            }
+            Err(trouble @ L1Trouble::Unavailable(_)) => return Err(trouble.into()),
+            Err(L1Trouble::Refused(reason)) => {
+                // Somebody else may have been faster, or made another posting final; the next round sees it.
+                self.deps.metrics.l1_failures.increment();
+                self.put_off(run.last, task.now_ms);
+                task.wait_for(&run, round);
+                tracing::warn!(first = run.first, last = run.last, reason, "L1 refuses the hints of a run");
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes another helper's right posting final when its publisher does not.
+    async fn see_through(
+        &mut self,
+        posting: &HintPosting,
+        task: &Task,
+        round: &mut Round,
+    ) -> Result<(), Hindrance> {
+        if !task.ripe(posting) {
+            return Ok(());
+        }
+        let Some(known) = self.known.get_mut(&posting.run_last) else { return Ok(()) };
+        let since = *known.ripe_ms.get_or_insert(task.now_ms);
+        if task.now_ms >= since.saturating_add(self.config.takeover_ms) {
+            self.finalize(posting, round).await?;
+        }
+        Ok(())
+    }
+
+    async fn finalize(&self, posting: &HintPosting, round: &mut Round) -> Result<(), Hindrance> {
+        let (id, last) = (posting.id, posting.run_last);
+        match self.deps.l1.finalize(id).await {
+            Ok(()) => {
+                round.finalized += 1;
+                self.deps.metrics.l1_finalized.increment();
+                tracing::info!(id, last, "the hints of a run are final on L1");
+                Ok(())
+            }
+            Err(L1Trouble::Refused(reason)) => {
+                self.deps.metrics.l1_failures.increment();
+                tracing::warn!(id, last, reason, "L1 does not make hints final yet");
+                Ok(())
+            }
+            Err(trouble) => Err(trouble.into()),
+        }
+    }
+
+    /// Reads back what was just posted: a bond hangs on it.
+    async fn reread(&self, posting: &HintPosting, root: B256, hints: &[BatchHints]) -> Result<(), L1Trouble> {
+        let stands = match self.deps.l1.posted(posting).await? {
+            Some(posted) => {
+                let entries = |hints: &BatchHints| hints.entries.clone();
+                posted.iter().map(entries).eq(hints.iter().map(entries))
+            }
+            // L1 took it back; the next round looks again.
+            None => return Ok(()),
+        };
+        if !stands || posting.root != root {
+            self.deps.metrics.l1_failures.increment();
+            tracing::error!(id = posting.id, expected = %root, found = %posting.root,
+                "L1 does not hold the hints that were posted: stop the helper and report it, its bond is at stake");
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, last: u64, truth: Truth) {
+        if let Some(known) = self.known.get_mut(&last) {
+            known.truth = truth;
+            known.pause_ms = self.config.retry_ms;
+        }
+    }
+
+    fn put_off(&mut self, last: u64, now_ms: u64) {
+        if let Some(known) = self.known.get_mut(&last) {
+            known.retry_at_ms = now_ms.saturating_add(known.pause_ms);
+            known.pause_ms = known.pause_ms.saturating_mul(2).min(self.config.max_retry_ms);
+        }
+    }
+
+    fn not_gathered(&mut self, run: &PostedRun, fault: &GatherFault, now_ms: u64) {
+        self.put_off(run.last, now_ms);
+        if matches!(fault, GatherFault::NotYet { .. }) {
+            tracing::debug!(first = run.first, last = run.last, %fault, "the hints of a run are not there yet");
+        } else {
+            self.deps.metrics.l1_refused_batches.increment();
+            tracing::warn!(first = run.first, last = run.last, %fault, "hints are not posted: they do not stand");
+        }
+    }
+
+    /// Metrics, readiness, and a line in the log when the alarm changes.
+    fn report(&mut self, view: &Book, task: &Task, round: &Round) {
+        let me = self.deps.l1.publisher();
+        let open = view.runs.values().flat_map(|entry| &entry.open).filter(|posting| posting.publisher == me);
+        self.deps.metrics.l1_open_postings.set(open.count() as u64);
+        self.deps.metrics.l1_waiting_runs.set(round.waiting as u64);
+        let covered = task.free / task.terms.posting_bond.max(1);
+        self.deps.metrics.l1_covered_postings.set(u64::try_from(covered).unwrap_or(u64::MAX));
+        let alarm = if round.bond_short {
+            let (free, bond) = (task.free, task.terms.posting_bond);
+            Some(format!(
+                "the free bond of {me} in HintRegistry, {free} wei, does not cover a posting, {bond} wei: send it \
+                 ether, raise l1_posting.bond_wei and restart"
+            ))
+        } else {
+            task.late.map(|(first, last)| {
+                format!(
+                    "batches {first} to {last} have no hints on L1 and half of the time for them is over: after it \
+                     anybody can declare them void, and what is in them is not executed"
+                )
+            })
+        };
+        match &alarm {
+            Some(reason) => self.deps.readiness.set_not_ready(L1_POSTING, reason.clone()),
+            None => self.deps.readiness.set_ready(L1_POSTING),
+        }
+        if alarm != self.alarm {
+            match &alarm {
+                Some(reason) => tracing::error!(publisher = %me, "{reason}"),
+                None => tracing::info!("hints are posted to L1 again"),
+            }
+            self.alarm = alarm;
+        }
+    }
+}
+
+/// What one round works with.
+struct Task {
+    blocks: L1Blocks,
+    terms: HintTerms,
+    /// What further postings can lock, in wei.
+    free: u128,
+    now_ms: u64,
+    gathered: usize,
+    /// The oldest run that waits for more than half of the time there is.
+    late: Option<(u64, u64)>,
+}
+
+impl Task {
+    /// Whether a posting has outlived its window: a transaction that is sent now gets into a later block.
+    fn ripe(&self, posting: &HintPosting) -> bool {
+        self.blocks.newest >= posting.block.saturating_add(self.terms.challenge_window)
+    }
+
+    fn wait_for(&mut self, run: &PostedRun, round: &mut Round) {
+        round.waiting += 1;
+        let half = run.posted_at.saturating_add(self.terms.hint_deadline / 2);
+        if self.late.is_none() && self.blocks.newest >= half {
+            self.late = Some((run.first, run.last));
+        }
+    }
+}

@@ -1,0 +1,673 @@
+//! Posting hints to L1: everything that a helper does and leaves alone, on a scripted registry.
+
+mod common;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use blindfold_bte::{CiphertextPoint, Opening, Portable};
+use blindfold_hint_publisher::{
+    HintPublisherMetrics,
+    l1::{
+        BatchSource, Hindrance, HintBond, HintEvent, HintPoster, HintPosterDeps, HintPosting, HintTerms,
+        HintsL1, L1Blocks, L1PostingConfig, L1Trouble, PostedRun, Round, SourcedBatch,
+    },
+};
+use blindfold_protocol::{
+    Address, B256, BatchHints, Canonical, Envelope, EnvelopeFault, HintEntry, SealedBatch,
+    validity::{Verdict, sub_batches},
+};
+use blindfold_rpc::Readiness;
+use common::network::{MAX_BATCH, Sealer, committee, envelope, malformed, parameter_set, resigned};
+use parking_lot::Mutex;
+
+const BOND: u128 = 100;
+const WINDOW: u64 = 10;
+const DEADLINE: u64 = 40;
+
+fn me() -> Address {
+    Address::repeat_byte(1)
+}
+
+fn other() -> Address {
+    Address::repeat_byte(2)
+}
+
+/// The registry and the inbox, as far as postings go.
+#[derive(Default)]
+struct Contracts {
+    newest: u64,
+    /// Blocks behind the newest one that is final.
+    lag: u64,
+    runs: Vec<PostedRun>,
+    /// With their blocks.
+    events: Vec<(u64, HintEvent)>,
+    data: BTreeMap<u64, Vec<BatchHints>>,
+    bonds: BTreeMap<Address, HintBond>,
+    settled: BTreeSet<u64>,
+    posts: usize,
+    /// What L1 answers to the next transactions; `false` after doing what it was asked for.
+    trouble: Vec<(L1Trouble, bool)>,
+    /// What a rereading shows.
+    reread: Option<Vec<BatchHints>>,
+    /// Roots are given for this many entries at most.
+    largest: Option<usize>,
+}
+
+impl Contracts {
+    fn open(&self) -> Vec<HintPosting> {
+        let mut open: Vec<HintPosting> = Vec::new();
+        for (_, event) in &self.events {
+            match event {
+                HintEvent::Posted(posting) => open.push(*posting),
+                HintEvent::Struck { id, .. }
+                | HintEvent::Finalized { id, .. }
+                | HintEvent::Released { id, .. } => open.retain(|posting| posting.id != *id),
+                HintEvent::Voided { .. } => {}
+            }
+        }
+        open
+    }
+
+    /// Each in a block of its own: what was read of a final block never changes.
+    fn tell(&mut self, event: HintEvent) {
+        self.newest += 1;
+        self.events.push((self.newest, event));
+    }
+
+    fn post_as(&mut self, publisher: Address, run_last: u64, hints: Vec<BatchHints>) -> HintPosting {
+        let (id, block, root) = (self.data.len() as u64 + 1, self.newest + 1, root_of(&hints));
+        let posting = HintPosting { id, run_last, publisher, block, root };
+        self.data.insert(id, hints);
+        self.bonds.entry(publisher).or_insert(HintBond { total: 0, locked: 0 }).locked += BOND;
+        self.posts += 1;
+        self.tell(HintEvent::Posted(posting));
+        posting
+    }
+
+    fn unlock(&mut self, publisher: Address) {
+        if let Some(bond) = self.bonds.get_mut(&publisher) {
+            bond.locked -= BOND;
+        }
+    }
+}
+
+fn root_of(hints: &[BatchHints]) -> B256 {
+    let mut bytes = Vec::new();
+    for batch in hints {
+        bytes.extend_from_slice(&batch.number.to_be_bytes());
+        for entry in &batch.entries {
+            match entry {
+                HintEntry::Skipped => bytes.push(0),
+                HintEntry::Key(key) => bytes.extend_from_slice(&[&[1], key.as_slice()].concat()),
+                HintEntry::Malformed(_) => bytes.push(2),
+            }
+        }
+    }
+    alloy_primitives::keccak256(&bytes)
+}
+
+#[derive(Clone)]
+struct Account {
+    address: Address,
+    contracts: Arc<Mutex<Contracts>>,
+}
+
+impl Account {
+    /// Trouble that the script has for this transaction: before it, or after it is done.
+    fn trouble(&self) -> Option<(L1Trouble, bool)> {
+        self.contracts.lock().trouble.pop()
+    }
+
+    async fn act<T>(&self, act: impl FnOnce(&mut Contracts) -> Result<T, L1Trouble>) -> Result<T, L1Trouble> {
+        match self.trouble() {
+            Some((trouble, true)) => Err(trouble),
+            Some((trouble, false)) => act(&mut self.contracts.lock()).and(Err(trouble)),
+            None => act(&mut self.contracts.lock()),
+        }
+    }
+}
+
+#[async_trait]
+impl HintsL1 for Account {
+    fn publisher(&self) -> Address {
+        self.address
+    }
+
+    fn first_block(&self) -> u64 {
+        1
+    }
+
+    async fn blocks(&self) -> Result<L1Blocks, L1Trouble> {
+        let contracts = self.contracts.lock();
+        Ok(L1Blocks { finalized: contracts.newest - contracts.lag, newest: contracts.newest })
+    }
+
+    async fn terms(&self) -> Result<HintTerms, L1Trouble> {
+        Ok(HintTerms { posting_bond: BOND, challenge_window: WINDOW, hint_deadline: DEADLINE })
+    }
+
+    async fn runs(&self, after: u64, through: u64) -> Result<Vec<PostedRun>, L1Trouble> {
+        let contracts = self.contracts.lock();
+        assert!(through <= contracts.newest - contracts.lag, "runs are read from final blocks only");
+        let within = |run: &&PostedRun| run.posted_at > after && run.posted_at <= through;
+        Ok(contracts.runs.iter().filter(within).copied().collect())
+    }
+
+    async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<HintEvent>, L1Trouble> {
+        let contracts = self.contracts.lock();
+        let within = |(block, _): &&(u64, HintEvent)| *block > after && *block <= through;
+        Ok(contracts.events.iter().filter(within).map(|(_, event)| *event).collect())
+    }
+
+    async fn bond(&self) -> Result<HintBond, L1Trouble> {
+        Ok(self
+            .contracts
+            .lock()
+            .bonds
+            .get(&self.address)
+            .copied()
+            .unwrap_or(HintBond { total: 0, locked: 0 }))
+    }
+
+    async fn deposit_bond(&self, amount: u128) -> Result<(), L1Trouble> {
+        let address = self.address;
+        self.act(|contracts| {
+            contracts.bonds.entry(address).or_insert(HintBond { total: 0, locked: 0 }).total += amount;
+            Ok(())
+        })
+        .await
+    }
+
+    fn root(&self, _: u64, hints: &[BatchHints]) -> Option<B256> {
+        let entries: usize = hints.iter().map(|hints| hints.entries.len()).sum();
+        let largest = self.contracts.lock().largest.unwrap_or(usize::MAX);
+        (entries <= largest).then(|| root_of(hints))
+    }
+
+    async fn post(&self, run: &PostedRun, hints: &[BatchHints]) -> Result<HintPosting, L1Trouble> {
+        let address = self.address;
+        self.act(|contracts| {
+            let bond = contracts.bonds.get(&address).copied().unwrap_or(HintBond { total: 0, locked: 0 });
+            assert!(bond.free() >= BOND, "a posting that the bond does not cover");
+            let root = root_of(hints);
+            if contracts.open().iter().any(|posting| (posting.run_last, posting.root) == (run.last, root)) {
+                return Err(L1Trouble::Refused("SameHintsOpen".into()));
+            }
+            Ok(contracts.post_as(address, run.last, hints.to_vec()))
+        })
+        .await
+    }
+
+    async fn posted(&self, posting: &HintPosting) -> Result<Option<Vec<BatchHints>>, L1Trouble> {
+        let contracts = self.contracts.lock();
+        Ok(contracts.reread.clone().or_else(|| contracts.data.get(&posting.id).cloned()))
+    }
+
+    async fn finalize(&self, id: u64) -> Result<(), L1Trouble> {
+        self.act(|contracts| {
+            let posting = contracts.open().into_iter().find(|posting| posting.id == id).expect("open");
+            assert!(contracts.newest >= posting.block + WINDOW, "not before its window is over");
+            assert!(contracts.settled.insert(posting.run_last), "one final posting");
+            contracts.unlock(posting.publisher);
+            contracts.tell(HintEvent::Finalized { id, run_last: posting.run_last });
+            Ok(())
+        })
+        .await
+    }
+
+    async fn release(&self, id: u64) -> Result<(), L1Trouble> {
+        self.act(|contracts| {
+            let posting = contracts.open().into_iter().find(|posting| posting.id == id).expect("open");
+            assert!(contracts.settled.contains(&posting.run_last));
+            contracts.unlock(posting.publisher);
+            contracts.tell(HintEvent::Released { id, run_last: posting.run_last });
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// What the sequencer answers.
+#[derive(Default)]
+struct Source {
+    batches: Mutex<BTreeMap<u64, SourcedBatch>>,
+    away: Mutex<bool>,
+    asked: Mutex<usize>,
+}
+
+#[async_trait]
+impl BatchSource for Source {
+    async fn batch(&self, number: u64) -> Result<Option<SourcedBatch>, String> {
+        *self.asked.lock() += 1;
+        if *self.away.lock() {
+            return Err("scripted".to_owned());
+        }
+        Ok(self.batches.lock().get(&number).cloned())
+    }
+}
+
+struct Stage {
+    sealer: Sealer,
+    contracts: Arc<Mutex<Contracts>>,
+    source: Arc<Source>,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let contracts = Contracts {
+            newest: 1,
+            bonds: BTreeMap::from([
+                (me(), HintBond { total: 10 * BOND, locked: 0 }),
+                (other(), HintBond { total: 10 * BOND, locked: 0 }),
+            ]),
+            ..Contracts::default()
+        };
+        let contracts = Arc::new(Mutex::new(contracts));
+        Self { sealer: Sealer::new().await, contracts, source: Arc::new(Source::default()) }
+    }
+
+    /// A run of batches with these items, posted in a block of its own. The sequencer has their hints.
+    async fn run(&self, batches: Vec<Vec<Vec<u8>>>) -> PostedRun {
+        let mut sealed = Vec::new();
+        for items in batches {
+            let batch = self.sealer.seal(items).await;
+            self.sealer.certify(&batch.batch, &[1, 2, 3]).await;
+            let names = batch.verdicts.iter().map(|verdict| verdict.reason().map(str::to_owned));
+            let sourced = SourcedBatch {
+                sealed: batch.batch.as_ref().clone(),
+                verdicts: names.collect(),
+                hints: Some(opened(&batch.batch, &batch.verdicts)),
+            };
+            self.source.batches.lock().insert(batch.batch.header.number, sourced);
+            sealed.push(batch);
+        }
+        let (first, last) = (&sealed[0], &sealed[sealed.len() - 1]);
+        let mut contracts = self.contracts.lock();
+        contracts.newest += 1;
+        let run = PostedRun {
+            first: first.batch.header.number,
+            last: last.batch.header.number,
+            posted_at: contracts.newest,
+            head_hash: last.hash,
+            header_root: B256::ZERO,
+        };
+        contracts.runs.push(run);
+        run
+    }
+
+    async fn run_of_one(&self, n: u8) -> PostedRun {
+        self.run(vec![vec![envelope(n, 1).encode()]]).await
+    }
+
+    fn hints_of(&self, run: &PostedRun) -> Vec<BatchHints> {
+        let batches = self.source.batches.lock();
+        (run.first..=run.last).map(|number| batches[&number].hints.clone().expect("there")).collect()
+    }
+
+    fn change(&self, number: u64, change: impl FnOnce(&mut SourcedBatch)) {
+        change(self.source.batches.lock().get_mut(&number).expect("there"));
+    }
+
+    fn pass(&self, blocks: u64) {
+        self.contracts.lock().newest += blocks;
+    }
+
+    fn poster_of(&self, address: Address, takeover_ms: u64, bond_wei: u128) -> Poster {
+        let metrics = HintPublisherMetrics::new().expect("registers");
+        let readiness = Readiness::new(&["l1_posting"]);
+        let deps = HintPosterDeps {
+            l1: Arc::new(Account { address, contracts: Arc::clone(&self.contracts) }),
+            source: Arc::<Source>::clone(&self.source),
+            parameters: parameter_set(),
+            backend: Arc::new(Portable::new(1)),
+            metrics: metrics.clone(),
+            readiness: readiness.clone(),
+        };
+        let config = L1PostingConfig { bond_wei, takeover_ms, ..L1PostingConfig::default() };
+        Poster { poster: HintPoster::new(config, deps), metrics, readiness }
+    }
+
+    fn poster(&self) -> Poster {
+        self.poster_of(me(), 0, 0)
+    }
+}
+
+struct Poster {
+    poster: HintPoster,
+    metrics: HintPublisherMetrics,
+    readiness: Readiness,
+}
+
+impl Poster {
+    async fn round(&mut self, now_ms: u64) -> Round {
+        self.poster.round(now_ms).await.expect("nothing hinders it")
+    }
+
+    fn shows(&self, name: &str, value: u64) {
+        let line = format!("blindfold_hint_publisher_l1_{name}{{role=\"hint_publisher\"}} {value}\n");
+        let text = self.metrics.registry.render();
+        assert!(text.contains(&line), "{line} in\n{text}");
+    }
+
+    fn reason(&self) -> String {
+        self.readiness.reasons().get("l1_posting").cloned().unwrap_or_default()
+    }
+}
+
+/// The right hints of a batch.
+fn opened(sealed: &SealedBatch, verdicts: &[Verdict]) -> BatchHints {
+    let committee = committee();
+    let mut entries = vec![HintEntry::Skipped; sealed.items.len()];
+    for indices in sub_batches(verdicts, MAX_BATCH) {
+        let envelopes: Vec<Envelope> = indices
+            .iter()
+            .map(|index| Envelope::decode(&sealed.items[*index as usize]).expect("accepted"))
+            .collect();
+        let points: Vec<CiphertextPoint> =
+            envelopes.iter().map(|envelope| envelope.ciphertext.header().expect("a point")).collect();
+        let shares =
+            [1u16, 2, 3].map(|j| (j, committee.keys[usize::from(j) - 1].release_share(&points).expect("b")));
+        let release = committee.parameters.combine(&shares).expect("three shares");
+        let ads: Vec<[u8; 32]> = envelopes.iter().map(|envelope| envelope.header.hash().0).collect();
+        let items: Vec<_> = ads.iter().zip(envelopes.iter().map(|envelope| &envelope.ciphertext)).collect();
+        let openings = blindfold_bte::Backend::decrypt(
+            &Portable::new(1),
+            &committee.parameters,
+            &points,
+            &release,
+            &items,
+        )
+        .expect("a batch");
+        for ((index, point), opening) in indices.iter().zip(&points).zip(openings) {
+            entries[*index as usize] = match opening {
+                Opening::WellFormed { key, .. } => HintEntry::Key(*key.as_bytes()),
+                Opening::Malformed => {
+                    let shares =
+                        [1u16, 2, 3].map(|j| (j, committee.keys[usize::from(j) - 1].singleton_share(point)));
+                    HintEntry::Malformed(committee.parameters.combine_singletons(&shares).expect("three"))
+                }
+            };
+        }
+    }
+    BatchHints { number: sealed.header.number, header_hash: sealed.header.hash(), entries }
+}
+
+#[tokio::test]
+async fn a_final_run_is_posted_once_and_made_final_after_its_window() {
+    let stage = Stage::new().await;
+    let run = stage
+        .run(vec![
+            vec![envelope(1, 1).encode(), b"garbage".to_vec(), malformed(2, 1).encode()],
+            vec![],
+            vec![envelope(3, 1).encode()],
+        ])
+        .await;
+    let mut poster = stage.poster();
+    stage.contracts.lock().lag = 1;
+    stage.pass(0);
+    assert_eq!(poster.round(0).await, Round::default(), "the run is not final");
+    stage.pass(1);
+    assert_eq!(poster.round(1).await, Round { posted: 1, ..Round::default() });
+    let posted = stage.contracts.lock().data[&1].clone();
+    assert_eq!(posted, stage.hints_of(&run));
+    let kinds: Vec<String> = posted.iter().map(common::kinds).collect();
+    assert_eq!(kinds, ["ksm", "", "k"]);
+    poster.shows("open_postings", 0);
+    for now in 2..5 {
+        assert_eq!(poster.round(now).await, Round::default(), "it is there");
+    }
+    poster.shows("open_postings", 1);
+    stage.pass(WINDOW);
+    assert_eq!(poster.round(5).await, Round { finalized: 1, ..Round::default() });
+    stage.pass(5);
+    assert_eq!(poster.round(6).await, Round::default());
+    assert_eq!(stage.contracts.lock().bonds[&me()], HintBond { total: 10 * BOND, locked: 0 });
+    poster.shows("postings_total", 1);
+    poster.shows("finalized_total", 1);
+    assert!(poster.readiness.is_ready());
+}
+
+#[tokio::test]
+async fn killed_at_any_step_it_posts_nothing_twice() {
+    let stage = Stage::new().await;
+    stage.run_of_one(1).await;
+    let lost = || L1Trouble::Unavailable("scripted".into());
+    // Killed, or without an answer, before the transaction, after it, and while it waits for the window.
+    for (done, posts) in [(true, 0), (false, 1)] {
+        stage.contracts.lock().trouble.push((lost(), done));
+        assert_eq!(stage.poster().poster.round(0).await, Err(Hindrance::L1(lost())));
+        assert_eq!(stage.contracts.lock().posts, posts);
+    }
+    assert_eq!(stage.poster().round(0).await, Round::default());
+    stage.pass(WINDOW);
+    stage.contracts.lock().trouble.push((lost(), false));
+    assert_eq!(stage.poster().poster.round(0).await, Err(Hindrance::L1(lost())));
+    let mut poster = stage.poster();
+    assert_eq!(poster.round(0).await, Round::default());
+    stage.run_of_one(2).await;
+    assert_eq!(poster.round(0).await.posted, 1, "and it goes on with the next");
+    assert_eq!(stage.contracts.lock().posts, 2);
+}
+
+#[tokio::test]
+async fn what_l1_takes_back_is_posted_again() {
+    let stage = Stage::new().await;
+    stage.run_of_one(1).await;
+    let mut poster = stage.poster();
+    stage.pass(3);
+    stage.contracts.lock().lag = 3;
+    assert_eq!(poster.round(0).await.posted, 1);
+    stage.contracts.lock().events.clear();
+    assert_eq!(poster.round(0).await.posted, 1);
+    stage.contracts.lock().lag = 0;
+    assert_eq!(poster.round(0).await, Round::default());
+}
+
+#[tokio::test]
+async fn runs_without_an_item_are_left_alone() {
+    let stage = Stage::new().await;
+    stage.run(vec![vec![], vec![]]).await;
+    stage.run(vec![vec![b"garbage".to_vec()]]).await;
+    // Nothing was accepted, so nobody had to publish hints.
+    stage.change(3, |batch| batch.hints = None);
+    let mut poster = stage.poster();
+    assert_eq!(poster.round(0).await, Round { posted: 1, ..Round::default() });
+    assert_eq!(common::kinds(&stage.contracts.lock().data[&1][0]), "s");
+    let asked = *stage.source.asked.lock();
+    stage.pass(DEADLINE);
+    poster.round(0).await;
+    assert_eq!(*stage.source.asked.lock(), asked, "it is known to be empty");
+    assert!(poster.readiness.is_ready());
+}
+
+#[tokio::test]
+async fn nothing_that_the_sequencer_says_is_believed() {
+    let stage = Stage::new().await;
+    let good = stage.run_of_one(1).await;
+    let right = stage.source.batches.lock()[&good.last].clone();
+    let mut poster = stage.poster();
+    type Change = fn(&mut SourcedBatch);
+    let changes: [Change; 7] = [
+        |batch| batch.sealed = resigned(&batch.sealed, |header| header.timestamp_ms += 1),
+        |batch| batch.sealed.items[0].push(0),
+        |batch| batch.verdicts = vec![Some(EnvelopeFault::Expired.as_str().to_owned())],
+        |batch| batch.verdicts = vec![Some("no such reason".to_owned())],
+        |batch| batch.verdicts.clear(),
+        |batch| batch.hints.as_mut().expect("there").entries[0] = HintEntry::Key([7; 16]),
+        |batch| batch.hints.as_mut().expect("there").entries[0] = HintEntry::Skipped,
+    ];
+    let mut now = 0;
+    for (refused, change) in (1u64..).zip(changes) {
+        stage.change(good.last, |batch| *batch = right.clone());
+        stage.change(good.last, change);
+        now += 1_000_000;
+        assert_eq!(poster.round(now).await, Round { waiting: 1, ..Round::default() }, "{refused}");
+        poster.shows("refused_batches_total", refused);
+        // Not at once again.
+        poster.round(now).await;
+        poster.shows("refused_batches_total", refused);
+    }
+    // Others do not wait for it, and hints that are not there yet are no fault.
+    stage.change(good.last, |batch| *batch = SourcedBatch { hints: None, ..right.clone() });
+    stage.run_of_one(2).await;
+    now += 1_000_000;
+    assert_eq!(poster.round(now).await, Round { posted: 1, waiting: 1, ..Round::default() });
+    poster.shows("refused_batches_total", 7);
+    *stage.source.away.lock() = true;
+    now += 1_000_000;
+    assert!(matches!(poster.poster.round(now).await, Err(Hindrance::Source(_))));
+    *stage.source.away.lock() = false;
+    stage.change(good.last, |batch| *batch = right.clone());
+    assert_eq!(poster.round(now).await.posted, 1);
+    poster.shows("waiting_runs", 0);
+}
+
+#[tokio::test]
+async fn anothers_right_posting_is_left_alone_and_a_wrong_one_is_answered() {
+    let stage = Stage::new().await;
+    let (one, two) = (stage.run_of_one(1).await, stage.run_of_one(2).await);
+    let mut wrong = stage.hints_of(&two);
+    wrong[0].entries[0] = HintEntry::Key([9; 16]);
+    {
+        let mut contracts = stage.contracts.lock();
+        contracts.post_as(other(), one.last, stage.hints_of(&one));
+        contracts.post_as(other(), two.last, wrong);
+    }
+    let mut poster = stage.poster();
+    assert_eq!(poster.round(0).await, Round { posted: 1, ..Round::default() });
+    assert_eq!(stage.contracts.lock().open().last().map(|posting| posting.run_last), Some(two.last));
+    stage.pass(WINDOW);
+    // Ours is made final, and the other's right one, too: nobody else is there.
+    assert_eq!(poster.round(1).await, Round { finalized: 2, ..Round::default() });
+    assert_eq!(stage.contracts.lock().settled, BTreeSet::from([one.last, two.last]));
+}
+
+#[tokio::test]
+async fn a_second_helper_waits_before_it_takes_over() {
+    let stage = Stage::new().await;
+    let run = stage.run_of_one(1).await;
+    let mut second = stage.poster_of(other(), 500, 0);
+    assert_eq!(second.round(1_000).await, Round { waiting: 1, ..Round::default() });
+    let mut first = stage.poster();
+    assert_eq!(first.round(0).await.posted, 1);
+    assert_eq!(second.round(1_600).await, Round::default(), "somebody was faster");
+    // The first one is gone for good: its posting is seen through, and the next run is taken over.
+    stage.pass(WINDOW);
+    stage.run_of_one(2).await;
+    assert_eq!(second.round(2_000).await, Round { waiting: 1, ..Round::default() });
+    assert_eq!(second.round(2_499).await, Round { waiting: 1, ..Round::default() });
+    assert_eq!(second.round(2_500).await, Round { posted: 1, finalized: 1, ..Round::default() });
+    assert!(stage.contracts.lock().settled.contains(&run.last));
+    second.shows("open_postings", 0);
+}
+
+#[tokio::test]
+async fn two_at_once_end_with_one_final_posting_and_no_locked_bond() {
+    let stage = Stage::new().await;
+    let run = stage.run_of_one(1).await;
+    let hints = stage.hints_of(&run);
+    let mut poster = stage.poster();
+    assert_eq!(poster.round(0).await.posted, 1);
+    // Another publisher's twin cannot be open; another root can, and be made final by its publisher.
+    let id = {
+        let mut contracts = stage.contracts.lock();
+        let twin = contracts.post_as(other(), run.last, hints);
+        contracts.settled.insert(run.last);
+        contracts.unlock(other());
+        contracts.tell(HintEvent::Finalized { id: twin.id, run_last: run.last });
+        twin.id
+    };
+    assert_eq!((id, poster.round(1).await), (2, Round::default()));
+    assert_eq!(stage.contracts.lock().bonds[&me()].locked, BOND, "its window is not over");
+    stage.pass(WINDOW);
+    poster.round(2).await;
+    assert_eq!(stage.contracts.lock().bonds[&me()].locked, 0);
+}
+
+#[tokio::test]
+async fn the_bond_is_filled_at_the_start_and_a_short_one_is_told() {
+    let stage = Stage::new().await;
+    stage.contracts.lock().bonds.insert(me(), HintBond { total: BOND / 2, locked: 0 });
+    stage.run_of_one(1).await;
+    let mut poster = stage.poster();
+    for now in 0..2 {
+        assert_eq!(poster.round(now).await, Round { waiting: 1, bond_short: true, ..Round::default() });
+    }
+    assert!(poster.reason().contains("l1_posting.bond_wei"), "{}", poster.reason());
+    poster.shows("covered_postings", 0);
+    drop(poster);
+    let mut poster = stage.poster_of(me(), 0, 2 * BOND);
+    let lost = L1Trouble::Unavailable("scripted".into());
+    // The deposit happened, its answer was lost.
+    stage.contracts.lock().trouble.push((lost.clone(), false));
+    assert_eq!(poster.poster.round(0).await, Err(Hindrance::L1(lost)));
+    assert_eq!(poster.round(0).await.posted, 1);
+    assert_eq!(stage.contracts.lock().bonds[&me()].total, 2 * BOND);
+    poster.shows("covered_postings", 1);
+    assert!(poster.readiness.is_ready());
+    for n in 2..4 {
+        stage.run_of_one(n).await;
+    }
+    let round = poster.round(1).await;
+    assert_eq!(
+        (round.posted, round.waiting, round.bond_short),
+        (1, 1, true),
+        "the second is the last covered"
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_waits_too_long_or_fits_no_transaction_is_told() {
+    let stage = Stage::new().await;
+    let run = stage.run_of_one(1).await;
+    stage.contracts.lock().largest = Some(0);
+    let mut poster = stage.poster();
+    assert_eq!(poster.round(0).await, Round { waiting: 1, ..Round::default() });
+    assert!(poster.readiness.is_ready(), "there is time");
+    stage.pass(DEADLINE / 2);
+    assert_eq!(poster.round(1).await.waiting, 1);
+    assert!(poster.reason().contains(&format!("batches {} to {}", run.first, run.last)));
+    // Declared void, it waits for nothing any more.
+    stage.contracts.lock().tell(HintEvent::Voided { run_last: run.last });
+    assert_eq!(poster.round(2).await, Round::default());
+    assert!(poster.readiness.is_ready());
+}
+
+#[tokio::test]
+async fn a_refusal_concerns_one_run_only_and_a_struck_posting_is_told() {
+    let stage = Stage::new().await;
+    let (one, _) = (stage.run_of_one(1).await, stage.run_of_one(2).await);
+    let mut poster = stage.poster();
+    stage.contracts.lock().trouble.push((L1Trouble::Refused("scripted".into()), true));
+    assert_eq!(poster.round(0).await, Round { posted: 1, waiting: 1, ..Round::default() });
+    assert_eq!(poster.round(0).await, Round { waiting: 1, ..Round::default() }, "not at once again");
+    assert_eq!(poster.round(1_000).await, Round { posted: 1, ..Round::default() });
+    poster.round(1_000).await;
+    // L1 shows something else than what was posted: told, never posted twice.
+    let id = stage.contracts.lock().open().iter().find(|open| open.run_last == one.last).map(|open| open.id);
+    stage.contracts.lock().tell(HintEvent::Struck { id: id.expect("open"), run_last: one.last });
+    poster.round(1_001).await;
+    poster.shows("struck_total", 1);
+    stage.contracts.lock().reread = Some(Vec::new());
+    let before = stage.contracts.lock().posts;
+    stage.run_of_one(3).await;
+    poster.round(1_002).await;
+    poster.round(1_003).await;
+    assert_eq!(stage.contracts.lock().posts, before + 1);
+    poster.shows("failures_total", 2);
+}
+
+#[tokio::test]
+async fn many_runs_are_worked_through_a_few_at_a_time() {
+    let stage = Stage::new().await;
+    for _ in 0..9 {
+        stage.run(vec![vec![b"garbage".to_vec()]]).await;
+    }
+    let mut poster = stage.poster();
+    assert_eq!(poster.round(0).await, Round { posted: 8, waiting: 1, more: true, ..Round::default() });
+    assert_eq!(poster.round(0).await, Round { posted: 1, ..Round::default() });
+}
