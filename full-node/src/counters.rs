@@ -135,6 +135,32 @@ pub struct Counters {
     pub invalid_notifications: Counter,
     /// Certified batches that a member gave because the sequencer did not.
     pub batches_from_members: Counter,
+    /// Postings of hints on L1 that were compared with ours.
+    pub watch_postings_checked: Counter,
+    /// Postings of hints on L1 that say something wrong.
+    pub watch_wrong_postings: Counter,
+    /// Postings of hints on L1 without the right singleton releases.
+    pub watch_postings_not_accepted: Counter,
+    /// Challenges that struck out a posting.
+    pub watch_challenges: Counter,
+    /// Numbers for which the sequencer signed two headers.
+    pub watch_equivocations: Counter,
+    /// Pairs of headers shown on L1.
+    pub watch_slashings: Counter,
+    /// Rewards taken.
+    pub watch_rewards: Counter,
+    /// Claims in `OutputRegistry` compared with our blocks.
+    pub watch_outputs_compared: Counter,
+    /// Claims in `OutputRegistry` that differ from our blocks.
+    pub watch_output_mismatches: Counter,
+    /// Looks at L1 and transactions that failed.
+    pub watch_failures: Counter,
+    /// Wrong postings that are open now.
+    pub watch_wrong_postings_open: Gauge,
+    /// Open postings whose batches are not opened here yet.
+    pub watch_unchecked_postings: Gauge,
+    /// Cases that are not settled.
+    pub watch_open_cases: Gauge,
     /// Threads of the backend in use, by backend; 0 for the others.
     pub backend_threads: GaugeSet,
     /// Newest header.
@@ -179,6 +205,37 @@ impl Counters {
             feed_reconnections: counter("feed_reconnections", "Feed connections lost and made again")?,
             invalid_notifications: counter("invalid_notifications", "Notifications that are none")?,
             batches_from_members: counter("batches_from_members", "Certified batches that a member gave")?,
+            watch_postings_checked: counter("watch_postings_checked", "Postings of hints on L1 compared")?,
+            watch_wrong_postings: counter(
+                "watch_wrong_postings",
+                "Postings of hints on L1 that say something wrong",
+            )?,
+            watch_postings_not_accepted: counter(
+                "watch_postings_not_accepted",
+                "Postings of hints on L1 without the right singleton releases",
+            )?,
+            watch_challenges: counter("watch_challenges", "Challenges that struck out a posting")?,
+            watch_equivocations: counter(
+                "watch_equivocations",
+                "Numbers for which the sequencer signed two headers",
+            )?,
+            watch_slashings: counter("watch_slashings", "Pairs of headers shown on L1")?,
+            watch_rewards: counter("watch_rewards", "Rewards taken on L1")?,
+            watch_outputs_compared: counter(
+                "watch_outputs_compared",
+                "Outputs on L1 compared with our blocks",
+            )?,
+            watch_output_mismatches: counter(
+                "watch_output_mismatches",
+                "Outputs on L1 that differ from our blocks",
+            )?,
+            watch_failures: counter("watch_failures", "Looks at L1 and transactions that failed")?,
+            watch_wrong_postings_open: gauge("watch_wrong_postings_open", "Wrong postings open on L1")?,
+            watch_unchecked_postings: gauge(
+                "watch_unchecked_postings",
+                "Open postings on L1 whose batches are not opened here yet",
+            )?,
+            watch_open_cases: gauge("watch_open_cases", "Cases that are not settled")?,
             backend_threads: metrics.gauges(
                 "full_node_backend_threads",
                 "Threads of the backend in use; 0 for the others",
@@ -209,6 +266,11 @@ impl Counters {
             ("feed_reconnections", self.feed_reconnections.get()),
             ("invalid_notifications", self.invalid_notifications.get()),
             ("batches_from_members", self.batches_from_members.get()),
+            ("watch_postings_checked", self.watch_postings_checked.get()),
+            ("watch_wrong_postings", self.watch_wrong_postings.get()),
+            ("watch_challenges", self.watch_challenges.get()),
+            ("watch_equivocations", self.watch_equivocations.get()),
+            ("watch_output_mismatches", self.watch_output_mismatches.get()),
         ]
         .into_iter()
         .map(|(name, count)| (name.to_owned(), count))

@@ -132,7 +132,9 @@ impl Follower {
             Err(refusal) => {
                 self.node.header_refused(number, &refusal);
                 // A second header changes nothing; anything else may be a copy gone bad or something missing.
-                if !matches!(refusal, Refusal::Second { .. }) {
+                if matches!(refusal, Refusal::Second { .. }) {
+                    self.node.differs_from_ours(sealed.signed_header()).await;
+                } else {
                     self.soon();
                 }
             }

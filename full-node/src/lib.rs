@@ -4,6 +4,7 @@
 //!   reason, and fetched again elsewhere, and none of them stops the node;
 //! - batches that the sequencer withholds come from committee members, hints that nobody publishes are made here;
 //! - blocks come from the node's own execution client and are compared with those that the sequencer announces;
+//! - what stands on L1 (hints, outputs, two headers for one number) is compared and, with a key, challenged ([`watch`]);
 //! - `eth_*` reads, calls and estimates pass through to that client, `blind_*` is served from the node's own store.
 
 mod compare;
@@ -16,6 +17,7 @@ pub mod limits;
 mod members;
 mod node;
 mod sync;
+pub mod watch;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,7 +37,8 @@ use blindfold_rpc::{
 };
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::{Metrics, MetricsError};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
+use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
 pub use config::{ConfigError, FullNodeConfig, MemberEndpoint};
@@ -48,6 +51,7 @@ use follower::Follower;
 use keeper::Keeper;
 use limits::{MAX_ANNOUNCED_BLOCKS, MAX_WATCHED_BATCHES, READINESS_INTERVAL_MS};
 use node::{Node, stopped};
+use watch::{BookError, CaseBook, WatchConfig, WatchConfigError, WatchL1, Watcher, WatcherDeps};
 
 /// The name of the role: in metrics, in the status, and on its disk.
 pub const ROLE: &str = "full_node";
@@ -67,6 +71,17 @@ pub struct FullNodeDeps {
     pub parameters: Arc<ParameterSet>,
     /// Does the heavy cryptography.
     pub backend: Arc<dyn Backend>,
+    /// Watching L1; `None` for a node that leaves that to others.
+    pub watch: Option<WatchDeps>,
+}
+
+/// Watching L1.
+#[derive(Clone)]
+pub struct WatchDeps {
+    /// Its settings.
+    pub config: WatchConfig,
+    /// The contracts.
+    pub l1: Arc<dyn WatchL1>,
 }
 
 /// Why a full node did not start.
@@ -75,6 +90,12 @@ pub enum StartError {
     /// A setting.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A setting of watching L1.
+    #[error(transparent)]
+    Watch(#[from] WatchConfigError),
+    /// The cases on disk.
+    #[error(transparent)]
+    Cases(#[from] BookError),
     /// A URL.
     #[error(transparent)]
     Client(#[from] ClientBuildError),
@@ -99,7 +120,7 @@ pub struct FullNode {
     counters: Counters,
     rpc: ServerHandle,
     admin: ServerHandle,
-    stop: watch::Sender<bool>,
+    stop: channel::Sender<bool>,
     tasks: JoinSet<()>,
 }
 
@@ -108,7 +129,10 @@ impl FullNode {
     /// be there; L1 does, for the epochs.
     pub async fn start(config: FullNodeConfig, deps: FullNodeDeps) -> Result<Self, StartError> {
         config.validate()?;
-        let FullNodeDeps { chain, store, l1, client, parameters, backend } = deps;
+        let FullNodeDeps { chain, store, l1, client, parameters, backend, watch: watching } = deps;
+        if let Some(watching) = &watching {
+            watching.config.validate()?;
+        }
         let metrics = Metrics::new(ROLE, env!("CARGO_PKG_VERSION"))?;
         let counters = Counters::new(&metrics)?;
         counters.backend_threads.get(&[backend.name()]).set(backend.threads() as u64);
@@ -116,6 +140,7 @@ impl FullNode {
         let sequencer = http_client(&config.sequencer_url, &ClientConfig::default())?;
         store.bind(&chain.deployment, ROLE).await?;
 
+        let book = Arc::new(CaseBook::open(Arc::clone(&store)).await?);
         let tracker = Tracker::open(chain, store, Arc::clone(&l1)).await?;
         let executor = Executor::start(ExecutorDeps {
             tracker: tracker.clone(),
@@ -150,6 +175,7 @@ impl FullNode {
             wakes,
             announced,
             releases: parking_lot::Mutex::default(),
+            book: Arc::clone(&book),
         });
 
         let readiness = Readiness::new(&["sequencer", "execution"]);
@@ -173,8 +199,8 @@ impl FullNode {
             serve(ServerConfig::new(config.rpc_addr), reads.into_rpc(), Some(passthrough(client, allowed)))
                 .await?;
 
-        let (stop, stopped) = watch::channel(false);
-        let in_sync = watch::Sender::new(false);
+        let (stop, stopped) = channel::channel(false);
+        let in_sync = channel::Sender::new(false);
         let mut tasks = JoinSet::new();
         tasks.spawn(watch_readiness(
             readiness,
@@ -190,6 +216,10 @@ impl FullNode {
         ));
         let keeper = Keeper::new(Arc::clone(&node), &executor, config.hint_deadline_ms, of_keeper);
         tasks.spawn(keeper.run(stopped.clone()));
+        if let Some(WatchDeps { config, l1 }) = watching {
+            let deps = WatcherDeps { l1, tracker: tracker.clone(), book, counters: counters.clone() };
+            tasks.spawn(Watcher::new(config, deps).run(stopped.clone()));
+        }
         let follower = Follower::new(node, config.member_poll_interval_ms, in_sync);
         tasks.spawn(follower.run(config.feed_url(), stopped));
         Ok(Self { tracker, executor, counters, rpc, admin, stop, tasks })
@@ -256,8 +286,8 @@ async fn watch_readiness(
     readiness: Readiness,
     node: Arc<Node>,
     executor: Executor,
-    in_sync: watch::Receiver<bool>,
-    mut stop: watch::Receiver<bool>,
+    in_sync: channel::Receiver<bool>,
+    mut stop: channel::Receiver<bool>,
 ) {
     loop {
         if *in_sync.borrow() {

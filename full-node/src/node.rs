@@ -1,12 +1,13 @@
 //! What the tasks of a full node share.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_chain::{
     CertificateOutcome, HintIntake, HintsFault, HintsRefusal, NextStep, Refusal, Tracker, announce,
 };
-use blindfold_protocol::{BatchHints, Certificate, Release};
+use blindfold_protocol::{BatchHints, Certificate, Release, SignedHeader};
 use blindfold_rpc::{BlindApiClient, HttpClient, Hub};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
@@ -16,6 +17,7 @@ use crate::decrypt::LocalDecryption;
 use crate::keeper::Wake;
 use crate::limits::MAX_PARKED_ENTRIES;
 use crate::members::Members;
+use crate::watch::CaseBook;
 
 pub(crate) struct Node {
     pub(crate) tracker: Tracker,
@@ -31,6 +33,8 @@ pub(crate) struct Node {
     pub(crate) announced: mpsc::Sender<(u64, B256)>,
     /// Releases that came before their hints.
     pub(crate) releases: Mutex<BTreeMap<u64, Release>>,
+    /// Evidence for L1.
+    pub(crate) book: Arc<CaseBook>,
 }
 
 impl Node {
@@ -46,6 +50,40 @@ impl Node {
             }
             NextStep::Stop => tracing::error!(number, %refusal, "header cannot be taken"),
             NextStep::Retry | NextStep::CatchUp => tracing::debug!(number, %refusal, "header not taken yet"),
+        }
+    }
+
+    /// Keeps two headers of one number, where they are such: both with the sequencer's signature. Headers that L1 made
+    /// have none.
+    pub(crate) async fn two_headers(&self, first: SignedHeader, second: SignedHeader) {
+        let number = first.header.number;
+        let config = self.tracker.config();
+        let (a, b) = (&first, &second);
+        let signed = |header: &SignedHeader| header.signer(&config.deployment) == Ok(config.sequencer);
+        if b.header.number != number || a.header == b.header || !signed(a) || !signed(b) {
+            return;
+        }
+        match self.book.keep_headers(first, second).await {
+            Ok(true) => {
+                self.counters.watch_equivocations.increment();
+                tracing::error!(number, first = %first.header.hash(), second = %second.header.hash(),
+                    "the sequencer signed two headers for one number: both are kept; with watch.key set this node \
+                     shows them on L1, where they cost the sequencer its bond");
+            }
+            Ok(false) => {}
+            Err(error) => tracing::error!(number, %error, "evidence of a second header could not be stored"),
+        }
+    }
+
+    /// Keeps what shows that a header of ours and another one of its number were both signed.
+    pub(crate) async fn differs_from_ours(&self, other: SignedHeader) {
+        let number = other.header.number;
+        match self.tracker.store().batch(number).await {
+            Ok(Some(ours)) if ours.hash != other.header.hash() => {
+                self.two_headers(ours.sealed.signed_header(), other).await;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(number, %error, "the disk does not give the batch"),
         }
     }
 

@@ -66,7 +66,10 @@ impl Follower {
             None => match self.node.tracker.apply_sealed(&sealed).await {
                 Ok(applied) => self.tell(&sealed, &applied),
                 // Ours may be the one that gives way, which the certificate of a later number will say.
-                Err(refusal @ Refusal::Second { .. }) => self.node.header_refused(number, &refusal),
+                Err(refusal @ Refusal::Second { .. }) => {
+                    self.node.header_refused(number, &refusal);
+                    self.node.differs_from_ours(sealed.signed_header()).await;
+                }
                 Err(refusal) => {
                     self.node.header_refused(number, &refusal);
                     return Err(end_of(&refusal));
@@ -97,6 +100,10 @@ impl Follower {
     ) -> Result<(), Refusal> {
         let mut run = vec![sealed];
         loop {
+            // Ours may be about to give way to them, and would be forgotten.
+            for sealed in &run {
+                self.node.differs_from_ours(sealed.signed_header()).await;
+            }
             match self.node.tracker.accept_certified_run(&run, &certificate).await {
                 Ok((applied, outcome)) => {
                     for (sealed, applied) in run.iter().zip(&applied) {

@@ -349,6 +349,7 @@ impl World {
             client: Arc::clone(&self.client) as _,
             parameters: parameter_set(),
             backend: backend(),
+            watch: None,
         }
     }
 

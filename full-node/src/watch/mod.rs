@@ -1,0 +1,24 @@
+//! Watching L1: hints posted there, outputs claimed there, and headers that the sequencer signed twice.
+//!
+//! What a node verified itself is the measure. A posting of hints that says something else than the node's own hints is
+//! wrong, and whoever shows it takes half of its publisher's bond; two headers for one number cost the sequencer its
+//! bond. With an L1 key the node does so by itself: it commits to the evidence, waits for a block, shows it, and takes
+//! the reward. Without one it counts, and says in its log what to do.
+//!
+//! What a case needs is on disk before its commitment goes out, and L1 is asked before every step, so a node that is
+//! killed goes on where it was ([`Watcher`]).
+
+mod book;
+mod compare;
+mod config;
+mod seam;
+mod watcher;
+
+pub use book::{BookError, CaseBook, DamagedBook};
+pub use compare::{Fault, FaultKind, Finding, compare};
+pub use config::{WatchConfig, WatchConfigError};
+pub use seam::{
+    Claim, Court, HintEvidence, PostedBatch, PostedHints, PostedOutput, PostingSeen, WatchBlocks, WatchEvent,
+    WatchL1, WatchTrouble,
+};
+pub use watcher::{WatchError, WatchRound, Watcher, WatcherDeps};

@@ -1,0 +1,402 @@
+//! Looking at L1, and showing what is wrong there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use blindfold_chain::{Tracker, verdicts};
+use blindfold_protocol::{BatchHints, HintEntry};
+use blindfold_store::{BatchRecord, Store, StoreError};
+use tokio::sync::watch;
+
+use super::WatchConfig;
+use super::book::{Case, CaseBook, Matter};
+use super::compare::{Fault, Finding, compare};
+use super::seam::{Court, HintEvidence, PostingSeen, WatchBlocks, WatchEvent, WatchL1, WatchTrouble};
+use crate::counters::Counters;
+use crate::node::stopped;
+
+/// Where the number of the next output to be compared is stored.
+const OUTPUTS_KEY: &str = "full_node.watch.outputs";
+/// Outputs compared in one round; the next round follows at once while there are more.
+const MAX_OUTPUTS: usize = 256;
+/// L1 blocks whose events are read at a time.
+const CATCH_UP_BLOCKS: u64 = 10_000;
+/// How many windows back a node looks at its start. Postings that nobody made final can be challenged after theirs.
+const WINDOWS_BACK: u64 = 2;
+
+/// Why a round ended before its end. The next one begins where L1 and the disk stand then.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// L1.
+    #[error(transparent)]
+    L1(#[from] WatchTrouble),
+    /// The disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a round found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WatchRound {
+    /// Open postings that say something wrong.
+    pub wrong: usize,
+    /// Open postings whose batches this node has not opened yet.
+    pub unchecked: usize,
+    /// Cases that are not settled.
+    pub cases: usize,
+    /// Whether there is more to do at once.
+    pub more: bool,
+}
+
+/// What a watcher works with.
+#[derive(Clone)]
+pub struct WatcherDeps {
+    /// The contracts.
+    pub l1: Arc<dyn WatchL1>,
+    /// The chain as the node verified it.
+    pub tracker: Tracker,
+    /// Cases found here and elsewhere in the node.
+    pub book: Arc<CaseBook>,
+    /// What the node counts.
+    pub counters: Counters,
+}
+
+/// Compares what is on L1 with what the node verified, and brings what is wrong before the contracts.
+pub struct Watcher {
+    deps: WatcherDeps,
+    store: Arc<dyn Store>,
+    config: WatchConfig,
+    /// Open postings by the events up to `through`, which is final; `None` before the first look.
+    open: BTreeMap<u64, PostingSeen>,
+    through: Option<u64>,
+    /// What came out for the postings that were compared.
+    findings: BTreeMap<(u64, B256), Finding>,
+    /// Whether there may be something to claim.
+    reward_due: bool,
+}
+
+impl Watcher {
+    /// A watcher that has not looked at L1 yet.
+    pub fn new(config: WatchConfig, deps: WatcherDeps) -> Self {
+        let store = Arc::clone(deps.tracker.store());
+        let (open, findings) = (BTreeMap::new(), BTreeMap::new());
+        // A node that was killed may have shown something without having claimed its reward.
+        Self { deps, store, config, open, through: None, findings, reward_due: true }
+    }
+
+    /// Watches until told to stop.
+    pub(crate) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut pause_ms = self.config.interval_ms;
+        loop {
+            let outcome = tokio::select! {
+                () = stopped(&mut stop) => return,
+                outcome = self.round() => outcome,
+            };
+            let wait_ms = match outcome {
+                Ok(round) => {
+                    pause_ms = self.config.interval_ms;
+                    if round.more { 0 } else { self.config.interval_ms }
+                }
+                Err(error) => {
+                    self.deps.counters.watch_failures.increment();
+                    tracing::warn!(%error, pause_ms, "watching L1 waits and tries again");
+                    let wait_ms = pause_ms;
+                    pause_ms = pause_ms.saturating_mul(2).min(self.config.max_retry_ms);
+                    wait_ms
+                }
+            };
+            tokio::select! {
+                () = stopped(&mut stop) => return,
+                () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+            }
+        }
+    }
+
+    /// Looks once at everything, and takes the next step of every case.
+    ///
+    /// # Errors
+    /// [`WatchError`]; what was done until then is done.
+    pub async fn round(&mut self) -> Result<WatchRound, WatchError> {
+        let blocks = self.deps.l1.blocks().await?;
+        self.catch_up(&blocks).await?;
+        let open = self.open_now(&blocks).await?;
+        let mut round = WatchRound::default();
+        self.findings.retain(|(id, root), _| open.get(id).is_some_and(|posting| posting.root == *root));
+        for posting in open.values() {
+            match self.find(posting).await? {
+                None => round.unchecked += 1,
+                Some(Finding::Wrong(fault)) => {
+                    round.wrong += 1;
+                    if self.deps.l1.reporter().is_some() {
+                        self.deps.book.keep_posting(posting, fault).await?;
+                    }
+                }
+                Some(Finding::Right | Finding::NotAccepted { .. }) => {}
+            }
+        }
+        if self.deps.l1.reporter().is_some() {
+            for case in self.deps.book.list() {
+                self.advance(&case, &open, &blocks).await?;
+            }
+            self.take_rewards().await?;
+        }
+        round.more = self.compare_outputs().await?;
+        round.cases = self.deps.book.list().len();
+        self.deps.counters.watch_wrong_postings_open.set(round.wrong as u64);
+        self.deps.counters.watch_unchecked_postings.set(round.unchecked as u64);
+        self.deps.counters.watch_open_cases.set(round.cases as u64);
+        Ok(round)
+    }
+
+    /// Takes the final events into the list of open postings.
+    async fn catch_up(&mut self, blocks: &WatchBlocks) -> Result<(), WatchError> {
+        let mut after = match self.through {
+            Some(through) => through,
+            None => {
+                let window = self.deps.l1.challenge_window().await?;
+                let start = blocks.newest.saturating_sub(window.saturating_mul(WINDOWS_BACK));
+                // Not later than the postings of our own cases.
+                let cases = self.deps.book.list();
+                let oldest = cases.iter().filter_map(|case| match &case.matter {
+                    Matter::Hints { block, .. } => Some(block.saturating_sub(1)),
+                    Matter::Headers(_) => None,
+                });
+                oldest.min().map_or(start, |oldest| oldest.min(start)).min(blocks.finalized)
+            }
+        };
+        while after < blocks.finalized {
+            let through = blocks.finalized.min(after.saturating_add(CATCH_UP_BLOCKS));
+            let events = self.deps.l1.hint_events(after, through).await?;
+            events.iter().for_each(|event| apply(&mut self.open, event));
+            after = through;
+            self.through = Some(after);
+        }
+        self.through = Some(after);
+        Ok(())
+    }
+
+    /// The open postings after the newest block, which L1 may still take back.
+    async fn open_now(&self, blocks: &WatchBlocks) -> Result<BTreeMap<u64, PostingSeen>, WatchError> {
+        let mut open = self.open.clone();
+        let after = self.through.unwrap_or(blocks.finalized);
+        let events = self.deps.l1.hint_events(after, blocks.newest.max(after)).await?;
+        events.iter().for_each(|event| apply(&mut open, event));
+        Ok(open)
+    }
+
+    /// What a posting is worth; `None` while the node does not know all of its batches.
+    async fn find(&mut self, posting: &PostingSeen) -> Result<Option<Finding>, WatchError> {
+        if let Some(finding) = self.findings.get(&(posting.id, posting.root)) {
+            return Ok(Some(*finding));
+        }
+        let Some(own) = self.own_hints(posting).await? else { return Ok(None) };
+        let Some(posted) = self.deps.l1.posting(posting).await? else { return Ok(None) };
+        let finding = compare(&own, &posted.batches);
+        self.findings.insert((posting.id, posting.root), finding);
+        self.deps.counters.watch_postings_checked.increment();
+        let PostingSeen { id, first, run_last, publisher, .. } = *posting;
+        match finding {
+            Finding::Right => tracing::debug!(id, first, run_last, "hints on L1 are right"),
+            Finding::NotAccepted { number } => {
+                self.deps.counters.watch_postings_not_accepted.increment();
+                tracing::warn!(id, first, run_last, number, %publisher,
+                    "hints on L1 lack the right singleton releases of this batch: they are not accepted here");
+            }
+            Finding::Wrong(fault) => self.wrong(posting, &fault),
+        }
+        Ok(Some(finding))
+    }
+
+    fn wrong(&self, posting: &PostingSeen, fault: &Fault) {
+        self.deps.counters.watch_wrong_postings.increment();
+        let PostingSeen { id, first, run_last, publisher, .. } = *posting;
+        let Fault { number, index, kind, .. } = *fault;
+        let todo = match self.deps.l1.reporter() {
+            Some(_) => "challenging it",
+            None => {
+                "set watch.key to an account with ether on L1 and restart this node: it challenges it then"
+            }
+        };
+        tracing::error!(id, first, run_last, number, index, kind = kind.as_str(), %publisher,
+            "hints on L1 are wrong: {todo}");
+    }
+
+    /// Our hints of a posting's batches, in order; `None` while one is missing.
+    async fn own_hints(&self, posting: &PostingSeen) -> Result<Option<Vec<BatchHints>>, StoreError> {
+        if posting.run_last > self.deps.tracker.certified().number {
+            return Ok(None);
+        }
+        let mut own = Vec::new();
+        for number in posting.first..=posting.run_last {
+            let hints = self.store.batch(number).await?.and_then(hints_of);
+            let Some(hints) = hints else { return Ok(None) };
+            own.push(hints);
+        }
+        Ok(Some(own))
+    }
+
+    /// The next step of a case: L1 says how far it is.
+    async fn advance(
+        &mut self,
+        case: &Case,
+        open: &BTreeMap<u64, PostingSeen>,
+        blocks: &WatchBlocks,
+    ) -> Result<(), WatchError> {
+        let settled_at = match &case.matter {
+            Matter::Hints { id, block, root, .. } => {
+                let listed = |open: &BTreeMap<u64, PostingSeen>| {
+                    open.get(id).is_some_and(|posting| posting.root == *root)
+                };
+                match (listed(open), listed(&self.open)) {
+                    (true, _) => None,
+                    // Struck out or final in a block that may be taken back.
+                    (false, true) => Some(u64::MAX),
+                    (false, false) => Some(*block),
+                }
+            }
+            Matter::Headers(pair) => self.deps.l1.equivocated_at(pair[0].header.number).await?,
+        };
+        if let Some(block) = settled_at {
+            if block <= blocks.finalized {
+                self.reward_due = true;
+                self.deps.book.close(case).await?;
+            }
+            return Ok(());
+        }
+        match self.prosecute(case, open, blocks).await {
+            Err(WatchError::L1(WatchTrouble::Refused(reason))) => {
+                self.deps.counters.watch_failures.increment();
+                tracing::error!(claim = ?case.claim(), reason,
+                    "L1 refuses our evidence; it is tried again. Has the account of watch.key enough ether?");
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Commits, or shows the evidence when the commitment is old enough.
+    async fn prosecute(
+        &mut self,
+        case: &Case,
+        open: &BTreeMap<u64, PostingSeen>,
+        blocks: &WatchBlocks,
+    ) -> Result<(), WatchError> {
+        let (l1, claim) = (Arc::clone(&self.deps.l1), case.claim());
+        let Some(committed) = l1.committed_at(&claim, case.salt).await? else {
+            l1.commit(&claim, case.salt).await?;
+            tracing::info!(?claim, "committed to evidence on L1");
+            return Ok(());
+        };
+        if committed >= blocks.newest {
+            return Ok(());
+        }
+        match &case.matter {
+            Matter::Hints { id, fault, .. } => {
+                let Some(posting) = open.get(id) else { return Ok(()) };
+                let Some(evidence) = self.evidence(posting, fault).await? else { return Ok(()) };
+                l1.challenge(&evidence, case.salt).await?;
+                self.deps.counters.watch_challenges.increment();
+                tracing::warn!(?claim, "a wrong posting of hints was struck out");
+            }
+            Matter::Headers(pair) => {
+                let [first, second] = pair.as_ref();
+                l1.slash_equivocation(first, second, case.salt).await?;
+                self.deps.counters.watch_slashings.increment();
+                tracing::warn!(?claim, "the sequencer's two headers were shown on L1");
+            }
+        }
+        self.reward_due = true;
+        Ok(())
+    }
+
+    /// Everything that a challenge is made from, out of the store.
+    async fn evidence(
+        &self,
+        posting: &PostingSeen,
+        fault: &Fault,
+    ) -> Result<Option<HintEvidence>, WatchError> {
+        let Some(posted) = self.deps.l1.posting(posting).await? else { return Ok(None) };
+        let (mut headers, mut wrong) = (Vec::new(), None);
+        for number in posting.first..=posting.run_last {
+            let Some(record) = self.store.batch(number).await? else { return Ok(None) };
+            headers.push(record.sealed.header);
+            if number == fault.number {
+                wrong = Some(record);
+            }
+        }
+        let Some(record) = wrong else { return Ok(None) };
+        let verdicts = verdicts(&record)?;
+        let (batch, index, key) = (record.sealed, fault.index, fault.key);
+        Ok(Some(HintEvidence { posting: *posting, posted, headers, batch, verdicts, index, key }))
+    }
+
+    async fn take_rewards(&mut self) -> Result<(), WatchError> {
+        if !self.reward_due {
+            return Ok(());
+        }
+        for court in [Court::Hints, Court::Inbox] {
+            let amount = self.deps.l1.reward(court).await?;
+            if amount > 0 {
+                self.deps.l1.claim_reward(court).await?;
+                self.deps.counters.watch_rewards.increment();
+                tracing::info!(amount, ?court, "took a reward on L1");
+            }
+        }
+        self.reward_due = false;
+        Ok(())
+    }
+
+    /// Compares claims about blocks with ours, as far as we have executed. Whether there is more at once.
+    async fn compare_outputs(&self) -> Result<bool, WatchError> {
+        let stored = self.store.meta(OUTPUTS_KEY).await?;
+        let first = stored.and_then(|bytes| bytes.try_into().ok()).map_or(1, u64::from_be_bytes);
+        let outputs = self.deps.l1.outputs(first, MAX_OUTPUTS).await?;
+        let full = outputs.len() == MAX_OUTPUTS;
+        let mut next = first;
+        for output in outputs {
+            if output.l2_block != next {
+                let reason = format!("output {} in place of {next}", output.l2_block);
+                return Err(WatchTrouble::Unavailable(reason).into());
+            }
+            let Some(own) = self.store.block(next).await? else { break };
+            let same = (own.hash, own.state_root, own.second)
+                == (output.block_hash, output.state_root, output.timestamp)
+                && (own.first_batch..=own.last_batch).contains(&output.batch);
+            self.deps.counters.watch_outputs_compared.increment();
+            if !same {
+                self.deps.counters.watch_output_mismatches.increment();
+                tracing::error!(number = next, ours = %own.hash, theirs = %output.block_hash,
+                    our_state = %own.state_root, their_state = %output.state_root,
+                    "the sequencer claims another block on L1 than ours: who believes OutputRegistry is deceived, \
+                     or this node's execution differs; compare with other nodes");
+            }
+            next += 1;
+        }
+        if next > first {
+            self.store.put_meta(OUTPUTS_KEY, &next.to_be_bytes()).await?;
+        }
+        Ok(full && next - first == MAX_OUTPUTS as u64)
+    }
+}
+
+fn apply(open: &mut BTreeMap<u64, PostingSeen>, event: &WatchEvent) {
+    match event {
+        WatchEvent::Posted(posting) => {
+            open.insert(posting.id, *posting);
+        }
+        WatchEvent::Closed { id } => {
+            open.remove(id);
+        }
+    }
+}
+
+/// The verified hints of a batch; all skipped where nothing was accepted, which nobody has to say.
+fn hints_of(record: BatchRecord) -> Option<BatchHints> {
+    if record.hints.is_some() || blindfold_chain::accepted(&record) > 0 {
+        return record.hints;
+    }
+    let entries = vec![HintEntry::Skipped; record.items.len()];
+    Some(BatchHints { number: record.number, header_hash: record.hash, entries })
+}

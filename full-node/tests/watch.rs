@@ -1,0 +1,628 @@
+//! Watching L1: wrong postings are struck out once, right ones left alone, and a node that is killed goes on.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use blindfold_chain::{Sealed, announce};
+use blindfold_full_node::Counters;
+use blindfold_full_node::watch::{
+    BookError, CaseBook, Claim, Court, Fault, FaultKind, Finding, HintEvidence, PostedBatch, PostedHints,
+    PostedOutput, PostingSeen, WatchBlocks, WatchConfig, WatchError, WatchEvent, WatchL1, WatchRound,
+    WatchTrouble, Watcher, WatcherDeps, compare,
+};
+use blindfold_protocol::{Address, B256, BatchHints, HintEntry, SignedHeader};
+use blindfold_store::Store;
+use blindfold_telemetry::Metrics;
+use common::support::doubles::{ScriptedExecution, ScriptedL1};
+use common::support::*;
+use common::*;
+use parking_lot::Mutex;
+
+const WINDOW: u64 = 10;
+const REWARD: u128 = 50;
+
+/// `HintRegistry`, `OutputRegistry` and the inbox, as far as a node looks at them.
+#[derive(Default)]
+struct Contracts {
+    newest: u64,
+    /// Blocks behind the newest one that is final.
+    lag: u64,
+    events: Vec<(u64, WatchEvent)>,
+    data: BTreeMap<(u64, B256), PostedHints>,
+    outputs: Vec<PostedOutput>,
+    /// With their blocks.
+    commitments: Vec<(Claim, B256, u64)>,
+    challenges: Vec<Fault>,
+    equivocated: BTreeMap<u64, u64>,
+    rewards: BTreeMap<&'static str, u128>,
+    claimed: u128,
+    /// What L1 answers to the next transactions: before (true) or after doing what it was asked for.
+    trouble: Vec<(WatchTrouble, bool)>,
+    /// The node's own hints, to judge by.
+    truth: BTreeMap<u64, BatchHints>,
+    read_data: usize,
+}
+
+impl Contracts {
+    fn tell(&mut self, event: WatchEvent) {
+        self.newest += 1;
+        self.events.push((self.newest, event));
+    }
+
+    fn post(&mut self, first: u64, batches: Vec<PostedBatch>) -> PostingSeen {
+        let block = self.newest + 1;
+        let id = block;
+        let root = B256::repeat_byte(id as u8);
+        let run_last = first + batches.len() as u64 - 1;
+        let posting = PostingSeen { id, first, run_last, publisher: Address::ZERO, block, root };
+        let posted = PostedHints { run_posted_at: 1, header_root: B256::ZERO, batches };
+        self.data.insert((id, root), posted);
+        self.tell(WatchEvent::Posted(posting));
+        posting
+    }
+
+    fn use_up(&mut self, claim: &Claim, salt: B256) -> Result<(), WatchTrouble> {
+        let place = self.commitments.iter().position(|(known, with, _)| (known, *with) == (claim, salt));
+        let place = place.ok_or_else(|| WatchTrouble::Refused("NotCommitted".into()))?;
+        assert!(self.commitments[place].2 < self.newest, "not in the block of the commitment");
+        self.commitments.remove(place);
+        self.newest += 1;
+        Ok(())
+    }
+}
+
+fn name(court: Court) -> &'static str {
+    match court {
+        Court::Inbox => "inbox",
+        Court::Hints => "hints",
+    }
+}
+
+#[derive(Clone)]
+struct Reporter {
+    address: Option<Address>,
+    contracts: Arc<Mutex<Contracts>>,
+}
+
+impl Reporter {
+    fn act<T>(&self, act: impl FnOnce(&mut Contracts) -> Result<T, WatchTrouble>) -> Result<T, WatchTrouble> {
+        let mut contracts = self.contracts.lock();
+        assert!(self.address.is_some(), "without a key nothing is sent");
+        match contracts.trouble.pop() {
+            Some((trouble, true)) => Err(trouble),
+            Some((trouble, false)) => act(&mut contracts).and(Err(trouble)),
+            None => act(&mut contracts),
+        }
+    }
+}
+
+#[async_trait]
+impl WatchL1 for Reporter {
+    fn reporter(&self) -> Option<Address> {
+        self.address
+    }
+
+    async fn blocks(&self) -> Result<WatchBlocks, WatchTrouble> {
+        let contracts = self.contracts.lock();
+        Ok(WatchBlocks { finalized: contracts.newest - contracts.lag, newest: contracts.newest })
+    }
+
+    async fn challenge_window(&self) -> Result<u64, WatchTrouble> {
+        Ok(WINDOW)
+    }
+
+    async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<WatchEvent>, WatchTrouble> {
+        let contracts = self.contracts.lock();
+        let within = |(block, _): &&(u64, WatchEvent)| *block > after && *block <= through;
+        Ok(contracts.events.iter().filter(within).map(|(_, event)| *event).collect())
+    }
+
+    async fn posting(&self, posting: &PostingSeen) -> Result<Option<PostedHints>, WatchTrouble> {
+        let mut contracts = self.contracts.lock();
+        contracts.read_data += 1;
+        Ok(contracts.data.get(&(posting.id, posting.root)).cloned())
+    }
+
+    async fn outputs(&self, from: u64, limit: usize) -> Result<Vec<PostedOutput>, WatchTrouble> {
+        let contracts = self.contracts.lock();
+        Ok(contracts.outputs.iter().filter(|output| output.l2_block >= from).take(limit).copied().collect())
+    }
+
+    async fn equivocated_at(&self, number: u64) -> Result<Option<u64>, WatchTrouble> {
+        Ok(self.contracts.lock().equivocated.get(&number).copied())
+    }
+
+    async fn committed_at(&self, claim: &Claim, salt: B256) -> Result<Option<u64>, WatchTrouble> {
+        let contracts = self.contracts.lock();
+        let found = contracts.commitments.iter().find(|(known, with, _)| (known, *with) == (claim, salt));
+        Ok(found.map(|(_, _, block)| *block))
+    }
+
+    async fn commit(&self, claim: &Claim, salt: B256) -> Result<(), WatchTrouble> {
+        self.act(|contracts| {
+            contracts.newest += 1;
+            contracts.commitments.push((*claim, salt, contracts.newest));
+            Ok(())
+        })
+    }
+
+    async fn challenge(&self, evidence: &HintEvidence, salt: B256) -> Result<(), WatchTrouble> {
+        self.act(|contracts| {
+            let PostingSeen { id, first, .. } = evidence.posting;
+            let number = evidence.batch.header.number;
+            contracts.use_up(&Claim::Hint { id, number, index: evidence.index }, salt)?;
+            assert_eq!(evidence.headers.len(), evidence.posted.batches.len(), "all headers of the run");
+            assert_eq!(evidence.headers[(number - first) as usize], evidence.batch.header);
+            assert_eq!(evidence.verdicts.len(), evidence.batch.items.len());
+            let own: Vec<BatchHints> =
+                evidence.headers.iter().map(|header| contracts.truth[&header.number].clone()).collect();
+            let Finding::Wrong(fault) = compare(&own, &evidence.posted.batches) else {
+                panic!("a stake lost")
+            };
+            assert_eq!((fault.number, fault.index, fault.key), (number, evidence.index, evidence.key));
+            contracts.challenges.push(fault);
+            *contracts.rewards.entry("hints").or_default() += REWARD;
+            contracts.tell(WatchEvent::Closed { id });
+            Ok(())
+        })
+    }
+
+    async fn slash_equivocation(
+        &self,
+        first: &SignedHeader,
+        second: &SignedHeader,
+        salt: B256,
+    ) -> Result<(), WatchTrouble> {
+        self.act(|contracts| {
+            let number = first.header.number;
+            assert_ne!(first.header, second.header);
+            for header in [first, second] {
+                assert_eq!(header.header.number, number);
+                assert_eq!(header.signer(&chain_config().deployment), Ok(chain_config().sequencer));
+            }
+            let (first, second) = (first.header.hash(), second.header.hash());
+            contracts.use_up(&Claim::Headers { number, first, second }, salt)?;
+            let block = contracts.newest;
+            assert!(contracts.equivocated.insert(number, block).is_none(), "once for a number");
+            *contracts.rewards.entry("inbox").or_default() += REWARD;
+            Ok(())
+        })
+    }
+
+    async fn reward(&self, court: Court) -> Result<u128, WatchTrouble> {
+        Ok(self.contracts.lock().rewards.get(name(court)).copied().unwrap_or_default())
+    }
+
+    async fn claim_reward(&self, court: Court) -> Result<(), WatchTrouble> {
+        self.act(|contracts| {
+            let amount = contracts.rewards.remove(name(court)).expect("something to claim");
+            contracts.claimed += amount;
+            Ok(())
+        })
+    }
+}
+
+/// A node that has opened its batches, and the contracts.
+struct Scene {
+    machine: Machine,
+    store: Arc<dyn Store>,
+    sequencer: Sequencer,
+    contracts: Arc<Mutex<Contracts>>,
+}
+
+struct Node {
+    watcher: Watcher,
+    counters: Counters,
+    metrics: Metrics,
+}
+
+impl Node {
+    async fn round(&mut self) -> WatchRound {
+        self.watcher.round().await.expect("nothing hinders it")
+    }
+
+    fn shows(&self, name: &str, value: u64) {
+        let line = format!("blindfold_full_node_watch_{name}{{role=\"full_node\"}} {value}\n");
+        let text = self.metrics.render();
+        assert!(text.contains(&line), "{line} in\n{text}");
+    }
+}
+
+impl Scene {
+    async fn on(store: Arc<dyn Store>) -> Self {
+        let l1: Arc<ScriptedL1> = l1();
+        let machine = Machine::start(Arc::clone(&store), &l1, &Arc::new(ScriptedExecution::new())).await;
+        let sequencer = Sequencer { tracker: machine.tracker.clone(), l1 };
+        let contracts = Arc::new(Mutex::new(Contracts { newest: 5, ..Contracts::default() }));
+        Self { machine, store, sequencer, contracts }
+    }
+
+    async fn new() -> Self {
+        Self::on(memory()).await
+    }
+
+    /// Batches 1 to 3: a key and ⊥, nothing, a key; certified and opened.
+    async fn three_batches(&self) -> Vec<Sealed> {
+        let mut sealed = Vec::new();
+        let contents = [vec![envelope(1), malformed(2)], vec![], vec![envelope(3)]];
+        for (ms, envelopes) in (0u64..).step_by(250).zip(contents) {
+            let batch = self.sequencer.seal_envelopes(ms, &envelopes).await;
+            self.sequencer.certify(&batch).await;
+            self.open(&batch).await;
+            sealed.push(batch);
+        }
+        sealed
+    }
+
+    async fn open(&self, sealed: &Sealed) {
+        let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
+        self.contracts.lock().truth.insert(hints.number, hints.clone());
+        self.machine.intake.submit(Some(release), hints).await.expect("they stand");
+    }
+
+    /// The right posting of batches `first ..= last`.
+    fn right(&self, first: u64, last: u64) -> Vec<PostedBatch> {
+        let contracts = self.contracts.lock();
+        (first..=last).map(|number| posted(&contracts.truth[&number])).collect()
+    }
+
+    async fn node_with(&self, address: Option<Address>) -> Node {
+        let metrics = Metrics::new("full_node", "test").expect("a registry");
+        let counters = Counters::new(&metrics).expect("registers");
+        let book = CaseBook::open(Arc::clone(&self.store)).await.expect("undamaged");
+        let deps = WatcherDeps {
+            l1: Arc::new(Reporter { address, contracts: Arc::clone(&self.contracts) }),
+            tracker: self.machine.tracker.clone(),
+            book: Arc::new(book),
+            counters: counters.clone(),
+        };
+        Node { watcher: Watcher::new(WatchConfig::default(), deps), counters, metrics }
+    }
+
+    /// A node as after a start.
+    async fn node(&self) -> Node {
+        self.node_with(Some(Address::repeat_byte(7))).await
+    }
+
+    fn pass(&self, blocks: u64) {
+        self.contracts.lock().newest += blocks;
+    }
+}
+
+fn posted(hints: &BatchHints) -> PostedBatch {
+    let entry = |entry: &HintEntry| match entry {
+        HintEntry::Skipped => (0, [0; 16]),
+        HintEntry::Key(key) => (1, *key),
+        HintEntry::Malformed(_) => (2, [0; 16]),
+    };
+    let release = |entry: &HintEntry| match entry {
+        HintEntry::Malformed(release) => Some(*release),
+        HintEntry::Key(_) | HintEntry::Skipped => None,
+    };
+    PostedBatch {
+        entries: hints.entries.iter().map(entry).collect(),
+        singletons: hints.entries.iter().filter_map(release).collect(),
+    }
+}
+
+#[tokio::test]
+async fn a_right_posting_is_left_alone() {
+    let scene = Scene::new().await;
+    scene.three_batches().await;
+    let right = scene.right(1, 3);
+    scene.contracts.lock().post(1, right);
+    let mut node = scene.node().await;
+    for _ in 0..3 {
+        assert_eq!(node.round().await, WatchRound::default());
+        scene.pass(1);
+    }
+    let contracts = scene.contracts.lock();
+    assert_eq!((contracts.commitments.len(), contracts.challenges.len(), contracts.read_data), (0, 0, 1));
+    node.shows("postings_checked_total", 1);
+    node.shows("wrong_postings_total", 0);
+}
+
+#[tokio::test]
+async fn every_wrong_posting_is_challenged_exactly_once() {
+    let scene = Scene::new().await;
+    scene.three_batches().await;
+    type Change = fn(&mut Vec<PostedBatch>);
+    let cases: [(Change, FaultKind, u64, u32); 7] = [
+        (|posted| posted[0].entries[0].1 = [9; 16], FaultKind::WrongKey, 1, 0),
+        (|posted| posted[0].entries[1] = (1, [9; 16]), FaultKind::WrongKey, 1, 1),
+        (|posted| posted[2].entries[0] = (2, [0; 16]), FaultKind::NotMalformed, 3, 0),
+        (|posted| posted[2].entries[0] = (0, [0; 16]), FaultKind::WrongVerdict, 3, 0),
+        (|posted| posted[1].entries.push((0, [0; 16])), FaultKind::WrongCount, 2, 0),
+        (|posted| posted[0].entries[1].0 = 9, FaultKind::UnknownKind, 1, 1),
+        (|posted| posted[0].entries[1].1[0] = 1, FaultKind::StrayKey, 1, 1),
+    ];
+    let mut node = scene.node().await;
+    for (times, (change, kind, number, index)) in (1u128..).zip(cases) {
+        let mut wrong = scene.right(1, 3);
+        change(&mut wrong);
+        scene.contracts.lock().post(1, wrong);
+        let found = node.round().await;
+        assert_eq!((found.wrong, found.cases), (1, 1), "{kind:?}");
+        assert_eq!(scene.contracts.lock().commitments.len(), 1, "committed first");
+        node.round().await;
+        assert_eq!(scene.contracts.lock().commitments.len(), 1, "not in the block of the commitment");
+        scene.pass(1);
+        for _ in 0..3 {
+            node.round().await;
+        }
+        assert_eq!(node.round().await, WatchRound::default(), "settled and forgotten");
+        let contracts = scene.contracts.lock();
+        assert_eq!(contracts.challenges.len() as u128, times, "once");
+        let fault = contracts.challenges.last().copied().expect("one");
+        assert_eq!((fault.kind, fault.number, fault.index), (kind, number, index));
+        assert_eq!((contracts.claimed, contracts.commitments.len()), (times * REWARD, 0));
+    }
+    node.shows("challenges_total", 7);
+    node.shows("rewards_total", 7);
+    node.shows("open_cases", 0);
+}
+
+#[tokio::test]
+async fn killed_in_each_step_it_goes_on_and_challenges_once() {
+    let scene = Scene::new().await;
+    scene.three_batches().await;
+    let mut wrong = scene.right(1, 3);
+    wrong[0].entries[0].1 = [9; 16];
+    scene.contracts.lock().post(1, wrong);
+    let lost = || WatchTrouble::Unavailable("scripted".into());
+    // A new process at each look. Commitment, challenge and claim are each lost before and after they took effect.
+    for _ in 0..3 {
+        for before in [true, false] {
+            scene.contracts.lock().trouble.push((lost(), before));
+            let mut node = scene.node().await;
+            assert!(matches!(node.watcher.round().await, Err(WatchError::L1(WatchTrouble::Unavailable(_)))));
+            scene.pass(2);
+        }
+    }
+    scene.node().await.round().await;
+    let mut node = scene.node().await;
+    assert_eq!(node.round().await, WatchRound::default());
+    let contracts = scene.contracts.lock();
+    assert_eq!((contracts.challenges.len(), contracts.claimed, contracts.commitments.len()), (1, REWARD, 0));
+}
+
+#[tokio::test]
+async fn a_case_older_than_the_look_back_is_not_lost() {
+    let scene = Scene::new().await;
+    scene.three_batches().await;
+    let mut wrong = scene.right(1, 1);
+    wrong[0].entries[0].1 = [9; 16];
+    scene.contracts.lock().post(1, wrong);
+    assert_eq!(scene.node().await.round().await.cases, 1);
+    scene.pass(10 * WINDOW);
+    let mut node = scene.node().await;
+    node.round().await;
+    assert_eq!(scene.contracts.lock().challenges.len(), 1, "it is still open, so it still counts");
+    node.round().await;
+    assert_eq!(node.round().await, WatchRound::default());
+}
+
+#[tokio::test]
+async fn what_l1_takes_back_or_others_settle_is_dropped() {
+    let scene = Scene::new().await;
+    scene.three_batches().await;
+    let mut wrong = scene.right(1, 1);
+    wrong[0].entries[0].1 = [9; 16];
+    scene.contracts.lock().lag = 3;
+    let posting = scene.contracts.lock().post(1, wrong.clone());
+    let mut node = scene.node().await;
+    assert_eq!(node.round().await.cases, 1);
+    // Taken back; its id goes to a right posting.
+    {
+        let right = scene.right(1, 1);
+        let mut contracts = scene.contracts.lock();
+        contracts.events.clear();
+        let same = PostingSeen { root: B256::repeat_byte(0xee), ..posting };
+        let posted = PostedHints { run_posted_at: 1, header_root: B256::ZERO, batches: right };
+        contracts.data.insert((same.id, same.root), posted);
+        contracts.events.push((posting.block, WatchEvent::Posted(same)));
+    }
+    scene.pass(5);
+    assert_eq!(node.round().await, WatchRound::default(), "another posting under this id is not challenged");
+    // Another reporter is faster.
+    let posting = scene.contracts.lock().post(1, wrong);
+    assert_eq!(node.round().await.cases, 1);
+    scene.contracts.lock().tell(WatchEvent::Closed { id: posting.id });
+    assert_eq!(node.round().await, WatchRound { cases: 1, ..WatchRound::default() }, "that is not final yet");
+    scene.pass(5);
+    node.round().await;
+    assert_eq!(node.round().await, WatchRound::default());
+    assert!(scene.contracts.lock().challenges.is_empty());
+}
+
+#[tokio::test]
+async fn without_a_key_it_only_tells() {
+    let scene = Scene::new().await;
+    scene.three_batches().await;
+    let mut wrong = scene.right(1, 3);
+    wrong[0].entries[0].1 = [9; 16];
+    scene.contracts.lock().post(1, wrong);
+    let mut node = scene.node_with(None).await;
+    for _ in 0..2 {
+        assert_eq!(node.round().await, WatchRound { wrong: 1, ..WatchRound::default() });
+        scene.pass(1);
+    }
+    node.shows("wrong_postings_total", 1);
+    node.shows("wrong_postings_open", 1);
+    // With a key at the next start it is challenged after all.
+    let mut node = scene.node().await;
+    node.round().await;
+    scene.pass(1);
+    node.round().await;
+    assert_eq!(scene.contracts.lock().challenges.len(), 1);
+}
+
+#[tokio::test]
+async fn a_posting_without_its_releases_is_not_accepted_and_not_challenged() {
+    let scene = Scene::new().await;
+    scene.three_batches().await;
+    let mut bare = scene.right(1, 3);
+    bare[0].singletons.clear();
+    scene.contracts.lock().post(1, bare);
+    let mut node = scene.node().await;
+    for _ in 0..2 {
+        assert_eq!(node.round().await, WatchRound::default());
+    }
+    node.shows("postings_not_accepted_total", 1);
+    assert!(scene.contracts.lock().commitments.is_empty());
+}
+
+#[tokio::test]
+async fn batches_that_are_not_opened_here_are_waited_for() {
+    let scene = Scene::new().await;
+    scene.three_batches().await;
+    let fourth = scene.sequencer.seal_envelopes(750, &[envelope(4)]).await;
+    let mut wrong = vec![posted(&open_batch(&fourth.batch, &fourth.verdicts).1)];
+    wrong[0].entries[0].1 = [9; 16];
+    scene.contracts.lock().post(4, wrong);
+    let mut node = scene.node().await;
+    assert_eq!(node.round().await, WatchRound { unchecked: 1, ..WatchRound::default() }, "not certified");
+    scene.sequencer.certify(&fourth).await;
+    assert_eq!(node.round().await.unchecked, 1, "not opened");
+    node.shows("unchecked_postings", 1);
+    scene.open(&fourth).await;
+    assert_eq!(node.round().await, WatchRound { wrong: 1, cases: 1, ..WatchRound::default() });
+}
+
+#[tokio::test]
+async fn a_refusal_of_l1_is_tried_again_and_stops_nothing_else() {
+    let scene = Scene::new().await;
+    scene.three_batches().await;
+    let mut wrong = scene.right(1, 1);
+    wrong[0].entries[0].1 = [9; 16];
+    let other = vec![PostedBatch { entries: vec![(0, [0; 16])], singletons: vec![] }];
+    scene.contracts.lock().post(1, wrong);
+    scene.contracts.lock().post(3, other);
+    scene.contracts.lock().trouble.push((WatchTrouble::Refused("no ether".into()), true));
+    let mut node = scene.node().await;
+    assert_eq!(node.round().await.cases, 2);
+    node.shows("failures_total", 1);
+    assert_eq!(scene.contracts.lock().commitments.len(), 1, "the other one");
+    for _ in 0..4 {
+        scene.pass(1);
+        node.round().await;
+    }
+    assert_eq!(scene.contracts.lock().challenges.len(), 2);
+}
+
+#[tokio::test]
+async fn outputs_are_compared_once_each_as_far_as_blocks_are_here() {
+    let scene = Scene::new().await;
+    for second in 0..3u64 {
+        let batch = scene.sequencer.seal_envelopes(second * 1_000, &[envelope(second + 1)]).await;
+        scene.sequencer.certify(&batch).await;
+        scene.open(&batch).await;
+    }
+    scene.machine.executed(2).await;
+    let mut outputs = Vec::new();
+    for number in 1..=2 {
+        let block = scene.store.block(number).await.expect("a disk").expect("executed");
+        outputs.push(PostedOutput {
+            l2_block: number,
+            batch: block.last_batch,
+            timestamp: block.second,
+            block_hash: block.hash,
+            state_root: block.state_root,
+        });
+    }
+    outputs[1].state_root = B256::repeat_byte(1);
+    outputs.push(PostedOutput { l2_block: 3, ..outputs[1] });
+    scene.contracts.lock().outputs = outputs;
+    for (start, (compared, mismatches)) in [(2, 1), (0, 0)].into_iter().enumerate() {
+        // Started again, it goes on after the last one.
+        let mut node = scene.node().await;
+        node.round().await;
+        assert_eq!(node.counters.watch_outputs_compared.get(), compared, "start {start}");
+        node.shows("output_mismatches_total", mismatches);
+    }
+}
+
+async fn equivocation(scene: &Scene) -> (SignedHeader, SignedHeader) {
+    let one = scene.sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let mut header = one.batch.header;
+    header.timestamp_ms += 1;
+    (one.batch.signed_header(), header.sign(&sequencer_key(), &chain_config().deployment))
+}
+
+#[tokio::test]
+async fn two_headers_are_shown_once_whatever_happens_between() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = Scene::on(disk(&folder.path().join("node.sqlite")).await).await;
+    let (first, second) = equivocation(&scene).await;
+    let book = CaseBook::open(Arc::clone(&scene.store)).await.expect("undamaged");
+    assert!(book.keep_headers(first, second).await.expect("a disk"));
+    assert!(!book.keep_headers(second, first).await.expect("a disk"), "one pair is enough");
+    drop(book);
+    let lost = || WatchTrouble::Unavailable("scripted".into());
+    for before in [true, false, true, false, true, false] {
+        scene.contracts.lock().trouble.push((lost(), before));
+        assert!(scene.node().await.watcher.round().await.is_err());
+        scene.pass(2);
+    }
+    let mut node = scene.node().await;
+    node.round().await;
+    assert_eq!(node.round().await, WatchRound::default());
+    let contracts = scene.contracts.lock();
+    let shown: BTreeSet<u64> = contracts.equivocated.keys().copied().collect();
+    assert_eq!((shown, contracts.claimed), (BTreeSet::from([1]), REWARD));
+}
+
+#[tokio::test]
+async fn damaged_cases_are_refused_at_the_start() {
+    let store = memory();
+    store.put_meta("full_node.watch", b"?").await.expect("a disk");
+    assert!(matches!(CaseBook::open(store).await, Err(BookError::Damaged(_))));
+}
+
+/// What a node on this disk would show on L1: how many cases it has.
+async fn cases_on(path: &Path) -> usize {
+    let scene = Scene::on(disk(path).await).await;
+    scene.node().await.round().await.cases
+}
+
+#[tokio::test]
+async fn a_second_header_from_the_feed_is_kept_as_evidence() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("node.sqlite");
+    let node = world.start_on(&path).await;
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let mut heads = node.tracker().watch_sealed();
+    within("the first header", heads.wait_for(|head| head.hash == one.hash)).await.expect("it lives");
+    let mut second = one.batch.as_ref().clone();
+    second.header.timestamp_ms += 1;
+    second.signature = second.header.sign(&sequencer_key(), &chain_config().deployment).signature;
+    for _ in 0..2 {
+        world.sequencer.publish(&announce::header(&second, second.header.hash(), &one.verdicts));
+    }
+    eventually("the refusals", || node.counters().second_headers_refused.get() == 2).await;
+    eventually("the evidence", || node.counters().watch_equivocations.get() == 1).await;
+    node.shutdown().await;
+    assert_eq!(cases_on(&path).await, 1, "over restarts");
+}
+
+#[tokio::test]
+async fn a_header_that_gives_way_to_the_certified_one_is_evidence_too() {
+    let world = World::new().await;
+    let node = world.start().await;
+    let other = Sequencer::new(&world.l1).await;
+    let shown = other.seal_envelopes(300, &[envelope(7)]).await;
+    world.sequencer.publish(&announce::header(&shown.batch, shown.hash, &shown.verdicts));
+    let mut heads = node.tracker().watch_sealed();
+    within("the first header", heads.wait_for(|head| head.hash == shown.hash)).await.expect("it lives");
+    // The certified one comes with its certificate only, never as a second header.
+    let truth = world.sequencer.sealing.seal_envelopes(250, &[envelope(1)]).await;
+    world.sequencer.certify(&truth).await;
+    certified_through(&node, 1).await;
+    assert_eq!(node.tracker().certified().hash, truth.hash);
+    assert_eq!(node.counters().watch_equivocations.get(), 1);
+}
