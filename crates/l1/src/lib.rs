@@ -11,6 +11,8 @@
 //! proved. Run your own.
 
 mod anvil;
+mod beacon;
+mod blobs;
 mod client;
 mod committee;
 pub mod contracts;
@@ -26,6 +28,9 @@ mod writer;
 
 pub use anvil::{AnvilConfig, AnvilError, ManagedAnvil, dev_key};
 pub use blindfold_engine::L1Origin;
+pub use blobs::{
+    BlobFault, MAX_BLOB_DATA_BYTES, MAX_BLOBS, decode_blobs, encode_blobs, sidecar, versioned_hash,
+};
 pub use client::{L1Client, L1Config};
 pub use committee::{EpochRecord, NewEpoch, NewMember};
 pub use deploy::{Addresses, DeployConfig, deploy};

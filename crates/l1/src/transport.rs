@@ -96,8 +96,23 @@ impl Rpc {
     }
 
     async fn exchange(&self, method: &'static str, body: Vec<u8>) -> Result<Vec<u8>, L1Error> {
-        let failed = |error: reqwest::Error| self.broken(method, error);
         let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
+        self.read(method, request).await
+    }
+
+    /// Asks for `path` below the endpoint by HTTP GET; `method` names the call in errors.
+    pub async fn get<R: DeserializeOwned>(&self, method: &'static str, path: &str) -> Result<R, L1Error> {
+        let url = format!("{}{path}", self.url.trim_end_matches('/'));
+        let request = self.client.get(url).header("accept", "application/json");
+        let bytes = self.read(method, request).await?;
+        serde_json::from_slice(&bytes).map_err(|error| L1Error::Malformed {
+            method: method.to_owned(),
+            reason: shorten(&error.to_string()),
+        })
+    }
+
+    async fn read(&self, method: &'static str, request: reqwest::RequestBuilder) -> Result<Vec<u8>, L1Error> {
+        let failed = |error: reqwest::Error| self.broken(method, error);
         let mut response = request.send().await.map_err(failed)?;
         let status = response.status().as_u16();
         if status != 200 {
