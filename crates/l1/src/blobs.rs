@@ -44,6 +44,9 @@ pub enum BlobFault {
     /// The bytes are not in the one form that data has.
     #[error("the blobs hold no data: {0}")]
     NotData(&'static str),
+    /// A transaction with blobs cannot create a contract.
+    #[error("a transaction with blobs cannot create a contract")]
+    Creation,
     /// The library refused a blob, which ours never are.
     #[error("the blob's commitment cannot be computed: {0}")]
     Kzg(String),

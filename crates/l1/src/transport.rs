@@ -195,22 +195,10 @@ fn rpc_error(method: &'static str, payload: &ErrorPayload) -> L1Error {
 
 /// The contract's error in words: its name and fields where it is one of ours.
 fn revert_reason(data: &[u8]) -> String {
-    use alloy_sol_types::SolInterface;
-    use contracts::{BlindedInbox, CommitteeRegistry, FeeVault};
-    let known = BlindedInbox::BlindedInboxErrors::abi_decode(data)
-        .map(|error| format!("{error:?}"))
-        .or_else(|_| {
-            CommitteeRegistry::CommitteeRegistryErrors::abi_decode(data).map(|error| format!("{error:?}"))
-        })
-        .or_else(|_| FeeVault::FeeVaultErrors::abi_decode(data).map(|error| format!("{error:?}")));
-    match known {
-        // "WrongNumber(WrongNumber { expected: 3, given: 1 })": the outer name says nothing more.
-        Ok(text) => match text.split_once('(') {
-            Some((_, inner)) => inner.strip_suffix(')').unwrap_or(inner).to_owned(),
-            None => text,
-        },
-        Err(_) if data.is_empty() => "no reason given".to_owned(),
-        Err(_) => shorten(&alloy_primitives::hex::encode_prefixed(data)),
+    match contracts::describe_error(data) {
+        Some(text) => text,
+        None if data.is_empty() => "no reason given".to_owned(),
+        None => shorten(&alloy_primitives::hex::encode_prefixed(data)),
     }
 }
 
