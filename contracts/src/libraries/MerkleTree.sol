@@ -43,12 +43,25 @@ library MerkleTree {
         pure
         returns (bool)
     {
-        if (index >= count || proof.length >= 64) return false;
-        if (width(count) != uint256(1) << proof.length) return false;
-        bytes32 current = leaf_;
+        (bool fits, bytes32 found) = rootFromProof(count, index, leaf_, proof);
+        return fits && found == root;
+    }
+
+    /// @notice The root that `proof` leads to from leaf `index` of a tree of `count` leaves; for a tree whose root is
+    /// only known hashed together with its count.
+    /// @return fits Whether the index is below the count and the proof has exactly the tree's depth; the root means
+    /// nothing where not.
+    function rootFromProof(uint256 count, uint256 index, bytes32 leaf_, bytes32[] calldata proof)
+        internal
+        pure
+        returns (bool fits, bytes32 root)
+    {
+        if (index >= count || proof.length >= 64) return (false, bytes32(0));
+        if (width(count) != uint256(1) << proof.length) return (false, bytes32(0));
+        root = leaf_;
         for (uint256 i = 0; i < proof.length; i++) {
-            current = (index >> i) & 1 == 0 ? node(current, proof[i]) : node(proof[i], current);
+            root = (index >> i) & 1 == 0 ? node(root, proof[i]) : node(proof[i], root);
         }
-        return current == root;
+        return (true, root);
     }
 }

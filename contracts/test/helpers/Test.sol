@@ -6,6 +6,7 @@ interface Vm {
     function addr(uint256 privateKey) external pure returns (address);
     function assume(bool condition) external pure;
     function computeCreateAddress(address deployer, uint256 nonce) external pure returns (address);
+    function cool(address target) external;
     function deal(address account, uint256 balance) external;
     function etch(address target, bytes calldata code) external;
     function expectEmit(bool topic1, bool topic2, bool topic3, bool data, address emitter) external;
@@ -20,6 +21,7 @@ interface Vm {
     function prank(address sender) external;
     function prank(address sender, address origin) external;
     function readFile(string calldata path) external view returns (string memory);
+    function roll(uint256 blockNumber) external;
     function sign(uint256 privateKey, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function snapshotGasLastCall(string calldata name) external returns (uint256);
     function toString(uint256 value) external pure returns (string memory);
