@@ -7,6 +7,7 @@ import { RunReference } from "./interfaces/IBlindedInbox.sol";
 import { BatchHeader, BatchHeaders } from "./libraries/BatchHeaders.sol";
 import { EnvelopeTree } from "./libraries/EnvelopeTree.sol";
 import { MerkleTree } from "./libraries/MerkleTree.sol";
+import { Promises } from "./libraries/Promises.sol";
 
 /// @title What costs the sequencer its bond
 /// @notice **Equivocation**: two headers of one number bear its signature. **Omission**: it promised to seal an
@@ -26,12 +27,6 @@ abstract contract SequencerFaults is PostedHeaders, SequencerBond {
     uint256 public constant ACCUSATION_STAKE = 0.1 ether;
     /// @notice The most numbers between an envelope's admission and its expiry.
     uint64 public constant MAX_LIFETIME = 4_096;
-
-    /// @dev keccak256 of the EIP-712 type of a promise.
-    bytes32 internal constant PROMISE_TYPEHASH =
-        keccak256("Promise(uint8 version,bytes32 envelopeId,uint64 sealBy)");
-    /// @dev Version of the `Promise` structure.
-    uint8 internal constant PROMISE_VERSION = 1;
 
     /// @notice Where an accusation stands.
     enum State {
@@ -150,8 +145,7 @@ abstract contract SequencerFaults is PostedHeaders, SequencerBond {
     {
         if (msg.value != ACCUSATION_STAKE) revert WrongStake(msg.value);
         if (head.number < sealBy) revert PromiseNotDue(head.number, sealBy);
-        bytes32 promised = keccak256(abi.encode(PROMISE_TYPEHASH, PROMISE_VERSION, envelopeId, sealBy));
-        if (!signedBySequencer(promised, signature)) revert BadPromise();
+        if (!signedBySequencer(Promises.hash(envelopeId, sealBy), signature)) revert BadPromise();
         if (l1MadeBetween(sealBy > MAX_LIFETIME ? sealBy - MAX_LIFETIME : 0, sealBy)) revert Excused(sealBy);
         reveal(keccak256(abi.encode(envelopeId, sealBy)), salt);
 

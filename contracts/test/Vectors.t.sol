@@ -7,6 +7,7 @@ import { Bls12381 } from "../src/libraries/Bls12381.sol";
 import { Domain } from "../src/libraries/Domain.sol";
 import { EnvelopeTree } from "../src/libraries/EnvelopeTree.sol";
 import { MerkleTree } from "../src/libraries/MerkleTree.sol";
+import { Promises } from "../src/libraries/Promises.sol";
 import { Secp256k1 } from "../src/libraries/Secp256k1.sol";
 import { Test } from "./helpers/Test.sol";
 
@@ -99,6 +100,23 @@ contract VectorsTest is Test {
         bytes32 separator = checkDomain(json);
         check(checkHeaders(json, separator, "headers") >= 3, "headers");
         checkEqual(checkHeaders(json, separator, "equivocation"), 2, "equivocation");
+    }
+
+    function testPromises() public view {
+        string memory json = vm.readFile(string.concat(FOLDER, "headers.json"));
+        bytes32 separator = checkDomain(json);
+        address sequencer = vm.parseJsonAddress(json, ".sequencer");
+        uint256 count = 0;
+        for (; vm.keyExistsJson(json, path("promises", count)); count++) {
+            string memory here = path("promises", count);
+            bytes32 id = vm.parseJsonBytes32(json, string.concat(here, ".envelopeId"));
+            uint64 sealBy = uint64(vm.parseJsonUint(json, string.concat(here, ".sealBy")));
+            bytes32 digest = Domain.digest(separator, Promises.hash(id, sealBy));
+            checkEqual(digest, vm.parseJsonBytes32(json, string.concat(here, ".digest")), "digest");
+            bytes memory signature = vm.parseJsonBytes(json, string.concat(here, ".signature"));
+            checkEqual(caller.recover(digest, signature), sequencer, "signer");
+        }
+        check(count >= 1, "promises");
     }
 
     function testMerkleTrees() public view {
