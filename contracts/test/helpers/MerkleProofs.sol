@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
-import { MerkleTree } from "../../src/libraries/MerkleTree.sol";
-
-/// @notice Roots and proofs of small trees, for tests.
+/// @notice Merkle trees with their proofs, level by level, padding and all, written apart from the contracts' own.
 library MerkleProofs {
-    /// @notice The root over `leaves`, and the siblings from leaf `index` up.
+    /// @notice The root over the leaves and the siblings of leaf `index`.
     function prove(bytes32[] memory leaves, uint256 index)
         internal
         pure
-        returns (bytes32 root, bytes32[] memory siblings)
+        returns (bytes32 root, bytes32[] memory proof)
     {
-        uint256 width = MerkleTree.width(leaves.length);
-        bytes32[] memory level = new bytes32[](width);
+        uint256 depth = 0;
+        while ((1 << depth) < leaves.length) depth++;
+        bytes32[] memory level = new bytes32[](1 << depth);
         for (uint256 i = 0; i < leaves.length; i++) {
             level[i] = leaves[i];
         }
-        uint256 depth = 0;
-        while ((1 << depth) < width) depth++;
-        siblings = new bytes32[](depth);
+        proof = new bytes32[](depth);
         for (uint256 d = 0; d < depth; d++) {
-            siblings[d] = level[index ^ 1];
-            index /= 2;
-            width /= 2;
-            for (uint256 i = 0; i < width; i++) {
-                level[i] = MerkleTree.node(level[2 * i], level[2 * i + 1]);
+            proof[d] = level[index ^ 1];
+            bytes32[] memory next = new bytes32[](level.length / 2);
+            for (uint256 i = 0; i < next.length; i++) {
+                next[i] = keccak256(bytes.concat(hex"01", level[2 * i], level[2 * i + 1]));
             }
+            level = next;
+            index /= 2;
         }
-        root = leaves.length == 0 ? bytes32(0) : level[0];
+        root = level[0];
     }
 }

@@ -5,6 +5,7 @@ pragma solidity 0.8.37;
 interface Vm {
     function addr(uint256 privateKey) external pure returns (address);
     function assume(bool condition) external pure;
+    function blobhashes(bytes32[] calldata hashes) external;
     function computeCreateAddress(address deployer, uint256 nonce) external pure returns (address);
     function cool(address target) external;
     function deal(address account, uint256 balance) external;
@@ -17,6 +18,7 @@ interface Vm {
     function parseJsonBytes(string calldata json, string calldata key) external pure returns (bytes memory);
     function parseJsonBytes32(string calldata json, string calldata key) external pure returns (bytes32);
     function parseJsonUint(string calldata json, string calldata key) external pure returns (uint256);
+    function load(address target, bytes32 slot) external view returns (bytes32);
     function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
     function prank(address sender) external;
     function prank(address sender, address origin) external;
@@ -24,6 +26,7 @@ interface Vm {
     function roll(uint256 blockNumber) external;
     function sign(uint256 privateKey, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function snapshotGasLastCall(string calldata name) external returns (uint256);
+    function store(address target, bytes32 slot, bytes32 value) external;
     function toString(uint256 value) external pure returns (string memory);
     function warp(uint256 timestamp) external;
 }
