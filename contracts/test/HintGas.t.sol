@@ -13,6 +13,7 @@ contract HintGasTest is HintFixture {
     RunReference internal many;
     uint64 internal open;
     uint64 internal done;
+    uint64 internal longest;
 
     function setUp() public {
         vm.roll(1_000_000);
@@ -24,9 +25,12 @@ contract HintGasTest is HintFixture {
         done = post(PUBLISHER, b.run, encode(rightEntries(b)));
         vm.roll(block.number + CHALLENGE_WINDOW);
         hints.finalize(done);
+        b = longestItem();
+        longest = post(PUBLISHER, b.run, encode(rightEntries(b)));
         single = buildRun(100, 1, 0).run;
         many = buildRun(101, 33, 0).run;
         commitTo(CHALLENGER, open, challengeOf(disputed(), wrongEntries(disputed()), 3, 70));
+        commitTo(CHALLENGER, longest, challengeOf(b, rightEntries(b), 0, 0));
     }
 
     /// @dev Eight batches of 100; the verifier knows every item.
@@ -36,6 +40,19 @@ contract HintGasTest is HintFixture {
 
     function finished() internal returns (Built memory) {
         return inFirstBlock(buildRun(9, 8, 100));
+    }
+
+    /// @dev One batch of one envelope of the largest size.
+    function longestItem() internal returns (Built memory b) {
+        b = buildRun(17, 1, 1);
+        Item memory item = b.items[0][0];
+        item.data = envelope(1, 32_768);
+        item.id = caller.id(item.data);
+        (item.code, item.kind, item.key) = (0, 1, bytes16("key"));
+        tellKey(item);
+        b.headers[0].envelopeRoot = rootOfItems(b.items[0]);
+        tell(b);
+        return inFirstBlock(b);
     }
 
     /// @dev As it was posted in the first block, whenever it is built again.
@@ -92,5 +109,12 @@ contract HintGasTest is HintFixture {
         challenge(CHALLENGER, open, c);
         vm.snapshotGasLastCall("HintRegistry.challenge, 8 batches of 100, without the check of the key");
         check(!hints.isOpen(open), "struck");
+    }
+
+    function testChallengeOfTheLongestItem() public {
+        Built memory b = longestItem();
+        challenge(CHALLENGER, longest, challengeOf(b, rightEntries(b), 0, 0));
+        vm.snapshotGasLastCall("HintRegistry.challenge, 33,134 bytes, without the check of the key");
+        check(hints.isOpen(longest), "open");
     }
 }
