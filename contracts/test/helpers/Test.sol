@@ -14,9 +14,12 @@ interface Vm {
     function expectRevert(bytes calldata reason) external;
     function expectRevert() external;
     function getNonce(address account) external view returns (uint64);
+    function parseBytes(string calldata text) external pure returns (bytes memory);
     function parseJsonAddress(string calldata json, string calldata key) external pure returns (address);
+    function parseJsonBool(string calldata json, string calldata key) external pure returns (bool);
     function parseJsonBytes(string calldata json, string calldata key) external pure returns (bytes memory);
     function parseJsonBytes32(string calldata json, string calldata key) external pure returns (bytes32);
+    function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);
     function parseJsonUint(string calldata json, string calldata key) external pure returns (uint256);
     function load(address target, bytes32 slot) external view returns (bytes32);
     function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
