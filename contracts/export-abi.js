@@ -5,7 +5,10 @@
 const fs = require("fs");
 const path = require("path");
 
-const CONTRACTS = ["BlindedInbox", "CommitteeRegistry", "FeeVault"];
+const CONTRACTS = [
+  "BlindedInbox", "CommitteeRegistry", "DepositPortal", "FeeVault", "ForcedQueue", "HintRegistry", "HintVerifier",
+  "OutputRegistry",
+];
 const checkOnly = process.argv.includes("--check");
 let stale = false;
 

@@ -1,6 +1,7 @@
-//! The first transaction of every block: the L1-attributes deposit of the OP Stack (Jovian format).
+//! Deposit transactions of the OP Stack: the L1-attributes deposit that every block begins with (Jovian format), and
+//! what users deposit on L1.
 
-use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, keccak256};
 use alloy_rlp::{BufMut, Encodable, Header};
 
 use crate::BlockInputs;
@@ -24,8 +25,12 @@ const SELECTOR: [u8; 4] = [0x3d, 0xb6, 0xbe, 0x2b];
 /// Length of the call data; the client refuses any other.
 const CALL_DATA_BYTES: usize = 178;
 
-/// Domain of the source hash of an attributes deposit (OP Stack: 0 is for user deposits, 1 for this).
+/// Domain of the source hash of a user's deposit.
+const SOURCE_DOMAIN_USER: u64 = 0;
+/// Domain of the source hash of an attributes deposit.
 const SOURCE_DOMAIN_ATTRIBUTES: u64 = 1;
+/// What stands before the call data in the opaque data of a deposit event: mint, value, gas limit, creation flag.
+const OPAQUE_HEAD_BYTES: usize = 32 + 32 + 8 + 1;
 
 /// All fee scalars are zero: Blindfold charges for data by its own fee ledger. The client takes a zero
 /// DA-footprint scalar as zero; only op-node, which is not in use here, replaces it by a default.
@@ -37,39 +42,129 @@ const DA_FOOTPRINT_GAS_SCALAR: u16 = 0;
 
 /// The attributes deposit of the block with these inputs, as raw EIP-2718 bytes (0x7e ‖ RLP).
 pub fn attributes_deposit(inputs: &BlockInputs) -> Bytes {
-    let source_hash = source_hash(inputs.l1_origin.hash, inputs.sequence_number);
     let data = call_data(inputs);
-    let zero = 0u64; // RLP of zero is the same for every width
+    encode(&Fields {
+        source_hash: source_hash(SOURCE_DOMAIN_ATTRIBUTES, inputs.l1_origin.hash, inputs.sequence_number),
+        from: ATTRIBUTES_DEPOSITOR,
+        to: TxKind::Call(L1_BLOCK_PREDEPLOY),
+        mint: 0,
+        value: U256::ZERO,
+        gas: ATTRIBUTES_DEPOSIT_GAS,
+        data: &data,
+    })
+}
+
+/// What a user deposited on L1 with one event `TransactionDeposited` of version 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BridgeDeposit<'a> {
+    /// Hash of the L1 block of the event.
+    pub l1_block_hash: B256,
+    /// Index of the event's log in that block.
+    pub log_index: u64,
+    /// The event's `from`: the sender on L2.
+    pub from: Address,
+    /// The event's `to`; of no meaning for a creation.
+    pub to: Address,
+    /// The event's `opaqueData`: mint u256 ‖ value u256 ‖ gas limit u64 ‖ creation u8 ‖ call data.
+    pub opaque_data: &'a [u8],
+}
+
+/// A deposit as a transaction of L2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DepositTransaction {
+    /// Raw EIP-2718 bytes (0x7e ‖ RLP).
+    pub raw: Bytes,
+    /// Its gas limit.
+    pub gas: u64,
+}
+
+/// A deposit event that the contract cannot have emitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DepositFault {
+    /// The opaque data ends before the call data begins.
+    #[error("the opaque data has {0} bytes, at least {OPAQUE_HEAD_BYTES} are needed")]
+    Short(usize),
+    /// More is minted than 128 bits hold.
+    #[error("the deposit mints more than 128 bits hold")]
+    Mint,
+    /// The creation flag is neither 0 nor 1.
+    #[error("the creation flag is {0}")]
+    Creation(u8),
+}
+
+/// The transaction of a deposit on L1, as every client of the OP Stack derives it. One hash over 64 bytes, twice.
+///
+/// # Errors
+/// [`DepositFault`] for opaque data of another form.
+pub fn bridge_deposit(deposit: &BridgeDeposit<'_>) -> Result<DepositTransaction, DepositFault> {
+    let short = DepositFault::Short(deposit.opaque_data.len());
+    let (mint, rest) = deposit.opaque_data.split_first_chunk::<32>().ok_or(short)?;
+    let (value, rest) = rest.split_first_chunk::<32>().ok_or(short)?;
+    let (gas, rest) = rest.split_first_chunk::<8>().ok_or(short)?;
+    let (creation, data) = rest.split_first().ok_or(short)?;
+    let to = match creation {
+        0 => TxKind::Call(deposit.to),
+        1 => TxKind::Create,
+        other => return Err(DepositFault::Creation(*other)),
+    };
+    let gas = u64::from_be_bytes(*gas);
+    let raw = encode(&Fields {
+        source_hash: source_hash(SOURCE_DOMAIN_USER, deposit.l1_block_hash, deposit.log_index),
+        from: deposit.from,
+        to,
+        mint: u128::try_from(U256::from_be_bytes(*mint)).map_err(|_| DepositFault::Mint)?,
+        value: U256::from_be_bytes(*value),
+        gas,
+        data,
+    });
+    Ok(DepositTransaction { raw, gas })
+}
+
+/// The fields of a deposit transaction; it is never a system transaction, which no fork since Regolith knows.
+struct Fields<'a> {
+    source_hash: B256,
+    from: Address,
+    to: TxKind,
+    mint: u128,
+    value: U256,
+    gas: u64,
+    data: &'a [u8],
+}
+
+fn encode(fields: &Fields<'_>) -> Bytes {
+    let Fields { source_hash, from, to, mint, value, gas, data } = fields;
     let is_system_transaction = false;
+    // A mint of zero and an absent one are the same bytes.
     let payload_length = source_hash.length()
-        + ATTRIBUTES_DEPOSITOR.length()
-        + L1_BLOCK_PREDEPLOY.length()
-        + zero.length() // mint
-        + zero.length() // value
-        + ATTRIBUTES_DEPOSIT_GAS.length()
+        + from.length()
+        + to.length()
+        + mint.length()
+        + value.length()
+        + gas.length()
         + is_system_transaction.length()
-        + data.as_slice().length();
+        + data.length();
     let mut raw = Vec::with_capacity(1 + 4 + payload_length);
     raw.put_u8(DEPOSIT_TYPE);
     Header { list: true, payload_length }.encode(&mut raw);
     source_hash.encode(&mut raw);
-    ATTRIBUTES_DEPOSITOR.encode(&mut raw);
-    L1_BLOCK_PREDEPLOY.encode(&mut raw);
-    zero.encode(&mut raw);
-    zero.encode(&mut raw);
-    ATTRIBUTES_DEPOSIT_GAS.encode(&mut raw);
+    from.encode(&mut raw);
+    to.encode(&mut raw);
+    mint.encode(&mut raw);
+    value.encode(&mut raw);
+    gas.encode(&mut raw);
     is_system_transaction.encode(&mut raw);
-    data.as_slice().encode(&mut raw);
+    data.encode(&mut raw);
     raw.into()
 }
 
-/// keccak256(domain ‖ keccak256(origin hash ‖ sequence number)): unique per block.
-fn source_hash(origin: B256, sequence_number: u64) -> B256 {
+/// keccak256(domain ‖ keccak256(L1 block hash ‖ index)), both numbers of 32 bytes: unique for each deposit. The index
+/// is that of the log for a user's deposit, and the sequence number for an attributes deposit.
+fn source_hash(domain: u64, l1_block_hash: B256, index: u64) -> B256 {
     let mut inner = [0u8; 64];
-    inner[..32].copy_from_slice(origin.as_slice());
-    inner[56..].copy_from_slice(&sequence_number.to_be_bytes());
+    inner[..32].copy_from_slice(l1_block_hash.as_slice());
+    inner[56..].copy_from_slice(&index.to_be_bytes());
     let mut outer = [0u8; 64];
-    outer[24..32].copy_from_slice(&SOURCE_DOMAIN_ATTRIBUTES.to_be_bytes());
+    outer[24..32].copy_from_slice(&domain.to_be_bytes());
     outer[32..].copy_from_slice(keccak256(inner).as_slice());
     keccak256(outer)
 }
@@ -95,65 +190,5 @@ fn call_data(inputs: &BlockInputs) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use alloy_rlp::{Decodable, PayloadView};
-
-    use super::*;
-    use crate::L1Origin;
-
-    fn inputs(sequence_number: u64) -> BlockInputs {
-        BlockInputs {
-            timestamp: 1_000,
-            prev_randao: B256::repeat_byte(1),
-            fee_recipient: Address::repeat_byte(2),
-            gas_limit: 200_000_000,
-            l1_origin: L1Origin {
-                number: 7,
-                hash: B256::repeat_byte(0x22),
-                timestamp: 990,
-                base_fee: 1 << 70,
-                blob_base_fee: 3,
-                parent_beacon_block_root: B256::repeat_byte(4),
-            },
-            sequence_number,
-            l1_deposits: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn has_the_fields_of_the_op_stack() {
-        let raw = attributes_deposit(&inputs(5));
-        assert_eq!(raw[0], DEPOSIT_TYPE);
-        let mut body = &raw[1..];
-        let PayloadView::List(fields) = Header::decode_raw(&mut body).unwrap() else { panic!("no list") };
-        assert!(body.is_empty());
-        let field = |index: usize| {
-            let mut field = fields[index];
-            Header::decode_bytes(&mut field, false).unwrap().to_vec()
-        };
-        assert_eq!(fields.len(), 8);
-        assert_eq!(field(0), source_hash(B256::repeat_byte(0x22), 5).to_vec());
-        assert_eq!(field(1), ATTRIBUTES_DEPOSITOR.to_vec());
-        assert_eq!(field(2), L1_BLOCK_PREDEPLOY.to_vec());
-        for zero in [3, 4, 6] {
-            assert_eq!(field(zero), Vec::<u8>::new());
-        }
-        assert_eq!(u64::decode(&mut &fields[5][..]).unwrap(), ATTRIBUTES_DEPOSIT_GAS);
-        let data = field(7);
-        assert_eq!(data.len(), CALL_DATA_BYTES);
-        assert_eq!(&data[..4], &SELECTOR);
-        assert_eq!(&data[12..20], &5u64.to_be_bytes());
-        assert_eq!(&data[20..28], &990u64.to_be_bytes());
-        assert_eq!(&data[28..36], &7u64.to_be_bytes());
-        assert_eq!(&data[52..68], &(1u128 << 70).to_be_bytes());
-        assert_eq!(&data[84..100], &3u128.to_be_bytes());
-        assert_eq!(&data[100..132], B256::repeat_byte(0x22).as_slice());
-        assert!(data[132..].iter().all(|&byte| byte == 0), "batcher hash and scalars are zero");
-    }
-
-    #[test]
-    fn no_two_blocks_share_one() {
-        assert_ne!(attributes_deposit(&inputs(0)), attributes_deposit(&inputs(1)));
-        assert_eq!(attributes_deposit(&inputs(1)), attributes_deposit(&inputs(1)));
-    }
-}
+#[path = "deposit_tests.rs"]
+mod tests;

@@ -29,7 +29,8 @@ mod wire;
 
 pub use client::ExecutionClient;
 pub use deposit::{
-    ATTRIBUTES_DEPOSIT_GAS, ATTRIBUTES_DEPOSITOR, DEPOSIT_TYPE, L1_BLOCK_PREDEPLOY, attributes_deposit,
+    ATTRIBUTES_DEPOSIT_GAS, ATTRIBUTES_DEPOSITOR, BridgeDeposit, DEPOSIT_TYPE, DepositFault,
+    DepositTransaction, L1_BLOCK_PREDEPLOY, attributes_deposit, bridge_deposit,
 };
 pub use error::{EngineError, Fault, ReadError, Recovery, TransportError};
 pub use genesis::Genesis;

@@ -1,7 +1,14 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use super::*;
-use crate::test_server::{Answer, serve};
+use crate::{
+    L1Contracts,
+    logs::RPC_LIMIT_EXCEEDED,
+    test_server::{Answer, serve},
+};
+use alloy_primitives::B256;
+use alloy_sol_types::SolEvent;
+use blindfold_protocol::Deployment;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -84,7 +91,16 @@ fn client(script: Script) -> (L1Client, Arc<Mutex<Script>>) {
         })
     });
     let deployment = Deployment { l1_chain_id: 1, inbox: Address::repeat_byte(1) };
-    let mut config = L1Config::with_contracts(url, deployment, Address::repeat_byte(2), VAULT);
+    let contracts = L1Contracts {
+        registry: Address::repeat_byte(2),
+        fee_vault: VAULT,
+        forced_queue: Address::repeat_byte(3),
+        hint_registry: Address::repeat_byte(4),
+        hint_verifier: Address::repeat_byte(5),
+        deposit_portal: Address::repeat_byte(6),
+        output_registry: Address::repeat_byte(7),
+    };
+    let mut config = L1Config::with_contracts(url, deployment, contracts);
     config.poll_interval_ms = 0;
     (L1Client::open(config).unwrap(), script)
 }

@@ -61,7 +61,7 @@ impl L1Client {
     /// [`L1Error::MemberKey`], [`L1Error::Epochs`] when the contract holds what it should have refused; the errors
     /// of a call.
     pub async fn epoch_records(&self) -> Result<Vec<EpochRecord>, L1Error> {
-        let registry = self.inner.config.registry;
+        let registry = self.inner.config.contracts.registry;
         // Epochs are append-only, and a governor's word does not change by a reorganisation of L1 alone; still, what
         // is not final is not yet there.
         let block = format!("{:#x}", self.finalized().await?.number);
@@ -100,7 +100,11 @@ impl L1Client {
         let record =
             records.iter().find(|record| record.epoch.epoch == epoch).ok_or(L1Error::UnknownEpoch(epoch))?;
         let call = CommitteeRegistry::encryptionKeyCall { epoch };
-        let bytes = self.inner.rpc.view("encryptionKey", self.inner.config.registry, &call, "latest").await?;
+        let bytes = self
+            .inner
+            .rpc
+            .view("encryptionKey", self.inner.config.contracts.registry, &call, "latest")
+            .await?;
         let refused = L1Error::EncryptionKey(epoch);
         let bytes: &[u8; GT_BYTES] = bytes.as_ref().try_into().map_err(|_| refused.clone())?;
         let key = EncryptionKey::from_bytes(bytes).map_err(|_| refused.clone())?;

@@ -6,15 +6,33 @@ use blindfold_protocol::{Deployment, SigningKey};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    L1Config, L1Error,
-    client::DEFAULT_CONFIRMATION_TIMEOUT_MS,
-    contracts::{BlindedInbox, CommitteeRegistry, FeeVault},
+    L1Client, L1Config, L1Contracts, L1Error, L1Timing,
+    config::DEFAULT_CONFIRMATION_TIMEOUT_MS,
+    contracts::{
+        BlindedInbox, CommitteeRegistry, DepositPortal, FeeVault, ForcedQueue, HintRegistry, HintVerifier,
+        OutputRegistry,
+    },
     sender::{Call, Sender},
     transport::Rpc,
 };
 
 /// Calls during a deployment may take this long.
 const REQUEST_TIMEOUT_MS: u64 = 30_000;
+/// Deadlines unless said otherwise, in L1 blocks of 12 s: two days, an hour, a day, half a day, a day, five days.
+pub const DEFAULT_TIMING: L1Timing = L1Timing {
+    posting_deadline: 14_400,
+    forced_delay: 300,
+    answer_window: 7_200,
+    hint_deadline: 3_600,
+    challenge_window: 7_200,
+    withdrawal_delay: 36_000,
+};
+/// What a forced byte costs unless said otherwise, in wei: the 40 gas of a posted byte at 1 gwei.
+pub const DEFAULT_FORCED_FEE_PER_BYTE_WEI: u128 = 40_000_000_000;
+/// What posted hints lock unless said otherwise, in wei: half of it pays the dearest challenge at 100 gwei.
+pub const DEFAULT_POSTING_BOND_WEI: u128 = 4_000_000_000_000_000_000;
+/// What a challenge stakes unless said otherwise, in wei.
+pub const DEFAULT_CHALLENGE_STAKE_WEI: u128 = 100_000_000_000_000_000;
 
 /// What is fixed at deployment for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +43,29 @@ pub struct DeployConfig {
     pub governor: Address,
     /// Whose signature stands under headers, and whose bond is at stake.
     pub sequencer: Address,
+    /// All deadlines.
+    pub timing: L1Timing,
+    /// What a byte of a forced item costs, in wei.
+    pub forced_fee_per_byte_wei: u128,
+    /// What posted hints lock of their publisher's bond, in wei.
+    pub posting_bond_wei: u128,
+    /// What a challenge of them stakes, in wei.
+    pub challenge_stake_wei: u128,
+}
+
+impl DeployConfig {
+    /// With the default deadlines, fees, bonds and stakes.
+    pub fn new(l1_chain_id: u64, governor: Address, sequencer: Address) -> Self {
+        Self {
+            l1_chain_id,
+            governor,
+            sequencer,
+            timing: DEFAULT_TIMING,
+            forced_fee_per_byte_wei: DEFAULT_FORCED_FEE_PER_BYTE_WEI,
+            posting_bond_wei: DEFAULT_POSTING_BOND_WEI,
+            challenge_stake_wei: DEFAULT_CHALLENGE_STAKE_WEI,
+        }
+    }
 }
 
 /// Where the contracts of a deployment are.
@@ -35,11 +76,21 @@ pub struct Addresses {
     pub l1_chain_id: u64,
     /// `CommitteeRegistry`.
     pub registry: Address,
+    /// `ForcedQueue`.
+    pub forced_queue: Address,
     /// `BlindedInbox`.
     pub inbox: Address,
     /// `FeeVault`.
     pub fee_vault: Address,
-    /// The block in which the last of them was deployed: nothing happened before it.
+    /// `HintVerifier`.
+    pub hint_verifier: Address,
+    /// `HintRegistry`.
+    pub hint_registry: Address,
+    /// `DepositPortal`.
+    pub deposit_portal: Address,
+    /// `OutputRegistry`.
+    pub output_registry: Address,
+    /// The block in which the first of them was deployed: nothing happened before it.
     pub block: u64,
 }
 
@@ -49,44 +100,103 @@ impl Addresses {
         Deployment { l1_chain_id: self.l1_chain_id, inbox: self.inbox }
     }
 
+    /// The contracts beside the inbox.
+    pub fn contracts(&self) -> L1Contracts {
+        L1Contracts {
+            registry: self.registry,
+            fee_vault: self.fee_vault,
+            forced_queue: self.forced_queue,
+            hint_registry: self.hint_registry,
+            hint_verifier: self.hint_verifier,
+            deposit_portal: self.deposit_portal,
+            output_registry: self.output_registry,
+        }
+    }
+
     /// The configuration of a client for these contracts.
     pub fn client_config(&self, url: impl Into<String>) -> L1Config {
-        L1Config::with_contracts(url, self.deployment(), self.registry, self.fee_vault)
+        L1Config::with_contracts(url, self.deployment(), self.contracts())
     }
 }
 
-/// Deploys the three contracts from the account of `key`, which must send nothing else meanwhile: the registry is
-/// told the inbox's address before the inbox exists.
+/// Deploys the eight contracts from the account of `key`, which must send nothing else meanwhile: some are told the
+/// address of another before that one exists.
 ///
 /// # Errors
-/// [`L1Error::WrongChain`]; [`L1Error::OtherDeployment`] when the account sent something in between; the errors of a
-/// call.
+/// [`L1Error::WrongChain`]; [`L1Error::NoContract`] or [`L1Error::OtherDeployment`] when the account sent something in
+/// between; [`L1Error::Reverted`] for settings that a contract refuses; the errors of a call.
 pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result<Addresses, L1Error> {
     let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS)?;
     let given = rpc.chain_id().await?;
     if given != config.l1_chain_id {
         return Err(L1Error::WrongChain { expected: config.l1_chain_id, given });
     }
-    let sender = Sender::new(rpc.clone(), config.l1_chain_id, key.clone(), DEFAULT_CONFIRMATION_TIMEOUT_MS);
+    let sender = Sender::new(rpc, config.l1_chain_id, key.clone(), DEFAULT_CONFIRMATION_TIMEOUT_MS);
     let nonce = sender.nonce().await?;
-    let [registry, inbox, fee_vault] = [0, 1, 2].map(|later| key.address().create(nonce + later));
+    let [registry, queue, inbox, vault, verifier, hints, portal, outputs] =
+        [0, 1, 2, 3, 4, 5, 6, 7].map(|later| key.address().create(nonce + later));
 
     let arguments = CommitteeRegistry::constructorCall { governor_: config.governor, inbox_: inbox };
-    create(&sender, "CommitteeRegistry", &CommitteeRegistry::BYTECODE, &arguments.abi_encode()).await?;
-    let arguments = BlindedInbox::constructorCall { registry_: registry, sequencer_: config.sequencer };
+    let code = &CommitteeRegistry::BYTECODE;
+    let block = create(&sender, "CommitteeRegistry", code, &arguments.abi_encode()).await?;
+    let arguments = ForcedQueue::constructorCall {
+        inbox_: inbox,
+        registry_: registry,
+        feePerByteWei_: config.forced_fee_per_byte_wei,
+    };
+    create(&sender, "ForcedQueue", &ForcedQueue::BYTECODE, &arguments.abi_encode()).await?;
+    let arguments = BlindedInbox::constructorCall {
+        registry_: registry,
+        queue_: queue,
+        sequencer_: config.sequencer,
+        timing_: timing(&config.timing),
+    };
     create(&sender, "BlindedInbox", &BlindedInbox::BYTECODE, &arguments.abi_encode()).await?;
-    let block = create(&sender, "FeeVault", &FeeVault::BYTECODE, &[]).await?;
+    let arguments = FeeVault::constructorCall { inbox_: inbox };
+    create(&sender, "FeeVault", &FeeVault::BYTECODE, &arguments.abi_encode()).await?;
+    create(&sender, "HintVerifier", &HintVerifier::BYTECODE, &[]).await?;
+    let arguments = HintRegistry::constructorCall {
+        inbox_: inbox,
+        registry_: registry,
+        verifier_: verifier,
+        postingBond_: config.posting_bond_wei,
+        challengeStake_: config.challenge_stake_wei,
+    };
+    create(&sender, "HintRegistry", &HintRegistry::BYTECODE, &arguments.abi_encode()).await?;
+    create(&sender, "DepositPortal", &DepositPortal::BYTECODE, &[]).await?;
+    let arguments = OutputRegistry::constructorCall { inbox_: inbox };
+    create(&sender, "OutputRegistry", &OutputRegistry::BYTECODE, &arguments.abi_encode()).await?;
 
-    let given = rpc.view("registry", inbox, &BlindedInbox::registryCall {}, "latest").await?;
-    if given != registry {
-        let (contract, role) = ("BlindedInbox", "registry");
-        return Err(L1Error::OtherDeployment { contract, role, expected: registry, given });
+    let addresses = Addresses {
+        l1_chain_id: config.l1_chain_id,
+        registry,
+        forced_queue: queue,
+        inbox,
+        fee_vault: vault,
+        hint_verifier: verifier,
+        hint_registry: hints,
+        deposit_portal: portal,
+        output_registry: outputs,
+        block,
+    };
+    // That each is where it should be and names the others.
+    L1Client::connect(addresses.client_config(url)).await?;
+    Ok(addresses)
+}
+
+fn timing(timing: &L1Timing) -> BlindedInbox::Timing {
+    BlindedInbox::Timing {
+        postingDeadline: timing.posting_deadline,
+        forcedDelay: timing.forced_delay,
+        answerWindow: timing.answer_window,
+        hintDeadline: timing.hint_deadline,
+        challengeWindow: timing.challenge_window,
+        withdrawalDelay: timing.withdrawal_delay,
     }
-    Ok(Addresses { l1_chain_id: config.l1_chain_id, registry, inbox, fee_vault, block })
 }
 
 async fn create(sender: &Sender, name: &'static str, code: &Bytes, arguments: &[u8]) -> Result<u64, L1Error> {
     let input = [code.as_ref(), arguments].concat().into();
-    let call = Call { name, to: TxKind::Create, value: U256::ZERO, input };
-    Ok(sender.send(call, None).await?.block)
+    let (to, value, blobs) = (TxKind::Create, U256::ZERO, Vec::new());
+    Ok(sender.send(Call { name, to, value, input, blobs, size_limit_bytes: None }).await?.block)
 }

@@ -3,6 +3,8 @@
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::EpochFault;
 
+use crate::BlobFault;
+
 // Codes by which a JSON-RPC server reports its own trouble.
 const RPC_INTERNAL_ERROR: i64 = -32603;
 const RPC_RESOURCE_UNAVAILABLE: i64 = -32002;
@@ -192,6 +194,9 @@ pub enum L1Error {
         /// The limit.
         limit: u64,
     },
+    /// The data cannot be sent in blobs.
+    #[error(transparent)]
+    Blobs(BlobFault),
     /// The run cannot be posted.
     #[error(transparent)]
     Run(#[from] RunFault),
@@ -239,6 +244,7 @@ impl L1Error {
             | Self::FinalityBroken { .. }
             | Self::TransactionTooLarge { .. }
             | Self::GasAboveLimit { .. }
+            | Self::Blobs(_)
             | Self::Run(_)
             | Self::UnknownEpoch(_)
             | Self::Epochs(_)

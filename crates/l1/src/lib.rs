@@ -1,36 +1,79 @@
-//! Reading and writing the L1 contracts: `CommitteeRegistry`, `BlindedInbox`, `FeeVault`.
+//! Reading and writing the L1 contracts: `BlindedInbox`, `CommitteeRegistry`, `ForcedQueue`, `FeeVault`,
+//! `HintRegistry`, `HintVerifier`, `DepositPortal`, `OutputRegistry`.
 //!
-//! - [`L1Client`] reads. Whatever validity depends on (origins, deposits, epochs, postings) is read from **final**
-//!   blocks only, so an answer never changes and is kept.
-//! - [`L1Writer`] sends transactions: postings, deposits, evidence, epochs.
+//! - [`L1Client`] reads. Whatever validity depends on (origins, deposits, forced items, epochs, postings) is read from
+//!   **final** blocks only, so an answer never changes and is kept.
+//! - [`L1Writer`] sends transactions: postings, deposits, hints, evidence, epochs.
 //! - [`deploy`] brings up a new deployment from the creation code in `contracts/abi`.
-//! - [`RunData`] is how envelopes travel in calldata; [`Posting`] is what a reader gets back.
+//! - [`RunData`] is how envelopes travel in calldata and in blobs; [`Posting`] is what a reader gets back.
+//! - [`HintPosting`], [`HintTree`] and [`Challenge`] are hints on L1 and what is shown against wrong ones.
 //! - [`ManagedAnvil`] runs a development L1 as a child process, for the devnet and for tests.
 //!
 //! The endpoint is trusted for what L1 says: answers are bounded, typed and checked against each other, but not
-//! proved. Run your own.
+//! proved. Run your own. A beacon node is not trusted: blobs are checked against their versioned hashes.
 
 mod anvil;
+mod beacon;
+mod blobs;
+mod challenge;
 mod client;
 mod committee;
+mod config;
 pub mod contracts;
+mod data;
 mod deploy;
 mod error;
+mod evidence;
+mod facts;
+mod faults;
+mod fees;
+mod hint_posting;
+mod hint_tree;
+mod hints;
+mod ledger;
+mod logs;
 mod postings;
+mod queue;
+mod run;
 mod run_data;
 mod sender;
 #[cfg(test)]
 mod test_server;
 mod transport;
 mod writer;
+mod writer_disputes;
+mod writer_funds;
+mod writer_hints;
 
 pub use anvil::{AnvilConfig, AnvilError, ManagedAnvil, dev_key};
 pub use blindfold_engine::L1Origin;
-pub use client::{L1Client, L1Config};
+pub use blobs::{
+    BlobFault, MAX_BLOB_DATA_BYTES, MAX_BLOBS, decode_blobs, encode_blobs, sidecar, versioned_hash,
+};
+pub use challenge::{Challenge, ChallengeFault, first_wrong_entry};
+pub use client::L1Client;
 pub use committee::{EpochRecord, NewEpoch, NewMember};
-pub use deploy::{Addresses, DeployConfig, deploy};
+pub use config::{L1Config, L1Contracts};
+pub use data::DataFault;
+pub use deploy::{
+    Addresses, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_POSTING_BOND_WEI,
+    DEFAULT_TIMING, DeployConfig, deploy,
+};
 pub use error::{L1Error, Recovery, RunFault};
-pub use postings::{Bond, DataFault, PostedHead, Posting};
+pub use evidence::{
+    AccountProof, EnvelopeTree, ItemLeaf, OmissionAnswer, challenge_evidence, commitment,
+    equivocation_evidence, omission_evidence,
+};
+pub use facts::{ForcedEntry, L1Timing, LedgerEvent, Settled, Withdrawal};
+pub use faults::{Output, SequencerEvent};
+pub use hint_posting::{HintPosting, PostedBatch, PostedEntry, PostedFault};
+pub use hint_tree::{Chunk, HintTree};
+pub use hints::{HintEvent, PostedHints, PublisherBond, open_postings};
+pub use postings::{Bond, L1MadeHeader, PostedHead, Posting};
+pub use queue::L1Deposit;
+pub use run::{PostedRun, RunReference};
 pub use run_data::{BatchData, DataPart, RunData, split_run_data};
 pub use sender::Sent;
-pub use writer::{L1Writer, MAX_TRANSACTION_BYTES};
+pub use writer::{DataPlace, L1Writer, MAX_TRANSACTION_BYTES};
+pub use writer_disputes::ACCUSATION_STAKE_WEI;
+pub use writer_funds::L2Call;

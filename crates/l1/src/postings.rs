@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use alloy_consensus::Transaction as _;
-use alloy_primitives::{Address, Bytes, U64, U256};
-use alloy_rpc_types_eth::Transaction;
+use alloy_primitives::{Address, U64, U256};
 use alloy_sol_types::{SolCall, SolEvent};
-use blindfold_protocol::{B256, BatchHeader, Canonical, Certificate, DecodeError, SealedBatch};
-use serde_json::json;
+use blindfold_protocol::{B256, BatchHeader, Canonical, Certificate, SealedBatch, Signature65};
 
 use crate::{
-    L1Client, L1Error,
-    client::malformed_log,
+    DataFault, L1Client, L1Error, PostedRun, RunReference,
     committee::decompress_signature,
-    contracts::BlindedInbox,
-    run_data::{DataPart, RunData, join_parts},
-    writer::from_contract,
+    contracts::{BlindedInbox, from_contract},
+    data::unfit,
+    logs::{FinalLog, malformed_log},
+    run_data::RunData,
 };
 
 /// The last posted header.
@@ -29,6 +26,8 @@ pub struct PostedHead {
     pub timestamp_ms: u64,
     /// Its L1 origin; 0 before the first.
     pub l1_origin_number: u64,
+    /// Its cursor into the forced queue.
+    pub forced_cursor: u64,
 }
 
 /// The sequencer's bond.
@@ -49,26 +48,25 @@ pub struct Posting {
     pub l1_block: u64,
     /// Hash of the transaction.
     pub transaction: B256,
+    /// What L1 commits to.
+    pub run: RunReference,
     /// The headers, checked to be chained and to end in the hash of the event.
     pub headers: Vec<BatchHeader>,
-    /// The certificate of the last header, which L1 verified.
-    pub certificate: Certificate,
+    /// The certificate of the last header, which L1 verified; `None` for a header that L1 made itself.
+    pub certificate: Option<Certificate>,
     /// The batches, when the run's data came along and fits the headers.
     pub batches: Result<Vec<SealedBatch>, DataFault>,
 }
 
-/// Why the data that came with a run is of no use. Look for it in data that was posted again, or ask a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DataFault {
-    /// None came along.
-    #[error("no data came with the headers")]
-    Absent,
-    /// It is no `RunData`.
-    #[error("the data cannot be read: {0}")]
-    Decode(#[from] DecodeError),
-    /// It does not fit the headers.
-    #[error("the data does not fit the envelope roots of the headers")]
-    Mismatch,
+/// A header that L1 made itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct L1MadeHeader {
+    /// The header.
+    pub header: BatchHeader,
+    /// The final L1 block that made it.
+    pub l1_block: u64,
+    /// Hash of the transaction.
+    pub transaction: B256,
 }
 
 impl L1Client {
@@ -101,6 +99,7 @@ impl L1Client {
             hash,
             timestamp_ms: head.timestampMs,
             l1_origin_number: head.l1OriginNumber,
+            forced_cursor: head.forcedCursor,
         })
     }
 
@@ -126,113 +125,129 @@ impl L1Client {
         self.inner.rpc.view("rewards", inbox, &call, "latest").await
     }
 
-    /// The runs posted in blocks `after + 1 ..= through`, in order. `through` is final.
+    /// The runs posted in blocks `after + 1 ..= through`, in order, those that L1 made itself among them. `through` is
+    /// final. Data in blobs is fetched from the beacon node.
     ///
     /// # Errors
     /// [`L1Error::NotFinal`]; [`L1Error::Malformed`] when events and transactions do not fit each other; the errors
-    /// of a call.
+    /// of a call, of the beacon node's too.
     pub async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        let logs = self.final_logs(inbox, BlindedInbox::Posted::SIGNATURE_HASH, after, through).await?;
-        let mut postings = Vec::with_capacity(logs.len());
-        for log in logs {
-            let event =
-                BlindedInbox::Posted::decode_log(&log.log.inner).map_err(|error| malformed_log(&error))?;
-            let input = self.input_to_inbox(log.transaction).await?.1;
-            let call = BlindedInbox::postCall::abi_decode(&input).map_err(|error| unfit(&error))?;
-            postings.push(read_posting(log.block, log.transaction, &event, call)?);
+        let topics = [
+            BlindedInbox::Posted::SIGNATURE_HASH,
+            BlindedInbox::BlobsPosted::SIGNATURE_HASH,
+            BlindedInbox::L1Header::SIGNATURE_HASH,
+        ];
+        let logs = self.final_logs(inbox, &topics, after, through).await?;
+        // Numbers are posted once, so a last number tells which events belong together.
+        let (mut blobs, mut made) = (BTreeMap::new(), BTreeMap::new());
+        for log in &logs {
+            if let Some(event) = log.event::<BlindedInbox::BlobsPosted>()? {
+                blobs.insert(event.lastNumber, event.versionedHashes);
+            } else if let Some(event) = log.event::<BlindedInbox::L1Header>()? {
+                made.insert(event.number, from_contract(&event.header));
+            }
+        }
+        let mut postings = Vec::new();
+        for log in &logs {
+            let Some(event) = log.event::<BlindedInbox::Posted>()? else { continue };
+            postings.push(match made.get(&event.lastNumber) {
+                Some(header) => self.l1_made_posting(log, &event, *header).await?,
+                None => {
+                    let hashes = blobs.get(&event.lastNumber).map(Vec::as_slice).unwrap_or_default();
+                    self.read_posting(log, &event, hashes).await?
+                }
+            });
         }
         Ok(postings)
     }
 
-    /// Sealed batches from data that was posted again in blocks `after + 1 ..= through` for these consecutive
-    /// headers; `None` where none fits. Parts of a run may be spread over the range.
+    /// The headers that L1 made itself in blocks `after + 1 ..= through`, in order. `through` is final.
     ///
     /// # Errors
-    /// As [`L1Client::postings`].
-    pub async fn reposted_data(
-        &self,
-        headers: &[BatchHeader],
-        after: u64,
-        through: u64,
-    ) -> Result<Option<Vec<SealedBatch>>, L1Error> {
-        let (Some(first), Some(last)) = (headers.first(), headers.last()) else { return Ok(None) };
+    /// [`L1Error::NotFinal`]; the errors of a call.
+    pub async fn l1_headers(&self, after: u64, through: u64) -> Result<Vec<L1MadeHeader>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        let logs = self.final_logs(inbox, BlindedInbox::DataPosted::SIGNATURE_HASH, after, through).await?;
-        // Grouped by poster too, so that one poster's garbage does not spoil another's parts.
-        let mut found: BTreeMap<(Address, B256), Vec<DataPart>> = BTreeMap::new();
+        let logs = self.final_logs(inbox, &[BlindedInbox::L1Header::SIGNATURE_HASH], after, through).await?;
+        let mut headers = Vec::with_capacity(logs.len());
         for log in logs {
-            let event = BlindedInbox::DataPosted::decode_log(&log.log.inner)
-                .map_err(|error| malformed_log(&error))?;
-            if event.firstNumber != first.number {
-                continue;
+            let Some(event) = log.event::<BlindedInbox::L1Header>()? else { continue };
+            let header = from_contract(&event.header);
+            if (header.number, header.hash()) != (event.number, event.headerHash) {
+                return Err(malformed_log(&format!("header {} is not what its event says", event.number)));
             }
-            let input = self.input_to_inbox(log.transaction).await?.1;
-            let call = BlindedInbox::postDataCall::abi_decode(&input).map_err(|error| unfit(&error))?;
-            // Nobody checked these bytes: what is no part of this run is passed over.
-            let Ok(part) = DataPart::decode(&call.data) else { continue };
-            if (part.first, part.last) == (first.number, last.number) {
-                found.entry((event.poster, part.whole)).or_default().push(part);
-            }
+            headers.push(L1MadeHeader { header, l1_block: log.block, transaction: log.transaction });
         }
-        for parts in found.values() {
-            let Some(data) = join_parts(parts.iter()) else { continue };
-            let Ok(data) = RunData::decode(&data) else { continue };
-            if let Some(batches) = data.join(headers) {
-                return Ok(Some(batches));
-            }
-        }
-        Ok(None)
+        Ok(headers)
     }
 
-    /// Sender and input of a transaction to the inbox.
-    async fn input_to_inbox(&self, hash: B256) -> Result<(Address, Bytes), L1Error> {
-        let found: Option<Transaction> =
-            self.inner.rpc.call("eth_getTransactionByHash", json!([hash])).await?;
-        let transaction = found.ok_or_else(|| unfit(&format!("transaction {hash} is missing")))?;
-        if transaction.to() != Some(self.inner.config.deployment.inbox) {
-            return Err(unfit(&format!("transaction {hash} does not go to the inbox")));
-        }
-        Ok((transaction.inner.signer(), transaction.input().clone()))
+    async fn l1_made_posting(
+        &self,
+        log: &FinalLog,
+        event: &BlindedInbox::Posted,
+        header: BatchHeader,
+    ) -> Result<Posting, L1Error> {
+        let run = check_run(log, event, std::slice::from_ref(&header))?;
+        // Its items are the entries of the forced queue up to its cursor.
+        let count = u64::from(header.envelope_count);
+        let batches = match header.forced_cursor.checked_sub(count) {
+            Some(from) => {
+                let entries = self.forced_entries(from, count as usize, log.block).await?;
+                let items: Vec<Vec<u8>> = entries.into_iter().map(|entry| entry.item.to_vec()).collect();
+                let complete = items.len() as u64 == count;
+                let batch = SealedBatch { header, signature: Signature65([0; 65]), items };
+                if complete { Ok(vec![batch]) } else { Err(DataFault::Mismatch) }
+            }
+            None => Err(DataFault::Mismatch),
+        };
+        let (l1_block, transaction) = (log.block, log.transaction);
+        Ok(Posting { l1_block, transaction, run, headers: vec![header], certificate: None, batches })
+    }
+
+    async fn read_posting(
+        &self,
+        log: &FinalLog,
+        event: &BlindedInbox::Posted,
+        blobs: &[B256],
+    ) -> Result<Posting, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let input = self.input_to(inbox, log.transaction).await?;
+        let call = BlindedInbox::postCall::abi_decode(&input).map_err(|error| unfit(&error))?;
+        let headers: Vec<BatchHeader> = call.headers.iter().map(from_contract).collect();
+        let run = check_run(log, event, &headers)?;
+        let signature = decompress_signature(&call.certificate.signature)
+            .ok_or_else(|| unfit(&"a posted signature that is no point"))?;
+        let certificate = headers.last().map(|last| Certificate {
+            epoch: last.epoch,
+            number: last.number,
+            header_hash: event.headHash,
+            signers: call.certificate.signers,
+            signature: signature.to_bytes(),
+        });
+        let batches = match self.posted_bytes(log.block, &call.data, blobs).await? {
+            Ok(data) => RunData::decode(&data)
+                .map_err(DataFault::from)
+                .and_then(|data| data.join(&headers).ok_or(DataFault::Mismatch)),
+            Err(fault) => Err(fault),
+        };
+        let (l1_block, transaction) = (log.block, log.transaction);
+        Ok(Posting { l1_block, transaction, run, headers, certificate, batches })
     }
 }
 
-fn read_posting(
-    l1_block: u64,
-    transaction: B256,
+/// Headers as the event says: chained, and ending in its hash and root.
+fn check_run(
+    log: &FinalLog,
     event: &BlindedInbox::Posted,
-    call: BlindedInbox::postCall,
-) -> Result<Posting, L1Error> {
-    let headers: Vec<BatchHeader> = call.headers.iter().map(from_contract).collect();
-    let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
-        return Err(unfit(&"a posting without headers"));
-    };
+    headers: &[BatchHeader],
+) -> Result<RunReference, L1Error> {
+    let unlike = || unfit(&format!("transaction {} is not what its event says", log.transaction));
     let chained = headers.iter().zip(headers.iter().skip(1)).all(|(a, b)| b.parent_hash == a.hash());
-    let hash = last.hash();
-    if !chained || (first.number, last.number, hash) != (event.firstNumber, event.lastNumber, event.headHash)
-    {
-        return Err(unfit(&format!("transaction {transaction} is not what its event says")));
+    let run = PostedRun::new(headers.to_vec(), event.postedAt).ok_or_else(unlike)?.run;
+    let head_hash = headers.last().map(BatchHeader::hash);
+    let said = (event.firstNumber, event.lastNumber, event.headerRoot, Some(event.headHash), event.postedAt);
+    if !chained || said != (run.first, run.last, run.header_root, head_hash, log.block) {
+        return Err(unlike());
     }
-    let signature = decompress_signature(&call.certificate.signature)
-        .ok_or_else(|| unfit(&"a posted signature that is no point"))?;
-    let certificate = Certificate {
-        epoch: last.epoch,
-        number: last.number,
-        header_hash: hash,
-        signers: call.certificate.signers,
-        signature: signature.to_bytes(),
-    };
-    let batches = read_data(&call.data, &headers);
-    Ok(Posting { l1_block, transaction, headers, certificate, batches })
-}
-
-fn read_data(data: &[u8], headers: &[BatchHeader]) -> Result<Vec<SealedBatch>, DataFault> {
-    if data.is_empty() {
-        return Err(DataFault::Absent);
-    }
-    RunData::decode(data)?.join(headers).ok_or(DataFault::Mismatch)
-}
-
-fn unfit(reason: &impl std::fmt::Display) -> L1Error {
-    L1Error::Malformed { method: "eth_getTransactionByHash".to_owned(), reason: reason.to_string() }
+    Ok(run)
 }

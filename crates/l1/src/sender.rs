@@ -2,27 +2,30 @@
 
 use std::time::{Duration, Instant};
 
-use alloy_consensus::{SignableTransaction, TxEip1559, TxEnvelope};
-use alloy_eips::eip2718::Encodable2718;
-use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U64, U128, U256};
-use alloy_rpc_types_eth::{Block, TransactionReceipt};
+use alloy_consensus::{SignableTransaction, TxEip1559, TxEip4844, TxEip4844WithSidecar, TxEnvelope};
+use alloy_eips::{
+    eip2718::Encodable2718, eip4844::Blob, eip7594::BlobTransactionSidecarEip7594,
+    eip7594::BlobTransactionSidecarVariant,
+};
+use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U64, U256};
+use alloy_rpc_types_eth::TransactionReceipt;
 use blindfold_protocol::SigningKey;
 use serde_json::json;
 use tokio::sync::Mutex;
 
 use crate::{
     L1Error,
+    blobs::{BlobFault, encode_blobs, sidecar},
+    fees::{Fees, nonce},
     transport::{CallError, Rpc, refusal},
 };
 
 /// Gas that one transaction may have (EIP-7825).
 const GAS_LIMIT: u64 = 1 << 24;
+/// Gas of a transaction that does nothing.
+const PLAIN_GAS: u64 = 21_000;
 /// Room above the estimate, in percent: the state may have changed a little when the transaction runs.
 const GAS_MARGIN_PERCENT: u64 = 15;
-/// How much more a replacement pays, in percent; nodes ask for at least 10.
-const REPLACEMENT_PERCENT: u128 = 25;
-/// A replacement never pays more than this many times what a fresh transaction would.
-const REPLACEMENT_FACTOR_LIMIT: u128 = 16;
 /// Pause between two looks for the receipt.
 const RECEIPT_POLL_MS: u64 = 200;
 
@@ -47,14 +50,6 @@ pub(crate) struct Sender {
     stuck: Mutex<Option<Fees>>,
 }
 
-/// What a transaction offers.
-#[derive(Clone, Copy, Debug)]
-struct Fees {
-    nonce: u64,
-    max_fee: u128,
-    tip: u128,
-}
-
 /// A transaction to be sent.
 pub(crate) struct Call {
     /// The function, for error messages.
@@ -62,6 +57,10 @@ pub(crate) struct Call {
     pub to: TxKind,
     pub value: U256,
     pub input: Bytes,
+    /// At most six.
+    pub blobs: Vec<Blob>,
+    /// How long the transaction may be, its blobs included.
+    pub size_limit_bytes: Option<usize>,
 }
 
 impl Sender {
@@ -75,31 +74,45 @@ impl Sender {
 
     /// The account's next nonce, by the newest block.
     pub async fn nonce(&self) -> Result<u64, L1Error> {
-        let nonce: U64 = self.rpc.call("eth_getTransactionCount", json!([self.address(), "latest"])).await?;
-        Ok(nonce.to())
+        nonce(&self.rpc, self.address()).await
     }
 
     /// Tries the call, sends it and waits until it is in a block.
-    pub async fn send(&self, call: Call, size_limit_bytes: Option<usize>) -> Result<Sent, L1Error> {
+    pub async fn send(&self, mut call: Call) -> Result<Sent, L1Error> {
         let mut stuck = self.stuck.lock().await;
-        let gas_limit = self.gas_limit(&call).await?;
-        let fees = self.fees(*stuck).await?;
-        let transaction = TxEip1559 {
-            chain_id: self.chain_id,
-            nonce: fees.nonce,
-            gas_limit,
-            max_fee_per_gas: fees.max_fee,
-            max_priority_fee_per_gas: fees.tip,
-            to: call.to,
-            value: call.value,
-            access_list: Default::default(),
-            input: call.input,
-        };
-        let signature = self.key.sign(&transaction.signature_hash());
-        let signature = Signature::from_bytes_and_parity(&signature.0[..64], signature.0[64] == 28);
-        let envelope = TxEnvelope::from(transaction.into_signed(signature));
+        let sidecar = prepare(std::mem::take(&mut call.blobs)).await?;
+        let gas_limit = self.gas_limit(&call, sidecar.as_ref()).await?;
+        self.clear_other_kind(&mut stuck, sidecar.is_some()).await?;
+        self.submit(call, sidecar, gas_limit, &mut stuck).await
+    }
+
+    /// A transaction with blobs and one without cannot take each other's place: nodes keep them apart, and an account
+    /// has pending ones of one kind only. So one of the stuck one's kind that does nothing takes its place first.
+    async fn clear_other_kind(&self, stuck: &mut Option<Fees>, with_blobs: bool) -> Result<(), L1Error> {
+        let Some(before) = *stuck else { return Ok(()) };
+        if before.blob_fee.is_some() == with_blobs || self.nonce().await? != before.nonce {
+            return Ok(());
+        }
+        let blobs =
+            if before.blob_fee.is_some() { encode_blobs(&[]).map_err(L1Error::Blobs)? } else { vec![] };
+        let sidecar = prepare(blobs).await?;
+        let (name, to) = ("replacement", TxKind::Call(self.address()));
+        let (value, input, size_limit_bytes) = (U256::ZERO, Bytes::new(), None);
+        let nothing = Call { name, to, value, input, blobs: Vec::new(), size_limit_bytes };
+        self.submit(nothing, sidecar, PLAIN_GAS, stuck).await.map(drop)
+    }
+
+    async fn submit(
+        &self,
+        call: Call,
+        sidecar: Option<BlobTransactionSidecarEip7594>,
+        gas_limit: u64,
+        stuck: &mut Option<Fees>,
+    ) -> Result<Sent, L1Error> {
+        let fees = Fees::fresh(&self.rpc, self.nonce().await?, sidecar.is_some()).await?.over(*stuck);
+        let envelope = self.sign(&call, sidecar, gas_limit, &fees)?;
         let raw = envelope.encoded_2718();
-        if let Some(limit) = size_limit_bytes
+        if let Some(limit) = call.size_limit_bytes
             && raw.len() > limit
         {
             return Err(L1Error::TransactionTooLarge { call: call.name, bytes: raw.len(), limit });
@@ -122,6 +135,52 @@ impl Sender {
         let sent = self.confirmed(call.name, transaction).await?;
         *stuck = None;
         Ok(sent)
+    }
+
+    fn sign(
+        &self,
+        call: &Call,
+        sidecar: Option<BlobTransactionSidecarEip7594>,
+        gas_limit: u64,
+        fees: &Fees,
+    ) -> Result<TxEnvelope, L1Error> {
+        let (Some(sidecar), Some(blob_fee)) = (sidecar, fees.blob_fee) else {
+            let transaction = TxEip1559 {
+                chain_id: self.chain_id,
+                nonce: fees.nonce,
+                gas_limit,
+                max_fee_per_gas: fees.max_fee,
+                max_priority_fee_per_gas: fees.tip,
+                to: call.to,
+                value: call.value,
+                access_list: Default::default(),
+                input: call.input.clone(),
+            };
+            let signature = self.signature(&transaction.signature_hash());
+            return Ok(TxEnvelope::from(transaction.into_signed(signature)));
+        };
+        let TxKind::Call(to) = call.to else { return Err(L1Error::Blobs(BlobFault::Creation)) };
+        let tx = TxEip4844 {
+            chain_id: self.chain_id,
+            nonce: fees.nonce,
+            gas_limit,
+            max_fee_per_gas: fees.max_fee,
+            max_priority_fee_per_gas: fees.tip,
+            to,
+            value: call.value,
+            access_list: Default::default(),
+            blob_versioned_hashes: sidecar.versioned_hashes().collect(),
+            max_fee_per_blob_gas: blob_fee,
+            input: call.input.clone(),
+        };
+        let signature = self.signature(&tx.signature_hash());
+        let sidecar = BlobTransactionSidecarVariant::Eip7594(sidecar);
+        Ok(TxEnvelope::from(TxEip4844WithSidecar { tx, sidecar }.into_signed(signature)))
+    }
+
+    fn signature(&self, hash: &B256) -> Signature {
+        let signature = self.key.sign(hash);
+        Signature::from_bytes_and_parity(&signature.0[..64], signature.0[64] == 28)
     }
 
     /// Waits for the receipt.
@@ -149,10 +208,17 @@ impl Sender {
         }
     }
 
-    async fn gas_limit(&self, call: &Call) -> Result<u64, L1Error> {
+    async fn gas_limit(
+        &self,
+        call: &Call,
+        sidecar: Option<&BlobTransactionSidecarEip7594>,
+    ) -> Result<u64, L1Error> {
         let mut request = json!({ "from": self.address(), "value": call.value, "input": call.input });
         if let TxKind::Call(to) = call.to {
             request["to"] = json!(to);
+        }
+        if let Some(sidecar) = sidecar {
+            request["blobVersionedHashes"] = json!(sidecar.versioned_hashes().collect::<Vec<_>>());
         }
         let gas: U64 = self
             .rpc
@@ -166,52 +232,20 @@ impl Sender {
         }
         Ok((gas + gas / 100 * GAS_MARGIN_PERCENT).min(GAS_LIMIT))
     }
+}
 
-    /// Twice the newest base fee and the node's tip; more than a transaction of the same nonce that is stuck.
-    async fn fees(&self, stuck: Option<Fees>) -> Result<Fees, L1Error> {
-        let block: Option<Block> = self.rpc.call("eth_getBlockByNumber", json!(["latest", false])).await?;
-        let base_fee = block.and_then(|block| block.header.base_fee_per_gas).ok_or_else(|| {
-            let reason = "the newest block has no base fee".to_owned();
-            L1Error::Malformed { method: "eth_getBlockByNumber".to_owned(), reason }
-        })?;
-        let tip: U128 = self.rpc.call("eth_maxPriorityFeePerGas", ()).await?;
-        let nonce = self.nonce().await?;
-        let tip = tip.to::<u128>();
-        let max_fee = u128::from(base_fee).saturating_mul(2).saturating_add(tip);
-        let fees = Fees { nonce, max_fee, tip };
-        Ok(match stuck {
-            Some(before) if before.nonce == nonce => Fees {
-                nonce,
-                max_fee: replacement(max_fee, before.max_fee),
-                tip: replacement(tip, before.tip),
-            },
-            _ => fees,
-        })
+/// Commitments and proofs, computed where blocking is allowed; `None` without blobs.
+async fn prepare(blobs: Vec<Blob>) -> Result<Option<BlobTransactionSidecarEip7594>, L1Error> {
+    if blobs.is_empty() {
+        return Ok(None);
     }
+    let done = tokio::task::spawn_blocking(move || sidecar(blobs)).await;
+    let done = done.unwrap_or_else(|error| Err(BlobFault::Kzg(error.to_string())));
+    done.map(Some).map_err(L1Error::Blobs)
 }
 
 impl std::fmt::Debug for Sender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sender").field("address", &self.address()).finish_non_exhaustive()
-    }
-}
-
-/// The fresh fee, or more than the stuck one where that is higher, but never without bound.
-fn replacement(fresh: u128, stuck: u128) -> u128 {
-    let raised = stuck.saturating_add(stuck.saturating_mul(REPLACEMENT_PERCENT) / 100).saturating_add(1);
-    fresh.max(raised.min(fresh.saturating_mul(REPLACEMENT_FACTOR_LIMIT)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::replacement;
-
-    #[test]
-    fn replacements_pay_more_up_to_a_bound() {
-        assert_eq!(replacement(100, 10), 100);
-        assert_eq!(replacement(100, 100), 126);
-        assert_eq!(replacement(100, 1_000), 1_251);
-        assert_eq!(replacement(100, 5_000), 1_600);
-        assert_eq!(replacement(u128::MAX, u128::MAX), u128::MAX);
     }
 }

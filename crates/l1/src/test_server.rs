@@ -1,4 +1,5 @@
-//! An HTTP server that answers JSON-RPC calls by a function of method and parameters.
+//! An HTTP server that answers JSON-RPC calls by a function of method and parameters; a GET is the method "GET" with
+//! the path as parameter.
 #![allow(clippy::unwrap_used, reason = "helper of tests")]
 
 use std::{
@@ -42,11 +43,14 @@ fn exchange(stream: TcpStream, answer: &dyn Fn(&str, &Value) -> Answer) -> std::
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut stream = stream;
     loop {
-        let mut length = 0;
+        let (mut length, mut path) = (0, None);
         loop {
             let mut line = String::new();
             if reader.read_line(&mut line)? == 0 {
                 return Ok(());
+            }
+            if let Some(rest) = line.strip_prefix("GET ") {
+                path = rest.split(' ').next().map(str::to_owned);
             }
             if let Some((name, value)) = line.split_once(':')
                 && name.eq_ignore_ascii_case("content-length")
@@ -59,8 +63,12 @@ fn exchange(stream: TcpStream, answer: &dyn Fn(&str, &Value) -> Answer) -> std::
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
-        let request: Value = serde_json::from_slice(&body).unwrap();
+        let request: Value = match &path {
+            Some(path) => json!({ "method": "GET", "params": path }),
+            None => serde_json::from_slice(&body).unwrap(),
+        };
         let (status, text) = match answer(request["method"].as_str().unwrap(), &request["params"]) {
+            Answer::Result(result) if path.is_some() => (200, result.to_string()),
             Answer::Result(result) => (200, json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string()),
             Answer::Error { code, message, data } => {
                 let error = json!({"code": code, "message": message, "data": data});

@@ -55,7 +55,7 @@ impl Rpc {
         Ok(Self { client, url: url.to_owned(), timeout_ms, response_limit_bytes: RESPONSE_LIMIT_BYTES })
     }
 
-    #[cfg(test)]
+    /// With another limit for answers.
     pub fn with_response_limit(mut self, limit_bytes: usize) -> Self {
         self.response_limit_bytes = limit_bytes;
         self
@@ -96,8 +96,23 @@ impl Rpc {
     }
 
     async fn exchange(&self, method: &'static str, body: Vec<u8>) -> Result<Vec<u8>, L1Error> {
-        let failed = |error: reqwest::Error| self.broken(method, error);
         let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
+        self.read(method, request).await
+    }
+
+    /// Asks for `path` below the endpoint by HTTP GET; `method` names the call in errors.
+    pub async fn get<R: DeserializeOwned>(&self, method: &'static str, path: &str) -> Result<R, L1Error> {
+        let url = format!("{}{path}", self.url.trim_end_matches('/'));
+        let request = self.client.get(url).header("accept", "application/json");
+        let bytes = self.read(method, request).await?;
+        serde_json::from_slice(&bytes).map_err(|error| L1Error::Malformed {
+            method: method.to_owned(),
+            reason: shorten(&error.to_string()),
+        })
+    }
+
+    async fn read(&self, method: &'static str, request: reqwest::RequestBuilder) -> Result<Vec<u8>, L1Error> {
+        let failed = |error: reqwest::Error| self.broken(method, error);
         let mut response = request.send().await.map_err(failed)?;
         let status = response.status().as_u16();
         if status != 200 {
@@ -180,22 +195,10 @@ fn rpc_error(method: &'static str, payload: &ErrorPayload) -> L1Error {
 
 /// The contract's error in words: its name and fields where it is one of ours.
 fn revert_reason(data: &[u8]) -> String {
-    use alloy_sol_types::SolInterface;
-    use contracts::{BlindedInbox, CommitteeRegistry, FeeVault};
-    let known = BlindedInbox::BlindedInboxErrors::abi_decode(data)
-        .map(|error| format!("{error:?}"))
-        .or_else(|_| {
-            CommitteeRegistry::CommitteeRegistryErrors::abi_decode(data).map(|error| format!("{error:?}"))
-        })
-        .or_else(|_| FeeVault::FeeVaultErrors::abi_decode(data).map(|error| format!("{error:?}")));
-    match known {
-        // "WrongNumber(WrongNumber { expected: 3, given: 1 })": the outer name says nothing more.
-        Ok(text) => match text.split_once('(') {
-            Some((_, inner)) => inner.strip_suffix(')').unwrap_or(inner).to_owned(),
-            None => text,
-        },
-        Err(_) if data.is_empty() => "no reason given".to_owned(),
-        Err(_) => shorten(&alloy_primitives::hex::encode_prefixed(data)),
+    match contracts::describe_error(data) {
+        Some(text) => text,
+        None if data.is_empty() => "no reason given".to_owned(),
+        None => shorten(&alloy_primitives::hex::encode_prefixed(data)),
     }
 }
 

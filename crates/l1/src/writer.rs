@@ -1,21 +1,32 @@
 //! Writing to the contracts of one deployment.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use alloy_primitives::{Address, Bytes, TxKind, U256};
 use alloy_sol_types::SolCall;
 use blindfold_bte::bls::Signature as BlsSignature;
-use blindfold_protocol::{BatchHeader, Canonical, Certificate, SealedBatch, SignedHeader, SigningKey};
+use blindfold_protocol::{BatchHeader, Canonical, Certificate, SealedBatch, SigningKey};
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    L1Client, L1Error, NewEpoch, RunFault,
-    contracts::{BlindedInbox, CommitteeRegistry, FeeVault},
+    L1Client, L1Error, RunFault,
+    blobs::{BlobFault, MAX_BLOB_DATA_BYTES, encode_blobs},
+    contracts::BlindedInbox,
     run_data::{RunData, split_run_data},
     sender::{Call, Sender, Sent},
 };
 
 /// The longest transaction that nodes relay from one to another.
 pub const MAX_TRANSACTION_BYTES: usize = 128 * 1024;
+/// The longest transaction with blobs that nodes relay, its blobs included.
+const MAX_BLOB_TRANSACTION_BYTES: usize = 1024 * 1024;
+/// The contracts' error for evidence whose commitment is of the same block.
+const COMMITTED_NOW: &str = "CommittedInThisBlock";
+/// Pause before evidence is shown again.
+const REVEAL_POLL_MS: u64 = 500;
 /// What a transaction of `postData` has beside its data, with room to spare.
 const POST_DATA_OVERHEAD_BYTES: usize = 512;
 
@@ -24,6 +35,28 @@ const POST_DATA_OVERHEAD_BYTES: usize = 512;
 pub struct L1Writer {
     client: L1Client,
     sender: Arc<Sender>,
+    place: DataPlace,
+}
+
+/// Where the data of posted runs goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataPlace {
+    /// In the transaction's input: dear, and there for good.
+    #[default]
+    Calldata,
+    /// In blobs (EIP-4844), which beacon nodes keep for some weeks.
+    Blobs,
+}
+
+impl DataPlace {
+    /// The data as (input, content of blobs), of which one is empty.
+    fn split(self, data: &[u8]) -> (&[u8], &[u8]) {
+        match self {
+            Self::Calldata => (data, &[]),
+            Self::Blobs => (&[], data),
+        }
+    }
 }
 
 impl L1Writer {
@@ -32,7 +65,7 @@ impl L1Writer {
         let config = client.config();
         let (chain_id, timeout_ms) = (config.deployment.l1_chain_id, config.confirmation_timeout_ms);
         let sender = Arc::new(Sender::new(client.inner.rpc.clone(), chain_id, key, timeout_ms));
-        Self { client, sender }
+        Self { client, sender, place: DataPlace::default() }
     }
 
     /// The account that pays for the transactions.
@@ -43,6 +76,12 @@ impl L1Writer {
     /// The reader of the same deployment.
     pub fn client(&self) -> &L1Client {
         &self.client
+    }
+
+    /// Has data of runs go where it is said. Blobs are read back through a beacon node only.
+    pub fn with_data_in(mut self, place: DataPlace) -> Self {
+        self.place = place;
+        self
     }
 
     /// Posts a run with its data and the certificate of its last header, and waits until it is in a block. Data that
@@ -56,7 +95,11 @@ impl L1Writer {
         let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.header).collect();
         let data = RunData::of(batches).encode();
         match self.post_headers(&headers, &data, certificate).await {
-            Err(L1Error::TransactionTooLarge { .. } | L1Error::GasAboveLimit { .. }) => {}
+            Err(
+                L1Error::TransactionTooLarge { .. }
+                | L1Error::GasAboveLimit { .. }
+                | L1Error::Blobs(BlobFault::TooLong { .. }),
+            ) => {}
             outcome => return outcome,
         }
         let sent = self.post_headers(&headers, &[], certificate).await?;
@@ -76,16 +119,16 @@ impl L1Writer {
     ) -> Result<Sent, L1Error> {
         check_run(headers, certificate)?;
         let signature = BlsSignature::from_bytes(&certificate.signature).map_err(|_| RunFault::Signature)?;
+        let (input, blobs) = self.place.split(data);
         let call = BlindedInbox::postCall {
-            headers: headers.iter().map(to_contract).collect(),
-            data: Bytes::copy_from_slice(data),
+            headers: headers.iter().map(BlindedInbox::BatchHeader::from).collect(),
+            data: Bytes::copy_from_slice(input),
             certificate: BlindedInbox::Certificate {
                 signers: certificate.signers,
                 signature: Bytes::copy_from_slice(&signature.to_eip2537()),
             },
         };
-        let inbox = self.client.config().deployment.inbox;
-        self.send("post", inbox, U256::ZERO, &call, Some(MAX_TRANSACTION_BYTES)).await
+        self.send_with_blobs("post", &call, blobs).await
     }
 
     /// Posts the data of posted batches again, in as many parts as it takes. Gives the last transaction.
@@ -98,106 +141,85 @@ impl L1Writer {
         };
         let (first, last) = (first.header.number, last.header.number);
         let data = RunData::of(batches).encode();
-        let room = MAX_TRANSACTION_BYTES - POST_DATA_OVERHEAD_BYTES;
+        let room = match self.place {
+            DataPlace::Calldata => MAX_TRANSACTION_BYTES - POST_DATA_OVERHEAD_BYTES,
+            DataPlace::Blobs => MAX_BLOB_DATA_BYTES,
+        };
         let parts = split_run_data(first, last, &data, room).ok_or(L1Error::TransactionTooLarge {
             call: "postData",
             bytes: data.len(),
             limit: room * usize::from(crate::run_data::MAX_PARTS),
         })?;
-        let inbox = self.client.config().deployment.inbox;
         let mut sent = None;
         for part in parts {
-            let call = BlindedInbox::postDataCall { firstNumber: first, data: part.encode().into() };
-            sent = Some(self.send("postData", inbox, U256::ZERO, &call, Some(MAX_TRANSACTION_BYTES)).await?);
+            let part = part.encode();
+            let (input, blobs) = self.place.split(&part);
+            let data = Bytes::copy_from_slice(input);
+            let call = BlindedInbox::postDataCall { firstNumber: first, data };
+            sent = Some(self.send_with_blobs("postData", &call, blobs).await?);
         }
         // Encoded data is never empty, so there was a part.
         sent.ok_or(L1Error::Run(RunFault::Empty))
     }
 
-    /// Pays `amount` wei into a fee account.
+    /// Has L1 make the header after `parent`, which is its head, out of the next items that are due.
     ///
     /// # Errors
-    /// [`L1Error::Reverted`]; [`L1Error::Unconfirmed`], after which the deposit may still happen: look at L1 before
-    /// paying again; the errors of a call.
-    pub async fn deposit(&self, payer: Address, amount: u128) -> Result<Sent, L1Error> {
-        let call = FeeVault::depositCall { payer };
-        self.send("deposit", self.client.config().fee_vault, U256::from(amount), &call, None).await
+    /// [`L1Error::Reverted`] when it is not time for that, or the head is another; the errors of a call.
+    pub async fn post_l1_header(&self, parent: &BatchHeader) -> Result<Sent, L1Error> {
+        let call = BlindedInbox::postL1HeaderCall { parent: parent.into() };
+        self.send("postL1Header", self.client.config().deployment.inbox, U256::ZERO, &call).await
     }
 
-    /// Adds `amount` wei to the sequencer's bond.
-    ///
-    /// # Errors
-    /// [`L1Error::Reverted`]; the errors of a call.
-    pub async fn deposit_bond(&self, amount: u128) -> Result<Sent, L1Error> {
-        let inbox = self.client.config().deployment.inbox;
-        let call = BlindedInbox::depositBondCall {};
-        self.send("depositBond", inbox, U256::from(amount), &call, None).await
-    }
-
-    /// Reports two different headers of one number, both signed by the sequencer. The reward waits for
-    /// [`L1Writer::claim_reward`].
-    ///
-    /// # Errors
-    /// [`L1Error::Reverted`] when it is no such thing, or was reported already; the errors of a call.
-    pub async fn slash_equivocation(
-        &self,
-        first: &SignedHeader,
-        second: &SignedHeader,
-    ) -> Result<Sent, L1Error> {
-        let call = BlindedInbox::slashEquivocationCall {
-            first: to_contract(&first.header),
-            firstSignature: Bytes::copy_from_slice(&first.signature.0),
-            second: to_contract(&second.header),
-            secondSignature: Bytes::copy_from_slice(&second.signature.0),
-        };
-        self.send("slashEquivocation", self.client.config().deployment.inbox, U256::ZERO, &call, None).await
-    }
-
-    /// Takes out the account's rewards.
-    ///
-    /// # Errors
-    /// [`L1Error::Reverted`] when there is none; the errors of a call.
-    pub async fn claim_reward(&self) -> Result<Sent, L1Error> {
-        let call = BlindedInbox::claimRewardCall {};
-        self.send("claimReward", self.client.config().deployment.inbox, U256::ZERO, &call, None).await
-    }
-
-    /// Appends an epoch; the account is the registry's governor.
-    ///
-    /// # Errors
-    /// [`L1Error::Reverted`]; the errors of a call.
-    pub async fn register_epoch(&self, epoch: &NewEpoch) -> Result<Sent, L1Error> {
-        let call = CommitteeRegistry::registerEpochCall {
-            parameters: CommitteeRegistry::EpochParameters {
-                lastNumber: epoch.last,
-                maxBatch: epoch.max_batch,
-                threshold: epoch.threshold,
-                parametersHash: epoch.parameters_hash,
-                encryptionKey: Bytes::copy_from_slice(&epoch.encryption_key.to_bytes()),
-                parametersLocation: epoch.parameters_location.clone(),
-            },
-            members: epoch
-                .members
-                .iter()
-                .map(|member| CommitteeRegistry::Member {
-                    key: Bytes::copy_from_slice(&member.key.to_eip2537()),
-                    possession: Bytes::copy_from_slice(&member.possession.to_eip2537()),
-                })
-                .collect(),
-        };
-        self.send("registerEpoch", self.client.config().registry, U256::ZERO, &call, None).await
-    }
-
-    async fn send<C: SolCall>(
+    pub(crate) async fn send<C: SolCall>(
         &self,
         name: &'static str,
         to: Address,
         value: U256,
         call: &C,
-        size_limit_bytes: Option<usize>,
     ) -> Result<Sent, L1Error> {
-        let call = Call { name, to: TxKind::Call(to), value, input: call.abi_encode().into() };
-        self.sender.send(call, size_limit_bytes).await
+        let input = call.abi_encode().into();
+        let (to, blobs, size_limit_bytes) = (TxKind::Call(to), Vec::new(), Some(MAX_TRANSACTION_BYTES));
+        self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes }).await
+    }
+
+    /// A call that shows evidence. The commitment to it may be in the newest block, on which calls are tried: then it
+    /// waits for the next one.
+    pub(crate) async fn reveal<C: SolCall>(
+        &self,
+        name: &'static str,
+        to: Address,
+        value: U256,
+        call: &C,
+    ) -> Result<Sent, L1Error> {
+        let started = Instant::now();
+        let limit = Duration::from_millis(self.client.config().confirmation_timeout_ms);
+        loop {
+            match self.send(name, to, value, call).await {
+                Err(L1Error::Reverted { reason, .. })
+                    if reason.starts_with(COMMITTED_NOW) && started.elapsed() < limit =>
+                {
+                    tokio::time::sleep(Duration::from_millis(REVEAL_POLL_MS)).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// A call to the inbox with data in its blobs, if there is any.
+    async fn send_with_blobs<C: SolCall>(
+        &self,
+        name: &'static str,
+        call: &C,
+        data: &[u8],
+    ) -> Result<Sent, L1Error> {
+        let (blobs, limit) = match data {
+            [] => (Vec::new(), MAX_TRANSACTION_BYTES),
+            data => (encode_blobs(data).map_err(L1Error::Blobs)?, MAX_BLOB_TRANSACTION_BYTES),
+        };
+        let to = TxKind::Call(self.client.config().deployment.inbox);
+        let (value, input, size_limit_bytes) = (U256::ZERO, call.abi_encode().into(), Some(limit));
+        self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes }).await
     }
 }
 
@@ -217,41 +239,4 @@ fn check_run(headers: &[BatchHeader], certificate: &Certificate) -> Result<(), R
         }
     }
     Ok(())
-}
-
-pub(crate) fn to_contract(header: &BatchHeader) -> BlindedInbox::BatchHeader {
-    BlindedInbox::BatchHeader {
-        version: blindfold_protocol::limits::VERSION,
-        number: header.number,
-        parentHash: header.parent_hash,
-        timestampMs: header.timestamp_ms,
-        l1OriginNumber: header.l1_origin_number,
-        l1OriginHash: header.l1_origin_hash,
-        envelopeRoot: header.envelope_root,
-        envelopeCount: header.envelope_count,
-        envelopeBytes: header.envelope_bytes,
-        gas: header.gas,
-        baseFee: header.base_fee,
-        feeLedgerRoot: header.fee_ledger_root,
-        forcedCursor: header.forced_cursor,
-        epoch: header.epoch,
-    }
-}
-
-pub(crate) fn from_contract(header: &BlindedInbox::BatchHeader) -> BatchHeader {
-    BatchHeader {
-        number: header.number,
-        parent_hash: header.parentHash,
-        timestamp_ms: header.timestampMs,
-        l1_origin_number: header.l1OriginNumber,
-        l1_origin_hash: header.l1OriginHash,
-        envelope_root: header.envelopeRoot,
-        envelope_count: header.envelopeCount,
-        envelope_bytes: header.envelopeBytes,
-        gas: header.gas,
-        base_fee: header.baseFee,
-        fee_ledger_root: header.feeLedgerRoot,
-        forced_cursor: header.forcedCursor,
-        epoch: header.epoch,
-    }
 }

@@ -1,0 +1,135 @@
+//! Challenges: one wrong entry of posted hints with everything that L1 judges it by.
+
+use alloy_primitives::{Bytes, FixedBytes};
+use blindfold_protocol::{BatchHints, HintEntry, SealedBatch};
+
+use crate::{
+    HintPosting, HintTree, PostedRun,
+    contracts::HintRegistry,
+    evidence::{EnvelopeTree, bytes},
+    hint_posting::{KEY, MALFORMED, SKIPPED},
+};
+
+/// Verdict code of an accepted envelope.
+const ACCEPTED: u8 = 0;
+
+/// Why no challenge can be made. The caller's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChallengeFault {
+    /// The batch is not in the run, or the posting has none of its number.
+    #[error("batch {0} is not in the run or not in the posting")]
+    NoBatch(u64),
+    /// Items and verdicts are not what the header commits to.
+    #[error("items and verdicts of batch {0} do not fit its header")]
+    OtherItems(u64),
+    /// There is no such item.
+    #[error("batch {number} has no item {index}")]
+    NoItem {
+        /// The batch.
+        number: u64,
+        /// The item.
+        index: u32,
+    },
+}
+
+/// A disputed entry, ready for [`crate::L1Writer::challenge`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Challenge {
+    pub(crate) call: HintRegistry::Challenge,
+}
+
+impl Challenge {
+    /// Disputes entry `index` of a batch in a posting of its run. `codes` are the verdicts of the batch's items, and
+    /// `truth` its right hints, which give the key that opens an envelope called malformed. Whether the entry is wrong
+    /// is not checked here: see [`first_wrong_entry`].
+    ///
+    /// # Errors
+    /// [`ChallengeFault`] where run, batch, verdicts, posting and index do not fit each other.
+    pub fn new(
+        run: &PostedRun,
+        batch: &SealedBatch,
+        codes: &[u8],
+        posting: &HintPosting,
+        truth: &BatchHints,
+        index: u32,
+    ) -> Result<Self, ChallengeFault> {
+        let number = batch.header.number;
+        let no_batch = ChallengeFault::NoBatch(number);
+        let header = run.header(number).filter(|header| **header == batch.header).ok_or(no_batch)?;
+        let header_proof = run.header_proof(number).ok_or(no_batch)?;
+        let chunk = HintTree::new(posting, run.run.first).chunk(number, index).ok_or(no_batch)?;
+        let mut call = HintRegistry::Challenge {
+            run: (&run.run).into(),
+            header: header.into(),
+            headerProof: header_proof,
+            chunk: bytes(&chunk.bytes),
+            chunkIndex: chunk.chunk_index,
+            leafIndex: chunk.leaf_index,
+            leafCount: chunk.leaf_count,
+            chunkProof: chunk.proof,
+            count: chunk.count,
+            index,
+            itemHash: Default::default(),
+            id: Default::default(),
+            code: 0,
+            itemProof: Vec::new(),
+            item: Bytes::new(),
+            key: FixedBytes::ZERO,
+        };
+        // A posting of another length is wrong as such: L1 looks no further.
+        if chunk.count != header.envelope_count {
+            return Ok(Self { call });
+        }
+        let tree = EnvelopeTree::new(batch, codes).ok_or(ChallengeFault::OtherItems(number))?;
+        let no_item = ChallengeFault::NoItem { number, index };
+        let place = index as usize;
+        let (leaf, item) = tree.items.get(place).zip(batch.items.get(place)).ok_or(no_item)?;
+        call.itemHash = leaf.item_hash;
+        call.id = leaf.id;
+        call.code = leaf.code;
+        call.itemProof = tree.proof(index).ok_or(no_item)?;
+        let kind = posting.batch(run.run.first, number).and_then(|batch| batch.entries.get(place));
+        if leaf.code == ACCEPTED && kind.is_some_and(|entry| matches!(entry.kind, KEY | MALFORMED)) {
+            call.item = bytes(item);
+        }
+        if let Some(HintEntry::Key(key)) = truth.entries.get(place) {
+            call.key = FixedBytes(*key);
+        }
+        Ok(Self { call })
+    }
+
+    /// Number of the batch.
+    pub fn number(&self) -> u64 {
+        self.call.header.number
+    }
+
+    /// Index of the item.
+    pub fn index(&self) -> u32 {
+        self.call.index
+    }
+}
+
+/// The first entry of a posting that is not what the right hints of the run's batches say, as (batch number, item
+/// index); a batch of another length is wrong at index 0. Singleton releases are no part of what L1 commits to: they
+/// are not compared.
+pub fn first_wrong_entry(posting: &HintPosting, truth: &[BatchHints]) -> Option<(u64, u32)> {
+    truth.iter().zip(&posting.batches).find_map(|(hints, posted)| {
+        if hints.entries.len() != posted.entries.len() {
+            return Some((hints.number, 0));
+        }
+        let mut entries = (0u32..).zip(hints.entries.iter().zip(&posted.entries));
+        let wrong = entries.find(|(_, (right, posted))| {
+            let (kind, key) = match right {
+                HintEntry::Skipped => (SKIPPED, [0; 16]),
+                HintEntry::Key(key) => (KEY, *key),
+                HintEntry::Malformed(_) => (MALFORMED, [0; 16]),
+            };
+            (posted.kind, posted.key) != (kind, key)
+        });
+        wrong.map(|(index, _)| (hints.number, index))
+    })
+}
+
+#[cfg(test)]
+#[path = "challenge_tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+//! Where L1 and the contracts are.
+
+use blindfold_protocol::{Address, ChainConfig, Deployment};
+
+/// How long an answer about the newest final block is taken for current, unless the configuration says otherwise.
+const DEFAULT_POLL_INTERVAL_MS: u64 = 1_000;
+/// How long one call may take, unless the configuration says otherwise.
+const DEFAULT_REQUEST_TIMEOUT_MS: u64 = 10_000;
+/// How long to wait for a transaction to get into a block, unless the configuration says otherwise.
+pub(crate) const DEFAULT_CONFIRMATION_TIMEOUT_MS: u64 = 60_000;
+
+/// The contracts of a deployment beside its `BlindedInbox`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct L1Contracts {
+    /// `CommitteeRegistry`.
+    pub registry: Address,
+    /// `FeeVault`.
+    pub fee_vault: Address,
+    /// `ForcedQueue`.
+    pub forced_queue: Address,
+    /// `HintRegistry`.
+    pub hint_registry: Address,
+    /// `HintVerifier`.
+    pub hint_verifier: Address,
+    /// `DepositPortal`.
+    pub deposit_portal: Address,
+    /// `OutputRegistry`.
+    pub output_registry: Address,
+}
+
+/// Where L1 and the contracts are.
+#[derive(Clone)]
+pub struct L1Config {
+    /// `http://` (or, with the feature `tls`, `https://`) URL of the endpoint. May hold a secret, so it is not printed.
+    pub url: String,
+    /// URL of a beacon node, for reading data that was posted in blobs; may hold a secret likewise.
+    pub beacon_url: Option<String>,
+    /// L1 chain id and `BlindedInbox`.
+    pub deployment: Deployment,
+    /// The other contracts.
+    pub contracts: L1Contracts,
+    /// How long an answer about the newest final block is taken for current, in milliseconds.
+    pub poll_interval_ms: u64,
+    /// How long one call may take, in milliseconds.
+    pub request_timeout_ms: u64,
+    /// How long to wait for a transaction to get into a block, in milliseconds.
+    pub confirmation_timeout_ms: u64,
+}
+
+impl L1Config {
+    /// With the contracts of a chain and the default intervals, without a beacon node.
+    pub fn new(url: impl Into<String>, chain: &ChainConfig) -> Self {
+        let contracts = L1Contracts {
+            registry: chain.registry,
+            fee_vault: chain.fee_vault,
+            forced_queue: Address::ZERO,
+            hint_registry: Address::ZERO,
+            hint_verifier: Address::ZERO,
+            deposit_portal: Address::ZERO,
+            output_registry: Address::ZERO,
+        };
+        Self::with_contracts(url, chain.deployment, contracts)
+    }
+
+    /// With contracts given one by one and the default intervals, without a beacon node.
+    pub fn with_contracts(url: impl Into<String>, deployment: Deployment, contracts: L1Contracts) -> Self {
+        Self {
+            url: url.into(),
+            beacon_url: None,
+            deployment,
+            contracts,
+            poll_interval_ms: DEFAULT_POLL_INTERVAL_MS,
+            request_timeout_ms: DEFAULT_REQUEST_TIMEOUT_MS,
+            confirmation_timeout_ms: DEFAULT_CONFIRMATION_TIMEOUT_MS,
+        }
+    }
+}
+
+impl std::fmt::Debug for L1Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("L1Config")
+            .field("url", &"redacted")
+            .field("beacon_url", &self.beacon_url.as_ref().map(|_| "redacted"))
+            .field("deployment", &self.deployment)
+            .field("contracts", &self.contracts)
+            .field("poll_interval_ms", &self.poll_interval_ms)
+            .field("request_timeout_ms", &self.request_timeout_ms)
+            .field("confirmation_timeout_ms", &self.confirmation_timeout_ms)
+            .finish()
+    }
+}

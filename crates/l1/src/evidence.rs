@@ -1,0 +1,142 @@
+//! What is shown to L1 against the sequencer or for it, and the commitments that go before.
+
+use alloy_primitives::{Address, Bytes, U256, keccak256};
+use alloy_sol_types::SolValue;
+use blindfold_protocol::{B256, Canonical, Envelope, SealedBatch, SignedHeader, merkle};
+
+use crate::PostedRun;
+
+/// A commitment as `CommitReveal` of the contracts wants it: who will show which evidence. The salt is random and kept
+/// until the evidence is shown; without it others could find out which evidence is about to come.
+pub fn commitment(sender: Address, evidence: B256, salt: B256) -> B256 {
+    keccak256((sender, evidence, salt).abi_encode())
+}
+
+/// The evidence of two headers of one number.
+pub fn equivocation_evidence(first: &SignedHeader, second: &SignedHeader) -> B256 {
+    let (one, other) = (first.header.hash(), second.header.hash());
+    keccak256((U256::from(first.header.number), one.min(other), one.max(other)).abi_encode())
+}
+
+/// The evidence of a promise that was not kept.
+pub fn omission_evidence(envelope_id: B256, seal_by: u64) -> B256 {
+    keccak256((envelope_id, U256::from(seal_by)).abi_encode())
+}
+
+/// The evidence of a wrong entry of a posting.
+pub fn challenge_evidence(posting: u64, number: u64, index: u32) -> B256 {
+    keccak256((U256::from(posting), U256::from(number), U256::from(index)).abi_encode())
+}
+
+/// One item of a batch as the envelope tree has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ItemLeaf {
+    /// The envelope's id; zero for an item that is none, or that L1 forced into a header of its own.
+    pub id: B256,
+    /// keccak256 of the item's bytes.
+    pub item_hash: B256,
+    /// The verdict's code.
+    pub code: u8,
+}
+
+/// Code of an envelope that L1 forced into a header of its own.
+const CODE_VOID: u8 = 0xfe;
+/// Code of a forced transaction.
+const CODE_FORCED_TRANSACTION: u8 = 0xff;
+
+impl ItemLeaf {
+    /// The leaf of an item with this verdict. Two hashes over the item.
+    pub fn new(item: &[u8], code: u8) -> Self {
+        let id = match code {
+            CODE_VOID | CODE_FORCED_TRANSACTION => B256::ZERO,
+            _ => Envelope::decode(item).map(|envelope| envelope.id()).unwrap_or_default(),
+        };
+        Self { id, item_hash: keccak256(item), code }
+    }
+
+    fn hash(&self) -> B256 {
+        merkle::leaf(&[self.id.as_slice(), self.item_hash.as_slice(), &[self.code]].concat())
+    }
+}
+
+/// The envelope tree of a batch, checked against its header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvelopeTree {
+    /// The items in committed order.
+    pub items: Vec<ItemLeaf>,
+}
+
+impl EnvelopeTree {
+    /// The tree of a batch whose items have these verdict codes; `None` when that is not what its header commits to.
+    pub fn new(batch: &SealedBatch, codes: &[u8]) -> Option<Self> {
+        if codes.len() != batch.items.len() || batch.items.len() != batch.header.envelope_count as usize {
+            return None;
+        }
+        let items = batch.items.iter().zip(codes).map(|(item, code)| ItemLeaf::new(item, *code)).collect();
+        let tree = Self { items };
+        (merkle::root(&tree.leaves()) == batch.header.envelope_root).then_some(tree)
+    }
+
+    /// The siblings of item `index`.
+    pub fn proof(&self, index: u32) -> Option<Vec<B256>> {
+        merkle::proof(&self.leaves(), usize::try_from(index).ok()?)
+    }
+
+    fn leaves(&self) -> Vec<B256> {
+        self.items.iter().map(ItemLeaf::hash).collect()
+    }
+}
+
+/// The place of a promised envelope in a posted batch: what answers an accusation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OmissionAnswer {
+    pub(crate) run: PostedRun,
+    pub(crate) number: u64,
+    pub(crate) index: u32,
+    pub(crate) leaf: ItemLeaf,
+    pub(crate) item_proof: Vec<B256>,
+}
+
+impl OmissionAnswer {
+    /// The answer for an envelope that stands in `batch` of `run`; `None` when it does not, or when run, batch and
+    /// codes do not belong together.
+    pub fn new(run: PostedRun, batch: &SealedBatch, codes: &[u8], envelope_id: B256) -> Option<Self> {
+        let number = batch.header.number;
+        if run.header(number) != Some(&batch.header) {
+            return None;
+        }
+        let tree = EnvelopeTree::new(batch, codes)?;
+        let place = tree.items.iter().position(|item| item.id == envelope_id && !item.id.is_zero())?;
+        let index = u32::try_from(place).ok()?;
+        let item_proof = tree.proof(index)?;
+        Some(Self { run, number, index, leaf: tree.items[place], item_proof })
+    }
+}
+
+/// A fee account in the ledger after a posted header: what `FeeVault` pays against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountProof {
+    /// Whose account it is, and who is paid.
+    pub payer: Address,
+    /// What it can spend, in wei.
+    pub balance: u128,
+    /// What ever left it towards L1, in wei.
+    pub withdrawn: u128,
+    /// keccak256 of its live nonces.
+    pub nonces_hash: B256,
+    /// Its place in the ledger's tree.
+    pub index: u64,
+    /// Accounts of the ledger.
+    pub count: u64,
+    /// Siblings up to the tree's root.
+    pub siblings: Vec<B256>,
+    /// The run that the header was posted in.
+    pub run: PostedRun,
+    /// Number of the header.
+    pub number: u64,
+}
+
+/// Raw bytes for a call.
+pub(crate) fn bytes(data: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(data)
+}

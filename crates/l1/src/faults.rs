@@ -1,0 +1,140 @@
+//! What L1 heard against the sequencer, and what the sequencer claims of L2.
+
+use alloy_primitives::Address;
+use alloy_sol_types::SolEvent;
+use blindfold_protocol::B256;
+
+use crate::{
+    L1Client, L1Error,
+    contracts::{BlindedInbox, OutputRegistry},
+};
+
+/// What happened between L1 and the sequencer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SequencerEvent {
+    /// Two headers of one number were shown.
+    Equivocation {
+        /// The number.
+        number: u64,
+        /// Who showed them.
+        reporter: Address,
+        /// Hash of the one.
+        first: B256,
+        /// Hash of the other.
+        second: B256,
+        /// The final L1 block: `answerWindow` blocks later L1 makes this header, if none is posted.
+        l1_block: u64,
+    },
+    /// A promise is said to be broken.
+    Accused {
+        /// The envelope.
+        envelope_id: B256,
+        /// Who says so.
+        accuser: Address,
+        /// The number up to which it was to be sealed.
+        seal_by: u64,
+        /// The L1 block after which the bond is lost without an answer.
+        answer_until: u64,
+    },
+    /// The envelope was shown in a batch.
+    Answered {
+        /// The envelope.
+        envelope_id: B256,
+        /// Who showed it.
+        answerer: Address,
+        /// The batch.
+        number: u64,
+    },
+    /// Nobody answered, and the bond is lost.
+    Omission {
+        /// The envelope.
+        envelope_id: B256,
+        /// Who gets the reward.
+        accuser: Address,
+    },
+}
+
+/// What the sequencer claims of one L2 block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Number of the L2 block; the first is 1.
+    pub l2_block: u64,
+    /// The last batch that is in it.
+    pub batch: u64,
+    /// Its timestamp, in seconds.
+    pub timestamp: u64,
+    /// Its hash.
+    pub block_hash: B256,
+    /// The root of the state after it.
+    pub state_root: B256,
+}
+
+impl L1Client {
+    /// What was reported about the sequencer in blocks `after + 1 ..= through`, in L1 order. `through` is final.
+    ///
+    /// # Errors
+    /// [`L1Error::NotFinal`]; the errors of a call.
+    pub async fn sequencer_events(&self, after: u64, through: u64) -> Result<Vec<SequencerEvent>, L1Error> {
+        let topics = [
+            BlindedInbox::Equivocation::SIGNATURE_HASH,
+            BlindedInbox::Accused::SIGNATURE_HASH,
+            BlindedInbox::Answered::SIGNATURE_HASH,
+            BlindedInbox::Omission::SIGNATURE_HASH,
+        ];
+        let inbox = self.inner.config.deployment.inbox;
+        let mut events = Vec::new();
+        for log in self.final_logs(inbox, &topics, after, through).await? {
+            if let Some(event) = log.event::<BlindedInbox::Equivocation>()? {
+                events.push(SequencerEvent::Equivocation {
+                    number: event.number,
+                    reporter: event.reporter,
+                    first: event.firstHash,
+                    second: event.secondHash,
+                    l1_block: log.block,
+                });
+            } else if let Some(event) = log.event::<BlindedInbox::Accused>()? {
+                events.push(SequencerEvent::Accused {
+                    envelope_id: event.envelopeId,
+                    accuser: event.accuser,
+                    seal_by: event.sealBy,
+                    answer_until: event.answerUntil.saturating_to(),
+                });
+            } else if let Some(event) = log.event::<BlindedInbox::Answered>()? {
+                let BlindedInbox::Answered { envelopeId, answerer, number, .. } = event;
+                events.push(SequencerEvent::Answered { envelope_id: envelopeId, answerer, number });
+            } else if let Some(event) = log.event::<BlindedInbox::Omission>()? {
+                let (envelope_id, accuser) = (event.envelopeId, event.accuser);
+                events.push(SequencerEvent::Omission { envelope_id, accuser });
+            }
+        }
+        Ok(events)
+    }
+
+    /// What the sequencer claimed of L2 blocks in L1 blocks `after + 1 ..= through`, in order. `through` is final.
+    ///
+    /// # Errors
+    /// [`L1Error::NotFinal`]; the errors of a call.
+    pub async fn outputs(&self, after: u64, through: u64) -> Result<Vec<Output>, L1Error> {
+        let registry = self.inner.config.contracts.output_registry;
+        let topics = [OutputRegistry::OutputProposed::SIGNATURE_HASH];
+        let logs = self.final_logs(registry, &topics, after, through).await?;
+        let events = logs.iter().filter_map(|log| log.event::<OutputRegistry::OutputProposed>().transpose());
+        let output = |event: OutputRegistry::OutputProposed| Output {
+            l2_block: event.l2Block,
+            batch: event.batch,
+            timestamp: event.timestamp,
+            block_hash: event.blockHash,
+            state_root: event.stateRoot,
+        };
+        events.map(|event| event.map(output)).collect()
+    }
+
+    /// The last L2 block with a claim, after the newest block; 0 for none.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn last_output(&self) -> Result<u64, L1Error> {
+        let registry = self.inner.config.contracts.output_registry;
+        self.inner.rpc.view("lastBlock", registry, &OutputRegistry::lastBlockCall {}, "latest").await
+    }
+}

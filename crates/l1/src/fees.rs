@@ -1,0 +1,98 @@
+//! What transactions offer: from the newest block, and more than what is stuck.
+
+use alloy_primitives::{U64, U128};
+use alloy_rpc_types_eth::Block;
+use serde_json::json;
+
+use crate::{L1Error, transport::Rpc};
+
+/// How much more a replacement pays, in percent; nodes ask for at least 10.
+const REPLACEMENT_PERCENT: u128 = 25;
+/// The same for a transaction with blobs; nodes ask for at least 100.
+const BLOB_REPLACEMENT_PERCENT: u128 = 100;
+/// A replacement never pays more than this many times what a fresh transaction would.
+const REPLACEMENT_FACTOR_LIMIT: u128 = 16;
+
+/// What a transaction offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fees {
+    pub nonce: u64,
+    /// In wei per gas.
+    pub max_fee: u128,
+    /// In wei per gas.
+    pub tip: u128,
+    /// In wei per blob gas, for a transaction with blobs.
+    pub blob_fee: Option<u128>,
+}
+
+impl Fees {
+    /// Twice the newest base fees and the node's tip.
+    pub async fn fresh(rpc: &Rpc, nonce: u64, with_blobs: bool) -> Result<Self, L1Error> {
+        let block: Option<Block> = rpc.call("eth_getBlockByNumber", json!(["latest", false])).await?;
+        let base_fee = block.and_then(|block| block.header.base_fee_per_gas).ok_or_else(|| {
+            let reason = "the newest block has no base fee".to_owned();
+            L1Error::Malformed { method: "eth_getBlockByNumber".to_owned(), reason }
+        })?;
+        let tip: U128 = rpc.call("eth_maxPriorityFeePerGas", ()).await?;
+        let tip = tip.to::<u128>();
+        let max_fee = u128::from(base_fee).saturating_mul(2).saturating_add(tip);
+        let blob_fee = if with_blobs {
+            // The node knows L1's blob schedule.
+            let fee: U128 = rpc.call("eth_blobBaseFee", ()).await?;
+            Some(fee.to::<u128>().saturating_mul(2))
+        } else {
+            None
+        };
+        Ok(Self { nonce, max_fee, tip, blob_fee })
+    }
+
+    /// These, or more than those of a transaction of the same nonce and kind that is stuck.
+    pub fn over(self, stuck: Option<Self>) -> Self {
+        let Some(before) = stuck.filter(|before| before.nonce == self.nonce) else { return self };
+        let percent = if self.blob_fee.is_some() { BLOB_REPLACEMENT_PERCENT } else { REPLACEMENT_PERCENT };
+        Self {
+            nonce: self.nonce,
+            max_fee: replacement(self.max_fee, before.max_fee, percent),
+            tip: replacement(self.tip, before.tip, percent),
+            blob_fee: self
+                .blob_fee
+                .map(|fee| before.blob_fee.map_or(fee, |before| replacement(fee, before, percent))),
+        }
+    }
+}
+
+/// The fresh fee, or more than the stuck one where that is higher, but never without bound.
+fn replacement(fresh: u128, stuck: u128, percent: u128) -> u128 {
+    let raised = stuck.saturating_add(stuck.saturating_mul(percent) / 100).saturating_add(1);
+    fresh.max(raised.min(fresh.saturating_mul(REPLACEMENT_FACTOR_LIMIT)))
+}
+
+/// The account's next nonce, by the newest block.
+pub(crate) async fn nonce(rpc: &Rpc, account: alloy_primitives::Address) -> Result<u64, L1Error> {
+    let nonce: U64 = rpc.call("eth_getTransactionCount", json!([account, "latest"])).await?;
+    Ok(nonce.to())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replacements_pay_more_up_to_a_bound() {
+        assert_eq!(replacement(100, 10, 25), 100);
+        assert_eq!(replacement(100, 100, 25), 126);
+        assert_eq!(replacement(100, 1_000, 25), 1_251);
+        assert_eq!(replacement(100, 5_000, 25), 1_600);
+        assert_eq!(replacement(u128::MAX, u128::MAX, 25), u128::MAX);
+        assert_eq!(replacement(100, 100, 100), 201);
+    }
+
+    #[test]
+    fn all_fees_of_a_blob_transaction_are_doubled() {
+        let fresh = Fees { nonce: 4, max_fee: 100, tip: 10, blob_fee: Some(2) };
+        let over = fresh.over(Some(fresh));
+        assert_eq!(over, Fees { nonce: 4, max_fee: 201, tip: 21, blob_fee: Some(5) });
+        assert_eq!(fresh.over(Some(Fees { nonce: 3, ..over })), fresh, "that one is in a block");
+        assert_eq!(fresh.over(None), fresh);
+    }
+}

@@ -1,0 +1,104 @@
+//! The commitment to posted hints: a Merkle tree over chunks of 128 entries, as `HintRegistry` computes it.
+
+use alloy_primitives::keccak256;
+use blindfold_protocol::{B256, merkle};
+
+use crate::hint_posting::{ENTRY_BYTES, HintPosting, PostedBatch};
+
+/// Entries of a full chunk.
+pub(crate) const CHUNK_ENTRIES: usize = 128;
+
+/// One chunk with its proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Up to 128 entries of 17 bytes, as they were posted.
+    pub bytes: Vec<u8>,
+    /// Entries that the posting gives the batch.
+    pub count: u32,
+    /// Place of the chunk in its batch.
+    pub chunk_index: u32,
+    /// Place of the chunk in the posting.
+    pub leaf_index: u32,
+    /// Chunks of the posting.
+    pub leaf_count: u32,
+    /// Siblings up to the root.
+    pub proof: Vec<B256>,
+}
+
+/// The tree of one posting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HintTree<'a> {
+    posting: &'a HintPosting,
+    first: u64,
+    leaves: Vec<B256>,
+}
+
+impl<'a> HintTree<'a> {
+    /// The tree of the hints of a run that begins with `first`. Two hashes for each chunk, of which every batch has at
+    /// least one.
+    pub fn new(posting: &'a HintPosting, first: u64) -> Self {
+        let mut leaves = Vec::new();
+        for (number, batch) in (first..).zip(&posting.batches) {
+            for (chunk_index, bytes) in (0u32..).zip(chunks(batch)) {
+                leaves.push(leaf(number, batch.entries.len(), chunk_index, &bytes));
+            }
+        }
+        Self { posting, first, leaves }
+    }
+
+    /// What the contract stores: keccak256(abi.encode(chunks, Merkle root)).
+    pub fn root(&self) -> B256 {
+        let mut encoded = [0; 64];
+        encoded[24..32].copy_from_slice(&(self.leaves.len() as u64).to_be_bytes());
+        encoded[32..].copy_from_slice(merkle::root(&self.leaves).as_slice());
+        keccak256(encoded)
+    }
+
+    /// The chunk that holds entry `index` of batch `number`; the batch's last one for an index that is beyond its
+    /// entries. `None` for a batch that is not in the posting.
+    pub fn chunk(&self, number: u64, index: u32) -> Option<Chunk> {
+        let batch = self.posting.batch(self.first, number)?;
+        let earlier = self.posting.batches.iter().zip(self.first..).take_while(|(_, other)| *other < number);
+        let before: usize = earlier.map(|(batch, _)| chunk_count(batch)).sum();
+        let chunk_index = (index as usize / CHUNK_ENTRIES).min(chunk_count(batch) - 1);
+        let leaf_index = before + chunk_index;
+        Some(Chunk {
+            bytes: chunks(batch).nth(chunk_index)?,
+            count: u32::try_from(batch.entries.len()).ok()?,
+            chunk_index: u32::try_from(chunk_index).ok()?,
+            leaf_index: u32::try_from(leaf_index).ok()?,
+            leaf_count: u32::try_from(self.leaves.len()).ok()?,
+            proof: merkle::proof(&self.leaves, leaf_index)?,
+        })
+    }
+}
+
+/// At least one: an empty batch has one empty chunk.
+fn chunk_count(batch: &PostedBatch) -> usize {
+    batch.entries.len().div_ceil(CHUNK_ENTRIES).max(1)
+}
+
+fn chunks(batch: &PostedBatch) -> impl Iterator<Item = Vec<u8>> + '_ {
+    (0..chunk_count(batch)).map(|chunk| {
+        let start = chunk * CHUNK_ENTRIES;
+        let end = batch.entries.len().min(start + CHUNK_ENTRIES);
+        let mut bytes = Vec::with_capacity((end - start) * ENTRY_BYTES);
+        batch.entries[start..end].iter().for_each(|entry| bytes.extend_from_slice(&entry.to_bytes()));
+        bytes
+    })
+}
+
+/// The leaf's data are number u64 ‖ count u32 ‖ chunk index u32 ‖ keccak256(chunk).
+fn leaf(number: u64, count: usize, chunk_index: u32, bytes: &[u8]) -> B256 {
+    let mut data = [0; 48];
+    data[..8].copy_from_slice(&number.to_be_bytes());
+    // A transaction holds far fewer entries than 2^32.
+    data[8..12].copy_from_slice(&(count as u32).to_be_bytes());
+    data[12..16].copy_from_slice(&chunk_index.to_be_bytes());
+    data[16..].copy_from_slice(keccak256(bytes).as_slice());
+    merkle::leaf(&data)
+}
+
+#[cfg(test)]
+#[path = "hint_tree_tests.rs"]
+mod tests;

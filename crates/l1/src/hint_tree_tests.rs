@@ -1,0 +1,55 @@
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use alloy_primitives::U256;
+use alloy_sol_types::SolValue;
+
+use super::*;
+use crate::PostedEntry;
+
+fn posting(counts: &[usize]) -> HintPosting {
+    let entry = |index: usize| PostedEntry { kind: 1, key: [index as u8; 16] };
+    let batch = |count: &usize| PostedBatch { entries: (0..*count).map(entry).collect(), singletons: vec![] };
+    HintPosting { batches: counts.iter().map(batch).collect() }
+}
+
+#[test]
+fn every_entry_is_in_a_chunk_that_leads_to_the_root() {
+    let counts = [0, 1, 127, 128, 129, 300, 0];
+    let posting = posting(&counts);
+    let tree = HintTree::new(&posting, 40);
+    let chunks = 1 + 1 + 1 + 1 + 2 + 3 + 1;
+    let mut places = Vec::new();
+    for (number, count) in (40..).zip(counts) {
+        for index in 0..count.max(1) as u32 {
+            let chunk = tree.chunk(number, index).unwrap();
+            let in_chunk = index as usize % CHUNK_ENTRIES;
+            if count > 0 {
+                assert_eq!(chunk.bytes[in_chunk * ENTRY_BYTES], 1);
+                assert_eq!(chunk.bytes[in_chunk * ENTRY_BYTES + 1], index as u8);
+            } else {
+                assert!(chunk.bytes.is_empty());
+            }
+            assert_eq!((chunk.count as usize, chunk.leaf_count), (count, chunks));
+            let leaf = leaf(number, count, chunk.chunk_index, &chunk.bytes);
+            let root = merkle::root(&tree.leaves);
+            assert!(merkle::verify(&root, chunks.into(), chunk.leaf_index.into(), &leaf, &chunk.proof));
+            assert_eq!(tree.root(), keccak256((U256::from(chunks), root).abi_encode()));
+            places.push(chunk.leaf_index);
+        }
+    }
+    places.dedup();
+    assert_eq!(places, (0..chunks).collect::<Vec<_>>());
+    assert_eq!(tree.chunk(39, 0), None);
+    assert_eq!(tree.chunk(47, 0), None);
+    // An index that no entry has: its challenge is about the count.
+    assert_eq!(tree.chunk(44, 5_000).unwrap().chunk_index, 1);
+}
+
+// The same as `HintData.postingRoot` of the contracts gives; the test of the contracts on a node compares more.
+#[test]
+fn the_tree_of_one_empty_batch_is_one_empty_chunk() {
+    let posting = posting(&[0]);
+    let data = [&9u64.to_be_bytes()[..], &[0; 8], keccak256([]).as_slice()].concat();
+    let root = keccak256((U256::from(1), merkle::leaf(&data)).abi_encode());
+    assert_eq!(HintTree::new(&posting, 9).root(), root);
+}

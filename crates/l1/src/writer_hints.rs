@@ -1,0 +1,98 @@
+//! Writing hints, and disputing those of others.
+
+use alloy_primitives::U256;
+use alloy_sol_types::SolCall;
+use blindfold_protocol::{B256, Canonical};
+
+use crate::{
+    Challenge, HintPosting, L1Error, L1Writer, RunReference, Sent, contracts::HintRegistry,
+    evidence::challenge_evidence,
+};
+
+impl L1Writer {
+    /// Adds `amount` wei to the account's bond as a publisher of hints.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`]; the errors of a call.
+    pub async fn deposit_publisher_bond(&self, amount: u128) -> Result<Sent, L1Error> {
+        self.to_hints("depositBond", U256::from(amount), &HintRegistry::depositBondCall {}).await
+    }
+
+    /// Takes out what of that bond is not locked.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`] for more; the errors of a call.
+    pub async fn withdraw_publisher_bond(&self, amount: u128) -> Result<Sent, L1Error> {
+        self.to_hints("withdrawBond", U256::ZERO, &HintRegistry::withdrawBondCall { amount }).await
+    }
+
+    /// Posts the hints of a run with a part of the account's bond locked.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`] when the run is not posted, final or void, the same hints are open, or the bond does not
+    /// suffice; [`L1Error::TransactionTooLarge`] for hints that need a shorter run; the errors of a call.
+    pub async fn post_hints(&self, run: &RunReference, hints: &HintPosting) -> Result<Sent, L1Error> {
+        let call = HintRegistry::postHintsCall { run: run.into(), data: hints.encode().into() };
+        self.to_hints("postHints", U256::ZERO, &call).await
+    }
+
+    /// Disputes an entry of an open posting, with the challenge's stake; the evidence was committed to in an earlier
+    /// block with [`L1Writer::commit_challenge`]. A stake that comes back and the reward wait for
+    /// [`L1Writer::claim_hint_reward`].
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`] for what cannot be judged; the errors of a call.
+    pub async fn challenge(&self, posting: u64, challenge: &Challenge, salt: B256) -> Result<Sent, L1Error> {
+        let (_, stake) = self.client().hint_stakes().await?;
+        let call = HintRegistry::challengeCall { id: posting, given: challenge.call.clone(), salt };
+        let registry = self.client().config().contracts.hint_registry;
+        self.reveal("challenge", registry, U256::from(stake), &call).await
+    }
+
+    /// Commits to the challenge and makes it.
+    ///
+    /// # Errors
+    /// As [`L1Writer::challenge`].
+    pub async fn dispute(&self, posting: u64, challenge: &Challenge, salt: B256) -> Result<Sent, L1Error> {
+        let evidence = challenge_evidence(posting, challenge.number(), challenge.index());
+        self.commit_challenge(evidence, salt).await?;
+        self.challenge(posting, challenge, salt).await
+    }
+
+    /// Makes a posting its run's hints for good, when its window is over.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`] before that; the errors of a call.
+    pub async fn finalize_hints(&self, posting: u64) -> Result<Sent, L1Error> {
+        self.to_hints("finalize", U256::ZERO, &HintRegistry::finalizeCall { id: posting }).await
+    }
+
+    /// Unlocks the bond of a posting whose run has other final hints.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`] before that; the errors of a call.
+    pub async fn release_hints(&self, posting: u64) -> Result<Sent, L1Error> {
+        self.to_hints("release", U256::ZERO, &HintRegistry::releaseCall { id: posting }).await
+    }
+
+    /// Declares a run void that has no hints after its deadline.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`] before that, or when there are hints; the errors of a call.
+    pub async fn void_unreleased(&self, run: &RunReference) -> Result<Sent, L1Error> {
+        let call = HintRegistry::voidUnreleasedCall { run: run.into() };
+        self.to_hints("voidUnreleased", U256::ZERO, &call).await
+    }
+
+    /// Takes out the account's rewards from `HintRegistry`.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`] when there is none; the errors of a call.
+    pub async fn claim_hint_reward(&self) -> Result<Sent, L1Error> {
+        self.to_hints("claimReward", U256::ZERO, &HintRegistry::claimRewardCall {}).await
+    }
+
+    async fn to_hints<C: SolCall>(&self, name: &'static str, value: U256, call: &C) -> Result<Sent, L1Error> {
+        self.send(name, self.client().config().contracts.hint_registry, value, call).await
+    }
+}
