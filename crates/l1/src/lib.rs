@@ -72,7 +72,7 @@ pub use hints::{HintEvent, PostedHints, PublisherBond, open_postings};
 pub use postings::{Bond, L1MadeHeader, PostedHead, Posting};
 pub use queue::L1Deposit;
 pub use run::{PostedRun, RunReference};
-pub use run_data::{BatchData, DataPart, RunData, split_run_data};
+pub use run_data::{BatchData, CodedBatch, DataPart, RunData, split_run_data};
 pub use sender::Sent;
 pub use writer::{DataPlace, L1Writer, MAX_TRANSACTION_BYTES};
 pub use writer_disputes::ACCUSATION_STAKE_WEI;

@@ -63,11 +63,11 @@ async fn runs_are_posted_and_read_back() {
     assert_eq!((head.number, head.hash), (0, stage.deployment().genesis_hash()));
 
     let first = stage.batches(None, &[100]);
-    let first_certificate = stage.certify(&epochs, &first[0].header);
+    let first_certificate = stage.certify(&epochs, &first[0].sealed.header);
     let sent = writer.post(&first, &first_certificate).await.unwrap();
     assert!(sent.gas_used < 300_000, "{}", sent.gas_used);
-    let second = stage.batches(Some(&first[0].header), &[0, 500, 40, 40, 40]);
-    let last = second.last().unwrap().header;
+    let second = stage.batches(Some(&first[0].sealed.header), &[0, 500, 40, 40, 40]);
+    let last = second.last().unwrap().sealed.header;
     let second_certificate = stage.certify(&epochs, &last);
     writer.post(&second, &second_certificate).await.unwrap();
     let head = client.posted_head().await.unwrap();
@@ -99,21 +99,30 @@ async fn data_that_is_missing_or_wrong_can_come_later() {
 
     // Too long for one transaction: the headers go first and the data follows in parts.
     let long = stage.batches(None, &[33_000, 33_000, 33_000, 1]);
-    let headers: Vec<_> = long.iter().map(|batch| batch.header).collect();
+    let headers: Vec<_> = long.iter().map(|batch| batch.sealed.header).collect();
     let sent = writer.post(&long, &stage.certify(&epochs, &headers[3])).await.unwrap();
     // Data of another run, and no data at all.
     let next = stage.batches(Some(&headers[3]), &[7]);
     let garbage = b"not a RunData";
-    writer.post_headers(&[next[0].header], garbage, &stage.certify(&epochs, &next[0].header)).await.unwrap();
-    let third = stage.batches(Some(&next[0].header), &[9]);
+    writer
+        .post_headers(&[next[0].sealed.header], garbage, &stage.certify(&epochs, &next[0].sealed.header))
+        .await
+        .unwrap();
+    let third = stage.batches(Some(&next[0].sealed.header), &[9]);
     let wrong = blindfold_l1::RunData::of(&next).encode();
-    writer.post_headers(&[third[0].header], &wrong, &stage.certify(&epochs, &third[0].header)).await.unwrap();
+    writer
+        .post_headers(&[third[0].sealed.header], &wrong, &stage.certify(&epochs, &third[0].sealed.header))
+        .await
+        .unwrap();
     // Somebody else's parts are of no use and do no harm.
     let mut forged = third.clone();
-    forged[0].items[0][0] ^= 1;
+    forged[0].sealed.items[0][0] ^= 1;
     stage.writer(USER).await.post_data(&forged).await.unwrap();
     writer.post_data(&third).await.unwrap();
-    reverted(writer.post_data(&stage.batches(Some(&third[0].header), &[1])).await, "NotPosted { number: 7 }");
+    reverted(
+        writer.post_data(&stage.batches(Some(&third[0].sealed.header), &[1])).await,
+        "NotPosted { number: 7 }",
+    );
     stage.anvil.mine(4).await.unwrap();
 
     let through = client.finalized().await.unwrap().number;
@@ -122,9 +131,9 @@ async fn data_that_is_missing_or_wrong_can_come_later() {
     assert_eq!(postings[0].transaction, sent.transaction);
     assert!(matches!(postings[1].batches, Err(DataFault::Decode(_))));
     assert_eq!(postings[2].batches, Err(DataFault::Mismatch));
-    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap(), Some(long));
+    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap(), Some(plain(&long)));
     assert_eq!(client.reposted_data(&postings[1].headers, 0, through).await.unwrap(), None);
-    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap(), Some(third));
+    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap(), Some(plain(&third)));
     assert_eq!(client.reposted_data(&[], 0, through).await.unwrap(), None);
 }
 
@@ -134,11 +143,11 @@ async fn runs_that_cannot_be_posted_are_named_before_sending() {
     let epochs = stage.register(100).await;
     let writer = stage.writer(POSTER).await;
     let batches = stage.batches(None, &[1, 2, 3]);
-    let good = stage.certify(&epochs, &batches[2].header);
+    let good = stage.certify(&epochs, &batches[2].sealed.header);
 
     assert_eq!(writer.post(&[], &good).await, Err(RunFault::Empty.into()));
     assert_eq!(writer.post_data(&[]).await, Err(RunFault::Empty.into()));
-    let fault = RunFault::OtherHeader { certified: good.header_hash, last: batches[1].header.hash() };
+    let fault = RunFault::OtherHeader { certified: good.header_hash, last: batches[1].sealed.header.hash() };
     assert_eq!(writer.post(&batches[..2], &good).await, Err(fault.into()));
     let gap = [batches[0].clone(), batches[2].clone()];
     assert_eq!(writer.post(&gap, &good).await, Err(RunFault::NotARun(3).into()));
