@@ -43,6 +43,8 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
 
     /// @notice The most forced items in one batch.
     uint64 public constant MAX_FORCED_ITEMS = 16;
+    /// @notice How far a header's time may be ahead of L1's.
+    uint256 public constant MAX_TIME_LEAD_SECONDS = 1 hours;
 
     /// @notice Certificate of a run's last header, which gives its epoch, number and header hash.
     struct Certificate {
@@ -93,6 +95,10 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
     /// @notice The run's first L1 origin is below `oldest`: older than `postingDeadline`, or than the header that L1
     /// made in front of it.
     error OriginTooOld(uint64 given, uint256 oldest);
+    /// @notice The last header's L1 origin is not an earlier block than this one.
+    error OriginAhead(uint64 given);
+    /// @notice The last header's time is more than `MAX_TIME_LEAD_SECONDS` ahead of L1's: L1 could make no header after it.
+    error TimeAhead(uint64 timestampMs);
     /// @notice The header's cursor into the forced queue is behind its parent's.
     error ForcedCursorDecreasing(uint64 number);
     /// @notice The header takes more than `MAX_FORCED_ITEMS` entries of the forced queue.
@@ -147,6 +153,10 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
         uint64 first = headers[0].number;
         (bytes32 newHash, bytes32 root) = chain(headers, last.epoch);
         requireFreshOrigin(headers[0].l1OriginNumber);
+        if (last.l1OriginNumber >= block.number) revert OriginAhead(last.l1OriginNumber);
+        if (last.timestampMs > (block.timestamp + MAX_TIME_LEAD_SECONDS) * 1_000) {
+            revert TimeAhead(last.timestampMs);
+        }
 
         uint64 epochFirst = registry.verifyCertificate(
             last.epoch, last.number, newHash, certificate.signers, certificate.signature

@@ -275,6 +275,24 @@ contract BlindedInboxTest is Deployment {
         }
     }
 
+    function testOriginIsAnEarlierBlock() public {
+        BatchHeader[] memory headers = run(1);
+        headers[0].l1OriginNumber = uint64(block.number);
+        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.OriginAhead.selector, block.number));
+        headers[0].l1OriginNumber = uint64(block.number) - 1;
+        postRun(headers);
+    }
+
+    function testTimeIsNotFarAheadOfL1() public {
+        BatchHeader[] memory headers = run(1);
+        headers[0].timestampMs = uint64((block.timestamp + inbox.MAX_TIME_LEAD_SECONDS()) * 1_000 + 1);
+        expectPostRefusal(
+            headers, abi.encodeWithSelector(BlindedInbox.TimeAhead.selector, headers[0].timestampMs)
+        );
+        headers[0].timestampMs -= 1;
+        postRun(headers);
+    }
+
     function testRunMayNotCrossEpochs() public {
         registerEpoch(EPOCH_LAST + 10, 4, 3);
         BatchHeader[] memory headers = run(3);

@@ -242,19 +242,16 @@ contract EquivocationTest is Deployment {
         expectRefusal(second, two, first, one, excused);
 
         // Two after it, two before it, and two of its own number are no accident.
-        BatchHeader memory other = anew[0];
-        other.gas ^= 1;
-        slashes(anew[0], run(1)[0]);
-        other = lost[2];
-        other.l1OriginNumber = madeAt - 1;
-        slashes(lost[2], other);
-        other = lost[0];
-        other.l1OriginNumber = madeAt;
-        slashes(lost[0], other);
+        slashes(anew[0], anew[0].l1OriginNumber);
+        slashes(lost[2], madeAt - 1);
+        slashes(lost[0], madeAt);
     }
 
-    function slashes(BatchHeader memory left, BatchHeader memory right) internal {
-        (first, second) = (left, right);
+    /// @dev The header and a copy with another L1 origin, and other gas, take the bond.
+    function slashes(BatchHeader memory header, uint64 origin) internal {
+        first = header;
+        second = header;
+        second.l1OriginNumber = origin;
         second.gas ^= 3;
         (one, two) = (signHeader(SEQUENCER_KEY, first), signHeader(SEQUENCER_KEY, second));
         depositBond(1 ether);

@@ -302,6 +302,18 @@ contract HintChallengesTest is HintFixture {
         checkBond(PUBLISHER, 10 * BOND, 0);
     }
 
+    /// @dev Each time at the price of a bond.
+    function testStruckHintsMayComeAgain() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        commitTo(CHALLENGER, id, c);
+        challenge(CHALLENGER, id, c);
+        (id, c) = wrongKey();
+        checkBond(PUBLISHER, 9 * BOND, BOND);
+        commitTo(CHALLENGER, id, c);
+        challenge(CHALLENGER, id, c);
+        checkBond(PUBLISHER, 8 * BOND, 0);
+    }
+
     function testOfAnotherRun() public {
         (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
         c.run.last++;

@@ -33,6 +33,8 @@ contract HonestSequencerHandler is Deployment {
     Promised[] private promises;
     /// @dev Signed and not posted yet.
     BatchHeader[] private waiting;
+    /// @dev L1 made the header in place of the first that waits.
+    bool private thrownAway;
     BatchHeader private head;
     uint64 private highest;
 
@@ -49,7 +51,7 @@ contract HonestSequencerHandler is Deployment {
     }
 
     function advance(uint256 blocks) external {
-        pass(blocks % 8 == 0 ? POSTING_DEADLINE + 1 : bound(blocks, 1, 1_000));
+        pass(blocks % 4 == 0 ? POSTING_DEADLINE + 1 : bound(blocks, 1, 1_000));
     }
 
     function force() external {
@@ -58,19 +60,7 @@ contract HonestSequencerHandler is Deployment {
 
     /// @dev Seals one envelope after the last header that it knows, and promised that envelope before.
     function seal(uint64 room) external {
-        if (inbox.headPostedAt() > inbox.lastCertifiedAt()) {
-            // It acts on final L1 blocks only, so it learns of L1's header when that is final.
-            if (block.number < inbox.headPostedAt() + FINALITY) pass(FINALITY);
-        }
-        BatchHeader[] memory made = run(waiting.length + 1);
-        BatchHeader memory header = made[waiting.length];
-        if (waiting.length != 0) {
-            BatchHeader memory parent = waiting[waiting.length - 1];
-            header.parentHash = inbox.hashHeader(parent);
-            if (header.timestampMs <= parent.timestampMs) header.timestampMs = parent.timestampMs + 250;
-            if (header.l1OriginNumber < parent.l1OriginNumber) header.l1OriginNumber = parent.l1OriginNumber;
-            header.forcedCursor = dueCursor(parent.forcedCursor, header.l1OriginNumber);
-        }
+        BatchHeader memory header = nextHeader(room % 3 == 0);
         bytes32 id = keccak256(abi.encode(promises.length));
         header.envelopeRoot = EnvelopeTree.leaf(id, bytes32(0), 0);
         header.envelopeCount = 1;
@@ -82,8 +72,29 @@ contract HonestSequencerHandler is Deployment {
         if (header.number > highest) highest = header.number;
     }
 
+    /// @dev It acts on final L1 blocks only: until L1's header is final it may go on after what L1 threw away.
+    function nextHeader(bool hurries) private returns (BatchHeader memory header) {
+        if (inbox.headPostedAt() > inbox.lastCertifiedAt()) {
+            uint256 isFinalAt = inbox.headPostedAt() + FINALITY;
+            if (block.number < isFinalAt && (!hurries || waiting.length == 0)) pass(FINALITY);
+            if (block.number >= isFinalAt && thrownAway) {
+                delete waiting;
+                thrownAway = false;
+            }
+        }
+        if (waiting.length == 0) return run(1)[0];
+        header = waiting[waiting.length - 1];
+        header.parentHash = inbox.hashHeader(header);
+        header.number += 1;
+        header.timestampMs += 250;
+        if (header.l1OriginNumber + FINALITY < block.number) {
+            header.l1OriginNumber = uint64(block.number) - FINALITY;
+        }
+        header.forcedCursor = dueCursor(header.forcedCursor, header.l1OriginNumber);
+    }
+
     function postWaiting() external {
-        if (waiting.length == 0) return;
+        if (waiting.length == 0 || thrownAway) return;
         BatchHeader[] memory headers = waiting;
         if (headers[0].l1OriginNumber + POSTING_DEADLINE < block.number) return; // too late: L1 will go on
         uint256 count = headers.length;
@@ -106,7 +117,7 @@ contract HonestSequencerHandler is Deployment {
         try inbox.postL1Header(head) returns (bytes32 hash) {
             checkEqual(inbox.hashHeader(next), hash, "head");
             head = next;
-            delete waiting;
+            thrownAway = waiting.length != 0;
         } catch { }
     }
 
@@ -114,7 +125,9 @@ contract HonestSequencerHandler is Deployment {
     function accuseOfEquivocation(uint64 number, uint256 one, uint256 two) external {
         if (highest == 0) return;
         number = uint64(bound(number, 1, highest));
-        if (signed[number].length < 2) return;
+        for (; signed[number].length < 2; number++) {
+            if (number == highest) return;
+        }
         BatchHeader memory first = signed[number][one % signed[number].length];
         BatchHeader memory second = signed[number][two % signed[number].length];
         if (inbox.hashHeader(first) == inbox.hashHeader(second)) return;
@@ -168,6 +181,27 @@ contract HonestSequencerInvariantsTest is Deployment {
     function targetContracts() public view returns (address[] memory targets) {
         targets = new address[](1);
         targets[0] = address(handler);
+    }
+
+    /// @dev What the runs are about does come about: headers and promises that L1 excuses.
+    function testExcusesAreNeeded() public {
+        handler.seal(0);
+        handler.postWaiting();
+        handler.seal(1); // number 2, which L1 makes
+        handler.seal(1); // 3
+        handler.advance(0);
+        handler.makeL1Header();
+        handler.seal(3); // 4, before L1's header is final
+        handler.seal(1); // 3 again
+        handler.seal(1); // 4 again
+        handler.accuseOfEquivocation(2, 0, 1); // number 3
+        checkEqual(handler.excuses(), 1, "equivocation");
+        handler.accuseOfEquivocation(3, 0, 1); // number 4
+        checkEqual(handler.excuses(), 2, "before L1's header was final");
+        handler.postWaiting();
+        handler.accuseOfOmission(1); // of number 2, promised up to 3
+        checkEqual(handler.excuses(), 3, "omission");
+        invariantAnHonestSequencerKeepsItsBond();
     }
 
     function invariantAnHonestSequencerKeepsItsBond() public view {
