@@ -12,7 +12,7 @@ use blindfold_client::{KeySource, node::Node};
 use blindfold_committee::key_file;
 use blindfold_engine::Genesis;
 use blindfold_l1::{DeployConfig, L1Writer, NewEpoch, NewMember, deploy};
-use blindfold_protocol::{ChainConfig, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
+use blindfold_protocol::{ChainConfig, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use clap::{Args, Subcommand};
 
 use crate::{
@@ -156,7 +156,7 @@ async fn run_deploy(args: &DeployArgs) -> Result<()> {
         hint_verifier: addresses.hint_verifier,
         deposit_portal: addresses.deposit_portal,
         output_registry: addresses.output_registry,
-        timing: L1Timing::default(),
+        timing: config.timing,
         sequencer: args.sequencer,
         fee_recipient: args.fee_recipient,
         block_gas_limit: args.block_gas_limit,

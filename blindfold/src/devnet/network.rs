@@ -13,7 +13,7 @@ use blindfold_client::{keys, node::Node};
 use blindfold_committee::key_file::KeyFileCost;
 use blindfold_engine::{Genesis, ManagedNode, ManagedNodeConfig};
 use blindfold_l1::{AnvilConfig, DeployConfig, L1Client, L1Config, L1Writer, ManagedAnvil, deploy};
-use blindfold_protocol::{ChainConfig, Deployment, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
+use blindfold_protocol::{ChainConfig, Deployment, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -352,7 +352,7 @@ async fn deployed(l1_url: &str, dealt: &Dealt) -> Result<(ChainConfig, L1Writer)
         hint_verifier: addresses.hint_verifier,
         deposit_portal: addresses.deposit_portal,
         output_registry: addresses.output_registry,
-        timing: L1Timing::default(),
+        timing: config.timing,
         sequencer,
         fee_recipient: FEE_RECIPIENT,
         block_gas_limit: DEFAULT_BLOCK_GAS,

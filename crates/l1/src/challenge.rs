@@ -1,7 +1,7 @@
 //! Challenges: one wrong entry of posted hints with everything that L1 judges it by.
 
 use alloy_primitives::{Bytes, FixedBytes};
-use blindfold_protocol::{BatchHints, HintEntry, SealedBatch};
+use blindfold_protocol::{BatchHints, HintEntry, SealedBatch, fault::CODE_ACCEPTED};
 
 use crate::{
     HintPosting, HintTree, PostedRun,
@@ -9,9 +9,6 @@ use crate::{
     evidence::{EnvelopeTree, bytes},
     hint_posting::{KEY, MALFORMED, SKIPPED},
 };
-
-/// Verdict code of an accepted envelope.
-const ACCEPTED: u8 = 0;
 
 /// Why no challenge can be made. The caller's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -89,7 +86,7 @@ impl Challenge {
         call.code = leaf.code;
         call.itemProof = tree.proof(index).ok_or(no_item)?;
         let kind = posting.batch(run.run.first, number).and_then(|batch| batch.entries.get(place));
-        if leaf.code == ACCEPTED && kind.is_some_and(|entry| matches!(entry.kind, KEY | MALFORMED)) {
+        if leaf.code == CODE_ACCEPTED && kind.is_some_and(|entry| matches!(entry.kind, KEY | MALFORMED)) {
             call.item = bytes(item);
         }
         if let Some(HintEntry::Key(key)) = truth.entries.get(place) {

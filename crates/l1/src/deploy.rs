@@ -2,11 +2,11 @@
 
 use alloy_primitives::{Address, Bytes, TxKind, U256};
 use alloy_sol_types::SolConstructor;
-use blindfold_protocol::{Deployment, SigningKey};
+use blindfold_protocol::{Deployment, L1Timing, SigningKey};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    L1Client, L1Config, L1Contracts, L1Error, L1Timing,
+    L1Client, L1Config, L1Contracts, L1Error,
     config::DEFAULT_CONFIRMATION_TIMEOUT_MS,
     contracts::{
         BlindedInbox, CommitteeRegistry, DepositPortal, FeeVault, ForcedQueue, HintRegistry, HintVerifier,
@@ -18,15 +18,6 @@ use crate::{
 
 /// Calls during a deployment may take this long.
 const REQUEST_TIMEOUT_MS: u64 = 30_000;
-/// Deadlines unless said otherwise, in L1 blocks of 12 s: two days, an hour, a day, half a day, a day, five days.
-pub const DEFAULT_TIMING: L1Timing = L1Timing {
-    posting_deadline: 14_400,
-    forced_delay: 300,
-    answer_window: 7_200,
-    hint_deadline: 3_600,
-    challenge_window: 7_200,
-    withdrawal_delay: 36_000,
-};
 /// What a forced byte costs unless said otherwise, in wei: the 40 gas of a posted byte at 1 gwei.
 pub const DEFAULT_FORCED_FEE_PER_BYTE_WEI: u128 = 40_000_000_000;
 /// What posted hints lock unless said otherwise, in wei: half of it pays the dearest challenge at 100 gwei.
@@ -60,7 +51,7 @@ impl DeployConfig {
             l1_chain_id,
             governor,
             sequencer,
-            timing: DEFAULT_TIMING,
+            timing: L1Timing::default(),
             forced_fee_per_byte_wei: DEFAULT_FORCED_FEE_PER_BYTE_WEI,
             posting_bond_wei: DEFAULT_POSTING_BOND_WEI,
             challenge_stake_wei: DEFAULT_CHALLENGE_STAKE_WEI,

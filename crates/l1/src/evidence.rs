@@ -2,7 +2,12 @@
 
 use alloy_primitives::{Address, Bytes, U256, keccak256};
 use alloy_sol_types::SolValue;
-use blindfold_protocol::{B256, Canonical, Envelope, SealedBatch, SignedHeader, merkle};
+use blindfold_protocol::{
+    B256, Canonical, Envelope, SealedBatch, SignedHeader,
+    fault::{CODE_FORCED_TRANSACTION, CODE_VOID},
+    merkle,
+    validity::item_leaf,
+};
 
 use crate::PostedRun;
 
@@ -39,11 +44,6 @@ pub struct ItemLeaf {
     pub code: u8,
 }
 
-/// Code of an envelope that L1 forced into a header of its own.
-const CODE_VOID: u8 = 0xfe;
-/// Code of a forced transaction.
-const CODE_FORCED_TRANSACTION: u8 = 0xff;
-
 impl ItemLeaf {
     /// The leaf of an item with this verdict. Two hashes over the item.
     pub fn new(item: &[u8], code: u8) -> Self {
@@ -55,7 +55,7 @@ impl ItemLeaf {
     }
 
     fn hash(&self) -> B256 {
-        merkle::leaf(&[self.id.as_slice(), self.item_hash.as_slice(), &[self.code]].concat())
+        item_leaf(&self.id, &self.item_hash, self.code)
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, U256};
 use alloy_sol_types::{SolCall, SolEvent};
-use blindfold_protocol::{B256, Canonical, DecodeError};
+use blindfold_protocol::{B256, Canonical, DecodeError, validity::Settled};
 
 use crate::{
-    HintPosting, HintTree, L1Client, L1Error, Settled,
+    HintPosting, HintTree, L1Client, L1Error,
     contracts::HintRegistry,
     data::unfit,
     logs::{FinalLog, malformed_log},

@@ -2,10 +2,10 @@
 
 use alloy_primitives::{Address, U256};
 use alloy_sol_types::SolEvent;
-use blindfold_protocol::Deposit;
+use blindfold_protocol::validity::{Deposit, LedgerEvent, Withdrawal};
 
 use crate::{
-    L1Client, L1Error, LedgerEvent, Withdrawal,
+    L1Client, L1Error,
     contracts::FeeVault,
     logs::{FinalLog, malformed_log},
 };

@@ -24,7 +24,6 @@ mod data;
 mod deploy;
 mod error;
 mod evidence;
-mod facts;
 mod faults;
 mod fees;
 mod hint_posting;
@@ -57,14 +56,13 @@ pub use config::{L1Config, L1Contracts};
 pub use data::DataFault;
 pub use deploy::{
     Addresses, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_POSTING_BOND_WEI,
-    DEFAULT_TIMING, DeployConfig, deploy,
+    DeployConfig, deploy,
 };
 pub use error::{L1Error, Recovery, RunFault};
 pub use evidence::{
     AccountProof, EnvelopeTree, ItemLeaf, OmissionAnswer, challenge_evidence, commitment,
     equivocation_evidence, omission_evidence,
 };
-pub use facts::{ForcedEntry, L1Timing, LedgerEvent, Settled, Withdrawal};
 pub use faults::{Output, SequencerEvent};
 pub use hint_posting::{HintPosting, PostedBatch, PostedEntry, PostedFault};
 pub use hint_tree::{Chunk, HintTree};

@@ -4,8 +4,10 @@ use alloy_primitives::Bytes;
 use alloy_sol_types::SolEvent;
 use blindfold_engine::{BridgeDeposit, bridge_deposit};
 
+use blindfold_protocol::ForcedEntry;
+
 use crate::{
-    ForcedEntry, L1Client, L1Error,
+    L1Client, L1Error,
     contracts::{DepositPortal, ForcedQueue},
     logs::malformed_log,
 };

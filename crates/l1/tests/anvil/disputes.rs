@@ -22,8 +22,8 @@ async fn equivocation_costs_the_bond() {
     reporter.deposit_bond(1_001).await.unwrap();
     assert_eq!(client.bond().await.unwrap().amount, U256::from(1_001));
 
-    let one = stage.batches(None, &[10])[0].signed_header();
-    let two = stage.batches(None, &[11])[0].signed_header();
+    let one = stage.batches(None, &[10])[0].sealed.signed_header();
+    let two = stage.batches(None, &[11])[0].sealed.signed_header();
     reverted(reporter.slash_equivocation(&one, &one, SALT).await, "SameHeader");
     let mut forged = two;
     forged.signature = two.header.sign(&key(USER), &stage.deployment()).signature;

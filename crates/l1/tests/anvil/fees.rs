@@ -1,7 +1,7 @@
 //! Fee accounts on their way out, and what the sequencer claims of L2.
 
-use blindfold_l1::{AccountProof, LedgerEvent, Output, Withdrawal};
-use blindfold_protocol::{B256, Deposit, U256, merkle};
+use blindfold_l1::{AccountProof, Output};
+use blindfold_protocol::{B256, Deposit, LedgerEvent, U256, Withdrawal, merkle};
 
 use crate::stage::{SEQUENCER, Stage, TIMING, USER, key, reverted};
 

@@ -1,8 +1,8 @@
 //! Items that L1 makes the rollup take, headers that L1 makes itself, and deposits for L2.
 
 use blindfold_engine::{BridgeDeposit, bridge_deposit};
-use blindfold_l1::{ForcedEntry, L1Error, L2Call};
-use blindfold_protocol::{Address, Bytes, SealedBatch, Signature65, U256};
+use blindfold_l1::{L1Error, L2Call};
+use blindfold_protocol::{Address, Bytes, ForcedEntry, SealedBatch, Signature65, U256};
 
 use crate::stage::{POSTER, SEQUENCER, Stage, TIMING, USER, key, reverted};
 

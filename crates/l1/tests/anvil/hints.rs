@@ -2,11 +2,11 @@
 
 use blindfold_bte::{EncryptionKey, dealer};
 use blindfold_l1::{
-    Challenge, HintEvent, HintPosting, L1Writer, LedgerEvent, PostedRun, Settled, challenge_evidence,
-    first_wrong_entry, open_postings,
+    Challenge, HintEvent, HintPosting, L1Writer, PostedRun, challenge_evidence, first_wrong_entry,
+    open_postings,
 };
 use blindfold_protocol::{
-    B256, BatchHints, Bundle, Canonical, HintEntry, SealedBatch, U256,
+    B256, BatchHints, Bundle, Canonical, HintEntry, LedgerEvent, SealedBatch, Settled, U256,
     envelope_builder::{EnvelopeFields, build_with_key},
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};

@@ -17,7 +17,8 @@ use blindfold_protocol::{Address, Canonical, Certificate, SigningKey, certificat
 use serde_json::json;
 
 use stage::{
-    CHAIN_ID, GOVERNOR, POSTER, Stage, USER, anvil, contracts, deploy_config, encryption_key, key, reverted,
+    CHAIN_ID, GOVERNOR, POSTER, Stage, USER, anvil, contracts, deploy_config, encryption_key, key, plain,
+    reverted,
 };
 
 #[tokio::test]
@@ -83,8 +84,8 @@ async fn runs_are_posted_and_read_back() {
     assert_eq!(postings.len(), 2);
     assert_eq!(postings[0].transaction, sent.transaction);
     assert_eq!(postings[0].l1_block, sent.block);
-    assert_eq!(postings[0].batches, Ok(first));
-    assert_eq!(postings[1].batches, Ok(second));
+    assert_eq!(postings[0].batches, Ok(plain(&first)));
+    assert_eq!(postings[1].batches, Ok(plain(&second)));
     assert_eq!(postings[1].certificate, Some(second_certificate.clone()));
     certificate::verify(&second_certificate, epochs.at(6).unwrap(), &stage.deployment()).unwrap();
     assert_eq!(client.postings(sent.block, through).await.unwrap().len(), 1);

@@ -4,12 +4,12 @@ use std::{path::PathBuf, process::Command, sync::Once};
 
 use blindfold_bte::{EncryptionKey, bls::SecretKey, dealer};
 use blindfold_l1::{
-    Addresses, AnvilConfig, DeployConfig, ItemLeaf, L1Client, L1Config, L1Error, L1Timing, L1Writer,
+    Addresses, AnvilConfig, CodedBatch, DeployConfig, ItemLeaf, L1Client, L1Config, L1Error, L1Writer,
     ManagedAnvil, NewEpoch, NewMember, PostedRun, Recovery, deploy, dev_key,
 };
 use blindfold_protocol::{
-    B256, BatchHeader, Canonical, Certificate, Deployment, Envelope, Epochs, SealedBatch, SigningKey, U256,
-    certificate, merkle,
+    B256, BatchHeader, Canonical, Certificate, Deployment, Envelope, Epochs, L1Timing, SealedBatch,
+    SigningKey, U256, certificate, merkle, validity::item_leaf,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
@@ -39,6 +39,11 @@ pub async fn anvil() -> ManagedAnvil {
 
 pub fn key(index: usize) -> SigningKey {
     dev_key(index).unwrap()
+}
+
+/// The batches as a reader gets them.
+pub fn plain(batches: &[CodedBatch]) -> Vec<SealedBatch> {
+    batches.iter().map(|batch| batch.sealed.clone()).collect()
 }
 
 pub struct Stage {
@@ -104,7 +109,7 @@ impl Stage {
     }
 
     /// Batches that follow `parent`, with items of this length.
-    pub fn batches(&self, parent: Option<&BatchHeader>, item_bytes: &[usize]) -> Vec<SealedBatch> {
+    pub fn batches(&self, parent: Option<&BatchHeader>, item_bytes: &[usize]) -> Vec<CodedBatch> {
         let mut previous = parent.map_or((0, self.deployment().genesis_hash(), 1_000), |parent| {
             (parent.number, parent.hash(), parent.timestamp_ms)
         });
@@ -113,13 +118,14 @@ impl Stage {
             let items: Vec<Vec<u8>> = (1..=2u8).map(|fill| vec![fill ^ number as u8; *length]).collect();
             let leaf = |item: &Vec<u8>| {
                 assert!(Envelope::decode(item).is_err());
-                merkle::leaf(&[[0; 32], alloy_primitives::keccak256(item).0].concat())
+                item_leaf(&B256::ZERO, &alloy_primitives::keccak256(item), 1)
             };
             let root = merkle::root(&items.iter().map(leaf).collect::<Vec<_>>());
             let header = header((number, previous.1, previous.2 + 250), &items, root);
             previous = (number, header.hash(), header.timestamp_ms);
             let signature = header.sign(&key(SEQUENCER), &self.deployment()).signature;
-            SealedBatch { header, signature, items }
+            let codes = vec![1; items.len()];
+            CodedBatch { sealed: SealedBatch { header, signature, items }, codes }
         };
         item_bytes.iter().map(seal).collect()
     }
@@ -137,7 +143,7 @@ impl Stage {
         });
         let leaf = |(item, code): (&Vec<u8>, &u8)| {
             let ItemLeaf { id, item_hash, code } = ItemLeaf::new(item, *code);
-            merkle::leaf(&[id.as_slice(), item_hash.as_slice(), &[code]].concat())
+            item_leaf(&id, &item_hash, code)
         };
         let root = merkle::root(&items.iter().zip(codes).map(leaf).collect::<Vec<_>>());
         let mut header = header((number + 1, hash, time + 250), &items, root);
