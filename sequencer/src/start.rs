@@ -175,6 +175,7 @@ impl Sequencer {
                 Arc::clone(&deps.backend),
                 executor.clone(),
             ),
+            executed: executor.watch_status(),
             hints_gate: Gate::new(1, HINTS_QUEUE_ITEMS),
             hints_turn: tokio::sync::Mutex::default(),
             hub: Hub::default(),

@@ -1,4 +1,4 @@
-//! What L1 forces on the sequencer: forced items, its deposits' gas, and headers that L1 made.
+//! What L1 forces on the sequencer: forced items, its deposits, and headers that L1 made.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -66,28 +66,35 @@ async fn what_is_due_is_taken_sixteen_at_a_time() {
 }
 
 #[tokio::test]
-async fn the_origin_takes_short_steps_while_l1_deposits_wait() {
-    let world = World::new();
+async fn deposits_of_a_long_silence_halt_nothing_and_are_executed_second_by_second() {
+    let world = World::with(|_, chain| chain.block_gas_limit = 169_000_000);
     let running = world.start().await;
-    let from = running.handle.tracker().head().l1_origin;
-    let last = (0..20).map(|_| world.l1.bridge(8_000_000)).last().unwrap();
-    let reached = || running.handle.tracker().head().l1_origin >= last;
-    for _ in 0..200 {
-        if reached() {
+    // Thousands of L1 blocks, more deposits than any second has gas for, and forced items that are due.
+    for _ in 0..30 {
+        world.l1.bridge(8_000_000);
+        world.l1.advance_by(100);
+    }
+    world.l1.force(20, transaction);
+    world.l1.advance_by(world.chain.timing.forced_delay.into());
+    let newest = world.l1.advance();
+    let executed = || running.handle.execution().block.map_or(0, |block| block.number);
+    for _ in 0..400 {
+        if executed() >= 30 {
             break;
         }
         world.clock.advance(250);
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        running.certify_through(running.handle.tracker().head().number).await;
     }
-    assert!(reached());
-    let (mut origin, mut per_second) = (from, std::collections::BTreeMap::<u64, u64>::new());
-    for number in 1..=running.handle.tracker().head().number {
-        let header = header(&running, number).await;
-        assert!(header.l1_origin_number <= origin + 16);
-        *per_second.entry(header.second()).or_default() += header.l1_origin_number - origin;
-        origin = header.l1_origin_number;
-    }
-    assert!(per_second.values().all(|blocks| blocks * 8_000_000 <= 199_000_000), "{per_second:?}");
+    assert_eq!(executed(), 30);
+    assert_eq!(header(&running, 1).await.l1_origin_number, newest, "at once");
+    let lists = world.execution.deposits.lock().clone();
+    assert!(lists.iter().all(|list| list.len() == 1), "{lists:?}");
+    // No header more than the seconds need, and none once everything is executed.
+    world.clock.advance(5_000);
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    let head = running.handle.tracker().head().number;
+    assert!(head <= 40, "{head} headers for thirty seconds");
     running.handle.shutdown().await;
 }
 

@@ -17,11 +17,12 @@ use blindfold_bte::{
     dealer,
 };
 use blindfold_chain::{
-    EpochParameters, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet, Sealed, Tracker, VoidRun,
+    EpochParameters, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet, Sealed,
+    Tracker, VoidRun,
 };
 use blindfold_protocol::{
-    Acknowledgement, Address, B256, Bundle, BundleItem, Bytes, Canonical, Certificate, ChainConfig,
-    Deployment, Envelope, Epoch, Epochs, L1Timing, LedgerEvent, SealedBatch, SigningKey, certificate,
+    Acknowledgement, Address, B256, Bundle, BundleItem, Canonical, Certificate, ChainConfig, Deployment,
+    Envelope, Epoch, Epochs, L1Timing, LedgerEvent, SealedBatch, SigningKey, certificate,
     envelope_builder::{EnvelopeFields, build},
     validity::{Deposit, check_items},
 };
@@ -241,7 +242,7 @@ impl L1View for ScriptedL1 {
         Ok(L1News { ledger, ..L1News::default() })
     }
 
-    async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<Bytes>, L1Fault> {
+    async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
         Ok(Vec::new())
     }
 

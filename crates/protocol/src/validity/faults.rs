@@ -78,8 +78,7 @@ pub enum SealFault {
         /// Its length.
         bytes: u32,
     },
-    /// The whole second asks for too much gas, its L1 deposits included. Seal into the next second, or advance the
-    /// origin less.
+    /// The whole second asks for too much gas. Seal into the next second.
     #[error("the second asks for {gas} gas, at most {limit}")]
     SecondGas {
         /// Sum with this batch.

@@ -21,7 +21,7 @@ pub struct Head {
     pub base_fee: u128,
     /// Item bytes of the header.
     pub bytes: u32,
-    /// Gas of all batches of the header's second so far, and of the L1 deposits that their origins brought.
+    /// Gas of all batches of the header's second so far.
     pub second_gas: u64,
     /// Item bytes of all batches of the header's second so far.
     pub second_bytes: u64,

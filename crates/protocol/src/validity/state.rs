@@ -322,7 +322,7 @@ impl ChainState {
         }
 
         let (second_gas, second_bytes) = self.second_totals(block_second(timestamp_ms));
-        let second_gas = second_gas.saturating_add(gas).saturating_add(facts.deposit_gas);
+        let second_gas = second_gas.saturating_add(gas);
         let second_bytes = second_bytes.saturating_add(bytes);
         if second_gas > self.config.second_gas_limit() {
             return Err(SealFault::SecondGas { gas: second_gas, limit: self.config.second_gas_limit() });

@@ -233,14 +233,14 @@ fn withdrawals_and_surcharges_follow_l1() {
 }
 
 #[test]
-fn gas_of_deposits_counts_in_the_second() {
-    let facts = |deposit_gas| L1Facts { deposit_gas, ..quiet(101) };
-    let items = checked_envelopes(&[envelope(&fields(), &signing_key(1), 1)]);
-    let fault = SealFault::SecondGas { gas: 199_000_001, limit: 199_000_000 };
-    assert_eq!(state().seal(TIME_MS, &items, 0, &epoch(), &facts(198_000_001)).unwrap_err(), fault);
+fn deposits_have_gas_beside_the_items() {
+    let most = config().second_gas_limit();
+    assert_eq!(most, 200_000_000 - 1_000_000 - 8_000_000);
+    let with = |gas_limit| EnvelopeFields { gas_limit, ..fields() };
+    let items = checked_envelopes(&[envelope(&with(most), &signing_key(1), 1)]);
     let mut state = state();
-    let (header, _) = state.seal(TIME_MS, &items, 0, &epoch(), &facts(198_000_000)).unwrap();
-    assert_eq!(header.gas, 1_000_000, "the header's own gas is that of its items");
+    let (header, applied) = state.seal(TIME_MS, &items, 0, &epoch(), &quiet(900)).unwrap();
+    assert_eq!((header.gas, applied.accepted()), (most, 1), "however far the origin jumps");
     assert_eq!(state.room(TIME_MS / 1_000).0, 0);
 }
 
@@ -307,7 +307,7 @@ fn l1_is_not_bound_by_the_sums_of_a_second() {
     let mut state = state();
     let full = fields();
     let items = checked_envelopes(&[envelope(
-        &EnvelopeFields { gas_limit: 199_000_000, ..full },
+        &EnvelopeFields { gas_limit: 191_000_000, ..full },
         &signing_key(1),
         1,
     )]);
