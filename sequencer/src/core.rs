@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use blindfold_chain::{ExecutorStatus, HintIntake, ParameterSet, Tracker};
@@ -82,6 +82,8 @@ pub(crate) struct Core {
     pub(crate) late_promises: LatePromises,
     pub(crate) certifier: Certifier,
     pub(crate) intake: HintIntake,
+    /// L1 made a header: the sealer looks anew at what its second needs.
+    pub(crate) reopened: AtomicBool,
     /// Where execution stands.
     pub(crate) executed: watch::Receiver<ExecutorStatus>,
     /// Bounds the hint lists held at a time.

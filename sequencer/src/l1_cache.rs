@@ -1,7 +1,10 @@
 //! L1 as the sealer sees it: looked up in the background, so that sealing never waits for L1 and goes on while it is
 //! down (with the origin it has).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use blindfold_chain::{
@@ -42,15 +45,32 @@ impl Known {
     }
 }
 
+/// What one look at L1 found, until it is offered.
+pub struct Look {
+    newest: L1Origin,
+    parent: u64,
+    after: u64,
+    have: u64,
+    cursor: u64,
+    forward: bool,
+    fresh: Option<(L1News, Option<u64>)>,
+}
+
 impl L1Cache {
     /// A cache that knows nothing yet.
     pub fn new(inner: Arc<dyn L1View>) -> Self {
         Self { inner, known: RwLock::new(Known::default()) }
     }
 
-    /// Looks L1 up once: the newest final block, then what L1 said after `parent` (the origin of the last sealed
-    /// header) up to it, and the forced queue from `cursor` on. Only then is the block offered as an origin.
+    /// [`look`](Self::look) and [`offer`](Self::offer), for when L1 made no header.
     pub async fn refresh(&self, parent: u64, cursor: u64) -> Result<L1Origin, L1Fault> {
+        let look = self.look(parent, cursor).await?;
+        Ok(self.offer(look))
+    }
+
+    /// Looks L1 up once: the newest final block, then what L1 said after `parent` (the origin of the last sealed
+    /// header) up to it, and the forced queue from `cursor` on.
+    pub async fn look(&self, parent: u64, cursor: u64) -> Result<Look, L1Fault> {
         if self.known.read().parent.as_ref().is_none_or(|origin| origin.number != parent) {
             let origin = self.inner.origin(parent).await?;
             self.known.write().parent = origin;
@@ -74,6 +94,13 @@ impl L1Cache {
         } else {
             None
         };
+        Ok(Look { newest, parent, after, have, cursor, forward, fresh })
+    }
+
+    /// Offers what was found as an origin. What L1 made up to it must have been taken before: a header signed with that
+    /// origin says that its maker knew of it.
+    pub fn offer(&self, look: Look) -> L1Origin {
+        let Look { newest, parent, after, have, cursor, forward, fresh } = look;
         {
             let mut known = self.known.write();
             if have == parent && after == parent {
@@ -90,7 +117,7 @@ impl L1Cache {
                 known.newest = Some(newest);
             }
         }
-        Ok(newest)
+        newest
     }
 
     /// The newest block in (after, through] with L1 deposits. Their data is not kept: the executor reads it.
@@ -209,21 +236,22 @@ pub(crate) async fn follow_l1(core: Arc<Core>) {
     let mut reported = false;
     loop {
         let head = core.tracker.head();
-        match core.l1.refresh(head.l1_origin, head.forced_cursor).await {
-            Ok(origin) => {
-                core.metrics.l1_final_number.set(origin.number);
-                if std::mem::take(&mut reported) {
-                    tracing::info!(number = origin.number, "L1 answers again");
-                }
-                if let Err(refusal) = core.take_l1_headers().await {
-                    if refusal.next_step() == NextStep::Stop {
-                        // Sealing on would only make what L1 cannot take.
-                        core.fail("l1", refusal.to_string());
-                        return;
+        match core.l1.look(head.l1_origin, head.forced_cursor).await {
+            Ok(look) => match core.take_l1_headers().await {
+                Ok(()) => {
+                    let origin = core.l1.offer(look);
+                    core.metrics.l1_final_number.set(origin.number);
+                    if std::mem::take(&mut reported) {
+                        tracing::info!(number = origin.number, "L1 answers again");
                     }
-                    tracing::warn!(%refusal, "what L1 made cannot be taken yet");
                 }
-            }
+                Err(refusal) if refusal.next_step() == NextStep::Stop => {
+                    // Sealing on would only make what L1 cannot take.
+                    core.fail("l1", refusal.to_string());
+                    return;
+                }
+                Err(refusal) => tracing::warn!(%refusal, "what L1 made cannot be taken yet"),
+            },
             Err(fault) => {
                 core.metrics.l1_failures.increment();
                 if !std::mem::replace(&mut reported, true) {
@@ -240,11 +268,21 @@ pub(crate) async fn follow_l1(core: Arc<Core>) {
 
 impl Core {
     /// Goes on from the headers that L1 made: nobody sequenced for long, or two headers of one number were shown.
-    async fn take_l1_headers(&self) -> Result<(), Refusal> {
-        for (sealed, applied) in self.tracker.follow_l1().await? {
+    async fn take_l1_headers(self: &Arc<Self>) -> Result<(), Refusal> {
+        let before = self.tracker.head().number;
+        let taken = self.tracker.follow_l1().await?;
+        let Some((_, first)) = taken.first() else { return Ok(()) };
+        // What our own headers from there on took waits again, and nobody certifies them.
+        let displaced = first.number <= before;
+        self.certifier.forget_from(first.number);
+        for (sealed, applied) in &taken {
             tracing::error!(number = applied.number, hash = %applied.hash, "L1 made a header: going on from it");
-            self.hub.publish(&announce::header(&sealed, applied.hash, &applied.verdicts));
-            self.show_chain();
+            self.hub.publish(&announce::header(sealed, applied.hash, &applied.verdicts));
+        }
+        self.show_chain();
+        self.reopened.store(true, Ordering::SeqCst);
+        if displaced {
+            self.restore_mempool().await?;
         }
         Ok(())
     }
@@ -252,7 +290,7 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64};
 
     use blindfold_protocol::{Address, B256, Bytes, Deposit, ForcedEntry};
 

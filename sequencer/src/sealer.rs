@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -51,7 +51,7 @@ pub(crate) enum SealOutcome {
     Idle,
     /// The committee is behind: as many headers lack a certificate as may.
     AwaitingCertificates,
-    /// L1 was never seen.
+    /// L1 was never seen, or the block in which it made the last header is not final here yet.
     AwaitingL1,
 }
 
@@ -119,6 +119,9 @@ impl Core {
     /// One attempt to seal the next header.
     pub(crate) async fn seal_once(&self, open: &mut OpenSecond) -> Result<SealOutcome, SealFailure> {
         let started = Instant::now();
+        if self.reopened.swap(false, Ordering::SeqCst) {
+            *open = self.open_second().await?;
+        }
         let head = self.tracker.head();
         let number = head.number + 1;
         let in_flight = head.number.saturating_sub(self.tracker.certified().number);
@@ -126,7 +129,7 @@ impl Core {
             return Ok(SealOutcome::AwaitingCertificates);
         }
         self.drop_expired(number).await?;
-        if self.l1.origins(head.l1_origin).is_empty() {
+        if self.origins(&head).is_empty() {
             return Ok(SealOutcome::AwaitingL1);
         }
         let epoch = self.tracker.epoch(number).await.map_err(|refusal| {
@@ -181,7 +184,12 @@ impl Core {
         self.l1.sealed(used);
         let makes_block = deposits || sealed.verdicts.iter().any(Verdict::makes_block);
         open.sealed(sealed.batch.header.second(), makes_block);
-        self.certifier.begin(number, sealed.hash, Arc::new(epoch));
+        // Another number only if L1 made a header meanwhile; the tracker has sealed for that number's epoch.
+        let number = sealed.batch.header.number;
+        let epoch = if epoch.contains(number) { Some(epoch) } else { self.tracker.epoch(number).await.ok() };
+        if let Some(epoch) = epoch {
+            self.certifier.begin(number, sealed.hash, Arc::new(epoch));
+        }
         self.hub.publish(&announce::header(&sealed.batch, sealed.hash, &sealed.verdicts));
         self.count_sealed(&sealed, closing, started);
         Ok(SealOutcome::Sealed { full })
@@ -221,11 +229,18 @@ impl Core {
         }
     }
 
+    /// The origins that the next header may have; after a header that L1 made, those that have seen it.
+    fn origins(&self, head: &Head) -> Vec<L1Origin> {
+        let mut origins = self.l1.origins(head.l1_origin);
+        origins.retain(|origin| origin.number >= head.made_at);
+        origins
+    }
+
     /// Origin, stamp and forced items of the next header: the newest origin at which everything that L1 forces fits, at
     /// this second or the next. `None` when nothing fits now.
     fn frame(&self, head: &Head, now_ms: u64) -> Option<Frame> {
         let lead_ms = now_ms.saturating_add(MAX_LEAD_MS);
-        let mut origins = self.l1.origins(head.l1_origin);
+        let mut origins = self.origins(head);
         // An origin whose time is ahead of ours waits, unless there is no other.
         let fits_clock = |origin: &L1Origin| {
             origin.timestamp.saturating_mul(1_000)

@@ -43,7 +43,7 @@ pub const START_MS: u64 = 1_800_000_000_000;
 /// Nothing in these tests takes this long; it only keeps a broken one from hanging.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The newest final L1 block at the start; deposits of the payers lie before it.
-const FIRST_ORIGIN: u64 = 3;
+pub const FIRST_ORIGIN: u64 = 3;
 
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {

@@ -91,6 +91,8 @@ pub struct L1MadeHeader {
     pub header: BatchHeader,
     /// The items in order, as they stand in the batch.
     pub items: Vec<Bytes>,
+    /// The final L1 block that made it.
+    pub l1_block: u64,
 }
 
 impl L1MadeHeader {

@@ -46,17 +46,17 @@ impl L1View for L1Client {
     async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
         let made = self.all_l1_headers().await?;
         let Some(made) = made.iter().find(|made| made.header.number == number) else { return Ok(None) };
-        let header = made.header;
+        let (header, l1_block) = (made.header, made.l1_block);
         let count = u64::from(header.envelope_count);
         let items = if count == 0 {
             Vec::new()
         } else {
             // Its items are the entries up to its cursor. Too few of them show when it is applied.
             let from = header.forced_cursor.saturating_sub(count);
-            let entries = self.forced_entries(from, header.envelope_count as usize, made.l1_block).await?;
+            let entries = self.forced_entries(from, header.envelope_count as usize, l1_block).await?;
             entries.into_iter().map(|entry| entry.item).collect()
         };
-        Ok(Some(L1MadeHeader { header, items }))
+        Ok(Some(L1MadeHeader { header, items, l1_block }))
     }
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {

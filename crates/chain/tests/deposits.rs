@@ -112,6 +112,7 @@ async fn what_the_blocks_mint_is_what_the_portal_was_given() {
         } else {
             sequencer.seal(second * 1_000, vec![]).await
         };
+        sequencer.certify(&sealed).await;
         node.take(&sealed).await;
         if sealed.verdicts.iter().any(|verdict| verdict.is_accepted()) {
             node.hint(&sealed).await;
@@ -124,7 +125,9 @@ async fn what_the_blocks_mint_is_what_the_portal_was_given() {
     };
     within("all deposits", async {
         while minted().len() < l1.bridge.lock().len() {
-            node.take(&sequencer.seal(second * 1_000, vec![]).await).await;
+            let sealed = sequencer.seal(second * 1_000, vec![]).await;
+            sequencer.certify(&sealed).await;
+            node.take(&sealed).await;
             second += 1;
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }

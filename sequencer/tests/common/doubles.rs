@@ -116,6 +116,10 @@ impl ScriptedL1 {
         state.finalized
     }
 
+    pub fn finalized(&self) -> u64 {
+        self.state.lock().finalized
+    }
+
     pub fn set_down(&self, down: bool) {
         self.down.store(down, Ordering::SeqCst);
     }

@@ -205,8 +205,8 @@ fn gas_of_a_second_is_bounded() {
     let mut state = state();
     seal(&mut state, TIME_MS, &make(1, 150_000_000)).unwrap();
     let fault = SealFault::SecondGas { gas: 191_000_001, limit: 191_000_000 };
-    assert_eq!(seal(&mut state, TIME_MS + 1, &make(2, 49_000_001)).unwrap_err(), fault);
-    seal(&mut state, TIME_MS + 1, &make(2, 49_000_000)).unwrap();
+    assert_eq!(seal(&mut state, TIME_MS + 1, &make(2, 41_000_001)).unwrap_err(), fault);
+    seal(&mut state, TIME_MS + 1, &make(2, 41_000_000)).unwrap();
     assert_eq!(state.room(TIME_MS / 1_000).0, 0);
     // A skipped item asks for nothing.
     seal(&mut state, TIME_MS + 2, &make(1, 1_000_000)).unwrap();
