@@ -13,8 +13,10 @@ interface Vm {
     function expectRevert() external;
     function getNonce(address account) external view returns (uint64);
     function parseJsonAddress(string calldata json, string calldata key) external pure returns (address);
+    function parseJsonBool(string calldata json, string calldata key) external pure returns (bool);
     function parseJsonBytes(string calldata json, string calldata key) external pure returns (bytes memory);
     function parseJsonBytes32(string calldata json, string calldata key) external pure returns (bytes32);
+    function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);
     function parseJsonUint(string calldata json, string calldata key) external pure returns (uint256);
     function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
     function prank(address sender) external;
