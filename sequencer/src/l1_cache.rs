@@ -255,8 +255,14 @@ pub(crate) async fn follow_l1(core: Arc<Core>) {
 
 impl Core {
     /// Goes on from the headers that L1 made: nobody sequenced for long, or two headers of one number were shown.
-    async fn take_l1_headers(&self) -> Result<(), Refusal> {
-        for (sealed, applied) in self.tracker.follow_l1().await? {
+    async fn take_l1_headers(self: &Arc<Self>) -> Result<(), Refusal> {
+        let head = self.tracker.head().number;
+        let taken = self.tracker.follow_l1().await?;
+        if taken.first().is_some_and(|(_, applied)| applied.number <= head) {
+            // Envelopes of headers that gave way wait again, with their promises.
+            self.restore_mempool().await?;
+        }
+        for (sealed, applied) in taken {
             tracing::error!(number = applied.number, hash = %applied.hash, "L1 made a header: going on from it");
             self.hub.publish(&announce::header(&sealed, applied.hash, &applied.verdicts));
             self.show_chain();

@@ -329,7 +329,7 @@ impl Drop for SequencerHandle {
 
 impl Core {
     /// Takes the acknowledged envelopes back from the disk, verified anew.
-    async fn restore_mempool(self: &Arc<Self>) -> Result<(), StoreError> {
+    pub(crate) async fn restore_mempool(self: &Arc<Self>) -> Result<(), StoreError> {
         let pending = self.store.pending_envelopes().await?;
         let late = LatePromises::load(self.store.as_ref()).await?;
         let (mut restored, mut dropped) = (0usize, 0usize);

@@ -7,6 +7,7 @@ mod common;
 use blindfold_chain::L1MadeHeader;
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
 
+use blindfold_rpc::BlindApiClient;
 use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch};
 
 /// A transaction that nothing here executes.
@@ -70,7 +71,8 @@ async fn the_origin_takes_short_steps_while_l1_deposits_wait() {
     let world = World::new();
     let running = world.start().await;
     let from = running.handle.tracker().head().l1_origin;
-    let last = (0..20).map(|_| world.l1.bridge(8_000_000)).last().unwrap();
+    let blocks: Vec<u64> = (0..20).map(|_| world.l1.bridge(8_000_000)).collect();
+    let last = blocks[19];
     let reached = || running.handle.tracker().head().l1_origin >= last;
     for _ in 0..200 {
         if reached() {
@@ -111,6 +113,29 @@ async fn sealing_goes_on_from_a_header_that_l1_made() {
     running.send(&world.envelope(1, 1)).await.unwrap();
     running.sealed(header.number + 1).await;
     assert_eq!(self::header(&running, header.number + 1).await.parent_hash, header.hash());
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn envelopes_of_a_header_that_gave_way_wait_again() {
+    let world = World::new();
+    let running = world.start_funded(&[1]).await;
+    running.certify(1).await;
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    let envelope = world.envelope(1, 1);
+    running.send(&envelope).await.unwrap();
+    running.sealed(2).await;
+    // Nobody certified it. Number 2 was signed and is L1's now, so the envelope takes the next.
+    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
+    world.l1.make_header(L1MadeHeader { header, items: vec![] });
+    running.certified(2).await;
+    world.clock.set(START_MS + 11_000);
+    let id = envelope.id();
+    let sealed_again = || async {
+        let receipt = running.client.get_receipt(id).await.unwrap();
+        receipt.and_then(|receipt| receipt.number).is_some_and(|number| number > 2)
+    };
+    running.eventually("the envelope's next batch", sealed_again).await;
     running.handle.shutdown().await;
 }
 
