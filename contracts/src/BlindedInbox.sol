@@ -1,44 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
+import { CommitReveal } from "./CommitReveal.sol";
+import { PostedHeaders } from "./PostedHeaders.sol";
+import { SequencerBond } from "./SequencerBond.sol";
+import { SequencerFaults } from "./SequencerFaults.sol";
+import { IBlindedInbox, Timing } from "./interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
+import { ForcedEntry, IForcedQueue } from "./interfaces/IForcedQueue.sol";
 import { BatchHeader, BatchHeaders } from "./libraries/BatchHeaders.sol";
 import { Domain } from "./libraries/Domain.sol";
+import { EnvelopeTree } from "./libraries/EnvelopeTree.sol";
 import { MerkleTree } from "./libraries/MerkleTree.sol";
-import { Secp256k1 } from "./libraries/Secp256k1.sol";
 
-/// @notice What the inbox asks of the CommitteeRegistry.
-interface ICommitteeRegistry {
-    /// @notice The inbox this registry belongs to.
-    function inbox() external view returns (address);
-
-    /// @notice Reverts unless the certificate is good; the epoch's first number.
-    function verifyCertificate(
-        uint64 epoch,
-        uint64 number,
-        bytes32 headerHash,
-        uint64 signers,
-        bytes calldata signature
-    ) external view returns (uint64 firstNumber);
-}
-
-/// @title Certified batch headers and the sequencer's bond
+/// @title Certified batch headers, headers made by L1, and the sequencer's bond
 /// @notice Takes runs of certified headers in order. A certificate covers all ancestors, so a run needs only the one
-/// of its last header; every header of a run is of that one's epoch, so exactly one committee certifies a number.
+/// of its last header; every header of a run is of that one's epoch, so exactly one committee certifies a number. A
+/// header that leaves out a due entry of the ForcedQueue is refused, whoever certified it.
 ///
-/// Storage: the head (number, times, hash) in two slots, and **one slot for a run**, whatever its length:
-/// `runCommitment[last number] = keccak256(first ‖ last ‖ Merkle root of the run's header hashes)`. A contract that
-/// needs a header, for its envelope root or fee-ledger root, takes it as calldata with its Merkle proof and calls
-/// `verifyHeader`. So a further batch in a run costs calldata and hashing only, below 15,000 gas.
+/// When nothing certified comes for `postingDeadline` blocks, or two headers of the next number were shown and neither
+/// was posted, anyone makes L1 write the next header itself, with the forced items that are due (`postL1Header`).
 ///
-/// Data: the envelopes travel as calldata and are **not checked here**: nodes compare them with the envelope roots,
-/// ignore bytes that do not match, and anyone may post them again. Runs and data are posted by top-level transactions
-/// of plain accounts only, so a reader finds them in the input of the transaction that emitted the event.
-/// @dev Nobody can take funds out but: the sequencer its own bond, after a delay; a reporter its reward.
-contract BlindedInbox {
+/// Data: the envelopes travel as calldata or blobs and are **not checked here**: nodes compare them with the envelope
+/// roots, ignore bytes that do not match, and anyone may post them again. Runs and data are posted by top-level
+/// transactions of plain accounts only, so a reader finds them in the input of the transaction that emitted the event.
+///
+/// | slot | storage | in |
+/// |---|---|---|
+/// | 0 | `head`: number u64, timestampMs u64, l1OriginNumber u64, forcedCursor u64 | PostedHeaders |
+/// | 1 | `headHash` | |
+/// | 2 | `lastCertifiedAt` u64, `headPostedAt` u64 | |
+/// | 3 | `runCommitment[last]` = keccak256(first ‖ last ‖ postedAt ‖ headerRoot), a word each | |
+/// | 4 | `l1Made[]`: number u64, madeAt u64 | |
+/// | 5 | `committedAt[commitment]` | CommitReveal |
+/// | 6, 7 | `bond`; `withdrawal`: amount u128, unlocksAt u64 | SequencerBond |
+/// | 8, 9 | `openAccusations`; `rewards[reporter]` | |
+/// | 10 | `equivocatedAt[number]` | SequencerFaults |
+/// | 11 | `accusations[envelopeId]`: accuser 160, sealBy u64, state u8; accusedAt u64 | |
+/// @dev Nobody can take funds out but: the sequencer its own bond, after a delay; a reporter its reward or stake.
+contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBond, SequencerFaults {
     using BatchHeaders for BatchHeader;
 
-    /// @notice How long an announced withdrawal of the bond waits, open to slashing all the while.
-    uint256 public constant WITHDRAWAL_DELAY_SECONDS = 7 days;
+    /// @notice The most forced items in one batch.
+    uint64 public constant MAX_FORCED_ITEMS = 16;
 
     /// @notice Certificate of a run's last header, which gives its epoch, number and header hash.
     struct Certificate {
@@ -48,67 +52,28 @@ contract BlindedInbox {
         bytes signature;
     }
 
-    /// @notice The last posted header; all zero before the first.
-    struct Head {
-        uint64 number;
-        uint64 timestampMs;
-        uint64 l1OriginNumber;
-        uint64 forcedCursor;
-    }
-
-    /// @notice A withdrawal of the bond that waits.
-    struct Withdrawal {
-        uint128 amount;
-        uint64 unlocksAt;
+    /// @dev What was read of the forced queue while a run is checked.
+    struct QueueView {
+        uint64 length;
+        /// The entry that was looked up last, and its block.
+        uint64 index;
+        uint64 enqueuedAt;
     }
 
     /// @notice The committees.
     ICommitteeRegistry public immutable registry;
-    /// @notice Whose signature stands under the headers.
-    address public immutable sequencer;
-    /// @notice Separator of the deployment's domain.
-    bytes32 public immutable domainSeparator;
+    /// @notice The items that headers must take.
+    IForcedQueue public immutable queue;
 
-    /// @notice The last posted header.
-    Head public head;
-    /// @notice Its hash; the genesis hash before the first.
-    bytes32 public headHash;
-    /// @notice Commitment to the run that ends at a number; zero where none ends.
-    mapping(uint64 lastNumber => bytes32 commitment) public runCommitment;
+    /// @notice The transaction that posted this run carries blobs with these versioned hashes; nobody has checked them.
+    event BlobsPosted(uint64 indexed firstNumber, uint64 indexed lastNumber, bytes32[] versionedHashes);
+    /// @notice `poster` posted data for batches from `firstNumber` on, in the input and in blobs with these versioned
+    /// hashes; nobody has checked it.
+    event DataPosted(uint64 indexed firstNumber, address indexed poster, bytes32[] versionedHashes);
+    /// @notice L1 made this header. Its items are the entries of the forced queue between its parent's cursor and its
+    /// own: a transaction with code 0xff, an envelope with code 0xfe, ids zero.
+    event L1Header(uint64 indexed number, bytes32 headerHash, BatchHeader header);
 
-    /// @notice The sequencer's bond in wei.
-    uint256 public bond;
-    /// @notice The sequencer's announced withdrawal, if any.
-    Withdrawal public withdrawal;
-    /// @notice Numbers for which two signed headers were shown.
-    mapping(uint64 number => bool) public equivocated;
-    /// @notice Rewards that wait to be claimed.
-    mapping(address reporter => uint256 amount) public rewards;
-
-    /// @notice The run `firstNumber ..= lastNumber` was posted; `headerRoot` is the Merkle root of its header hashes.
-    event Posted(uint64 indexed firstNumber, uint64 indexed lastNumber, bytes32 headHash, bytes32 headerRoot);
-    /// @notice `poster` posted data for batches from `firstNumber` on; nobody has checked it.
-    event DataPosted(uint64 indexed firstNumber, address indexed poster);
-    /// @notice The bond grew.
-    event BondDeposited(address indexed from, uint256 amount, uint256 bond);
-    /// @notice The sequencer announced that it will take out `amount` (0 takes an announcement back).
-    event BondWithdrawalAnnounced(uint256 amount, uint256 unlocksAt);
-    /// @notice The sequencer took out `amount`.
-    event BondWithdrawn(address indexed to, uint256 amount, uint256 bond);
-    /// @notice The sequencer signed two headers for `number` and lost its bond.
-    event Equivocation(
-        uint64 indexed number,
-        address indexed reporter,
-        bytes32 firstHash,
-        bytes32 secondHash,
-        uint256 burnt,
-        uint256 reward
-    );
-    /// @notice `reporter` took its reward.
-    event RewardClaimed(address indexed reporter, uint256 amount);
-
-    /// @notice The sequencer is the zero address.
-    error ZeroSequencer();
     /// @notice The registry was made for another inbox.
     error ForeignRegistry(address inbox);
     /// @notice The call comes from a contract, or from an account that delegates to one.
@@ -125,43 +90,39 @@ contract BlindedInbox {
     error TimeNotIncreasing(uint64 number);
     /// @notice The header's L1 origin is older than its parent's.
     error OriginDecreasing(uint64 number);
+    /// @notice The run's first L1 origin is below `oldest`: older than `postingDeadline`, or than the header that L1
+    /// made in front of it.
+    error OriginTooOld(uint64 given, uint256 oldest);
     /// @notice The header's cursor into the forced queue is behind its parent's.
     error ForcedCursorDecreasing(uint64 number);
+    /// @notice The header takes more than `MAX_FORCED_ITEMS` entries of the forced queue.
+    error ForcedCapExceeded(uint64 number, uint64 taken);
+    /// @notice The header's cursor is beyond the forced queue's end.
+    error ForcedCursorAhead(uint64 cursor, uint64 length);
+    /// @notice The header leaves out entry `index` of the forced queue, which is due at its L1 origin.
+    error ForcedItemIgnored(uint64 number, uint64 index);
     /// @notice The header names another epoch than the last one of the run: post the epochs' runs apart.
     error RunCrossesEpoch(uint64 number);
     /// @notice Data for a number that has not been posted.
     error NotPosted(uint64 number);
-    /// @notice Only the sequencer may do this.
-    error NotSequencer(address caller);
-    /// @notice A deposit or claim of nothing.
-    error ZeroAmount();
-    /// @notice More than the bond.
-    error AmountAboveBond(uint256 amount, uint256 bond);
-    /// @notice No withdrawal was announced.
-    error NoWithdrawalAnnounced();
-    /// @notice The announced withdrawal still waits.
-    error WithdrawalLocked(uint256 unlocksAt);
-    /// @notice The two headers are of different numbers.
-    error DifferentNumbers(uint64 first, uint64 second);
-    /// @notice The two headers are the same.
-    error SameHeader(bytes32 headerHash);
-    /// @notice This number's equivocation was already punished.
-    error AlreadySlashed(uint64 number);
-    /// @notice Header `which` (1 or 2) does not bear the sequencer's signature in this domain.
-    error BadSequencerSignature(uint256 which);
-    /// @notice There is no bond to slash.
-    error NoBond();
-    /// @notice A transfer of ether failed.
-    error TransferFailed(address to);
+    /// @notice L1 may not make the next header before the L1 block `from`; certified ones may come until then.
+    error L1HeaderNotDue(uint256 from);
+    /// @notice The second of the parent is not over on L1: try again in the next L1 block.
+    error SecondNotOver(uint256 second);
+    /// @notice No forced item is due, and the parent has no items whose second had to be closed.
+    error NothingToInclude();
 
     /// @param registry_ The CommitteeRegistry made for this address.
+    /// @param queue_ The ForcedQueue made for this address.
     /// @param sequencer_ Whose signature stands under the headers.
-    constructor(ICommitteeRegistry registry_, address sequencer_) {
-        if (sequencer_ == address(0)) revert ZeroSequencer();
+    /// @param timing_ All deadlines of the deployment.
+    constructor(ICommitteeRegistry registry_, IForcedQueue queue_, address sequencer_, Timing memory timing_)
+        PostedHeaders(timing_)
+        SequencerBond(sequencer_)
+    {
         if (registry_.inbox() != address(this)) revert ForeignRegistry(registry_.inbox());
         registry = registry_;
-        sequencer = sequencer_;
-        domainSeparator = Domain.separator(block.chainid, address(this));
+        queue = queue_;
         headHash = Domain.genesisHash(domainSeparator);
     }
 
@@ -183,23 +144,18 @@ contract BlindedInbox {
         uint256 count = headers.length;
         if (count == 0) revert EmptyRun();
         BatchHeader calldata last = headers[count - 1];
+        uint64 first = headers[0].number;
         (bytes32 newHash, bytes32 root) = chain(headers, last.epoch);
+        requireFreshOrigin(headers[0].l1OriginNumber);
 
         uint64 epochFirst = registry.verifyCertificate(
             last.epoch, last.number, newHash, certificate.signers, certificate.signature
         );
-        uint64 first = headers[0].number;
         if (first < epochFirst) revert RunCrossesEpoch(first);
 
-        head = Head({
-            number: last.number,
-            timestampMs: last.timestampMs,
-            l1OriginNumber: last.l1OriginNumber,
-            forcedCursor: last.forcedCursor
-        });
-        headHash = newHash;
-        runCommitment[last.number] = commitment(first, last.number, root);
-        emit Posted(first, last.number, newHash, root);
+        append(first, asHead(last), newHash, root);
+        lastCertifiedAt = uint64(block.number);
+        if (blobhash(0) != 0) emit BlobsPosted(first, last.number, blobHashes());
     }
 
     /// @notice Posts data of posted batches again, from number `firstNumber` on: a `RunDataPart` of docs/protocol.md.
@@ -207,104 +163,46 @@ contract BlindedInbox {
     function postData(uint64 firstNumber, bytes calldata data) external onlyTopLevel {
         data; // read from the transaction's input
         if (firstNumber == 0 || firstNumber > head.number) revert NotPosted(firstNumber);
-        emit DataPosted(firstNumber, msg.sender);
+        emit DataPosted(firstNumber, msg.sender, blobHashes());
     }
 
-    /// @notice Whether `header` was posted, in the run `firstNumber ..= lastNumber`; and its hash.
-    /// @param proof Siblings from the header's leaf (index `header.number − firstNumber`) up to the run's root.
-    function verifyHeader(
-        BatchHeader calldata header,
-        uint64 firstNumber,
-        uint64 lastNumber,
-        bytes32 headerRoot,
-        bytes32[] calldata proof
-    ) external view returns (bool posted, bytes32 headerHash) {
-        headerHash = header.hash();
-        if (header.number < firstNumber || header.number > lastNumber) return (false, headerHash);
-        if (runCommitment[lastNumber] != commitment(firstNumber, lastNumber, headerRoot)) {
-            return (false, headerHash);
-        }
-        posted = MerkleTree.verify(
-            headerRoot,
-            uint256(lastNumber) - firstNumber + 1,
-            header.number - firstNumber,
-            MerkleTree.leaf(headerHash),
-            proof
+    /// @notice Makes the next header on L1's own word: with the forced items that are due, or empty. Anyone may,
+    /// (a) when nothing certified was posted for `postingDeadline` blocks: then for `answerWindow` blocks, and after as
+    /// long a pause, in which a committee that is back posts undisturbed, again, and so on; or
+    /// (b) when two headers of that number were shown, `answerWindow` blocks after that and after the head's posting.
+    /// An empty one only under (b), or after a header with items, to close its second.
+    /// @dev Each is of a later second than its parent, so the sums over a second hold whoever calls this how often.
+    /// There is none before the first certified header, whose base fee and ledger nobody knows here, and none for a
+    /// number that no epoch is registered for. About 260,000 gas with 16 items.
+    /// @param parent The head.
+    function postL1Header(BatchHeader calldata parent) external returns (bytes32 headerHash) {
+        if (parent.hash() != headHash) revert WrongParent(head.number, headHash, parent.hash());
+        uint64 number = parent.number + 1;
+        bool undecided = requireL1HeaderDue(number);
+        if (block.timestamp <= parent.timestampMs / 1_000) revert SecondNotOver(parent.timestampMs / 1_000);
+
+        BatchHeader memory header = parent;
+        header.number = number;
+        header.parentHash = headHash;
+        header.timestampMs = uint64(block.timestamp) * 1_000;
+        header.epoch = registry.epochOf(number);
+        takeDueItems(header);
+        if (header.envelopeCount == 0 && parent.envelopeCount == 0 && !undecided) revert NothingToInclude();
+
+        headerHash = header.hashMade();
+        l1Made.push(L1Made({ number: number, madeAt: uint64(block.number) }));
+        emit L1Header(number, headerHash, header);
+        append(
+            number,
+            Head({
+                number: number,
+                timestampMs: header.timestampMs,
+                l1OriginNumber: header.l1OriginNumber,
+                forcedCursor: header.forcedCursor
+            }),
+            headerHash,
+            MerkleTree.leaf(headerHash)
         );
-    }
-
-    /// @notice The hash of a header, as it is signed and chained.
-    function hashHeader(BatchHeader calldata header) external pure returns (bytes32) {
-        return header.hash();
-    }
-
-    /// @notice Adds to the sequencer's bond. Anyone may; only the sequencer can take it out.
-    function depositBond() external payable {
-        if (msg.value == 0) revert ZeroAmount();
-        bond += msg.value;
-        emit BondDeposited(msg.sender, msg.value, bond);
-    }
-
-    /// @notice Announces that `amount` of the bond will be taken out. Replaces an earlier announcement and starts the
-    /// delay anew; 0 takes it back.
-    function announceBondWithdrawal(uint128 amount) external {
-        if (msg.sender != sequencer) revert NotSequencer(msg.sender);
-        if (amount > bond) revert AmountAboveBond(amount, bond);
-        uint256 unlocksAt = block.timestamp + WITHDRAWAL_DELAY_SECONDS;
-        withdrawal = Withdrawal({ amount: amount, unlocksAt: uint64(unlocksAt) });
-        emit BondWithdrawalAnnounced(amount, unlocksAt);
-    }
-
-    /// @notice Takes out the announced amount after the delay.
-    function withdrawBond(address payable to) external {
-        if (msg.sender != sequencer) revert NotSequencer(msg.sender);
-        Withdrawal memory announced = withdrawal;
-        if (announced.amount == 0) revert NoWithdrawalAnnounced();
-        if (block.timestamp < announced.unlocksAt) revert WithdrawalLocked(announced.unlocksAt);
-        delete withdrawal;
-        bond -= announced.amount;
-        emit BondWithdrawn(to, announced.amount, bond);
-        send(to, announced.amount);
-    }
-
-    /// @notice Punishes the sequencer for two different headers of one number, both signed by it: at least half of
-    /// the bond is burnt, so that reporting oneself gains nothing, and the rest waits for the reporter to claim it.
-    /// @dev Whoever sees a report in the public mempool can copy it; a commit–reveal step against that comes with the
-    /// dispute contracts. The number is marked once and for all, so the same evidence never takes a later bond.
-    function slashEquivocation(
-        BatchHeader calldata first,
-        bytes calldata firstSignature,
-        BatchHeader calldata second,
-        bytes calldata secondSignature
-    ) external {
-        uint64 number = first.number;
-        if (number != second.number) revert DifferentNumbers(number, second.number);
-        bytes32 firstHash = first.hash();
-        bytes32 secondHash = second.hash();
-        if (firstHash == secondHash) revert SameHeader(firstHash);
-        if (equivocated[number]) revert AlreadySlashed(number);
-        if (!signedBySequencer(firstHash, firstSignature)) revert BadSequencerSignature(1);
-        if (!signedBySequencer(secondHash, secondSignature)) revert BadSequencerSignature(2);
-        uint256 slashed = bond;
-        if (slashed == 0) revert NoBond();
-
-        equivocated[number] = true;
-        bond = 0;
-        delete withdrawal;
-        uint256 reward = slashed / 2;
-        uint256 burnt = slashed - reward;
-        rewards[msg.sender] += reward;
-        emit Equivocation(number, msg.sender, firstHash, secondHash, burnt, reward);
-        send(payable(address(0)), burnt);
-    }
-
-    /// @notice Pays out the caller's rewards.
-    function claimReward() external {
-        uint256 amount = rewards[msg.sender];
-        if (amount == 0) revert ZeroAmount();
-        rewards[msg.sender] = 0;
-        emit RewardClaimed(msg.sender, amount);
-        send(payable(msg.sender), amount);
     }
 
     /// @dev Checks that the headers follow the head and each other; the last one's hash and the root over all hashes.
@@ -315,6 +213,7 @@ contract BlindedInbox {
     {
         Head memory previous = head;
         parent = headHash;
+        QueueView memory seen = QueueView({ length: queue.length(), index: type(uint64).max, enqueuedAt: 0 });
         bytes32[] memory leaves = new bytes32[](MerkleTree.width(headers.length));
         for (uint256 i = 0; i < headers.length; i++) {
             BatchHeader calldata header = headers[i];
@@ -324,8 +223,8 @@ contract BlindedInbox {
             if (header.parentHash != parent) revert WrongParent(number, parent, header.parentHash);
             if (header.timestampMs <= previous.timestampMs) revert TimeNotIncreasing(number);
             if (header.l1OriginNumber < previous.l1OriginNumber) revert OriginDecreasing(number);
-            if (header.forcedCursor < previous.forcedCursor) revert ForcedCursorDecreasing(number);
             if (header.epoch != epoch) revert RunCrossesEpoch(number);
+            requireForcedItems(header, previous.forcedCursor, seen);
             previous.number = number;
             previous.timestampMs = header.timestampMs;
             previous.l1OriginNumber = header.l1OriginNumber;
@@ -336,17 +235,99 @@ contract BlindedInbox {
         root = MerkleTree.rootInPlace(leaves);
     }
 
-    function commitment(uint64 first, uint64 last, bytes32 root) private pure returns (bytes32) {
-        return keccak256(abi.encode(first, last, root));
+    /// @dev The header takes entries that exist, not too many, and leaves out none that is due, unless it is full.
+    function requireForcedItems(BatchHeader calldata header, uint64 from, QueueView memory seen)
+        private
+        view
+    {
+        uint64 cursor = header.forcedCursor;
+        if (cursor < from) revert ForcedCursorDecreasing(header.number);
+        uint64 taken = cursor - from;
+        if (taken > MAX_FORCED_ITEMS) revert ForcedCapExceeded(header.number, taken);
+        if (cursor > seen.length) revert ForcedCursorAhead(cursor, seen.length);
+        if (cursor == seen.length || taken == MAX_FORCED_ITEMS) return;
+        if (cursor != seen.index) {
+            seen.index = cursor;
+            seen.enqueuedAt = queue.enqueuedAt(cursor);
+        }
+        if (uint256(seen.enqueuedAt) + forcedDelay <= header.l1OriginNumber) {
+            revert ForcedItemIgnored(header.number, cursor);
+        }
     }
 
-    function signedBySequencer(bytes32 headerHash, bytes calldata signature) private view returns (bool) {
-        // The sequencer is not the zero address, which stands for a bad signature.
-        return Secp256k1.recover(Domain.digest(domainSeparator, headerHash), signature) == sequencer;
+    /// @dev A run may not come later than `postingDeadline` after its first origin; after a header that L1 made, its
+    /// origin shows that header. So what was signed without knowing of it can never follow it.
+    function requireFreshOrigin(uint64 origin) private view {
+        if (uint256(origin) + postingDeadline < block.number) {
+            revert OriginTooOld(origin, block.number - postingDeadline);
+        }
+        if (headPostedAt > lastCertifiedAt && origin < headPostedAt) {
+            revert OriginTooOld(origin, headPostedAt);
+        }
     }
 
-    function send(address payable to, uint256 amount) private {
-        (bool sent,) = to.call{ value: amount }("");
-        if (!sent) revert TransferFailed(to);
+    /// @dev Whether L1 may make the next header because two of its number were shown; reverts when it may not at all.
+    function requireL1HeaderDue(uint64 number) private view returns (bool undecided) {
+        uint256 shownAt = equivocatedAt[number];
+        if (shownAt != 0) {
+            // From the head's posting on the committee has had the time to certify one of the two, and anyone to
+            // post it: an old showing alone does not do.
+            uint256 until = (shownAt > headPostedAt ? shownAt : headPostedAt) + answerWindow;
+            if (block.number > until) return true;
+        }
+        uint256 from = uint256(lastCertifiedAt) + postingDeadline + 1;
+        if (block.number < from) revert L1HeaderNotDue(from);
+        uint256 windows = (block.number - from) / answerWindow;
+        if (windows % 2 != 0) revert L1HeaderNotDue(from + (windows + 1) * answerWindow);
+        return false;
+    }
+
+    /// @dev Puts the queue's next entries that are due now, at most `MAX_FORCED_ITEMS`, into the header, which comes
+    /// with its parent's cursor.
+    function takeDueItems(BatchHeader memory header) private view {
+        uint64 cursor = header.forcedCursor;
+        uint64 length = queue.length();
+        uint32 count = 0;
+        uint32 size = 0;
+        uint64 gas = 0;
+        bytes32[] memory leaves = new bytes32[](MAX_FORCED_ITEMS);
+        while (count < MAX_FORCED_ITEMS && cursor < length) {
+            ForcedEntry memory item = queue.entry(cursor);
+            if (uint256(item.enqueuedAt) + forcedDelay > block.number) break;
+            uint8 code = item.kind == 0 ? EnvelopeTree.VOID : EnvelopeTree.FORCED_TRANSACTION;
+            leaves[count] = EnvelopeTree.leaf(bytes32(0), item.itemHash, code);
+            size += item.length;
+            gas += item.gasLimit;
+            count++;
+            cursor++;
+        }
+        uint256 width = MerkleTree.width(count);
+        assembly ("memory-safe") {
+            mstore(leaves, width) // not above MAX_FORCED_ITEMS, a power of two; the rest of the leaves are zero
+        }
+        header.envelopeRoot = MerkleTree.rootInPlace(leaves);
+        header.envelopeCount = count;
+        header.envelopeBytes = size;
+        header.gas = gas;
+        header.forcedCursor = cursor;
+    }
+
+    function asHead(BatchHeader calldata header) private pure returns (Head memory) {
+        return Head({
+            number: header.number,
+            timestampMs: header.timestampMs,
+            l1OriginNumber: header.l1OriginNumber,
+            forcedCursor: header.forcedCursor
+        });
+    }
+
+    /// @dev The versioned hashes of this transaction's blobs.
+    function blobHashes() private view returns (bytes32[] memory hashes) {
+        uint256 count = 0;
+        while (blobhash(count) != 0) count++;
+        hashes = new bytes32[](count);
+        for (uint256 i = 0; i < count; i++) {
+            hashes[i] = blobhash(i);
+        }
     }
 }

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import { SSTORE2 } from "solady/utils/SSTORE2.sol";
+import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
 import { Bls12381 } from "./libraries/Bls12381.sol";
 import { Domain } from "./libraries/Domain.sol";
 
@@ -12,7 +13,7 @@ import { Domain } from "./libraries/Domain.sol";
 /// @dev The governor, set at deployment for good, appends epochs. That is its whole power: it cannot change or remove
 /// an epoch, it holds no funds and can move none. It does choose who decrypts and certifies in epochs to come: a
 /// governor that registers a committee of its own reads and orders what users encrypt to *that* key.
-contract CommitteeRegistry {
+contract CommitteeRegistry is ICommitteeRegistry {
     /// @notice Length of an encryption key: an element of GT.
     uint256 public constant ENCRYPTION_KEY_BYTES = 576;
     /// @notice The most members of a committee: the signers of a certificate are a 64-bit set.
@@ -80,8 +81,9 @@ contract CommitteeRegistry {
 
     /// @notice Who may append epochs.
     address public immutable governor;
-    /// @notice The BlindedInbox of this deployment: the verifying contract of the domain.
-    address public immutable inbox;
+    /// @inheritdoc ICommitteeRegistry
+    /// @dev The verifying contract of the domain.
+    address public immutable override inbox;
     /// @notice Separator of the domain that acknowledgements are signed in.
     bytes32 public immutable domainSeparator;
 
@@ -182,7 +184,7 @@ contract CommitteeRegistry {
         bytes32 headerHash,
         uint64 signers,
         bytes calldata signature
-    ) external view returns (uint64 firstNumber) {
+    ) external view override returns (uint64 firstNumber) {
         Record storage record = existing(epoch);
         firstNumber = record.firstNumber;
         if (number < firstNumber || number > record.lastNumber) revert NumberOutsideEpoch(epoch, number);
@@ -233,13 +235,19 @@ contract CommitteeRegistry {
         });
     }
 
-    /// @notice The encryption key of an epoch, 576 bytes.
-    function encryptionKey(uint64 epoch) external view returns (bytes memory) {
+    /// @inheritdoc ICommitteeRegistry
+    function encryptionKey(uint64 epoch) external view override returns (bytes memory) {
         return SSTORE2.read(existing(epoch).encryptionKey);
     }
 
+    /// @inheritdoc ICommitteeRegistry
+    function numbersOf(uint64 epoch) external view override returns (uint64 firstNumber, uint64 lastNumber) {
+        Record storage record = existing(epoch);
+        return (record.firstNumber, record.lastNumber);
+    }
+
     /// @notice The epoch of a batch number; reverts with `UnknownEpoch(0)` when none is registered for it.
-    function epochOf(uint64 number) external view returns (uint64) {
+    function epochOf(uint64 number) external view override returns (uint64) {
         uint64 low = 1;
         uint64 high = epochCount;
         if (number == 0 || number > records[high].lastNumber) revert UnknownEpoch(0);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
-import { BlindedInbox, ICommitteeRegistry } from "../src/BlindedInbox.sol";
+import { BlindedInbox } from "../src/BlindedInbox.sol";
 import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
+import { PostedHeaders } from "../src/PostedHeaders.sol";
+import { SequencerBond } from "../src/SequencerBond.sol";
+import { RunReference, Timing } from "../src/interfaces/IBlindedInbox.sol";
 import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
 import { Domain } from "../src/libraries/Domain.sol";
 import { MerkleTree } from "../src/libraries/MerkleTree.sol";
@@ -17,30 +20,20 @@ contract Middleman {
     }
 }
 
-/// @dev Refuses ether.
-contract Unpayable {
-    function claim(BlindedInbox inbox) external {
-        inbox.claimReward();
-    }
-}
-
 contract BlindedInboxTest is Deployment {
     uint64 internal constant THREE_OF_FOUR = 0x7;
-    address internal constant REPORTER = address(0x4e904);
 
     address internal sequencer;
 
-    event Posted(uint64 indexed firstNumber, uint64 indexed lastNumber, bytes32 headHash, bytes32 headerRoot);
-    event DataPosted(uint64 indexed firstNumber, address indexed poster);
-    event BondDeposited(address indexed from, uint256 amount, uint256 bond);
-    event Equivocation(
-        uint64 indexed number,
-        address indexed reporter,
-        bytes32 firstHash,
-        bytes32 secondHash,
-        uint256 burnt,
-        uint256 reward
+    event Posted(
+        uint64 indexed firstNumber,
+        uint64 indexed lastNumber,
+        uint64 postedAt,
+        bytes32 headHash,
+        bytes32 headerRoot
     );
+    event BlobsPosted(uint64 indexed firstNumber, uint64 indexed lastNumber, bytes32[] versionedHashes);
+    event DataPosted(uint64 indexed firstNumber, address indexed poster, bytes32[] versionedHashes);
 
     function setUp() public {
         vm.warp(1_800_000_000);
@@ -53,12 +46,49 @@ contract BlindedInboxTest is Deployment {
 
     function testConstructor() public {
         checkEqual(inbox.sequencer(), sequencer, "sequencer");
+        checkEqual(address(inbox.queue()), address(queue), "queue");
         checkEqual(inbox.domainSeparator(), Domain.separator(block.chainid, address(inbox)), "domain");
         checkEqual(inbox.headHash(), Domain.genesisHash(inbox.domainSeparator()), "genesis");
+        checkEqual(inbox.lastCertifiedAt(), block.number, "deployed");
         vm.expectRevert(abi.encodeWithSelector(BlindedInbox.ForeignRegistry.selector, address(inbox)));
-        new BlindedInbox(ICommitteeRegistry(address(registry)), sequencer);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.ZeroSequencer.selector));
-        new BlindedInbox(ICommitteeRegistry(address(registry)), address(0));
+        new BlindedInbox(registry, queue, sequencer, defaultTiming());
+        vm.expectRevert(abi.encodeWithSelector(SequencerBond.ZeroSequencer.selector));
+        new BlindedInbox(registry, queue, address(0), defaultTiming());
+    }
+
+    function testFuzzTiming(uint256 seed) public {
+        uint32[6] memory t;
+        for (uint256 i = 0; i < 6; i++) {
+            t[i] = uint32(uint256(keccak256(abi.encode(seed, i))) % 8);
+        }
+        if (seed % 2 == 0) (t[1], t[5]) = (t[1] % 3, t[5] * 4);
+        if (seed % 16 == 0) (t[0], t[4]) = (type(uint32).max, type(uint32).max); // their sum does not wrap around
+        Timing memory given = Timing(t[0], t[1], t[2], t[3], t[4], t[5]);
+        bool good = t[1] < t[0] && uint256(t[5]) > uint256(t[0]) + t[4];
+        for (uint256 i = 0; i < 6; i++) {
+            good = good && t[i] > 0;
+        }
+        address next = vm.computeCreateAddress(address(this), vm.getNonce(address(this)) + 1);
+        CommitteeRegistry itsRegistry = new CommitteeRegistry(GOVERNOR, next);
+        if (!good) vm.expectRevert(abi.encodeWithSelector(PostedHeaders.BadTiming.selector));
+        BlindedInbox made = new BlindedInbox(itsRegistry, queue, sequencer, given);
+        if (good) checkEqual(abi.encode(made.timing()), abi.encode(given), "timing");
+    }
+
+    /// @dev The layout that stands at the contract's head, as far as anybody outside reads it.
+    function testStorageLayout() public {
+        BatchHeader[] memory headers = run(2);
+        postRun(headers);
+        BatchHeader memory last = headers[1];
+        uint256 packed = uint256(last.number) | uint256(last.timestampMs) << 64 | uint256(last.l1OriginNumber)
+            << 128 | uint256(last.forcedCursor) << 192;
+        checkEqual(vm.load(address(inbox), bytes32(uint256(0))), bytes32(packed), "head");
+        checkEqual(vm.load(address(inbox), bytes32(uint256(1))), inbox.headHash(), "head hash");
+        checkEqual(
+            vm.load(address(inbox), keccak256(abi.encode(uint256(2), uint256(3)))),
+            inbox.runCommitment(2),
+            "run commitment"
+        );
     }
 
     // Posting
@@ -68,7 +98,7 @@ contract BlindedInboxTest is Deployment {
         bytes32 hash = inbox.hashHeader(headers[0]);
         BlindedInbox.Certificate memory c = certificate(headers[0], THREE_OF_FOUR);
         vm.expectEmit(true, true, true, true, address(inbox));
-        emit Posted(1, 1, hash, MerkleTree.leaf(hash));
+        emit Posted(1, 1, uint64(block.number), hash, MerkleTree.leaf(hash));
         vm.prank(POSTER, POSTER);
         inbox.post(headers, "", c);
         vm.snapshotGasLastCall("BlindedInbox.post, first run, 1 header");
@@ -91,6 +121,29 @@ contract BlindedInboxTest is Deployment {
         checkEqual(cursor, 0, "cursor");
     }
 
+    /// @dev With base cost, calldata and nothing warm, as a transaction pays it.
+    /// forge-config: default.isolate = true
+    function testGasOfWholeTransactions() public {
+        postRun(run(1));
+        BatchHeader[] memory headers = run(1);
+        post(headers, certificate(headers[0], THREE_OF_FOUR));
+        uint256 one = vm.snapshotGasLastCall("BlindedInbox.post, 1 header, whole transaction");
+        check(one < 300_000, "a posting above 300,000 gas");
+        headers = run(33);
+        post(headers, certificate(headers[32], THREE_OF_FOUR));
+        uint256 many = vm.snapshotGasLastCall("BlindedInbox.post, 33 headers, whole transaction");
+        check((many - one) / 32 < 15_000, "a further batch above 15,000 gas");
+
+        forceTransaction(622, 100_000);
+        forceTransaction(622, 100_000);
+        headers = run(1);
+        headers[0].forcedCursor += 1;
+        post(headers, certificate(headers[0], THREE_OF_FOUR));
+        vm.snapshotGasLastCall(
+            "BlindedInbox.post, 1 header that takes a forced item while another waits, whole transaction"
+        );
+    }
+
     /// @dev What a header costs as calldata at the floor price of EIP-7623.
     function calldataGas(BatchHeader memory header) internal pure returns (uint256 gas) {
         bytes memory encoded = abi.encode(header);
@@ -102,70 +155,59 @@ contract BlindedInboxTest is Deployment {
     function testFuzzPostAndProve(uint256 count, uint256 chosen) public {
         count = bound(count, 1, 20);
         BatchHeader[] memory before = run(3);
-        post(before, certificate(before[2], THREE_OF_FOUR));
+        RunReference memory earlier = postRun(before);
+        pass(1);
         BatchHeader[] memory headers = run(count);
-        post(headers, certificate(headers[count - 1], THREE_OF_FOUR));
+        RunReference memory posting = postRun(headers);
+        check(inbox.isRun(earlier) && inbox.isRun(posting), "both are runs");
         uint256 index = bound(chosen, 0, count - 1);
-        (bytes32 root, bytes32[] memory proof) = prove(headers, index);
-        uint64 last = uint64(3 + count);
-        (bool posted, bytes32 hash) = inbox.verifyHeader(headers[index], 4, last, root, proof);
+        (, bytes32[] memory proof) = proveHeader(headers, index);
+        (bool posted, bytes32 hash) = inbox.verifyHeader(headers[index], posting, proof);
         check(posted, "posted");
         checkEqual(hash, inbox.hashHeader(headers[index]), "hash");
 
-        BatchHeader memory changed = headers[index];
-        changed.gas ^= 1;
-        (posted,) = inbox.verifyHeader(changed, 4, last, root, proof);
-        check(!posted, "another header");
-        changed.gas ^= 1;
-        (posted,) = inbox.verifyHeader(changed, 3, last, root, proof);
-        check(!posted, "another range");
-        (posted,) = inbox.verifyHeader(before[0], 4, last, root, proof);
-        check(!posted, "number below the run");
-        bytes32[] memory longer = new bytes32[](proof.length + 1);
-        (posted,) = inbox.verifyHeader(headers[index], 4, last, root, longer);
-        check(!posted, "longer proof");
-        (posted,) = inbox.verifyHeader(headers[index], 4, last + 1, root, proof);
-        check(!posted, "no such run");
+        headers[index].gas ^= 1;
+        check(!isPosted(headers[index], posting, proof), "another header");
+        headers[index].gas ^= 1;
+        check(!isPosted(before[0], posting, proof), "number below the run");
+        check(!isPosted(headers[index], earlier, proof), "number above the run");
+        check(!isPosted(headers[index], posting, new bytes32[](proof.length + 1)), "longer proof");
+        check(isPosted(headers[index], posting, proof), "as it was");
     }
 
-    function testManyHeadersTree() public {
-        BatchHeader[] memory headers = run(5);
-        post(headers, certificate(headers[4], THREE_OF_FOUR));
-        (bytes32 root,) = prove(headers, 0);
-        checkEqual(inbox.runCommitment(5), keccak256(abi.encode(uint64(1), uint64(5), root)), "commitment");
-        checkEqual(inbox.runCommitment(4), bytes32(0), "no run ends here");
-    }
-
-    /// @dev The tree level by level, padding and all, written apart from the contract's.
-    function prove(BatchHeader[] memory headers, uint256 index)
+    function isPosted(BatchHeader memory header, RunReference memory posting, bytes32[] memory proof)
         internal
         view
-        returns (bytes32 root, bytes32[] memory proof)
+        returns (bool posted)
     {
-        uint256 depth = 0;
-        while ((1 << depth) < headers.length) depth++;
-        bytes32[] memory level = new bytes32[](1 << depth);
-        for (uint256 i = 0; i < headers.length; i++) {
-            level[i] = keccak256(bytes.concat(hex"00", inbox.hashHeader(headers[i])));
-        }
-        proof = new bytes32[](depth);
-        for (uint256 d = 0; d < depth; d++) {
-            proof[d] = level[index ^ 1];
-            bytes32[] memory next = new bytes32[](level.length / 2);
-            for (uint256 i = 0; i < next.length; i++) {
-                next[i] = keccak256(bytes.concat(hex"01", level[2 * i], level[2 * i + 1]));
-            }
-            level = next;
-            index /= 2;
-        }
-        root = level[0];
+        (posted,) = inbox.verifyHeader(header, posting, proof);
     }
 
-    function expectPostRefusal(BatchHeader[] memory headers, bytes memory reason) internal {
-        BlindedInbox.Certificate memory c = certificate(headers[headers.length - 1], THREE_OF_FOUR);
-        vm.prank(POSTER, POSTER);
-        vm.expectRevert(reason);
-        inbox.post(headers, "", c);
+    function testFuzzAnotherRunIsNone(uint8 field, uint64 change) public {
+        vm.assume(change != 0);
+        postRun(run(2));
+        BatchHeader[] memory headers = run(3);
+        RunReference memory posting = postRun(headers);
+        (, bytes32[] memory proof) = proveHeader(headers, 1);
+        if (field % 4 == 0) posting.first ^= change;
+        else if (field % 4 == 1) posting.last ^= change;
+        else if (field % 4 == 2) posting.postedAt ^= change;
+        else posting.headerRoot ^= bytes32(uint256(change));
+        check(!inbox.isRun(posting), "no run");
+        check(!isPosted(headers[1], posting, proof), "no header of a run");
+    }
+
+    function testRunCommitment() public {
+        BatchHeader[] memory headers = run(5);
+        RunReference memory posting = postRun(headers);
+        checkEqual(
+            inbox.runCommitment(5),
+            keccak256(abi.encode(uint64(1), uint64(5), uint64(block.number), posting.headerRoot)),
+            "commitment"
+        );
+        checkEqual(inbox.runCommitment(4), bytes32(0), "no run ends here");
+        RunReference memory none;
+        check(!inbox.isRun(none), "the empty reference");
     }
 
     function testEmptyRun() public {
@@ -194,13 +236,9 @@ contract BlindedInboxTest is Deployment {
         headers[0].timestampMs = 0;
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.TimeNotIncreasing.selector, 1));
         headers = run(2);
-        headers[0].l1OriginNumber = 9;
-        headers[1].parentHash = inbox.hashHeader(headers[0]);
+        headers[0].l1OriginNumber = headers[1].l1OriginNumber + 1;
+        relink(headers);
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.OriginDecreasing.selector, 2));
-        headers = run(2);
-        headers[0].forcedCursor = 1;
-        headers[1].parentHash = inbox.hashHeader(headers[0]);
-        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.ForcedCursorDecreasing.selector, 2));
     }
 
     function testPostedTwice() public {
@@ -210,18 +248,31 @@ contract BlindedInboxTest is Deployment {
     }
 
     function testStateCarriesOver() public {
-        BatchHeader[] memory headers = run(2);
-        headers[1].forcedCursor = 5;
-        post(headers, certificate(headers[1], THREE_OF_FOUR));
-        headers = run(1);
+        postRun(run(2));
+        BatchHeader[] memory headers = run(1);
         headers[0].timestampMs -= 250;
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.TimeNotIncreasing.selector, 3));
         headers = run(1);
         headers[0].l1OriginNumber -= 1;
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.OriginDecreasing.selector, 3));
-        headers = run(1);
-        headers[0].forcedCursor -= 1;
-        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.ForcedCursorDecreasing.selector, 3));
+    }
+
+    function testFuzzOriginMayNotBeOlderThanTheDeadline(uint64 age) public {
+        age = uint64(bound(age, POSTING_DEADLINE - 2, POSTING_DEADLINE + 2));
+        BatchHeader[] memory headers = run(1);
+        headers[0].l1OriginNumber = uint64(block.number) - age;
+        if (age > POSTING_DEADLINE) {
+            expectPostRefusal(
+                headers,
+                abi.encodeWithSelector(
+                    BlindedInbox.OriginTooOld.selector,
+                    headers[0].l1OriginNumber,
+                    block.number - POSTING_DEADLINE
+                )
+            );
+        } else {
+            postRun(headers);
+        }
     }
 
     function testRunMayNotCrossEpochs() public {
@@ -285,7 +336,7 @@ contract BlindedInboxTest is Deployment {
         BatchHeader[] memory headers = run(2);
         post(headers, certificate(headers[1], THREE_OF_FOUR));
         vm.expectEmit(true, true, true, true, address(inbox));
-        emit DataPosted(2, POSTER);
+        emit DataPosted(2, POSTER, new bytes32[](0));
         vm.prank(POSTER, POSTER);
         inbox.postData(2, hex"0102");
         vm.prank(POSTER, POSTER);
@@ -296,232 +347,24 @@ contract BlindedInboxTest is Deployment {
         inbox.postData(0, "");
     }
 
-    // Bond
-
-    function depositBond(uint256 amount) internal {
-        vm.deal(address(this), amount);
-        inbox.depositBond{ value: amount }();
-    }
-
-    function testBondLifecycle() public {
-        vm.deal(address(0xb0b), 5 ether);
-        vm.expectEmit(true, true, true, true, address(inbox));
-        emit BondDeposited(address(0xb0b), 5 ether, 5 ether);
-        vm.prank(address(0xb0b));
-        inbox.depositBond{ value: 5 ether }();
-        vm.prank(sequencer);
-        inbox.announceBondWithdrawal(2 ether);
-        uint256 unlocksAt = block.timestamp + 7 days;
-
-        vm.warp(unlocksAt - 1);
-        vm.prank(sequencer);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.WithdrawalLocked.selector, unlocksAt));
-        inbox.withdrawBond(payable(address(0xcafe)));
-        vm.warp(unlocksAt);
-        vm.prank(sequencer);
-        inbox.withdrawBond(payable(address(0xcafe)));
-        checkEqual(address(0xcafe).balance, 2 ether, "taken out");
-        checkEqual(inbox.bond(), 3 ether, "left");
-        vm.prank(sequencer);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.NoWithdrawalAnnounced.selector));
-        inbox.withdrawBond(payable(address(0xcafe)));
-    }
-
-    function testAnnouncementCanBeReplacedAndTakenBack() public {
-        depositBond(5 ether);
-        vm.prank(sequencer);
-        inbox.announceBondWithdrawal(2 ether);
-        vm.warp(block.timestamp + 7 days);
-        vm.prank(sequencer);
-        inbox.announceBondWithdrawal(5 ether);
-        vm.prank(sequencer);
-        vm.expectRevert(
-            abi.encodeWithSelector(BlindedInbox.WithdrawalLocked.selector, block.timestamp + 7 days)
-        );
-        inbox.withdrawBond(payable(sequencer));
-        vm.prank(sequencer);
-        inbox.announceBondWithdrawal(0);
-        vm.prank(sequencer);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.NoWithdrawalAnnounced.selector));
-        inbox.withdrawBond(payable(sequencer));
-    }
-
-    function testFuzzOnlySequencerWithdraws(address caller) public {
-        vm.assume(caller != sequencer);
-        depositBond(1 ether);
-        vm.prank(caller);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.NotSequencer.selector, caller));
-        inbox.announceBondWithdrawal(1);
-        vm.prank(caller);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.NotSequencer.selector, caller));
-        inbox.withdrawBond(payable(caller));
-    }
-
-    function testBondRefusals() public {
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.ZeroAmount.selector));
-        inbox.depositBond();
-        depositBond(1 ether);
-        vm.prank(sequencer);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.AmountAboveBond.selector, 2 ether, 1 ether));
-        inbox.announceBondWithdrawal(2 ether);
-        vm.prank(sequencer);
-        inbox.announceBondWithdrawal(1 ether);
-        vm.warp(block.timestamp + 7 days);
-        Unpayable unpayable = new Unpayable();
-        vm.prank(sequencer);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.TransferFailed.selector, address(unpayable)));
-        inbox.withdrawBond(payable(address(unpayable)));
-        checkEqual(inbox.bond(), 1 ether, "bond");
-    }
-
-    // Equivocation
-
-    function conflict() internal view returns (BatchHeader memory first, BatchHeader memory second) {
-        first = run(1)[0];
-        second = run(1)[0];
-        second.envelopeRoot = keccak256("reordered");
-    }
-
-    function expectSlashRefusal(
-        BatchHeader memory first,
-        bytes memory firstSignature,
-        BatchHeader memory second,
-        bytes memory secondSignature,
-        bytes memory reason
-    ) internal {
-        vm.prank(REPORTER);
-        vm.expectRevert(reason);
-        inbox.slashEquivocation(first, firstSignature, second, secondSignature);
-    }
-
-    function testFuzzSlashEquivocation(uint96 amount) public {
-        vm.assume(amount != 0);
-        depositBond(amount);
-        vm.prank(sequencer);
-        inbox.announceBondWithdrawal(amount);
-        (BatchHeader memory first, BatchHeader memory second) = conflict();
-        bytes memory one = signHeader(SEQUENCER_KEY, first);
-        bytes memory two = signHeader(SEQUENCER_KEY, second);
-        bytes32 firstHash = inbox.hashHeader(first);
-        bytes32 secondHash = inbox.hashHeader(second);
-        uint256 reward = uint256(amount) / 2;
-        vm.expectEmit(true, true, true, true, address(inbox));
-        emit Equivocation(1, REPORTER, firstHash, secondHash, amount - reward, reward);
-        vm.prank(REPORTER);
-        inbox.slashEquivocation(first, one, second, two);
-        check(inbox.equivocated(1), "marked");
-        checkEqual(inbox.bond(), 0, "bond");
-        checkEqual(inbox.rewards(REPORTER), reward, "reward");
-        checkEqual(address(inbox).balance, reward, "held");
-        check(address(0).balance * 2 >= amount, "at least half is burnt");
-
-        vm.warp(block.timestamp + 7 days);
-        vm.prank(sequencer);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.NoWithdrawalAnnounced.selector));
-        inbox.withdrawBond(payable(sequencer));
-        if (reward == 0) vm.expectRevert(abi.encodeWithSelector(BlindedInbox.ZeroAmount.selector));
-        vm.prank(REPORTER);
-        inbox.claimReward();
-        checkEqual(REPORTER.balance, reward, "claimed");
-    }
-
-    function testSlashGas() public {
-        depositBond(1 ether);
-        (BatchHeader memory first, BatchHeader memory second) = conflict();
-        bytes memory one = signHeader(SEQUENCER_KEY, first);
-        bytes memory two = signHeader(SEQUENCER_KEY, second);
-        vm.prank(REPORTER);
-        inbox.slashEquivocation(first, one, second, two);
-        vm.snapshotGasLastCall("BlindedInbox.slashEquivocation");
-    }
-
-    function testSameEvidenceNeverTwice() public {
-        depositBond(1 ether);
-        (BatchHeader memory first, BatchHeader memory second) = conflict();
-        bytes memory one = signHeader(SEQUENCER_KEY, first);
-        bytes memory two = signHeader(SEQUENCER_KEY, second);
-        vm.prank(REPORTER);
-        inbox.slashEquivocation(first, one, second, two);
-        depositBond(1 ether);
-        bytes memory reason = abi.encodeWithSelector(BlindedInbox.AlreadySlashed.selector, 1);
-        expectSlashRefusal(second, two, first, one, reason);
-    }
-
-    function testSlashRefusals() public {
-        (BatchHeader memory first, BatchHeader memory second) = conflict();
-        bytes memory one = signHeader(SEQUENCER_KEY, first);
-        bytes memory two = signHeader(SEQUENCER_KEY, second);
-        expectSlashRefusal(first, one, second, two, abi.encodeWithSelector(BlindedInbox.NoBond.selector));
-        depositBond(1 ether);
-        expectSlashRefusal(
-            first,
-            one,
-            first,
-            one,
-            abi.encodeWithSelector(BlindedInbox.SameHeader.selector, inbox.hashHeader(first))
-        );
-        BatchHeader memory next = run(2)[1];
-        expectSlashRefusal(
-            first,
-            one,
-            next,
-            signHeader(SEQUENCER_KEY, next),
-            abi.encodeWithSelector(BlindedInbox.DifferentNumbers.selector, 1, 2)
-        );
-        bytes memory bad = abi.encodeWithSelector(BlindedInbox.BadSequencerSignature.selector, 2);
-        expectSlashRefusal(first, one, second, signHeader(7, second), bad);
-        expectSlashRefusal(first, one, second, one, bad);
-        bad = abi.encodeWithSelector(BlindedInbox.BadSequencerSignature.selector, 1);
-        expectSlashRefusal(first, "", second, two, bad);
-        checkEqual(inbox.bond(), 1 ether, "bond");
-    }
-
-    function testSignatureMustBeStrict() public {
-        depositBond(1 ether);
-        (BatchHeader memory first, BatchHeader memory second) = conflict();
-        bytes memory one = signHeader(SEQUENCER_KEY, first);
-        bytes memory two = signHeader(SEQUENCER_KEY, second);
-        bytes memory bad = abi.encodeWithSelector(BlindedInbox.BadSequencerSignature.selector, 1);
-
-        bytes32 r;
-        uint256 s;
-        assembly ("memory-safe") {
-            r := mload(add(one, 0x20))
-            s := mload(add(one, 0x40))
+    function someBlobs() internal pure returns (bytes32[] memory hashes) {
+        hashes = new bytes32[](3);
+        for (uint256 i = 0; i < 3; i++) {
+            hashes[i] = bytes32(uint256(1) << 248 | uint248(uint256(keccak256(abi.encode("blob", i)))));
         }
-        uint8 v = uint8(one[64]);
-        // The mirrored signature (high s) recovers to the same signer in the precompile.
-        bytes memory mirrored = abi.encodePacked(r, SECP256K1_ORDER - s, uint8(55 - v));
-        expectSlashRefusal(first, mirrored, second, two, bad);
-        expectSlashRefusal(first, abi.encodePacked(r, s, uint8(v - 27)), second, two, bad);
-        expectSlashRefusal(first, bytes.concat(one, hex"00"), second, two, bad);
-        expectSlashRefusal(first, new bytes(65), second, two, bad); // recovers to nobody
-        expectSlashRefusal(first, abi.encodePacked(bytes32(0), s, v), second, two, bad);
     }
 
-    function testEvidenceOfAnotherDeployment() public {
-        depositBond(1 ether);
-        (BatchHeader memory first, BatchHeader memory second) = conflict();
-        BlindedInbox here = inbox;
-        deployContracts(); // signs in the new domain from here on
-        bytes memory one = signHeader(SEQUENCER_KEY, first);
-        bytes memory two = signHeader(SEQUENCER_KEY, second);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.BadSequencerSignature.selector, 1));
-        here.slashEquivocation(first, one, second, two);
-    }
-
-    function testClaimRefusals() public {
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.ZeroAmount.selector));
-        inbox.claimReward();
-        depositBond(1 ether);
-        Unpayable reporter = new Unpayable();
-        (BatchHeader memory first, BatchHeader memory second) = conflict();
-        bytes memory one = signHeader(SEQUENCER_KEY, first);
-        bytes memory two = signHeader(SEQUENCER_KEY, second);
-        vm.prank(address(reporter));
-        inbox.slashEquivocation(first, one, second, two);
-        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.TransferFailed.selector, address(reporter)));
-        reporter.claim(inbox);
-        checkEqual(inbox.rewards(address(reporter)), 0.5 ether, "still owed");
+    function testBlobsAreAnnounced() public {
+        BatchHeader[] memory headers = run(2);
+        BlindedInbox.Certificate memory c = certificate(headers[1], THREE_OF_FOUR);
+        vm.blobhashes(someBlobs());
+        vm.expectEmit(true, true, true, true, address(inbox));
+        emit BlobsPosted(1, 2, someBlobs());
+        vm.prank(POSTER, POSTER);
+        inbox.post(headers, "", c);
+        vm.expectEmit(true, true, true, true, address(inbox));
+        emit DataPosted(1, POSTER, someBlobs());
+        vm.prank(POSTER, POSTER);
+        inbox.postData(1, "");
     }
 }

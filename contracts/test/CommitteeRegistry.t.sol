@@ -236,6 +236,21 @@ contract CommitteeRegistryTest is Deployment {
         expectRefusal(parameters(10, 1), members, abi.encodePacked(Bls12381.InvalidPoint.selector));
     }
 
+    function testNumbersOfAnEpoch() public {
+        registerEpoch(10, 4, 3);
+        registerEpoch(30, 4, 3);
+        (uint64 first, uint64 last) = registry.numbersOf(1);
+        checkEqual(first, 1, "first of 1");
+        checkEqual(last, 10, "last of 1");
+        (first, last) = registry.numbersOf(2);
+        checkEqual(first, 11, "first of 2");
+        checkEqual(last, 30, "last of 2");
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+        registry.numbersOf(0);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 3));
+        registry.numbersOf(3);
+    }
+
     function testCertificate() public {
         registerEpoch(EPOCH_LAST, 4, 3);
         bytes memory signature = aggregate(1, 17, HEADER_HASH, 0xb);

@@ -5,7 +5,9 @@ import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
 import { BatchHeader, BatchHeaders } from "../src/libraries/BatchHeaders.sol";
 import { Bls12381 } from "../src/libraries/Bls12381.sol";
 import { Domain } from "../src/libraries/Domain.sol";
+import { EnvelopeTree } from "../src/libraries/EnvelopeTree.sol";
 import { MerkleTree } from "../src/libraries/MerkleTree.sol";
+import { Promises } from "../src/libraries/Promises.sol";
 import { Secp256k1 } from "../src/libraries/Secp256k1.sol";
 import { Test } from "./helpers/Test.sol";
 
@@ -100,6 +102,23 @@ contract VectorsTest is Test {
         checkEqual(checkHeaders(json, separator, "equivocation"), 2, "equivocation");
     }
 
+    function testPromises() public view {
+        string memory json = vm.readFile(string.concat(FOLDER, "headers.json"));
+        bytes32 separator = checkDomain(json);
+        address sequencer = vm.parseJsonAddress(json, ".sequencer");
+        uint256 count = 0;
+        for (; vm.keyExistsJson(json, path("promises", count)); count++) {
+            string memory here = path("promises", count);
+            bytes32 id = vm.parseJsonBytes32(json, string.concat(here, ".envelopeId"));
+            uint64 sealBy = uint64(vm.parseJsonUint(json, string.concat(here, ".sealBy")));
+            bytes32 digest = Domain.digest(separator, Promises.hash(id, sealBy));
+            checkEqual(digest, vm.parseJsonBytes32(json, string.concat(here, ".digest")), "digest");
+            bytes memory signature = vm.parseJsonBytes(json, string.concat(here, ".signature"));
+            checkEqual(caller.recover(digest, signature), sequencer, "signer");
+        }
+        check(count >= 1, "promises");
+    }
+
     function testMerkleTrees() public view {
         string memory json = vm.readFile(string.concat(FOLDER, "merkle.json"));
         uint256 trees = 0;
@@ -110,11 +129,25 @@ contract VectorsTest is Test {
             bytes32[] memory leaves = new bytes32[](MerkleTree.width(count));
             for (uint256 i = 0; i < count; i++) {
                 leaves[i] = vm.parseJsonBytes32(json, string.concat(here, path("leaves", i)));
+                checkLeaf(vm.parseJsonBytes(json, string.concat(here, path("data", i))), leaves[i]);
                 checkProof(json, string.concat(here, path("proofs", i)), root, count, leaves[i]);
             }
             checkEqual(MerkleTree.rootInPlace(leaves), root, "root");
         }
         check(trees >= 3, "trees");
+    }
+
+    /// @dev Data of 65 bytes are an item's: id, hash, code.
+    function checkLeaf(bytes memory data, bytes32 leaf) internal pure {
+        checkEqual(keccak256(bytes.concat(hex"00", data)), leaf, "leaf");
+        if (data.length != 65) return;
+        bytes32 id;
+        bytes32 itemHash;
+        assembly ("memory-safe") {
+            id := mload(add(data, 0x20))
+            itemHash := mload(add(data, 0x40))
+        }
+        checkEqual(EnvelopeTree.leaf(id, itemHash, uint8(data[64])), leaf, "item");
     }
 
     function checkProof(string memory json, string memory here, bytes32 root, uint256 count, bytes32 leaf)

@@ -47,4 +47,9 @@ library BatchHeaders {
     function hash(BatchHeader calldata header) internal pure returns (bytes32) {
         return keccak256(abi.encode(TYPEHASH, header));
     }
+
+    /// @notice The header hash of a header that was made here.
+    function hashMade(BatchHeader memory header) internal pure returns (bytes32) {
+        return keccak256(abi.encode(TYPEHASH, header));
+    }
 }

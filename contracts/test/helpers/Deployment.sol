@@ -1,28 +1,64 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
-import { BlindedInbox, ICommitteeRegistry } from "../../src/BlindedInbox.sol";
+import { BlindedInbox } from "../../src/BlindedInbox.sol";
 import { CommitteeRegistry } from "../../src/CommitteeRegistry.sol";
+import { ForcedQueue } from "../../src/ForcedQueue.sol";
+import { IBlindedInbox, RunReference, Timing } from "../../src/interfaces/IBlindedInbox.sol";
+import { ForcedEntry } from "../../src/interfaces/IForcedQueue.sol";
 import { BatchHeader } from "../../src/libraries/BatchHeaders.sol";
 import { Bls12381 } from "../../src/libraries/Bls12381.sol";
 import { Domain } from "../../src/libraries/Domain.sol";
+import { EnvelopeTree } from "../../src/libraries/EnvelopeTree.sol";
 import { BlsSigner } from "./BlsSigner.sol";
+import { MerkleProofs } from "./MerkleProofs.sol";
 import { Test } from "./Test.sol";
 
-/// @notice A registry and an inbox with known keys, and headers and certificates for them.
+/// @notice A registry, a forced queue and an inbox with known keys, and headers, certificates and evidence for them.
 abstract contract Deployment is Test {
     uint256 internal constant SEQUENCER_KEY = 0x5e9;
     address internal constant GOVERNOR = address(0x60);
     address internal constant POSTER = address(0x9057e4);
-    uint64 internal constant EPOCH_LAST = 1_000;
+    address internal constant FORCER = address(0xf02ce);
+    uint64 internal constant EPOCH_LAST = 1_000_000;
+    uint128 internal constant FEE_PER_BYTE = 100 gwei;
+    uint256 internal constant STAKE = 0.1 ether;
+
+    /// @dev The L1 block of the deployment, and how far behind a block is final.
+    uint64 internal constant START_BLOCK = 1_000_000;
+    uint64 internal constant FINALITY = 64;
+
+    uint32 internal constant POSTING_DEADLINE = 14_400;
+    uint32 internal constant FORCED_DELAY = 300;
+    uint32 internal constant ANSWER_WINDOW = 7_200;
 
     CommitteeRegistry internal registry;
+    ForcedQueue internal queue;
     BlindedInbox internal inbox;
 
+    function defaultTiming() internal pure returns (Timing memory) {
+        return Timing({
+            postingDeadline: POSTING_DEADLINE,
+            forcedDelay: FORCED_DELAY,
+            answerWindow: ANSWER_WINDOW,
+            hintDeadline: 3_600,
+            challengeWindow: 7_200,
+            withdrawalDelay: 36_000
+        });
+    }
+
     function deployContracts() internal {
-        address inboxAddress = vm.computeCreateAddress(address(this), vm.getNonce(address(this)) + 1);
+        if (block.number < START_BLOCK) vm.roll(START_BLOCK);
+        address inboxAddress = vm.computeCreateAddress(address(this), vm.getNonce(address(this)) + 2);
         registry = new CommitteeRegistry(GOVERNOR, inboxAddress);
-        inbox = new BlindedInbox(ICommitteeRegistry(address(registry)), vm.addr(SEQUENCER_KEY));
+        queue = new ForcedQueue(IBlindedInbox(inboxAddress), registry, FEE_PER_BYTE);
+        inbox = new BlindedInbox(registry, queue, vm.addr(SEQUENCER_KEY), defaultTiming());
+    }
+
+    /// @dev Lets L1 go on by `blocks` of 12 s.
+    function pass(uint256 blocks) internal {
+        vm.roll(block.number + blocks);
+        vm.warp(block.timestamp + 12 * blocks);
     }
 
     /// @dev Secret of member `member` (from 1) of every test committee.
@@ -90,19 +126,21 @@ abstract contract Deployment is Test {
         });
     }
 
-    /// @dev `count` headers that follow the inbox's head.
+    /// @dev `count` headers that follow the inbox's head; each takes the forced items that are due at its origin.
     function run(uint256 count) internal view returns (BatchHeader[] memory headers) {
         headers = new BatchHeader[](count);
-        bytes32 parent = inbox.headHash();
         (uint64 number, uint64 timestampMs, uint64 origin, uint64 cursor) = inbox.head();
+        if (timestampMs < block.timestamp * 1_000) timestampMs = uint64(block.timestamp * 1_000);
+        if (origin + FINALITY < block.number) origin = uint64(block.number) - FINALITY;
         for (uint256 i = 0; i < count; i++) {
             number++;
             timestampMs += 250;
             origin += uint64(i % 2);
+            cursor = dueCursor(cursor, origin);
             headers[i] = BatchHeader({
                 version: 1,
                 number: number,
-                parentHash: parent,
+                parentHash: 0,
                 timestampMs: timestampMs,
                 l1OriginNumber: origin,
                 l1OriginHash: keccak256(abi.encode("origin", origin)),
@@ -115,6 +153,25 @@ abstract contract Deployment is Test {
                 forcedCursor: cursor,
                 epoch: 1
             });
+        }
+        relink(headers);
+    }
+
+    /// @dev Where a header's cursor must be at least when its parent's is `cursor`.
+    function dueCursor(uint64 cursor, uint64 origin) internal view returns (uint64) {
+        for (uint256 i = 0; i < 16; i++) {
+            uint64 enqueuedAt = queue.enqueuedAt(cursor);
+            if (enqueuedAt == 0 || enqueuedAt + FORCED_DELAY > origin) break;
+            cursor++;
+        }
+        return cursor;
+    }
+
+    /// @dev Chains changed headers anew.
+    function relink(BatchHeader[] memory headers) internal view {
+        bytes32 parent = inbox.headHash();
+        for (uint256 i = 0; i < headers.length; i++) {
+            headers[i].parentHash = parent;
             parent = inbox.hashHeader(headers[i]);
         }
     }
@@ -124,10 +181,136 @@ abstract contract Deployment is Test {
         inbox.post(headers, "", certificate_);
     }
 
+    /// @dev Posts the headers, signed by the first three members; how they are referred to.
+    function postRun(BatchHeader[] memory headers) internal returns (RunReference memory) {
+        post(headers, certificate(headers[headers.length - 1], 0x7));
+        return runReference(headers);
+    }
+
+    /// @dev The inbox refuses the headers although three members signed.
+    function expectPostRefusal(BatchHeader[] memory headers, bytes memory reason) internal {
+        BlindedInbox.Certificate memory c = certificate(headers[headers.length - 1], 0x7);
+        vm.prank(POSTER, POSTER);
+        vm.expectRevert(reason);
+        inbox.post(headers, "", c);
+    }
+
+    /// @dev The run as it is posted in this block.
+    function runReference(BatchHeader[] memory headers) internal view returns (RunReference memory) {
+        (bytes32 root,) = proveHeader(headers, 0);
+        return RunReference({
+            first: headers[0].number,
+            last: headers[headers.length - 1].number,
+            postedAt: uint64(block.number),
+            headerRoot: root
+        });
+    }
+
+    /// @dev The tree over a run's header hashes and the proof of one.
+    function proveHeader(BatchHeader[] memory headers, uint256 index)
+        internal
+        view
+        returns (bytes32 root, bytes32[] memory proof)
+    {
+        bytes32[] memory leaves = new bytes32[](headers.length);
+        for (uint256 i = 0; i < headers.length; i++) {
+            leaves[i] = keccak256(bytes.concat(hex"00", inbox.hashHeader(headers[i])));
+        }
+        return MerkleProofs.prove(leaves, index);
+    }
+
+    /// @dev The header that L1 must make now after `parent`, with the items that are due.
+    function l1Header(BatchHeader memory parent) internal view returns (BatchHeader memory header) {
+        header = abi.decode(abi.encode(parent), (BatchHeader));
+        uint64 from = parent.forcedCursor;
+        header.parentHash = inbox.hashHeader(parent);
+        header.number = parent.number + 1;
+        header.timestampMs = uint64(block.timestamp * 1_000);
+        header.forcedCursor = dueCursor(from, uint64(block.number));
+        header.envelopeCount = uint32(header.forcedCursor - from);
+        header.envelopeBytes = 0;
+        header.gas = 0;
+        header.envelopeRoot = 0;
+        if (header.envelopeCount == 0) return header;
+        bytes32[] memory leaves = new bytes32[](header.envelopeCount);
+        for (uint64 i = 0; i < leaves.length; i++) {
+            ForcedEntry memory item = queue.entry(from + i);
+            leaves[i] = EnvelopeTree.leaf(0, item.itemHash, item.kind == 1 ? 0xff : 0xfe);
+            header.envelopeBytes += item.length;
+            header.gas += item.gasLimit;
+        }
+        (header.envelopeRoot,) = MerkleProofs.prove(leaves, 0);
+    }
+
+    /// @dev Enqueues a transaction of `size` bytes.
+    function forceTransaction(uint256 size, uint64 gasLimit) internal returns (uint64 index) {
+        vm.deal(FORCER, size * FEE_PER_BYTE);
+        vm.prank(FORCER);
+        index = queue.force{ value: size * FEE_PER_BYTE }(1, gasLimit, filled(size, 0x02));
+    }
+
+    /// @dev Enqueues an envelope of `size` bytes.
+    function forceEnvelope(uint256 size) internal returns (uint64 index) {
+        vm.deal(FORCER, size * FEE_PER_BYTE);
+        vm.prank(FORCER);
+        index = queue.force{ value: size * FEE_PER_BYTE }(0, 0, filled(size, 0x01));
+    }
+
+    /// @dev `size` bytes that are not zero, the first one given.
+    function filled(uint256 size, bytes1 first) internal pure returns (bytes memory item) {
+        item = new bytes(size);
+        for (uint256 i = 0; i < size; i++) {
+            item[i] = bytes1(uint8(i % 255 + 1));
+        }
+        item[0] = first;
+    }
+
     /// @dev The sequencer's signature over a header.
     function signHeader(uint256 key, BatchHeader memory header) internal view returns (bytes memory) {
-        (uint8 v, bytes32 r, bytes32 s) =
-            vm.sign(key, Domain.digest(inbox.domainSeparator(), inbox.hashHeader(header)));
+        return signStruct(key, inbox.hashHeader(header));
+    }
+
+    /// @dev A signature over a promise.
+    function signPromise(uint256 key, bytes32 envelopeId, uint64 sealBy)
+        internal
+        view
+        returns (bytes memory)
+    {
+        bytes32 typehash = keccak256("Promise(uint8 version,bytes32 envelopeId,uint64 sealBy)");
+        return signStruct(key, keccak256(abi.encode(typehash, uint8(1), envelopeId, sealBy)));
+    }
+
+    function signStruct(uint256 key, bytes32 structHash) private view returns (bytes memory) {
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(key, Domain.digest(inbox.domainSeparator(), structHash));
         return abi.encodePacked(r, s, v);
+    }
+
+    /// @dev `sender` commits to the evidence; the next block begins.
+    function commitTo(address sender, bytes32 evidence, bytes32 salt) internal {
+        vm.prank(sender);
+        inbox.commit(keccak256(abi.encode(sender, evidence, salt)));
+        pass(1);
+    }
+
+    /// @dev What a report of two headers commits to.
+    function conflictEvidence(BatchHeader memory first, BatchHeader memory second)
+        internal
+        view
+        returns (bytes32)
+    {
+        bytes32 one = inbox.hashHeader(first);
+        bytes32 two = inbox.hashHeader(second);
+        (bytes32 low, bytes32 high) = one < two ? (one, two) : (two, one);
+        return keccak256(abi.encode(first.number, low, high));
+    }
+
+    /// @dev What an accusation commits to.
+    function omissionEvidence(bytes32 envelopeId, uint64 sealBy) internal pure returns (bytes32) {
+        return keccak256(abi.encode(envelopeId, sealBy));
+    }
+
+    function depositBond(uint256 amount) internal {
+        vm.deal(address(this), amount);
+        inbox.depositBond{ value: amount }();
     }
 }

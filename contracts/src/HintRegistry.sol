@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { CommitReveal } from "./CommitReveal.sol";
+import { PlaintextReader } from "./PlaintextReader.sol";
+import { IBlindedInbox, RunReference, Timing } from "./interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
+import { IHintVerifier } from "./interfaces/IHintVerifier.sol";
+import { BatchHeader } from "./libraries/BatchHeaders.sol";
+import { EnvelopeTree } from "./libraries/EnvelopeTree.sol";
+import { Envelopes } from "./libraries/Envelopes.sol";
+import { HintData } from "./libraries/HintData.sol";
+import { MerkleTree } from "./libraries/MerkleTree.sol";
+
+/// @title Hints of posted runs, their bonds and their disputes
+/// @notice A publisher posts the hints of a run with all their data in the transaction and a part of its bond locked.
+/// For `challengeWindow` blocks anyone may show one wrong entry, which this contract settles in one call: it is
+/// struck out, half of the posting's bond is burnt and half goes to the challenger. What stands is made final, once
+/// and for all. Several postings may be open for one run, so a wrong first one blocks nobody. A run that has no hints
+/// `hintDeadline` blocks after it was posted can be declared void.
+///
+/// What each entry must be follows from the posted header alone: the committee certified every item's verdict with
+/// the envelope root, and C fixes the session key. So there is exactly one right root for a run.
+///
+/// Nobody loses a bond by malformed input: only a completed comparison strikes a posting; everything else reverts,
+/// the stake and the commitment with it. That covers the verifier too: a call that fails, for want of gas say, is
+/// never read as an answer.
+///
+/// Ether held = sum of `bonds[…].total` + sum of `rewards[…]`. Stakes stay here for the length of a call only.
+/// @dev Storage, after `CommitReveal.committedAt`; times are L1 block numbers:
+///
+/// | variable | slots |
+/// |---|---|
+/// | `postingCount` | 1: the newest id |
+/// | `postings[id]` | 2: publisher 20 ‖ run's last number 8 ‖ block 4; posting root. Zero once struck or released |
+/// | `runs[last]` | 1: first number 8 ‖ final posting 8 ‖ open postings 4 ‖ void 1 |
+/// | `openRoots[keccak256(last, root)]` | 1: whether that root is open for that run |
+/// | `bonds[publisher]` | 1: total 16 ‖ locked 16 |
+/// | `rewards[account]` | 1 |
+///
+/// A posting is *open* while it has a publisher and is not its run's final one. Ids are never used again.
+contract HintRegistry is CommitReveal, PlaintextReader {
+    /// @notice The posting's count of a batch is not that of its header.
+    uint8 public constant REASON_WRONG_COUNT = 1;
+    /// @notice An entry of no known kind.
+    uint8 public constant REASON_UNKNOWN_KIND = 2;
+    /// @notice Key bytes in an entry that has no key.
+    uint8 public constant REASON_STRAY_KEY = 3;
+    /// @notice Skipped although the item was accepted, or not skipped although it was not.
+    uint8 public constant REASON_WRONG_VERDICT = 4;
+    /// @notice The key does not open the envelope.
+    uint8 public constant REASON_WRONG_KEY = 5;
+    /// @notice Called malformed although a key opens it.
+    uint8 public constant REASON_NOT_MALFORMED = 6;
+
+    /// @notice Hints that somebody posted for a run.
+    struct Posting {
+        /// Who posted them, and whose bond is locked.
+        address publisher;
+        /// Last number of the run.
+        uint64 runLast;
+        /// The L1 block of the posting.
+        uint32 postedAt;
+        /// Commitment to all entries; see HintData.
+        bytes32 root;
+    }
+
+    /// @notice What became of a run.
+    struct Run {
+        /// Its first number; 0 before the first posting.
+        uint64 first;
+        /// The posting that is final; 0 for none.
+        uint64 finalPosting;
+        /// How many postings are open.
+        uint32 open;
+        /// Whether it was declared void.
+        bool isVoid;
+    }
+
+    /// @notice The ether of a publisher.
+    struct Bond {
+        /// All of it.
+        uint128 total;
+        /// What open postings lock.
+        uint128 locked;
+    }
+
+    /// @notice One disputed entry with everything that it is judged by.
+    struct Challenge {
+        /// The posting's run.
+        RunReference run;
+        /// Header of the entry's batch.
+        BatchHeader header;
+        /// Its siblings in the run.
+        bytes32[] headerProof;
+        /// The chunk of entries as it was posted.
+        bytes chunk;
+        /// Its place in the batch.
+        uint32 chunkIndex;
+        /// Its place in the posting.
+        uint32 leafIndex;
+        /// How many chunks the posting has.
+        uint32 leafCount;
+        /// The chunk's siblings.
+        bytes32[] chunkProof;
+        /// How many entries the posting gives the batch.
+        uint32 count;
+        /// The item's place in the batch.
+        uint32 index;
+        /// keccak256 of the item.
+        bytes32 itemHash;
+        /// Its envelope id; zero for an item that is none.
+        bytes32 id;
+        /// Its verdict code.
+        uint8 code;
+        /// Its siblings in the envelope tree.
+        bytes32[] itemProof;
+        /// The item itself; empty where no ciphertext is needed.
+        bytes item;
+        /// For an envelope that is called malformed, the key that opens it.
+        bytes16 key;
+    }
+
+    /// @notice What a posting locks, in wei.
+    uint128 public immutable postingBond;
+    /// @notice What a challenger puts up, in wei.
+    uint128 public immutable challengeStake;
+    /// @notice How long hints can be challenged at least, in L1 blocks.
+    uint32 public immutable challengeWindow;
+    /// @notice How long after its posting a run without hints can be declared void, in L1 blocks.
+    uint32 public immutable hintDeadline;
+
+    /// @notice How many postings there ever were; ids are from 1.
+    uint64 public postingCount;
+    /// @notice The postings that are open or final.
+    mapping(uint64 id => Posting) public postings;
+    /// @notice What became of the run that ends at a number.
+    mapping(uint64 runLast => Run) public runs;
+    /// @dev Whether `keccak256(abi.encode(runLast, root))` is open.
+    mapping(bytes32 key => bool) private openRoots;
+    mapping(address publisher => Bond) private bonds;
+    /// @notice Rewards that wait to be claimed.
+    mapping(address account => uint256 amount) public rewards;
+
+    /// @notice A publisher's bond grew.
+    event BondDeposited(address indexed publisher, uint256 amount, uint256 total);
+    /// @notice A publisher took out a part of its bond.
+    event BondWithdrawn(address indexed publisher, uint256 amount, uint256 total);
+    /// @notice Hints of a run; the data are in the input of this transaction.
+    event HintsPosted(
+        uint64 indexed id, uint64 indexed runLast, address indexed publisher, uint64 first, bytes32 root
+    );
+    /// @notice A posting was wrong at `number` and `index`, for one of the `REASON_…`s.
+    event HintsStruck(
+        uint64 indexed id,
+        uint64 indexed runLast,
+        address indexed challenger,
+        uint8 reason,
+        uint64 number,
+        uint32 index,
+        uint256 reward,
+        uint256 burnt
+    );
+    /// @notice A challenge showed nothing wrong; its stake went to the publisher.
+    event ChallengeFailed(uint64 indexed id, address indexed challenger);
+    /// @notice These are the run's hints for good.
+    event HintsFinalized(uint64 indexed id, uint64 indexed runLast, uint64 first, bytes32 root);
+    /// @notice A posting of a run that has others for good was closed and its bond unlocked.
+    event HintsReleased(uint64 indexed id, uint64 indexed runLast);
+    /// @notice The run has no hints and will never have any.
+    event Voided(uint64 indexed first, uint64 indexed last);
+    /// @notice An account took its rewards.
+    event RewardClaimed(address indexed account, uint256 amount);
+
+    /// @notice A posting bond of at least 2 wei, so that half of it is something, and a stake are needed.
+    error ZeroBondOrStake();
+    /// @notice The call comes from a contract, or from an account that delegates to one.
+    error NotTopLevel();
+    /// @notice A deposit, withdrawal or claim of nothing.
+    error ZeroAmount();
+    /// @notice More than the part of the bond that is not locked: deposit more, or wait until postings are closed.
+    error BondTooLow(uint256 free, uint256 needed);
+    /// @notice The run was not posted to the inbox.
+    error RunNotPosted(uint64 last);
+    /// @notice The run has its final hints.
+    error RunIsFinal(uint64 last, uint64 id);
+    /// @notice The run was declared void.
+    error RunIsVoid(uint64 last);
+    /// @notice The run has this many postings that are not settled yet.
+    error PostingsOpen(uint64 last, uint256 count);
+    /// @notice The same hints are open for this run already.
+    error SameHintsOpen(uint64 last, bytes32 root);
+    /// @notice The posting does not exist, was struck or released, or is final.
+    error NotOpen(uint64 id);
+    /// @notice Not before this L1 block.
+    error TooEarly(uint256 fromBlock);
+    /// @notice A challenge needs exactly this stake.
+    error WrongStake(uint256 given, uint256 needed);
+    /// @notice The posting is of another run.
+    error WrongRun(uint64 given, uint64 postings);
+    /// @notice The chunk with its places and siblings does not lead to the posting's root.
+    error ChunkNotInPosting(uint64 id);
+    /// @notice The chunk does not hold this index, or the batch has no such item.
+    error IndexNotInChunk(uint256 index);
+    /// @notice The item's bytes have another hash.
+    error WrongItem(bytes32 expected, bytes32 given);
+    /// @notice A transfer of ether failed.
+    error TransferFailed(address to);
+
+    /// @param inbox_ The BlindedInbox, whose deadlines hold here.
+    /// @param registry_ Its CommitteeRegistry.
+    /// @param verifier_ The check of one hint.
+    /// @param postingBond_ What a posting locks, in wei: more than twice the gas of the worst challenge.
+    /// @param challengeStake_ What a challenger puts up, in wei.
+    constructor(
+        IBlindedInbox inbox_,
+        ICommitteeRegistry registry_,
+        IHintVerifier verifier_,
+        uint128 postingBond_,
+        uint128 challengeStake_
+    ) PlaintextReader(inbox_, registry_, verifier_) {
+        if (postingBond_ < 2 || challengeStake_ == 0) revert ZeroBondOrStake();
+        Timing memory timing = inbox_.timing();
+        postingBond = postingBond_;
+        challengeStake = challengeStake_;
+        challengeWindow = timing.challengeWindow;
+        hintDeadline = timing.hintDeadline;
+    }
+
+    // Bonds and rewards
+
+    /// @notice Adds to the caller's bond.
+    function depositBond() external payable {
+        if (msg.value == 0) revert ZeroAmount();
+        Bond storage bond = bonds[msg.sender];
+        // All ether there is fits 128 bits.
+        bond.total += uint128(msg.value);
+        emit BondDeposited(msg.sender, msg.value, bond.total);
+    }
+
+    /// @notice Takes out what is not locked by open postings.
+    function withdrawBond(uint128 amount) external {
+        if (amount == 0) revert ZeroAmount();
+        Bond storage bond = bonds[msg.sender];
+        uint256 free = bond.total - bond.locked;
+        if (amount > free) revert BondTooLow(free, amount);
+        bond.total -= amount;
+        emit BondWithdrawn(msg.sender, amount, bond.total);
+        send(msg.sender, amount);
+    }
+
+    /// @notice Pays out the caller's rewards.
+    function claimReward() external {
+        uint256 amount = rewards[msg.sender];
+        if (amount == 0) revert ZeroAmount();
+        rewards[msg.sender] = 0;
+        emit RewardClaimed(msg.sender, amount);
+        send(msg.sender, amount);
+    }
+
+    /// @notice A publisher's bond, and how much of it is locked.
+    function bondOf(address publisher) external view returns (uint128 total, uint128 locked) {
+        Bond storage bond = bonds[publisher];
+        return (bond.total, bond.locked);
+    }
+
+    // Postings
+
+    /// @notice Posts the hints of a run and locks `postingBond` of the caller's bond. Called by plain accounts
+    /// directly, so the data are found in the transaction's input.
+    /// @param run A posted run that is neither void nor has its final hints.
+    /// @param data A `HintData` for exactly the run's batches; see the library.
+    /// @return id The posting.
+    function postHints(RunReference calldata run, bytes calldata data) external returns (uint64 id) {
+        if (msg.sender != tx.origin || msg.sender.code.length != 0) revert NotTopLevel();
+        if (!inbox.isRun(run)) revert RunNotPosted(run.last);
+        bytes32 root = HintData.postingRoot(data, run.first, run.last);
+
+        Run memory state = unsettled(run.last);
+        bytes32 key = openKey(run.last, root);
+        if (openRoots[key]) revert SameHintsOpen(run.last, root);
+        Bond memory bond = bonds[msg.sender];
+        uint256 free = bond.total - bond.locked;
+        if (free < postingBond) revert BondTooLow(free, postingBond);
+
+        bonds[msg.sender].locked = bond.locked + postingBond;
+        openRoots[key] = true;
+        state.first = run.first;
+        state.open++;
+        runs[run.last] = state;
+        id = ++postingCount;
+        postings[id] =
+            Posting({ publisher: msg.sender, runLast: run.last, postedAt: uint32(block.number), root: root });
+        emit HintsPosted(id, run.last, msg.sender, run.first, root);
+    }
+
+    /// @notice Disputes one entry of an open posting. Needs `challengeStake` and a commitment of an earlier block to
+    /// `keccak256(abi.encode(id, number, index))`.
+    /// @dev An entry that is right costs the stake; an entry that is wrong costs the publisher the posting and its
+    /// bond; anything that cannot be judged reverts. Allowed after the window too, as long as the posting is open.
+    function challenge(uint64 id, Challenge calldata given, bytes32 salt) external payable {
+        if (msg.value != challengeStake) revert WrongStake(msg.value, challengeStake);
+        Posting memory posting = opened(id);
+        reveal(keccak256(abi.encode(id, given.header.number, given.index)), salt);
+        uint8 reason = judge(id, posting, given);
+        if (reason == 0) {
+            rewards[posting.publisher] += msg.value;
+            emit ChallengeFailed(id, msg.sender);
+            return;
+        }
+
+        close(posting);
+        delete postings[id];
+        bonds[posting.publisher].total -= postingBond;
+        uint256 reward = postingBond / 2;
+        uint256 burnt = postingBond - reward;
+        rewards[msg.sender] += reward + msg.value;
+        emit HintsStruck(
+            id, posting.runLast, msg.sender, reason, given.header.number, given.index, reward, burnt
+        );
+        send(address(0), burnt);
+    }
+
+    /// @notice Makes a posting its run's hints for good, `challengeWindow` blocks after it was posted.
+    function finalize(uint64 id) external {
+        Posting memory posting = opened(id);
+        uint256 from = uint256(posting.postedAt) + challengeWindow;
+        if (block.number < from) revert TooEarly(from);
+        uint64 first = unsettled(posting.runLast).first;
+        close(posting);
+        runs[posting.runLast].finalPosting = id;
+        emit HintsFinalized(id, posting.runLast, first, posting.root);
+    }
+
+    /// @notice Closes a posting whose window is over and whose run has other hints for good, and unlocks its bond.
+    function release(uint64 id) external {
+        Posting memory posting = opened(id);
+        uint256 from = uint256(posting.postedAt) + challengeWindow;
+        if (block.number < from) revert TooEarly(from);
+        if (runs[posting.runLast].finalPosting == 0) revert RunNotFinal(posting.runLast);
+        close(posting);
+        delete postings[id];
+        emit HintsReleased(id, posting.runLast);
+    }
+
+    /// @notice Declares a run void that has no hints, final or open, `hintDeadline` blocks after it was posted.
+    function voidUnreleased(RunReference calldata run) external {
+        if (!inbox.isRun(run)) revert RunNotPosted(run.last);
+        uint256 from = uint256(run.postedAt) + hintDeadline;
+        if (block.number < from) revert TooEarly(from);
+        Run memory state = unsettled(run.last);
+        if (state.open != 0) revert PostingsOpen(run.last, state.open);
+        runs[run.last].isVoid = true;
+        emit Voided(run.first, run.last);
+    }
+
+    /// @notice The posting that is final for the run that ends at `runLast`; 0 for none.
+    function finalPosting(uint64 runLast) external view returns (uint64) {
+        return runs[runLast].finalPosting;
+    }
+
+    /// @inheritdoc PlaintextReader
+    function finalRoot(uint64 runLast) public view override returns (bytes32) {
+        // There is no posting 0, so its root is zero.
+        return postings[runs[runLast].finalPosting].root;
+    }
+
+    /// @notice Whether a posting can be challenged.
+    function isOpen(uint64 id) public view returns (bool) {
+        Posting storage posting = postings[id];
+        return posting.publisher != address(0) && runs[posting.runLast].finalPosting != id;
+    }
+
+    // Inside
+
+    /// @dev An open posting.
+    function opened(uint64 id) private view returns (Posting memory) {
+        if (!isOpen(id)) revert NotOpen(id);
+        return postings[id];
+    }
+
+    /// @dev The state of a run that is neither final nor void.
+    function unsettled(uint64 runLast) private view returns (Run memory state) {
+        state = runs[runLast];
+        if (state.finalPosting != 0) revert RunIsFinal(runLast, state.finalPosting);
+        if (state.isVoid) revert RunIsVoid(runLast);
+    }
+
+    /// @dev Undoes what being open means: the lock on the bond, the run's count, the guard against repetition.
+    function close(Posting memory posting) private {
+        bonds[posting.publisher].locked -= postingBond;
+        runs[posting.runLast].open--;
+        delete openRoots[openKey(posting.runLast, posting.root)];
+    }
+
+    function openKey(uint64 runLast, bytes32 root) private pure returns (bytes32) {
+        return keccak256(abi.encode(runLast, root));
+    }
+
+    /// @dev What is wrong with the entry: one of the reasons, or 0 when it is right. Reverts when that cannot be told.
+    function judge(uint64 id, Posting memory posting, Challenge calldata given)
+        private
+        view
+        returns (uint8 reason)
+    {
+        uint64 number = given.header.number;
+        if (given.run.last != posting.runLast) revert WrongRun(given.run.last, posting.runLast);
+        HintData.Place memory place = HintData.Place({
+            number: number,
+            count: given.count,
+            chunkIndex: given.chunkIndex,
+            leafIndex: given.leafIndex,
+            leafCount: given.leafCount
+        });
+        if (HintData.rootOf(place, given.chunk, given.chunkProof) != posting.root) {
+            revert ChunkNotInPosting(id);
+        }
+        requirePosted(given.header, given.run, given.headerProof);
+        if (given.count != given.header.envelopeCount) return REASON_WRONG_COUNT;
+        if (!HintData.holds(place, given.index)) revert IndexNotInChunk(given.index);
+
+        (uint8 kind, bytes16 key) = HintData.entry(given.chunk, given.index);
+        if (kind > HintData.MALFORMED) return REASON_UNKNOWN_KIND;
+        if (kind != HintData.KEY && key != 0) return REASON_STRAY_KEY;
+        bytes32 leaf = EnvelopeTree.leaf(given.id, given.itemHash, given.code);
+        if (!MerkleTree.verify(given.header.envelopeRoot, given.count, given.index, leaf, given.itemProof)) {
+            revert ItemNotInBatch(number, given.index);
+        }
+        if ((given.code == EnvelopeTree.ACCEPTED) != (kind != HintData.SKIPPED)) return REASON_WRONG_VERDICT;
+        if (kind == HintData.SKIPPED) return 0;
+
+        bytes32 itemHash = keccak256(given.item);
+        if (itemHash != given.itemHash) revert WrongItem(given.itemHash, itemHash);
+        bool isKey = kind == HintData.KEY;
+        (bool ok,) = opens(Envelopes.decode(given.item), given.header.epoch, isKey ? key : given.key);
+        if (isKey) return ok ? 0 : REASON_WRONG_KEY;
+        return ok ? REASON_NOT_MALFORMED : 0;
+    }
+
+    function send(address to, uint256 amount) private {
+        (bool sent,) = to.call{ value: amount }("");
+        if (!sent) revert TransferFailed(to);
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { IBlindedInbox, RunReference } from "./interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
+import { IHintVerifier } from "./interfaces/IHintVerifier.sol";
+import { BatchHeader } from "./libraries/BatchHeaders.sol";
+import { EnvelopeTree } from "./libraries/EnvelopeTree.sol";
+import { EnvelopeParts, Envelopes } from "./libraries/Envelopes.sol";
+import { HintData } from "./libraries/HintData.sol";
+import { MerkleTree } from "./libraries/MerkleTree.sol";
+import { MessageStream } from "./libraries/MessageStream.sol";
+
+/// @title Decrypted messages for L1 contracts
+/// @notice Gives any contract the message of an accepted envelope of a posted batch, in one of two ways:
+/// `provePlaintext` re-encrypts it and compares, and needs nothing but the key; `readPlaintext` takes the key from
+/// the run's final hints, which costs a few Merkle proofs only.
+///
+/// Both speak of **decryption, not of execution**: that the envelope was ordered and what it says, not what became of
+/// the transactions in it, nor whether its run was declared void afterwards. A consumer acts once for an envelope id.
+/// @dev Part of HintRegistry; keeps no storage and moves no ether.
+abstract contract PlaintextReader {
+    /// @notice An accepted envelope of a posted batch and the key that opens it.
+    struct PlaintextProof {
+        /// The run of the batch.
+        RunReference run;
+        /// The batch's header.
+        BatchHeader header;
+        /// Its siblings in the run.
+        bytes32[] headerProof;
+        /// The item's place in the batch.
+        uint32 index;
+        /// Its verdict code: 0, accepted.
+        uint8 code;
+        /// Its envelope id.
+        bytes32 id;
+        /// Its siblings in the envelope tree.
+        bytes32[] itemProof;
+        /// The item.
+        bytes item;
+        /// The session key.
+        bytes16 key;
+    }
+
+    /// @notice Where the final hints of a run hold the key.
+    struct FinalHint {
+        /// The chunk of entries as it was posted.
+        bytes chunk;
+        /// Its place in the posting.
+        uint32 leafIndex;
+        /// How many chunks the posting has.
+        uint32 leafCount;
+        /// The chunk's siblings.
+        bytes32[] chunkProof;
+    }
+
+    /// @notice The headers.
+    IBlindedInbox public immutable inbox;
+    /// @notice The encryption keys.
+    ICommitteeRegistry public immutable registry;
+    /// @notice The check of one hint.
+    IHintVerifier public immutable verifier;
+
+    /// @notice The registry was made for another inbox.
+    error ForeignRegistry(address inbox);
+    /// @notice There is no contract at this address.
+    error NotAContract(address given);
+    /// @notice The header was not posted in this run.
+    error HeaderNotPosted(uint64 number);
+    /// @notice The item with its siblings does not lead to the header's envelope root.
+    error ItemNotInBatch(uint64 number, uint256 index);
+    /// @notice The committee did not accept the item, so nobody decrypts it.
+    error NotAccepted(uint8 code);
+    /// @notice The item is another envelope than the one named.
+    error WrongEnvelope(bytes32 expected, bytes32 given);
+    /// @notice The run has no final hints yet.
+    error RunNotFinal(uint64 last);
+    /// @notice The chunk with its places and siblings does not lead to the root of the final hints.
+    error ChunkNotFinal(uint64 last);
+    /// @notice The key does not open the envelope, or is not the one in the final hints.
+    error WrongKey();
+
+    constructor(IBlindedInbox inbox_, ICommitteeRegistry registry_, IHintVerifier verifier_) {
+        if (registry_.inbox() != address(inbox_)) revert ForeignRegistry(registry_.inbox());
+        if (address(verifier_).code.length == 0) revert NotAContract(address(verifier_));
+        inbox = inbox_;
+        registry = registry_;
+        verifier = verifier_;
+    }
+
+    /// @notice The message of an envelope, by the full check of its key; no hints need to be there.
+    /// @return envelopeId The envelope.
+    /// @return message What it says: a `Bundle` with its padding.
+    function provePlaintext(PlaintextProof calldata given)
+        external
+        view
+        returns (bytes32 envelopeId, bytes memory message)
+    {
+        EnvelopeParts memory parts = accepted(given);
+        bool ok;
+        (ok, message) = opens(parts, given.header.epoch, given.key);
+        if (!ok) revert WrongKey();
+        return (given.id, message);
+    }
+
+    /// @notice The message of an envelope, by the key that stands in the final hints of its run.
+    /// @return envelopeId The envelope.
+    /// @return message What it says: a `Bundle` with its padding.
+    function readPlaintext(PlaintextProof calldata given, FinalHint calldata hint)
+        external
+        view
+        returns (bytes32 envelopeId, bytes memory message)
+    {
+        bytes32 root = finalRoot(given.run.last);
+        if (root == 0) revert RunNotFinal(given.run.last);
+        EnvelopeParts memory parts = accepted(given);
+        HintData.Place memory place = HintData.Place({
+            number: given.header.number,
+            count: given.header.envelopeCount,
+            chunkIndex: uint32(given.index / HintData.CHUNK_ENTRIES),
+            leafIndex: hint.leafIndex,
+            leafCount: hint.leafCount
+        });
+        if (HintData.rootOf(place, hint.chunk, hint.chunkProof) != root) {
+            revert ChunkNotFinal(given.run.last);
+        }
+        (uint8 kind, bytes16 key) = HintData.entry(hint.chunk, given.index);
+        if (kind != HintData.KEY || key != given.key) revert WrongKey();
+        return (given.id, MessageStream.decrypt(key, parts.ad, parts.e));
+    }
+
+    /// @notice Root of the hints that are final for the run that ends at `runLast`; zero for none.
+    function finalRoot(uint64 runLast) public view virtual returns (bytes32);
+
+    /// @dev Whether the key opens the envelope, and the message. A verifier that fails makes this revert.
+    function opens(EnvelopeParts memory parts, uint64 epoch, bytes16 key)
+        internal
+        view
+        returns (bool ok, bytes memory message)
+    {
+        bytes memory encryptionKey = registry.encryptionKey(epoch);
+        return verifier.verify(parts.ad, parts.c, parts.d, parts.e, key, encryptionKey);
+    }
+
+    /// @dev Reverts unless the header was posted in the run.
+    function requirePosted(BatchHeader calldata header, RunReference calldata run, bytes32[] calldata proof)
+        internal
+        view
+    {
+        (bool posted,) = inbox.verifyHeader(header, run, proof);
+        if (!posted) revert HeaderNotPosted(header.number);
+    }
+
+    /// @dev The envelope, which was posted and accepted.
+    function accepted(PlaintextProof calldata given) private view returns (EnvelopeParts memory parts) {
+        requirePosted(given.header, given.run, given.headerProof);
+        if (given.code != EnvelopeTree.ACCEPTED) revert NotAccepted(given.code);
+        bytes32 leaf = EnvelopeTree.leaf(given.id, keccak256(given.item), given.code);
+        BatchHeader calldata header = given.header;
+        if (!MerkleTree.verify(header.envelopeRoot, header.envelopeCount, given.index, leaf, given.itemProof))
+        {
+            revert ItemNotInBatch(header.number, given.index);
+        }
+        parts = Envelopes.decode(given.item);
+        bytes32 id = Envelopes.id(parts);
+        if (id != given.id) revert WrongEnvelope(given.id, id);
+    }
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { DepositPortal } from "../src/DepositPortal.sol";
+import { Test } from "./helpers/Test.sol";
+
+/// @dev Deposits from inside a contract.
+contract ContractDepositor {
+    function deposit(DepositPortal portal, address to) external payable {
+        portal.depositTransaction{ value: msg.value }(to, 1, 50_000, false, "");
+    }
+
+    function send(DepositPortal portal) external payable {
+        (bool sent,) = address(portal).call{ value: msg.value }("");
+        require(sent, "not sent");
+    }
+}
+
+/// @dev Makes the calls of the invariant run and keeps books of ether and of gas per block.
+contract DepositPortalHandler is Test {
+    DepositPortal internal immutable portal;
+    uint256 public deposited;
+    uint256 private present = 1_000;
+    mapping(uint256 l1Block => uint256 gas) private used;
+    uint256 public accepted;
+    uint256 public refused;
+
+    constructor(DepositPortal portal_) {
+        portal = portal_;
+    }
+
+    function passTime(uint256 blocks) external {
+        present += bound(blocks, 0, 2);
+    }
+
+    function deposit(uint256 amount, uint256 gasLimit, uint256 length) external {
+        vm.roll(present);
+        amount = bound(amount, 0, 10 ether);
+        length = bound(length, 0, 500);
+        uint64 minimum = portal.minimumGasLimit(uint64(length));
+        uint64 gas = uint64(bound(gasLimit, minimum, 4_000_000));
+        uint256 left = portal.MAX_GAS_PER_BLOCK() - used[present];
+        vm.deal(address(this), amount);
+        if (gas > left) {
+            refused++;
+            vm.expectRevert(abi.encodeWithSelector(DepositPortal.DepositGasExhausted.selector, gas, left));
+        }
+        portal.depositTransaction{ value: amount }(address(1), amount, gas, false, new bytes(length));
+        if (gas <= left) book(amount, gas);
+    }
+
+    function sendPlainly(uint256 amount) external {
+        vm.roll(present);
+        amount = bound(amount, 0, 10 ether);
+        vm.deal(address(this), amount);
+        bool fits = used[present] + 100_000 <= portal.MAX_GAS_PER_BLOCK();
+        (bool sent,) = address(portal).call{ value: amount }("");
+        check(sent == fits, "a plain transfer passes when its gas fits");
+        if (sent) book(amount, 100_000);
+    }
+
+    function book(uint256 amount, uint256 gas) private {
+        deposited += amount;
+        used[present] += gas;
+        accepted++;
+        check(used[present] <= 8_000_000, "more gas than a block has");
+        checkEqual(portal.gasLeft(), 8_000_000 - used[present], "gas left");
+    }
+}
+
+contract DepositPortalTest is Test {
+    address internal constant SENDER = address(0x5e4de4);
+    address internal constant TARGET = address(0x7a46e7);
+
+    DepositPortal internal portal;
+    DepositPortalHandler internal handler;
+
+    event TransactionDeposited(
+        address indexed from, address indexed to, uint256 indexed version, bytes opaqueData
+    );
+
+    function setUp() public {
+        vm.roll(1_000);
+        portal = new DepositPortal();
+        handler = new DepositPortalHandler(portal);
+        vm.deal(SENDER, 100 ether);
+    }
+
+    function targetContracts() public view returns (address[] memory targets) {
+        targets = new address[](1);
+        targets[0] = address(handler);
+    }
+
+    function expectDeposit(address from, address to, bytes memory opaqueData) internal {
+        vm.expectEmit(true, true, true, true, address(portal));
+        emit TransactionDeposited(from, to, 0, opaqueData);
+    }
+
+    function asSender() internal {
+        vm.prank(SENDER, SENDER);
+    }
+
+    // The event
+
+    function testDepositTransaction() public {
+        bytes memory opaqueData = bytes.concat(
+            bytes32(uint256(3 ether)),
+            bytes32(uint256(2 ether)),
+            hex"000000000007a120", // 500,000
+            hex"00",
+            hex"c0ffee"
+        );
+        expectDeposit(SENDER, TARGET, opaqueData);
+        asSender();
+        portal.depositTransaction{ value: 3 ether }(TARGET, 2 ether, 500_000, false, hex"c0ffee");
+        checkEqual(portal.totalDeposited(), 3 ether, "total");
+        checkEqual(address(portal).balance, 3 ether, "balance");
+        checkEqual(portal.gasLeft(), 7_500_000, "gas left");
+    }
+
+    function testFuzzDepositTransaction(
+        address from,
+        address to,
+        uint128 mint,
+        uint256 value,
+        uint64 gasLimit,
+        bool isCreation,
+        bytes calldata data
+    ) public {
+        vm.assume(from.code.length == 0);
+        if (isCreation) to = address(0);
+        gasLimit = uint64(bound(gasLimit, portal.minimumGasLimit(uint64(data.length)), 8_000_000));
+        vm.deal(from, mint);
+        expectDeposit(
+            from,
+            to,
+            bytes.concat(
+                bytes32(uint256(mint)),
+                bytes32(value),
+                bytes8(gasLimit),
+                isCreation ? bytes1(0x01) : bytes1(0x00),
+                data
+            )
+        );
+        vm.prank(from, from);
+        portal.depositTransaction{ value: mint }(to, value, gasLimit, isCreation, data);
+        checkEqual(portal.totalDeposited(), mint, "total");
+    }
+
+    function testPlainTransferDepositsToTheSender() public {
+        expectDeposit(
+            SENDER,
+            SENDER,
+            bytes.concat(bytes32(uint256(1 ether)), bytes32(uint256(1 ether)), hex"00000000000186a0", hex"00")
+        );
+        asSender();
+        (bool sent,) = address(portal).call{ value: 1 ether }("");
+        check(sent, "sent");
+        checkEqual(portal.totalDeposited(), 1 ether, "total");
+        checkEqual(portal.gasLeft(), 7_900_000, "gas left");
+    }
+
+    function testUnknownCallsAreRefused() public {
+        (bool done,) = address(portal).call{ value: 1 }(hex"12345678");
+        check(!done, "done");
+    }
+
+    // Who deposits
+
+    function testContractsAreAliased() public {
+        ContractDepositor depositor = new ContractDepositor();
+        address aliased;
+        unchecked {
+            aliased =
+                address(uint160(address(depositor)) + uint160(0x1111000000000000000000000000000000001111));
+        }
+        bytes memory opaqueData =
+            bytes.concat(bytes32(uint256(5)), bytes32(uint256(1)), hex"000000000000c350", hex"00");
+        vm.deal(address(this), 11);
+        expectDeposit(aliased, TARGET, opaqueData);
+        depositor.deposit{ value: 5 }(portal, TARGET);
+
+        // By plain transfer the ether goes on to the contract's own address.
+        opaqueData = bytes.concat(bytes32(uint256(6)), bytes32(uint256(6)), hex"00000000000186a0", hex"00");
+        expectDeposit(aliased, address(depositor), opaqueData);
+        depositor.send{ value: 6 }(portal);
+    }
+
+    function testAliasWrapsAround() public {
+        address high = address(type(uint160).max);
+        vm.etch(high, hex"00");
+        expectDeposit(
+            address(uint160(0x1111000000000000000000000000000000001110)),
+            TARGET,
+            bytes.concat(bytes32(0), bytes32(0), hex"000000000000c350", hex"00")
+        );
+        vm.prank(high, SENDER);
+        portal.depositTransaction(TARGET, 0, 50_000, false, "");
+    }
+
+    /// @dev An account with a delegation is its key's on L2 as well, whoever pays for the L1 transaction.
+    function testDelegatedAccountsAreNotAliased() public {
+        vm.etch(SENDER, bytes.concat(hex"ef0100", bytes20(TARGET)));
+        bytes memory opaqueData = bytes.concat(bytes32(0), bytes32(0), hex"000000000000c350", hex"00");
+        expectDeposit(SENDER, TARGET, opaqueData);
+        vm.prank(SENDER, address(0xfeed));
+        portal.depositTransaction(TARGET, 0, 50_000, false, "");
+        expectDeposit(SENDER, TARGET, opaqueData);
+        asSender();
+        portal.depositTransaction(TARGET, 0, 50_000, false, "");
+    }
+
+    /// @dev 23 bytes of other code are a contract's.
+    function testShortContractsAreAliased() public {
+        vm.etch(SENDER, bytes.concat(hex"600160", bytes20(TARGET)));
+        expectDeposit(
+            address(uint160(SENDER) + uint160(0x1111000000000000000000000000000000001111)),
+            TARGET,
+            bytes.concat(bytes32(0), bytes32(0), hex"000000000000c350", hex"00")
+        );
+        vm.prank(SENDER, address(0xfeed));
+        portal.depositTransaction(TARGET, 0, 50_000, false, "");
+    }
+
+    // The limits
+
+    function testCreationHasNoTarget() public {
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.CreationWithTarget.selector, TARGET));
+        portal.depositTransaction(TARGET, 0, 500_000, true, hex"00");
+        portal.depositTransaction(address(0), 0, 500_000, true, hex"00");
+    }
+
+    function testGasLimitCoversTheData() public {
+        checkEqual(portal.minimumGasLimit(0), 21_000, "without data");
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.GasLimitTooLow.selector, 20_999, 21_000));
+        portal.depositTransaction(TARGET, 0, 20_999, false, "");
+        portal.depositTransaction(TARGET, 0, 21_000, false, "");
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.GasLimitTooLow.selector, 21_119, 21_120));
+        portal.depositTransaction(TARGET, 0, 21_119, false, hex"000102");
+        portal.depositTransaction(TARGET, 0, 21_120, false, hex"000102");
+    }
+
+    function testGasLimitFitsABlock() public {
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.GasLimitTooHigh.selector, 8_000_001, 8_000_000));
+        portal.depositTransaction(TARGET, 0, 8_000_001, false, "");
+        portal.depositTransaction(TARGET, 0, 8_000_000, false, "");
+    }
+
+    function testDataIsLimited() public {
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.DataTooLarge.selector, 120_001, 120_000));
+        portal.depositTransaction(TARGET, 0, 8_000_000, false, new bytes(120_001));
+        checkEqual(portal.minimumGasLimit(120_000), 4_821_000, "least gas of the largest data");
+        portal.depositTransaction(TARGET, 0, 4_821_000, false, new bytes(120_000));
+    }
+
+    function testGasOfOneBlockIsLimitedAndTheNextIsFree() public {
+        portal.depositTransaction(TARGET, 0, 7_950_000, false, "");
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.DepositGasExhausted.selector, 50_001, 50_000));
+        portal.depositTransaction(TARGET, 0, 50_001, false, "");
+        (bool sent,) = address(portal).call{ value: 0 }("");
+        check(!sent, "a plain transfer counts too");
+        portal.depositTransaction(TARGET, 0, 50_000, false, "");
+        checkEqual(portal.gasLeft(), 0, "gas left");
+        vm.roll(1_001);
+        checkEqual(portal.gasLeft(), 8_000_000, "gas left in the next block");
+        portal.depositTransaction(TARGET, 0, 8_000_000, false, "");
+    }
+
+    // Invariants
+
+    function invariantEtherStaysLocked() public view {
+        checkEqual(address(portal).balance, portal.totalDeposited(), "balance");
+        checkEqual(portal.totalDeposited(), handler.deposited(), "total");
+    }
+
+    // Gas; 21,000 and the calldata come on top
+
+    function testGasDepositTransaction() public {
+        portal.depositTransaction{ value: 1 }(TARGET, 0, 50_000, false, "");
+        vm.roll(1_001);
+        vm.cool(address(portal));
+        asSender();
+        portal.depositTransaction{ value: 1 ether }(TARGET, 1 ether, 100_000, false, "");
+        vm.snapshotGasLastCall("DepositPortal.depositTransaction, no data");
+    }
+
+    function testGasDepositTransactionWithData() public {
+        portal.depositTransaction{ value: 1 }(TARGET, 0, 50_000, false, "");
+        vm.roll(1_001);
+        bytes memory data = new bytes(1_024);
+        vm.cool(address(portal));
+        asSender();
+        portal.depositTransaction{ value: 1 ether }(TARGET, 1 ether, 100_000, false, data);
+        vm.snapshotGasLastCall("DepositPortal.depositTransaction, 1,024 bytes");
+    }
+}

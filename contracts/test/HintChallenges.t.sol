@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { CommitReveal } from "../src/CommitReveal.sol";
+import { HintRegistry } from "../src/HintRegistry.sol";
+import { PlaintextReader } from "../src/PlaintextReader.sol";
+import { Envelopes } from "../src/libraries/Envelopes.sol";
+import { HintFixture } from "./helpers/HintFixture.sol";
+import { MockHintVerifier } from "./helpers/HintMocks.sol";
+
+/// @dev A posting of two batches whose items are of every sort, at known places.
+contract HintChallengesTest is HintFixture {
+    /// @dev Places of the sorts of items in both batches.
+    uint32 internal constant KEYED = 0;
+    uint32 internal constant MALFORMED = 1;
+    uint32 internal constant SKIPPED = 2;
+    uint32 internal constant FORCED = 3;
+
+    event HintsStruck(
+        uint64 indexed id,
+        uint64 indexed runLast,
+        address indexed challenger,
+        uint8 reason,
+        uint64 number,
+        uint32 index,
+        uint256 reward,
+        uint256 burnt
+    );
+    event ChallengeFailed(uint64 indexed id, address indexed challenger);
+
+    uint256 internal burnt;
+
+    function setUp() public {
+        vm.roll(1_000_000);
+        deployHints();
+        fund(PUBLISHER, 10 * BOND);
+        burnt = address(0).balance;
+    }
+
+    /// @dev Batches 7 and 8: an item of every sort, then more.
+    function sample() internal returns (Built memory) {
+        uint256[] memory counts = new uint256[](2);
+        (counts[0], counts[1]) = (6, 131);
+        return buildRun(7, counts, 0);
+    }
+
+    function sortOf(uint256 seed, uint256 index) internal pure override returns (uint256) {
+        if (index == KEYED) return 0;
+        if (index == MALFORMED) return 4;
+        if (index == SKIPPED) return 6;
+        // Forced transactions are short; most of the second batch is there only to fill a chunk.
+        if (index == FORCED || (index > 8 && index < 126)) return 7;
+        return seed % 8;
+    }
+
+    // Every outcome
+
+    function strikes(uint256 batch, uint32 index, uint8 kind, bytes16 key, uint8 reason) internal {
+        Built memory b = sample();
+        bytes[] memory entries = rightEntries(b);
+        setEntry(entries, batch, index, kind, key);
+        strikes(b, entries, challengeOf(b, entries, batch, index), reason);
+    }
+
+    function strikes(Built memory b, bytes[] memory entries, HintRegistry.Challenge memory c, uint8 reason)
+        internal
+    {
+        uint64 id = post(PUBLISHER, b.run, encode(entries));
+        commitTo(CHALLENGER, id, c);
+        vm.expectEmit(true, true, true, true, address(hints));
+        emit HintsStruck(id, 8, CHALLENGER, reason, c.header.number, c.index, BOND / 2, BOND - BOND / 2);
+        challenge(CHALLENGER, id, c);
+        checkBond(PUBLISHER, 9 * BOND, 0);
+        checkEqual(hints.rewards(CHALLENGER), BOND / 2 + STAKE, "reward and stake");
+        checkEqual(address(0).balance - burnt, BOND - BOND / 2, "burnt");
+        checkEqual(address(hints).balance, 9 * BOND + BOND / 2 + STAKE, "held");
+        (,, uint32 open,) = hints.runs(8);
+        checkEqual(open, 0, "open");
+
+        // Struck for good, the run free for others.
+        check(!hints.isOpen(id), "struck");
+        vm.roll(block.number + 2 * CHALLENGE_WINDOW);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, id));
+        hints.finalize(id);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, id));
+        hints.release(id);
+        uint64 next = post(PUBLISHER, b.run, encode(rightEntries(b)));
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        hints.finalize(next);
+        checkEqual(hints.finalPosting(8), next, "final");
+        vm.prank(CHALLENGER);
+        hints.claimReward();
+        checkEqual(CHALLENGER.balance, BOND / 2 + STAKE, "claimed");
+    }
+
+    function testStrikesAWrongKey() public {
+        strikes(0, KEYED, 1, bytes16("another"), 5);
+    }
+
+    function testStrikesAKeyOfAMalformedOne() public {
+        strikes(1, MALFORMED, 1, bytes16("made up"), 5);
+    }
+
+    function testStrikesAFalseMalformedClaim() public {
+        strikes(1, KEYED, 2, 0, 6);
+    }
+
+    function testStrikesAnAcceptedItemSkipped() public {
+        strikes(0, KEYED, 0, 0, 4);
+    }
+
+    function testStrikesAKeyOfASkippedItem() public {
+        strikes(1, SKIPPED, 1, bytes16("made up"), 4);
+    }
+
+    function testStrikesASkippedItemCalledMalformed() public {
+        strikes(0, SKIPPED, 2, 0, 4);
+    }
+
+    function testStrikesAKeyOfAForcedTransaction() public {
+        strikes(0, FORCED, 1, bytes16("made up"), 4);
+    }
+
+    function testStrikesAnUnknownKind() public {
+        strikes(0, SKIPPED, 3, 0, 2);
+    }
+
+    function testStrikesKeyBytesWhereNoKeyIs() public {
+        strikes(0, SKIPPED, 0, bytes16("stray"), 3);
+    }
+
+    function testStrikesKeyBytesOfAMalformedOne() public {
+        strikes(0, MALFORMED, 2, bytes16(uint128(1)), 3);
+    }
+
+    function testStrikesAnEntryTooMany() public {
+        Built memory b = sample();
+        bytes[] memory entries = rightEntries(b);
+        entries[0] = bytes.concat(entries[0], new bytes(17));
+        // Neither index nor item matter.
+        HintRegistry.Challenge memory c = challengeOf(b, entries, 0, 6);
+        strikes(b, entries, c, 1);
+    }
+
+    function testStrikesAnEntryTooFew() public {
+        Built memory b = sample();
+        bytes[] memory entries = rightEntries(b);
+        entries[0] = new bytes(0);
+        HintRegistry.Challenge memory c = challengeOf(b, entries, 0, 0);
+        strikes(b, entries, c, 1);
+    }
+
+    function testStrikesInTheSecondChunk() public {
+        strikes(1, 130, 7, 0, 2);
+    }
+
+    function fails(uint256 batch, uint32 index) internal {
+        Built memory b = sample();
+        bytes[] memory entries = rightEntries(b);
+        uint64 id = post(PUBLISHER, b.run, encode(entries));
+        HintRegistry.Challenge memory c = challengeOf(b, entries, batch, index);
+        c.key = bytes16("whatever");
+        commitTo(CHALLENGER, id, c);
+        vm.expectEmit(true, true, true, true, address(hints));
+        emit ChallengeFailed(id, CHALLENGER);
+        challenge(CHALLENGER, id, c);
+        checkBond(PUBLISHER, 10 * BOND, BOND);
+        checkEqual(hints.rewards(PUBLISHER), STAKE, "the stake is the publisher's");
+        checkEqual(hints.rewards(CHALLENGER), 0, "nothing");
+        check(hints.isOpen(id), "open");
+        checkEqual(address(hints).balance, 10 * BOND + STAKE, "held");
+    }
+
+    function testStakeIsLostAgainstTheRightKey() public {
+        fails(0, KEYED);
+    }
+
+    function testStakeIsLostAgainstAMalformedOne() public {
+        fails(0, MALFORMED);
+    }
+
+    function testStakeIsLostAgainstASkippedItem() public {
+        fails(1, SKIPPED);
+    }
+
+    function testStakeIsLostAgainstAForcedTransaction() public {
+        fails(1, FORCED);
+    }
+
+    /// @dev The item is not looked at where no ciphertext is needed.
+    function testVerdictNeedsNoItem() public {
+        Built memory b = sample();
+        bytes[] memory entries = rightEntries(b);
+        setEntry(entries, 0, KEYED, 0, 0);
+        HintRegistry.Challenge memory c = challengeOf(b, entries, 0, KEYED);
+        c.item = "";
+        strikes(b, entries, c, 4);
+    }
+
+    function testFuzzAnyEntryIsJudgedByTheTruth(
+        uint256 batch,
+        uint256 index,
+        uint8 kind,
+        bytes16 key,
+        bool same
+    ) public {
+        Built memory b = sample();
+        batch = bound(batch, 0, 1);
+        uint32 place = uint32(bound(index, 0, b.items[batch].length - 1));
+        Item memory item = b.items[batch][place];
+        bytes[] memory entries = rightEntries(b);
+        kind %= 4;
+        if (same) key = kind == 1 ? item.key : bytes16(0);
+        setEntry(entries, batch, place, kind, key);
+        uint64 id = post(PUBLISHER, b.run, encode(entries));
+        HintRegistry.Challenge memory c = challengeOf(b, entries, batch, place);
+        commitTo(CHALLENGER, id, c);
+        challenge(CHALLENGER, id, c);
+        bool right = kind == item.kind && key == item.key;
+        check(hints.isOpen(id) == right, "struck iff wrong");
+        checkEqual(address(0).balance - burnt, right ? 0 : BOND - BOND / 2, "burnt iff wrong");
+    }
+
+    // Everything else reverts and strikes nothing
+
+    /// @dev A posting with one wrong key, and the challenge of it.
+    function wrongKey() internal returns (uint64 id, HintRegistry.Challenge memory c) {
+        Built memory b = sample();
+        bytes[] memory entries = rightEntries(b);
+        setEntry(entries, 1, KEYED, 1, bytes16("another"));
+        id = post(PUBLISHER, b.run, encode(entries));
+        c = challengeOf(b, entries, 1, KEYED);
+    }
+
+    function reverts(uint64 id, HintRegistry.Challenge memory c, bytes memory reason) internal {
+        commitTo(CHALLENGER, id, c);
+        uint256 held = address(hints).balance;
+        uint256 before = CHALLENGER.balance;
+        vm.expectRevert(reason);
+        challenge(CHALLENGER, id, c);
+        checkEqual(address(hints).balance, held, "held");
+        checkEqual(CHALLENGER.balance, before, "the stake is back");
+        checkBond(PUBLISHER, 10 * BOND, BOND);
+        check(hints.isOpen(id), "open");
+    }
+
+    function testStakeMustBeExact() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        commitTo(CHALLENGER, id, c);
+        vm.deal(CHALLENGER, 10 ether);
+        for (uint256 i = 0; i < 2; i++) {
+            uint256 given = STAKE - 1 + 2 * i;
+            vm.expectRevert(abi.encodeWithSelector(HintRegistry.WrongStake.selector, given, STAKE));
+            vm.prank(CHALLENGER);
+            hints.challenge{ value: given }(id, c, SALT);
+        }
+    }
+
+    function testCommitComesFirst() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        vm.deal(CHALLENGER, STAKE);
+        bytes32 evidence = keccak256(abi.encode(id, c.header.number, c.index));
+        bytes32 commitment = keccak256(abi.encode(CHALLENGER, evidence, SALT));
+        vm.expectRevert(abi.encodeWithSelector(CommitReveal.NotCommitted.selector, commitment));
+        challenge(CHALLENGER, id, c);
+        hints.commit(commitment);
+        vm.expectRevert(abi.encodeWithSelector(CommitReveal.CommittedInThisBlock.selector));
+        challenge(CHALLENGER, id, c);
+        // Somebody else's commitment does not help a copier.
+        address copier = address(0xc0b1e4);
+        vm.deal(copier, STAKE);
+        vm.roll(block.number + 1);
+        commitment = keccak256(abi.encode(copier, evidence, SALT));
+        vm.expectRevert(abi.encodeWithSelector(CommitReveal.NotCommitted.selector, commitment));
+        challenge(copier, id, c);
+        challenge(CHALLENGER, id, c);
+        check(!hints.isOpen(id), "struck");
+    }
+
+    function testOnlyOpenPostings() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        uint64 unknown = id + 1;
+        commitTo(CHALLENGER, unknown, c);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, unknown));
+        challenge(CHALLENGER, unknown, c);
+        // After the window too, as long as nobody has made it final.
+        vm.roll(block.number + 2 * CHALLENGE_WINDOW);
+        commitTo(CHALLENGER, id, c);
+        challenge(CHALLENGER, id, c);
+        commitTo(CHALLENGER, id, c);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, id));
+        challenge(CHALLENGER, id, c);
+    }
+
+    function testFinalHintsAreNotChallenged() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        hints.finalize(id);
+        commitTo(CHALLENGER, id, c);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, id));
+        challenge(CHALLENGER, id, c);
+        checkBond(PUBLISHER, 10 * BOND, 0);
+    }
+
+    function testOfAnotherRun() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        c.run.last++;
+        reverts(id, c, abi.encodeWithSelector(HintRegistry.WrongRun.selector, 9, 8));
+    }
+
+    function testOfAnotherChunk() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        c.chunk[0] ^= 0x01;
+        reverts(id, c, abi.encodeWithSelector(HintRegistry.ChunkNotInPosting.selector, id));
+    }
+
+    function testOfAnotherHeader() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        c.header.gas++;
+        reverts(id, c, abi.encodeWithSelector(PlaintextReader.HeaderNotPosted.selector, 8));
+    }
+
+    function testOfAnIndexOutsideTheChunk() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        c.index = 128;
+        reverts(id, c, abi.encodeWithSelector(HintRegistry.IndexNotInChunk.selector, 128));
+        c.index = 131;
+        reverts(id, c, abi.encodeWithSelector(HintRegistry.IndexNotInChunk.selector, 131));
+    }
+
+    function testOfAnotherItem() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        c.code = 1;
+        reverts(id, c, abi.encodeWithSelector(PlaintextReader.ItemNotInBatch.selector, 8, KEYED));
+        c.code = 0;
+        bytes32 hash = c.itemHash;
+        c.item[400] ^= 0x01;
+        reverts(id, c, abi.encodeWithSelector(HintRegistry.WrongItem.selector, hash, keccak256(c.item)));
+    }
+
+    function testVerifierThatFailsIsNoAnswer() public {
+        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        verifier.fail(MockHintVerifier.Failure.Reverts);
+        reverts(id, c, abi.encodeWithSelector(MockHintVerifier.ToldToRevert.selector));
+        verifier.fail(MockHintVerifier.Failure.AnswersTooLittle);
+        reverts(id, c, "");
+        verifier.fail(MockHintVerifier.Failure.RunsOutOfGas);
+        reverts(id, c, "");
+        verifier.fail(MockHintVerifier.Failure.None);
+        commitTo(CHALLENGER, id, c);
+        challenge(CHALLENGER, id, c);
+        check(!hints.isOpen(id), "struck");
+    }
+
+    /// @dev However much gas comes along, an honest posting is not struck.
+    function testFuzzGasNeverStrikesTheHonest(uint256 gas, bool malformed) public {
+        Built memory b = sample();
+        bytes[] memory entries = rightEntries(b);
+        uint64 id = post(PUBLISHER, b.run, encode(entries));
+        HintRegistry.Challenge memory c = challengeOf(b, entries, 1, malformed ? MALFORMED : KEYED);
+        commitTo(CHALLENGER, id, c);
+        gas = bound(gas, 10_000, 400_000);
+        vm.prank(CHALLENGER);
+        (bool done,) = address(hints).call{ gas: gas, value: STAKE }(
+            abi.encodeCall(HintRegistry.challenge, (id, c, SALT))
+        );
+        check(hints.isOpen(id), "open");
+        checkEqual(hints.rewards(PUBLISHER), done ? STAKE : 0, "failed or reverted");
+        checkBond(PUBLISHER, 10 * BOND, BOND);
+    }
+
+    /// @dev Nor does an accepted item that is no envelope, which a committee would have to certify.
+    function testItemThatDoesNotDecodeIsNoFraud() public {
+        Built memory b = sample();
+        Item memory item = b.items[0][KEYED];
+        item.data = "no envelope";
+        b.headers[0].envelopeRoot = rootOfItems(b.items[0]);
+        tell(b);
+        bytes[] memory entries = rightEntries(b);
+        uint64 id = post(PUBLISHER, b.run, encode(entries));
+        HintRegistry.Challenge memory c = challengeOf(b, entries, 0, KEYED);
+        reverts(id, c, abi.encodeWithSelector(Envelopes.BadEnvelopeLength.selector, 11));
+    }
+
+    // Tampering
+
+    /// @dev Changes one field so that the challenge no longer says what is true.
+    function tamper(HintRegistry.Challenge memory c, uint256 field, uint256 by) internal pure {
+        uint32 small = uint32(bound(by, 1, 1_000));
+        if (field == 0) c.run.first -= uint64(small % 7) + 1;
+        else if (field == 1) c.run.last += small;
+        else if (field == 2) c.run.postedAt += small;
+        else if (field == 3) c.run.headerRoot ^= bytes32(uint256(small));
+        else if (field == 4) c.header.number += small;
+        else if (field == 5) c.header.envelopeCount += small;
+        else if (field == 6) c.header.envelopeRoot ^= bytes32(uint256(small));
+        else if (field == 7) c.header.epoch += small;
+        else if (field == 8) c.headerProof[0] ^= bytes32(uint256(small));
+        else if (field == 9) c.chunk[by % c.chunk.length] ^= bytes1(uint8(1 + by % 255));
+        else if (field == 10) c.chunk = bytes.concat(c.chunk, c.chunk);
+        else if (field == 11) c.chunkIndex += small;
+        else if (field == 12) c.leafIndex += small;
+        else if (field == 13) c.leafCount += small;
+        else if (field == 14) c.chunkProof[by % c.chunkProof.length] ^= bytes32(uint256(small));
+        else if (field == 15) c.count += small;
+        else if (field == 16) c.index += small;
+        else if (field == 17) c.itemHash ^= bytes32(uint256(small));
+        else if (field == 18) c.id ^= bytes32(uint256(small));
+        else if (field == 19) c.code ^= uint8(1 + by % 255);
+        else if (field == 20) c.itemProof[by % c.itemProof.length] ^= bytes32(uint256(small));
+        else if (field == 21) c.item[by % c.item.length] ^= bytes1(uint8(1 + by % 255));
+        else if (field == 22) c.item = bytes.concat(c.item, hex"00");
+        else if (field == 23) c.itemProof = new bytes32[](c.itemProof.length + 1);
+        else if (field == 24) c.chunkProof = new bytes32[](c.chunkProof.length + 1);
+        else c.headerProof = new bytes32[](0);
+    }
+
+    function testFuzzTamperedChallengeReverts(uint256 field, uint256 by, bool malformed, bool honest) public {
+        Built memory b = sample();
+        bytes[] memory entries = rightEntries(b);
+        // The first two need the item, so that every field counts.
+        uint32 index = malformed ? MALFORMED : KEYED;
+        if (!honest) setEntry(entries, 1, index, 1, bytes16("another"));
+        uint64 id = post(PUBLISHER, b.run, encode(entries));
+        HintRegistry.Challenge memory c = challengeOf(b, entries, 1, index);
+        tamper(c, field % 26, by);
+        commitTo(CHALLENGER, id, c);
+        vm.prank(CHALLENGER);
+        (bool done,) =
+            address(hints).call{ value: STAKE }(abi.encodeCall(HintRegistry.challenge, (id, c, SALT)));
+        check(!done, "settled");
+        check(hints.isOpen(id), "struck");
+        checkBond(PUBLISHER, 10 * BOND, BOND);
+        checkEqual(CHALLENGER.balance, STAKE, "the stake is back");
+    }
+
+    /// @dev Bytes that are no call at all strike nothing either.
+    function testFuzzMangledCalldataNeverStrikesTheHonest(uint256 position, bytes32 word) public {
+        Built memory b = sample();
+        bytes[] memory entries = rightEntries(b);
+        uint64 id = post(PUBLISHER, b.run, encode(entries));
+        HintRegistry.Challenge memory c = challengeOf(b, entries, 1, KEYED);
+        commitTo(CHALLENGER, id, c);
+        bytes memory data = abi.encodeCall(HintRegistry.challenge, (id, c, SALT));
+        position = 4 + 32 * bound(position, 1, (data.length - 36) / 32 - 1);
+        assembly ("memory-safe") {
+            mstore(add(add(data, 32), position), word)
+        }
+        vm.prank(CHALLENGER);
+        (bool done,) = address(hints).call{ value: STAKE }(data);
+        done;
+        check(hints.isOpen(id), "struck");
+        checkBond(PUBLISHER, 10 * BOND, BOND);
+    }
+}

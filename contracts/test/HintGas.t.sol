@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { HintRegistry } from "../src/HintRegistry.sol";
+import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
+import { HintFixture } from "./helpers/HintFixture.sol";
+
+/// @notice What the calls cost besides the 21,000 of a transaction and its calldata.
+/// @dev Everything that a call finds in storage was written in `setUp`, so that its slots are cold.
+contract HintGasTest is HintFixture {
+    RunReference internal first;
+    RunReference internal single;
+    RunReference internal many;
+    uint64 internal open;
+    uint64 internal done;
+    uint64 internal longest;
+
+    function setUp() public {
+        vm.roll(1_000_000);
+        deployHints();
+        fund(PUBLISHER, 10 * BOND);
+        Built memory b = disputed();
+        open = post(PUBLISHER, b.run, encode(wrongEntries(b)));
+        b = finished();
+        done = post(PUBLISHER, b.run, encode(rightEntries(b)));
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        hints.finalize(done);
+        b = longestItem();
+        longest = post(PUBLISHER, b.run, encode(rightEntries(b)));
+        single = buildRun(100, 1, 0).run;
+        many = buildRun(101, 33, 0).run;
+        commitTo(CHALLENGER, open, challengeOf(disputed(), wrongEntries(disputed()), 3, 70));
+        commitTo(CHALLENGER, longest, challengeOf(b, rightEntries(b), 0, 0));
+    }
+
+    /// @dev Eight batches of 100; the verifier knows every item.
+    function disputed() internal returns (Built memory) {
+        return inFirstBlock(buildRun(1, 8, 100));
+    }
+
+    function finished() internal returns (Built memory) {
+        return inFirstBlock(buildRun(9, 8, 100));
+    }
+
+    /// @dev One batch of one envelope of the largest size.
+    function longestItem() internal returns (Built memory b) {
+        b = buildRun(17, 1, 1);
+        Item memory item = b.items[0][0];
+        item.data = envelope(1, 32_768);
+        item.id = caller.id(item.data);
+        (item.code, item.kind, item.key) = (0, 1, bytes16("key"));
+        tellKey(item);
+        b.headers[0].envelopeRoot = rootOfItems(b.items[0]);
+        tell(b);
+        return inFirstBlock(b);
+    }
+
+    /// @dev As it was posted in the first block, whenever it is built again.
+    function inFirstBlock(Built memory b) internal returns (Built memory) {
+        b.run.postedAt = 1_000_000;
+        inbox.tell(b.run);
+        return b;
+    }
+
+    /// @dev Entry 70 of batch 3 has another key.
+    function wrongEntries(Built memory b) internal pure returns (bytes[] memory entries) {
+        entries = rightEntries(b);
+        setEntry(entries, 3, 70, 1, bytes16("another"));
+    }
+
+    function hundreds(uint256 batches) internal pure returns (bytes memory) {
+        bytes[] memory entries = new bytes[](batches);
+        for (uint256 i = 0; i < batches; i++) {
+            entries[i] = new bytes(1_700);
+        }
+        return encode(entries);
+    }
+
+    function testPostOne() public {
+        post(PUBLISHER, single, hundreds(1));
+        uint256 gas = vm.snapshotGasLastCall("HintRegistry.postHints, 1 batch of 100");
+        check(gas < 150_000, "a posting above 150,000 gas besides calldata");
+    }
+
+    function testPostMany() public {
+        post(PUBLISHER, many, hundreds(33));
+        uint256 gas = vm.snapshotGasLastCall("HintRegistry.postHints, 33 batches of 100");
+        check(gas < 150_000 + 32 * 3_000, "a further batch above 3,000 gas besides calldata");
+    }
+
+    function testFinalize() public {
+        hints.finalize(open);
+        vm.snapshotGasLastCall("HintRegistry.finalize");
+    }
+
+    function testReadPlaintext() public {
+        Built memory b = finished();
+        bytes[] memory entries = rightEntries(b);
+        uint32 index = 0;
+        while (b.items[3][index].kind != 1) index++;
+        HintRegistry.Challenge memory c = challengeOf(b, entries, 3, index);
+        hints.readPlaintext(plaintextOf(c), finalHintOf(c));
+        vm.snapshotGasLastCall("HintRegistry.readPlaintext, 256 bytes");
+    }
+
+    function testChallenge() public {
+        Built memory b = disputed();
+        HintRegistry.Challenge memory c = challengeOf(b, wrongEntries(b), 3, 70);
+        challenge(CHALLENGER, open, c);
+        vm.snapshotGasLastCall("HintRegistry.challenge, 8 batches of 100, without the check of the key");
+        check(!hints.isOpen(open), "struck");
+    }
+
+    function testChallengeOfTheLongestItem() public {
+        Built memory b = longestItem();
+        challenge(CHALLENGER, longest, challengeOf(b, rightEntries(b), 0, 0));
+        vm.snapshotGasLastCall("HintRegistry.challenge, 33,134 bytes, without the check of the key");
+        check(hints.isOpen(longest), "open");
+    }
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { BlindedInbox } from "../src/BlindedInbox.sol";
+import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
+import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
+import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
+import { Deployment } from "./helpers/Deployment.sol";
+import { MerkleProofs } from "./helpers/MerkleProofs.sol";
+
+/// @notice Headers that L1 makes itself.
+contract L1HeadersTest is Deployment {
+    bytes32 internal constant SALT = keccak256("salt");
+
+    /// @dev The head.
+    BatchHeader internal parent;
+
+    event Posted(
+        uint64 indexed firstNumber,
+        uint64 indexed lastNumber,
+        uint64 postedAt,
+        bytes32 headHash,
+        bytes32 headerRoot
+    );
+    event L1Header(uint64 indexed number, bytes32 headerHash, BatchHeader header);
+
+    function setUp() public {
+        vm.warp(1_800_000_000);
+        deployContracts();
+        registerEpoch(EPOCH_LAST, 4, 3);
+        BatchHeader[] memory headers = run(3);
+        postRun(headers);
+        parent = headers[2];
+    }
+
+    /// @dev Silence until the deadline is over.
+    function goSilent() internal {
+        pass(POSTING_DEADLINE + 1);
+    }
+
+    /// @dev The header that L1 must make now, with these items' leaves, bytes and gas.
+    function expected(bytes32[] memory leaves, uint32 size, uint64 gas)
+        internal
+        view
+        returns (BatchHeader memory header)
+    {
+        header = parent;
+        header.number = parent.number + 1;
+        header.parentHash = inbox.hashHeader(parent);
+        header.timestampMs = uint64(block.timestamp * 1_000);
+        header.envelopeRoot = 0;
+        if (leaves.length != 0) (header.envelopeRoot,) = MerkleProofs.prove(leaves, 0);
+        header.envelopeCount = uint32(leaves.length);
+        header.envelopeBytes = size;
+        header.gas = gas;
+        header.forcedCursor = parent.forcedCursor + uint64(leaves.length);
+    }
+
+    function make(BatchHeader memory header) internal {
+        bytes32 hash = inbox.hashHeader(header);
+        bytes32 root = keccak256(bytes.concat(hex"00", hash));
+        vm.expectEmit(true, true, true, true, address(inbox));
+        emit L1Header(header.number, hash, header);
+        vm.expectEmit(true, true, true, true, address(inbox));
+        emit Posted(header.number, header.number, uint64(block.number), hash, root);
+        checkEqual(inbox.postL1Header(parent), hash, "returned");
+        checkEqual(inbox.headHash(), hash, "head hash");
+        (uint64 number, uint64 timestampMs, uint64 origin, uint64 cursor) = inbox.head();
+        checkEqual(number, header.number, "number");
+        checkEqual(timestampMs, header.timestampMs, "time");
+        checkEqual(origin, header.l1OriginNumber, "origin");
+        checkEqual(cursor, header.forcedCursor, "cursor");
+        RunReference memory posting = RunReference(number, number, uint64(block.number), root);
+        (bool posted,) = inbox.verifyHeader(header, posting, new bytes32[](0));
+        check(posted, "a run of its own");
+        parent = header;
+    }
+
+    function expectRefusal(bytes memory reason) internal {
+        vm.expectRevert(reason);
+        inbox.postL1Header(parent);
+    }
+
+    function transactionLeaf(uint256 size, uint64 gasLimit) internal pure returns (bytes32) {
+        bytes32 item = keccak256(bytes.concat(hex"02", bytes8(gasLimit), filled(size, 0x02)));
+        return keccak256(bytes.concat(hex"00", bytes32(0), item, hex"ff"));
+    }
+
+    function envelopeLeaf(uint256 size) internal pure returns (bytes32) {
+        return keccak256(bytes.concat(hex"00", bytes32(0), keccak256(filled(size, 0x01)), hex"fe"));
+    }
+
+    function testForcedItemsAndTheClosingHeader() public {
+        forceTransaction(100, 30_000);
+        forceEnvelope(700);
+        forceTransaction(200, 10_000_000);
+        goSilent();
+        bytes32[] memory leaves = new bytes32[](3);
+        leaves[0] = transactionLeaf(100, 30_000);
+        leaves[1] = envelopeLeaf(700);
+        leaves[2] = transactionLeaf(200, 10_000_000);
+        BatchHeader memory header = expected(leaves, 109 + 700 + 209, 10_030_000);
+        checkEqual(header.epoch, 1, "epoch");
+        make(header);
+        checkEqual(inbox.l1MadeCount(), 1, "counted");
+        (uint64 number, uint64 madeAt) = inbox.l1Made(0);
+        checkEqual(number, 4, "number");
+        checkEqual(madeAt, block.number, "block");
+        checkEqual(inbox.headPostedAt(), block.number, "posted");
+        check(inbox.lastCertifiedAt() < block.number, "not certified");
+
+        // In the same second there is no room for another, and the empty one that closes it comes once.
+        expectRefusal(abi.encodeWithSelector(BlindedInbox.SecondNotOver.selector, block.timestamp));
+        pass(1);
+        make(expected(new bytes32[](0), 0, 0));
+        pass(1);
+        expectRefusal(abi.encodeWithSelector(BlindedInbox.NothingToInclude.selector));
+        forceTransaction(100, 30_000);
+        pass(FORCED_DELAY - 1);
+        expectRefusal(abi.encodeWithSelector(BlindedInbox.NothingToInclude.selector));
+        pass(1);
+        leaves = new bytes32[](1);
+        leaves[0] = transactionLeaf(100, 30_000);
+        make(expected(leaves, 109, 30_000));
+    }
+
+    /// forge-config: default.isolate = true
+    function testGas() public {
+        forceTransaction(622, 30_000);
+        goSilent();
+        inbox.postL1Header(parent);
+        vm.snapshotGasLastCall("BlindedInbox.postL1Header, first, 1 item");
+    }
+
+    /// forge-config: default.isolate = true
+    function testGasSixteenItems() public {
+        for (uint256 i = 0; i < 17; i++) {
+            forceTransaction(622, 10_000_000);
+        }
+        goSilent();
+        bytes32[] memory leaves = new bytes32[](16);
+        for (uint256 i = 0; i < 16; i++) {
+            leaves[i] = transactionLeaf(622, 10_000_000);
+        }
+        BatchHeader memory header = expected(leaves, 16 * 631, 160_000_000);
+        inbox.postL1Header(parent);
+        vm.snapshotGasLastCall("BlindedInbox.postL1Header, first, 16 items");
+        checkEqual(inbox.headHash(), inbox.hashHeader(header), "as expected");
+        parent = header;
+        pass(1);
+        leaves = new bytes32[](1);
+        leaves[0] = transactionLeaf(622, 10_000_000);
+        make(expected(leaves, 631, 10_000_000));
+        pass(1);
+        inbox.postL1Header(parent);
+        vm.snapshotGasLastCall("BlindedInbox.postL1Header, empty");
+    }
+
+    /// @dev Open for `answerWindow` blocks, closed for as many, and so on.
+    function testFuzzWhenSilenceAllows(uint256 silence) public {
+        forceTransaction(100, 30_000);
+        silence = silence % 2 == 0
+            ? bound(silence, POSTING_DEADLINE - 3, POSTING_DEADLINE + 3)
+            : bound(silence, FORCED_DELAY, POSTING_DEADLINE + 5 * ANSWER_WINDOW);
+        uint256 from = block.number + POSTING_DEADLINE + 1;
+        pass(silence);
+        bytes32[] memory leaves = new bytes32[](1);
+        leaves[0] = transactionLeaf(100, 30_000);
+        if (silence <= POSTING_DEADLINE) {
+            expectRefusal(abi.encodeWithSelector(BlindedInbox.L1HeaderNotDue.selector, from));
+            return;
+        }
+        uint256 windows = (block.number - from) / ANSWER_WINDOW;
+        if (windows % 2 == 1) {
+            uint256 next = from + (windows + 1) * ANSWER_WINDOW;
+            expectRefusal(abi.encodeWithSelector(BlindedInbox.L1HeaderNotDue.selector, next));
+            vm.roll(next - 1);
+            expectRefusal(abi.encodeWithSelector(BlindedInbox.L1HeaderNotDue.selector, next));
+            vm.roll(next);
+        }
+        make(expected(leaves, 109, 30_000));
+    }
+
+    function testCertifiedRunEndsTheSilence() public {
+        pass(POSTING_DEADLINE);
+        BatchHeader[] memory headers = run(1);
+        postRun(headers);
+        parent = headers[0];
+        pass(POSTING_DEADLINE);
+        expectRefusal(abi.encodeWithSelector(BlindedInbox.L1HeaderNotDue.selector, block.number + 1));
+        pass(1);
+        make(expected(new bytes32[](0), 0, 0)); // the head has items
+    }
+
+    function testParentMustBeTheHead() public {
+        goSilent();
+        bytes32 head = inbox.headHash();
+        parent.gas += 1;
+        expectRefusal(
+            abi.encodeWithSelector(BlindedInbox.WrongParent.selector, 3, head, inbox.hashHeader(parent))
+        );
+    }
+
+    function testNoneBeforeTheFirstCertifiedHeader() public {
+        deployContracts();
+        registerEpoch(EPOCH_LAST, 4, 3);
+        goSilent();
+        BatchHeader memory nothing;
+        parent = nothing;
+        expectRefusal(
+            abi.encodeWithSelector(
+                BlindedInbox.WrongParent.selector, 0, inbox.headHash(), inbox.hashHeader(nothing)
+            )
+        );
+    }
+
+    function testNoneWithoutAnEpoch() public {
+        deployContracts();
+        registerEpoch(2, 4, 3);
+        BatchHeader[] memory headers = run(2);
+        postRun(headers);
+        parent = headers[1];
+        goSilent();
+        expectRefusal(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+        registerEpoch(10, 4, 3);
+        BatchHeader memory header = expected(new bytes32[](0), 0, 0);
+        header.epoch = 2;
+        make(header);
+    }
+
+    /// @dev The committee goes on from L1's header, with an origin that shows it.
+    function testCommitteeContinues() public {
+        forceTransaction(100, 30_000);
+        goSilent();
+        bytes32[] memory leaves = new bytes32[](1);
+        leaves[0] = transactionLeaf(100, 30_000);
+        make(expected(leaves, 109, 30_000));
+        uint64 madeAt = uint64(block.number);
+        pass(FINALITY);
+        BatchHeader[] memory headers = run(2);
+        headers[0].l1OriginNumber = madeAt - 1;
+        relink(headers);
+        BlindedInbox.Certificate memory c = certificate(headers[1], 0x7);
+        vm.prank(POSTER, POSTER);
+        vm.expectRevert(abi.encodeWithSelector(BlindedInbox.OriginTooOld.selector, madeAt - 1, madeAt));
+        inbox.post(headers, "", c);
+        headers = run(2);
+        checkEqual(headers[0].l1OriginNumber, madeAt, "origin");
+        checkEqual(headers[0].forcedCursor, 1, "cursor");
+        postRun(headers);
+        headers = run(1); // after certified ones the origin need not be new
+        postRun(headers);
+        checkEqual(inbox.lastCertifiedAt(), block.number, "certified");
+    }
+
+    function showTwo(uint64 number) internal {
+        BatchHeader memory first = run(1)[0];
+        BatchHeader memory second = run(1)[0];
+        (first.number, second.number) = (number, number);
+        second.gas ^= 1;
+        commitTo(address(this), conflictEvidence(first, second), SALT);
+        bytes memory one = signHeader(SEQUENCER_KEY, first);
+        inbox.slashEquivocation(first, one, second, signHeader(SEQUENCER_KEY, second), SALT);
+    }
+
+    function testTwoHeadersShown() public {
+        showTwo(4);
+        uint256 shownAt = block.number;
+        bytes memory reason = abi.encodeWithSelector(
+            BlindedInbox.L1HeaderNotDue.selector, inbox.lastCertifiedAt() + POSTING_DEADLINE + 1
+        );
+        pass(ANSWER_WINDOW);
+        expectRefusal(reason);
+        vm.roll(shownAt + ANSWER_WINDOW + 1);
+        make(expected(new bytes32[](0), 0, 0));
+        vm.warp(block.timestamp + 12);
+        expectRefusal(reason); // this number only
+    }
+
+    /// @dev Under (b) an empty one may follow an empty one: it decides the number.
+    function testTwoHeadersShownAfterAnEmptyHeader() public {
+        goSilent();
+        make(expected(new bytes32[](0), 0, 0));
+        pass(1);
+        expectRefusal(abi.encodeWithSelector(BlindedInbox.NothingToInclude.selector));
+        showTwo(5);
+        pass(ANSWER_WINDOW + 1);
+        make(expected(new bytes32[](0), 0, 0));
+    }
+
+    function testOneOfTheTwoWasPosted() public {
+        showTwo(4);
+        pass(ANSWER_WINDOW);
+        BatchHeader[] memory headers = run(1);
+        postRun(headers);
+        parent = headers[0];
+        pass(1);
+        expectRefusal(
+            abi.encodeWithSelector(
+                BlindedInbox.L1HeaderNotDue.selector, inbox.lastCertifiedAt() + POSTING_DEADLINE + 1
+            )
+        );
+    }
+
+    /// @dev Two headers shown long ago for a number far ahead do not throw away what is certified when it comes.
+    function testAnOldShowingWaitsForTheHead() public {
+        showTwo(5);
+        pass(ANSWER_WINDOW + 1);
+        BatchHeader[] memory headers = run(1);
+        postRun(headers);
+        parent = headers[0];
+        uint256 postedAt = block.number;
+        pass(ANSWER_WINDOW);
+        expectRefusal(
+            abi.encodeWithSelector(BlindedInbox.L1HeaderNotDue.selector, postedAt + POSTING_DEADLINE + 1)
+        );
+        pass(1);
+        make(expected(new bytes32[](0), 0, 0));
+    }
+
+    /// @dev Whoever forced how many items in whatever blocks: in order, none twice, never more than 16.
+    function testFuzzDrains(uint256 seed) public {
+        uint256 count = bound(seed, 1, 40);
+        for (uint256 i = 0; i < count; i++) {
+            if ((seed >> i) & 1 == 0) forceTransaction(100 + i, 21_000 + uint64(i));
+            else forceEnvelope(622 + i);
+        }
+        goSilent();
+        uint256 next = 0;
+        while (next < count) {
+            uint256 taken = count - next < 16 ? count - next : 16;
+            bytes32[] memory leaves = new bytes32[](taken);
+            uint32 size = 0;
+            uint64 gas = 0;
+            for (uint256 j = 0; j < taken; j++) {
+                uint256 i = next + j;
+                bool encrypted = (seed >> i) & 1 != 0;
+                leaves[j] = encrypted ? envelopeLeaf(622 + i) : transactionLeaf(100 + i, 21_000 + uint64(i));
+                size += uint32(encrypted ? 622 + i : 109 + i);
+                gas += encrypted ? 0 : 21_000 + uint64(i);
+            }
+            make(expected(leaves, size, gas));
+            next += taken;
+            pass(1);
+        }
+        make(expected(new bytes32[](0), 0, 0));
+    }
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { HintRegistry } from "../../src/HintRegistry.sol";
+import { PlaintextReader } from "../../src/PlaintextReader.sol";
+import { RunReference, Timing } from "../../src/interfaces/IBlindedInbox.sol";
+import { BatchHeader, BatchHeaders } from "../../src/libraries/BatchHeaders.sol";
+import { EnvelopeParts, Envelopes } from "../../src/libraries/Envelopes.sol";
+import { HintLibraries } from "./HintLibraries.sol";
+import { MockCommitteeRegistry, MockHintVerifier, ToldInbox } from "./HintMocks.sol";
+import { MerkleProofs } from "./MerkleProofs.sol";
+import { Test } from "./Test.sol";
+
+/// @notice A hint registry with mocks around it, runs of made-up batches, their right hints, and challenges.
+abstract contract HintFixture is Test {
+    uint128 internal constant BOND = 1 ether + 1;
+    uint128 internal constant STAKE = 0.1 ether;
+    uint32 internal constant CHALLENGE_WINDOW = 7_200;
+    uint32 internal constant HINT_DEADLINE = 3_600;
+    address internal constant PUBLISHER = address(0x9b15);
+    address internal constant CHALLENGER = address(0xc4a1);
+    bytes32 internal constant SALT = keccak256("salt");
+
+    /// @dev One item of a batch with its verdict and its right entry.
+    struct Item {
+        bytes data;
+        bytes32 id;
+        uint8 code;
+        uint8 kind;
+        bytes16 key;
+    }
+
+    /// @dev A posted run.
+    struct Built {
+        RunReference run;
+        BatchHeader[] headers;
+        Item[][] items;
+    }
+
+    ToldInbox internal inbox;
+    MockCommitteeRegistry internal committees;
+    MockHintVerifier internal verifier;
+    HintRegistry internal hints;
+    HintLibraries internal caller;
+
+    function deployHints() internal {
+        inbox = new ToldInbox(
+            Timing({
+                postingDeadline: 14_400,
+                forcedDelay: 300,
+                answerWindow: 7_200,
+                hintDeadline: HINT_DEADLINE,
+                challengeWindow: CHALLENGE_WINDOW,
+                withdrawalDelay: 36_000
+            })
+        );
+        committees = new MockCommitteeRegistry(address(inbox));
+        verifier = new MockHintVerifier();
+        hints = new HintRegistry(inbox, committees, verifier, BOND, STAKE);
+        caller = new HintLibraries();
+    }
+
+    // Runs
+
+    /// @dev Posts a run of batches with `counts` items each, from number `first` on, to the mock inbox.
+    function buildRun(uint64 first, uint256[] memory counts, uint256 seed) internal returns (Built memory b) {
+        b.headers = new BatchHeader[](counts.length);
+        b.items = new Item[][](counts.length);
+        for (uint256 i = 0; i < counts.length; i++) {
+            b.items[i] = new Item[](counts[i]);
+            for (uint256 j = 0; j < counts[i]; j++) {
+                b.items[i][j] = makeItem(uint256(keccak256(abi.encode(seed, first + i, j))), j);
+            }
+            b.headers[i].version = 1;
+            b.headers[i].number = first + uint64(i);
+            b.headers[i].envelopeCount = uint32(counts[i]);
+            b.headers[i].epoch = 1;
+            b.headers[i].envelopeRoot = rootOfItems(b.items[i]);
+        }
+        b.run.first = first;
+        b.run.last = first + uint64(counts.length) - 1;
+        b.run.postedAt = uint64(block.number);
+        tell(b);
+    }
+
+    /// @dev Posts the headers as they are to the mock inbox.
+    function tell(Built memory b) internal {
+        (b.run.headerRoot,) = MerkleProofs.prove(headerLeaves(b), 0);
+        inbox.tell(b.run);
+    }
+
+    function buildRun(uint64 first, uint256 batches, uint256 count) internal returns (Built memory) {
+        uint256[] memory counts = new uint256[](batches);
+        for (uint256 i = 0; i < batches; i++) {
+            counts[i] = count;
+        }
+        return buildRun(first, counts, 0);
+    }
+
+    /// @dev Of eight items about four are well-formed, two malformed, one skipped, one a forced transaction.
+    function makeItem(uint256 seed, uint256 index) internal returns (Item memory item) {
+        uint256 sort = sortOf(seed, index);
+        if (sort == 7) {
+            item.data = abi.encodePacked(uint8(2), uint64(21_000), seed);
+            item.code = 0xff;
+            return item;
+        }
+        item.data = envelope(seed, 256);
+        item.id = Envelopes.id(caller.decode(item.data));
+        if (sort == 6) {
+            item.code = uint8(1 + (seed >> 8) % 16);
+            return item;
+        }
+        if (sort >= 4) {
+            item.kind = 2;
+            return item;
+        }
+        item.kind = 1;
+        item.key = bytes16(keccak256(abi.encode("key", seed)));
+        tellKey(item);
+    }
+
+    /// @dev The sort of the item at `index`: 0 … 3 well-formed, 4 and 5 malformed, 6 skipped, 7 a forced transaction.
+    function sortOf(uint256 seed, uint256) internal pure virtual returns (uint256) {
+        return seed % 8;
+    }
+
+    /// @dev The mock verifier finds that `item.key` opens the item.
+    function tellKey(Item memory item) internal {
+        EnvelopeParts memory parts = caller.decode(item.data);
+        verifier.tell(parts.ad, parts.c, parts.d, parts.e, item.key);
+    }
+
+    function envelope(uint256 seed, uint256 length) internal pure returns (bytes memory) {
+        bytes memory c =
+            abi.encodePacked(keccak256(abi.encode("c", seed)), bytes16(keccak256(abi.encode(seed))));
+        bytes memory e = new bytes(length);
+        for (uint256 i = 0; i < length; i += 32) {
+            bytes32 word = keccak256(abi.encode("e", seed, i));
+            assembly ("memory-safe") {
+                mstore(add(add(e, 32), i), word)
+            }
+        }
+        return bytes.concat(
+            abi.encodePacked(
+                uint8(1), uint64(42), uint64(31_337), address(0xb11ed), uint64(1), bytes32(seed)
+            ),
+            abi.encodePacked(
+                    address(0xfee), uint64(seed), uint128(9), uint128(2), uint64(50_000), uint64(99)
+                ),
+            c,
+            bytes16(keccak256(abi.encode("d", seed))),
+            new bytes(80 + 65),
+            abi.encodePacked(uint32(length), e)
+        );
+    }
+
+    /// @dev A leaf over any data.
+    function dataLeaf(bytes memory data) internal pure returns (bytes32) {
+        return keccak256(bytes.concat(hex"00", data));
+    }
+
+    function itemLeaves(Item[] memory items) internal pure returns (bytes32[] memory leaves) {
+        leaves = new bytes32[](items.length);
+        for (uint256 i = 0; i < items.length; i++) {
+            leaves[i] = dataLeaf(abi.encodePacked(items[i].id, keccak256(items[i].data), items[i].code));
+        }
+    }
+
+    function rootOfItems(Item[] memory items) internal pure returns (bytes32 root) {
+        (root,) = MerkleProofs.prove(itemLeaves(items), 0);
+    }
+
+    function headerLeaves(Built memory b) internal pure returns (bytes32[] memory leaves) {
+        leaves = new bytes32[](b.headers.length);
+        for (uint256 i = 0; i < leaves.length; i++) {
+            bytes32 hash = keccak256(abi.encode(BatchHeaders.TYPEHASH, b.headers[i]));
+            leaves[i] = dataLeaf(abi.encodePacked(hash));
+        }
+    }
+
+    // Hints
+
+    /// @dev The right entries, batch by batch.
+    function rightEntries(Built memory b) internal pure returns (bytes[] memory entries) {
+        entries = new bytes[](b.items.length);
+        for (uint256 i = 0; i < entries.length; i++) {
+            for (uint256 j = 0; j < b.items[i].length; j++) {
+                entries[i] = abi.encodePacked(entries[i], b.items[i][j].kind, b.items[i][j].key);
+            }
+        }
+    }
+
+    /// @dev Overwrites one entry.
+    function setEntry(bytes[] memory entries, uint256 batch, uint256 index, uint8 kind, bytes16 key)
+        internal
+        pure
+    {
+        bytes memory entry = abi.encodePacked(kind, key);
+        for (uint256 i = 0; i < 17; i++) {
+            entries[batch][17 * index + i] = entry[i];
+        }
+    }
+
+    /// @dev `HintData`, with a made-up singleton release for every malformed entry.
+    function encode(bytes[] memory entries) internal pure returns (bytes memory data) {
+        data = abi.encodePacked(uint8(1), uint32(entries.length));
+        for (uint256 i = 0; i < entries.length; i++) {
+            uint32 malformed = 0;
+            for (uint256 j = 0; j < entries[i].length; j += 17) {
+                if (uint8(entries[i][j]) == 2) malformed++;
+            }
+            data = abi.encodePacked(
+                data, uint32(entries[i].length / 17), entries[i], malformed, new bytes(48 * malformed)
+            );
+        }
+    }
+
+    /// @dev All chunks' leaves of a posting, written apart from the contract's.
+    function chunkLeaves(uint64 first, bytes[] memory entries) internal pure returns (bytes32[] memory) {
+        bytes32[] memory leaves = new bytes32[](leafAt(entries, entries.length));
+        uint256 next = 0;
+        for (uint256 i = 0; i < entries.length; i++) {
+            for (uint32 j = 0; j < chunkCount(entries[i]); j++) {
+                leaves[next++] = dataLeaf(
+                    abi.encodePacked(
+                        first + uint64(i),
+                        uint32(entries[i].length / 17),
+                        j,
+                        keccak256(chunkOf(entries[i], j))
+                    )
+                );
+            }
+        }
+        return leaves;
+    }
+
+    function chunkCount(bytes memory entries) internal pure returns (uint256) {
+        return entries.length == 0 ? 1 : (entries.length / 17 + 127) / 128;
+    }
+
+    /// @dev The posting's leaf that is the first of a batch.
+    function leafAt(bytes[] memory entries, uint256 batch) internal pure returns (uint256 leaf) {
+        for (uint256 i = 0; i < batch; i++) {
+            leaf += chunkCount(entries[i]);
+        }
+    }
+
+    function chunkOf(bytes memory entries, uint256 chunk) internal pure returns (bytes memory out) {
+        uint256 start = chunk * 128 * 17;
+        uint256 end = start + 128 * 17;
+        if (end > entries.length) end = entries.length;
+        out = new bytes(end - start);
+        assembly ("memory-safe") {
+            mcopy(add(out, 32), add(add(entries, 32), start), sub(end, start))
+        }
+    }
+
+    function rootOf(uint64 first, bytes[] memory entries) internal pure returns (bytes32) {
+        bytes32[] memory leaves = chunkLeaves(first, entries);
+        (bytes32 root,) = MerkleProofs.prove(leaves, 0);
+        return keccak256(abi.encode(leaves.length, root));
+    }
+
+    // Calls
+
+    function fund(address publisher, uint256 amount) internal {
+        vm.deal(publisher, publisher.balance + amount);
+        vm.prank(publisher);
+        hints.depositBond{ value: amount }();
+    }
+
+    function post(address publisher, RunReference memory run, bytes memory data) internal returns (uint64) {
+        vm.prank(publisher, publisher);
+        return hints.postHints(run, data);
+    }
+
+    /// @dev The challenge of one entry, all of it right. The index may be one that only the posting has.
+    function challengeOf(Built memory b, bytes[] memory entries, uint256 batch, uint32 index)
+        internal
+        pure
+        returns (HintRegistry.Challenge memory c)
+    {
+        c.run = b.run;
+        c.header = b.headers[batch];
+        (, c.headerProof) = MerkleProofs.prove(headerLeaves(b), batch);
+        c.chunkIndex = index / 128;
+        c.chunk = chunkOf(entries[batch], c.chunkIndex);
+        c.leafIndex = uint32(leafAt(entries, batch) + c.chunkIndex);
+        bytes32[] memory leaves = chunkLeaves(b.run.first, entries);
+        c.leafCount = uint32(leaves.length);
+        (, c.chunkProof) = MerkleProofs.prove(leaves, c.leafIndex);
+        c.count = uint32(entries[batch].length / 17);
+        c.index = index;
+        if (index >= b.items[batch].length) return c;
+        Item memory item = b.items[batch][index];
+        c.itemHash = keccak256(item.data);
+        c.id = item.id;
+        c.code = item.code;
+        (, c.itemProof) = MerkleProofs.prove(itemLeaves(b.items[batch]), index);
+        c.item = item.data;
+        c.key = item.key;
+    }
+
+    /// @dev Commits to a challenge and lets a block pass.
+    function commitTo(address challenger, uint64 id, HintRegistry.Challenge memory c) internal {
+        bytes32 evidence = keccak256(abi.encode(id, c.header.number, c.index));
+        hints.commit(keccak256(abi.encode(challenger, evidence, SALT)));
+        vm.roll(block.number + 1);
+        vm.deal(challenger, challenger.balance + STAKE);
+    }
+
+    function challenge(address challenger, uint64 id, HintRegistry.Challenge memory c) internal {
+        // A bound, so that a verifier that burns all it gets does not burn the whole test's.
+        vm.prank(challenger);
+        hints.challenge{ value: STAKE, gas: 5_000_000 }(id, c, SALT);
+    }
+
+    /// @dev The challenged envelope as a plaintext proof with its right key.
+    function plaintextOf(HintRegistry.Challenge memory c)
+        internal
+        pure
+        returns (PlaintextReader.PlaintextProof memory)
+    {
+        return PlaintextReader.PlaintextProof({
+            run: c.run,
+            header: c.header,
+            headerProof: c.headerProof,
+            index: c.index,
+            code: c.code,
+            id: c.id,
+            itemProof: c.itemProof,
+            item: c.item,
+            key: c.key
+        });
+    }
+
+    function finalHintOf(HintRegistry.Challenge memory c)
+        internal
+        pure
+        returns (PlaintextReader.FinalHint memory)
+    {
+        return PlaintextReader.FinalHint({
+            chunk: c.chunk, leafIndex: c.leafIndex, leafCount: c.leafCount, chunkProof: c.chunkProof
+        });
+    }
+
+    function checkBond(address publisher, uint256 total, uint256 locked) internal view {
+        (uint128 total_, uint128 locked_) = hints.bondOf(publisher);
+        checkEqual(total_, total, "bond");
+        checkEqual(locked_, locked, "locked");
+    }
+}

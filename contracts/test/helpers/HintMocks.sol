@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { SSTORE2 } from "solady/utils/SSTORE2.sol";
+import { IBlindedInbox, RunReference, Timing } from "../../src/interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "../../src/interfaces/ICommitteeRegistry.sol";
+import { IHintVerifier } from "../../src/interfaces/IHintVerifier.sol";
+import { BatchHeader, BatchHeaders } from "../../src/libraries/BatchHeaders.sol";
+import { MerkleTree } from "../../src/libraries/MerkleTree.sol";
+
+/// @dev Has the runs that it is told of.
+contract ToldInbox is IBlindedInbox {
+    using BatchHeaders for BatchHeader;
+
+    mapping(uint64 last => bytes32 commitment) public runCommitment;
+    Timing private deadlines;
+
+    constructor(Timing memory deadlines_) {
+        deadlines = deadlines_;
+    }
+
+    function tell(RunReference calldata run) external {
+        runCommitment[run.last] = keccak256(abi.encode(run));
+    }
+
+    function sequencer() external pure returns (address) {
+        return address(0x5e9);
+    }
+
+    function timing() external view returns (Timing memory) {
+        return deadlines;
+    }
+
+    function head() external pure returns (uint64, uint64, uint64, uint64) {
+        return (0, 0, 0, 0);
+    }
+
+    function headHash() external pure returns (bytes32) {
+        return bytes32(0);
+    }
+
+    function isRun(RunReference calldata run) public view returns (bool) {
+        return runCommitment[run.last] == keccak256(abi.encode(run));
+    }
+
+    function verifyHeader(BatchHeader calldata header, RunReference calldata run, bytes32[] calldata proof)
+        external
+        view
+        returns (bool posted, bytes32 headerHash)
+    {
+        headerHash = header.hash();
+        if (header.number < run.first || header.number > run.last || !isRun(run)) return (false, headerHash);
+        posted = MerkleTree.verify(
+            run.headerRoot,
+            uint256(run.last) - run.first + 1,
+            header.number - run.first,
+            MerkleTree.leaf(headerHash),
+            proof
+        );
+    }
+}
+
+/// @dev One epoch with one key.
+contract MockCommitteeRegistry is ICommitteeRegistry {
+    address public inbox;
+    address private immutable key;
+
+    constructor(address inbox_) {
+        inbox = inbox_;
+        bytes memory bytes_ = new bytes(576);
+        for (uint256 i = 0; i < 576; i++) {
+            bytes_[i] = bytes1(uint8(i * 7 + 1));
+        }
+        key = SSTORE2.write(bytes_);
+    }
+
+    function verifyCertificate(uint64, uint64, bytes32, uint64, bytes calldata)
+        external
+        pure
+        returns (uint64)
+    {
+        return 1;
+    }
+
+    function encryptionKey(uint64) external view returns (bytes memory) {
+        return SSTORE2.read(key);
+    }
+
+    function epochOf(uint64) external pure returns (uint64) {
+        return 1;
+    }
+
+    function numbersOf(uint64) external pure returns (uint64, uint64) {
+        return (1, type(uint64).max);
+    }
+}
+
+/// @dev Answers as told: the key of a ciphertext, or a failure of some sort.
+contract MockHintVerifier is IHintVerifier {
+    enum Failure {
+        None,
+        Reverts,
+        RunsOutOfGas,
+        AnswersTooLittle
+    }
+
+    error ToldToRevert();
+
+    mapping(bytes32 ciphertext => bytes16 key) private keys;
+    Failure public failure;
+
+    /// @dev `key` opens this ciphertext, and no other does; the zero key opens nothing.
+    function tell(bytes32 ad, bytes calldata c, bytes16 d, bytes calldata e, bytes16 key) external {
+        keys[keccak256(abi.encode(ad, c, d, e))] = key;
+    }
+
+    function fail(Failure failure_) external {
+        failure = failure_;
+    }
+
+    function verify(
+        bytes32 ad,
+        bytes calldata c,
+        bytes16 d,
+        bytes calldata e,
+        bytes16 key,
+        bytes calldata encryptionKey
+    ) external view returns (bool ok, bytes memory message) {
+        if (failure == Failure.Reverts) revert ToldToRevert();
+        if (failure == Failure.RunsOutOfGas) {
+            while (true) { }
+        }
+        if (failure == Failure.AnswersTooLittle) {
+            assembly {
+                return(0, 31)
+            }
+        }
+        require(c.length == 48 && encryptionKey.length == 576, "lengths");
+        ok = key != 0 && keys[keccak256(abi.encode(ad, c, d, e))] == key;
+        if (ok) message = e;
+    }
+}
