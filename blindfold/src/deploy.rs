@@ -27,7 +27,7 @@ pub const FEE_RECIPIENT: Address = alloy_primitives::address!("42000000000000000
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub enum L1Command {
-    /// Deploy CommitteeRegistry, BlindedInbox and FeeVault, and write rollup.json
+    /// Deploy the contracts of a rollup, and write rollup.json
     Deploy(DeployArgs),
     /// Register a committee from its parameter file and the public parts of its members' key files
     Register(RegisterArgs),
@@ -143,8 +143,8 @@ async fn run_deploy(args: &DeployArgs) -> Result<()> {
     ensure!(!args.out.exists(), "{} exists already; it is never overwritten", args.out.display());
     let key = args.account.open()?;
     let l1_chain_id = Node::new(&args.account.l1)?.chain_id().await?;
-    let config = DeployConfig { l1_chain_id, governor: key.address(), sequencer: args.sequencer };
-    eprintln!("deploying three contracts from {}", key.address());
+    let config = DeployConfig::new(l1_chain_id, key.address(), args.sequencer);
+    eprintln!("deploying eight contracts from {}", key.address());
     let addresses = deploy(&args.account.l1, &key, config).await?;
     let chain = ChainConfig {
         chain_id: args.chain_id,
@@ -171,7 +171,7 @@ async fn run_deploy(args: &DeployArgs) -> Result<()> {
 async fn run_register(args: &RegisterArgs) -> Result<()> {
     let chain = load_chain(&args.chain)?;
     let epoch = new_epoch(&args.parameters, &args.members, args.last, args.location.clone())?;
-    let l1 = L1Settings { url: args.account.l1.clone(), poll_interval_ms: 1_000 }.connect(&chain).await?;
+    let l1 = L1Settings::new(args.account.l1.as_str()).connect(&chain).await?;
     let sent = L1Writer::new(l1, args.account.open()?).register_epoch(&epoch).await?;
     println!("registered in L1 block {} ({}, {} gas)", sent.block, sent.transaction, sent.gas_used);
     Ok(())

@@ -244,7 +244,7 @@ fn stored(key: &SigningKey, dir: &Path, password_file: &Path, json: bool) -> Res
 
 async fn connected(chain: &ChainArgs) -> Result<(Arc<blindfold_protocol::ChainConfig>, L1Client)> {
     let settings = load_chain(&chain.chain)?;
-    let l1 = L1Settings { url: chain.l1.clone(), poll_interval_ms: 1_000 }.connect(&settings).await?;
+    let l1 = L1Settings::new(chain.l1.as_str()).connect(&settings).await?;
     Ok((settings, l1))
 }
 

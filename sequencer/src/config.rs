@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use blindfold_l1::DataPlace;
 use blindfold_protocol::limits::MAX_BATCH_ITEMS;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -105,6 +106,8 @@ pub struct PostingConfig {
     pub max_headers: usize,
     /// Bytes of batch data in one posting at most (a batch that is larger goes alone).
     pub max_bytes: usize,
+    /// Where the data goes. In blobs it is read back through a beacon node only, and only for some weeks.
+    pub data: DataPlace,
     /// First pause after a failed posting, in milliseconds; it doubles up to `max_retry_ms`.
     pub retry_ms: u64,
     /// Longest pause after failed postings, in milliseconds.
@@ -173,6 +176,7 @@ impl Default for PostingConfig {
             interval_ms: 2_000,
             max_headers: 64,
             max_bytes: 96 * 1024,
+            data: DataPlace::Calldata,
             retry_ms: 1_000,
             max_retry_ms: 30_000,
         }

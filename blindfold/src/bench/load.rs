@@ -130,7 +130,7 @@ pub async fn run(args: LoadArgs) -> Result<()> {
     let sequencer =
         http_client(&args.rpc, &ClientConfig { max_concurrent_calls: MAX_IN_FLIGHT, ..Default::default() })?;
     let node = Node::new(&args.node)?;
-    let l1 = L1Settings { url: args.l1.clone(), poll_interval_ms: 1_000 }.connect(&chain).await?;
+    let l1 = L1Settings::new(args.l1.as_str()).connect(&chain).await?;
     let keys: Vec<SigningKey> = (0..args.accounts).map(account_key).collect();
     fund(&keys, &sequencer, &l1).await?;
     let envelopes = encrypted(&args, &chain, &keys, &node, &sequencer, &l1).await?;

@@ -340,7 +340,7 @@ async fn deployed(l1_url: &str, dealt: &Dealt) -> Result<(ChainConfig, L1Writer)
     let governor = blindfold_l1::dev_key(0).context("anvil's first key")?;
     let sequencer = named_key(SEQUENCER).address();
     let l1_chain_id = Node::new(l1_url)?.chain_id().await?;
-    let config = DeployConfig { l1_chain_id, governor: governor.address(), sequencer };
+    let config = DeployConfig::new(l1_chain_id, governor.address(), sequencer);
     let addresses = deploy(l1_url, &governor, config).await?;
     let chain = ChainConfig {
         chain_id: CHAIN_ID,

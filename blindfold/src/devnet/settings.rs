@@ -66,7 +66,9 @@ impl Layout<'_> {
     }
 
     fn l1(&self) -> L1Settings {
-        L1Settings { url: self.l1_url.to_owned(), poll_interval_ms: L1_POLL_INTERVAL_MS }
+        // Anvil answers the questions to a beacon node too.
+        let beacon_url = Some(self.l1_url.to_owned());
+        L1Settings { url: self.l1_url.to_owned(), poll_interval_ms: L1_POLL_INTERVAL_MS, beacon_url }
     }
 
     /// Settings of the sequencer's process.

@@ -14,6 +14,9 @@ pub struct L1Settings {
     /// How often the newest final block is looked up at most, in milliseconds.
     #[serde(default = "default_poll_interval_ms")]
     pub poll_interval_ms: u64,
+    /// A beacon node (HTTP), for data that was posted in blobs. Not believed: blobs are checked against L1.
+    #[serde(default)]
+    pub beacon_url: Option<String>,
 }
 
 fn default_poll_interval_ms() -> u64 {
@@ -21,13 +24,22 @@ fn default_poll_interval_ms() -> u64 {
 }
 
 impl L1Settings {
+    /// With the defaults.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), poll_interval_ms: default_poll_interval_ms(), beacon_url: None }
+    }
+
     /// Connects, and checks that chain id and contracts are the chain's.
     ///
     /// # Errors
     /// When L1 does not answer, or is another one.
     pub async fn connect(&self, chain: &ChainConfig) -> Result<L1Client> {
-        let config =
-            L1Config { poll_interval_ms: self.poll_interval_ms, ..L1Config::new(self.url.as_str(), chain) };
+        let config = L1Config {
+            poll_interval_ms: self.poll_interval_ms,
+            beacon_url: self.beacon_url.clone(),
+            ..L1Config::new(self.url.as_str(), chain)
+        };
         L1Client::connect(config).await.context("l1.url")
     }
 }

@@ -49,7 +49,11 @@ impl SequencerSettings {
         let l1 = self.l1.connect(&chain).await?;
         let parameters = load_parameters(&self.parameters, &self.backend, &l1).await?;
         let store = opened_store(&self.sequencer.data_dir)?;
-        let poster = posting_key.map(|key| Arc::new(L1Writer::new(l1.clone(), key)) as Arc<dyn L1Poster>);
+        let place = self.sequencer.posting.data;
+        let poster = posting_key.map(|key| {
+            let writer = L1Writer::new(l1.clone(), key).with_data_in(place);
+            Arc::new(writer) as Arc<dyn L1Poster>
+        });
         let deps = SequencerDeps {
             store,
             l1: Arc::new(l1),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use alloy_eips::eip4844::BYTES_PER_BLOB;
 use alloy_primitives::Bytes;
 use blindfold_protocol::B256;
 use serde::Deserialize;
@@ -17,6 +18,8 @@ use crate::{
 const GET_BLOBS: &str = "/eth/v1/beacon/blobs";
 /// Blobs of one answer that are looked at: more than any block carries.
 const MAX_ANSWER_BLOBS: usize = 128;
+/// Longest answer that is read: so many blobs in hex.
+const ANSWER_LIMIT_BYTES: usize = MAX_ANSWER_BLOBS * (2 * BYTES_PER_BLOB + 8);
 
 /// What `/eth/v1/beacon/blobs/{block_id}` answers; its other fields are of no use here.
 #[derive(Deserialize)]
@@ -32,7 +35,7 @@ pub(crate) struct Beacon {
 
 impl Beacon {
     pub fn new(url: &str, timeout_ms: u64) -> Result<Self, L1Error> {
-        Ok(Self { http: Rpc::new(url, timeout_ms)? })
+        Ok(Self { http: Rpc::new(url, timeout_ms)?.with_response_limit(ANSWER_LIMIT_BYTES) })
     }
 
     /// The blobs with these versioned hashes, in this order, of the block `holder` whose successor is `child`; `None`
@@ -47,9 +50,19 @@ impl Beacon {
         if hashes.is_empty() || hashes.len() > MAX_BLOBS {
             return Ok(None);
         }
+        let block = format!("{GET_BLOBS}/{}", block_id(holder, child));
         let names: Vec<String> = hashes.iter().map(|hash| format!("versioned_hashes={hash}")).collect();
-        let path = format!("{GET_BLOBS}/{}?{}", block_id(holder, child), names.join("&"));
-        let answer: Answer = match self.http.get(GET_BLOBS, &path).await {
+        // Nodes differ in how they read a list of hashes: the whole block's blobs are asked for where that fails.
+        for path in [format!("{block}?{}", names.join("&")), block] {
+            if let Some(blobs) = self.picked(&path, hashes).await? {
+                return Ok(Some(blobs));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn picked(&self, path: &str, hashes: &[B256]) -> Result<Option<Vec<Bytes>>, L1Error> {
+        let answer: Answer = match self.http.get(GET_BLOBS, path).await {
             Ok(answer) => answer,
             Err(L1Error::HttpStatus { status: 404, .. }) => return Ok(None),
             Err(error) => return Err(error),

@@ -1,6 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use alloy_eips::eip4844::BYTES_PER_BLOB;
 use serde_json::json;
 
 use super::*;
@@ -56,8 +55,9 @@ async fn blobs_count_by_their_versioned_hash() {
 
     let answer = data(std::slice::from_ref(&one));
     let development = beacon(move |path| {
-        assert!(path.starts_with("/eth/v1/beacon/blobs/7?"), "{path}");
-        Reply::Result(answer.clone())
+        // It does not understand the filter.
+        assert!(path.starts_with("/eth/v1/beacon/blobs/7"), "{path}");
+        Reply::Result(if path.contains('?') { data(&[]) } else { answer.clone() })
     });
     let child = origin(8, B256::ZERO);
     assert_eq!(development.blobs(&holder, &child, &[first]).await.unwrap(), Some(vec![one]));

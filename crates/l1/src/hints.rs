@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, U256};
 use alloy_sol_types::{SolCall, SolEvent};
 use blindfold_protocol::{B256, Canonical, DecodeError};
 
@@ -164,6 +164,15 @@ impl L1Client {
         let call = HintRegistry::bondOfCall { publisher };
         let bond = self.inner.rpc.view("bondOf", registry, &call, "latest").await?;
         Ok(PublisherBond { total: bond.total, locked: bond.locked })
+    }
+
+    /// What waits in `HintRegistry` for an account to be claimed, in wei.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn hint_reward(&self, account: Address) -> Result<U256, L1Error> {
+        let registry = self.inner.config.contracts.hint_registry;
+        self.inner.rpc.view("rewards", registry, &HintRegistry::rewardsCall { account }, "latest").await
     }
 
     /// What a posting locks and what a challenge stakes, in wei.

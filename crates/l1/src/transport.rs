@@ -55,7 +55,7 @@ impl Rpc {
         Ok(Self { client, url: url.to_owned(), timeout_ms, response_limit_bytes: RESPONSE_LIMIT_BYTES })
     }
 
-    #[cfg(test)]
+    /// With another limit for answers.
     pub fn with_response_limit(mut self, limit_bytes: usize) -> Self {
         self.response_limit_bytes = limit_bytes;
         self

@@ -95,6 +95,10 @@ fn l1() -> Value {
     json!({ "url": "http://127.0.0.1:8545" })
 }
 
+fn full_l1() -> Value {
+    json!({ "url": "http://127.0.0.1:8545", "beacon_url": "http://127.0.0.1:5052" })
+}
+
 fn execution() -> Value {
     json!({ "http_url": "http://127.0.0.1:8645", "engine_url": "http://127.0.0.1:8651", "jwt_secret": "jwt.hex" })
 }
@@ -128,7 +132,8 @@ fn the_sequencers_settings_are_documented() {
         "chain": "rollup.json", "parameters": ["parameters.bin"], "l1": l1(), "execution": execution(),
         "signing_key": key(),
     });
-    let full = with(&minimal, &[("/signing_key", full_key()), ("/posting_key", full_key())]);
+    let full =
+        with(&minimal, &[("/l1", full_l1()), ("/signing_key", full_key()), ("/posting_key", full_key())]);
     check_settings::<SequencerSettings>("### Settings of the sequencer", &minimal, &full);
 }
 
@@ -137,7 +142,7 @@ fn a_members_settings_are_documented() {
     let minimal = json!({
         "chain": "rollup.json", "l1": l1(), "key": key(), "data_dir": "member-1", "member": {},
     });
-    let full = with(&minimal, &[("/key", full_key()), ("/member/peers", member())]);
+    let full = with(&minimal, &[("/l1", full_l1()), ("/key", full_key()), ("/member/peers", member())]);
     check_settings::<CommitteeSettings>("### Settings of a committee member", &minimal, &full);
 }
 
@@ -146,7 +151,7 @@ fn the_helpers_settings_are_documented() {
     let minimal = json!({
         "chain": "rollup.json", "parameters": ["parameters.bin"], "l1": l1(), "hint_publisher": {},
     });
-    let full = with(&minimal, &[("/hint_publisher/members", member())]);
+    let full = with(&minimal, &[("/l1", full_l1()), ("/hint_publisher/members", member())]);
     check_settings::<HintPublisherSettings>("### Settings of the helper", &minimal, &full);
 }
 
@@ -160,7 +165,7 @@ fn a_full_nodes_settings_are_documented() {
             "sequencer_url": "http://127.0.0.1:9545", "members": [],
         },
     });
-    let full = with(&minimal, &[("/full_node/members", member())]);
+    let full = with(&minimal, &[("/l1", full_l1()), ("/full_node/members", member())]);
     check_settings::<FullNodeSettings>("### Settings of a full node", &minimal, &full);
 }
 
@@ -169,7 +174,11 @@ fn the_proxys_settings_are_documented() {
     let minimal = json!({ "chain": "rollup.json", "l1": l1(), "fee_key": key() });
     let full = with(
         &minimal,
-        &[("/fee_key", full_key()), ("/pinned_key_hash", json!(format!("0x{}", "11".repeat(32))))],
+        &[
+            ("/l1", full_l1()),
+            ("/fee_key", full_key()),
+            ("/pinned_key_hash", json!(format!("0x{}", "11".repeat(32)))),
+        ],
     );
     check_settings::<ProxySettings>("### Settings of the proxy", &minimal, &full);
 }

@@ -1,170 +1,24 @@
 //! The contracts on a real node: anvil, with the hard fork of the target chain.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{path::PathBuf, process::Command, sync::Once};
+mod blobs;
+mod disputes;
+mod fees;
+mod forced;
+mod hints;
+mod stage;
 
-use blindfold_bte::{EncryptionKey, bls::SecretKey, dealer};
+use blindfold_bte::bls::SecretKey;
 use blindfold_l1::{
-    Addresses, AnvilConfig, AnvilError, DataFault, DeployConfig, L1Client, L1Config, L1Error, L1Writer,
-    ManagedAnvil, NewEpoch, NewMember, Recovery, RunFault, deploy, dev_key,
+    AnvilConfig, AnvilError, DataFault, DeployConfig, L1Client, L1Config, L1Contracts, L1Error, L1Writer,
+    ManagedAnvil, Recovery, RunFault, deploy, dev_key,
 };
-use blindfold_protocol::{
-    Address, B256, BatchHeader, Canonical, Certificate, Deployment, Envelope, Epochs, SealedBatch,
-    SigningKey, U256, certificate, merkle,
-};
-use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+use blindfold_protocol::{Address, Canonical, Certificate, SigningKey, certificate};
 use serde_json::json;
 
-const CHAIN_ID: u64 = 31_337;
-const GOVERNOR: usize = 1;
-const SEQUENCER: usize = 2;
-const POSTER: usize = 3;
-const USER: usize = 4;
-
-fn contracts() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../contracts")
-}
-
-/// Runs anvil; installs it first where it is missing. Fails, never skips, without it.
-async fn anvil() -> ManagedAnvil {
-    static SETUP: Once = Once::new();
-    SETUP.call_once(|| {
-        if AnvilConfig::installed(&contracts()).is_err() {
-            let script = contracts().join("../scripts/contracts");
-            let status = Command::new(script).arg("setup").status().expect("scripts/contracts runs");
-            assert!(status.success(), "scripts/contracts setup failed");
-        }
-    });
-    let config = AnvilConfig::installed(&contracts()).expect("scripts/contracts setup installs anvil");
-    ManagedAnvil::spawn(&config).await.expect("anvil starts")
-}
-
-fn key(index: usize) -> SigningKey {
-    dev_key(index).unwrap()
-}
-
-struct Stage {
-    anvil: ManagedAnvil,
-    addresses: Addresses,
-    members: Vec<SecretKey>,
-}
-
-impl Stage {
-    async fn new() -> Self {
-        let anvil = anvil().await;
-        let config = DeployConfig {
-            l1_chain_id: CHAIN_ID,
-            governor: key(GOVERNOR).address(),
-            sequencer: key(SEQUENCER).address(),
-        };
-        let addresses = deploy(anvil.url(), &key(0), config).await.unwrap();
-        anvil.mine(4).await.unwrap();
-        let members = (0..4u8).map(|j| SecretKey::generate(&[j + 1; 32]).unwrap()).collect();
-        Self { anvil, addresses, members }
-    }
-
-    fn config(&self) -> L1Config {
-        let mut config = self.addresses.client_config(self.anvil.url());
-        config.poll_interval_ms = 0;
-        config
-    }
-
-    async fn client(&self) -> L1Client {
-        L1Client::connect(self.config()).await.unwrap()
-    }
-
-    async fn writer(&self, account: usize) -> L1Writer {
-        L1Writer::new(self.client().await, key(account))
-    }
-
-    fn epoch(&self, last: u64, encryption_key: EncryptionKey) -> NewEpoch {
-        let member = |secret: &SecretKey| NewMember {
-            key: secret.public_key(),
-            possession: secret.prove_possession(),
-        };
-        NewEpoch {
-            last,
-            max_batch: 4,
-            threshold: 3,
-            parameters_hash: B256::repeat_byte(0x77),
-            encryption_key,
-            parameters_location: "file:parameters.bin".into(),
-            members: self.members.iter().map(member).collect(),
-        }
-    }
-
-    /// Registers one epoch and makes it final.
-    async fn register(&self, last: u64) -> Epochs {
-        let writer = self.writer(GOVERNOR).await;
-        writer.register_epoch(&self.epoch(last, encryption_key())).await.unwrap();
-        self.anvil.mine(4).await.unwrap();
-        writer.client().epochs().await.unwrap()
-    }
-
-    fn deployment(&self) -> Deployment {
-        self.addresses.deployment()
-    }
-
-    /// Batches that follow `parent`, with items of this length.
-    fn batches(&self, parent: Option<&BatchHeader>, item_bytes: &[usize]) -> Vec<SealedBatch> {
-        let mut previous = parent.map_or((0, self.deployment().genesis_hash(), 1_000), |parent| {
-            (parent.number, parent.hash(), parent.timestamp_ms)
-        });
-        let seal = |length: &usize| {
-            let number = previous.0 + 1;
-            let items: Vec<Vec<u8>> = (1..=2u8).map(|fill| vec![fill ^ number as u8; *length]).collect();
-            let leaf = |item: &Vec<u8>| {
-                assert!(Envelope::decode(item).is_err());
-                merkle::leaf(&[[0; 32], alloy_primitives::keccak256(item).0].concat())
-            };
-            let header = BatchHeader {
-                number,
-                parent_hash: previous.1,
-                timestamp_ms: previous.2 + 250,
-                l1_origin_number: 3,
-                l1_origin_hash: B256::repeat_byte(3),
-                envelope_root: merkle::root(&items.iter().map(leaf).collect::<Vec<_>>()),
-                envelope_count: items.len() as u32,
-                envelope_bytes: items.iter().map(Vec::len).sum::<usize>() as u32,
-                gas: 0,
-                base_fee: 1_000,
-                fee_ledger_root: B256::repeat_byte(4),
-                forced_cursor: 0,
-                epoch: 1,
-            };
-            previous = (number, header.hash(), header.timestamp_ms);
-            let signature = header.sign(&key(SEQUENCER), &self.deployment()).signature;
-            SealedBatch { header, signature, items }
-        };
-        item_bytes.iter().map(seal).collect()
-    }
-
-    /// A certificate by members 1, 2 and 4.
-    fn certify(&self, epochs: &Epochs, header: &BatchHeader) -> Certificate {
-        let sign = |member: u16| {
-            let secret = &self.members[usize::from(member) - 1];
-            let (number, hash) = (header.number, header.hash());
-            certificate::sign_acknowledgement(secret, &self.deployment(), header.epoch, number, hash, member)
-        };
-        let acknowledgements: Vec<_> = [1, 2, 4].map(sign).into();
-        certificate::aggregate(epochs.at(header.number).unwrap(), &acknowledgements).unwrap()
-    }
-}
-
-fn encryption_key() -> EncryptionKey {
-    let mut rng = ChaCha20Rng::seed_from_u64(1);
-    dealer::deal(2, 1, 1, &mut rng).unwrap().0.encryption_key()
-}
-
-fn reverted(outcome: Result<blindfold_l1::Sent, L1Error>, with: &str) {
-    match outcome {
-        Err(error @ L1Error::Reverted { .. }) => {
-            assert!(error.to_string().contains(with), "{error}");
-            assert_eq!(error.recovery(), Recovery::Refresh);
-        }
-        other => panic!("{with} expected, got {other:?}"),
-    }
-}
+use stage::{
+    CHAIN_ID, GOVERNOR, POSTER, Stage, USER, anvil, contracts, deploy_config, encryption_key, key, reverted,
+};
 
 #[tokio::test]
 async fn epochs_and_keys_are_read_back() {
@@ -231,8 +85,8 @@ async fn runs_are_posted_and_read_back() {
     assert_eq!(postings[0].l1_block, sent.block);
     assert_eq!(postings[0].batches, Ok(first));
     assert_eq!(postings[1].batches, Ok(second));
-    assert_eq!(postings[1].certificate, second_certificate);
-    certificate::verify(&postings[1].certificate, epochs.at(6).unwrap(), &stage.deployment()).unwrap();
+    assert_eq!(postings[1].certificate, Some(second_certificate.clone()));
+    certificate::verify(&second_certificate, epochs.at(6).unwrap(), &stage.deployment()).unwrap();
     assert_eq!(client.postings(sent.block, through).await.unwrap().len(), 1);
 }
 
@@ -327,55 +181,37 @@ async fn deposits_count_once_they_are_final() {
 }
 
 #[tokio::test]
-async fn equivocation_costs_the_bond() {
-    let stage = Stage::new().await;
-    let reporter = stage.writer(USER).await;
-    let client = reporter.client();
-    reporter.deposit_bond(1_001).await.unwrap();
-    assert_eq!(client.bond().await.unwrap().amount, U256::from(1_001));
-
-    let one = stage.batches(None, &[10])[0].signed_header();
-    let two = stage.batches(None, &[11])[0].signed_header();
-    reverted(reporter.slash_equivocation(&one, &one).await, "SameHeader");
-    let mut forged = two;
-    forged.signature = two.header.sign(&key(USER), &stage.deployment()).signature;
-    reverted(reporter.slash_equivocation(&one, &forged).await, "BadSequencerSignature { which: 2 }");
-    reverted(reporter.claim_reward().await, "ZeroAmount");
-
-    reporter.slash_equivocation(&one, &two).await.unwrap();
-    let bond = client.bond().await.unwrap();
-    assert_eq!((bond.amount, bond.withdrawal, bond.unlocks_at), (U256::ZERO, 0, 0));
-    assert_eq!(client.reward(reporter.address()).await.unwrap(), U256::from(500));
-    reporter.claim_reward().await.unwrap();
-    assert_eq!(client.reward(reporter.address()).await.unwrap(), U256::ZERO);
-    reporter.deposit_bond(1).await.unwrap();
-    reverted(reporter.slash_equivocation(&two, &one).await, "AlreadySlashed { number: 1 }");
-}
-
-#[tokio::test]
 async fn other_chains_and_deployments_are_noticed_at_once() {
     let stage = Stage::new().await;
     let mut config = stage.config();
     config.deployment.l1_chain_id = 1;
     let error = L1Client::connect(config).await.unwrap_err();
     assert_eq!(error, L1Error::WrongChain { expected: 1, given: CHAIN_ID });
-    let wanted = DeployConfig { l1_chain_id: 1, governor: Address::ZERO, sequencer: Address::ZERO };
+    let wanted = DeployConfig { l1_chain_id: 1, ..deploy_config() };
     let error = deploy(stage.anvil.url(), &key(0), wanted).await.unwrap_err();
     assert_eq!(error, L1Error::WrongChain { expected: 1, given: CHAIN_ID });
 
     let mut config = stage.config();
-    config.fee_vault = Address::repeat_byte(9);
+    config.contracts.fee_vault = Address::repeat_byte(9);
     let error = L1Client::connect(config).await.unwrap_err();
     assert_eq!(error, L1Error::NoContract { name: "FeeVault", address: Address::repeat_byte(9) });
 
-    let governor = key(GOVERNOR).address();
-    let wanted = DeployConfig { l1_chain_id: CHAIN_ID, governor, sequencer: governor };
-    let other = deploy(stage.anvil.url(), &key(0), wanted).await.unwrap();
+    let other = deploy(stage.anvil.url(), &key(0), deploy_config()).await.unwrap();
     let mut config = stage.config();
-    config.registry = other.registry;
+    config.contracts.registry = other.registry;
     let error = L1Client::connect(config).await.unwrap_err();
     assert!(matches!(error, L1Error::OtherDeployment { contract: "CommitteeRegistry", .. }), "{error}");
-    let refused = DeployConfig { l1_chain_id: CHAIN_ID, governor: Address::ZERO, sequencer: governor };
+    for contracts in [
+        L1Contracts { forced_queue: other.forced_queue, ..stage.addresses.contracts() },
+        L1Contracts { fee_vault: other.fee_vault, ..stage.addresses.contracts() },
+        L1Contracts { hint_registry: other.hint_registry, ..stage.addresses.contracts() },
+        L1Contracts { hint_verifier: other.hint_verifier, ..stage.addresses.contracts() },
+        L1Contracts { output_registry: other.output_registry, ..stage.addresses.contracts() },
+    ] {
+        let error = L1Client::connect(L1Config { contracts, ..stage.config() }).await.unwrap_err();
+        assert!(matches!(error, L1Error::OtherDeployment { .. }), "{error}");
+    }
+    let refused = DeployConfig { governor: Address::ZERO, ..deploy_config() };
     let error = deploy(stage.anvil.url(), &key(0), refused).await.unwrap_err();
     assert!(matches!(error, L1Error::Reverted { call: "CommitteeRegistry", .. }), "{error}");
 }
@@ -432,7 +268,6 @@ async fn anvil_ends_with_its_guard() {
     let anvil = anvil().await;
     let url = anvil.url().to_owned();
     drop(anvil);
-    let wanted = DeployConfig { l1_chain_id: CHAIN_ID, governor: Address::ZERO, sequencer: Address::ZERO };
-    let error = deploy(&url, &key(0), wanted).await.unwrap_err();
+    let error = deploy(&url, &key(0), deploy_config()).await.unwrap_err();
     assert!(matches!(error, L1Error::Unreachable { .. }), "{error}");
 }

@@ -1,0 +1,204 @@
+//! Hints on L1: posted, disputed with the real verifier, made final, or declared void.
+
+use blindfold_bte::{EncryptionKey, dealer};
+use blindfold_l1::{
+    Challenge, HintEvent, HintPosting, L1Writer, LedgerEvent, PostedRun, Settled, challenge_evidence,
+    first_wrong_entry, open_postings,
+};
+use blindfold_protocol::{
+    B256, BatchHints, Bundle, Canonical, HintEntry, SealedBatch, U256,
+    envelope_builder::{EnvelopeFields, build_with_key},
+};
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+
+use crate::stage::{CHAIN_ID, GOVERNOR, POSTER, Stage, TIMING, USER, key, reverted};
+
+const SALT: B256 = B256::repeat_byte(0x5a);
+/// An accepted envelope, and one that the rule left out.
+const CODES: [u8; 2] = [0, 1];
+
+/// A posted run of two batches with one envelope each, and its right hints.
+struct Game {
+    stage: Stage,
+    batches: Vec<SealedBatch>,
+    run: PostedRun,
+    truth: Vec<BatchHints>,
+}
+
+impl Game {
+    async fn new() -> Self {
+        let stage = Stage::new().await;
+        let mut rng = ChaCha20Rng::seed_from_u64(9);
+        let encryption_key = dealer::deal(2, 1, 1, &mut rng).unwrap().0.encryption_key();
+        let governor = stage.writer(GOVERNOR).await;
+        governor.register_epoch(&stage.epoch(1_000, encryption_key.clone())).await.unwrap();
+        stage.finalize().await;
+        let epochs = governor.client().epochs().await.unwrap();
+        let (mut batches, mut truth) = (Vec::<SealedBatch>::new(), Vec::new());
+        for nonce in 1..=2 {
+            let (item, opening) = envelope(&stage, &encryption_key, nonce, &mut rng);
+            let parent = batches.last().map(|batch| batch.header);
+            let batch = stage.coded(parent.as_ref(), vec![item, vec![3; 9]], &CODES, |_| {});
+            let entries = vec![HintEntry::Key(opening), HintEntry::Skipped];
+            let (number, header_hash) = (batch.header.number, batch.header.hash());
+            truth.push(BatchHints { number, header_hash, entries });
+            batches.push(batch);
+        }
+        let run = stage.post(&epochs, &batches).await;
+        Self { stage, batches, run, truth }
+    }
+
+    /// A publisher with a bond for two postings.
+    async fn publisher(&self) -> L1Writer {
+        let writer = self.stage.writer(POSTER).await;
+        let (bond, _) = writer.client().hint_stakes().await.unwrap();
+        writer.deposit_publisher_bond(2 * bond).await.unwrap();
+        writer
+    }
+
+    /// Posts the right hints after a change.
+    async fn post(&self, publisher: &L1Writer, change: impl FnOnce(&mut HintPosting)) -> HintPosting {
+        let mut posting = HintPosting::of(&self.truth);
+        change(&mut posting);
+        publisher.post_hints(&self.run.run, &posting).await.unwrap();
+        posting
+    }
+
+    /// Disputes the entry of the first batch at `index`.
+    async fn dispute(
+        &self,
+        writer: &L1Writer,
+        id: u64,
+        posting: &HintPosting,
+        index: u32,
+    ) -> Result<blindfold_l1::Sent, blindfold_l1::L1Error> {
+        let (batch, truth) = (&self.batches[0], &self.truth[0]);
+        let challenge = Challenge::new(&self.run, batch, &CODES, posting, truth, index).unwrap();
+        let evidence = challenge_evidence(id, challenge.number(), challenge.index());
+        writer.commit_challenge(evidence, SALT).await.unwrap();
+        self.stage.anvil.mine(1).await.unwrap();
+        writer.challenge(id, &challenge, SALT).await
+    }
+}
+
+fn envelope(
+    stage: &Stage,
+    encryption_key: &EncryptionKey,
+    fee_nonce: u64,
+    rng: &mut ChaCha20Rng,
+) -> (Vec<u8>, [u8; 16]) {
+    let fields = EnvelopeFields {
+        chain_id: CHAIN_ID + 1,
+        deployment: stage.deployment(),
+        epoch: 1,
+        fee_nonce,
+        max_fee: 1,
+        priority_fee: 0,
+        gas_limit: 21_000,
+        expiry: 100,
+    };
+    let (envelope, opening) =
+        build_with_key(encryption_key, &fields, &Bundle::default(), &key(USER), rng).unwrap();
+    (envelope.encode(), *opening.as_bytes())
+}
+
+#[tokio::test]
+async fn wrong_hints_are_struck_out_and_right_ones_stand() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let client = publisher.client();
+    let (bond, stake) = client.hint_stakes().await.unwrap();
+    let wrong_key = game.post(&publisher, |posting| posting.batches[0].entries[0].key[5] ^= 1).await;
+    let false_malformed = game
+        .post(&publisher, |posting| {
+            posting.batches[0].entries[0].kind = 2;
+            posting.batches[0].entries[0].key = [0; 16];
+            posting.batches[0].singletons.push([7; 48]);
+        })
+        .await;
+    reverted(publisher.post_hints(&game.run.run, &wrong_key).await, "SameHintsOpen");
+    let right = HintPosting::of(&game.truth);
+    reverted(publisher.post_hints(&game.run.run, &right).await, "BondTooLow");
+    assert_eq!(client.publisher_bond(publisher.address()).await.unwrap().locked, 2 * bond);
+    let through = game.stage.finalize().await;
+    let events = client.hint_events(0, through).await.unwrap();
+    let open = open_postings(&events);
+    assert_eq!(open.iter().map(|posting| posting.id).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(open[0].hints, wrong_key);
+    assert_eq!((open[1].first, open[1].last, open[1].publisher), (1, 2, publisher.address()));
+    for posting in &open {
+        assert_eq!(first_wrong_entry(&posting.hints, &game.truth), Some((1, 0)));
+    }
+
+    let watcher = game.stage.writer(USER).await;
+    let sent = game.dispute(&watcher, 1, &wrong_key, 0).await.unwrap();
+    println!("challenge of a wrong key: {} gas", sent.gas_used);
+    game.dispute(&watcher, 2, &false_malformed, 0).await.unwrap();
+    let rewards = client.hint_reward(watcher.address()).await.unwrap();
+    assert_eq!(rewards, U256::from(2 * (bond / 2 + stake)));
+    watcher.claim_hint_reward().await.unwrap();
+
+    // What is right stands, and costs whoever disputes it the stake.
+    publisher.deposit_publisher_bond(bond).await.unwrap();
+    publisher.post_hints(&game.run.run, &right).await.unwrap();
+    game.dispute(&watcher, 3, &right, 0).await.unwrap();
+    game.dispute(&watcher, 3, &right, 1).await.unwrap();
+    assert_eq!(client.hint_reward(publisher.address()).await.unwrap(), U256::from(2 * stake));
+    reverted(publisher.finalize_hints(3).await, "TooEarly");
+    game.stage.anvil.mine(u64::from(TIMING.challenge_window)).await.unwrap();
+    let finalized = publisher.finalize_hints(3).await.unwrap();
+    publisher.withdraw_publisher_bond(bond).await.unwrap();
+
+    let start = through;
+    let through = game.stage.finalize().await;
+    let settled = Settled { first: 1, last: 2, malformed: vec![], void: false, l1_block: finalized.block };
+    assert_eq!(client.settled_runs(start, through).await.unwrap(), std::slice::from_ref(&settled));
+    assert_eq!(client.ledger_events(start, through).await.unwrap(), [LedgerEvent::Settled(settled)]);
+    let events = client.hint_events(start, through).await.unwrap();
+    let challenger = watcher.address();
+    let struck = |id, reason| HintEvent::Struck { id, last: 2, challenger, number: 1, index: 0, reason };
+    assert_eq!(events[..2], [struck(1, 5), struck(2, 6)]);
+    assert!(matches!(&events[2], HintEvent::Posted(posting) if posting.hints == right));
+    assert_eq!(events[3..5], vec![HintEvent::ChallengeFailed { id: 3, challenger }; 2]);
+    assert_eq!(events[5..], [HintEvent::Finalized { id: 3, first: 1, last: 2 }]);
+    assert_eq!(client.hint_posting(1).await.unwrap(), None);
+    assert_eq!(client.hint_posting(3).await.unwrap().unwrap().hints, right);
+}
+
+#[tokio::test]
+async fn structure_and_verdicts_are_judged_without_a_ciphertext() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let watcher = game.stage.writer(USER).await;
+    let cases: [(fn(&mut HintPosting), u32, u8); 2] = [
+        (|posting| posting.batches[0].entries.truncate(1), 0, 1),
+        (|posting| posting.batches[0].entries[1].kind = 2, 1, 4),
+    ];
+    for (id, (change, index, reason)) in (1..).zip(cases) {
+        let posting = game.post(&publisher, change).await;
+        game.dispute(&watcher, id, &posting, index).await.unwrap();
+        let through = game.stage.finalize().await;
+        let events = watcher.client().hint_events(0, through).await.unwrap();
+        assert!(
+            matches!(events.last(), Some(HintEvent::Struck { reason: given, .. }) if *given == reason),
+            "{events:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn runs_without_hints_become_void() {
+    let game = Game::new().await;
+    let writer = game.stage.writer(USER).await;
+    let client = writer.client();
+    reverted(writer.void_unreleased(&game.run.run).await, "TooEarly");
+    game.stage.anvil.mine(u64::from(TIMING.hint_deadline)).await.unwrap();
+    let sent = writer.void_unreleased(&game.run.run).await.unwrap();
+    let publisher = game.publisher().await;
+    let right = HintPosting::of(&game.truth);
+    reverted(publisher.post_hints(&game.run.run, &right).await, "RunIsVoid");
+    let through = game.stage.finalize().await;
+    assert_eq!(client.void_runs(0, through).await.unwrap(), [(1, 2)]);
+    let settled = Settled { first: 1, last: 2, malformed: vec![], void: true, l1_block: sent.block };
+    assert_eq!(client.settled_runs(0, through).await.unwrap(), [settled]);
+}
