@@ -31,6 +31,6 @@ pub use committee::{EpochRecord, NewEpoch, NewMember};
 pub use deploy::{Addresses, DeployConfig, deploy};
 pub use error::{L1Error, Recovery, RunFault};
 pub use postings::{Bond, DataFault, PostedHead, Posting};
-pub use run_data::{BatchData, DataPart, RunData, split_run_data};
+pub use run_data::{BatchData, CodedBatch, DataPart, RunData, split_run_data};
 pub use sender::Sent;
 pub use writer::{L1Writer, MAX_TRANSACTION_BYTES};

@@ -5,12 +5,12 @@ use std::{path::PathBuf, process::Command, sync::Once};
 
 use blindfold_bte::{EncryptionKey, bls::SecretKey, dealer};
 use blindfold_l1::{
-    Addresses, AnvilConfig, AnvilError, DataFault, DeployConfig, L1Client, L1Config, L1Error, L1Writer,
-    ManagedAnvil, NewEpoch, NewMember, Recovery, RunFault, deploy, dev_key,
+    Addresses, AnvilConfig, AnvilError, CodedBatch, DataFault, DeployConfig, L1Client, L1Config, L1Error,
+    L1Writer, ManagedAnvil, NewEpoch, NewMember, Recovery, RunFault, deploy, dev_key,
 };
 use blindfold_protocol::{
     Address, B256, BatchHeader, Canonical, Certificate, Deployment, Envelope, Epochs, SealedBatch,
-    SigningKey, U256, certificate, merkle,
+    SigningKey, U256, certificate, merkle, validity::item_leaf,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use serde_json::json;
@@ -20,6 +20,11 @@ const GOVERNOR: usize = 1;
 const SEQUENCER: usize = 2;
 const POSTER: usize = 3;
 const USER: usize = 4;
+
+/// The batches as a reader gets them.
+fn plain(batches: &[CodedBatch]) -> Vec<SealedBatch> {
+    batches.iter().map(|batch| batch.sealed.clone()).collect()
+}
 
 fn contracts() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../contracts")
@@ -106,7 +111,7 @@ impl Stage {
     }
 
     /// Batches that follow `parent`, with items of this length.
-    fn batches(&self, parent: Option<&BatchHeader>, item_bytes: &[usize]) -> Vec<SealedBatch> {
+    fn batches(&self, parent: Option<&BatchHeader>, item_bytes: &[usize]) -> Vec<CodedBatch> {
         let mut previous = parent.map_or((0, self.deployment().genesis_hash(), 1_000), |parent| {
             (parent.number, parent.hash(), parent.timestamp_ms)
         });
@@ -115,7 +120,7 @@ impl Stage {
             let items: Vec<Vec<u8>> = (1..=2u8).map(|fill| vec![fill ^ number as u8; *length]).collect();
             let leaf = |item: &Vec<u8>| {
                 assert!(Envelope::decode(item).is_err());
-                merkle::leaf(&[[0; 32], alloy_primitives::keccak256(item).0].concat())
+                item_leaf(&B256::ZERO, &alloy_primitives::keccak256(item), 1)
             };
             let header = BatchHeader {
                 number,
@@ -134,7 +139,8 @@ impl Stage {
             };
             previous = (number, header.hash(), header.timestamp_ms);
             let signature = header.sign(&key(SEQUENCER), &self.deployment()).signature;
-            SealedBatch { header, signature, items }
+            let codes = vec![1; items.len()];
+            CodedBatch { sealed: SealedBatch { header, signature, items }, codes }
         };
         item_bytes.iter().map(seal).collect()
     }
@@ -209,11 +215,11 @@ async fn runs_are_posted_and_read_back() {
     assert_eq!((head.number, head.hash), (0, stage.deployment().genesis_hash()));
 
     let first = stage.batches(None, &[100]);
-    let first_certificate = stage.certify(&epochs, &first[0].header);
+    let first_certificate = stage.certify(&epochs, &first[0].sealed.header);
     let sent = writer.post(&first, &first_certificate).await.unwrap();
     assert!(sent.gas_used < 300_000, "{}", sent.gas_used);
-    let second = stage.batches(Some(&first[0].header), &[0, 500, 40, 40, 40]);
-    let last = second.last().unwrap().header;
+    let second = stage.batches(Some(&first[0].sealed.header), &[0, 500, 40, 40, 40]);
+    let last = second.last().unwrap().sealed.header;
     let second_certificate = stage.certify(&epochs, &last);
     writer.post(&second, &second_certificate).await.unwrap();
     let head = client.posted_head().await.unwrap();
@@ -229,8 +235,8 @@ async fn runs_are_posted_and_read_back() {
     assert_eq!(postings.len(), 2);
     assert_eq!(postings[0].transaction, sent.transaction);
     assert_eq!(postings[0].l1_block, sent.block);
-    assert_eq!(postings[0].batches, Ok(first));
-    assert_eq!(postings[1].batches, Ok(second));
+    assert_eq!(postings[0].batches, Ok(plain(&first)));
+    assert_eq!(postings[1].batches, Ok(plain(&second)));
     assert_eq!(postings[1].certificate, second_certificate);
     certificate::verify(&postings[1].certificate, epochs.at(6).unwrap(), &stage.deployment()).unwrap();
     assert_eq!(client.postings(sent.block, through).await.unwrap().len(), 1);
@@ -245,21 +251,30 @@ async fn data_that_is_missing_or_wrong_can_come_later() {
 
     // Too long for one transaction: the headers go first and the data follows in parts.
     let long = stage.batches(None, &[33_000, 33_000, 33_000, 1]);
-    let headers: Vec<_> = long.iter().map(|batch| batch.header).collect();
+    let headers: Vec<_> = long.iter().map(|batch| batch.sealed.header).collect();
     let sent = writer.post(&long, &stage.certify(&epochs, &headers[3])).await.unwrap();
     // Data of another run, and no data at all.
     let next = stage.batches(Some(&headers[3]), &[7]);
     let garbage = b"not a RunData";
-    writer.post_headers(&[next[0].header], garbage, &stage.certify(&epochs, &next[0].header)).await.unwrap();
-    let third = stage.batches(Some(&next[0].header), &[9]);
+    writer
+        .post_headers(&[next[0].sealed.header], garbage, &stage.certify(&epochs, &next[0].sealed.header))
+        .await
+        .unwrap();
+    let third = stage.batches(Some(&next[0].sealed.header), &[9]);
     let wrong = blindfold_l1::RunData::of(&next).encode();
-    writer.post_headers(&[third[0].header], &wrong, &stage.certify(&epochs, &third[0].header)).await.unwrap();
+    writer
+        .post_headers(&[third[0].sealed.header], &wrong, &stage.certify(&epochs, &third[0].sealed.header))
+        .await
+        .unwrap();
     // Somebody else's parts are of no use and do no harm.
     let mut forged = third.clone();
-    forged[0].items[0][0] ^= 1;
+    forged[0].sealed.items[0][0] ^= 1;
     stage.writer(USER).await.post_data(&forged).await.unwrap();
     writer.post_data(&third).await.unwrap();
-    reverted(writer.post_data(&stage.batches(Some(&third[0].header), &[1])).await, "NotPosted { number: 7 }");
+    reverted(
+        writer.post_data(&stage.batches(Some(&third[0].sealed.header), &[1])).await,
+        "NotPosted { number: 7 }",
+    );
     stage.anvil.mine(4).await.unwrap();
 
     let through = client.finalized().await.unwrap().number;
@@ -268,9 +283,9 @@ async fn data_that_is_missing_or_wrong_can_come_later() {
     assert_eq!(postings[0].transaction, sent.transaction);
     assert!(matches!(postings[1].batches, Err(DataFault::Decode(_))));
     assert_eq!(postings[2].batches, Err(DataFault::Mismatch));
-    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap(), Some(long));
+    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap(), Some(plain(&long)));
     assert_eq!(client.reposted_data(&postings[1].headers, 0, through).await.unwrap(), None);
-    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap(), Some(third));
+    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap(), Some(plain(&third)));
     assert_eq!(client.reposted_data(&[], 0, through).await.unwrap(), None);
 }
 
@@ -280,11 +295,11 @@ async fn runs_that_cannot_be_posted_are_named_before_sending() {
     let epochs = stage.register(100).await;
     let writer = stage.writer(POSTER).await;
     let batches = stage.batches(None, &[1, 2, 3]);
-    let good = stage.certify(&epochs, &batches[2].header);
+    let good = stage.certify(&epochs, &batches[2].sealed.header);
 
     assert_eq!(writer.post(&[], &good).await, Err(RunFault::Empty.into()));
     assert_eq!(writer.post_data(&[]).await, Err(RunFault::Empty.into()));
-    let fault = RunFault::OtherHeader { certified: good.header_hash, last: batches[1].header.hash() };
+    let fault = RunFault::OtherHeader { certified: good.header_hash, last: batches[1].sealed.header.hash() };
     assert_eq!(writer.post(&batches[..2], &good).await, Err(fault.into()));
     let gap = [batches[0].clone(), batches[2].clone()];
     assert_eq!(writer.post(&gap, &good).await, Err(RunFault::NotARun(3).into()));
@@ -334,8 +349,8 @@ async fn equivocation_costs_the_bond() {
     reporter.deposit_bond(1_001).await.unwrap();
     assert_eq!(client.bond().await.unwrap().amount, U256::from(1_001));
 
-    let one = stage.batches(None, &[10])[0].signed_header();
-    let two = stage.batches(None, &[11])[0].signed_header();
+    let one = stage.batches(None, &[10])[0].sealed.signed_header();
+    let two = stage.batches(None, &[11])[0].sealed.signed_header();
     reverted(reporter.slash_equivocation(&one, &one).await, "SameHeader");
     let mut forged = two;
     forged.signature = two.header.sign(&key(USER), &stage.deployment()).signature;
