@@ -12,7 +12,7 @@ use blindfold_client::{KeySource, node::Node};
 use blindfold_committee::key_file;
 use blindfold_engine::Genesis;
 use blindfold_l1::{DeployConfig, L1Writer, NewEpoch, NewMember, deploy};
-use blindfold_protocol::{ChainConfig, SigningKey, limits::DEFAULT_BLOCK_GAS};
+use blindfold_protocol::{ChainConfig, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use clap::{Args, Subcommand};
 
 use crate::{
@@ -151,6 +151,13 @@ async fn run_deploy(args: &DeployArgs) -> Result<()> {
         deployment: addresses.deployment(),
         registry: addresses.registry,
         fee_vault: addresses.fee_vault,
+        // Not deployed here yet: nothing is at these addresses, so nothing is forced and nothing deposited.
+        forced_queue: Address::repeat_byte(0xf1),
+        hint_registry: Address::repeat_byte(0xf2),
+        hint_verifier: Address::repeat_byte(0xf3),
+        deposit_portal: Address::repeat_byte(0xf4),
+        output_registry: Address::repeat_byte(0xf5),
+        timing: L1Timing::default(),
         sequencer: args.sequencer,
         fee_recipient: args.fee_recipient,
         block_gas_limit: args.block_gas_limit,

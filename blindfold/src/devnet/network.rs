@@ -13,7 +13,7 @@ use blindfold_client::{keys, node::Node};
 use blindfold_committee::key_file::KeyFileCost;
 use blindfold_engine::{Genesis, ManagedNode, ManagedNodeConfig};
 use blindfold_l1::{AnvilConfig, DeployConfig, L1Client, L1Config, L1Writer, ManagedAnvil, deploy};
-use blindfold_protocol::{ChainConfig, Deployment, SigningKey, limits::DEFAULT_BLOCK_GAS};
+use blindfold_protocol::{ChainConfig, Deployment, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -347,6 +347,13 @@ async fn deployed(l1_url: &str, dealt: &Dealt) -> Result<(ChainConfig, L1Writer)
         deployment: Deployment { l1_chain_id, inbox: addresses.inbox },
         registry: addresses.registry,
         fee_vault: addresses.fee_vault,
+        // Not deployed here yet: nothing is at these addresses, so nothing is forced and nothing deposited.
+        forced_queue: Address::repeat_byte(0xf1),
+        hint_registry: Address::repeat_byte(0xf2),
+        hint_verifier: Address::repeat_byte(0xf3),
+        deposit_portal: Address::repeat_byte(0xf4),
+        output_registry: Address::repeat_byte(0xf5),
+        timing: L1Timing::default(),
         sequencer,
         fee_recipient: FEE_RECIPIENT,
         block_gas_limit: DEFAULT_BLOCK_GAS,
