@@ -3,16 +3,18 @@
 use alloy_primitives::{Address, B256, keccak256};
 use blindfold_bte::SessionKey;
 use blindfold_protocol::{
-    BatchHints, Canonical, ChainConfig, Envelope, HintEntry, Promise, SealedBatch, certificate, merkle,
-    signature,
+    BatchHints, Canonical, ChainConfig, Envelope, HintEntry, Promise, SealedBatch, Verdict, certificate,
+    fault::{CODE_ACCEPTED, CODE_VOID},
+    merkle, signature,
+    validity::item_leaf,
 };
 use blindfold_rpc::types::BatchInfo;
 use serde::Serialize;
 
 use crate::committee_key::CommitteeKey;
 
-/// What was found right about an envelope; each field has been checked, not asked, but for two values of
-/// [`HintFinding`] that say so.
+/// What was found right about an envelope; each field has been checked, not asked, but for one value of
+/// [`HintFinding`] that says so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inclusion {
@@ -30,8 +32,9 @@ pub struct Inclusion {
     pub hint: HintFinding,
 }
 
-/// What the hint of an envelope proves. That an envelope was skipped or is malformed needs the fee ledger or the public
-/// parameters to check, which a full node has and a wallet does not: these two are the node's word.
+/// What the hint of an envelope proves. That an envelope was skipped is certified with the header, whose root binds every
+/// verdict. That it is malformed needs the public parameters to check, which a full node has and a wallet does not: this
+/// one is the node's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HintFinding {
@@ -39,7 +42,7 @@ pub enum HintFinding {
     NotYet,
     /// Re-encryption gives exactly this ciphertext.
     WellFormed,
-    /// Skipped by rule, says the node.
+    /// Skipped by rule, as the committee certified.
     Skipped,
     /// Malformed, says the node.
     Malformed,
@@ -76,8 +79,8 @@ pub enum InclusionError {
     /// The header is not the sequencer's.
     #[error("the header is not signed by the sequencer {0}")]
     HeaderSignature(Address),
-    /// The items do not hash to the header's root.
-    #[error("the batch's items do not match the header's envelope root")]
+    /// The items, with the verdicts on them, do not hash to the header's root.
+    #[error("the batch's items and verdicts do not match the header's envelope root")]
     Root,
     /// The batch does not hold the envelope.
     #[error("the batch does not hold the envelope")]
@@ -135,7 +138,7 @@ pub fn check_inclusion(
         Ok(signer) if signer == chain.sequencer => {}
         _ => return Err(InclusionError::HeaderSignature(chain.sequencer)),
     }
-    let index = check_root(sealed, id)?;
+    let (index, accepted) = check_root(sealed, &batch.verdicts, id)?;
     let header_hash = sealed.header.hash();
     let certificate = batch.certificate.as_ref().ok_or(InclusionError::NotCertified)?;
     let certificate = certificate.decode().map_err(|_| InclusionError::Undecodable("certificate"))?;
@@ -144,6 +147,7 @@ pub fn check_inclusion(
         return Err(InclusionError::Certificate);
     }
     let hint = match &batch.hints {
+        _ if !accepted => HintFinding::Skipped,
         None => HintFinding::NotYet,
         Some(hints) => {
             let hints = hints.decode().map_err(|_| InclusionError::Undecodable("hints"))?;
@@ -153,15 +157,25 @@ pub fn check_inclusion(
     Ok(Inclusion { id, number, header_hash, index, signers: certificate.signers.count_ones(), hint })
 }
 
-fn check_root(sealed: &SealedBatch, id: B256) -> Result<u32, InclusionError> {
+/// The index of the envelope, and whether it is accepted.
+fn check_root(
+    sealed: &SealedBatch,
+    verdicts: &[Option<String>],
+    id: B256,
+) -> Result<(u32, bool), InclusionError> {
     let mut index = None;
+    if verdicts.len() != sealed.items.len() {
+        return Err(InclusionError::Root);
+    }
     let mut leaves = Vec::with_capacity(sealed.items.len());
-    for (position, item) in sealed.items.iter().enumerate() {
-        let item_id = Envelope::decode(item).map_or(B256::ZERO, |envelope| envelope.id());
+    for (position, (item, verdict)) in sealed.items.iter().zip(verdicts).enumerate() {
+        let code = Verdict::code_of_reason(verdict.as_deref()).ok_or(InclusionError::Root)?;
+        let envelope = Envelope::decode(item).ok().filter(|_| code != CODE_VOID);
+        let item_id = envelope.map_or(B256::ZERO, |envelope| envelope.id());
         if item_id == id && index.is_none() {
-            index = u32::try_from(position).ok();
+            index = u32::try_from(position).ok().map(|position| (position, code == CODE_ACCEPTED));
         }
-        leaves.push(merkle::leaf(&[item_id.as_slice(), keccak256(item).as_slice()].concat()));
+        leaves.push(item_leaf(&item_id, &keccak256(item), code));
     }
     let counted = usize::try_from(sealed.header.envelope_count) == Ok(leaves.len());
     if !counted || merkle::root(&leaves) != sealed.header.envelope_root {
@@ -187,7 +201,8 @@ fn check_hint(
         return Err(InclusionError::Hints);
     };
     match entry {
-        HintEntry::Skipped => Ok(HintFinding::Skipped),
+        // Certified as accepted.
+        HintEntry::Skipped => Err(InclusionError::Hints),
         HintEntry::Malformed(_) => Ok(HintFinding::Malformed),
         HintEntry::Key(key) => {
             let envelope = Envelope::decode(item).map_err(|_| InclusionError::WrongHint)?;

@@ -29,6 +29,8 @@ use crate::{
 
 /// Headers and certificates held while the one before them is missing; what is further ahead is fetched later.
 const MAX_WAITING: u64 = 2 * MAX_UNCERTIFIED_HEADERS as u64;
+/// How often L1 is asked for headers that it made, in milliseconds.
+const L1_CHECK_INTERVAL_MS: u64 = 2_000;
 /// Name of the readiness condition.
 pub(crate) const FOLLOWING: &str = "following";
 
@@ -61,6 +63,8 @@ pub(crate) struct Follower {
     peer_check_at: Instant,
     /// No round begins before this.
     fetch_at: Instant,
+    /// L1 is asked for headers that it made at this time.
+    l1_at: Instant,
     /// Headers are to be looked at, or missing things to be fetched, again at this time.
     retry_at: Option<Instant>,
     /// Since when the number after this certified one waits for its certificate.
@@ -87,6 +91,7 @@ impl Follower {
             rounds: JoinSet::new(),
             peer_check_at: Instant::now() + pause,
             fetch_at: Instant::now(),
+            l1_at: Instant::now(),
             retry_at: None,
             uncertified_since: None,
         }
@@ -157,6 +162,11 @@ impl Follower {
 
     /// A header from the feed. Ahead of our head it waits; at or below it is known, or a second one.
     async fn on_header(&mut self, sealed: Arc<SealedBatch>) {
+        if sealed.claims_l1() {
+            // What L1 makes, L1 tells.
+            self.l1_at = Instant::now();
+            return;
+        }
         let number = sealed.header.number;
         let head = self.context.tracker.head().number;
         if number <= head {
@@ -187,9 +197,41 @@ impl Follower {
         }
     }
 
+    /// Takes the headers that L1 made, from L1 alone. None is acknowledged: nobody asks for it.
+    async fn follow_l1(&mut self) {
+        let now = Instant::now();
+        if now >= self.l1_at {
+            self.l1_at = now + Duration::from_millis(L1_CHECK_INTERVAL_MS);
+            let before = self.place();
+            match self.context.tracker.follow_l1().await {
+                Ok(taken) if taken.is_empty() => {}
+                Ok(taken) => {
+                    for (sealed, applied) in &taken {
+                        let number = applied.number;
+                        tracing::error!(number, hash = %applied.hash, "L1 made a header: following it");
+                        self.acknowledger.forget_from(number);
+                        self.waiting.retain(|waiting, _| *waiting > sealed.header.number);
+                    }
+                    self.context.metrics.certified.set(self.context.tracker.certified().number);
+                }
+                Err(refusal) if refusal.next_step() == NextStep::Stop => {
+                    tracing::error!(%refusal, "cannot follow L1");
+                    self.context.readiness.set_not_ready(FOLLOWING, refusal.to_string());
+                }
+                Err(refusal) => {
+                    tracing::warn!(%refusal, "what L1 made cannot be taken yet");
+                    self.behind |= refusal.next_step() == NextStep::CatchUp;
+                }
+            }
+            self.behind |= self.place() != before;
+        }
+        self.retry_by(self.l1_at);
+    }
+
     /// Takes everything that can be taken now.
     async fn advance(&mut self) {
         self.retry_at = None;
+        self.follow_l1().await;
         loop {
             self.take_certificates().await;
             let next = self.context.tracker.head().number + 1;
@@ -426,6 +468,7 @@ impl Follower {
             }
         };
         if let Some(first) = ours
+            && self.is_signed(&first)
             && self.is_signed(&second)
         {
             // Before our own header gives way: a kill in between must not lose the proof.

@@ -21,6 +21,7 @@ mod metrics;
 mod refusals;
 mod service;
 mod share;
+mod unreleased;
 
 pub use config::{ConfigError, MemberConfig, MemberLimits, PeerUrl};
 pub use evidence::Evidence;

@@ -26,6 +26,7 @@ use crate::{
     refusals::Refusals,
     service::Service,
     share::ShareService,
+    unreleased::Unreleased,
 };
 
 /// Milliseconds since the Unix epoch.
@@ -92,6 +93,7 @@ pub(crate) struct Context {
     pub(crate) readiness: Readiness,
     pub(crate) refusals: Refusals,
     pub(crate) evidence: EvidenceBook,
+    pub(crate) unreleased: Unreleased,
 }
 
 impl Context {
@@ -138,6 +140,7 @@ impl Member {
         store.bind(&chain.deployment, &format!("member-{}", key.public.member)).await?;
         let acknowledged = store.heads().await?.acknowledged;
         let evidence = EvidenceBook::open(Arc::clone(&store)).await?;
+        let unreleased = Unreleased::new(Arc::clone(&l1), chain.timing.hint_deadline);
         let tracker = Tracker::open(chain, store, l1).await?;
         let sources = Arc::new(Sources::new(&config, tracker.clone())?);
         metrics.acknowledged.set(acknowledged.unwrap_or_default());
@@ -151,6 +154,7 @@ impl Member {
             readiness: Readiness::new(&[FOLLOWING]),
             refusals: Refusals::default(),
             evidence,
+            unreleased,
         });
         let shares = ShareService::new(Arc::clone(&context));
         let service = Service { context: Arc::clone(&context), shares: Arc::clone(&shares) };

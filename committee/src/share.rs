@@ -2,7 +2,7 @@
 //!
 //! A share says what t members' shares together open, so it leaves this process only for the header that this
 //! member validated itself and that a valid certificate covers: the certificate of the number or of a descendant on
-//! our chain. Both kinds of share are a function of key and ciphertexts alone; giving one twice says nothing new, and
+//! our chain. It leaves it no more once L1 may soon declare the batch void (`unreleased`). Both kinds of share are a function of key and ciphertexts alone; giving one twice says nothing new, and
 //! the bounded memory below only saves work.
 
 use std::sync::Arc;
@@ -71,6 +71,14 @@ pub enum ShareRefusal {
         /// Why it was skipped.
         reason: String,
     },
+    /// The batch was posted long ago and no hints of it are on L1, so L1 may declare it void.
+    #[error("batch {number} was posted in L1 block {posted_at} and has no hints on L1: it may become void")]
+    UnreleasedTooLong {
+        /// Number asked for.
+        number: u64,
+        /// The L1 block of its posting.
+        posted_at: u64,
+    },
     /// Too many calls wait.
     #[error("too many calls wait for shares")]
     Busy,
@@ -96,6 +104,7 @@ impl ShareRefusal {
             Self::NotAMember { .. } => "not_a_member",
             Self::NoSuchItem { .. } => "no_such_item",
             Self::ItemSkipped { .. } => "item_skipped",
+            Self::UnreleasedTooLong { .. } => "unreleased_too_long",
             Self::Busy => "busy",
             Self::Unavailable(refusal) => refusal.as_str(),
             Self::Store(_) => "storage",
@@ -112,6 +121,7 @@ impl From<ShareRefusal> for RpcError {
             | ShareRefusal::DoesNotCover { .. }
             | ShareRefusal::NotAMember { .. }
             | ShareRefusal::NoSuchItem { .. }
+            | ShareRefusal::UnreleasedTooLong { .. }
             | ShareRefusal::ItemSkipped { .. } => Self::refused(reason, refusal),
             ShareRefusal::NotValidatedHere { .. }
             | ShareRefusal::NotCertified { .. }
@@ -190,6 +200,7 @@ impl ShareService {
         let epoch = self.epoch(number).await?;
         self.accept(certificate).await?;
         let record = self.certified_record(number).await?;
+        self.context.unreleased.check(number, record.sealed.header.l1_origin_number).await?;
         self.share_of(record, epoch).await
     }
 
@@ -204,6 +215,7 @@ impl ShareService {
         if let Some(fault) = &item.fault {
             return Err(ShareRefusal::ItemSkipped { number, index, reason: fault.clone() });
         }
+        self.context.unreleased.check(number, record.sealed.header.l1_origin_number).await?;
         let once = {
             let mut kept = self.singletons.lock();
             kept.get(&(number, index)).unwrap_or_else(|| {

@@ -6,7 +6,7 @@ use blindfold_committee::Evidence;
 use blindfold_protocol::{B256, Canonical};
 use common::{
     Machine, certified,
-    network::{MEMBERS, Sealer, certify, envelope, malformed, resigned, second},
+    network::{self, MEMBERS, Sealer, certify, envelope, malformed, resigned, second},
     sealed,
     sequencer::{SequencerDouble, State},
 };
@@ -309,4 +309,32 @@ async fn a_peer_that_never_answers_holds_up_nothing() {
         sequencer.publish_certificate(&certify(&batch.batch, &[2, 3, 4]));
         certified(&member, number).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_header_that_l1_made_is_followed_without_a_certificate() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let machine = Machine::new(2, sequencer.url());
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let (sealer, other) = (Sealer::new().await, Sealer::new().await);
+    let first = sealer.seal(vec![]).await;
+    other.seal(vec![]).await;
+    sequencer.publish(&first.batch, &first.verdicts);
+    let certificate = sealer.certify(&first.batch, &[1, 2, 4]).await;
+    sequencer.publish_certificate(&certificate);
+    certified(&member, 1).await;
+    // The member acknowledged another header of that number, which nobody posted in time.
+    let lost = other.seal_envelopes(&[envelope(1, 1)]).await;
+    sequencer.publish(&lost.batch, &lost.verdicts);
+    sealed(&member, 2).await;
+    let epoch = network::epochs().at(2).cloned().expect("registered");
+    let header = sealer.tracker.with_state(|state| {
+        state.l1_header::<Vec<u8>>(network::START_MS + 60_000, &[], &epoch).expect("L1 may make it")
+    });
+    machine.l1.l1_headers.lock().push(blindfold_chain::L1MadeHeader { header, items: vec![] });
+    certified(&member, 2).await;
+    assert_eq!(member.tracker().certified().hash, header.hash());
+    assert!(member.evidence().is_empty(), "L1 signs nothing, so there is no pair");
 }

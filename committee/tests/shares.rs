@@ -8,7 +8,7 @@ use blindfold_protocol::{B256, Bundle, Canonical, Certificate, Envelope, Release
 use blindfold_rpc::{CommitteeApiClient, Encoded, HttpClient, RpcError, code};
 use common::{
     Machine, certified, client,
-    network::{LAST_OF_FIRST_EPOCH, Sealer, certify, committee, envelope, malformed, message},
+    network::{LAST_OF_FIRST_EPOCH, Sealer, certify, chain_config, committee, envelope, malformed, message},
     refused, sealed,
     sequencer::SequencerDouble,
 };
@@ -265,4 +265,36 @@ async fn too_many_calls_are_told_to_come_back() {
     assert!(answers.iter().flatten().count() <= 1, "only the good one is answered");
     assert!(answers.into_iter().filter_map(Result::err).all(|error| error.retry == (error.reason == "busy")));
     assert!(share(&client, 1, &good).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_soon_be_void_is_not_opened_any_more() {
+    let stage = Stage::new(1).await;
+    let l1 = &stage._machines[0].l1;
+    let half = u64::from(chain_config().timing.hint_deadline) / 2;
+    let batch = stage.validated(vec![envelope(1, 1).encode()]).await;
+    let certificate = certify(&batch, &[1, 2, 4]);
+    let posted_at = batch.header.l1_origin_number + 3;
+    // The height is remembered for a while, so each step has a member of its own.
+    let at = async |height: u64| {
+        l1.set_finalized(height);
+        let mut machine = Machine::new(2, stage.sequencer.url());
+        machine.l1 = l1.clone();
+        let member = machine.start().await;
+        sealed(&member, 1).await;
+        let client = client(&member);
+        let share =
+            share(&client, 1, &certificate).await.map(|_| ()).map_err(|error| error.reason.into_owned());
+        let single =
+            client.get_singleton(1, 0).await.map(|_| ()).map_err(|error| refused(error).reason.into_owned());
+        assert_eq!(share, single);
+        member.stop().await;
+        share
+    };
+    assert_eq!(at(posted_at + half).await, Ok(()), "not posted: nobody can void it");
+    l1.posted.lock().insert(1, posted_at);
+    assert_eq!(at(posted_at + half - 1).await, Ok(()));
+    assert_eq!(at(posted_at + half).await, Err("unreleased_too_long".to_owned()));
+    l1.hints.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(at(posted_at + half).await, Ok(()), "hints are on L1");
 }

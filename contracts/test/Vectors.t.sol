@@ -165,6 +165,98 @@ contract VectorsTest is Test {
         check(!caller.verify(root, count, index + count, leaf, proof), "index beyond the count");
     }
 
+    function testEnvelopeLeaves() public view {
+        string memory json = vm.readFile(string.concat(FOLDER, "envelopes.json"));
+        uint256 count = 0;
+        for (; vm.keyExistsJson(json, path("envelopes", count)); count++) {
+            string memory here = path("envelopes", count);
+            bytes32 itemHash = keccak256(vm.parseJsonBytes(json, string.concat(here, ".encoded")));
+            checkEqual(itemHash, vm.parseJsonBytes32(json, string.concat(here, ".itemHash")), "item hash");
+            bytes32 leaf = EnvelopeTree.leaf(
+                vm.parseJsonBytes32(json, string.concat(here, ".id")),
+                itemHash,
+                uint8(vm.parseJsonUint(json, string.concat(here, ".code")))
+            );
+            checkEqual(leaf, vm.parseJsonBytes32(json, string.concat(here, ".leaf")), "leaf");
+        }
+        check(count >= 2, "envelopes");
+    }
+
+    function testAccountLeaves() public view {
+        string memory json = vm.readFile(string.concat(FOLDER, "ledgers.json"));
+        uint256 accounts = 0;
+        for (uint256 i = 0; vm.keyExistsJson(json, path("ledgers", i)); i++) {
+            string memory ledger = path("ledgers", i);
+            uint256 count = vm.parseJsonUint(json, string.concat(ledger, ".count"));
+            bytes32[] memory leaves = new bytes32[](MerkleTree.width(count));
+            for (uint256 j = 0; j < count; j++) {
+                string memory here = string.concat(ledger, path("accounts", j));
+                leaves[j] = accountLeaf(json, here);
+                checkEqual(leaves[j], vm.parseJsonBytes32(json, string.concat(here, ".leaf")), "leaf");
+                accounts++;
+            }
+            bytes32 root = keccak256(abi.encodePacked(hex"02", uint64(count), MerkleTree.rootInPlace(leaves)));
+            checkEqual(root, vm.parseJsonBytes32(json, string.concat(ledger, ".feeLedgerRoot")), "root");
+        }
+        check(accounts >= 6, "accounts");
+    }
+
+    function accountLeaf(string memory json, string memory here) internal view returns (bytes32) {
+        bytes memory nonces;
+        for (uint256 i = 0; vm.keyExistsJson(json, string.concat(here, path("nonces", i))); i++) {
+            string memory nonce = string.concat(here, path("nonces", i));
+            nonces = abi.encodePacked(
+                nonces,
+                uint64(vm.parseJsonUint(json, string.concat(nonce, ".feeNonce"))),
+                uint64(vm.parseJsonUint(json, string.concat(nonce, ".expiry")))
+            );
+        }
+        return keccak256(
+            abi.encodePacked(
+                hex"00",
+                vm.parseJsonAddress(json, string.concat(here, ".payer")),
+                uint128(vm.parseJsonUint(json, string.concat(here, ".balance"))),
+                uint128(vm.parseJsonUint(json, string.concat(here, ".withdrawn"))),
+                keccak256(nonces)
+            )
+        );
+    }
+
+    /// @notice A header over forced items, sealed by the sequencer and made by L1.
+    function testForcedItems() public view {
+        string memory json = vm.readFile(string.concat(FOLDER, "forced.json"));
+        bytes32 separator = checkDomain(json);
+        checkEqual(checkHeaders(json, separator, "sealed"), 1, "sealed");
+        checkEqual(checkHeaders(json, separator, "l1"), 2, "made by L1");
+        checkForced(json, "sealedLeaves", headerAt(json, path("sealed", 0)));
+        BatchHeader memory made = headerAt(json, path("l1", 0));
+        checkForced(json, "l1Leaves", made);
+        checkEqual(headerAt(json, path("l1", 1)).envelopeRoot, bytes32(0), "root of an empty one");
+    }
+
+    function checkForced(string memory json, string memory list, BatchHeader memory header) internal pure {
+        bytes32[] memory leaves = new bytes32[](MerkleTree.width(header.envelopeCount));
+        uint256 size = 0;
+        for (uint256 i = 0; i < header.envelopeCount; i++) {
+            string memory entry = path("entries", i);
+            bytes memory item = vm.parseJsonBytes(json, string.concat(entry, ".item"));
+            size += item.length;
+            bytes32 itemHash = keccak256(item);
+            checkEqual(itemHash, vm.parseJsonBytes32(json, string.concat(entry, ".itemHash")), "item hash");
+            bool transaction = vm.parseJsonUint(json, string.concat(entry, ".kind")) == 1;
+            check(item[0] == (transaction ? bytes1(0x02) : bytes1(0x01)), "first byte");
+            string memory here = path(list, i);
+            uint8 code = uint8(vm.parseJsonUint(json, string.concat(here, ".code")));
+            check((code == EnvelopeTree.FORCED_TRANSACTION) == transaction, "code");
+            leaves[i] =
+                EnvelopeTree.leaf(vm.parseJsonBytes32(json, string.concat(here, ".id")), itemHash, code);
+            checkEqual(leaves[i], vm.parseJsonBytes32(json, string.concat(here, ".leaf")), "leaf");
+        }
+        checkEqual(size, header.envelopeBytes, "bytes");
+        checkEqual(MerkleTree.rootInPlace(leaves), header.envelopeRoot, "root");
+        checkEqual(header.forcedCursor, header.envelopeCount, "cursor");
+    }
+
     function testCertificates() public {
         string memory json = vm.readFile(string.concat(FOLDER, "certificates.json"));
         checkDomain(json);

@@ -203,6 +203,7 @@ impl Follower {
 
     /// Fetches what is missing: from the sequencer, and from members when it does not give it.
     async fn catch_up(&mut self) {
+        self.follow_l1().await;
         let end = self.sync_with_sequencer().await;
         let certified = self.node.tracker.certified().number;
         let stalled = certified == self.progress;

@@ -33,6 +33,7 @@ struct Waiting {
 
 pub(crate) struct Keeper {
     node: Arc<Node>,
+    executor: Executor,
     deadline: Duration,
     wakes: mpsc::Receiver<Wake>,
     /// Certified when the node started.
@@ -53,7 +54,15 @@ impl Keeper {
         let certified_before = node.tracker.certified().number;
         // What is executed had its hints.
         let next = executor.status().last_batch + 1;
-        Self { node, deadline, wakes, certified_before, next, waiting: BTreeMap::new() }
+        Self {
+            node,
+            executor: executor.clone(),
+            deadline,
+            wakes,
+            certified_before,
+            next,
+            waiting: BTreeMap::new(),
+        }
     }
 
     /// Keeps until told to stop.
@@ -138,8 +147,11 @@ impl Keeper {
         waiting.pause_ms = MAX_DECRYPTION_PAUSE_MS.min(waiting.pause_ms * 2);
     }
 
-    /// Whether the batch has true hints now.
+    /// Whether the batch has true hints now, or needs none any more: one that L1 declared void is executed without.
     async fn open(&self, number: u64, late: bool) -> bool {
+        if self.executor.status().last_batch >= number {
+            return true;
+        }
         match self.node.tracker.store().batch(number).await {
             Ok(Some(record)) if record.hints.is_some() => return true,
             Ok(_) => {}

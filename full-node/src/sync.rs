@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_chain::{Applied, Refusal, announce};
+use blindfold_chain::{Applied, NextStep, Refusal, announce};
 use blindfold_protocol::{Certificate, SealedBatch};
 use blindfold_rpc::types::BatchInfo;
 use blindfold_rpc::{BlindApiClient, ReceivedError};
@@ -28,6 +28,22 @@ pub(crate) enum SyncEnd {
 }
 
 impl Follower {
+    /// Takes the headers that L1 made, from L1 alone.
+    pub(crate) async fn follow_l1(&mut self) {
+        match self.node.tracker.follow_l1().await {
+            Ok(taken) => {
+                for (sealed, applied) in taken {
+                    tracing::error!(number = applied.number, hash = %applied.hash, "L1 made a header: following it");
+                    self.tell(&sealed, &applied);
+                }
+            }
+            Err(refusal) if refusal.next_step() == NextStep::Stop => {
+                tracing::error!(%refusal, "cannot follow L1");
+            }
+            Err(refusal) => tracing::debug!(%refusal, "what L1 made cannot be taken yet"),
+        }
+    }
+
     /// Asks the sequencer for each batch above the certified head.
     pub(crate) async fn sync_with_sequencer(&mut self) -> SyncEnd {
         let first = self.node.tracker.certified().number + 1;

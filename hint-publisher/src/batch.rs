@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use alloy_primitives::keccak256;
 use blindfold_bte::{Ciphertext, CiphertextPoint, PointError};
-use blindfold_protocol::{B256, Canonical, DecodeError, Envelope, SealedBatch, merkle, validity::item_leaf};
+use blindfold_protocol::{
+    B256, Canonical, DecodeError, Envelope, SealedBatch, Verdict, fault::CODE_VOID, merkle,
+    validity::item_leaf,
+};
 
 /// An accepted envelope.
 #[derive(Clone, Debug)]
@@ -19,7 +22,7 @@ pub struct AcceptedItem {
     pub point: CiphertextPoint,
 }
 
-/// A batch and what the sequencer says was accepted of it.
+/// A batch and what was accepted of it: the header commits to the verdicts.
 #[derive(Clone, Debug)]
 pub struct BatchView {
     /// Batch number.
@@ -47,8 +50,14 @@ pub enum ViewFault {
         /// Verdicts given.
         verdicts: usize,
     },
-    /// The items are not those that the header commits to.
-    #[error("the items do not have the root that the header commits to")]
+    /// A verdict without a meaning.
+    #[error("the verdict on item {index} has no meaning")]
+    Verdict {
+        /// Index of the item.
+        index: u32,
+    },
+    /// The items, or the verdicts on them, are not those that the header commits to.
+    #[error("the items and verdicts do not have the root that the header commits to")]
     Root,
     /// An item that is said to be accepted does not decode.
     #[error("item {index} is said to be accepted and does not decode: {fault}")]
@@ -69,8 +78,8 @@ pub enum ViewFault {
 }
 
 impl BatchView {
-    /// Reads a batch. `verdicts` holds one entry per item, `None` for accepted. Checks that the items are those of
-    /// the header; about 40 µs per item, blocking.
+    /// Reads a batch. `verdicts` holds one entry per item, `None` for accepted. Checks that items and verdicts are
+    /// those of the header; about 40 µs per item, blocking.
     ///
     /// # Errors
     /// [`ViewFault`].
@@ -86,9 +95,13 @@ impl BatchView {
         let mut leaves = Vec::with_capacity(items);
         let mut accepted = Vec::with_capacity(items);
         for ((index, item), verdict) in (0u32..).zip(&sealed.items).zip(verdicts) {
+            let code = Verdict::code_of_reason(verdict.as_deref()).ok_or(ViewFault::Verdict { index })?;
             let envelope = Envelope::decode(item);
-            let id = envelope.as_ref().map_or(B256::ZERO, Envelope::id);
-            leaves.push(item_leaf(&id, &keccak256(item)));
+            let id = match &envelope {
+                Ok(envelope) if code != CODE_VOID => envelope.id(),
+                _ => B256::ZERO,
+            };
+            leaves.push(item_leaf(&id, &keccak256(item), code));
             if verdict.is_some() {
                 continue;
             }

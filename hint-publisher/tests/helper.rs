@@ -192,7 +192,7 @@ async fn wrong_verdicts_of_the_sequencer_name_nobody() {
     let stage = Stage::new().await;
     let sealed = stage.sealer.seal(items(&[envelope(1, 1), envelope(2, 1), envelope(3, 1)])).await;
     stage.validated(&sealed);
-    // The sequencer says that the second was skipped, so all positions after it are wrong.
+    // The sequencer says that the second was skipped: the header commits to another verdict, before anybody is asked.
     let mut verdicts = sealed.verdicts.clone();
     verdicts[1] =
         blindfold_protocol::validity::Verdict::Skipped(blindfold_protocol::EnvelopeFault::FeeNonceUsed);
@@ -200,8 +200,10 @@ async fn wrong_verdicts_of_the_sequencer_name_nobody() {
     let certificate = certify(&sealed.batch, &[1, 2, 3]);
     stage.sequencer.keep_certificate(&certificate);
     let helper = stage.start().await;
-    status(&helper, |status| status.failing.get(&1).is_some_and(|fault| fault.contains("nobody is named")))
-        .await;
+    status(&helper, |status| {
+        status.failing.get(&1).is_some_and(|fault| fault.contains("root that the header commits to"))
+    })
+    .await;
     assert!(helper.status().lying_members.is_empty());
     // Verdicts that contradict the batch itself are found before anybody is asked.
     stage.sequencer.keep(&sealed.batch, &verdicts[..2]);
@@ -323,8 +325,10 @@ async fn every_contradiction_of_a_batch_is_named() {
     bad_point.ciphertext.c = [0xff; 48];
     all.push(bad_point.encode());
     let sealed = sealer.seal(all).await;
-    let skipped = Some("scripted".to_owned());
-    let right = vec![None, None, skipped.clone(), skipped.clone()];
+    let skipped = Some("expired".to_owned());
+    let right: Vec<Option<String>> =
+        sealed.verdicts.iter().map(|verdict| verdict.reason().map(str::to_owned)).collect();
+    assert_eq!(right.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, true]);
     let view = BatchView::read(&sealed.batch, &right, 8).expect("right");
     assert_eq!((view.accepted.len(), view.sub_batches(), view.items), (2, 1, 4));
     assert_eq!(BatchView::read(&sealed.batch, &right, 1).expect("right").sub_batches(), 2);
@@ -332,6 +336,12 @@ async fn every_contradiction_of_a_batch_is_named() {
     assert_eq!(read(&right[..3]), ViewFault::VerdictCount { items: 4, verdicts: 3 });
     assert!(matches!(read(&[None, None, None, skipped.clone()]), ViewFault::Undecodable { index: 2, .. }));
     assert!(matches!(read(&[None, None, skipped, None]), ViewFault::Point { index: 3, .. }));
+    let mut unknown = right.clone();
+    unknown[3] = Some("scripted".to_owned());
+    assert_eq!(read(&unknown), ViewFault::Verdict { index: 3 });
+    let mut false_reason = right.clone();
+    false_reason[3] = Some("expired".to_owned());
+    assert_eq!(read(&false_reason), ViewFault::Root, "the header commits to the verdicts");
     let mut other = sealed.batch.as_ref().clone();
     other.items.swap(0, 1);
     assert_eq!(BatchView::read(&other, &right, 8).expect_err("wrong"), ViewFault::Root);

@@ -88,7 +88,7 @@ impl Core {
             None => readiness.set_ready(condition),
             Some(reason) => readiness.set_not_ready(condition, reason),
         };
-        let seen = self.l1.best_origin(head.l1_origin).is_some();
+        let seen = !self.l1.origins(head.l1_origin).is_empty();
         tell("l1", (!seen).then(|| "L1 has not told a final block yet".to_owned()));
         let epoch = self.tracker.epoch(head.number + 1).await;
         tell("epoch", epoch.err().map(|refusal| refusal.to_string()));

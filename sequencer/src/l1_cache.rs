@@ -4,14 +4,15 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use blindfold_chain::{L1Fault, L1Origin, L1View};
-use blindfold_protocol::{Deposit, Epochs};
+use blindfold_chain::{
+    L1Fault, L1MadeHeader, L1News, L1Origin, L1View, NextStep, Refusal, VoidRun, announce,
+};
+use blindfold_protocol::{Bytes, Epochs, LedgerEvent, limits::MAX_DEPOSIT_ORIGIN_STEP_BLOCKS};
 use parking_lot::RwLock;
-use tokio::sync::watch;
 
-use crate::metrics::SequencerMetrics;
+use crate::core::Core;
 
-/// A view of L1 in front of another one, which remembers the newest final block and the deposits up to it.
+/// A view of L1 in front of another one, which remembers the newest final block and what L1 said up to it.
 pub struct L1Cache {
     inner: Arc<dyn L1View>,
     known: RwLock<Known>,
@@ -19,13 +20,25 @@ pub struct L1Cache {
 
 #[derive(Default)]
 struct Known {
-    /// Newest final block whose deposits are all here.
+    /// Newest final block up to which everything is here.
     newest: Option<L1Origin>,
     /// Origin of the last sealed header.
     parent: Option<L1Origin>,
-    /// Deposits of blocks `after + 1 ..= newest`.
-    deposits: Vec<Deposit>,
+    /// Blocks between the parent's origin and the newest at which a header may stop while L1 deposits wait.
+    steps: Vec<L1Origin>,
+    /// What L1 said in blocks `after + 1 ..= newest`, and the forced queue from `cursor` on.
+    news: L1News,
     after: u64,
+    cursor: u64,
+}
+
+impl Known {
+    fn part(&self, after: u64, through: u64, cursor: u64) -> Option<L1News> {
+        let covers = self.newest.as_ref().is_some_and(|newest| through <= newest.number)
+            && self.after <= after
+            && self.cursor <= cursor;
+        if covers { self.news.part(after, through, cursor) } else { None }
+    }
 }
 
 impl L1Cache {
@@ -34,44 +47,89 @@ impl L1Cache {
         Self { inner, known: RwLock::new(Known::default()) }
     }
 
-    /// Looks L1 up once: the newest final block, then the deposits of blocks after `parent` (the origin of the last
-    /// sealed header) up to it. Only then is the block offered as an origin.
-    pub async fn refresh(&self, parent: u64) -> Result<L1Origin, L1Fault> {
+    /// Looks L1 up once: the newest final block, then what L1 said after `parent` (the origin of the last sealed
+    /// header) up to it, and the forced queue from `cursor` on. Only then is the block offered as an origin.
+    pub async fn refresh(&self, parent: u64, cursor: u64) -> Result<L1Origin, L1Fault> {
         if self.known.read().parent.as_ref().is_none_or(|origin| origin.number != parent) {
             let origin = self.inner.origin(parent).await?;
             self.known.write().parent = origin;
         }
         let newest = self.inner.finalized().await?;
-        let (after, have) = {
+        let (after, have, complete) = {
             let known = self.known.read();
+            let complete = known.part(parent, newest.number, cursor).is_some();
             match &known.newest {
-                Some(have) if known.after <= parent && have.number >= parent => (known.after, have.number),
-                _ => (parent, parent),
+                Some(have) if known.after <= parent && have.number >= parent => {
+                    (known.after, have.number, complete)
+                }
+                _ => (parent, parent, complete),
             }
         };
-        let fresh =
-            if newest.number > have { self.inner.deposits(have, newest.number).await? } else { Vec::new() };
-        let mut known = self.known.write();
-        if have == parent && after == parent {
-            known.deposits.clear();
+        // A view that falls back is not followed.
+        let forward = newest.number >= have;
+        let fresh = if forward && !complete {
+            Some(self.inner.facts(have, newest.number, cursor).await?)
+        } else {
+            None
+        };
+        {
+            let mut known = self.known.write();
+            if have == parent && after == parent {
+                (known.news.ledger, known.news.deposits) = Default::default();
+            }
+            if let Some(fresh) = fresh {
+                known.news.ledger.extend(fresh.ledger);
+                known.news.deposits.extend(fresh.deposits);
+                (known.news.forced, known.cursor) = (fresh.forced, cursor);
+            }
+            if forward {
+                known.news.ledger.retain(|event| event.l1_block() > parent);
+                known.news.deposits.retain(|deposit| deposit.l1_block > parent);
+                known.after = parent;
+                known.newest = Some(newest);
+            }
         }
-        if known.newest.as_ref().is_none_or(|old| old.number <= newest.number) {
-            known.deposits.extend(fresh);
-            known.deposits.retain(|deposit| deposit.l1_block > parent);
-            known.after = parent;
-            known.newest = Some(newest);
-        }
+        self.refresh_steps(parent, newest.number).await?;
         Ok(newest)
     }
 
-    /// The origin for the next header after one with origin `parent`: the newest final block known, or the parent's
-    /// own. `None` until L1 was seen once.
-    pub fn best_origin(&self, parent: u64) -> Option<L1Origin> {
-        let known = self.known.read();
-        match &known.newest {
-            Some(newest) if newest.number >= parent => Some(*newest),
-            _ => known.parent.filter(|origin| origin.number == parent),
+    /// While L1 deposits wait, the origin advances by a few blocks in one header, so that their gas fits its second.
+    async fn refresh_steps(&self, parent: u64, newest: u64) -> Result<(), L1Fault> {
+        let mut steps = Vec::new();
+        if self.bridge_waits(parent) {
+            for number in [parent.saturating_add(MAX_DEPOSIT_ORIGIN_STEP_BLOCKS), parent.saturating_add(1)] {
+                if number < newest {
+                    let known = self.known.read().steps.iter().find(|step| step.number == number).copied();
+                    steps.extend(match known {
+                        Some(step) => Some(step),
+                        None => self.inner.origin(number).await?,
+                    });
+                }
+            }
         }
+        self.known.write().steps = steps;
+        Ok(())
+    }
+
+    /// The origins that the next header after one with origin `parent` may have, the best first: the newest final block
+    /// known, fewer blocks while L1 deposits wait, and the parent's own. Empty until L1 was seen once.
+    pub fn origins(&self, parent: u64) -> Vec<L1Origin> {
+        let known = self.known.read();
+        let newest = known.newest.iter().filter(|newest| {
+            newest.number >= parent
+                && (!waits(&known.news, parent)
+                    || newest.number <= parent.saturating_add(MAX_DEPOSIT_ORIGIN_STEP_BLOCKS))
+        });
+        let steps = known.steps.iter().filter(|step| step.number > parent);
+        let own = known.parent.iter().chain(&known.newest).find(|origin| origin.number == parent);
+        let mut origins: Vec<L1Origin> = newest.chain(steps).chain(own).copied().collect();
+        origins.dedup();
+        origins
+    }
+
+    /// What L1 said between these blocks, if it is at hand.
+    pub fn at_hand(&self, after: u64, through: u64, cursor: u64) -> Option<L1News> {
+        self.known.read().part(after, through, cursor)
     }
 
     /// The origin of the last sealed header, if L1 told it.
@@ -80,15 +138,31 @@ impl L1Cache {
         known.parent.iter().chain(&known.newest).find(|origin| origin.number == parent).copied()
     }
 
-    /// Whether final deposits wait for a header after one with origin `parent`.
+    /// Whether final deposits into fee accounts, or withdrawals from them, wait for a header after one with origin
+    /// `parent`. Released surcharges wait for the next header whatever it is for: a header for each of them would
+    /// release again, without end.
     pub fn deposits_wait(&self, parent: u64) -> bool {
-        self.known.read().deposits.iter().any(|deposit| deposit.l1_block > parent)
+        let known = self.known.read();
+        known
+            .news
+            .ledger
+            .iter()
+            .any(|event| event.l1_block() > parent && !matches!(event, LedgerEvent::Settled(_)))
+    }
+
+    /// Whether L1 deposits (of `DepositPortal`) wait for a header after one with origin `parent`.
+    pub fn bridge_waits(&self, parent: u64) -> bool {
+        waits(&self.known.read().news, parent)
     }
 
     /// The origin of the header just sealed becomes the parent's.
     pub fn sealed(&self, origin: L1Origin) {
         self.known.write().parent = Some(origin);
     }
+}
+
+fn waits(news: &L1News, parent: u64) -> bool {
+    news.deposits.iter().any(|deposit| deposit.l1_block > parent)
 }
 
 #[async_trait]
@@ -100,59 +174,100 @@ impl L1View for L1Cache {
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
         {
             let known = self.known.read();
-            if let Some(origin) =
-                known.newest.iter().chain(&known.parent).find(|origin| origin.number == number)
-            {
+            let mut at_hand = known.newest.iter().chain(&known.parent).chain(&known.steps);
+            if let Some(origin) = at_hand.find(|origin| origin.number == number) {
                 return Ok(Some(*origin));
             }
         }
         self.inner.origin(number).await
     }
 
-    async fn deposits(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
-        {
-            let known = self.known.read();
-            if known.newest.as_ref().is_some_and(|newest| known.after <= after && through <= newest.number) {
-                let range = after.saturating_add(1)..=through;
-                return Ok(known.deposits.iter().filter(|d| range.contains(&d.l1_block)).cloned().collect());
-            }
-        }
-        self.inner.deposits(after, through).await
-    }
-
     async fn epochs(&self) -> Result<Epochs, L1Fault> {
         self.inner.epochs().await
     }
+
+    async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
+        match self.at_hand(after, through, cursor) {
+            Some(news) => Ok(news),
+            None => self.inner.facts(after, through, cursor).await,
+        }
+    }
+
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<Bytes>, L1Fault> {
+        self.inner.bridge_deposits(after, through).await
+    }
+
+    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+        self.inner.l1_header(number).await
+    }
+
+    async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+        self.inner.last_l1_header().await
+    }
+
+    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+        self.inner.void_runs().await
+    }
+
+    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Fault> {
+        self.inner.posted_at(number).await
+    }
+
+    async fn hints_on_l1(&self, number: u64) -> Result<bool, L1Fault> {
+        self.inner.hints_on_l1(number).await
+    }
 }
 
-/// Refreshes the cache every `poll_ms` until `stop` says so. `parent` gives the origin of the last sealed header.
-pub async fn follow_l1(
-    cache: Arc<L1Cache>,
-    poll_ms: u64,
-    parent: impl Fn() -> u64 + Send,
-    metrics: Arc<SequencerMetrics>,
-    mut stop: watch::Receiver<bool>,
-) {
+/// Refreshes the cache every `l1_poll_ms` until the sequencer stops, and takes the headers that L1 made.
+pub(crate) async fn follow_l1(core: Arc<Core>) {
+    let mut stop = core.stop.clone();
     let mut reported = false;
     loop {
-        match cache.refresh(parent()).await {
+        let head = core.tracker.head();
+        match core.l1.refresh(head.l1_origin, head.forced_cursor).await {
             Ok(origin) => {
-                metrics.l1_final_number.set(origin.number);
+                core.metrics.l1_final_number.set(origin.number);
                 if std::mem::take(&mut reported) {
                     tracing::info!(number = origin.number, "L1 answers again");
                 }
+                if let Err(refusal) = core.take_l1_headers().await {
+                    if refusal.next_step() == NextStep::Stop {
+                        // Sealing on would only make what L1 cannot take.
+                        core.fail("l1", refusal.to_string());
+                        return;
+                    }
+                    tracing::warn!(%refusal, "what L1 made cannot be taken yet");
+                }
             }
             Err(fault) => {
-                metrics.l1_failures.increment();
+                core.metrics.l1_failures.increment();
                 if !std::mem::replace(&mut reported, true) {
                     tracing::warn!(%fault, "L1 cannot be read; sealing goes on with the origin at hand");
                 }
             }
         }
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(poll_ms)) => {}
+            () = tokio::time::sleep(Duration::from_millis(core.config.l1_poll_ms)) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
+    }
+}
+
+impl Core {
+    /// Goes on from the headers that L1 made: nobody sequenced for long, or two headers of one number were shown.
+    async fn take_l1_headers(self: &Arc<Self>) -> Result<(), Refusal> {
+        let head = self.tracker.head().number;
+        let taken = self.tracker.follow_l1().await?;
+        if taken.first().is_some_and(|(_, applied)| applied.number <= head) {
+            // Envelopes of headers that gave way wait again, with their promises.
+            self.restore_mempool().await?;
+        }
+        for (sealed, applied) in taken {
+            tracing::error!(number = applied.number, hash = %applied.hash, "L1 made a header: going on from it");
+            self.hub.publish(&announce::header(&sealed, applied.hash, &applied.verdicts));
+            self.show_chain();
+        }
+        Ok(())
     }
 }
 
@@ -160,7 +275,8 @@ pub async fn follow_l1(
 mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-    use blindfold_protocol::{Address, B256};
+    use blindfold_chain::DepositGas;
+    use blindfold_protocol::{Address, B256, Deposit, ForcedEntry};
 
     use super::*;
 
@@ -169,6 +285,8 @@ mod tests {
         finalized: AtomicU64,
         down: AtomicBool,
         asked: AtomicU64,
+        /// Gas of the L1 deposits of each block.
+        bridge: AtomicU64,
     }
 
     fn block(number: u64) -> L1Origin {
@@ -186,7 +304,7 @@ mod tests {
         fn at(number: u64) -> Arc<Self> {
             let (finalized, down, asked) =
                 (AtomicU64::new(number), AtomicBool::new(false), AtomicU64::new(0));
-            Arc::new(Self { finalized, down, asked })
+            Arc::new(Self { finalized, down, asked, bridge: AtomicU64::new(0) })
         }
 
         fn up(&self) -> Result<u64, L1Fault> {
@@ -207,11 +325,47 @@ mod tests {
             Ok((number <= self.up()?).then(|| block(number)))
         }
 
-        async fn deposits(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
+        async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
             self.up()?;
             self.asked.fetch_add(1, Ordering::SeqCst);
-            let deposit = |l1_block: u64| Deposit { payer: Address::ZERO, amount: l1_block.into(), l1_block };
-            Ok((after + 1..=through).map(deposit).collect())
+            let deposit = |l1_block: u64| {
+                LedgerEvent::Deposit(Deposit { payer: Address::ZERO, amount: l1_block.into(), l1_block })
+            };
+            let gas = self.bridge.load(Ordering::SeqCst);
+            // Entry n stands in block n + 1.
+            let entry = |n: u64| ForcedEntry::transaction(n, 21_000, vec![n as u8], n + 1);
+            Ok(L1News {
+                ledger: (after + 1..=through).map(deposit).collect(),
+                forced: (cursor..through).take(blindfold_chain::MAX_FORCED_ENTRIES).map(entry).collect(),
+                deposits: (after + 1..=through)
+                    .filter(|_| gas > 0)
+                    .map(|l1_block| DepositGas { l1_block, gas })
+                    .collect(),
+            })
+        }
+
+        async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<Bytes>, L1Fault> {
+            self.up().map(|_| Vec::new())
+        }
+
+        async fn l1_header(&self, _number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+            self.up().map(|_| None)
+        }
+
+        async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+            self.up().map(|_| None)
+        }
+
+        async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+            self.up().map(|_| Vec::new())
+        }
+
+        async fn posted_at(&self, _number: u64) -> Result<Option<u64>, L1Fault> {
+            self.up().map(|_| None)
+        }
+
+        async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
+            self.up().map(|_| false)
         }
 
         async fn epochs(&self) -> Result<Epochs, L1Fault> {
@@ -220,47 +374,85 @@ mod tests {
         }
     }
 
-    fn blocks(deposits: &[Deposit]) -> Vec<u64> {
-        deposits.iter().map(|deposit| deposit.l1_block).collect()
+    fn blocks(news: &L1News) -> Vec<u64> {
+        news.ledger.iter().map(LedgerEvent::l1_block).collect()
+    }
+
+    fn indices(news: &L1News) -> Vec<u64> {
+        news.forced.iter().map(|entry| entry.index).collect()
+    }
+
+    fn numbers(origins: &[L1Origin]) -> Vec<u64> {
+        origins.iter().map(|origin| origin.number).collect()
     }
 
     #[tokio::test]
-    async fn an_origin_is_offered_with_its_deposits_and_outlives_l1() {
+    async fn an_origin_is_offered_with_its_facts_and_outlives_l1() {
         let script = Script::at(5);
         let cache = L1Cache::new(script.clone());
-        assert_eq!(cache.best_origin(2), None);
-        cache.refresh(2).await.unwrap();
-        assert_eq!(cache.best_origin(2), Some(block(5)));
+        assert_eq!(cache.origins(2), []);
+        cache.refresh(2, 1).await.unwrap();
+        assert_eq!(cache.origins(2), [block(5), block(2)]);
         assert!(cache.deposits_wait(2) && !cache.deposits_wait(5));
         script.finalized.store(7, Ordering::SeqCst);
-        cache.refresh(2).await.unwrap();
+        cache.refresh(2, 1).await.unwrap();
         script.down.store(true, Ordering::SeqCst);
-        assert!(cache.refresh(2).await.is_err());
-        assert_eq!(blocks(&cache.deposits(2, 7).await.unwrap()), [3, 4, 5, 6, 7]);
-        assert_eq!(blocks(&cache.deposits(4, 5).await.unwrap()), [5]);
+        assert!(cache.refresh(2, 1).await.is_err());
+        let news = cache.facts(2, 7, 1).await.unwrap();
+        assert_eq!((blocks(&news), indices(&news)), (vec![3, 4, 5, 6, 7], vec![1, 2, 3, 4, 5, 6]));
+        let news = cache.facts(4, 5, 3).await.unwrap();
+        assert_eq!((blocks(&news), indices(&news)), (vec![5], vec![3, 4]));
         assert_eq!(cache.origin(7).await, Ok(Some(block(7))));
         assert_eq!(cache.origin(2).await, Ok(Some(block(2))), "the parent's");
-        assert!(cache.deposits(1, 7).await.is_err(), "what is not here is asked for");
-        assert!(cache.deposits(2, 8).await.is_err());
+        assert!(cache.facts(1, 7, 1).await.is_err(), "what is not here is asked for");
+        assert!(cache.facts(2, 8, 1).await.is_err() && cache.facts(2, 7, 0).await.is_err());
         assert_eq!(script.asked.load(Ordering::SeqCst), 2, "each block was asked for once");
         // A header with origin 7 is sealed: nothing newer is known, its own origin stands.
         cache.sealed(block(7));
-        assert_eq!((cache.best_origin(7), cache.parent_origin(7)), (Some(block(7)), Some(block(7))));
+        assert_eq!((cache.origins(7), cache.parent_origin(7)), (vec![block(7)], Some(block(7))));
         assert!(!cache.deposits_wait(7));
         script.down.store(false, Ordering::SeqCst);
         script.finalized.store(8, Ordering::SeqCst);
-        cache.refresh(7).await.unwrap();
-        assert_eq!(blocks(&cache.deposits(7, 8).await.unwrap()), [8]);
+        cache.refresh(7, 6).await.unwrap();
+        let news = cache.facts(7, 8, 6).await.unwrap();
+        assert_eq!((blocks(&news), indices(&news)), (vec![8], vec![6, 7]));
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_is_read_on_as_it_is_taken() {
+        let script = Script::at(100);
+        let cache = L1Cache::new(script.clone());
+        cache.refresh(100, 0).await.unwrap();
+        assert_eq!(cache.at_hand(100, 100, 0).unwrap().forced.len(), blindfold_chain::MAX_FORCED_ENTRIES);
+        assert_eq!(cache.at_hand(100, 100, 16), None, "there may be more");
+        cache.refresh(100, 16).await.unwrap();
+        assert_eq!(cache.at_hand(100, 100, 16).unwrap().forced[0].index, 16);
+        let asked = script.asked.load(Ordering::SeqCst);
+        cache.refresh(100, 16).await.unwrap();
+        assert_eq!(script.asked.load(Ordering::SeqCst), asked);
+    }
+
+    #[tokio::test]
+    async fn while_deposits_wait_the_origin_takes_short_steps() {
+        let script = Script::at(50);
+        script.bridge.store(8_000_000, Ordering::SeqCst);
+        let cache = L1Cache::new(script.clone());
+        cache.refresh(10, 0).await.unwrap();
+        assert_eq!(numbers(&cache.origins(10)), [26, 11, 10]);
+        assert_eq!(cache.at_hand(10, 26, 0).unwrap().deposit_gas(), 16 * 8_000_000);
+        cache.refresh(40, 0).await.unwrap();
+        assert_eq!(numbers(&cache.origins(40)), [50, 41, 40]);
+        assert!(cache.bridge_waits(40) && !cache.bridge_waits(50));
     }
 
     #[tokio::test]
     async fn a_view_that_falls_back_is_not_followed() {
         let script = Script::at(5);
         let cache = L1Cache::new(script.clone());
-        cache.refresh(2).await.unwrap();
+        cache.refresh(2, 0).await.unwrap();
         script.finalized.store(3, Ordering::SeqCst);
-        cache.refresh(2).await.unwrap();
-        assert_eq!(cache.best_origin(2), Some(block(5)));
-        assert_eq!(cache.best_origin(6), None, "never older than the parent's");
+        cache.refresh(2, 0).await.unwrap();
+        assert_eq!(cache.origins(2)[0], block(5));
+        assert_eq!(cache.origins(6), [], "never older than the parent's");
     }
 }

@@ -4,9 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use blindfold_l1::{L1Error, L1Writer, Recovery};
-use blindfold_protocol::{B256, Canonical, Certificate, SealedBatch};
-use blindfold_store::{PostedRecord, StoreError, What};
+use blindfold_chain::verdicts;
+use blindfold_l1::{CodedBatch, L1Error, L1Writer, Recovery};
+use blindfold_protocol::{B256, Canonical, Certificate, validity::Verdict};
+use blindfold_store::{BatchRecord, PostedRecord, StoreError, What};
 use thiserror::Error;
 use tokio::time::sleep;
 
@@ -25,7 +26,7 @@ pub struct PostedHead {
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The batches, at least one.
-    pub batches: Vec<SealedBatch>,
+    pub batches: Vec<CodedBatch>,
     /// Certificate of the last header; it certifies all of them.
     pub certificate: Certificate,
 }
@@ -52,7 +53,7 @@ pub trait L1Poster: Send + Sync {
     async fn post(&self, run: &Run) -> Result<B256, PostFault>;
 
     /// Posts the data of a run whose headers are posted. Gives the hash of the last transaction.
-    async fn post_data(&self, batches: &[SealedBatch]) -> Result<B256, PostFault>;
+    async fn post_data(&self, batches: &[CodedBatch]) -> Result<B256, PostFault>;
 }
 
 impl From<L1Error> for PostFault {
@@ -75,7 +76,7 @@ impl L1Poster for L1Writer {
         Ok(L1Writer::post(self, &run.batches, &run.certificate).await?.transaction)
     }
 
-    async fn post_data(&self, batches: &[SealedBatch]) -> Result<B256, PostFault> {
+    async fn post_data(&self, batches: &[CodedBatch]) -> Result<B256, PostFault> {
         Ok(L1Writer::post_data(self, batches).await?.transaction)
     }
 }
@@ -182,11 +183,11 @@ impl Core {
         Ok(intent.filter(|intent| !intent.done && intent.last == posted))
     }
 
-    async fn batches_of(&self, intent: Intent) -> Result<Vec<SealedBatch>, StoreError> {
+    async fn batches_of(&self, intent: Intent) -> Result<Vec<CodedBatch>, StoreError> {
         let mut batches = Vec::new();
         for number in intent.first..=intent.last {
             let missing = StoreError::Missing { what: What::Batch, number };
-            batches.push(self.store.batch(number).await?.ok_or(missing)?.sealed);
+            batches.push(coded(self.store.batch(number).await?.ok_or(missing)?)?);
         }
         Ok(batches)
     }
@@ -223,21 +224,26 @@ impl Core {
     /// through a descendant), the run goes on to the first that has: at most the headers once in flight more.
     async fn next_run(&self, first: u64, limits: &PostingConfig) -> Result<(Option<Run>, bool), StoreError> {
         let certified = self.tracker.certified().number;
-        let mut batches: Vec<SealedBatch> = Vec::new();
+        let mut batches: Vec<CodedBatch> = Vec::new();
         let mut end: Option<(usize, Certificate)> = None;
         let mut bytes = 0usize;
         let mut number = first;
         while number <= certified && (end.is_none() || batches.len() < limits.max_headers) {
             let Some(record) = self.store.batch(number).await? else { break };
+            if record.by_l1 {
+                // L1 has it already, and takes nothing before it any more.
+                break;
+            }
             let size = record.sealed.encode().len();
             let other_epoch =
-                batches.first().is_some_and(|batch| batch.header.epoch != record.sealed.header.epoch);
+                batches.first().is_some_and(|batch| batch.sealed.header.epoch != record.sealed.header.epoch);
             if other_epoch || end.is_some() && (bytes.saturating_add(size) > limits.max_bytes) {
                 break;
             }
             bytes = bytes.saturating_add(size);
-            batches.push(record.sealed);
-            if let Some(certificate) = record.certificate {
+            let certificate = record.certificate;
+            batches.push(coded(record)?);
+            if let Some(certificate) = certificate {
                 end = Some((batches.len(), certificate));
             }
             number += 1;
@@ -247,6 +253,12 @@ impl Core {
         let more = certificate.number < certified;
         Ok((Some(Run { batches, certificate }), more))
     }
+}
+
+/// The batch with the verdict codes of its items.
+fn coded(record: BatchRecord) -> Result<CodedBatch, StoreError> {
+    let codes = verdicts(&record)?.iter().map(Verdict::code).collect();
+    Ok(CodedBatch { sealed: record.sealed, codes })
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blindfold_chain::{L1Origin, SealRefusal, Sealed, accepted, announce};
+use blindfold_chain::{L1News, L1Origin, SealRefusal, Sealed, announce, makes_block};
 use blindfold_protocol::{
-    Address, B256, Epoch,
+    Address, B256, Canonical, ChainConfig, Envelope, Epoch, ForcedEntry,
     block::block_second,
-    limits::{CLOCK_SKEW_MS, MAX_SECOND_BYTES},
+    limits::{CLOCK_SKEW_MS, MAX_FORCED_ITEMS, MAX_SECOND_BYTES},
     validity::{CheckedItem, Head, Verdict},
 };
 use blindfold_store::StoreError;
@@ -58,16 +58,16 @@ pub(crate) enum SealOutcome {
 /// What the sealer remembers between headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpenSecond {
-    /// The last second with an accepted item and no header of a later second, if there is one.
+    /// The last second with something that makes a block and no header of a later second, if there is one.
     second: Option<u64>,
 }
 
 impl OpenSecond {
-    pub(crate) fn sealed(&mut self, second: u64, accepted: bool) {
+    pub(crate) fn sealed(&mut self, second: u64, makes_block: bool) {
         if self.second.is_some_and(|open| open < second) {
             self.second = None;
         }
-        if accepted {
+        if makes_block {
             self.second = Some(second);
         }
     }
@@ -126,7 +126,9 @@ impl Core {
             return Ok(SealOutcome::AwaitingCertificates);
         }
         self.drop_expired(number).await?;
-        let Some(newest) = self.l1.best_origin(head.l1_origin) else { return Ok(SealOutcome::AwaitingL1) };
+        if self.l1.origins(head.l1_origin).is_empty() {
+            return Ok(SealOutcome::AwaitingL1);
+        }
         let epoch = self.tracker.epoch(number).await.map_err(|refusal| {
             tracing::warn!(%refusal, number, "no epoch");
             SealFailure::NoEpoch(number)
@@ -137,25 +139,31 @@ impl Core {
             return Ok(SealOutcome::AwaitingCertificates);
         }
         let now_ms = self.clock.now_ms();
-        let origin = self.usable_origin(newest, &head, now_ms);
-        let mut timestamp_ms =
-            now_ms.max(head.timestamp_ms.saturating_add(1)).max(origin.timestamp.saturating_mul(1_000));
+        let Some(frame) = self.frame(&head, now_ms) else {
+            // What L1 forces does not fit this second any more; the next one has room.
+            return Ok(SealOutcome::Idle);
+        };
+        let Frame { origin, mut timestamp_ms, ref forced, deposit_gas } = frame;
         self.arrived.clear();
-        let (mut taken, mut full) = self.choose(number, &epoch, self.room(&head, timestamp_ms));
-        if taken.is_empty() && self.second_is_full(&head, timestamp_ms) {
+        let (mut taken, mut full) = self.choose(number, &epoch, frame.room(self.room(&head, timestamp_ms)));
+        if taken.is_empty() && forced.is_empty() && self.second_is_full(&head, timestamp_ms) {
             // What overflows takes the next second's stamp, as long as members take it for now.
             let next_ms = (block_second(timestamp_ms) + 1).saturating_mul(1_000);
             if next_ms <= now_ms.saturating_add(MAX_LEAD_MS) {
                 timestamp_ms = next_ms;
-                (taken, full) = self.choose(number, &epoch, self.room(&head, timestamp_ms));
+                (taken, full) = self.choose(number, &epoch, frame.room(self.room(&head, timestamp_ms)));
             }
         }
-        let closing = taken.is_empty();
+        let closing = taken.is_empty() && forced.is_empty();
         if closing && !self.needs_empty_header(open, &head, &origin, &epoch, timestamp_ms) {
             return Ok(SealOutcome::Idle);
         }
-        let ids: Vec<B256> = taken.iter().map(|(meta, _)| meta.id).collect();
-        let Some((sealed, origin)) = self.seal_with(timestamp_ms, &taken, origin, &head).await? else {
+        // A forced envelope may wait in the pool as well.
+        let of_forced = forced.iter().filter_map(|entry| Envelope::decode(&entry.item).ok());
+        let forced_ids = of_forced.map(|envelope| envelope.id());
+        let ids: Vec<B256> = taken.iter().map(|(meta, _)| meta.id).chain(forced_ids).collect();
+        let Some((sealed, used)) = self.seal_with(timestamp_ms, forced.len(), &taken, origin, &head).await?
+        else {
             return Ok(SealOutcome::AwaitingCertificates);
         };
         // From here on the header exists: nothing may fail.
@@ -166,20 +174,22 @@ impl Core {
             }
             self.show_pool(&pool);
         }
-        self.l1.sealed(origin);
-        let accepted = sealed.verdicts.iter().any(Verdict::is_accepted);
-        open.sealed(sealed.batch.header.second(), accepted);
+        self.l1.sealed(used);
+        let deposits = deposit_gas > 0 && used.number == origin.number;
+        let makes_block = deposits || sealed.verdicts.iter().any(Verdict::makes_block);
+        open.sealed(sealed.batch.header.second(), makes_block);
         self.certifier.begin(number, sealed.hash, Arc::new(epoch));
         self.hub.publish(&announce::header(&sealed.batch, sealed.hash, &sealed.verdicts));
         self.count_sealed(&sealed, closing, started);
         Ok(SealOutcome::Sealed { full })
     }
 
-    /// Seals with this origin, or with the parent's when L1 cannot tell the deposits. `None` when the committee is
+    /// Seals with this origin, or with the parent's when L1 cannot tell what it said. `None` when the committee is
     /// behind.
     async fn seal_with(
         &self,
         timestamp_ms: u64,
+        forced: usize,
         taken: &[(Meta, PoolItem)],
         origin: L1Origin,
         head: &Head,
@@ -187,11 +197,14 @@ impl Core {
         let items = || -> Vec<(Vec<u8>, CheckedItem)> {
             taken.iter().map(|(_, item)| (item.bytes.to_vec(), Ok(item.checked.as_ref().clone()))).collect()
         };
-        let result = match self.tracker.seal(timestamp_ms, items(), &origin, &self.key).await {
+        let result = match self.tracker.seal(timestamp_ms, forced, items(), &origin, &self.key).await {
             Err(SealRefusal::L1(fault)) => match self.l1.parent_origin(head.l1_origin) {
                 Some(parent) => {
-                    tracing::warn!(%fault, "L1 does not tell its deposits; sealing with the parent's origin");
-                    let sealed = self.tracker.seal(timestamp_ms, items(), &parent, &self.key).await;
+                    tracing::warn!(%fault, "L1 does not tell what it said; sealing with the parent's origin");
+                    let (at, cursor) = (head.l1_origin, head.forced_cursor);
+                    let there = self.l1.at_hand(at, at, cursor).map_or(0, |news| news.forced.len());
+                    let forced = forced.min(there);
+                    let sealed = self.tracker.seal(timestamp_ms, forced, items(), &parent, &self.key).await;
                     sealed.map(|sealed| (sealed, parent))
                 }
                 None => Err(SealRefusal::L1(fault)),
@@ -205,11 +218,38 @@ impl Core {
         }
     }
 
-    /// The newest final block, unless its time is ahead of ours: then the parent's origin.
-    fn usable_origin(&self, newest: L1Origin, head: &Head, now_ms: u64) -> L1Origin {
-        let ahead = newest.timestamp.saturating_mul(1_000)
-            > now_ms.max(head.timestamp_ms).saturating_add(MAX_LEAD_MS);
-        if ahead { self.l1.parent_origin(head.l1_origin).unwrap_or(newest) } else { newest }
+    /// Origin, stamp and forced items of the next header: the newest origin at which everything that L1 forces fits, at
+    /// this second or the next. `None` when nothing fits now.
+    fn frame(&self, head: &Head, now_ms: u64) -> Option<Frame> {
+        let lead_ms = now_ms.saturating_add(MAX_LEAD_MS);
+        let mut origins = self.l1.origins(head.l1_origin);
+        // An origin whose time is ahead of ours waits, unless there is no other.
+        let fits_clock = |origin: &L1Origin| {
+            origin.timestamp.saturating_mul(1_000)
+                <= now_ms.max(head.timestamp_ms).saturating_add(MAX_LEAD_MS)
+        };
+        if origins.iter().any(fits_clock) {
+            origins.retain(fits_clock);
+        }
+        for origin in origins {
+            let stamp =
+                now_ms.max(head.timestamp_ms.saturating_add(1)).max(origin.timestamp.saturating_mul(1_000));
+            let next = (block_second(stamp) + 1).saturating_mul(1_000);
+            // What is not at hand yet comes with the next look at L1.
+            let Some(news) = self.l1.at_hand(head.l1_origin, origin.number, head.forced_cursor) else {
+                continue;
+            };
+            for timestamp_ms in [stamp, next] {
+                if timestamp_ms == next && next > lead_ms {
+                    continue;
+                }
+                let (gas, bytes) = self.tracker.with_state(|state| state.room(block_second(timestamp_ms)));
+                if let Some(forced) = take_forced(&self.chain, &news, origin.number, gas, bytes) {
+                    return Some(Frame { origin, timestamp_ms, forced, deposit_gas: news.deposit_gas() });
+                }
+            }
+        }
+        None
     }
 
     /// What a batch stamped so may hold.
@@ -284,7 +324,8 @@ impl Core {
         timestamp_ms: u64,
     ) -> bool {
         open.must_close(block_second(timestamp_ms))
-            || (origin.number > head.l1_origin && self.l1.deposits_wait(head.l1_origin))
+            || (origin.number > head.l1_origin
+                && (self.l1.deposits_wait(head.l1_origin) || self.l1.bridge_waits(head.l1_origin)))
             || self.pool.lock().waits_for_epoch_after(epoch.epoch)
     }
 
@@ -329,16 +370,79 @@ impl Core {
         let mut open = OpenSecond::default();
         for number in (1..=head.number).rev() {
             let Some(record) = self.store.batch(number).await? else { break };
-            if record.sealed.header.second() != second {
+            let header = &record.sealed.header;
+            if header.second() != second {
                 break;
             }
-            if accepted(&record) > 0 {
+            // A header that advanced the origin may have brought L1 deposits; closing its second does no harm.
+            let before = self.store.batch(number - 1).await?.map(|record| record.sealed.header);
+            let advanced = before.is_none_or(|before| before.l1_origin_number < header.l1_origin_number);
+            if makes_block(&record) > 0 || advanced {
                 open.sealed(second, true);
                 break;
             }
         }
         Ok(open)
     }
+}
+
+/// What L1 prescribes to the next header.
+struct Frame {
+    origin: L1Origin,
+    timestamp_ms: u64,
+    /// The entries of the forced queue that it takes.
+    forced: Vec<ForcedEntry>,
+    /// Gas of the L1 deposits that its origin brings.
+    deposit_gas: u64,
+}
+
+impl Frame {
+    /// What is left of a batch's room for ordinary envelopes.
+    fn room(&self, room: Room) -> Room {
+        let (gas, bytes) = self.forced.iter().fold((self.deposit_gas, 0u64), |(gas, bytes), entry| {
+            (gas.saturating_add(most_gas(entry, u64::MAX)), bytes.saturating_add(entry.item.len() as u64))
+        });
+        Room {
+            gas: room.gas.saturating_sub(gas),
+            bytes: room.bytes.saturating_sub(bytes),
+            // At most `MAX_FORCED_ITEMS`.
+            items: room.items.saturating_sub(self.forced.len() as u32),
+        }
+    }
+}
+
+/// The most gas that an entry may take in a batch; an envelope that asks for more than `envelope_limit` is skipped.
+fn most_gas(entry: &ForcedEntry, envelope_limit: u64) -> u64 {
+    entry.transaction_gas().unwrap_or_else(|| {
+        let asked = Envelope::decode(&entry.item).map_or(0, |envelope| envelope.header.gas_limit);
+        if asked > envelope_limit { 0 } else { asked }
+    })
+}
+
+/// As many entries as fit the second beside the L1 deposits; `None` when the deposits alone do not fit, or something
+/// due would be left out.
+fn take_forced(
+    chain: &ChainConfig,
+    news: &L1News,
+    origin: u64,
+    gas: u64,
+    bytes: u64,
+) -> Option<Vec<ForcedEntry>> {
+    let (mut gas, mut bytes) = (gas.checked_sub(news.deposit_gas())?, bytes);
+    let mut taken = Vec::new();
+    for entry in news.forced.iter().take(MAX_FORCED_ITEMS) {
+        let costs = (most_gas(entry, chain.forced_envelope_gas_limit()), entry.item.len() as u64);
+        let (Some(gas_left), Some(bytes_left)) = (gas.checked_sub(costs.0), bytes.checked_sub(costs.1))
+        else {
+            break;
+        };
+        (gas, bytes) = (gas_left, bytes_left);
+        taken.push(entry.clone());
+    }
+    let left = news.forced.get(taken.len());
+    let ignored = taken.len() < MAX_FORCED_ITEMS
+        && left.is_some_and(|entry| entry.due_at(chain.timing.forced_delay) <= origin);
+    (!ignored).then_some(taken)
 }
 
 impl Room {

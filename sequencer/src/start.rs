@@ -145,7 +145,8 @@ impl Sequencer {
         let view: Arc<dyn L1View> = l1.clone();
         let tracker =
             Tracker::open(Arc::clone(&deps.chain), Arc::clone(&deps.store), Arc::clone(&view)).await?;
-        if let Err(fault) = l1.refresh(tracker.head().l1_origin).await {
+        let head = tracker.head();
+        if let Err(fault) = l1.refresh(head.l1_origin, head.forced_cursor).await {
             tracing::warn!(%fault, "L1 does not tell its final block; sealing begins when it does");
         }
         let executor = Executor::start(ExecutorDeps {
@@ -216,15 +217,8 @@ impl Sequencer {
         )
         .await?;
 
-        let parent = Arc::clone(&core);
         let mut tasks = vec![
-            tokio::spawn(follow_l1(
-                Arc::clone(&core.l1),
-                core.config.l1_poll_ms,
-                move || parent.tracker.head().l1_origin,
-                Arc::clone(&core.metrics),
-                core.stop.clone(),
-            )),
+            tokio::spawn(follow_l1(Arc::clone(&core))),
             tokio::spawn(Arc::clone(&core).relay_blocks(executor.subscribe())),
             tokio::spawn(Arc::clone(&core).seal_loop(open)),
             tokio::spawn(Arc::clone(&core).keep(executor.clone(), readiness.clone())),
@@ -335,7 +329,7 @@ impl Drop for SequencerHandle {
 
 impl Core {
     /// Takes the acknowledged envelopes back from the disk, verified anew.
-    async fn restore_mempool(self: &Arc<Self>) -> Result<(), StoreError> {
+    pub(crate) async fn restore_mempool(self: &Arc<Self>) -> Result<(), StoreError> {
         let pending = self.store.pending_envelopes().await?;
         let late = LatePromises::load(self.store.as_ref()).await?;
         let (mut restored, mut dropped) = (0usize, 0usize);

@@ -310,14 +310,11 @@ async fn order_is_priority_fee_then_arrival_and_batches_are_cut_at_their_limits(
 
 #[tokio::test]
 async fn the_sums_over_a_second_hold_and_what_overflows_takes_the_next() {
-    // Room for 4,000,000 gas of envelopes in a second.
-    let world = World::with(|config, chain| {
-        config.sealing.max_uncertified_headers = 1;
-        chain.block_gas_limit = 5_000_000;
-    });
+    // Room for 199,000,000 gas of envelopes in a second.
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let running = world.start_funded(&[1]).await;
     for nonce in 1..=5 {
-        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 1_500_000)).await.unwrap();
+        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 70_000_000)).await.unwrap();
     }
     for number in 1..=2 {
         running.certify(number).await;
@@ -339,15 +336,12 @@ async fn the_sums_over_a_second_hold_and_what_overflows_takes_the_next() {
 
 #[tokio::test]
 async fn time_rises_though_the_clock_steps_back() {
-    let world = World::with(|config, chain| {
-        config.sealing.max_batch_items = 1;
-        chain.block_gas_limit = 1_400_000;
-    });
+    let world = World::with(|config, _| config.sealing.max_batch_items = 1);
     let running = world.start_funded(&[1]).await;
     world.clock.set(START_MS - 600);
     for nonce in 1..=6 {
         // Two of them fill a second.
-        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 200_000)).await.unwrap();
+        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 99_000_000)).await.unwrap();
     }
     running.sealed(3).await;
     world.clock.set(START_MS + 100);
@@ -361,7 +355,7 @@ async fn time_rises_though_the_clock_steps_back() {
         last = header.timestamp_ms;
         *per_second.entry(header.second()).or_default() += header.gas;
     }
-    assert!(per_second.values().all(|gas| *gas <= 400_000), "{per_second:?}");
+    assert!(per_second.values().all(|gas| *gas <= 199_000_000), "{per_second:?}");
     running.handle.shutdown().await;
 }
 

@@ -16,7 +16,7 @@ use blindfold_client::{
 };
 use blindfold_protocol::{
     Acknowledgement, BatchHints, Bundle, Canonical, ChainConfig, Deployment, Envelope, Epoch, Epochs,
-    Promise, Release, SigningKey,
+    L1Timing, Promise, Release, SigningKey,
 };
 use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult};
 use blindfold_rpc::types::{
@@ -95,9 +95,15 @@ pub fn chain() -> ChainConfig {
         deployment: Deployment { l1_chain_id: 900, inbox: Address::repeat_byte(0x11) },
         registry: Address::repeat_byte(0x12),
         fee_vault: Address::repeat_byte(0x13),
+        forced_queue: Address::repeat_byte(0x21),
+        hint_registry: Address::repeat_byte(0x22),
+        hint_verifier: Address::repeat_byte(0x23),
+        deposit_portal: Address::repeat_byte(0x24),
+        output_registry: Address::repeat_byte(0x25),
+        timing: L1Timing::default(),
         sequencer: sequencer_key().address(),
         fee_recipient: Address::repeat_byte(0x14),
-        block_gas_limit: 30_000_000,
+        block_gas_limit: 200_000_000,
         initial_base_fee: BASE_FEE,
         min_base_fee: BASE_FEE,
         malformed_surcharge: 0,

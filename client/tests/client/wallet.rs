@@ -10,7 +10,7 @@ use blindfold_client::{
 };
 use blindfold_protocol::{
     BatchHeader, BatchHints, Canonical, Certificate, Envelope, HintEntry, Promise, SealedBatch, SigningKey,
-    certificate, merkle,
+    Verdict, certificate, merkle, validity::item_leaf,
 };
 use blindfold_rpc::types::{BatchInfo, BatchState, EnvelopeState, Receipt};
 use blindfold_rpc::{Encoded, RpcError};
@@ -154,16 +154,25 @@ async fn only_the_key_that_l1_and_the_pin_name_is_used() {
 struct Batch {
     sealed: SealedBatch,
     hints: BatchHints,
+    verdicts: Vec<Option<String>>,
 }
 
 impl Batch {
     fn with(envelope: &Envelope) -> Self {
+        Self::judged(envelope, None)
+    }
+
+    /// The committee certified this verdict on the envelope.
+    fn judged(envelope: &Envelope, verdict: Option<&str>) -> Self {
+        let verdicts = vec![Some("undecodable".to_owned()), verdict.map(str::to_owned)];
+        let code = Verdict::code_of_reason(verdict).expect("a verdict");
         let items = vec![b"no envelope".to_vec(), envelope.encode()];
         let ids = [B256::ZERO, envelope.id()];
         let leaves: Vec<B256> = ids
             .iter()
             .zip(&items)
-            .map(|(id, item)| merkle::leaf(&[id.as_slice(), keccak256(item).as_slice()].concat()))
+            .zip([1, code])
+            .map(|((id, item), code)| item_leaf(id, &keccak256(item), code))
             .collect();
         let header = BatchHeader {
             number: NUMBER,
@@ -182,7 +191,7 @@ impl Batch {
         };
         let sealed = seal(header, items, &sequencer_key());
         let entries = vec![HintEntry::Skipped, HintEntry::Key(session_key(envelope))];
-        Self { hints: BatchHints { number: NUMBER, header_hash: header.hash(), entries }, sealed }
+        Self { hints: BatchHints { number: NUMBER, header_hash: header.hash(), entries }, sealed, verdicts }
     }
 
     fn certificate(&self, members: &[u16]) -> Certificate {
@@ -209,7 +218,7 @@ impl Batch {
             certificate: Some(Encoded::new(&self.certificate(&[1, 3]))),
             release: None,
             hints: Some(Encoded::new(&self.hints)),
-            verdicts: vec![Some("undecodable".to_owned()), None],
+            verdicts: self.verdicts.clone(),
         }
     }
 }
@@ -255,7 +264,14 @@ async fn inclusion_is_believed_only_as_far_as_it_is_proved() {
     assert_eq!((found.id, found.number, found.index, found.signers), (id, NUMBER, 1, 2));
     assert_eq!((found.header_hash, found.hint), (batch.sealed.header.hash(), HintFinding::WellFormed));
     assert_eq!(check(BatchInfo { hints: None, ..batch.info() }).await.unwrap().hint, HintFinding::NotYet);
-    assert_eq!(check(hinted(&entries(HintEntry::Skipped))).await.unwrap().hint, HintFinding::Skipped);
+    // The committee certified that it is accepted: a hint cannot say otherwise, nor can the node.
+    assert_eq!(check(hinted(&entries(HintEntry::Skipped))).await, Err(InclusionError::Hints));
+    let denied = vec![Some("undecodable".to_owned()), Some("expired".to_owned())];
+    assert_eq!(check(BatchInfo { verdicts: denied, ..batch.info() }).await, Err(InclusionError::Root));
+    let unknown = vec![Some("undecodable".to_owned()), Some("fashion".to_owned())];
+    assert_eq!(check(BatchInfo { verdicts: unknown, ..batch.info() }).await, Err(InclusionError::Root));
+    let skipped = Batch::judged(&envelope, Some("expired"));
+    assert_eq!(check(skipped.info()).await.unwrap().hint, HintFinding::Skipped);
     let malformed = hinted(&entries(HintEntry::Malformed([0; 48])));
     assert_eq!(check(malformed).await.unwrap().hint, HintFinding::Malformed);
 

@@ -1,10 +1,11 @@
 //! A chain in a test: keys dealt from a seed, a scripted L1, and a tracker that seals real headers.
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -15,14 +16,17 @@ use blindfold_bte::{
     bls::{PublicKey, SecretKey},
     dealer,
 };
-use blindfold_chain::{EpochParameters, L1Fault, L1Origin, L1View, ParameterSet, Sealed, Tracker};
+use blindfold_chain::{
+    EpochParameters, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet, Sealed, Tracker, VoidRun,
+};
 use blindfold_protocol::{
-    Acknowledgement, Address, B256, Bundle, BundleItem, Canonical, Certificate, ChainConfig, Deployment,
-    Envelope, Epoch, Epochs, SealedBatch, SigningKey, certificate,
+    Acknowledgement, Address, B256, Bundle, BundleItem, Bytes, Canonical, Certificate, ChainConfig,
+    Deployment, Envelope, Epoch, Epochs, L1Timing, LedgerEvent, SealedBatch, SigningKey, certificate,
     envelope_builder::{EnvelopeFields, build},
     validity::{Deposit, check_items},
 };
 use blindfold_store::SqliteStore;
+use parking_lot::Mutex;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
@@ -109,9 +113,15 @@ pub fn chain_config() -> Arc<ChainConfig> {
         deployment: Deployment { l1_chain_id: 900, inbox: Address::repeat_byte(0x11) },
         registry: Address::repeat_byte(0x12),
         fee_vault: Address::repeat_byte(0x13),
+        forced_queue: Address::repeat_byte(0x21),
+        hint_registry: Address::repeat_byte(0x22),
+        hint_verifier: Address::repeat_byte(0x23),
+        deposit_portal: Address::repeat_byte(0x24),
+        output_registry: Address::repeat_byte(0x25),
+        timing: L1Timing::default(),
         sequencer: sequencer_key().address(),
         fee_recipient: Address::repeat_byte(0x14),
-        block_gas_limit: 30_000_000,
+        block_gas_limit: 200_000_000,
         initial_base_fee: BASE_FEE,
         min_base_fee: BASE_FEE,
         malformed_surcharge: 500,
@@ -179,11 +189,21 @@ fn prove_generator(envelope: &Envelope) -> Proof {
 /// L1 as a script: blocks are final up to a number, and payers 1 to 8 have their deposits in block 2.
 pub struct ScriptedL1 {
     finalized: AtomicU64,
+    pub l1_headers: Mutex<Vec<L1MadeHeader>>,
+    /// L1 block of each posted number.
+    pub posted: Mutex<BTreeMap<u64, u64>>,
+    /// Whether hints of everything stand on L1.
+    pub hints: AtomicBool,
 }
 
 impl ScriptedL1 {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { finalized: AtomicU64::new(FIRST_ORIGIN) })
+        Arc::new(Self {
+            finalized: AtomicU64::new(FIRST_ORIGIN),
+            l1_headers: Mutex::default(),
+            posted: Mutex::default(),
+            hints: AtomicBool::new(false),
+        })
     }
 
     pub fn set_finalized(&self, number: u64) {
@@ -212,12 +232,37 @@ impl L1View for ScriptedL1 {
         Ok((number <= self.finalized.load(Ordering::SeqCst)).then(|| Self::block(number)))
     }
 
-    async fn deposits(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
+    async fn facts(&self, after: u64, through: u64, _cursor: u64) -> Result<L1News, L1Fault> {
         if !(after + 1..=through).contains(&2) {
-            return Ok(Vec::new());
+            return Ok(L1News::default());
         }
         let deposit = |n| Deposit { payer: payer(n).address(), amount: 1_000_000_000_000_000, l1_block: 2 };
-        Ok((1..=8).map(deposit).collect())
+        let ledger = (1..=8).map(deposit).map(LedgerEvent::Deposit).collect();
+        Ok(L1News { ledger, ..L1News::default() })
+    }
+
+    async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<Bytes>, L1Fault> {
+        Ok(Vec::new())
+    }
+
+    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+        Ok(self.l1_headers.lock().iter().find(|made| made.header.number == number).cloned())
+    }
+
+    async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+        Ok(self.l1_headers.lock().last().map(|made| made.header.number))
+    }
+
+    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+        Ok(Vec::new())
+    }
+
+    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Fault> {
+        Ok(self.posted.lock().get(&number).copied())
+    }
+
+    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
+        Ok(self.hints.load(Ordering::SeqCst))
     }
 
     async fn epochs(&self) -> Result<Epochs, L1Fault> {
@@ -253,7 +298,7 @@ impl Sealer {
         let checked = check_items(&chain_config(), &epoch, &slices, &mut ChaCha20Rng::seed_from_u64(1));
         let origin = self.l1.finalized().await.expect("scripted");
         let items = items.into_iter().zip(checked).collect();
-        self.tracker.seal(time_ms, items, &origin, &sequencer_key()).await.expect("sealed")
+        self.tracker.seal(time_ms, 0, items, &origin, &sequencer_key()).await.expect("sealed")
     }
 
     pub async fn seal_envelopes(&self, envelopes: &[Envelope]) -> Sealed {

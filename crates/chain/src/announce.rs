@@ -58,8 +58,13 @@ pub fn block(block: &NewBlock) -> FeedEvent {
     let NewBlock { record, details } = block;
     let mut skipped = Vec::new();
     for entry in &details.envelopes {
-        if let EnvelopeOutcome::Skipped(reason) = &entry.outcome {
-            skipped.push(SkippedItem { envelope: entry.id, index: None, reason: reason.clone() });
+        let reason = match &entry.outcome {
+            EnvelopeOutcome::Skipped(reason) => Some(reason.as_str()),
+            EnvelopeOutcome::Void => Some("void"),
+            EnvelopeOutcome::Executed | EnvelopeOutcome::Malformed => None,
+        };
+        if let Some(reason) = reason {
+            skipped.push(SkippedItem { envelope: entry.id, index: None, reason: reason.to_owned() });
         }
         for (index, transaction) in (0u16..).zip(&entry.transactions) {
             if let Some(reason) = &transaction.skipped {

@@ -17,6 +17,10 @@ pub enum ItemOutcome {
     Message(Vec<u8>),
     /// A ciphertext that decrypts to nothing.
     Malformed,
+    /// A transaction in the clear, forced in through L1.
+    ForcedTransaction,
+    /// Its batch is void: whatever it is, it does not execute.
+    Void,
 }
 
 impl fmt::Debug for ItemOutcome {
@@ -25,6 +29,8 @@ impl fmt::Debug for ItemOutcome {
             Self::Skipped(fault) => write!(f, "Skipped({})", fault.as_str()),
             Self::Message(message) => write!(f, "Message({} bytes, redacted)", message.len()),
             Self::Malformed => f.write_str("Malformed"),
+            Self::ForcedTransaction => f.write_str("ForcedTransaction"),
+            Self::Void => f.write_str("Void"),
         }
     }
 }
@@ -57,7 +63,7 @@ pub enum HintsFault {
         /// Item index.
         index: u32,
     },
-    /// A skipped item has a hint.
+    /// A skipped item, or a forced transaction, has a hint.
     #[error("item {index} was skipped, yet it has a hint")]
     Skipped {
         /// Item index.
@@ -137,7 +143,12 @@ pub fn verify_hints(
             (Verdict::Skipped(fault), HintEntry::Skipped) => {
                 outcomes[index as usize] = Some(ItemOutcome::Skipped(*fault));
             }
-            (Verdict::Skipped(_), _) => return Err(HintsFault::Skipped { index }),
+            (Verdict::ForcedTransaction, HintEntry::Skipped) => {
+                outcomes[index as usize] = Some(ItemOutcome::ForcedTransaction);
+            }
+            (Verdict::Skipped(_) | Verdict::ForcedTransaction, _) => {
+                return Err(HintsFault::Skipped { index });
+            }
             (Verdict::Accepted { .. }, HintEntry::Skipped) => return Err(HintsFault::NotSkipped { index }),
             (Verdict::Accepted { .. }, HintEntry::Key(key)) => {
                 let claim = Claim::decode(index, item)?;

@@ -26,10 +26,12 @@ pub use executor::{
 };
 pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
 pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
-pub use l1::{L1Fault, L1Origin, L1View, origin_facts};
+pub use l1::{
+    DepositGas, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun, origin_facts,
+};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
-pub use records::{accepted, verdicts};
+pub use records::{accepted, makes_block, verdicts};
 pub use tracker::{
     Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError, Refusal,
     SealRefusal, Sealed, Tracker, accepted_items, certificate_fault_name, check_items,

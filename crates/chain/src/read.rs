@@ -21,7 +21,7 @@ use blindfold_rpc::{BlindApiServer, Encoded, Hub, Passthrough, RpcError};
 use blindfold_store::BatchRecord;
 use serde_json::value::RawValue;
 
-use crate::{Executor, ParameterSet, Tracker};
+use crate::{Executor, ParameterSet, Tracker, accepted};
 use cache::DetailsCache;
 
 /// What a role adds to the shared reads.
@@ -81,8 +81,12 @@ impl ReadApi {
         Self { context, details: Arc::default() }
     }
 
-    fn batch_state(&self, number: u64) -> BatchState {
-        if number <= self.executed_through() {
+    fn batch_state(&self, record: &BatchRecord) -> BatchState {
+        let number = record.number;
+        let runs = self.context.executor.status().void_runs;
+        if accepted(record) > 0 && runs.iter().any(|run| run.contains(number)) {
+            BatchState::Void
+        } else if number <= self.executed_through() {
             BatchState::Executed
         } else if number <= self.context.tracker.certified().number {
             BatchState::Certified
@@ -101,7 +105,7 @@ impl ReadApi {
             number,
             hash: record.hash,
             timestamp_ms: record.sealed.header.timestamp_ms,
-            state: self.batch_state(number),
+            state: self.batch_state(&record),
             sealed: Encoded::new(&record.sealed),
             certificate: record.certificate.as_ref().map(Encoded::new),
             release: record.release.as_ref().map(Encoded::new),

@@ -1,6 +1,6 @@
 //! Between what the store keeps and what the rules speak of.
 
-use blindfold_protocol::validity::{AppliedBatch, CheckedItem, Verdict};
+use blindfold_protocol::validity::{AppliedBatch, CheckedItem, FORCED_TRANSACTION_REASON, Verdict};
 use blindfold_protocol::{Canonical, EnvelopeFault, SealedBatch};
 use blindfold_store::{BatchRecord, ItemRecord, SealedRecord, StoreError, What};
 
@@ -9,11 +9,12 @@ use blindfold_store::{BatchRecord, ItemRecord, SealedRecord, StoreError, What};
 /// An error means that the record is damaged, or was written by a program with other reasons.
 pub fn verdicts(record: &BatchRecord) -> Result<Vec<Verdict>, StoreError> {
     let mut position = 0;
-    let verdict = |item: &ItemRecord| match &item.fault {
+    let verdict = |item: &ItemRecord| match item.fault.as_deref() {
         None => {
             position += 1;
             Ok(Verdict::Accepted { position: position - 1 })
         }
+        Some(FORCED_TRANSACTION_REASON) => Ok(Verdict::ForcedTransaction),
         Some(name) => match EnvelopeFault::from_name(name) {
             Some(fault) => Ok(Verdict::Skipped(fault)),
             None => Err(StoreError::Corrupt { what: What::Batch, fault: format!("unknown reason {name:?}") }),
@@ -27,12 +28,29 @@ pub fn accepted(record: &BatchRecord) -> usize {
     record.items.iter().filter(|item| item.fault.is_none()).count()
 }
 
+/// Items of a stored batch for which its second has a block: accepted envelopes and forced transactions.
+pub fn makes_block(record: &BatchRecord) -> usize {
+    let makes = |item: &&ItemRecord| matches!(item.fault.as_deref(), None | Some(FORCED_TRANSACTION_REASON));
+    record.items.iter().filter(makes).count()
+}
+
+/// Where a header that was just applied comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Maker {
+    /// This process signs it.
+    Us,
+    /// The sequencer, somewhere else.
+    Sequencer,
+    /// L1, whose word certifies it.
+    L1,
+}
+
 /// What the store keeps of a header that was just applied.
 pub(crate) fn sealed_record(
     sealed: &SealedBatch,
     items: &[CheckedItem],
     applied: &AppliedBatch,
-    signed: bool,
+    maker: Maker,
 ) -> SealedRecord {
     let item = |(item, verdict): (&CheckedItem, &Verdict)| ItemRecord {
         id: match item {
@@ -47,7 +65,8 @@ pub(crate) fn sealed_record(
         items: items.iter().zip(&applied.verdicts).map(item).collect(),
         ledger: applied.ledger_delta.clone(),
         head: applied.head.encode(),
-        signed,
+        signed: maker == Maker::Us,
+        by_l1: maker == Maker::L1,
     }
 }
 
@@ -80,6 +99,7 @@ mod tests {
             items: items.collect(),
             sealed: SealedBatch { header, signature: Signature65([0; 65]), items: Vec::new() },
             certificate: None,
+            by_l1: false,
             release: None,
             hints: None,
         }
@@ -94,7 +114,19 @@ mod tests {
             Verdict::Accepted { position: 1 },
         ];
         assert_eq!(verdicts(&record), Ok(expected));
-        assert_eq!(accepted(&record), 2);
+        assert_eq!((accepted(&record), makes_block(&record)), (2, 2));
+    }
+
+    #[test]
+    fn forced_transactions_make_a_block_and_need_no_hint() {
+        let record = record(&[Some("forced_transaction"), Some("void"), None]);
+        let expected = vec![
+            Verdict::ForcedTransaction,
+            Verdict::Skipped(EnvelopeFault::Void),
+            Verdict::Accepted { position: 0 },
+        ];
+        assert_eq!(verdicts(&record), Ok(expected));
+        assert_eq!((accepted(&record), makes_block(&record)), (1, 2));
     }
 
     #[test]

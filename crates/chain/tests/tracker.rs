@@ -86,6 +86,7 @@ async fn a_damaged_ledger_is_noticed_at_the_start() {
         ledger: blindfold_protocol::LedgerDelta::default(),
         head: sequencer.tracker.store().ledger_head().await.unwrap().unwrap().head,
         signed: false,
+        by_l1: false,
     };
     store.put_sealed(record).await.unwrap();
     let opened = Tracker::open(chain_config(), store, Arc::clone(&l1) as _).await;
@@ -117,7 +118,7 @@ async fn each_refusal_of_a_header_is_named() {
     let foreign = node.apply_sealed(&resigned(&first.batch, &stranger, |_| {})).await.unwrap_err();
     assert_eq!((foreign.as_str(), foreign.next_step()), ("wrong_signer", NextStep::Reject));
     let mut unsigned = (*first.batch).clone();
-    unsigned.signature = Signature65([0; 65]);
+    unsigned.signature = Signature65([1; 65]);
     assert_eq!(node.apply_sealed(&Arc::new(unsigned)).await.unwrap_err().as_str(), "bad_signature");
 
     let wrong = node.apply_sealed(&resigned(&first.batch, &key, |header| header.gas += 1)).await.unwrap_err();
@@ -166,7 +167,8 @@ async fn uncertified_headers_are_bounded() {
         node.apply_sealed(&last.batch).await.unwrap();
     }
     let origin = l1_block(2);
-    let full = sequencer.tracker.seal(START_SECOND * 1_000 + 10_000, vec![], &origin, &sequencer_key()).await;
+    let full =
+        sequencer.tracker.seal(START_SECOND * 1_000 + 10_000, 0, vec![], &origin, &sequencer_key()).await;
     assert!(matches!(full.unwrap_err(), SealRefusal::TooManyUncertified { .. }));
     // A certificate of any of them makes room: the last certifies all.
     sequencer.certify(&last).await;
@@ -314,7 +316,8 @@ async fn a_disk_that_refuses_leaves_memory_as_it_was() {
     // This process has signed another header for number 1 before.
     sequencer.tracker.store().put_acknowledged(1, B256::repeat_byte(1)).await.unwrap();
     let before = sequencer.tracker.head();
-    let sealed = sequencer.tracker.seal(START_SECOND * 1_000, vec![], &l1_block(2), &sequencer_key()).await;
+    let sealed =
+        sequencer.tracker.seal(START_SECOND * 1_000, 0, vec![], &l1_block(2), &sequencer_key()).await;
     let conflict = |error: &SealRefusal| {
         matches!(
             error,
@@ -335,7 +338,7 @@ async fn each_refusal_to_seal_is_named() {
         let tracker = sequencer.tracker.clone();
         async move {
             tracker
-                .seal(START_SECOND * 1_000 + ms, vec![], &l1_block(origin), &sequencer_key())
+                .seal(START_SECOND * 1_000 + ms, 0, vec![], &l1_block(origin), &sequencer_key())
                 .await
                 .unwrap_err()
         }
@@ -350,7 +353,8 @@ async fn each_refusal_to_seal_is_named() {
     *l1.fault.lock() = None;
     *l1.epochs.lock() = blindfold_protocol::Epochs::new(vec![]).unwrap();
     let lost = tracker_on(memory(), &l1).await;
-    let refused = lost.seal(START_SECOND * 1_000, vec![], &l1_block(2), &sequencer_key()).await.unwrap_err();
+    let refused =
+        lost.seal(START_SECOND * 1_000, 0, vec![], &l1_block(2), &sequencer_key()).await.unwrap_err();
     assert!(matches!(refused, SealRefusal::NoEpoch { number: 1 }));
 }
 

@@ -53,11 +53,11 @@ impl L1Config {
         let contracts = L1Contracts {
             registry: chain.registry,
             fee_vault: chain.fee_vault,
-            forced_queue: Address::ZERO,
-            hint_registry: Address::ZERO,
-            hint_verifier: Address::ZERO,
-            deposit_portal: Address::ZERO,
-            output_registry: Address::ZERO,
+            forced_queue: chain.forced_queue,
+            hint_registry: chain.hint_registry,
+            hint_verifier: chain.hint_verifier,
+            deposit_portal: chain.deposit_portal,
+            output_registry: chain.output_registry,
         };
         Self::with_contracts(url, chain.deployment, contracts)
     }

@@ -68,20 +68,3 @@ pub enum LedgerEvent {
     /// `HintRegistry`: `HintsFinalized` or `Voided`.
     Settled(Settled),
 }
-
-/// `Timing` of the contracts, fixed at deployment, in L1 blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct L1Timing {
-    /// Without a certified header posted for so long, anyone may have L1 make one.
-    pub posting_deadline: u32,
-    /// A header whose origin is so far behind an item of the forced queue must have taken it.
-    pub forced_delay: u32,
-    /// How long an accused sequencer may answer.
-    pub answer_window: u32,
-    /// Without hints on L1 for so long after its posting, a run may be declared void.
-    pub hint_deadline: u32,
-    /// How long posted hints may be challenged.
-    pub challenge_window: u32,
-    /// How long a withdrawal from a fee account waits.
-    pub withdrawal_delay: u32,
-}

@@ -49,6 +49,7 @@ mod writer_hints;
 
 pub use anvil::{AnvilConfig, AnvilError, ManagedAnvil, dev_key};
 pub use blindfold_engine::L1Origin;
+pub use blindfold_protocol::L1Timing;
 pub use blobs::{
     BlobFault, MAX_BLOB_DATA_BYTES, MAX_BLOBS, decode_blobs, encode_blobs, sidecar, versioned_hash,
 };
@@ -66,7 +67,7 @@ pub use evidence::{
     AccountProof, EnvelopeTree, ItemLeaf, OmissionAnswer, challenge_evidence, commitment,
     equivocation_evidence, omission_evidence,
 };
-pub use facts::{ForcedEntry, L1Timing, LedgerEvent, Settled, Withdrawal};
+pub use facts::{ForcedEntry, LedgerEvent, Settled, Withdrawal};
 pub use faults::{Output, SequencerEvent};
 pub use hint_posting::{HintPosting, PostedBatch, PostedEntry, PostedFault};
 pub use hint_tree::{Chunk, HintTree};
@@ -75,7 +76,7 @@ pub use postings::{Bond, L1MadeHeader, PostedHead, Posting};
 pub use queue::L1Deposit;
 pub use recent::{PostingState, RecentHints, RecentPosting};
 pub use run::{PostedRun, RunReference};
-pub use run_data::{BatchData, DataPart, RunData, split_run_data};
+pub use run_data::{BatchData, CodedBatch, DataPart, RunData, split_run_data};
 pub use sender::Sent;
 pub use standing::{Accusation, AccusationState, L1HeaderDue, QueuedItem, Standing, VaultAccount};
 pub use writer::{DataPlace, L1Writer, MAX_TRANSACTION_BYTES};

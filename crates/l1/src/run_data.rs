@@ -2,7 +2,8 @@
 
 use alloy_primitives::keccak256;
 use blindfold_protocol::{
-    B256, BatchHeader, Canonical, DecodeError, Envelope, SealedBatch, Signature65, limits, merkle,
+    B256, BatchHeader, Canonical, DecodeError, Envelope, SealedBatch, Signature65, fault::CODE_VOID, limits,
+    merkle, validity::item_leaf,
 };
 
 /// Batches in one run at most: far above what fits a transaction.
@@ -14,13 +15,23 @@ const SIGNATURE_BYTES: usize = 65;
 /// What a part has in front of its bytes.
 const PART_OVERHEAD_BYTES: usize = 1 + 8 + 8 + 32 + 2 + 2 + 4;
 
+/// A batch as it goes into a [`RunData`]: with the verdict codes of its items, so that a reader without state can
+/// check its envelope root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodedBatch {
+    /// Header, signature and items.
+    pub sealed: SealedBatch,
+    /// One verdict code for each item.
+    pub codes: Vec<u8>,
+}
+
 /// What a header needs beside it to become a sealed batch again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchData {
     /// The sequencer's signature over the header.
     pub signature: Signature65,
-    /// Item bytes in committed order.
-    pub items: Vec<Vec<u8>>,
+    /// Verdict code and bytes of each item, in committed order.
+    pub items: Vec<(u8, Vec<u8>)>,
 }
 
 /// The data of a run, one entry for each header in order.
@@ -50,9 +61,12 @@ pub struct DataPart {
 }
 
 impl RunData {
-    /// The data of these batches.
-    pub fn of(batches: &[SealedBatch]) -> Self {
-        let data = |batch: &SealedBatch| BatchData { signature: batch.signature, items: batch.items.clone() };
+    /// The data of these batches. An item without a code is left out, and the data then fits no header.
+    pub fn of(batches: &[CodedBatch]) -> Self {
+        let data = |CodedBatch { sealed, codes }: &CodedBatch| BatchData {
+            signature: sealed.signature,
+            items: codes.iter().copied().zip(sealed.items.iter().cloned()).collect(),
+        };
         Self { batches: batches.iter().map(data).collect() }
     }
 
@@ -62,21 +76,23 @@ impl RunData {
             return None;
         }
         let sealed = |(data, header): (BatchData, &BatchHeader)| {
-            let bytes: u64 = data.items.iter().map(|item| item.len() as u64).sum();
+            let bytes: u64 = data.items.iter().map(|(_, item)| item.len() as u64).sum();
             let fits = data.items.len() as u64 == u64::from(header.envelope_count)
                 && bytes == u64::from(header.envelope_bytes)
                 && envelope_root(&data.items) == header.envelope_root;
-            fits.then_some(SealedBatch { header: *header, signature: data.signature, items: data.items })
+            let items = data.items.into_iter().map(|(_, item)| item).collect();
+            fits.then_some(SealedBatch { header: *header, signature: data.signature, items })
         };
         self.batches.into_iter().zip(headers).map(sealed).collect()
     }
 }
 
-/// Root of the envelope tree: leaves over `id ‖ keccak256(item)`, the id zero for an item that does not decode.
-fn envelope_root(items: &[Vec<u8>]) -> B256 {
-    let leaf = |item: &Vec<u8>| {
-        let id = Envelope::decode(item).map(|envelope| envelope.id()).unwrap_or_default();
-        merkle::leaf(&[id.0, keccak256(item).0].concat())
+/// Root of the envelope tree: the id is zero for an item that does not decode, and for a void one.
+fn envelope_root(items: &[(u8, Vec<u8>)]) -> B256 {
+    let leaf = |(code, item): &(u8, Vec<u8>)| {
+        let envelope = Envelope::decode(item).ok().filter(|_| *code != CODE_VOID);
+        let id = envelope.map_or(B256::ZERO, |envelope| envelope.id());
+        item_leaf(&id, &keccak256(item), *code)
     };
     merkle::root(&items.iter().map(leaf).collect::<Vec<_>>())
 }
@@ -88,7 +104,8 @@ impl Canonical for RunData {
         for batch in &self.batches {
             out.extend_from_slice(&batch.signature.0);
             put_length(&mut out, batch.items.len());
-            for item in &batch.items {
+            for (code, item) in &batch.items {
+                out.push(*code);
                 put_length(&mut out, item.len());
                 out.extend_from_slice(item);
             }
@@ -107,8 +124,9 @@ impl Canonical for RunData {
             let items = reader.length("items", limits::MAX_BATCH_ITEMS)?;
             let items = (0..items)
                 .map(|_| {
+                    let [code] = reader.array("verdict code")?;
                     let length = reader.length("item", limits::MAX_ENVELOPE_BYTES)?;
-                    reader.take("item", length).map(<[u8]>::to_vec)
+                    Ok((code, reader.take("item", length)?.to_vec()))
                 })
                 .collect::<Result<_, _>>()?;
             batches.push(BatchData { signature, items });

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn run_data() -> impl Strategy<Value = RunData> {
-    let item = prop::collection::vec(any::<u8>(), 0..80);
+    let item = (any::<u8>(), prop::collection::vec(any::<u8>(), 0..80));
     let batch = (prop::collection::vec(any::<u8>(), 65), prop::collection::vec(item, 0..5)).prop_map(
         |(signature, items)| BatchData { signature: Signature65(signature.try_into().unwrap()), items },
     );
@@ -74,14 +74,17 @@ proptest! {
 #[test]
 fn faults_are_named() {
     let data = RunData {
-        batches: vec![BatchData { signature: Signature65([7; 65]), items: vec![vec![1, 2, 3], vec![]] }],
+        batches: vec![BatchData {
+            signature: Signature65([7; 65]),
+            items: vec![(0, vec![1, 2, 3]), (1, vec![])],
+        }],
     };
     let bytes = data.encode();
     assert_eq!(RunData::decode(&[]), Err(DecodeError::Short { field: "version", needed: 1, left: 0 }));
     assert_eq!(RunData::decode(&[&[2], &bytes[1..]].concat()), Err(DecodeError::Version(2)));
     assert_eq!(RunData::decode(&[bytes.as_slice(), &[0]].concat()), Err(DecodeError::Trailing(1)));
     assert!(matches!(RunData::decode(&bytes[..bytes.len() - 1]), Err(DecodeError::Short { .. })));
-    for (at, field) in [(1, "batches"), (70, "items"), (74, "item")] {
+    for (at, field) in [(1, "batches"), (70, "items"), (75, "item")] {
         let mut changed = bytes.clone();
         changed[at] = 0xff;
         match RunData::decode(&changed) {

@@ -293,16 +293,6 @@ impl L1Client {
         })
     }
 
-    /// What waits for `account` in `HintRegistry` to be claimed, in wei.
-    ///
-    /// # Errors
-    /// The errors of a call.
-    pub async fn hint_reward(&self, account: Address) -> Result<U256, L1Error> {
-        let registry = self.inner.config.contracts.hint_registry;
-        let call = HintRegistry::rewardsCall { account };
-        self.inner.rpc.view("rewards", registry, &call, "latest").await
-    }
-
     /// What a byte of a forced item costs, in wei.
     ///
     /// # Errors

@@ -8,14 +8,14 @@ use std::{
 use alloy_primitives::{Address, Bytes, TxKind, U256};
 use alloy_sol_types::SolCall;
 use blindfold_bte::bls::Signature as BlsSignature;
-use blindfold_protocol::{BatchHeader, Canonical, Certificate, SealedBatch, SigningKey};
+use blindfold_protocol::{BatchHeader, Canonical, Certificate, SigningKey};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     L1Client, L1Error, RunFault,
     blobs::{BlobFault, MAX_BLOB_DATA_BYTES, encode_blobs},
     contracts::BlindedInbox,
-    run_data::{RunData, split_run_data},
+    run_data::{CodedBatch, RunData, split_run_data},
     sender::{Call, Sender, Sent},
 };
 
@@ -91,8 +91,8 @@ impl L1Writer {
     /// [`L1Error::Run`] for what cannot be a run; [`L1Error::Reverted`] when the inbox refuses, for instance because
     /// the run is there already; [`L1Error::TransactionTooLarge`] when the headers alone are too long; the errors
     /// of a call.
-    pub async fn post(&self, batches: &[SealedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
-        let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.header).collect();
+    pub async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
+        let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.sealed.header).collect();
         let data = RunData::of(batches).encode();
         match self.post_headers(&headers, &data, certificate).await {
             Err(
@@ -135,11 +135,11 @@ impl L1Writer {
     ///
     /// # Errors
     /// [`RunFault::Empty`]; [`L1Error::Reverted`] for batches that are not posted; the errors of a call.
-    pub async fn post_data(&self, batches: &[SealedBatch]) -> Result<Sent, L1Error> {
+    pub async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
             return Err(RunFault::Empty.into());
         };
-        let (first, last) = (first.header.number, last.header.number);
+        let (first, last) = (first.sealed.header.number, last.sealed.header.number);
         let data = RunData::of(batches).encode();
         let room = match self.place {
             DataPlace::Calldata => MAX_TRANSACTION_BYTES - POST_DATA_OVERHEAD_BYTES,

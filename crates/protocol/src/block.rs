@@ -1,4 +1,5 @@
-//! How batches make blocks: one L2 block for each whole second that has an accepted item.
+//! How batches make blocks: one L2 block for each whole second that has an accepted item, a forced
+//! transaction or an L1 deposit.
 
 use crate::header::BatchHeader;
 use crate::tags;
@@ -39,7 +40,7 @@ pub struct Second {
     pub l1_origin_number: u64,
     /// Hash of that origin.
     pub l1_origin_hash: B256,
-    /// Accepted items of all its batches. Without any, the second makes no block.
+    /// Items of all its batches that make a block: accepted envelopes and forced transactions.
     pub accepted: u64,
 }
 
@@ -49,9 +50,9 @@ impl Second {
         prev_randao(&self.last_hash)
     }
 
-    /// Whether the second makes a block.
-    pub fn has_block(&self) -> bool {
-        self.accepted > 0
+    /// Whether the second makes a block: for an item, or for one of the L1 deposits since the previous block's origin.
+    pub fn has_block(&self, l1_deposits: usize) -> bool {
+        self.accepted > 0 || l1_deposits > 0
     }
 }
 
@@ -88,7 +89,8 @@ impl Seconds {
         self.open.as_ref()
     }
 
-    /// Takes the next certified header; gives the second it closes, if it belongs to a later one.
+    /// Takes the next certified header with the number of its items that make a block
+    /// ([`Verdict::makes_block`](crate::Verdict::makes_block)); gives the second it closes, if it belongs to a later one.
     pub fn push(
         &mut self,
         header: &BatchHeader,

@@ -1,9 +1,13 @@
 //! The chain's settings, the same for every party: the file `rollup.json`.
 
 use crate::eip712::Deployment;
-use crate::limits::RESERVED_BLOCK_GAS;
+use crate::limits::{FORCED_ENVELOPE_GAS_DIVISOR, MAX_FORCED_GAS, MAX_FORCED_ITEMS, RESERVED_BLOCK_GAS};
 use alloy_primitives::Address;
 use serde::{Deserialize, Serialize};
+
+/// The least block gas limit: the reserve, and a header full of forced transactions. Were it less, a header that must
+/// take them all could break the sum over its second, and no header would be valid.
+pub const MIN_BLOCK_GAS: u64 = RESERVED_BLOCK_GAS + MAX_FORCED_ITEMS as u64 * MAX_FORCED_GAS;
 
 /// Everything that validity depends on besides the protocol's own limits.
 ///
@@ -19,6 +23,18 @@ pub struct ChainConfig {
     pub registry: Address,
     /// The `FeeVault` contract.
     pub fee_vault: Address,
+    /// The `ForcedQueue` contract.
+    pub forced_queue: Address,
+    /// The `HintRegistry` contract.
+    pub hint_registry: Address,
+    /// The `HintVerifier` contract.
+    pub hint_verifier: Address,
+    /// The `DepositPortal` contract.
+    pub deposit_portal: Address,
+    /// The `OutputRegistry` contract.
+    pub output_registry: Address,
+    /// The deadlines that L1 holds everyone to.
+    pub timing: L1Timing,
     /// Signs headers and promises, and earns the ordering fees.
     pub sequencer: Address,
     /// Receives the fees of L2 blocks.
@@ -38,6 +54,66 @@ pub struct ChainConfig {
     pub genesis_l1_origin: u64,
 }
 
+/// `Timing` of the contracts, fixed at deployment, in L1 blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct L1Timing {
+    /// Without a certified header posted for so long, anyone may have L1 make one.
+    pub posting_deadline: u32,
+    /// A header whose origin is so far behind an item of the forced queue must have taken it.
+    pub forced_delay: u32,
+    /// How long an accused sequencer may answer.
+    pub answer_window: u32,
+    /// Without hints on L1 for so long after its posting, a run may be declared void.
+    pub hint_deadline: u32,
+    /// How long posted hints may be challenged.
+    pub challenge_window: u32,
+    /// How long a withdrawal from a fee account waits.
+    pub withdrawal_delay: u32,
+}
+
+impl Default for L1Timing {
+    /// What the deploy command proposes: two days, one hour, one day, half a day, one day and five days of 12 s blocks.
+    fn default() -> Self {
+        Self {
+            posting_deadline: 14_400,
+            forced_delay: 300,
+            answer_window: 7_200,
+            hint_deadline: 3_600,
+            challenge_window: 7_200,
+            withdrawal_delay: 36_000,
+        }
+    }
+}
+
+impl L1Timing {
+    /// The checks of `BlindedInbox`'s constructor.
+    pub fn validate(&self) -> Result<(), ConfigFault> {
+        let fields = [
+            ("timing.postingDeadline", self.posting_deadline),
+            ("timing.forcedDelay", self.forced_delay),
+            ("timing.answerWindow", self.answer_window),
+            ("timing.hintDeadline", self.hint_deadline),
+            ("timing.challengeWindow", self.challenge_window),
+            ("timing.withdrawalDelay", self.withdrawal_delay),
+        ];
+        for (name, blocks) in fields {
+            if blocks == 0 {
+                return Err(ConfigFault::ZeroTiming(name));
+            }
+        }
+        if self.forced_delay >= self.posting_deadline {
+            return Err(ConfigFault::ForcedDelay);
+        }
+        if u64::from(self.withdrawal_delay)
+            <= u64::from(self.posting_deadline) + u64::from(self.challenge_window)
+        {
+            return Err(ConfigFault::WithdrawalDelay);
+        }
+        Ok(())
+    }
+}
+
 /// A setting that no chain can run with. The fault of whoever wrote the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigFault {
@@ -50,9 +126,18 @@ pub enum ConfigFault {
     /// Rollup and L1 share a chain id, so that a transaction for one is one for the other.
     #[error("rollup and L1 have the same chain id {0}")]
     SameChainId(u64),
-    /// The block gas limit leaves nothing beside the reserve.
-    #[error("blockGasLimit {0} leaves nothing beside the reserved {RESERVED_BLOCK_GAS}")]
+    /// The block gas limit does not hold the reserve and the forced items of one header, which must be taken together.
+    #[error("blockGasLimit {0} is below {MIN_BLOCK_GAS}, which a header's forced transactions may take")]
     BlockGas(u64),
+    /// A deadline of no blocks.
+    #[error("{0} is zero")]
+    ZeroTiming(&'static str),
+    /// Forced items would be due only after L1 has made a header itself.
+    #[error("timing.forcedDelay is not below timing.postingDeadline")]
+    ForcedDelay,
+    /// A withdrawal could be paid before what it is checked against is settled.
+    #[error("timing.withdrawalDelay is not above timing.postingDeadline + timing.challengeWindow")]
+    WithdrawalDelay,
     /// The base fee starts below its minimum.
     #[error("initialBaseFee is below minBaseFee")]
     BaseFee,
@@ -76,6 +161,11 @@ impl ChainConfig {
             ("inbox", self.deployment.inbox),
             ("registry", self.registry),
             ("feeVault", self.fee_vault),
+            ("forcedQueue", self.forced_queue),
+            ("hintRegistry", self.hint_registry),
+            ("hintVerifier", self.hint_verifier),
+            ("depositPortal", self.deposit_portal),
+            ("outputRegistry", self.output_registry),
             ("sequencer", self.sequencer),
             ("feeRecipient", self.fee_recipient),
         ];
@@ -84,7 +174,8 @@ impl ChainConfig {
                 return Err(ConfigFault::ZeroAddress(name));
             }
         }
-        if self.block_gas_limit <= RESERVED_BLOCK_GAS {
+        self.timing.validate()?;
+        if self.block_gas_limit < MIN_BLOCK_GAS {
             return Err(ConfigFault::BlockGas(self.block_gas_limit));
         }
         if self.min_base_fee == 0 {
@@ -94,6 +185,11 @@ impl ChainConfig {
             return Err(ConfigFault::BaseFee);
         }
         Ok(())
+    }
+
+    /// Gas that one forced envelope may ask for.
+    pub fn forced_envelope_gas_limit(&self) -> u64 {
+        self.second_gas_limit() / FORCED_ENVELOPE_GAS_DIVISOR
     }
 
     /// Gas that the envelopes of one whole second may ask for together.

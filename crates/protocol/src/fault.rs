@@ -3,9 +3,17 @@
 use serde::{Serialize, Serializer};
 use std::fmt;
 
+/// Verdict code of an accepted envelope.
+pub const CODE_ACCEPTED: u8 = 0;
+/// Verdict code of an envelope forced into a header that L1 made.
+pub const CODE_VOID: u8 = 0xfe;
+/// Verdict code of a forced transaction.
+pub const CODE_FORCED_TRANSACTION: u8 = 0xff;
+
 /// Why an envelope is skipped, in the order in which the rule looks: the first that applies counts.
 ///
-/// Always the fault of the envelope's maker or payer, never a fault of the header that holds it.
+/// Always the fault of the envelope's maker or payer, never a fault of the header that holds it; but for
+/// [`EnvelopeFault::Void`], which is nobody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EnvelopeFault {
     /// The bytes are no envelope.
@@ -40,10 +48,12 @@ pub enum EnvelopeFault {
     FeeTooLow,
     /// The payer's balance does not cover fee and surcharge.
     InsufficientFunds,
+    /// Forced into a header that L1 made: nobody certified it, so nobody opens it. Never the rule's own answer.
+    Void,
 }
 
 impl EnvelopeFault {
-    /// Every fault in the rule's order.
+    /// Every fault in the rule's order, which leaves out [`EnvelopeFault::Void`].
     pub const ALL: [Self; 16] = [
         Self::Undecodable,
         Self::WrongChain,
@@ -82,12 +92,27 @@ impl EnvelopeFault {
             Self::FeeNonceUsed => "fee_nonce_used",
             Self::FeeTooLow => "fee_too_low",
             Self::InsufficientFunds => "insufficient_funds",
+            Self::Void => "void",
         }
     }
 
     /// The fault with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|fault| fault.as_str() == name)
+        Self::ALL.into_iter().chain([Self::Void]).find(|fault| fault.as_str() == name)
+    }
+
+    /// The verdict code in the envelope tree: the fault's place in the rule's list, from 1, or 0xfe for void.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Void => CODE_VOID,
+            // The variants stand in the rule's order.
+            fault => fault as u8 + 1,
+        }
+    }
+
+    /// The fault with this code.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().chain([Self::Void]).find(|fault| fault.code() == code)
     }
 
     /// Whether the same envelope may pass later: the fault depends on the ledger's state, not on the envelope alone.

@@ -22,19 +22,19 @@ pub struct BatchHeader {
     pub l1_origin_number: u64,
     /// Hash of that L1 block.
     pub l1_origin_hash: B256,
-    /// Merkle root over `id ‖ keccak256(item bytes)` of all items in order.
+    /// Merkle root over `id ‖ keccak256(item bytes) ‖ verdict code` of all items in order.
     pub envelope_root: B256,
     /// Items, skipped ones included.
     pub envelope_count: u32,
     /// Bytes of all items.
     pub envelope_bytes: u32,
-    /// Sum of the gas limits of the accepted items.
+    /// Sum of the gas limits of the accepted items and forced transactions.
     pub gas: u64,
     /// Ordering fee per item byte, in wei.
     pub base_fee: u128,
     /// Root of the fee ledger after this batch.
     pub fee_ledger_root: B256,
-    /// Position in the L1 queue of forced envelopes after this batch.
+    /// Position in the L1 queue of forced items after this batch.
     pub forced_cursor: u64,
     /// Key epoch, a function of the number.
     pub epoch: u64,
@@ -168,7 +168,7 @@ impl Canonical for SignedHeader {
 pub struct SealedBatch {
     /// The header.
     pub header: BatchHeader,
-    /// The sequencer's signature over its digest.
+    /// The sequencer's signature over its digest; 65 zero bytes for a header that L1 made.
     pub signature: Signature65,
     /// Item bytes in committed order, as they were received.
     pub items: Vec<Vec<u8>>,
@@ -178,6 +178,16 @@ impl SealedBatch {
     /// The header with its signature, without the items.
     pub fn signed_header(&self) -> SignedHeader {
         SignedHeader { header: self.header, signature: self.signature }
+    }
+
+    /// A header that L1 made, with its items: nobody signed it.
+    pub fn by_l1(header: BatchHeader, items: Vec<Vec<u8>>) -> Self {
+        Self { header, signature: Signature65([0; SIGNATURE_BYTES]), items }
+    }
+
+    /// Whether this claims to be a header that L1 made. Only L1 can say whether it is.
+    pub fn claims_l1(&self) -> bool {
+        self.signature.0 == [0; SIGNATURE_BYTES]
     }
 
     /// The items as slices, as the validity rule takes them.

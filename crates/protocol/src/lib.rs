@@ -13,6 +13,7 @@ pub mod envelope;
 pub mod envelope_builder;
 pub mod epoch;
 pub mod fault;
+pub mod forced;
 pub mod header;
 pub mod ledger;
 pub mod limits;
@@ -30,11 +31,12 @@ pub use block::{Second, Seconds};
 pub use bundle::{Bundle, BundleFault, BundleItem};
 pub use certificate::CertificateFault;
 pub use codec::{Canonical, DecodeError, hex_canonical};
-pub use config::{ChainConfig, ConfigFault};
+pub use config::{ChainConfig, ConfigFault, L1Timing};
 pub use eip712::Deployment;
 pub use envelope::{Envelope, EnvelopeHeader};
 pub use epoch::{Epoch, EpochFault, Epochs};
 pub use fault::EnvelopeFault;
+pub use forced::{ForcedEntry, ForcedTransaction};
 pub use header::{BatchHeader, SealedBatch, SignedHeader};
 pub use ledger::{Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault};
 pub use messages::{Acknowledgement, Certificate, CertifiedBatch, Promise, acknowledgement_digest};
@@ -42,7 +44,7 @@ pub use release::{BatchHints, HintEntry, Release, ReleaseShare, SingletonShare};
 pub use signature::{Signature65, SignatureError, SigningKey};
 pub use skip::{Candidate, StaticSkip};
 pub use validity::{
-    AppliedBatch, ChainState, CheckedEnvelope, CheckedItem, Deposit, Head, HeaderFault, InputFault,
-    OriginFacts, RejectedItem, SealFault, StaticEnvelope, Verdict, check_items, check_items_parallel,
-    check_static, sub_batches,
+    AppliedBatch, ChainState, CheckedEnvelope, CheckedItem, Deposit, Head, HeaderFault, InputFault, L1Facts,
+    LedgerEvent, OriginFacts, RejectedItem, SealFault, Settled, StaticEnvelope, Verdict, Withdrawal,
+    check_items, check_items_parallel, check_static, sub_batches,
 };

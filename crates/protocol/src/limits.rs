@@ -29,6 +29,22 @@ pub const MAX_UNCERTIFIED_HEADERS: usize = 16;
 
 /// Default gas limit of an L2 block.
 pub const DEFAULT_BLOCK_GAS: u64 = 200_000_000;
+/// Forced items that one header may take: the first items of its batch.
+pub const MAX_FORCED_ITEMS: usize = 16;
+/// The longest transaction that may be forced in the clear, in bytes.
+pub const MAX_FORCED_TRANSACTION_BYTES: usize = 32_768;
+/// The least gas limit of a forced transaction.
+pub const MIN_FORCED_GAS: u64 = 21_000;
+/// The largest gas limit of a forced transaction.
+pub const MAX_FORCED_GAS: u64 = 10_000_000;
+/// A forced envelope may ask for this part of a second's gas, so that a header's forced items always fit one second.
+pub const FORCED_ENVELOPE_GAS_DIVISOR: u64 = MAX_FORCED_ITEMS as u64;
+/// Gas of the L1 deposits of one L1 block, as `DepositPortal` bounds it.
+pub const MAX_DEPOSIT_GAS_PER_L1_BLOCK: u64 = 8_000_000;
+/// Blocks by which a sequencer advances the L1 origin in one header while deposits wait. Its own choice: what all
+/// recompute is the second's gas.
+pub const MAX_DEPOSIT_ORIGIN_STEP_BLOCKS: u64 = 16;
+
 /// Gas of a block kept for the L1-attributes deposit and the system calls.
 pub const RESERVED_BLOCK_GAS: u64 = 1_000_000;
 /// Item bytes that the batches of one whole second may hold together.

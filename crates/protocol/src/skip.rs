@@ -3,6 +3,7 @@
 //! The other half, on the state, is the client's own pre-checks (`crates/engine`).
 
 use crate::bundle::{Bundle, BundleFault, KIND_TRANSACTION};
+use crate::forced::ForcedTransaction;
 use alloy_consensus::{Transaction, TxEnvelope};
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_primitives::Bytes;
@@ -79,6 +80,13 @@ pub fn candidates(chain_id: u64, gas_limit: u64, message: &[u8]) -> Result<Vec<C
         Candidate { index, outcome }
     });
     Ok(judged.collect())
+}
+
+/// Judges a forced transaction: as the only item of a bundle whose envelope asked for its gas limit.
+pub fn forced_candidate(chain_id: u64, forced: &ForcedTransaction) -> Candidate {
+    let outcome = judge(chain_id, forced.gas_limit, KIND_TRANSACTION, &forced.transaction)
+        .map(|_| Bytes::copy_from_slice(&forced.transaction));
+    Candidate { index: 0, outcome }
 }
 
 /// The transaction's gas limit, or the first reason against it.

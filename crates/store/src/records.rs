@@ -21,7 +21,7 @@ pub struct PendingEnvelope {
 pub struct ItemRecord {
     /// The envelope id; zero for an item that does not decode.
     pub id: B256,
-    /// None if accepted, else why it was skipped.
+    /// None if accepted, else why it was skipped, or what it is instead of an envelope.
     pub fault: Option<String>,
 }
 
@@ -42,6 +42,9 @@ pub struct SealedRecord {
     /// This process signs this header (sequencer) or acknowledges it (member): also records, in the same step, what
     /// [`Store::put_acknowledged`](crate::Store::put_acknowledged) records.
     pub signed: bool,
+    /// L1 made this header, so it is certified without a certificate from the moment it is stored, and with it all
+    /// before it.
+    pub by_l1: bool,
 }
 
 /// A stored batch.
@@ -57,6 +60,8 @@ pub struct BatchRecord {
     pub items: Vec<ItemRecord>,
     /// The certificate, once there.
     pub certificate: Option<Certificate>,
+    /// L1 made this header: it is certified and has no certificate.
+    pub by_l1: bool,
     /// The release, once there.
     pub release: Option<Release>,
     /// The hints, once there.
@@ -124,7 +129,7 @@ pub struct Heads {
     pub sealed: Option<(u64, B256)>,
     /// The newest number signed or acknowledged by this process.
     pub acknowledged: Option<u64>,
-    /// The newest certified number; certifies all before it.
+    /// The newest certified number, by a certificate or by L1; certifies all before it.
     pub certified: Option<u64>,
     /// The newest number with a release.
     pub released: Option<u64>,

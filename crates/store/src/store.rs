@@ -39,7 +39,8 @@ pub trait Store: Send + Sync {
     /// Forgets outcomes that were recorded below a number.
     async fn prune_outcomes(&self, below_number: u64) -> Result<(), StoreError>;
 
-    /// Stores a batch, its items, the ledger's change and the head in one step; its envelopes are pending no more.
+    /// Stores a batch, its items, the ledger's change and the head in one step; its envelopes are pending no more. One
+    /// that L1 made is certified by the same step.
     ///
     /// Refuses a second hash for a number, a number that does not follow the newest, and a change that does not start
     /// from the stored accounts.

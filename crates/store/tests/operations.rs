@@ -407,3 +407,34 @@ async fn skipped_and_undecodable_items() {
     })
     .await;
 }
+
+/// L1's word certifies: there is no way back from its header, nor from any before it, and a restart knows.
+#[tokio::test]
+async fn a_header_made_by_l1_is_certified_with_its_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("l1.sqlite");
+    let first = sealed(1, B256::ZERO, &[1], 0, credit(1, None, Some(account(8, &[]))));
+    let mut second = sealed(2, first.hash, &[], 0, LedgerDelta::default());
+    (second.by_l1, second.signed) = (true, false);
+    {
+        let store = SqliteStore::open(&path).unwrap();
+        store.put_sealed(first.clone()).await.unwrap();
+        assert_eq!(store.heads().await.unwrap().certified, None);
+        store.put_sealed(second.clone()).await.unwrap();
+        store.put_sealed(second.clone()).await.unwrap();
+    }
+    // The last write may still be on its way: the file is free when it is done.
+    let store = loop {
+        match SqliteStore::open(&path) {
+            Err(StoreError::InUse(_)) => tokio::task::yield_now().await,
+            opened => break opened.unwrap(),
+        }
+    };
+    let record = store.batch(2).await.unwrap().unwrap();
+    assert!(record.by_l1 && record.certificate.is_none());
+    assert!(!store.batch(1).await.unwrap().unwrap().by_l1);
+    assert_eq!(store.heads().await.unwrap().certified, Some(2));
+    assert_eq!(store.heads().await.unwrap().acknowledged, Some(1));
+    assert_eq!(store.revert_sealed(2).await, Err(StoreError::Certified(2)));
+    assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(8, &[])), "withdrawn is kept");
+}

@@ -10,12 +10,17 @@ use std::{
 };
 
 use async_trait::async_trait;
-use blindfold_chain::{L1Fault, L1Origin, L1View};
+use blindfold_chain::{
+    DepositGas, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun,
+};
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
     TransportError,
 };
-use blindfold_protocol::{Address, B256, Bytes, Canonical, Epochs, SealedBatch, merkle, validity::Deposit};
+use blindfold_l1::CodedBatch;
+use blindfold_protocol::{
+    Address, B256, Bytes, Canonical, Deposit, Epochs, ForcedEntry, LedgerEvent, merkle,
+};
 use blindfold_sequencer::{Clock, L1Poster, PostFault, PostedHead, Run};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -53,14 +58,19 @@ pub struct ScriptedL1 {
     down: AtomicBool,
 }
 
+#[derive(Default)]
 struct L1State {
     finalized: u64,
     deposits: Vec<Deposit>,
+    forced: Vec<ForcedEntry>,
+    /// L1 deposits: block and gas.
+    bridge: Vec<(u64, u64)>,
+    l1_headers: Vec<L1MadeHeader>,
 }
 
 impl ScriptedL1 {
     pub fn new(epochs: Epochs) -> Arc<Self> {
-        let state = Mutex::new(L1State { finalized: 3, deposits: Vec::new() });
+        let state = Mutex::new(L1State { finalized: 3, ..L1State::default() });
         Arc::new(Self { epochs: Mutex::new(epochs), state, down: AtomicBool::new(false) })
     }
 
@@ -70,6 +80,34 @@ impl ScriptedL1 {
         state.finalized += 1;
         let l1_block = state.finalized;
         state.deposits.push(Deposit { payer, amount, l1_block });
+    }
+
+    /// Puts `count` forced items in the next block, which is final at once.
+    pub fn force(&self, count: u64, make: impl Fn(u64, u64) -> ForcedEntry) {
+        let mut state = self.state.lock();
+        state.finalized += 1;
+        let at = state.finalized;
+        for _ in 0..count {
+            let entry = make(state.forced.len() as u64, at);
+            state.forced.push(entry);
+        }
+    }
+
+    /// L1 deposits of this much gas in the next block, which is final at once.
+    pub fn bridge(&self, gas: u64) -> u64 {
+        let mut state = self.state.lock();
+        state.finalized += 1;
+        let at = state.finalized;
+        state.bridge.push((at, gas));
+        at
+    }
+
+    pub fn make_header(&self, made: L1MadeHeader) {
+        self.state.lock().l1_headers.push(made);
+    }
+
+    pub fn advance_by(&self, blocks: u64) {
+        self.state.lock().finalized += blocks;
     }
 
     pub fn advance(&self) -> u64 {
@@ -113,10 +151,47 @@ impl L1View for ScriptedL1 {
         Ok((number <= self.state.lock().finalized).then(|| l1_block(number)))
     }
 
-    async fn deposits(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
+    async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
         self.up()?;
         let state = self.state.lock();
-        Ok(state.deposits.iter().filter(|d| d.l1_block > after && d.l1_block <= through).copied().collect())
+        let within = |block: u64| block > after && block <= through;
+        let deposits = state.deposits.iter().filter(|deposit| within(deposit.l1_block));
+        let queue = state.forced.iter().filter(|entry| entry.index >= cursor && entry.enqueued_at <= through);
+        let gas = state.bridge.iter().filter(|(block, _)| within(*block));
+        Ok(L1News {
+            ledger: deposits.copied().map(LedgerEvent::Deposit).collect(),
+            forced: queue.take(MAX_FORCED_ENTRIES).cloned().collect(),
+            deposits: gas.map(|(l1_block, gas)| DepositGas { l1_block: *l1_block, gas: *gas }).collect(),
+        })
+    }
+
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<Bytes>, L1Fault> {
+        self.up()?;
+        let state = self.state.lock();
+        let within = state.bridge.iter().filter(|(block, _)| *block > after && *block <= through);
+        Ok(within.map(|(block, _)| Bytes::from([[0x7e].as_slice(), &block.to_be_bytes()].concat())).collect())
+    }
+
+    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+        self.up()?;
+        Ok(self.state.lock().l1_headers.iter().find(|made| made.header.number == number).cloned())
+    }
+
+    async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+        self.up()?;
+        Ok(self.state.lock().l1_headers.last().map(|made| made.header.number))
+    }
+
+    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+        self.up().map(|()| Vec::new())
+    }
+
+    async fn posted_at(&self, _number: u64) -> Result<Option<u64>, L1Fault> {
+        self.up().map(|()| None)
+    }
+
+    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
+        self.up().map(|()| false)
     }
 
     async fn epochs(&self) -> Result<Epochs, L1Fault> {
@@ -174,15 +249,15 @@ impl L1Poster for ScriptedInbox {
         let mut head = self.head.lock();
         for batch in &run.batches {
             // What the contract checks.
-            if batch.header.number != head.number + 1 || batch.header.parent_hash != head.hash {
+            if batch.sealed.header.number != head.number + 1 || batch.sealed.header.parent_hash != head.hash {
                 return Err(PostFault::Refused("not the next header".to_owned()));
             }
-            *head = PostedHead { number: batch.header.number, hash: batch.header.hash() };
+            *head = PostedHead { number: batch.sealed.header.number, hash: batch.sealed.header.hash() };
         }
         if (run.certificate.number, run.certificate.header_hash) != (head.number, head.hash) {
             return Err(PostFault::Refused("certificate of another header".to_owned()));
         }
-        let first = run.batches[0].header.number;
+        let first = run.batches[0].sealed.header.number;
         self.runs.lock().push((first, head.number));
         self.posted.send_replace(head.number);
         if self.lose_data.swap(false, Ordering::SeqCst) {
@@ -192,8 +267,9 @@ impl L1Poster for ScriptedInbox {
         Ok(merkle::leaf(&run.certificate.encode()))
     }
 
-    async fn post_data(&self, batches: &[SealedBatch]) -> Result<B256, PostFault> {
-        let (first, last) = (batches[0].header.number, batches[batches.len() - 1].header.number);
+    async fn post_data(&self, batches: &[CodedBatch]) -> Result<B256, PostFault> {
+        let (first, last) =
+            (batches[0].sealed.header.number, batches[batches.len() - 1].sealed.header.number);
         self.data.lock().push((first, last));
         Ok(merkle::leaf(b"data"))
     }

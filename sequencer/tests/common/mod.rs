@@ -19,7 +19,7 @@ use blindfold_bte::{
 use blindfold_chain::{EpochParameters, L1View, ParameterSet};
 use blindfold_protocol::{
     Acknowledgement, Address, B256, BatchHints, Bundle, BundleItem, Canonical, ChainConfig, Deployment,
-    Envelope, Epoch, Epochs, HintEntry, Release, SealedBatch, SigningKey, certificate,
+    Envelope, Epoch, Epochs, HintEntry, L1Timing, Release, SealedBatch, SigningKey, certificate,
     envelope_builder::{EnvelopeFields, build},
     validity::{Verdict, sub_batches},
 };
@@ -98,9 +98,15 @@ pub fn chain_config() -> ChainConfig {
         deployment: Deployment { l1_chain_id: 900, inbox: Address::repeat_byte(0x11) },
         registry: Address::repeat_byte(0x12),
         fee_vault: Address::repeat_byte(0x13),
+        forced_queue: Address::repeat_byte(0x21),
+        hint_registry: Address::repeat_byte(0x22),
+        hint_verifier: Address::repeat_byte(0x23),
+        deposit_portal: Address::repeat_byte(0x24),
+        output_registry: Address::repeat_byte(0x25),
+        timing: L1Timing::default(),
         sequencer: sequencer_key().address(),
         fee_recipient: Address::repeat_byte(0x14),
-        block_gas_limit: 30_000_000,
+        block_gas_limit: 200_000_000,
         initial_base_fee: BASE_FEE,
         min_base_fee: BASE_FEE,
         malformed_surcharge: 500,
@@ -423,11 +429,12 @@ pub fn open_batch(sealed: &SealedBatch, verdicts: &[Option<String>]) -> (Release
     let mut position = 0;
     let verdicts: Vec<Verdict> = verdicts
         .iter()
-        .map(|reason| match reason {
+        .map(|reason| match reason.as_deref() {
             None => {
                 position += 1;
                 Verdict::Accepted { position: position - 1 }
             }
+            Some("forced_transaction") => Verdict::ForcedTransaction,
             Some(name) => {
                 Verdict::Skipped(blindfold_protocol::EnvelopeFault::from_name(name).expect("a known reason"))
             }

@@ -2,8 +2,8 @@
 #![no_main]
 
 use blindfold_protocol::{
-    Acknowledgement, BatchHeader, BatchHints, Canonical, Certificate, CertifiedBatch, Envelope, Promise, Release,
-    ReleaseShare, SealedBatch, SignedHeader, SingletonShare,
+    Account, Acknowledgement, BatchHeader, BatchHints, Canonical, Certificate, CertifiedBatch, Envelope,
+    ForcedTransaction, Head, Promise, Release, ReleaseShare, SealedBatch, SignedHeader, SingletonShare,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -15,7 +15,7 @@ fn one_encoding<T: Canonical>(bytes: &[u8]) {
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (kind, bytes) = input;
-    match kind % 14 {
+    match kind % 17 {
         0 => one_encoding::<Envelope>(bytes),
         1 => one_encoding::<BatchHeader>(bytes),
         2 => one_encoding::<SignedHeader>(bytes),
@@ -33,6 +33,9 @@ fuzz_target!(|input: (u8, &[u8])| {
                 assert_eq!(data.encode(), bytes);
             }
         }
+        13 => one_encoding::<ForcedTransaction>(bytes),
+        14 => one_encoding::<Account>(bytes),
+        15 => one_encoding::<Head>(bytes),
         _ => {
             // JSON inside: spaces make more than one encoding, so only panics count.
             let _ = blindfold_engine::StoredPayload::decode(bytes);

@@ -33,7 +33,8 @@ impl BlockDetails {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecutedEnvelope {
-    /// Envelope id; zero for an item that does not decode.
+    /// Envelope id; zero for an item that has none: it does not decode, is a forced transaction, or stands in a header
+    /// that L1 made.
     pub id: B256,
     /// Batch number.
     pub number: u64,
@@ -46,16 +47,25 @@ pub struct ExecutedEnvelope {
     pub transactions: Vec<InnerTransaction>,
 }
 
+impl ExecutedEnvelope {
+    /// Whether it was opened, or is a forced transaction that was tried: what no void batch has.
+    pub fn was_executed(&self) -> bool {
+        matches!(self.outcome, EnvelopeOutcome::Executed | EnvelopeOutcome::Malformed)
+    }
+}
+
 /// What became of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "reason")]
 pub enum EnvelopeOutcome {
-    /// Opened; each inner transaction says whether it is in the block.
+    /// Opened, or a forced transaction; each inner transaction says whether it is in the block.
     Executed,
     /// Skipped whole, for this reason: by the validity rule, or because the message is no bundle.
     Skipped(String),
     /// The ciphertext decrypts to nothing.
     Malformed,
+    /// L1 declared the batch void, or made its header itself: nobody opens it.
+    Void,
 }
 
 /// One item of an opened bundle.

@@ -4,6 +4,10 @@
 //! its block is built once every one of its batches is certified and has verified hints. Everything the block is made
 //! of is a function of headers and L1 origin, so every node builds the same one.
 //!
+//! L1 deposits since the previous block's origin come before the transactions of the batches, and make a block by
+//! themselves. Of a batch that L1 has declared void nothing executes; one that is executed already when that becomes
+//! final halts execution. A batch without an accepted envelope needs no hints and is never void.
+//!
 //! A block is stored, with its payload, after the client has it and before it is announced. A crash in between repeats
 //! the same block. Failures of the client never touch anything else: the executor tries again with growing pauses,
 //! brings a client that lost its head back from the stored payloads, and stops with a fault when neither can help.
@@ -23,7 +27,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::limits::TOPIC_BUFFER_EVENTS;
-use crate::{ItemOutcome, L1View, ParameterSet, Tracker};
+use crate::{ItemOutcome, L1View, ParameterSet, Tracker, VoidRun};
 
 pub use details::{BlockDetails, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
 pub use opened::OpenedBatches;
@@ -95,6 +99,8 @@ pub struct ExecutorStatus {
     pub retries: u64,
     /// Blocks given back to a client that had lost them.
     pub replayed_blocks: u64,
+    /// What L1 declared void, as far as it was looked at here.
+    pub void_runs: Arc<Vec<VoidRun>>,
 }
 
 /// Handle of the executing task. Cheap to clone; the task ends with [`stop`](Self::stop) or the last handle.

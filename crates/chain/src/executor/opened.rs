@@ -69,7 +69,10 @@ impl Shelf {
 fn bytes_of(outcomes: &[ItemOutcome]) -> usize {
     let messages = outcomes.iter().map(|outcome| match outcome {
         ItemOutcome::Message(message) => message.len(),
-        ItemOutcome::Skipped(_) | ItemOutcome::Malformed => 0,
+        ItemOutcome::Skipped(_)
+        | ItemOutcome::Malformed
+        | ItemOutcome::ForcedTransaction
+        | ItemOutcome::Void => 0,
     });
     size_of_val(outcomes) + messages.sum::<usize>()
 }

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use blindfold_engine::ExecutedBlock;
-use blindfold_protocol::{Bundle, Canonical, Envelope, StaticSkip, skip};
+use blindfold_protocol::{Bundle, Canonical, Envelope, EnvelopeFault, ForcedTransaction, StaticSkip, skip};
 
 use super::details::{BlockDetails, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
 use crate::ItemOutcome;
@@ -47,7 +47,9 @@ impl Plan {
     }
 
     fn add_item(&mut self, chain_id: u64, number: u64, index: u32, item: &[u8], outcome: &ItemOutcome) {
-        let envelope = Envelope::decode(item).ok();
+        // Nothing of a header that L1 made has an id.
+        let unnamed = matches!(outcome, ItemOutcome::Skipped(EnvelopeFault::Void));
+        let envelope = Envelope::decode(item).ok().filter(|_| !unnamed);
         let id = envelope.as_ref().map_or(B256::ZERO, Envelope::id);
         let mut entry = ExecutedEnvelope {
             id,
@@ -57,14 +59,30 @@ impl Plan {
             transactions: Vec::new(),
         };
         match outcome {
+            ItemOutcome::Skipped(EnvelopeFault::Void) => entry.outcome = EnvelopeOutcome::Void,
             ItemOutcome::Skipped(fault) => {
                 entry.outcome = EnvelopeOutcome::Skipped(fault.as_str().to_owned())
             }
+            ItemOutcome::Void => entry.outcome = EnvelopeOutcome::Void,
+            ItemOutcome::ForcedTransaction => match ForcedTransaction::decode(item) {
+                Ok(forced) => {
+                    let candidate = skip::forced_candidate(chain_id, &forced);
+                    self.add_candidates(vec![candidate], &[&forced.transaction], &mut entry);
+                }
+                // The verdict was ours, so it decodes.
+                Err(_) => entry.outcome = EnvelopeOutcome::Skipped("undecodable".to_owned()),
+            },
             ItemOutcome::Malformed => entry.outcome = EnvelopeOutcome::Malformed,
             ItemOutcome::Message(message) => {
                 let gas_limit = envelope.map_or(0, |envelope| envelope.header.gas_limit);
                 match skip::candidates(chain_id, gas_limit, message) {
-                    Ok(candidates) => self.add_candidates(candidates, message, &mut entry),
+                    Ok(candidates) => {
+                        // Read a second time for the hashes of transactions that the static half leaves out.
+                        let bundle = Bundle::decode(message).unwrap_or_default();
+                        let items: Vec<&[u8]> =
+                            bundle.items.iter().map(|item| item.bytes.as_slice()).collect();
+                        self.add_candidates(candidates, &items, &mut entry);
+                    }
                     Err(fault) => entry.outcome = EnvelopeOutcome::Skipped(fault.as_str().to_owned()),
                 }
             }
@@ -75,11 +93,9 @@ impl Plan {
     fn add_candidates(
         &mut self,
         candidates: Vec<skip::Candidate>,
-        message: &[u8],
+        items: &[&[u8]],
         entry: &mut ExecutedEnvelope,
     ) {
-        // Read a second time for the hashes of transactions that the static half leaves out.
-        let bundle = Bundle::decode(message).unwrap_or_default();
         for candidate in candidates {
             let inner = match candidate.outcome {
                 Ok(raw) => {
@@ -89,8 +105,8 @@ impl Plan {
                     InnerTransaction { hash: Some(hash), skipped: None }
                 }
                 Err(reason) => {
-                    let item = bundle.items.get(usize::from(candidate.index));
-                    let hash = item.filter(|_| names_transaction(reason)).map(|item| keccak256(&item.bytes));
+                    let item = items.get(usize::from(candidate.index));
+                    let hash = item.filter(|_| names_transaction(reason)).map(keccak256);
                     InnerTransaction { hash, skipped: Some(reason.as_str().to_owned()) }
                 }
             };

@@ -11,10 +11,10 @@ use blindfold_engine::{
 };
 use blindfold_protocol::block::{OrderFault, Second, sequence_number};
 use blindfold_protocol::validity::Verdict;
-use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError};
+use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError, What};
 use tokio::sync::{broadcast, watch};
 
-use super::details::BlockDetails;
+use super::details::{BlockDetails, ExecutedEnvelope};
 use super::plan::{Plan, SkippedOutside};
 use super::seconds::{ClosedSecond, Gathering};
 use super::{ExecutionState, ExecutorDeps, ExecutorStatus, NewBlock, OpenedBatches};
@@ -76,6 +76,14 @@ pub enum ExecutionFault {
         /// The certified hash.
         expected: B256,
     },
+    /// L1 declared a batch void that is executed here already: the state here is not the chain's.
+    #[error("L1 declared batch {number} void, and block {block} has executed it: resynchronise from L1")]
+    VoidedAfterExecution {
+        /// Batch number.
+        number: u64,
+        /// L2 block number.
+        block: u64,
+    },
     /// L1 answers with something unusable.
     #[error(transparent)]
     L1(#[from] L1Fault),
@@ -109,6 +117,16 @@ pub(super) struct Runner {
     gathering: Gathering,
     next_batch: u64,
     parent: Option<Parent>,
+    deposits: WaitingDeposits,
+    /// Void runs that were compared with what is executed.
+    checked_runs: usize,
+}
+
+/// L1 deposits since the previous block's origin.
+struct WaitingDeposits {
+    transactions: Vec<Bytes>,
+    /// The origin up to which they are here.
+    through: u64,
 }
 
 impl Runner {
@@ -126,20 +144,41 @@ impl Runner {
         let last_batch = last.as_ref().map_or(0, |block| block.last_batch);
         let parent = last.as_ref().map(|block| Parent {
             id: BlockId { number: block.number, hash: block.hash, timestamp: block.second },
-            // Damaged details cost only the sequence number; they are reported when the block is read for receipts.
-            origin: parse_details(block)
-                .ok()
-                .map(|details| (details.l1_origin_number, details.sequence_number)),
+            origin: None,
         });
+        let mut parent = parent;
+        let mut through = deps.tracker.config().genesis_l1_origin;
+        if let (Some(parent), Some(block)) = (&mut parent, &last) {
+            // Without them the next block would bring L1 deposits a second time.
+            let details = parse_details(block)
+                .map_err(|fault| StoreError::Corrupt { what: What::Block, fault: fault.to_string() })?;
+            parent.origin = Some((details.l1_origin_number, details.sequence_number));
+            through = details.l1_origin_number;
+        }
         let status = watch::Sender::new(ExecutorStatus {
             block: parent.as_ref().map(|parent| parent.id),
             last_batch,
             state: ExecutionState::Waiting,
             retries: 0,
             replayed_blocks: 0,
+            void_runs: Arc::default(),
         });
         let gathering = Gathering::default();
-        Ok(Self { deps, opened, blocks, status, stopped, gathering, next_batch: last_batch + 1, parent })
+        let deposits = WaitingDeposits { transactions: Vec::new(), through };
+        let next_batch = last_batch + 1;
+        let checked_runs = 0;
+        Ok(Self {
+            deps,
+            opened,
+            blocks,
+            status,
+            stopped,
+            gathering,
+            next_batch,
+            parent,
+            deposits,
+            checked_runs,
+        })
     }
 
     pub(super) fn status(&self) -> watch::Receiver<ExecutorStatus> {
@@ -173,7 +212,8 @@ impl Runner {
     /// One second: waits until it is closed and opened, executes it, records it, announces it.
     async fn step(&mut self) -> Result<(), End> {
         let closed = self.next_second().await?;
-        if !closed.second.has_block() {
+        self.gather_deposits(&closed.second).await?;
+        if !closed.second.has_block(self.deposits.transactions.len()) {
             return Ok(());
         }
         let mut plan = Plan::default();
@@ -184,7 +224,8 @@ impl Runner {
         }
         self.set_state(ExecutionState::Executing);
         let parent = self.parent().await?;
-        let inputs = self.inputs(&closed.second, parent.1).await?;
+        let mut inputs = self.inputs(&closed.second, parent.1).await?;
+        inputs.l1_deposits = self.deposits.transactions.clone();
         let block = self.execute(parent.0, &inputs, &plan.transactions).await?;
         let details = plan.finish(&block, inputs.l1_origin.number, inputs.sequence_number)?;
         self.record(&closed, block, details).await
@@ -212,19 +253,93 @@ impl Runner {
             if idle {
                 // A client that restarted while nothing is to be executed would serve old state until the next block.
                 self.restore_client().await?;
+                // What became void late is noticed without the next second, too. L1 may be away meanwhile.
+                match self.read_void_runs().await {
+                    Err(End::Fault(ExecutionFault::L1(fault))) if fault.is_transient() => {}
+                    read => read?,
+                }
             }
         }
     }
 
-    /// What the items of a batch are, as soon as its hints are there.
+    /// The L1 deposits up to a second's origin, behind those that wait since the previous block.
+    async fn gather_deposits(&mut self, second: &Second) -> Result<(), End> {
+        let (after, through) = (self.deposits.through, second.l1_origin_number);
+        if through <= after {
+            return Ok(());
+        }
+        // Waits until the origin is final here, and so the deposits up to it.
+        self.l1_origin(second).await?;
+        let mut pause = Pause::default();
+        let fresh = loop {
+            match self.deps.l1.bridge_deposits(after, through).await {
+                Ok(fresh) => break fresh,
+                Err(fault) if fault.is_transient() => self.wait(&mut pause, &fault.to_string()).await?,
+                Err(fault) => return Err(fault.into()),
+            }
+        };
+        self.deposits.transactions.extend(fresh);
+        self.deposits.through = through;
+        Ok(())
+    }
+
+    /// Reads what L1 declared void, and halts when something of it is executed already.
+    async fn read_void_runs(&mut self) -> Result<(), End> {
+        let runs = self.deps.l1.void_runs().await?;
+        let store = Arc::clone(self.deps.tracker.store());
+        let executed = self.status.borrow().last_batch;
+        for run in runs.iter().skip(self.checked_runs) {
+            for number in run.first..=run.last.min(executed) {
+                let Some(block) = store.block_of_batch(number).await? else { continue };
+                let block_number = block.number;
+                let details = parse_details(&block)
+                    .map_err(|_| ExecutionFault::Damaged { what: "block", number: block_number })?;
+                let executed = |entry: &ExecutedEnvelope| entry.number == number && entry.was_executed();
+                let needed_hints = store.batch(number).await?.is_some_and(|record| accepted(&record) > 0);
+                if needed_hints && details.envelopes.iter().any(executed) {
+                    return Err(ExecutionFault::VoidedAfterExecution { number, block: block_number }.into());
+                }
+            }
+        }
+        self.checked_runs = runs.len();
+        self.status.send_if_modified(|status| {
+            let changed = *status.void_runs != runs;
+            if changed {
+                status.void_runs = Arc::new(runs);
+            }
+            changed
+        });
+        Ok(())
+    }
+
+    /// Whether L1 declared the batch void, as far as it is final here.
+    async fn is_void(&mut self, number: u64) -> Result<bool, End> {
+        let mut pause = Pause::default();
+        loop {
+            match self.read_void_runs().await {
+                Ok(()) => break,
+                Err(End::Fault(ExecutionFault::L1(fault))) if fault.is_transient() => {
+                    self.wait(&mut pause, &fault.to_string()).await?;
+                }
+                Err(end) => return Err(end),
+            }
+        }
+        Ok(self.status.borrow().void_runs.iter().any(|run| run.contains(number)))
+    }
+
+    /// What the items of a batch are, as soon as its hints are there, or L1 has declared it void.
     async fn outcomes(&mut self, record: &BatchRecord) -> Result<Arc<Vec<ItemOutcome>>, End> {
         let number = record.sealed.header.number;
+        // It needs no hints, so it is executed at once by everybody and never void for want of them.
         if accepted(record) == 0 {
-            return Ok(Arc::new(skipped_outcomes(record)?));
+            return Ok(Arc::new(unopened_outcomes(record, false)?));
         }
         let mut arrivals = self.opened.watch();
         loop {
             arrivals.borrow_and_update();
+            if self.is_void(number).await? {
+                return Ok(Arc::new(unopened_outcomes(record, true)?));
+            }
             if let Some(outcomes) = self.opened.take(number) {
                 return Ok(outcomes);
             }
@@ -282,7 +397,7 @@ impl Runner {
             gas_limit: config.block_gas_limit,
             l1_origin,
             sequence_number: sequence_number(previous, l1_origin.number),
-            // Their place in the list; deposits that mint on L2 come with the bridge.
+            // The caller has them.
             l1_deposits: Vec::new(),
         })
     }
@@ -381,6 +496,7 @@ impl Runner {
         };
         self.deps.tracker.store().put_block(record.clone()).await?;
         self.parent = Some(Parent { id, origin: Some((details.l1_origin_number, details.sequence_number)) });
+        self.deposits.transactions.clear();
         self.status.send_modify(|status| {
             status.block = Some(id);
             status.last_batch = record.last_batch;
@@ -464,12 +580,12 @@ pub(crate) fn parse_details(record: &BlockRecord) -> Result<BlockDetails, serde_
     serde_json::from_str(&record.transactions)
 }
 
-/// The outcomes of a batch without an accepted item, which needs no hints.
-fn skipped_outcomes(record: &BatchRecord) -> Result<Vec<ItemOutcome>, StoreError> {
-    let verdicts = verdicts(record)?;
-    let skipped = verdicts.into_iter().filter_map(|verdict| match verdict {
-        Verdict::Skipped(fault) => Some(ItemOutcome::Skipped(fault)),
-        Verdict::Accepted { .. } => None,
+/// The outcomes of a batch of which nothing is opened: it has no accepted item, or is void.
+fn unopened_outcomes(record: &BatchRecord, void: bool) -> Result<Vec<ItemOutcome>, StoreError> {
+    let outcomes = verdicts(record)?.into_iter().map(|verdict| match verdict {
+        Verdict::Skipped(fault) => ItemOutcome::Skipped(fault),
+        Verdict::ForcedTransaction if !void => ItemOutcome::ForcedTransaction,
+        Verdict::ForcedTransaction | Verdict::Accepted { .. } => ItemOutcome::Void,
     });
-    Ok(skipped.collect())
+    Ok(outcomes.collect())
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use blindfold_protocol::block::{OrderFault, Second, Seconds};
 use blindfold_store::BatchRecord;
 
-use crate::records::accepted;
+use crate::records::makes_block;
 
 /// The batches of a second that is closed.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Gathering {
     /// Takes the next certified batch; gives the second that it closes.
     pub(super) fn push(&mut self, record: BatchRecord) -> Result<Option<ClosedSecond>, OrderFault> {
         // A batch holds at most 4,096 items.
-        let accepted = u32::try_from(accepted(&record)).unwrap_or(u32::MAX);
+        let accepted = u32::try_from(makes_block(&record)).unwrap_or(u32::MAX);
         let closed = self.seconds.push(&record.sealed.header, record.hash, accepted)?;
         let closed = closed.map(|second| ClosedSecond { second, batches: self.batches.drain(..).collect() });
         self.batches.push_back(record);

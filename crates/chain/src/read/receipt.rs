@@ -26,7 +26,7 @@ impl ReadApi {
         receipt.number = Some(number);
         receipt.index = Some(index);
         receipt.header_hash = Some(record.hash);
-        receipt.state = match self.batch_state(number) {
+        receipt.state = match self.batch_state(&record) {
             BatchState::Sealed => EnvelopeState::Sealed,
             BatchState::Certified | BatchState::Executed => EnvelopeState::Certified,
             BatchState::Void => EnvelopeState::Void,
@@ -34,7 +34,7 @@ impl ReadApi {
         // Skipped by the validity rule: final with the certificate, whatever becomes of the rest of the batch.
         if let Some(fault) = location.fault {
             receipt.reason = Some(fault);
-            if receipt.state == EnvelopeState::Certified {
+            if matches!(receipt.state, EnvelopeState::Certified | EnvelopeState::Void) {
                 receipt.state = EnvelopeState::Skipped;
             }
         }
@@ -102,6 +102,7 @@ fn fill(receipt: &mut Receipt, executed: &ExecutedEnvelope) {
             EnvelopeState::Skipped
         }
         EnvelopeOutcome::Malformed => EnvelopeState::Malformed,
+        EnvelopeOutcome::Void => EnvelopeState::Void,
     };
     if executed.outcome == EnvelopeOutcome::Executed {
         let transactions = executed.transactions.iter().map(|inner| TransactionOutcome {

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_protocol::validity::{
-    self, AppliedBatch, CheckedItem, Deposit, OriginFacts, SealFault, Verdict,
-};
-use blindfold_protocol::{BatchHeader, SealedBatch, SigningKey};
+use blindfold_protocol::validity::{self, AppliedBatch, CheckedItem, L1Facts, SealFault, Verdict};
+use blindfold_protocol::{BatchHeader, Epoch, SealedBatch, SigningKey};
 use blindfold_store::StoreError;
 
 use super::{Applied, HeaderId, Refusal, Tracker, check_items};
-use crate::l1::{L1Fault, L1Origin, origin_facts};
+use crate::l1::{L1Fault, L1News, L1Origin, origin_facts};
 use crate::limits::MAX_UNCERTIFIED_HEADERS;
-use crate::records::{sealed_record, verdicts};
+use crate::records::{Maker, sealed_record, verdicts};
 
 /// A header that this process sealed.
 #[derive(Clone, Debug)]
@@ -40,7 +38,7 @@ pub enum SealRefusal {
         /// The next number.
         number: u64,
     },
-    /// L1 cannot be asked for deposits.
+    /// L1 cannot be asked for what it said since the parent's origin.
     #[error(transparent)]
     L1(#[from] L1Fault),
     /// The rule does not allow such a header: time, origin, sums over the second.
@@ -57,9 +55,9 @@ pub enum SealRefusal {
 impl Tracker {
     /// Checks everything about a header and its items, and adds it to the chain.
     ///
-    /// Verifies the sequencer's signature, asks L1 for the origin and the deposits, recomputes every field, and has
-    /// header, items, verdicts and accounts on disk before it returns. A header that is known already is answered
-    /// with what was computed then.
+    /// Verifies the sequencer's signature, asks L1 for the origin and what it said since the parent's, recomputes every
+    /// field, and has header, items, verdicts and accounts on disk before it returns. A header that is known already is
+    /// answered with what was computed then. One that nobody signed is taken only if L1 says that it made it.
     pub async fn apply_sealed(&self, sealed: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
         let (tracker, sealed) = (self.clone(), Arc::clone(sealed));
         self.exclusively(async move { tracker.apply_sealed_locked(&sealed).await })
@@ -72,6 +70,9 @@ impl Tracker {
         let header = &batch.header;
         let number = header.number;
         let offered = header.hash();
+        if batch.claims_l1() {
+            return self.apply_claimed_locked(batch).await;
+        }
         // The signature first: nothing else about the header costs anyone but the sequencer.
         let config = &self.shared.config;
         validity::check_signature(&batch.signed_header(), &config.deployment, &config.sequencer)
@@ -91,32 +92,34 @@ impl Tracker {
             return Err(Refusal::TooManyUncertified { number, limit: MAX_UNCERTIFIED_HEADERS });
         }
         let epoch = Arc::new(self.epoch(number).await?);
-        let (origin, deposits) = self.origin_of(header).await?;
+        let facts = self.facts_of(header).await?;
         let items = check_items(&self.shared.config, &epoch, batch).await?;
         let applied = self
             .shared
             .state
             .write()
-            .apply(header, &items, &epoch, &origin, &deposits)
+            .apply(header, &items, &epoch, &facts)
             .map_err(|fault| Refusal::Invalid { number, fault })?;
         let verdicts = applied.verdicts.clone();
-        self.make_durable(batch, &items, applied, false).await?;
+        self.make_durable(batch, &items, applied, Maker::Sequencer).await?;
         Ok(Applied { number, hash: offered, verdicts, items: Some(Arc::new(items)) })
     }
 
     /// Seals the next header over `items`, signs it and makes it durable. The caller announces it.
     ///
-    /// `items` are in the order to commit, checked for the epoch of the next number, each with its bytes; whatever
+    /// The first `forced` items are the next entries of the forced queue, as L1 gives them up to the origin. `items`
+    /// come after them in the order to commit, checked for the epoch of the next number, each with its bytes; whatever
     /// the validity rule does not accept becomes a skipped item, so callers ask [`Tracker::admissible`] before.
     pub async fn seal(
         &self,
         timestamp_ms: u64,
+        forced: usize,
         items: Vec<(Vec<u8>, CheckedItem)>,
         origin: &L1Origin,
         key: &Arc<SigningKey>,
     ) -> Result<Sealed, SealRefusal> {
         let (tracker, origin, key) = (self.clone(), *origin, Arc::clone(key));
-        self.exclusively(async move { tracker.seal_locked(timestamp_ms, items, &origin, &key).await })
+        self.exclusively(async move { tracker.seal_locked(timestamp_ms, forced, items, &origin, &key).await })
             .await
             .unwrap_or(Err(SealRefusal::Stopped))
     }
@@ -124,6 +127,7 @@ impl Tracker {
     async fn seal_locked(
         &self,
         timestamp_ms: u64,
+        forced: usize,
         items: Vec<(Vec<u8>, CheckedItem)>,
         origin: &L1Origin,
         key: &SigningKey,
@@ -137,20 +141,18 @@ impl Tracker {
             Refusal::L1(fault) => SealRefusal::L1(fault),
             _ => SealRefusal::NoEpoch { number },
         })?;
-        let deposits = self.deposits_between(head.l1_origin, origin.number).await?;
-        let (bytes, checked): (Vec<_>, Vec<_>) = items.into_iter().unzip();
-        let (header, applied) = self.shared.state.write().seal(
-            timestamp_ms,
-            &checked,
-            &epoch,
-            &origin_facts(origin),
-            &deposits,
-        )?;
+        let facts = self.news_up_to(origin.number).await?.into_facts(origin_facts(origin));
+        let entries = facts.forced.iter().take(forced);
+        let first = self.check_forced(&epoch, entries.map(|entry| entry.item.to_vec()).collect()).await;
+        let first = first.ok_or(SealRefusal::Stopped)?;
+        let (bytes, checked): (Vec<_>, Vec<_>) = first.into_iter().chain(items).unzip();
+        let (header, applied) =
+            self.shared.state.write().seal(timestamp_ms, &checked, forced, &epoch, &facts)?;
         let hash = header.hash();
         let signature = key.sign(&header.signing_digest(&self.shared.config.deployment));
         let verdicts = applied.verdicts.clone();
         let batch = Arc::new(SealedBatch { header, signature, items: bytes });
-        self.make_durable(&batch, &checked, applied, true).await?;
+        self.make_durable(&batch, &checked, applied, Maker::Us).await?;
         Ok(Sealed { batch, hash, verdicts })
     }
 
@@ -160,40 +162,66 @@ impl Tracker {
             // Genesis has no batch; every other number up to the head has one.
             return Err(Refusal::Second { number, known: self.head().hash, offered });
         };
-        if record.hash != offered {
-            return Err(Refusal::Second { number, known: record.hash, offered });
+        if record.hash == offered {
+            return Ok(Applied { number, hash: offered, verdicts: verdicts(&record)?, items: None });
         }
-        Ok(Applied { number, hash: offered, verdicts: verdicts(&record)?, items: None })
+        Err(if record.by_l1 {
+            Refusal::ReplacedByL1 { number, made: record.hash, offered }
+        } else {
+            Refusal::Second { number, known: record.hash, offered }
+        })
     }
 
-    /// The origin that a header names and the deposits since its parent's.
-    async fn origin_of(&self, header: &BatchHeader) -> Result<(OriginFacts, Vec<Deposit>), Refusal> {
+    /// What L1 says to a header: its origin, and everything since the parent's.
+    async fn facts_of(&self, header: &BatchHeader) -> Result<L1Facts, Refusal> {
         let (number, origin) = (header.number, header.l1_origin_number);
-        let Some(facts) = self.shared.l1.origin(origin).await? else {
+        let Some(found) = self.shared.l1.origin(origin).await? else {
             return Err(Refusal::OriginNotFinal { number, origin });
         };
-        let deposits = self.deposits_between(self.head().l1_origin, origin).await?;
-        Ok((origin_facts(&facts), deposits))
+        Ok(self.news_up_to(origin).await?.into_facts(origin_facts(&found)))
     }
 
-    async fn deposits_between(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
-        // An origin before the parent's breaks the rule, which says so itself.
-        if through <= after { Ok(Vec::new()) } else { self.shared.l1.deposits(after, through).await }
+    /// What L1 says from the head's origin up to this one.
+    async fn news_up_to(&self, origin: u64) -> Result<L1News, L1Fault> {
+        let head = self.head();
+        if origin < head.l1_origin {
+            // An origin before the parent's breaks the rule, which says so itself.
+            return Ok(L1News::default());
+        }
+        self.shared.l1.facts(head.l1_origin, origin, head.forced_cursor).await
+    }
+
+    /// Checks forced items by themselves, off the async threads. `None` when the runtime shuts down.
+    async fn check_forced(&self, epoch: &Epoch, items: Vec<Vec<u8>>) -> Option<Vec<(Vec<u8>, CheckedItem)>> {
+        if items.is_empty() {
+            return Some(Vec::new());
+        }
+        let (config, epoch) = (Arc::clone(&self.shared.config), epoch.clone());
+        let check = move || {
+            let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
+            let checked = validity::check_items(&config, &epoch, &slices, &mut rand::rng());
+            items.into_iter().zip(checked).collect()
+        };
+        tokio::task::spawn_blocking(check).await.ok()
     }
 
     /// Puts what was applied in memory on disk, or takes it back.
-    async fn make_durable(
+    pub(super) async fn make_durable(
         &self,
         batch: &SealedBatch,
         items: &[CheckedItem],
         applied: AppliedBatch,
-        signed: bool,
+        maker: Maker,
     ) -> Result<(), StoreError> {
-        let record = sealed_record(batch, items, &applied, signed);
+        let record = sealed_record(batch, items, &applied, maker);
         let (number, hash) = (applied.number, applied.header_hash);
         match self.shared.store.put_sealed(record).await {
             Ok(()) => {
-                self.shared.sealed.send_replace(HeaderId { number, hash });
+                let id = HeaderId { number, hash };
+                self.shared.sealed.send_replace(id);
+                if maker == Maker::L1 {
+                    self.shared.certified.send_replace(id);
+                }
                 Ok(())
             }
             Err(error) => {

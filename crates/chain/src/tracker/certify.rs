@@ -98,13 +98,16 @@ impl Tracker {
         let known = record.as_ref().map_or(B256::ZERO, |record| record.hash);
         let certified = self.certified();
         if known != offered {
+            if record.is_some_and(|record| record.by_l1) {
+                return Err(Refusal::ReplacedByL1 { number, made: known, offered });
+            }
             return Err(if number <= certified.number {
                 Refusal::ConflictingCertificates { number, known, offered }
             } else {
                 Refusal::OtherHeaderCertified { number, known, certified: offered }
             });
         }
-        if record.is_some_and(|record| record.certificate.is_some()) {
+        if record.is_some_and(|record| record.certificate.is_some() || record.by_l1) {
             return Ok(CertificateOutcome::Known);
         }
         self.shared.store.put_certificate(certificate).await?;
@@ -123,22 +126,18 @@ impl Tracker {
             return Ok(false);
         }
         let certified = self.certified();
-        let known = self.shared.store.batch(number).await?.map_or(B256::ZERO, |record| record.hash);
+        let known = self.hash_at(number).await?;
         if known == offered {
             return Ok(false);
         }
         if number <= certified.number {
-            return Err(Refusal::ConflictingCertificates { number, known, offered });
+            return Err(self.contradiction(number, known, offered).await?);
         }
         let below = number - 1;
-        let known_parent = if below == certified.number {
-            certified.hash
-        } else {
-            self.shared.store.batch(below).await?.map_or(B256::ZERO, |record| record.hash)
-        };
+        let known_parent = self.hash_at(below).await?;
         if known_parent != parent {
             return Err(if below == certified.number {
-                Refusal::ConflictingCertificates { number: below, known: known_parent, offered: parent }
+                self.contradiction(below, known_parent, parent).await?
             } else {
                 Refusal::AncestorDiffers { number: below, parent }
             });
@@ -149,7 +148,32 @@ impl Tracker {
             certified = %offered,
             "the sequencer signed two headers for one number: giving way to the certified one"
         );
-        for reverted in (number..=head.number).rev() {
+        self.take_back(number).await?;
+        Ok(true)
+    }
+
+    /// Hash of our header of a number; zero where there is none.
+    pub(super) async fn hash_at(&self, number: u64) -> Result<B256, Refusal> {
+        let certified = self.certified();
+        if number == certified.number {
+            return Ok(certified.hash);
+        }
+        Ok(self.shared.store.batch(number).await?.map_or(B256::ZERO, |record| record.hash))
+    }
+
+    /// A certificate for another header than the certified one here: the committee is broken, unless L1 made ours.
+    async fn contradiction(&self, number: u64, known: B256, offered: B256) -> Result<Refusal, Refusal> {
+        let by_l1 = self.shared.store.batch(number).await?.is_some_and(|record| record.by_l1);
+        Ok(if by_l1 {
+            Refusal::ReplacedByL1 { number, made: known, offered }
+        } else {
+            Refusal::ConflictingCertificates { number, known, offered }
+        })
+    }
+
+    /// Takes back our uncertified headers from `number` on.
+    pub(super) async fn take_back(&self, number: u64) -> Result<(), Refusal> {
+        for reverted in (number..=self.head().number).rev() {
             self.shared.store.revert_sealed(reverted).await?;
         }
         // The disk holds what the accounts were before each header: it is the record, so the state is read from it.
@@ -158,7 +182,7 @@ impl Tracker {
         let sealed = HeaderId { number: state.head().number, hash: state.head().hash };
         *self.shared.state.write() = state;
         self.shared.sealed.send_replace(sealed);
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 mod advance;
 mod certify;
 mod items;
+mod l1_made;
 mod refusal;
 
 use std::sync::Arc;
@@ -134,7 +135,7 @@ impl Tracker {
         *self.shared.state.read().head()
     }
 
-    /// The last header that is certified, by itself or through a descendant.
+    /// The last header that is certified, by itself, through a descendant, or by L1.
     pub fn certified(&self) -> HeaderId {
         *self.shared.certified.borrow()
     }

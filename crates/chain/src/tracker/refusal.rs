@@ -121,6 +121,35 @@ pub enum Refusal {
         /// The other one.
         offered: B256,
     },
+    /// Nobody signed the header, and L1 did not make it as far as it is final here.
+    #[error("header {number} is not signed, and L1 has not made it")]
+    NotMadeByL1 {
+        /// Batch number.
+        number: u64,
+    },
+    /// L1 made the header of that number itself: another one is void, even with a certificate.
+    #[error("L1 made header {made} for number {number}, so {offered} is void")]
+    ReplacedByL1 {
+        /// Batch number.
+        number: u64,
+        /// The header that L1 made.
+        made: B256,
+        /// The other one.
+        offered: B256,
+    },
+    /// L1 made a header in place of one that is certified here: nobody posted ours in time. What follows it here is
+    /// void; begin anew from what L1 has.
+    #[error(
+        "L1 made header {made} for number {number}, and {known} is certified here: resynchronise from L1"
+    )]
+    VoidedByL1 {
+        /// Batch number.
+        number: u64,
+        /// The certified header here.
+        known: B256,
+        /// The header that L1 made, or its parent.
+        made: B256,
+    },
     /// The disk refused.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -155,6 +184,10 @@ impl Refusal {
             Self::Invalid { fault, .. } if fault.is_ours() => NextStep::Retry,
             // A new epoch may have been registered since we read the list.
             Self::NoEpoch { .. } => NextStep::Retry,
+            // L1 may be further for whoever sent it.
+            Self::NotMadeByL1 { .. } => NextStep::Retry,
+            Self::ReplacedByL1 { .. } => NextStep::Reject,
+            Self::VoidedByL1 { .. } => NextStep::Stop,
             Self::Second { .. }
             | Self::Invalid { .. }
             | Self::Certificate { .. }
@@ -178,6 +211,9 @@ impl Refusal {
             Self::Certificate { fault, .. } => certificate_fault_name(fault),
             Self::CertificateMismatch { .. } => "certificate_mismatch",
             Self::ConflictingCertificates { .. } => "conflicting_certificates",
+            Self::NotMadeByL1 { .. } => "not_made_by_l1",
+            Self::ReplacedByL1 { .. } => "replaced_by_l1",
+            Self::VoidedByL1 { .. } => "voided_by_l1",
             Self::Store(_) => "storage",
             Self::Stopped => "shutting_down",
         }

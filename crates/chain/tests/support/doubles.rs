@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use blindfold_chain::{L1Fault, L1Origin, L1View};
+use blindfold_chain::{
+    DepositGas, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun,
+};
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
     SkippedTransaction, StoredPayload, TransportError,
 };
-use blindfold_protocol::validity::Deposit;
-use blindfold_protocol::{Address, B256, Bytes, Epochs, merkle};
+use blindfold_protocol::{Address, B256, Bytes, Deposit, Epochs, ForcedEntry, LedgerEvent, merkle};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -20,7 +21,12 @@ use super::START_SECOND;
 pub struct ScriptedL1 {
     pub epochs: Mutex<Epochs>,
     pub finalized: Mutex<u64>,
-    pub deposits: Mutex<Vec<Deposit>>,
+    pub events: Mutex<Vec<LedgerEvent>>,
+    pub forced: Mutex<Vec<ForcedEntry>>,
+    /// L1 deposits: block, gas, raw transaction.
+    pub bridge: Mutex<Vec<(u64, u64, Bytes)>>,
+    pub l1_headers: Mutex<Vec<L1MadeHeader>>,
+    pub void_runs: Mutex<Vec<VoidRun>>,
     pub fault: Mutex<Option<L1Fault>>,
     /// Shows another block for every number.
     pub reorganised: AtomicBool,
@@ -31,7 +37,11 @@ impl ScriptedL1 {
         Self {
             epochs: Mutex::new(epochs),
             finalized: Mutex::new(1),
-            deposits: Mutex::default(),
+            events: Mutex::default(),
+            forced: Mutex::default(),
+            bridge: Mutex::default(),
+            l1_headers: Mutex::default(),
+            void_runs: Mutex::default(),
             fault: Mutex::default(),
             reorganised: AtomicBool::new(false),
         }
@@ -41,8 +51,28 @@ impl ScriptedL1 {
     pub fn deposit(&self, payer: Address, amount: u128) -> u64 {
         let mut finalized = self.finalized.lock();
         *finalized += 1;
-        self.deposits.lock().push(Deposit { payer, amount, l1_block: *finalized });
+        let deposit = Deposit { payer, amount, l1_block: *finalized };
+        self.events.lock().push(LedgerEvent::Deposit(deposit));
         *finalized
+    }
+
+    /// A forced item in a new final block; gives its entry.
+    pub fn force(&self, make: impl FnOnce(u64, u64) -> ForcedEntry) -> ForcedEntry {
+        let mut finalized = self.finalized.lock();
+        *finalized += 1;
+        let mut forced = self.forced.lock();
+        let entry = make(forced.len() as u64, *finalized);
+        forced.push(entry.clone());
+        entry
+    }
+
+    /// An L1 deposit in a new final block; gives its raw transaction.
+    pub fn bridge(&self, gas: u64) -> Bytes {
+        let mut finalized = self.finalized.lock();
+        *finalized += 1;
+        let raw = Bytes::from([[0x7e].as_slice(), &finalized.to_be_bytes()].concat());
+        self.bridge.lock().push((*finalized, gas, raw.clone()));
+        raw
     }
 
     fn up(&self) -> Result<(), L1Fault> {
@@ -79,14 +109,48 @@ impl L1View for ScriptedL1 {
         Ok((number <= *self.finalized.lock()).then_some(shown))
     }
 
-    async fn deposits(&self, after: u64, through: u64) -> Result<Vec<Deposit>, L1Fault> {
+    async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
         self.up()?;
-        let deposits = self.deposits.lock();
-        Ok(deposits
-            .iter()
-            .filter(|deposit| (after + 1..=through).contains(&deposit.l1_block))
-            .copied()
-            .collect())
+        let within = |block: u64| (after + 1..=through).contains(&block);
+        let bridge = self.bridge.lock();
+        let gas = bridge.iter().filter(|(block, ..)| within(*block));
+        let entries = self.forced.lock();
+        let queue = entries.iter().filter(|entry| entry.index >= cursor && entry.enqueued_at <= through);
+        Ok(L1News {
+            ledger: self.events.lock().iter().filter(|event| within(event.l1_block())).cloned().collect(),
+            forced: queue.take(MAX_FORCED_ENTRIES).cloned().collect(),
+            deposits: gas.map(|(l1_block, gas, _)| DepositGas { l1_block: *l1_block, gas: *gas }).collect(),
+        })
+    }
+
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<Bytes>, L1Fault> {
+        self.up()?;
+        let bridge = self.bridge.lock();
+        let within = bridge.iter().filter(|(block, ..)| (after + 1..=through).contains(block));
+        Ok(within.map(|(.., raw)| raw.clone()).collect())
+    }
+
+    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+        self.up()?;
+        Ok(self.l1_headers.lock().iter().find(|made| made.header.number == number).cloned())
+    }
+
+    async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+        self.up()?;
+        Ok(self.l1_headers.lock().last().map(|made| made.header.number))
+    }
+
+    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+        self.up()?;
+        Ok(self.void_runs.lock().clone())
+    }
+
+    async fn posted_at(&self, _number: u64) -> Result<Option<u64>, L1Fault> {
+        self.up().map(|()| None)
+    }
+
+    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
+        self.up().map(|()| false)
     }
 
     async fn epochs(&self) -> Result<Epochs, L1Fault> {

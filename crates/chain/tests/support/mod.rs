@@ -15,14 +15,15 @@ use alloy_primitives::{Signature, TxKind, U256};
 use blindfold_bte::bls::{PublicKey, SecretKey};
 use blindfold_bte::{Backend, CiphertextPoint, MemberKey, Opening, Parameters, Proof, dealer, verify_proof};
 use blindfold_chain::{
-    EpochParameters, Executor, ExecutorDeps, HintIntake, L1View, ParameterSet, Sealed, Tracker,
+    EpochParameters, Executor, ExecutorDeps, HintIntake, L1MadeHeader, L1View, ParameterSet, Sealed, Tracker,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::envelope_builder::{EnvelopeFields, build};
 use blindfold_protocol::validity::{Verdict, sub_batches};
 use blindfold_protocol::{
-    Acknowledgement, Address, B256, BatchHints, Bundle, Canonical, Certificate, CertifiedBatch, ChainConfig,
-    Deployment, Envelope, Epoch, Epochs, HintEntry, Release, SealedBatch, SigningKey, certificate,
+    Acknowledgement, Address, B256, BatchHints, Bundle, Bytes, Canonical, Certificate, CertifiedBatch,
+    ChainConfig, Deployment, Envelope, Epoch, Epochs, HintEntry, L1Timing, Release, SealedBatch, SigningKey,
+    certificate,
 };
 use blindfold_store::{SqliteStore, Store, StoreError};
 use doubles::{ScriptedExecution, ScriptedL1, l1_block};
@@ -105,9 +106,15 @@ pub fn chain_config() -> Arc<ChainConfig> {
         deployment: Deployment { l1_chain_id: 900, inbox: Address::repeat_byte(0x11) },
         registry: Address::repeat_byte(0x12),
         fee_vault: Address::repeat_byte(0x13),
+        forced_queue: Address::repeat_byte(0x21),
+        hint_registry: Address::repeat_byte(0x22),
+        hint_verifier: Address::repeat_byte(0x23),
+        deposit_portal: Address::repeat_byte(0x24),
+        output_registry: Address::repeat_byte(0x25),
+        timing: L1Timing::default(),
         sequencer: sequencer_key().address(),
         fee_recipient: Address::repeat_byte(0x14),
-        block_gas_limit: 30_000_000,
+        block_gas_limit: 200_000_000,
         initial_base_fee: BASE_FEE,
         min_base_fee: BASE_FEE,
         malformed_surcharge: 500,
@@ -230,13 +237,25 @@ impl Sequencer {
 
     /// Seals `items` at `ms` milliseconds after the start, on the newest final origin.
     pub async fn seal(&self, ms: u64, items: Vec<Vec<u8>>) -> Sealed {
+        self.seal_forced(ms, 0, items).await
+    }
+
+    /// Seals the next `forced` entries of the forced queue before `items`.
+    pub async fn seal_forced(&self, ms: u64, forced: usize, items: Vec<Vec<u8>>) -> Sealed {
         let checked = check(&items).await;
         let origin = l1_block(*self.l1.finalized.lock());
         let items = items.into_iter().zip(checked).collect();
         self.tracker
-            .seal(START_SECOND * 1_000 + ms, items, &origin, &sequencer_key())
+            .seal(START_SECOND * 1_000 + ms, forced, items, &origin, &sequencer_key())
             .await
             .expect("it seals")
+    }
+
+    /// The header that L1 makes on top of this tracker's head, out of these items.
+    pub fn l1_header(&self, ms: u64, items: Vec<Bytes>) -> L1MadeHeader {
+        let made =
+            self.tracker.with_state(|state| state.l1_header(START_SECOND * 1_000 + ms, &items, &epoch()));
+        L1MadeHeader { header: made.expect("L1 may make it"), items }
     }
 
     pub async fn seal_envelopes(&self, ms: u64, envelopes: &[Envelope]) -> Sealed {

@@ -4,7 +4,7 @@ use blindfold_l1::{DataFault, DataPlace, L1Client, L1Error, L1Writer, MAX_BLOB_D
 use blindfold_protocol::{Address, Canonical, SealedBatch};
 use serde_json::json;
 
-use crate::stage::{POSTER, Stage, key};
+use crate::stage::{POSTER, Stage, key, with_codes};
 
 async fn blob_writer(stage: &Stage) -> L1Writer {
     stage.writer(POSTER).await.with_data_in(DataPlace::Blobs)
@@ -17,7 +17,7 @@ async fn data_in_blobs_is_read_back_through_the_beacon_node() {
     let writer = blob_writer(&stage).await;
     let batches = stage.batches(None, &[20_000, 30_000, 33_000]);
     let certificate = stage.certify(&epochs, &batches[2].header);
-    let sent = writer.post(&batches, &certificate).await.unwrap();
+    let sent = writer.post(&with_codes(&batches), &certificate).await.unwrap();
     assert!(sent.gas_used < 300_000, "{}", sent.gas_used);
     let through = stage.finalize().await;
 
@@ -40,9 +40,9 @@ async fn data_of_more_than_six_blobs_follows_in_parts() {
     let epochs = stage.register(100).await;
     let writer = blob_writer(&stage).await;
     let batches: Vec<SealedBatch> = stage.batches(None, &[33_000; 12]);
-    assert!(RunData::of(&batches).encode().len() > MAX_BLOB_DATA_BYTES);
+    assert!(RunData::of(&with_codes(&batches)).encode().len() > MAX_BLOB_DATA_BYTES);
     let headers: Vec<_> = batches.iter().map(|batch| batch.header).collect();
-    writer.post(&batches, &stage.certify(&epochs, &headers[11])).await.unwrap();
+    writer.post(&with_codes(&batches), &stage.certify(&epochs, &headers[11])).await.unwrap();
     let through = stage.finalize().await;
 
     let client = writer.client();
@@ -62,7 +62,7 @@ async fn stuck_transactions_with_blobs_are_replaced_by_their_kind() {
     let client = L1Client::connect(config).await.unwrap();
     let writer = L1Writer::new(client, key(POSTER)).with_data_in(DataPlace::Blobs);
     for _ in 0..2 {
-        let error = writer.post(&batches, &certificate).await.unwrap_err();
+        let error = writer.post(&with_codes(&batches), &certificate).await.unwrap_err();
         assert!(matches!(error, L1Error::Unconfirmed { call: "post", .. }), "{error}");
     }
     // What has no blobs waits until one with blobs that does nothing took its place.

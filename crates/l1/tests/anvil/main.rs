@@ -18,6 +18,7 @@ use serde_json::json;
 
 use stage::{
     CHAIN_ID, GOVERNOR, POSTER, Stage, USER, anvil, contracts, deploy_config, encryption_key, key, reverted,
+    with_codes,
 };
 
 #[tokio::test]
@@ -64,17 +65,20 @@ async fn runs_are_posted_and_read_back() {
 
     let first = stage.batches(None, &[100]);
     let first_certificate = stage.certify(&epochs, &first[0].header);
-    let sent = writer.post(&first, &first_certificate).await.unwrap();
+    let sent = writer.post(&with_codes(&first), &first_certificate).await.unwrap();
     assert!(sent.gas_used < 300_000, "{}", sent.gas_used);
     let second = stage.batches(Some(&first[0].header), &[0, 500, 40, 40, 40]);
     let last = second.last().unwrap().header;
     let second_certificate = stage.certify(&epochs, &last);
-    writer.post(&second, &second_certificate).await.unwrap();
+    writer.post(&with_codes(&second), &second_certificate).await.unwrap();
     let head = client.posted_head().await.unwrap();
     assert_eq!((head.number, head.hash, head.timestamp_ms), (6, last.hash(), last.timestamp_ms));
     assert_eq!(client.final_posted_head().await.unwrap().number, 0);
 
-    reverted(writer.post(&second, &second_certificate).await, "WrongNumber { expected: 7, given: 2 }");
+    reverted(
+        writer.post(&with_codes(&second), &second_certificate).await,
+        "WrongNumber { expected: 7, given: 2 }",
+    );
 
     stage.anvil.mine(4).await.unwrap();
     assert_eq!(client.final_posted_head().await.unwrap(), head);
@@ -100,20 +104,23 @@ async fn data_that_is_missing_or_wrong_can_come_later() {
     // Too long for one transaction: the headers go first and the data follows in parts.
     let long = stage.batches(None, &[33_000, 33_000, 33_000, 1]);
     let headers: Vec<_> = long.iter().map(|batch| batch.header).collect();
-    let sent = writer.post(&long, &stage.certify(&epochs, &headers[3])).await.unwrap();
+    let sent = writer.post(&with_codes(&long), &stage.certify(&epochs, &headers[3])).await.unwrap();
     // Data of another run, and no data at all.
     let next = stage.batches(Some(&headers[3]), &[7]);
     let garbage = b"not a RunData";
     writer.post_headers(&[next[0].header], garbage, &stage.certify(&epochs, &next[0].header)).await.unwrap();
     let third = stage.batches(Some(&next[0].header), &[9]);
-    let wrong = blindfold_l1::RunData::of(&next).encode();
+    let wrong = blindfold_l1::RunData::of(&with_codes(&next)).encode();
     writer.post_headers(&[third[0].header], &wrong, &stage.certify(&epochs, &third[0].header)).await.unwrap();
     // Somebody else's parts are of no use and do no harm.
     let mut forged = third.clone();
     forged[0].items[0][0] ^= 1;
-    stage.writer(USER).await.post_data(&forged).await.unwrap();
-    writer.post_data(&third).await.unwrap();
-    reverted(writer.post_data(&stage.batches(Some(&third[0].header), &[1])).await, "NotPosted { number: 7 }");
+    stage.writer(USER).await.post_data(&with_codes(&forged)).await.unwrap();
+    writer.post_data(&with_codes(&third)).await.unwrap();
+    reverted(
+        writer.post_data(&with_codes(&stage.batches(Some(&third[0].header), &[1]))).await,
+        "NotPosted { number: 7 }",
+    );
     stage.anvil.mine(4).await.unwrap();
 
     let through = client.finalized().await.unwrap().number;
@@ -139,15 +146,18 @@ async fn runs_that_cannot_be_posted_are_named_before_sending() {
     assert_eq!(writer.post(&[], &good).await, Err(RunFault::Empty.into()));
     assert_eq!(writer.post_data(&[]).await, Err(RunFault::Empty.into()));
     let fault = RunFault::OtherHeader { certified: good.header_hash, last: batches[1].header.hash() };
-    assert_eq!(writer.post(&batches[..2], &good).await, Err(fault.into()));
+    assert_eq!(writer.post(&with_codes(&batches[..2]), &good).await, Err(fault.into()));
     let gap = [batches[0].clone(), batches[2].clone()];
-    assert_eq!(writer.post(&gap, &good).await, Err(RunFault::NotARun(3).into()));
+    assert_eq!(writer.post(&with_codes(&gap), &good).await, Err(RunFault::NotARun(3).into()));
     let no_point = Certificate { signature: [0x80; 48], ..good };
-    assert_eq!(writer.post(&batches, &no_point).await, Err(RunFault::Signature.into()));
+    assert_eq!(writer.post(&with_codes(&batches), &no_point).await, Err(RunFault::Signature.into()));
     let too_few = Certificate { signers: 3, ..good };
-    reverted(writer.post(&batches, &too_few).await, "TooFewSigners { signers: 2, threshold: 3 }");
+    reverted(
+        writer.post(&with_codes(&batches), &too_few).await,
+        "TooFewSigners { signers: 2, threshold: 3 }",
+    );
     let other_set = Certificate { signers: 7, ..good };
-    reverted(writer.post(&batches, &other_set).await, "BadAggregateSignature");
+    reverted(writer.post(&with_codes(&batches), &other_set).await, "BadAggregateSignature");
 }
 
 #[tokio::test]

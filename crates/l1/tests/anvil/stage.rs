@@ -1,15 +1,19 @@
 //! A deployment on anvil, with a committee of four.
 
-use std::{path::PathBuf, process::Command, sync::Once};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Once,
+};
 
 use blindfold_bte::{EncryptionKey, bls::SecretKey, dealer};
 use blindfold_l1::{
-    Addresses, AnvilConfig, DeployConfig, ItemLeaf, L1Client, L1Config, L1Error, L1Timing, L1Writer,
-    ManagedAnvil, NewEpoch, NewMember, PostedRun, Recovery, deploy, dev_key,
+    Addresses, AnvilConfig, CodedBatch, DeployConfig, ItemLeaf, L1Client, L1Config, L1Error, L1Timing,
+    L1Writer, ManagedAnvil, NewEpoch, NewMember, PostedRun, Recovery, deploy, dev_key,
 };
 use blindfold_protocol::{
     B256, BatchHeader, Canonical, Certificate, Deployment, Envelope, Epochs, SealedBatch, SigningKey, U256,
-    certificate, merkle,
+    certificate, merkle, validity::item_leaf,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
@@ -19,8 +23,13 @@ pub const SEQUENCER: usize = 2;
 pub const POSTER: usize = 3;
 pub const USER: usize = 4;
 
+/// The folder of the contracts. The client's tests use this file, too, from another depth.
 pub fn contracts() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../contracts")
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    folders
+        .map(|folder| folder.join("contracts"))
+        .find(|folder| folder.join("foundry.toml").exists())
+        .unwrap()
 }
 
 /// Runs anvil; installs it first where it is missing. Fails, never skips, without it.
@@ -113,7 +122,7 @@ impl Stage {
             let items: Vec<Vec<u8>> = (1..=2u8).map(|fill| vec![fill ^ number as u8; *length]).collect();
             let leaf = |item: &Vec<u8>| {
                 assert!(Envelope::decode(item).is_err());
-                merkle::leaf(&[[0; 32], alloy_primitives::keccak256(item).0].concat())
+                item_leaf(&B256::ZERO, &alloy_primitives::keccak256(item), 1)
             };
             let root = merkle::root(&items.iter().map(leaf).collect::<Vec<_>>());
             let header = header((number, previous.1, previous.2 + 250), &items, root);
@@ -180,6 +189,13 @@ impl Stage {
         let acknowledgements: Vec<_> = [1, 2, 4].map(sign).into();
         certificate::aggregate(epochs.at(header.number).unwrap(), &acknowledgements).unwrap()
     }
+}
+
+/// What [`Stage::batches`] gives, with the code of its items: none of them decodes.
+pub fn with_codes(batches: &[SealedBatch]) -> Vec<CodedBatch> {
+    let coded =
+        |sealed: &SealedBatch| CodedBatch { sealed: sealed.clone(), codes: vec![1; sealed.items.len()] };
+    batches.iter().map(coded).collect()
 }
 
 /// Short deadlines, so that tests can mine past them.

@@ -2,7 +2,7 @@
 
 use super::{Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault};
 use alloy_primitives::Address;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Collects the changes of one step without touching the ledger.
 pub struct LedgerChanges<'a> {
@@ -48,6 +48,51 @@ impl<'a> LedgerChanges<'a> {
         let rest =
             self.balance(&payer).checked_sub(amount).ok_or(LedgerFault::Insufficient { payer, amount })?;
         self.account_mut(payer).balance = rest;
+        Ok(())
+    }
+
+    /// Moves up to `amount` from the balance to what is withdrawn; gives what was moved. An account without a balance
+    /// stays as it is.
+    pub fn withdraw(&mut self, payer: Address, amount: u128) -> Result<u128, LedgerFault> {
+        let moved = amount.min(self.balance(&payer));
+        if moved == 0 {
+            return Ok(0);
+        }
+        let withdrawn = self.account(&payer).map_or(0, |account| account.withdrawn);
+        let withdrawn = withdrawn.checked_add(moved).ok_or(LedgerFault::Overflow { payer, amount: moved })?;
+        self.debit(payer, moved)?;
+        self.account_mut(payer).withdrawn = withdrawn;
+        Ok(moved)
+    }
+
+    /// Releases everything held for batches `first ..= last`. Claims about items for which nothing is held change
+    /// nothing: what L1 made final may be wrong about them, and must not halt the chain.
+    pub fn settle(
+        &mut self,
+        first: u64,
+        last: u64,
+        malformed: &[(u64, u32)],
+        beneficiary: Address,
+    ) -> Result<(), LedgerFault> {
+        if first > last {
+            return Ok(());
+        }
+        let stored = self.ledger.held.range(first..=last);
+        let numbers: BTreeSet<u64> =
+            stored.map(|(number, _)| *number).chain(self.held.range(first..=last).map(|(n, _)| *n)).collect();
+        for number in numbers {
+            let held = self.held_mut(number);
+            let items: BTreeSet<u32> = held.iter().map(|held| held.item).collect();
+            if items.is_empty() {
+                continue;
+            }
+            let malformed: Vec<u32> = malformed
+                .iter()
+                .filter(|(of, item)| *of == number && items.contains(item))
+                .map(|(_, item)| *item)
+                .collect();
+            self.release_held(number, &malformed, beneficiary)?;
+        }
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! The fee ledger: who has what for ordering fees, and which fee nonces are in use.
 //!
 //! Deposits come from L1, fees leave at sealing. The malformed surcharge is *held* beside the accounts until L1 shows
-//! whether the envelope was well-formed. Nothing is created or lost: Σ deposits = Σ balances + Σ held.
+//! whether the envelope was well-formed. A withdrawal moves from an account's balance to what it has withdrawn in all,
+//! which `FeeVault` pays out. Nothing is created or lost: Σ deposits = Σ balances + Σ held + Σ withdrawn.
 
 mod changes;
 mod tree;
@@ -19,14 +20,16 @@ use tree::LedgerTree;
 pub struct Account {
     /// What can be spent, in wei.
     pub balance: u128,
+    /// What was withdrawn so far, in wei. Never falls: `FeeVault` pays what is above what it has paid.
+    pub withdrawn: u128,
     /// Fee nonces in use, each with the expiry of the envelope that used it.
     pub nonces: BTreeMap<u64, u64>,
 }
 
 impl Account {
-    /// Whether the account has no leaf: no balance and no live nonce.
+    /// Whether the account has no leaf: no balance, nothing withdrawn and no live nonce.
     pub fn is_empty(&self) -> bool {
-        self.balance == 0 && self.nonces.is_empty()
+        self.balance == 0 && self.withdrawn == 0 && self.nonces.is_empty()
     }
 
     /// The Merkle leaf of this account.
@@ -36,19 +39,20 @@ impl Account {
             nonces.update(nonce.to_be_bytes());
             nonces.update(expiry.to_be_bytes());
         }
-        let mut data = [0u8; 68];
+        let mut data = [0u8; 84];
         data[..20].copy_from_slice(payer.as_slice());
         data[20..36].copy_from_slice(&self.balance.to_be_bytes());
-        data[36..].copy_from_slice(nonces.finalize().as_slice());
+        data[36..52].copy_from_slice(&self.withdrawn.to_be_bytes());
+        data[52..].copy_from_slice(nonces.finalize().as_slice());
         merkle::leaf(&data)
     }
 }
 
-/// version · balance u128 · u32 count · count × (feeNonce u64 · expiry u64), nonces ascending.
+/// version · balance u128 · withdrawn u128 · u32 count · count × (feeNonce u64 · expiry u64), nonces ascending.
 impl Canonical for Account {
     fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::versioned(21 + 16 * self.nonces.len());
-        out.u128(self.balance).count(self.nonces.len());
+        let mut out = Writer::versioned(37 + 16 * self.nonces.len());
+        out.u128(self.balance).u128(self.withdrawn).count(self.nonces.len());
         for (nonce, expiry) in &self.nonces {
             out.u64(*nonce).u64(*expiry);
         }
@@ -58,6 +62,7 @@ impl Canonical for Account {
     fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::versioned(bytes)?;
         let balance = reader.u128("balance")?;
+        let withdrawn = reader.u128("withdrawn")?;
         // Bounded by the input itself: each nonce takes 16 bytes.
         let count = reader.count("live nonces", reader_limit(bytes))?;
         let mut nonces = BTreeMap::new();
@@ -69,7 +74,7 @@ impl Canonical for Account {
             nonces.insert(nonce, expiry);
         }
         reader.finish()?;
-        Ok(Self { balance, nonces })
+        Ok(Self { balance, withdrawn, nonces })
     }
 }
 

@@ -56,14 +56,16 @@ pub struct RejectedItem {
     pub item_hash: B256,
     /// The envelope's expiry, when the rule looks at expiry and duplicates before this fault.
     pub expiry: Option<u64>,
+    /// The envelope's gas limit, which a forced envelope is judged by before this fault; 0 when it does not matter.
+    pub gas_limit: u64,
 }
 
 /// What [`check_items`] says of one item.
 pub type CheckedItem = Result<CheckedEnvelope, RejectedItem>;
 
-/// Leaf of an item in the envelope tree: `id ‖ keccak256(item bytes)`.
-pub fn item_leaf(id: &B256, item_hash: &B256) -> B256 {
-    merkle::leaf(&[id.as_slice(), item_hash.as_slice()].concat())
+/// Leaf of an item in the envelope tree: `id ‖ keccak256(item bytes) ‖ verdict code`, 65 bytes.
+pub fn item_leaf(id: &B256, item_hash: &B256, code: u8) -> B256 {
+    merkle::leaf(&[id.as_slice(), item_hash.as_slice(), &[code]].concat())
 }
 
 /// Id, length and hash of an item, whether it holds or not.
@@ -114,6 +116,14 @@ pub fn check_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<(), Envel
     Ok(())
 }
 
+/// [`check_expiry`] for a forced envelope: its expiry may be as far as the epoch's last number.
+pub fn check_forced_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<(), EnvelopeFault> {
+    if expiry < number {
+        return Err(EnvelopeFault::Expired);
+    }
+    if expiry > epoch.last { Err(EnvelopeFault::ExpiryTooFar) } else { Ok(()) }
+}
+
 /// Decodes and checks fields and signature.
 fn check_static_part(
     config: &ChainConfig,
@@ -123,19 +133,20 @@ fn check_static_part(
     let item_hash = keccak256(item);
     // Saturating: an item that long is far above the largest envelope, which makes the header itself invalid.
     let item_bytes = u32::try_from(item.len()).unwrap_or(u32::MAX);
-    let rejected = |fault, id, expiry| RejectedItem { fault, id, item_bytes, item_hash, expiry };
+    let rejected =
+        |fault, id, expiry, gas_limit| RejectedItem { fault, id, item_bytes, item_hash, expiry, gas_limit };
 
     let Ok(envelope) = Envelope::decode(item) else {
-        return Err(rejected(EnvelopeFault::Undecodable, B256::ZERO, None));
+        return Err(rejected(EnvelopeFault::Undecodable, B256::ZERO, None, 0));
     };
     let id = envelope.id();
     let header = &envelope.header;
     check_fields(config, epoch, header, envelope.ciphertext.e.len())
-        .map_err(|fault| rejected(fault, id, None))?;
+        .map_err(|fault| rejected(fault, id, None, 0))?;
     // The id binds the deployment, so the digest can be made from it.
     let signer = crate::signature::recover(&config.deployment.digest(&id), &envelope.fee_signature);
     if signer != Ok(header.payer) {
-        return Err(rejected(EnvelopeFault::InvalidFeeSignature, id, Some(header.expiry)));
+        return Err(rejected(EnvelopeFault::InvalidFeeSignature, id, Some(header.expiry), header.gas_limit));
     }
     let ad = header.hash();
     Ok(StaticEnvelope { envelope, id, ad, item_bytes, item_hash })
@@ -183,8 +194,8 @@ pub fn check_proofs<R: CryptoRng + ?Sized>(envelopes: Vec<StaticEnvelope>, rng: 
                             EnvelopeFault::InvalidProof
                         }
                     };
-                    let expiry = Some(envelope.header.expiry);
-                    Err(RejectedItem { fault, id, item_bytes, item_hash, expiry })
+                    let (expiry, gas_limit) = (Some(envelope.header.expiry), envelope.header.gas_limit);
+                    Err(RejectedItem { fault, id, item_bytes, item_hash, expiry, gas_limit })
                 }
             }
         })

@@ -3,7 +3,8 @@
 use super::faults::HeaderFault;
 use super::head::Head;
 use crate::eip712::Deployment;
-use crate::fault::EnvelopeFault;
+use crate::fault::{CODE_ACCEPTED, CODE_FORCED_TRANSACTION, EnvelopeFault};
+use crate::forced::ForcedEntry;
 use crate::header::SignedHeader;
 use crate::ledger::{LedgerDelta, LedgerFault};
 use alloy_primitives::{Address, B256};
@@ -30,6 +31,75 @@ pub struct Deposit {
     pub l1_block: u64,
 }
 
+/// One request to withdraw from a fee account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Withdrawal {
+    /// Whose account shrinks.
+    pub payer: Address,
+    /// Wei asked for; what the balance does not cover is not withdrawn.
+    pub amount: u128,
+    /// The final L1 block of the request.
+    pub l1_block: u64,
+}
+
+/// A run whose hints became final on L1, or that L1 declared void: what is held for its batches is released.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Settled {
+    /// First batch of the run.
+    pub first: u64,
+    /// Last batch of the run.
+    pub last: u64,
+    /// Items whose ciphertext is malformed by the final hints: (batch number, item index).
+    pub malformed: Vec<(u64, u32)>,
+    /// The run is void: everything goes back to the payers.
+    pub void: bool,
+    /// The final L1 block of the event.
+    pub l1_block: u64,
+}
+
+/// What L1 says to the fee ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LedgerEvent {
+    /// `FeeVault`: `Deposited`.
+    Deposit(Deposit),
+    /// `FeeVault`: `WithdrawalRequested`.
+    Withdrawal(Withdrawal),
+    /// `HintRegistry`: `HintsFinalized` or `Voided`.
+    Settled(Settled),
+}
+
+impl LedgerEvent {
+    /// The final L1 block of the event.
+    pub fn l1_block(&self) -> u64 {
+        match self {
+            Self::Deposit(deposit) => deposit.l1_block,
+            Self::Withdrawal(withdrawal) => withdrawal.l1_block,
+            Self::Settled(settled) => settled.l1_block,
+        }
+    }
+}
+
+/// Everything of L1 that one header depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct L1Facts {
+    /// The origin.
+    pub origin: OriginFacts,
+    /// Events of L1 blocks (parent's origin, this origin], in L1 order.
+    pub ledger: Vec<LedgerEvent>,
+    /// The forced queue from the parent's cursor on, in order: entries of L1 blocks up to this origin, as many as
+    /// there are up to `MAX_FORCED_ITEMS + 1`.
+    pub forced: Vec<ForcedEntry>,
+    /// Gas of the L1 deposits of blocks (parent's origin, this origin].
+    pub deposit_gas: u64,
+}
+
+impl L1Facts {
+    /// An origin with nothing new.
+    pub fn quiet(origin: OriginFacts) -> Self {
+        Self { origin, ledger: Vec::new(), forced: Vec::new(), deposit_gas: 0 }
+    }
+}
+
 /// What became of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
@@ -40,15 +110,44 @@ pub enum Verdict {
     },
     /// Left out, unpaid.
     Skipped(EnvelopeFault),
+    /// A transaction in the clear, forced in through L1: nothing is opened, and it is paid for on L1.
+    ForcedTransaction,
 }
 
+/// What [`Verdict::reason`] says of a forced transaction.
+pub const FORCED_TRANSACTION_REASON: &str = "forced_transaction";
+
 impl Verdict {
-    /// Null or the reason, as in `blind_getBatch`.
+    /// Null for an accepted envelope, the reason for a skipped one, `forced_transaction`: as in `blind_getBatch`.
     pub fn reason(&self) -> Option<&'static str> {
         match self {
             Self::Accepted { .. } => None,
             Self::Skipped(fault) => Some(fault.as_str()),
+            Self::ForcedTransaction => Some(FORCED_TRANSACTION_REASON),
         }
+    }
+
+    /// The code in the item's leaf of the envelope tree.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Accepted { .. } => CODE_ACCEPTED,
+            Self::Skipped(fault) => fault.code(),
+            Self::ForcedTransaction => CODE_FORCED_TRANSACTION,
+        }
+    }
+
+    /// The code of what [`Verdict::reason`] gives; `None` for a name it never gives.
+    pub fn code_of_reason(reason: Option<&str>) -> Option<u8> {
+        match reason {
+            None => Some(CODE_ACCEPTED),
+            Some(FORCED_TRANSACTION_REASON) => Some(CODE_FORCED_TRANSACTION),
+            Some(name) => EnvelopeFault::from_name(name).map(EnvelopeFault::code),
+        }
+    }
+
+    /// Whether the item makes its second have a block: an accepted envelope or a forced transaction.
+    pub fn makes_block(&self) -> bool {
+        matches!(self, Self::Accepted { .. } | Self::ForcedTransaction)
     }
 
     /// Whether the item was accepted.

@@ -1,22 +1,28 @@
 //! Why a header is refused, or cannot be sealed.
 
 use crate::ledger::LedgerFault;
-use crate::limits::{MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_SECOND_BYTES};
+use crate::limits::{MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_SECOND_BYTES};
 use crate::signature::SignatureError;
 use alloy_primitives::{Address, B256};
 
 /// The caller's facts contradict each other: our own fault, or L1's; says nothing of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputFault {
-    /// A deposit lies outside (parent's origin, this origin].
-    #[error("a deposit of L1 block {l1_block} does not belong to ({after}, {up_to}]")]
-    Deposit {
+    /// A ledger event lies outside (parent's origin, this origin].
+    #[error("a ledger event of L1 block {l1_block} does not belong to ({after}, {up_to}]")]
+    Event {
         /// Its L1 block.
         l1_block: u64,
         /// Origin of the parent.
         after: u64,
         /// Origin of this header.
         up_to: u64,
+    },
+    /// The entries of the forced queue are not those from the cursor on, in L1 blocks up to the origin.
+    #[error("entry {index} of the forced queue does not stand where the facts have it")]
+    Forced {
+        /// Its index.
+        index: u64,
     },
     /// The ledger refuses the deposits or fees.
     #[error("fee ledger: {0}")]
@@ -72,7 +78,8 @@ pub enum SealFault {
         /// Its length.
         bytes: u32,
     },
-    /// The whole second asks for too much gas. Seal into the next second.
+    /// The whole second asks for too much gas, its L1 deposits included. Seal into the next second, or advance the
+    /// origin less.
     #[error("the second asks for {gas} gas, at most {limit}")]
     SecondGas {
         /// Sum with this batch.
@@ -85,6 +92,31 @@ pub enum SealFault {
     SecondBytes {
         /// Sum with this batch.
         bytes: u64,
+    },
+    /// More forced items than a header may take.
+    #[error("{0} forced items, at most {MAX_FORCED_ITEMS}")]
+    ForcedCap(u64),
+    /// The cursor passes an entry that the forced queue does not have up to the origin.
+    #[error("the forced queue has no entry {index} up to the L1 origin")]
+    ForcedAhead {
+        /// Index in the queue.
+        index: u64,
+    },
+    /// An item is not the entry that stands at its place in the forced queue.
+    #[error("item {item} is not entry {index} of the forced queue")]
+    ForcedItem {
+        /// Index of the item in the batch.
+        item: u32,
+        /// Index in the queue.
+        index: u64,
+    },
+    /// An entry that is due is left out.
+    #[error("entry {index} of the forced queue is left out, due since L1 block {due}")]
+    ForcedIgnored {
+        /// Index in the queue.
+        index: u64,
+        /// The first origin that must have taken it.
+        due: u64,
     },
     /// The caller's facts are wrong.
     #[error("inputs: {0}")]
@@ -191,6 +223,14 @@ pub enum HeaderFault {
         /// Recomputed.
         expected: u64,
     },
+    /// A header that L1 made names another origin than its parent.
+    #[error("L1 origin {number} with hash {hash} is not the parent's")]
+    L1Origin {
+        /// Number of the header's origin.
+        number: u64,
+        /// Hash of the header's origin.
+        hash: B256,
+    },
     /// Our own facts are wrong: says nothing of the header.
     #[error("inputs: {0}")]
     Input(InputFault),
@@ -217,6 +257,10 @@ impl SealFault {
             Self::ItemTooLong { .. } => "item_too_long",
             Self::SecondGas { .. } => "second_gas",
             Self::SecondBytes { .. } => "second_bytes",
+            Self::ForcedCap(_) => "forced_cap_exceeded",
+            Self::ForcedAhead { .. } => "forced_cursor_ahead",
+            Self::ForcedItem { .. } => "wrong_forced_item",
+            Self::ForcedIgnored { .. } => "forced_item_ignored",
             Self::Input(_) => "inputs",
         }
     }
@@ -240,6 +284,7 @@ impl HeaderFault {
             Self::EnvelopeRoot { .. } => "wrong_envelope_root",
             Self::FeeLedgerRoot { .. } => "wrong_fee_ledger_root",
             Self::ForcedCursor { .. } => "wrong_forced_cursor",
+            Self::L1Origin { .. } => "wrong_l1_origin",
             Self::Input(_) => "inputs",
         }
     }

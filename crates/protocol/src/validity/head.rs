@@ -15,11 +15,13 @@ pub struct Head {
     pub timestamp_ms: u64,
     /// Number of the L1 origin.
     pub l1_origin: u64,
+    /// Hash of the L1 origin; zero for genesis, whose origin no header names.
+    pub l1_origin_hash: B256,
     /// Base fee of the header, in wei per item byte.
     pub base_fee: u128,
     /// Item bytes of the header.
     pub bytes: u32,
-    /// Gas of all batches of the header's second so far.
+    /// Gas of all batches of the header's second so far, and of the L1 deposits that their origins brought.
     pub second_gas: u64,
     /// Item bytes of all batches of the header's second so far.
     pub second_bytes: u64,
@@ -35,6 +37,7 @@ impl Head {
             hash: config.deployment.genesis_hash(),
             timestamp_ms: 0,
             l1_origin: config.genesis_l1_origin,
+            l1_origin_hash: B256::ZERO,
             base_fee: config.initial_base_fee,
             bytes: 0,
             second_gas: 0,
@@ -44,15 +47,16 @@ impl Head {
     }
 }
 
-/// version · number u64 · hash 32 · timestampMs u64 · l1Origin u64 · baseFee u128 · bytes u32 · secondGas u64 ·
+/// version · number u64 · hash 32 · timestampMs u64 · l1Origin u64 · l1OriginHash 32 · baseFee u128 · bytes u32 · secondGas u64 ·
 /// secondBytes u64 · forcedCursor u64.
 impl Canonical for Head {
     fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::versioned(101);
+        let mut out = Writer::versioned(133);
         out.u64(self.number)
             .bytes(self.hash.as_slice())
             .u64(self.timestamp_ms)
             .u64(self.l1_origin)
+            .bytes(self.l1_origin_hash.as_slice())
             .u128(self.base_fee)
             .u32(self.bytes)
             .u64(self.second_gas)
@@ -68,6 +72,7 @@ impl Canonical for Head {
             hash: reader.array("hash")?.into(),
             timestamp_ms: reader.u64("timestamp")?,
             l1_origin: reader.u64("L1 origin")?,
+            l1_origin_hash: reader.array("L1 origin hash")?.into(),
             base_fee: reader.u128("base fee")?,
             bytes: reader.u32("bytes")?,
             second_gas: reader.u64("second gas")?,

@@ -9,14 +9,18 @@ mod check;
 mod facts;
 mod faults;
 mod head;
+mod l1_made;
 mod state;
 
 pub use base_fee::next_base_fee;
 pub use check::{
-    CheckedEnvelope, CheckedItem, RejectedItem, StaticEnvelope, check_expiry, check_items,
-    check_items_parallel, check_proofs, check_static, item_leaf,
+    CheckedEnvelope, CheckedItem, RejectedItem, StaticEnvelope, check_expiry, check_forced_expiry,
+    check_items, check_items_parallel, check_proofs, check_static, item_leaf,
 };
-pub use facts::{AppliedBatch, Deposit, LastBatchFault, OriginFacts, Verdict, check_signature, sub_batches};
+pub use facts::{
+    AppliedBatch, Deposit, FORCED_TRANSACTION_REASON, L1Facts, LastBatchFault, LedgerEvent, OriginFacts,
+    Settled, Verdict, Withdrawal, check_signature, sub_batches,
+};
 pub use faults::{HeaderFault, InputFault, SealFault};
 pub use head::Head;
 pub use state::ChainState;

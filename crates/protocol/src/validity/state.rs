@@ -1,17 +1,20 @@
 //! The half of the validity rule that looks at the chain: one computation, used to seal and to check.
 
 use super::base_fee::next_base_fee;
-use super::check::{CheckedEnvelope, CheckedItem, check_expiry, check_fields, item_facts, item_leaf};
-use super::facts::{AppliedBatch, Deposit, LastBatchFault, OriginFacts, Verdict};
+use super::check::{
+    CheckedEnvelope, CheckedItem, check_expiry, check_fields, check_forced_expiry, item_facts, item_leaf,
+};
+use super::facts::{AppliedBatch, L1Facts, LastBatchFault, LedgerEvent, OriginFacts, Verdict};
 use super::faults::{HeaderFault, InputFault, SealFault};
 use super::head::Head;
 use crate::block::block_second;
 use crate::config::ChainConfig;
 use crate::epoch::Epoch;
-use crate::fault::EnvelopeFault;
+use crate::fault::{CODE_FORCED_TRANSACTION, EnvelopeFault};
+use crate::forced::ForcedEntry;
 use crate::header::BatchHeader;
 use crate::ledger::{Account, FeeLedger, Held, LedgerChanges, LedgerDelta, LedgerFault};
-use crate::limits::{EXPIRY_WINDOW, MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_SECOND_BYTES};
+use crate::limits::{EXPIRY_WINDOW, MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_SECOND_BYTES};
 use crate::merkle;
 use alloy_primitives::{Address, B256};
 use std::collections::HashSet;
@@ -19,9 +22,9 @@ use std::collections::HashSet;
 /// The chain up to a header: its head, and the fee ledger after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainState {
-    config: ChainConfig,
-    head: Head,
-    ledger: FeeLedger,
+    pub(super) config: ChainConfig,
+    pub(super) head: Head,
+    pub(super) ledger: FeeLedger,
 }
 
 /// What the computation found, before anything is changed.
@@ -80,7 +83,7 @@ impl ChainState {
         (self.config.second_gas_limit().saturating_sub(gas), MAX_SECOND_BYTES.saturating_sub(bytes))
     }
 
-    fn second_totals(&self, second: u64) -> (u64, u64) {
+    pub(super) fn second_totals(&self, second: u64) -> (u64, u64) {
         if second == block_second(self.head.timestamp_ms) {
             (self.head.second_gas, self.head.second_bytes)
         } else {
@@ -147,23 +150,24 @@ impl ChainState {
         &self,
         timestamp_ms: u64,
         items: &[CheckedItem],
+        forced: usize,
         epoch: &Epoch,
-        origin: &OriginFacts,
-        deposits: &[Deposit],
+        facts: &L1Facts,
     ) -> Result<Vec<Verdict>, SealFault> {
-        self.compute(timestamp_ms, items, epoch, origin, deposits).map(|computed| computed.verdicts)
+        self.compute(timestamp_ms, items, forced, epoch, facts).map(|computed| computed.verdicts)
     }
 
-    /// Makes and applies the next header. Items must have been checked against `epoch`; deposits are those of
-    /// (parent's origin, this origin] in L1 order. All or nothing.
+    /// Makes and applies the next header. Items must have been checked against `epoch`; the first `forced` of them are
+    /// the next entries of the forced queue, and enough of them that nothing due is left out. All or nothing.
     pub fn seal(
         &mut self,
         timestamp_ms: u64,
         items: &[CheckedItem],
+        forced: usize,
         epoch: &Epoch,
-        origin: &OriginFacts,
-        deposits: &[Deposit],
+        facts: &L1Facts,
     ) -> Result<(BatchHeader, AppliedBatch), SealFault> {
+        let origin = &facts.origin;
         let Computed {
             verdicts,
             delta,
@@ -173,7 +177,7 @@ impl ChainState {
             base_fee,
             second_gas,
             second_bytes,
-        } = self.compute(timestamp_ms, items, epoch, origin, deposits)?;
+        } = self.compute(timestamp_ms, items, forced, epoch, facts)?;
         self.ledger.apply(&delta).map_err(InputFault::Ledger)?;
         let header = BatchHeader {
             // `compute` has found that a number follows.
@@ -189,8 +193,8 @@ impl ChainState {
             gas,
             base_fee,
             fee_ledger_root: self.ledger.root(),
-            // Nothing is forced yet: the cursor stands.
-            forced_cursor: self.head.forced_cursor,
+            // `compute` has found that these entries exist.
+            forced_cursor: self.head.forced_cursor + forced as u64,
             epoch: epoch.epoch,
         };
         let head = Head {
@@ -198,6 +202,7 @@ impl ChainState {
             hash: header.hash(),
             timestamp_ms,
             l1_origin: origin.number,
+            l1_origin_hash: origin.hash,
             base_fee,
             bytes: envelope_bytes,
             second_gas,
@@ -223,9 +228,9 @@ impl ChainState {
         header: &BatchHeader,
         items: &[CheckedItem],
         epoch: &Epoch,
-        origin: &OriginFacts,
-        deposits: &[Deposit],
+        facts: &L1Facts,
     ) -> Result<AppliedBatch, HeaderFault> {
+        let origin = &facts.origin;
         let expected = self.head.number.checked_add(1).ok_or(HeaderFault::Input(InputFault::Exhausted))?;
         if header.number != expected {
             return Err(HeaderFault::Number { got: header.number, expected });
@@ -239,7 +244,17 @@ impl ChainState {
         if header.epoch != epoch.epoch {
             return Err(HeaderFault::Epoch { got: header.epoch, expected: epoch.epoch });
         }
-        let (recomputed, applied) = self.seal(header.timestamp_ms, items, epoch, origin, deposits)?;
+        let before = self.head.forced_cursor;
+        let forced = header
+            .forced_cursor
+            .checked_sub(before)
+            .ok_or(HeaderFault::ForcedCursor { got: header.forced_cursor, expected: before })?;
+        if forced > MAX_FORCED_ITEMS as u64 {
+            return Err(SealFault::ForcedCap(forced).into());
+        }
+        // At most `MAX_FORCED_ITEMS`.
+        let forced = forced as usize;
+        let (recomputed, applied) = self.seal(header.timestamp_ms, items, forced, epoch, facts)?;
         if let Err(fault) = compare(header, &recomputed) {
             let undone = self.revert(applied);
             assert!(undone.is_ok(), "what was just applied can be undone");
@@ -263,22 +278,16 @@ impl ChainState {
         &self,
         timestamp_ms: u64,
         items: &[CheckedItem],
+        forced: usize,
         epoch: &Epoch,
-        origin: &OriginFacts,
-        deposits: &[Deposit],
+        facts: &L1Facts,
     ) -> Result<Computed, SealFault> {
         let number = self.head.number.checked_add(1).ok_or(InputFault::Exhausted)?;
-        self.check_frame(number, timestamp_ms, items, epoch, origin)?;
+        self.check_frame(number, timestamp_ms, items, epoch, &facts.origin)?;
+        let entries = self.check_forced(items, forced, facts)?;
 
         let mut ledger = self.ledger.changes();
-        for deposit in deposits {
-            let (after, up_to) = (self.head.l1_origin, origin.number);
-            if deposit.l1_block <= after || deposit.l1_block > up_to {
-                let fault = InputFault::Deposit { l1_block: deposit.l1_block, after, up_to };
-                return Err(fault.into());
-            }
-            ledger.credit(deposit.payer, deposit.amount).map_err(InputFault::Ledger)?;
-        }
+        self.take_events(&mut ledger, facts)?;
         ledger.prune(number);
 
         let base_fee = self.next_base_fee();
@@ -288,9 +297,17 @@ impl ChainState {
         let (mut position, mut gas, mut bytes) = (0u32, 0u64, 0u64);
         for (index, item) in (0u32..).zip(items) {
             let (id, item_bytes, item_hash) = item_facts(item);
+            bytes += u64::from(item_bytes);
+            let entry = entries.get(index as usize);
+            if let Some(gas_limit) = entry.and_then(ForcedEntry::transaction_gas) {
+                gas = gas.saturating_add(gas_limit);
+                verdicts.push(Verdict::ForcedTransaction);
+                leaves.push(item_leaf(&B256::ZERO, &item_hash, CODE_FORCED_TRANSACTION));
+                continue;
+            }
             // Only a decoded item has an id to repeat.
             let first = id.is_zero() || seen.insert(id);
-            let place = Place { number, index, first, epoch, base_fee };
+            let place = Place { number, index, first, forced: entry.is_some(), epoch, base_fee };
             let verdict = match self.take(&mut ledger, item, &place).map_err(InputFault::Ledger)? {
                 Ok(gas_limit) => {
                     // Each limit is below 2^64 / 4096 in any sane chain; a sum beyond is refused as too much gas.
@@ -301,12 +318,12 @@ impl ChainState {
                 Err(fault) => Verdict::Skipped(fault),
             };
             verdicts.push(verdict);
-            leaves.push(item_leaf(&id, &item_hash));
-            bytes += u64::from(item_bytes);
+            leaves.push(item_leaf(&id, &item_hash, verdict.code()));
         }
 
         let (second_gas, second_bytes) = self.second_totals(block_second(timestamp_ms));
-        let (second_gas, second_bytes) = (second_gas.saturating_add(gas), second_bytes.saturating_add(bytes));
+        let second_gas = second_gas.saturating_add(gas).saturating_add(facts.deposit_gas);
+        let second_bytes = second_bytes.saturating_add(bytes);
         if second_gas > self.config.second_gas_limit() {
             return Err(SealFault::SecondGas { gas: second_gas, limit: self.config.second_gas_limit() });
         }
@@ -360,6 +377,73 @@ impl ChainState {
         Ok(())
     }
 
+    /// The entries of the forced queue that the first items must be, after checking that they are and that nothing due
+    /// is left out.
+    fn check_forced<'a>(
+        &self,
+        items: &[CheckedItem],
+        forced: usize,
+        facts: &'a L1Facts,
+    ) -> Result<&'a [ForcedEntry], SealFault> {
+        let mut enqueued_at = 0;
+        for (entry, index) in facts.forced.iter().zip(self.head.forced_cursor..) {
+            let in_order = (enqueued_at..=facts.origin.number).contains(&entry.enqueued_at);
+            if entry.index != index || !in_order {
+                return Err(InputFault::Forced { index: entry.index }.into());
+            }
+            enqueued_at = entry.enqueued_at;
+        }
+        if forced > MAX_FORCED_ITEMS {
+            return Err(SealFault::ForcedCap(forced as u64));
+        }
+        let Some((taken, left)) = facts.forced.split_at_checked(forced) else {
+            // Saturating: there are not 2^64 entries.
+            let index = self.head.forced_cursor.saturating_add(facts.forced.len() as u64);
+            return Err(SealFault::ForcedAhead { index });
+        };
+        for (item, entry) in (0u32..).zip(taken) {
+            let hash = items.get(item as usize).map(|item| item_facts(item).2);
+            if hash != Some(entry.item_hash()) {
+                return Err(SealFault::ForcedItem { item, index: entry.index });
+            }
+        }
+        if forced < MAX_FORCED_ITEMS
+            && let Some(entry) = left.first()
+        {
+            let due = entry.due_at(self.config.timing.forced_delay);
+            if due <= facts.origin.number {
+                return Err(SealFault::ForcedIgnored { index: entry.index, due });
+            }
+        }
+        Ok(taken)
+    }
+
+    /// What L1 said to the fee ledger since the parent's origin: deposits and withdrawals in L1 order, then what is
+    /// released of the surcharges.
+    fn take_events(&self, ledger: &mut LedgerChanges<'_>, facts: &L1Facts) -> Result<(), InputFault> {
+        let (after, up_to) = (self.head.l1_origin, facts.origin.number);
+        for event in &facts.ledger {
+            let l1_block = event.l1_block();
+            if l1_block <= after || l1_block > up_to {
+                return Err(InputFault::Event { l1_block, after, up_to });
+            }
+            match event {
+                LedgerEvent::Deposit(deposit) => ledger.credit(deposit.payer, deposit.amount)?,
+                LedgerEvent::Withdrawal(withdrawal) => {
+                    ledger.withdraw(withdrawal.payer, withdrawal.amount)?;
+                }
+                LedgerEvent::Settled(_) => {}
+            }
+        }
+        for event in &facts.ledger {
+            if let LedgerEvent::Settled(settled) = event {
+                let malformed = if settled.void { &[][..] } else { &settled.malformed };
+                ledger.settle(settled.first, settled.last, malformed, self.config.sequencer)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes one item: the inner result is its gas limit or why it is skipped, the outer one our own fault.
     fn take(
         &self,
@@ -371,23 +455,36 @@ impl ChainState {
             Ok(checked) => checked,
             Err(rejected) => {
                 // Faults found later in the rule's order give way to those that depend on the batch.
-                let earlier = rejected.expiry.map_or(Ok(()), |expiry| place.check(expiry));
+                let earlier = rejected.expiry.map_or(Ok(()), |expiry| {
+                    self.check_forced_gas(place, rejected.gas_limit)?;
+                    place.check(expiry)
+                });
                 return Ok(Err(earlier.err().unwrap_or(rejected.fault)));
             }
         };
         let header = &checked.envelope.header;
         let fees = check_fields(&self.config, place.epoch, header, checked.envelope.ciphertext.e.len())
+            .and_then(|()| self.check_forced_gas(place, header.gas_limit))
             .and_then(|()| place.check(header.expiry))
-            .and_then(|()| {
-                let used = ledger.nonce_used(&header.payer, header.fee_nonce);
-                self.check_fees(checked, place.base_fee, ledger.balance(&header.payer), used)
+            .and_then(|()| match ledger.nonce_used(&header.payer, header.fee_nonce) {
+                // Paid for on L1.
+                used if place.forced => {
+                    if used {
+                        Err(EnvelopeFault::FeeNonceUsed)
+                    } else {
+                        Ok((0, 0))
+                    }
+                }
+                used => self.check_fees(checked, place.base_fee, ledger.balance(&header.payer), used),
             });
         let (fee, surcharge) = match fees {
             Ok(fees) => fees,
             Err(fault) => return Ok(Err(fault)),
         };
-        ledger.debit(header.payer, fee)?;
-        ledger.credit(self.config.sequencer, fee)?;
+        if fee > 0 {
+            ledger.debit(header.payer, fee)?;
+            ledger.credit(self.config.sequencer, fee)?;
+        }
         if surcharge > 0 {
             ledger.hold(place.number, place.index, header.payer, surcharge)?;
         }
@@ -396,11 +493,21 @@ impl ChainState {
     }
 }
 
+impl ChainState {
+    /// `gas_limit_too_high` of a forced envelope.
+    fn check_forced_gas(&self, place: &Place<'_>, gas_limit: u64) -> Result<(), EnvelopeFault> {
+        let too_high = place.forced && gas_limit > self.config.forced_envelope_gas_limit();
+        if too_high { Err(EnvelopeFault::GasLimitTooHigh) } else { Ok(()) }
+    }
+}
+
 /// Where an item stands.
 struct Place<'a> {
     number: u64,
     index: u32,
     first: bool,
+    /// Whether it comes from the forced queue.
+    forced: bool,
     epoch: &'a Epoch,
     base_fee: u128,
 }
@@ -408,13 +515,17 @@ struct Place<'a> {
 impl Place<'_> {
     /// The faults that depend on the batch: expiry, and being there already.
     fn check(&self, expiry: u64) -> Result<(), EnvelopeFault> {
-        check_expiry(expiry, self.number, self.epoch)?;
+        if self.forced {
+            check_forced_expiry(expiry, self.number, self.epoch)?;
+        } else {
+            check_expiry(expiry, self.number, self.epoch)?;
+        }
         if self.first { Ok(()) } else { Err(EnvelopeFault::Duplicate) }
     }
 }
 
 /// Field by field, so that the fault says which one is wrong.
-fn compare(header: &BatchHeader, recomputed: &BatchHeader) -> Result<(), HeaderFault> {
+pub(super) fn compare(header: &BatchHeader, recomputed: &BatchHeader) -> Result<(), HeaderFault> {
     let fault = if header.envelope_count != recomputed.envelope_count {
         HeaderFault::Count { got: header.envelope_count, expected: recomputed.envelope_count }
     } else if header.envelope_bytes != recomputed.envelope_bytes {

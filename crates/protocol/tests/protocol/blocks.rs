@@ -23,11 +23,11 @@ fn seconds_close_with_the_first_later_header() {
     assert_eq!((closed.second, closed.first, closed.last, closed.accepted), (1, 5, 7, 3));
     assert_eq!(closed.last_hash, B256::repeat_byte(7));
     assert_eq!(closed.l1_origin_number, 8);
-    assert!(closed.has_block());
+    assert!(closed.has_block(0));
     assert_eq!(closed.prev_randao(), prev_randao(&B256::repeat_byte(7)));
     // A second of nothing but skipped items makes no block.
     let closed = push(9, 9_000, 8, 1).unwrap().unwrap();
-    assert_eq!((closed.first, closed.last, closed.has_block()), (8, 8, false));
+    assert_eq!((closed.first, closed.last, closed.has_block(0)), (8, 8, false));
 
     assert_eq!(push(9, 9_100, 8, 1), Err(OrderFault::Number { last: 9, got: 9 }));
     assert_eq!(push(11, 9_100, 8, 1), Err(OrderFault::Number { last: 9, got: 11 }));

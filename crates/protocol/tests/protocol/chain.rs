@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::sync::LazyLock;
 
 /// Envelopes of a few payers with few fee nonces, so that they collide, some of them spoilt.
-static POOL: LazyLock<Vec<CheckedItem>> = LazyLock::new(|| {
+static BYTES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let mut items = Vec::new();
     for i in 0..48u64 {
         let fields = EnvelopeFields {
@@ -29,8 +29,10 @@ static POOL: LazyLock<Vec<CheckedItem>> = LazyLock::new(|| {
         items.push(envelope.encode());
     }
     items.push(vec![1, 2, 3]);
-    checked(&items)
+    items
 });
+
+static POOL: LazyLock<Vec<CheckedItem>> = LazyLock::new(|| checked(&BYTES));
 
 #[derive(Clone, Debug)]
 struct Batch {
@@ -38,16 +40,36 @@ struct Batch {
     step_ms: u64,
     origin_step: u64,
     deposits: Vec<(u8, u64)>,
+    withdrawals: Vec<(u8, u64)>,
+    /// A settled run: its first batch, its length, whether it is void, an item claimed to be malformed.
+    settled: Option<(u64, u64, bool, u32)>,
+    /// Entries that come into the forced queue, and how many the header takes.
+    forced: Vec<usize>,
+    taken: usize,
 }
 
 fn batch() -> impl Strategy<Value = Batch> {
     let deposits = vec((0u8..6, 0u64..3_000_000), 0..3);
-    (vec(0usize..49, 0..14), 1u64..1_500, 0u64..2, deposits)
-        .prop_map(|(items, step_ms, origin_step, deposits)| Batch { items, step_ms, origin_step, deposits })
+    let withdrawals = vec((0u8..6, 0u64..3_000_000), 0..3);
+    let settled = prop::option::of((0u64..14, 0u64..4, any::<bool>(), 0u32..14));
+    let forced = (vec(0usize..49, 0..3), 0usize..4);
+    (vec(0usize..49, 0..14), 1u64..1_500, 0u64..2, deposits, withdrawals, settled, forced).prop_map(
+        |(items, step_ms, origin_step, deposits, withdrawals, settled, (forced, taken))| Batch {
+            items,
+            step_ms,
+            origin_step,
+            deposits,
+            withdrawals,
+            settled,
+            forced,
+            taken,
+        },
+    )
 }
 
 fn total(ledger: &FeeLedger) -> u128 {
-    let balances: u128 = ledger.accounts().values().map(|account| account.balance).sum();
+    let accounts = ledger.accounts().values();
+    let balances: u128 = accounts.map(|account| account.balance + account.withdrawn).sum();
     balances + ledger.held().values().flatten().map(|held| held.amount).sum::<u128>()
 }
 
@@ -61,33 +83,54 @@ proptest! {
         let mut member = ChainState::genesis(config.clone());
         let (mut time, mut at, mut deposited) = (2_000_000, 101, 0u128);
         let mut past = Vec::new();
-        for Batch { items, step_ms, origin_step, deposits } in batches {
-            let items: Vec<CheckedItem> = items.into_iter().map(|index| POOL[index].clone()).collect();
+        let mut queue: Vec<(usize, ForcedEntry)> = Vec::new();
+        for Batch { items, step_ms, origin_step, deposits, withdrawals, settled, forced, taken } in batches {
             let before_origin = sequencer_state.head().l1_origin;
             time += step_ms;
             at += origin_step;
-            // Deposits only where the range has a block.
-            let deposits: Vec<Deposit> = deposits
-                .into_iter()
-                .filter(|_| at > before_origin)
-                .map(|(payer, amount)| Deposit { payer: signing_key(1 + payer % 4).address(), amount: amount.into(), l1_block: at })
-                .collect();
-            deposited += deposits.iter().map(|deposit| deposit.amount).sum::<u128>();
+            // Events only where the range has a block.
+            let who = |payer: u8| signing_key(1 + payer % 4).address();
+            let mut ledger: Vec<LedgerEvent> = Vec::new();
+            if at > before_origin {
+                for (payer, amount) in deposits {
+                    deposited += u128::from(amount);
+                    ledger.push(LedgerEvent::Deposit(Deposit { payer: who(payer), amount: amount.into(), l1_block: at }));
+                }
+                if let Some((first, length, void, item)) = settled {
+                    let malformed = vec![(first, item)];
+                    ledger.push(LedgerEvent::Settled(Settled { first, last: first + length, malformed, void, l1_block: at }));
+                }
+                for (payer, amount) in withdrawals {
+                    ledger.push(LedgerEvent::Withdrawal(Withdrawal { payer: who(payer), amount: amount.into(), l1_block: at }));
+                }
+                for index in forced {
+                    let entry = ForcedEntry::envelope(queue.len() as u64, BYTES[index].clone(), at);
+                    queue.push((index, entry));
+                }
+            }
+            let cursor = sequencer_state.head().forced_cursor as usize;
+            let taken = taken.min(queue.len() - cursor);
+            let places: Vec<usize> = queue[cursor..cursor + taken].iter().map(|(index, _)| *index).chain(items).collect();
+            let items: Vec<CheckedItem> = places.into_iter().map(|index| POOL[index].clone()).collect();
+            let entries = queue[cursor..].iter().take(17).map(|(_, entry)| entry.clone()).collect();
+            let facts = L1Facts { ledger, forced: entries, ..quiet(at) };
 
-            let previewed = sequencer_state.preview(time, &items, &epoch(), &origin(at), &deposits).unwrap();
-            let (header, sealed) = sequencer_state.seal(time, &items, &epoch(), &origin(at), &deposits).unwrap();
+            let previewed = sequencer_state.preview(time, &items, taken, &epoch(), &facts).unwrap();
+            let (header, sealed) = sequencer_state.seal(time, &items, taken, &epoch(), &facts).unwrap();
             prop_assert_eq!(&previewed, &sealed.verdicts);
             let before = member.clone();
             // A header that is wrong in its last field leaves no trace.
             let wrong = BatchHeader { fee_ledger_root: alloy_primitives::B256::ZERO, ..header };
-            prop_assert!(member.apply(&wrong, &items, &epoch(), &origin(at), &deposits).is_err());
+            prop_assert!(member.apply(&wrong, &items, &epoch(), &facts).is_err());
             prop_assert_eq!(&member, &before);
-            let applied = member.apply(&header, &items, &epoch(), &origin(at), &deposits).unwrap();
+            let applied = member.apply(&header, &items, &epoch(), &facts).unwrap();
             prop_assert_eq!(&applied, &sealed);
             prop_assert_eq!(&member, &sequencer_state);
             prop_assert_eq!(member.ledger().root(), header.fee_ledger_root);
             prop_assert_eq!(total(member.ledger()), deposited);
-            let held: u128 = applied.verdicts.iter().filter(|verdict| verdict.is_accepted()).map(|_| surcharge).sum();
+            prop_assert_eq!(header.forced_cursor, (cursor + taken) as u64);
+            // Nothing is held for what was forced.
+            let held: u128 = applied.verdicts[taken..].iter().filter(|verdict| verdict.is_accepted()).map(|_| surcharge).sum();
             let there: u128 = member.ledger().held().get(&header.number).into_iter().flatten().map(|held| held.amount).sum();
             prop_assert_eq!(held, there);
 

@@ -128,6 +128,7 @@ fn rejected_items_keep_what_the_header_counts() {
         item_bytes: item.len() as u32,
         item_hash: alloy_primitives::keccak256(&item),
         expiry: Some(100),
+        gas_limit: 1_000_000,
     };
     assert_eq!(rejected, expected);
     let garbage = checked(&[vec![9; 10]]).remove(0).unwrap_err();
@@ -207,6 +208,15 @@ fn names_are_stable() {
         assert_eq!(serde_json::to_string(&fault).unwrap(), format!("\"{fault}\""));
     }
     assert_eq!(EnvelopeFault::from_name("surprise"), None);
+    assert_eq!(EnvelopeFault::ALL.map(EnvelopeFault::code).to_vec(), (1..=16).collect::<Vec<u8>>());
+    assert_eq!((EnvelopeFault::Void.code(), EnvelopeFault::Void.as_str()), (0xfe, "void"));
+    for fault in EnvelopeFault::ALL.into_iter().chain([EnvelopeFault::Void]) {
+        assert_eq!(EnvelopeFault::from_code(fault.code()), Some(fault));
+        assert_eq!(EnvelopeFault::from_name(fault.as_str()), Some(fault));
+        let verdict = blindfold_protocol::Verdict::Skipped(fault);
+        assert_eq!(blindfold_protocol::Verdict::code_of_reason(verdict.reason()), Some(verdict.code()));
+    }
+    assert_eq!(EnvelopeFault::from_code(0).or(EnvelopeFault::from_code(17)), None);
     assert!(EnvelopeFault::ALL.is_sorted());
     assert!(EnvelopeFault::InsufficientFunds.may_pass_later() && !EnvelopeFault::Expired.may_pass_later());
 }

@@ -6,7 +6,8 @@ use blindfold_bte::{EncryptionKey, dealer};
 use blindfold_protocol::envelope_builder::{EnvelopeFields, build};
 use blindfold_protocol::validity::check_items;
 use blindfold_protocol::{
-    Bundle, Canonical, ChainConfig, CheckedItem, Deployment, Envelope, Epoch, OriginFacts, SigningKey,
+    Bundle, Canonical, ChainConfig, CheckedItem, Deployment, Deposit, Envelope, Epoch, L1Facts, L1Timing,
+    LedgerEvent, OriginFacts, SigningKey,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -48,6 +49,12 @@ pub fn config() -> ChainConfig {
         deployment: deployment(),
         registry: Address::repeat_byte(0x11),
         fee_vault: Address::repeat_byte(0x22),
+        forced_queue: Address::repeat_byte(0x23),
+        hint_registry: Address::repeat_byte(0x24),
+        hint_verifier: Address::repeat_byte(0x25),
+        deposit_portal: Address::repeat_byte(0x26),
+        output_registry: Address::repeat_byte(0x27),
+        timing: L1Timing::default(),
         sequencer: sequencer().address(),
         fee_recipient: Address::repeat_byte(0x33),
         block_gas_limit: 200_000_000,
@@ -73,6 +80,16 @@ pub fn epoch() -> Epoch {
 
 pub fn origin(number: u64) -> OriginFacts {
     OriginFacts { number, hash: B256::repeat_byte(number as u8), timestamp: 1_000 + number }
+}
+
+/// An origin at which nothing happened on L1.
+pub fn quiet(number: u64) -> L1Facts {
+    L1Facts::quiet(origin(number))
+}
+
+/// An origin up to which these deposits came in.
+pub fn deposited(number: u64, deposits: &[Deposit]) -> L1Facts {
+    L1Facts { ledger: deposits.iter().copied().map(LedgerEvent::Deposit).collect(), ..quiet(number) }
 }
 
 pub fn fields() -> EnvelopeFields {

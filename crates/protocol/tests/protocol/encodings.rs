@@ -181,14 +181,29 @@ proptest! {
 
     #[test]
     fn records(
-        balance: u128, nonces in btree_map(any::<u64>(), any::<u64>(), 0..5), n in any::<[u64; 6]>(), hash in hash(),
+        balance: u128, withdrawn: u128, nonces in btree_map(any::<u64>(), any::<u64>(), 0..5), n in any::<[u64; 6]>(), hash in hash(), l1_origin_hash in hash(),
         base_fee: u128, bytes: u32, cut: usize, flip: usize,
     ) {
-        holds(&Account { balance, nonces }, cut, flip);
+        holds(&Account { balance, withdrawn, nonces }, cut, flip);
         let [number, timestamp_ms, l1_origin, second_gas, second_bytes, forced_cursor] = n;
         let head =
-            Head { number, hash, timestamp_ms, l1_origin, base_fee, bytes, second_gas, second_bytes, forced_cursor };
+            Head { number, hash, timestamp_ms, l1_origin, l1_origin_hash, base_fee, bytes, second_gas, second_bytes, forced_cursor };
         holds(&head, cut, flip);
+    }
+
+    #[test]
+    fn forced_transactions(gas_limit: u64, transaction in vec(any::<u8>(), 1..200), cut: usize, flip: usize) {
+        let forced = ForcedTransaction { gas_limit, transaction };
+        let bytes = forced.encode();
+        prop_assert_eq!(ForcedTransaction::decode(&bytes), Ok(forced.clone()));
+        prop_assert_eq!(ForcedTransaction::from_hex(&forced.to_hex()), Ok(forced));
+        // Its last field takes what is left, so a shorter one is another transaction; only the head is needed.
+        prop_assert!(ForcedTransaction::decode(&bytes[..cut % 10]).is_err());
+        let mut bytes = bytes;
+        let at = flip % bytes.len();
+        bytes[at] ^= 1;
+        never_panics::<ForcedTransaction>(&bytes);
+        prop_assert!(Envelope::decode(&bytes).is_err() || at == 0);
     }
 
     #[test]
@@ -209,6 +224,7 @@ proptest! {
         never_panics::<BatchHints>(&bytes);
         never_panics::<Account>(&bytes);
         never_panics::<Head>(&bytes);
+        never_panics::<ForcedTransaction>(&bytes);
     }
 
     #[test]
@@ -240,8 +256,17 @@ fn every_refusal() {
         Err(DecodeError::TooLarge { field: "sub-batches", got: 4_097, limit: 4_096 })
     );
 
+    let short = |needed, left| DecodeError::Short { field: "forced transaction", needed, left };
+    assert_eq!(ForcedTransaction::decode(&[&[2], [0; 8].as_slice()].concat()), Err(short(1, 0)));
+    let field = "item type";
+    assert_eq!(ForcedTransaction::decode(&[1; 20]), Err(DecodeError::UnknownTag { field, value: 1 }));
+    assert!(matches!(ForcedTransaction::decode(&[2; 5]), Err(DecodeError::Short { field: "gas limit", .. })));
+    let (field, got, limit) = ("forced transaction", 32_769, 32_768);
+    assert_eq!(ForcedTransaction::decode(&[2; 9 + 32_769]), Err(DecodeError::TooLarge { field, got, limit }));
+    assert!(ForcedTransaction::decode(&[2; 9 + 32_768]).is_ok());
+
     let nonces = |pairs: &[[u64; 2]]| {
-        let mut bytes = [&[1], [0; 16].as_slice(), &(pairs.len() as u32).to_be_bytes()].concat();
+        let mut bytes = [&[1], [0; 32].as_slice(), &(pairs.len() as u32).to_be_bytes()].concat();
         bytes.extend(pairs.iter().flatten().flat_map(|n| n.to_be_bytes()));
         bytes
     };
@@ -249,7 +274,7 @@ fn every_refusal() {
     let unordered = Err(DecodeError::Unordered { field: "fee nonce" });
     assert_eq!(Account::decode(&nonces(&[[2, 9], [1, 9]])), unordered);
     assert_eq!(Account::decode(&nonces(&[[2, 9], [2, 9]])), unordered);
-    let claimed = [&[1], [0; 16].as_slice(), &u32::MAX.to_be_bytes()].concat();
+    let claimed = [&[1], [0; 32].as_slice(), &u32::MAX.to_be_bytes()].concat();
     assert!(matches!(Account::decode(&claimed), Err(DecodeError::TooLarge { .. })));
 }
 

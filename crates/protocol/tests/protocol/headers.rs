@@ -35,11 +35,11 @@ fn seal(
     time: u64,
     items: &[CheckedItem],
 ) -> Result<(BatchHeader, AppliedBatch), SealFault> {
-    state.seal(time, items, &epoch(), &origin(101), &[])
+    state.seal(time, items, 0, &epoch(), &quiet(101))
 }
 
 fn verdicts(state: &ChainState, items: &[CheckedItem]) -> Vec<Verdict> {
-    state.preview(TIME_MS, items, &epoch(), &origin(101), &[]).unwrap()
+    state.preview(TIME_MS, items, 0, &epoch(), &quiet(101)).unwrap()
 }
 
 fn skipped(fault: EnvelopeFault) -> Verdict {
@@ -66,7 +66,7 @@ fn fees_move_from_payer_to_sequencer() {
     assert_eq!(sealing.head().hash, header.hash());
 
     let mut following = state();
-    assert_eq!(following.apply(&header, &items, &epoch(), &origin(101), &[]), Ok(applied.clone()));
+    assert_eq!(following.apply(&header, &items, &epoch(), &quiet(101)), Ok(applied.clone()));
     assert_eq!(following, sealing);
     following.revert(applied.clone()).unwrap();
     assert_eq!(following, state());
@@ -82,7 +82,7 @@ fn a_changed_header_is_refused_and_changes_nothing() {
     let (header, _) = seal(&mut state(), TIME_MS, &items).unwrap();
     let try_header = |header: &BatchHeader, origin: &OriginFacts, epoch: &Epoch| {
         let mut state = state();
-        let fault = state.apply(header, &items, epoch, origin, &[]).unwrap_err();
+        let fault = state.apply(header, &items, epoch, &L1Facts::quiet(*origin)).unwrap_err();
         assert_eq!(state, self::state(), "all or nothing");
         assert!(!fault.as_str().is_empty() && !fault.to_string().is_empty());
         fault
@@ -117,7 +117,7 @@ fn a_changed_header_is_refused_and_changes_nothing() {
     assert_eq!(with(&|h| h.envelope_root = zero), HeaderFault::EnvelopeRoot { got: zero, expected });
     let expected = header.fee_ledger_root;
     assert_eq!(with(&|h| h.fee_ledger_root = zero), HeaderFault::FeeLedgerRoot { got: zero, expected });
-    assert_eq!(with(&|h| h.forced_cursor = 1), HeaderFault::ForcedCursor { got: 1, expected: 0 });
+    assert_eq!(with(&|h| h.forced_cursor = 1), HeaderFault::Rule(SealFault::ForcedAhead { index: 0 }));
 
     // An origin older than the parent's.
     let old = OriginFacts { number: 99, ..origin(99) };
@@ -130,11 +130,11 @@ fn a_changed_header_is_refused_and_changes_nothing() {
     assert_eq!(try_header(&header, &origin(101), &later), fault);
     // Other items under the same header.
     let swapped = checked_envelopes(&[good(2), good(1)]);
-    let fault = state().apply(&header, &swapped, &epoch(), &origin(101), &[]).unwrap_err();
+    let fault = state().apply(&header, &swapped, &epoch(), &quiet(101)).unwrap_err();
     assert!(matches!(fault, HeaderFault::EnvelopeRoot { .. }));
     // Another deposit.
     let deposit = Deposit { payer: Address::ZERO, amount: 1, l1_block: 101 };
-    let fault = state().apply(&header, &items, &epoch(), &origin(101), &[deposit]).unwrap_err();
+    let fault = state().apply(&header, &items, &epoch(), &deposited(101, &[deposit])).unwrap_err();
     assert!(matches!(fault, HeaderFault::FeeLedgerRoot { .. }));
     assert!(!fault.is_ours());
 }
@@ -144,8 +144,8 @@ fn wrong_facts_are_ours() {
     let (header, _) = seal(&mut state(), TIME_MS, &[]).unwrap();
     for l1_block in [100, 102] {
         let deposit = Deposit { payer: Address::ZERO, amount: 1, l1_block };
-        let fault = InputFault::Deposit { l1_block, after: 100, up_to: 101 };
-        let refused = state().apply(&header, &[], &epoch(), &origin(101), &[deposit]).unwrap_err();
+        let fault = InputFault::Event { l1_block, after: 100, up_to: 101 };
+        let refused = state().apply(&header, &[], &epoch(), &deposited(101, &[deposit])).unwrap_err();
         assert_eq!(refused, HeaderFault::Input(fault));
         assert!(refused.is_ours());
     }
@@ -153,14 +153,17 @@ fn wrong_facts_are_ours() {
     let deposit = Deposit { payer, amount: u128::MAX, l1_block: 101 };
     let fault = InputFault::Ledger(LedgerFault::Overflow { payer, amount: u128::MAX });
     let mut state = state();
-    assert_eq!(state.seal(TIME_MS, &[], &epoch(), &origin(101), &[deposit]), Err(SealFault::Input(fault)));
+    assert_eq!(
+        state.seal(TIME_MS, &[], 0, &epoch(), &deposited(101, &[deposit])),
+        Err(SealFault::Input(fault))
+    );
     assert_eq!(state, self::state());
     let end = Head { number: u64::MAX, ..Head::genesis(&config()) };
     let mut ended = ChainState::from_parts(config(), end, [], []);
     let exhausted = SealFault::Input(InputFault::Exhausted);
-    assert_eq!(ended.seal(TIME_MS, &[], &epoch(), &origin(101), &[]), Err(exhausted));
+    assert_eq!(ended.seal(TIME_MS, &[], 0, &epoch(), &quiet(101)), Err(exhausted));
     assert_eq!(
-        ended.apply(&header, &[], &epoch(), &origin(101), &[]),
+        ended.apply(&header, &[], &epoch(), &quiet(101)),
         Err(HeaderFault::Input(InputFault::Exhausted))
     );
 }
@@ -168,7 +171,7 @@ fn wrong_facts_are_ours() {
 /// An item of any length, as `check_items` would describe it.
 fn undecodable(item_bytes: u32) -> CheckedItem {
     let (fault, id, item_hash) = (EnvelopeFault::Undecodable, B256::ZERO, B256::ZERO);
-    Err(RejectedItem { fault, id, item_bytes, item_hash, expiry: None })
+    Err(RejectedItem { fault, id, item_bytes, item_hash, expiry: None, gas_limit: 0 })
 }
 
 #[test]
@@ -284,7 +287,7 @@ fn funds_are_spent_in_order_and_credited_at_once() {
     assert_eq!(verdicts(&poor(fee - 1), &items), [skipped(EnvelopeFault::InsufficientFunds); 2]);
     // A deposit of the same header counts.
     let deposit = [Deposit { payer, amount: 1, l1_block: 101 }];
-    let found = poor(2 * fee - 1).preview(TIME_MS, &items, &epoch(), &origin(101), &deposit).unwrap();
+    let found = poor(2 * fee - 1).preview(TIME_MS, &items, 0, &epoch(), &deposited(101, &deposit)).unwrap();
     assert_eq!(found[1], Verdict::Accepted { position: 1 });
     // The sequencer pays itself, and can spend what it has just earned.
     let own = |nonce| envelope(&EnvelopeFields { fee_nonce: nonce, ..fields() }, &sequencer(), nonce);
@@ -304,7 +307,7 @@ fn surcharges_are_held() {
     assert_eq!(state.ledger().account(&payer).unwrap().balance, rich() - fee - 500);
     assert_eq!(state.ledger().held()[&1], [Held { item: 1, payer, amount: 500 }]);
     let mut follower = state_with(config.clone());
-    follower.apply(&header, &items, &epoch(), &origin(101), &[]).unwrap();
+    follower.apply(&header, &items, &epoch(), &quiet(101)).unwrap();
     assert_eq!(follower, state);
     follower.revert(applied).unwrap();
     assert_eq!(follower, state_with(config.clone()));
@@ -355,7 +358,7 @@ fn admission_looks_at_the_head() {
 fn checks_of_another_epoch_do_not_pass() {
     let items = checked_envelopes(&[good(1)]);
     let next = Epoch { epoch: 4, ..epoch() };
-    let found = state().preview(TIME_MS, &items, &next, &origin(101), &[]).unwrap();
+    let found = state().preview(TIME_MS, &items, 0, &next, &quiet(101)).unwrap();
     assert_eq!(found, [skipped(EnvelopeFault::WrongEpoch)]);
 }
 

@@ -26,8 +26,8 @@ fn slow_root(accounts: &BTreeMap<Address, Account>) -> B256 {
                 .iter()
                 .flat_map(|(n, e)| [n.to_be_bytes(), e.to_be_bytes()].concat())
                 .collect();
-            let balance = account.balance.to_be_bytes();
-            merkle::leaf(&[payer.as_slice(), &balance, keccak256(nonces).as_slice()].concat())
+            let (balance, withdrawn) = (account.balance.to_be_bytes(), account.withdrawn.to_be_bytes());
+            merkle::leaf(&[payer.as_slice(), &balance, &withdrawn, keccak256(nonces).as_slice()].concat())
         })
         .collect();
     let count = (leaves.len() as u64).to_be_bytes();
@@ -35,7 +35,8 @@ fn slow_root(accounts: &BTreeMap<Address, Account>) -> B256 {
 }
 
 fn total(ledger: &FeeLedger) -> u128 {
-    let balances: u128 = ledger.accounts().values().map(|account| account.balance).sum();
+    let accounts = ledger.accounts().values();
+    let balances: u128 = accounts.map(|account| account.balance + account.withdrawn).sum();
     balances + ledger.held().values().flatten().map(|held| held.amount).sum::<u128>()
 }
 
@@ -54,6 +55,8 @@ enum Step {
     Prune(u64),
     Hold(u8, u64, u64),
     Release(u64, bool),
+    Withdraw(u8, u64),
+    Settle(u64, u64, Vec<(u64, u32)>),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -63,6 +66,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (who.clone(), 0u64..1_000).prop_map(|(p, a)| Step::Spend(p, a)),
         3 => (who.clone(), 0u64..50, 0u64..20).prop_map(|(p, n, e)| Step::Nonce(p, n, e)),
         1 => (0u64..20).prop_map(Step::Prune),
+        1 => (who.clone(), 0u64..1_500).prop_map(|(p, a)| Step::Withdraw(p, a)),
+        1 => (0u64..6, 0u64..3, vec((0u64..8, 0u32..30), 0..4)).prop_map(|(n, l, bad)| Step::Settle(n, l, bad)),
         2 => (who, 0u64..6, 0u64..100).prop_map(|(p, n, a)| Step::Hold(p, n, a)),
         1 => (0u64..6, any::<bool>()).prop_map(|(n, m)| Step::Release(n, m)),
     ]
@@ -105,6 +110,8 @@ proptest! {
                         let bad: Vec<u32> = item.into_iter().filter(|_| malformed).collect();
                         changes.release_held(number, &bad, SEQUENCER)
                     }
+                    Step::Withdraw(p, amount) => changes.withdraw(payer(p), amount.into()).map(|_| ()),
+                    Step::Settle(first, length, bad) => changes.settle(first, first + length, &bad, SEQUENCER),
                 };
             }
             let delta = changes.finish();
@@ -152,8 +159,8 @@ proptest! {
 fn pruning_follows_expiry_alone() {
     let nonces = BTreeMap::from([(1, 5), (2, 6), (3, 7)]);
     let accounts = [
-        (payer(1), Account { balance: 0, nonces }),
-        (payer(2), Account { balance: 9, nonces: BTreeMap::from([(1, 5)]) }),
+        (payer(1), Account { nonces, ..Account::default() }),
+        (payer(2), Account { balance: 9, withdrawn: 0, nonces: BTreeMap::from([(1, 5)]) }),
     ];
     let mut ledger = FeeLedger::from_parts(accounts, []);
     let prune = |ledger: &mut FeeLedger, number| {
@@ -200,6 +207,49 @@ fn surcharges_return_or_are_lost() {
     assert_eq!(ledger.release_held(4, &[], SEQUENCER), Err(LedgerFault::NothingHeld(4)), "once only");
     ledger.revert(&released).unwrap();
     assert_eq!(ledger, before);
+}
+
+#[test]
+fn withdrawals_take_what_is_there_and_keep_the_leaf() {
+    let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, ..Account::default() })], []);
+    let mut changes = ledger.changes();
+    assert_eq!(changes.withdraw(payer(1), 30), Ok(30));
+    assert_eq!(changes.withdraw(payer(1), 1_000), Ok(70));
+    assert_eq!(changes.withdraw(payer(1), 1), Ok(0));
+    assert_eq!(changes.withdraw(payer(2), 5), Ok(0));
+    let delta = changes.finish();
+    assert_eq!(delta.accounts.len(), 1, "who has nothing gets no leaf");
+    ledger.apply(&delta).unwrap();
+    let spent = Account { withdrawn: 100, ..Account::default() };
+    assert_eq!(ledger.account(&payer(1)), Some(&spent));
+    consistent(&ledger);
+    let full = Account { balance: 1, withdrawn: u128::MAX, ..Account::default() };
+    let ledger = FeeLedger::from_parts([(payer(3), full)], []);
+    assert_eq!(
+        ledger.changes().withdraw(payer(3), 1),
+        Err(LedgerFault::Overflow { payer: payer(3), amount: 1 })
+    );
+}
+
+#[test]
+fn settling_a_run_ignores_what_is_not_held() {
+    let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, ..Account::default() })], []);
+    let mut changes = ledger.changes();
+    for (number, item) in [(4, 0), (4, 2), (5, 1), (9, 0)] {
+        changes.hold(number, item, payer(1), 10).unwrap();
+    }
+    let delta = changes.finish();
+    ledger.apply(&delta).unwrap();
+    let mut changes = ledger.changes();
+    // A batch and an item that hold nothing, and a malformed item of a batch outside the run.
+    changes.settle(3, 5, &[(3, 0), (4, 1), (4, 2), (9, 0)], SEQUENCER).unwrap();
+    changes.settle(7, 3, &[], SEQUENCER).unwrap();
+    changes.settle(3, 5, &[(5, 1)], SEQUENCER).unwrap();
+    let delta = changes.finish();
+    ledger.apply(&delta).unwrap();
+    assert_eq!(ledger.account(&SEQUENCER).unwrap().balance, 10);
+    assert_eq!(ledger.account(&payer(1)).unwrap().balance, 80);
+    assert_eq!(ledger.held().keys().collect::<Vec<_>>(), [&9]);
 }
 
 #[test]

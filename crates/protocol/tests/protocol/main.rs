@@ -8,6 +8,7 @@ mod chain;
 mod check;
 mod common;
 mod encodings;
+mod forced;
 mod hashes;
 mod headers;
 mod ledgers;

@@ -11,6 +11,7 @@ fn settings_round_trip() {
     let text = serde_json::to_string_pretty(&config).unwrap();
     assert!(text.contains("\"initialBaseFee\": \"0x3e8\""), "{text}");
     assert!(text.contains("\"blockGasLimit\": 200000000"), "{text}");
+    assert!(text.contains("\"forcedQueue\"") && text.contains("\"postingDeadline\": 14400"), "{text}");
     assert_eq!(serde_json::from_str::<ChainConfig>(&text).unwrap(), config);
     let unknown = text.replacen('{', "{\"surprise\": 1,", 1);
     assert!(serde_json::from_str::<ChainConfig>(&unknown).is_err());
@@ -37,7 +38,31 @@ fn every_bad_setting() {
     assert_eq!(with(|c| c.fee_vault = Address::ZERO), Err(ConfigFault::ZeroAddress("feeVault")));
     assert_eq!(with(|c| c.sequencer = Address::ZERO), Err(ConfigFault::ZeroAddress("sequencer")));
     assert_eq!(with(|c| c.fee_recipient = Address::ZERO), Err(ConfigFault::ZeroAddress("feeRecipient")));
-    assert_eq!(with(|c| c.block_gas_limit = 1_000_000), Err(ConfigFault::BlockGas(1_000_000)));
+    assert_eq!(with(|c| c.forced_queue = Address::ZERO), Err(ConfigFault::ZeroAddress("forcedQueue")));
+    assert_eq!(with(|c| c.hint_registry = Address::ZERO), Err(ConfigFault::ZeroAddress("hintRegistry")));
+    assert_eq!(with(|c| c.hint_verifier = Address::ZERO), Err(ConfigFault::ZeroAddress("hintVerifier")));
+    assert_eq!(with(|c| c.deposit_portal = Address::ZERO), Err(ConfigFault::ZeroAddress("depositPortal")));
+    assert_eq!(with(|c| c.output_registry = Address::ZERO), Err(ConfigFault::ZeroAddress("outputRegistry")));
+    assert_eq!(
+        with(|c| c.timing.posting_deadline = 0),
+        Err(ConfigFault::ZeroTiming("timing.postingDeadline"))
+    );
+    assert_eq!(with(|c| c.timing.forced_delay = 0), Err(ConfigFault::ZeroTiming("timing.forcedDelay")));
+    assert_eq!(with(|c| c.timing.answer_window = 0), Err(ConfigFault::ZeroTiming("timing.answerWindow")));
+    assert_eq!(with(|c| c.timing.hint_deadline = 0), Err(ConfigFault::ZeroTiming("timing.hintDeadline")));
+    assert_eq!(
+        with(|c| c.timing.challenge_window = 0),
+        Err(ConfigFault::ZeroTiming("timing.challengeWindow"))
+    );
+    assert_eq!(
+        with(|c| c.timing.withdrawal_delay = 0),
+        Err(ConfigFault::ZeroTiming("timing.withdrawalDelay"))
+    );
+    assert_eq!(with(|c| c.timing.forced_delay = c.timing.posting_deadline), Err(ConfigFault::ForcedDelay));
+    let sum = |c: &mut ChainConfig| c.timing.withdrawal_delay = 14_400 + 7_200;
+    assert_eq!(with(sum), Err(ConfigFault::WithdrawalDelay));
+    assert_eq!(with(|c| c.block_gas_limit = 161_000_000), Ok(()));
+    assert_eq!(with(|c| c.block_gas_limit = 160_999_999), Err(ConfigFault::BlockGas(160_999_999)));
     assert_eq!(with(|c| c.min_base_fee = 0), Err(ConfigFault::ZeroMinBaseFee));
     assert_eq!(with(|c| c.initial_base_fee = 9), Err(ConfigFault::BaseFee));
 }

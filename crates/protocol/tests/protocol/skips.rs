@@ -139,3 +139,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_forced_transaction_is_judged_like_the_only_item_of_a_bundle() {
+    let forced = |gas_limit, transaction| blindfold_protocol::ForcedTransaction { gas_limit, transaction };
+    let judge = |forced: blindfold_protocol::ForcedTransaction| {
+        blindfold_protocol::skip::forced_candidate(CHAIN_ID, &forced).outcome
+    };
+    let good = dynamic(CHAIN_ID, 50_000);
+    assert_eq!(judge(forced(50_000, good.clone())), Ok(Bytes::from(good.clone())));
+    assert_eq!(judge(forced(49_999, good)), Err(StaticSkip::GasAboveRemaining));
+    assert_eq!(judge(forced(50_000, dynamic(CHAIN_ID + 1, 50_000))), Err(StaticSkip::WrongChainId));
+    assert_eq!(judge(forced(50_000, legacy(None, 21_000))), Err(StaticSkip::Unprotected));
+    assert_eq!(judge(forced(50_000, vec![0x7e, 1])), Err(StaticSkip::TypeNotAllowed));
+    assert_eq!(judge(forced(50_000, vec![0xf8, 1])), Err(StaticSkip::Undecodable));
+}

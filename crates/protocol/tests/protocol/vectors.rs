@@ -142,9 +142,9 @@ fn headers_and_promises() {
 
 #[test]
 fn envelopes() {
-    let envelopes: Vec<Value> = [(1u8, 256usize, 1_000u128), (2, 512, u128::MAX)]
+    let envelopes: Vec<Value> = [(1u8, 256usize, 1_000u128, 0u8), (2, 512, u128::MAX, 8)]
         .into_iter()
-        .map(|(seed, length, max_fee)| {
+        .map(|(seed, length, max_fee, code)| {
             let payer = signing_key(seed);
             let header = EnvelopeHeader {
                 chain_id: CHAIN_ID,
@@ -193,7 +193,8 @@ fn envelopes() {
                 "feeSignature": x(envelope.fee_signature.0),
                 "encoded": x(&item),
                 "itemHash": x(item_hash),
-                "leaf": x(validity::item_leaf(&envelope.id(), &item_hash)),
+                "leaf": x(validity::item_leaf(&envelope.id(), &item_hash, code)),
+                "code": code,
             })
         })
         .collect();
@@ -233,7 +234,10 @@ fn merkle_trees() {
 fn fee_ledgers() {
     let account = |i: u8| {
         let nonces: BTreeMap<u64, u64> = (0..u64::from(i % 3)).map(|n| (n * 1_000 + 7, 50 + n)).collect();
-        (Address::repeat_byte(i), Account { balance: u128::from(i) << (i % 100), nonces })
+        (
+            Address::repeat_byte(i),
+            Account { balance: u128::from(i) << (i % 100), withdrawn: u128::from(i / 2) << 90, nonces },
+        )
     };
     let ledgers: Vec<Value> = [0u8, 1, 2, 3, 6]
         .into_iter()
@@ -254,6 +258,7 @@ fn fee_ledgers() {
                     json!({
                         "payer": x(payer),
                         "balance": wei(account.balance),
+                        "withdrawn": wei(account.withdrawn),
                         "nonces": nonces,
                         "encoded": account.to_hex(),
                         "leaf": x(account.leaf(payer)),
@@ -266,6 +271,72 @@ fn fee_ledgers() {
         })
         .collect();
     golden("ledgers.json", json!({ "ledgers": ledgers }));
+}
+
+/// Items of the forced queue, the header that a sequencer seals over them, and the one that L1 makes of them.
+#[test]
+fn forced_items() {
+    let raw = [vec![0x02, 0xc0], (0..80u8).collect()];
+    let envelope = envelope(&fields(), &signing_key(1), 1).encode();
+    let entries = [
+        ForcedEntry::transaction(0, 21_000, raw[0].clone(), 101),
+        ForcedEntry::envelope(1, envelope, 101),
+        ForcedEntry::transaction(2, 10_000_000, raw[1].clone(), 102),
+    ];
+    let mut state = ChainState::genesis(config());
+    state.seal(1_700_000_000_000, &[], 0, &epoch(), &quiet(102)).unwrap();
+    let items: Vec<Vec<u8>> = entries.iter().map(|entry| entry.item.to_vec()).collect();
+    let facts = L1Facts { forced: entries.to_vec(), ..quiet(102) };
+    let mut sealing = state.clone();
+    let (sealed, applied) = sealing.seal(1_700_000_000_250, &checked(&items), 3, &epoch(), &facts).unwrap();
+    let made = state.l1_header(1_700_000_012_000, &items, &epoch()).unwrap();
+    let made_verdicts = state.clone().apply_l1_header(&made, &items, &epoch()).unwrap().verdicts;
+    let empty = state.l1_header(1_700_000_000_001, &items[..0], &epoch()).unwrap();
+
+    let entries_json: Vec<Value> = entries
+        .iter()
+        .map(|entry| {
+            let gas = entry.transaction_gas();
+            json!({
+                "index": entry.index,
+                "kind": u8::from(gas.is_some()),
+                "gasLimit": gas.unwrap_or(0),
+                "item": x(&entry.item),
+                "itemHash": x(entry.item_hash()),
+                "length": entry.item.len(),
+                "enqueuedAt": entry.enqueued_at,
+            })
+        })
+        .collect();
+    let id = Envelope::decode(&items[1]).unwrap().id();
+    let leaves = |verdicts: &[Verdict], ids: [B256; 3]| -> Vec<Value> {
+        let items = entries.iter().zip(verdicts).zip(ids);
+        items
+            .map(|((entry, verdict), id)| {
+                json!({
+                    "id": x(id),
+                    "code": verdict.code(),
+                    "leaf": x(validity::item_leaf(&id, &entry.item_hash(), verdict.code())),
+                })
+            })
+            .collect()
+    };
+    let signed =
+        [leaves(&applied.verdicts, [B256::ZERO, id, B256::ZERO]), leaves(&made_verdicts, [B256::ZERO; 3])];
+    let [sealed_leaves, made_leaves] = signed;
+    golden(
+        "forced.json",
+        json!({
+            "domain": domain(),
+            "sequencer": x(sequencer().address()),
+            "entries": entries_json,
+            "parentTimestampMs": state.head().timestamp_ms,
+            "sealed": [header_json(&sealed)],
+            "sealedLeaves": sealed_leaves,
+            "l1": [header_json(&made), header_json(&empty)],
+            "l1Leaves": made_leaves,
+        }),
+    );
 }
 
 fn bls_json(key: &PublicKey, proof: &Signature) -> Value {

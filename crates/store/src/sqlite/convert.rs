@@ -68,8 +68,14 @@ pub(super) fn nonces_to_bytes(account: &Account) -> Vec<u8> {
     bytes
 }
 
-/// Reads an account from its two columns.
-pub(super) fn account(row: &Row<'_>, balance: usize, nonces: usize) -> Result<Account, StoreError> {
+/// Reads an account from its three columns.
+pub(super) fn account(
+    row: &Row<'_>,
+    balance: usize,
+    withdrawn: usize,
+    nonces: usize,
+) -> Result<Account, StoreError> {
+    let withdrawn = u128::from_be_bytes(array(row, withdrawn, What::Account)?);
     let balance = u128::from_be_bytes(array(row, balance, What::Account)?);
     let bytes: Vec<u8> = row.get(nonces)?;
     let (pairs, rest) = bytes.as_chunks::<NONCE_BYTES>();
@@ -84,7 +90,7 @@ pub(super) fn account(row: &Row<'_>, balance: usize, nonces: usize) -> Result<Ac
     if nonces.len() != pairs.len() {
         return Err(corrupt(What::Account, "a nonce stands twice"));
     }
-    Ok(Account { balance, nonces })
+    Ok(Account { balance, withdrawn, nonces })
 }
 
 /// Held surcharges of one batch as bytes.

@@ -87,9 +87,10 @@ pub(super) fn batches(
     limit: usize,
 ) -> Result<Vec<BatchRecord>, StoreError> {
     let sql = "
-        SELECT b.number, b.hash, b.sealed, c.certificate, r.release, h.hints
+        SELECT b.number, b.hash, b.sealed, c.certificate, r.release, h.hints, l.number IS NOT NULL
         FROM batches b
         LEFT JOIN certificates c USING (number) LEFT JOIN releases r USING (number) LEFT JOIN hints h USING (number)
+        LEFT JOIN l1_headers l USING (number)
         WHERE b.number >= ?1 ORDER BY b.number LIMIT ?2";
     // Numbers above what is stored are asked for in good faith: there is nothing there.
     let Ok(from) = i64::try_from(from) else { return Ok(Vec::new()) };
@@ -103,6 +104,7 @@ pub(super) fn batches(
             certificate: optional(row, 3, What::Certificate)?,
             release: optional(row, 4, What::Release)?,
             hints: optional(row, 5, What::Hints)?,
+            by_l1: row.get(6)?,
         })
     })?;
     for record in &mut found {
@@ -132,6 +134,9 @@ pub(super) fn batch(connection: &Connection, number: u64) -> Result<Option<Batch
     let found = batches(connection, number, 1)?;
     Ok(found.into_iter().next().filter(|record| record.number == number))
 }
+
+const CERTIFIED: &str = "SELECT MAX(number) FROM (
+    SELECT MAX(number) AS number FROM certificates UNION ALL SELECT MAX(number) FROM l1_headers)";
 
 const BLOCK_COLUMNS: &str = "SELECT second, number, hash, parent_hash, state_root, first_batch, last_batch, transactions, payload FROM blocks";
 
@@ -202,7 +207,7 @@ pub(super) fn heads(connection: &Connection) -> Result<Heads, StoreError> {
     Ok(Heads {
         sealed: newest_batch(connection)?,
         acknowledged: newest(connection, "SELECT MAX(number) FROM acknowledgements", What::Acknowledgement)?,
-        certified: newest(connection, "SELECT MAX(number) FROM certificates", What::Certificate)?,
+        certified: newest(connection, CERTIFIED, What::Certificate)?,
         released: newest(connection, "SELECT MAX(number) FROM releases", What::Release)?,
         hinted: newest(connection, "SELECT MAX(number) FROM hints", What::Hints)?,
         hinted_through: newest(connection, gapless, What::Hints)?,
@@ -224,13 +229,13 @@ pub(super) fn envelope_location(
 }
 
 pub(super) fn account_of(connection: &Connection, payer: &Address) -> Result<Option<Account>, StoreError> {
-    let sql = "SELECT balance, nonces FROM accounts WHERE payer = ?1";
-    first(connection, sql, [payer.as_slice()], |row| account(row, 0, 1))
+    let sql = "SELECT balance, withdrawn, nonces FROM accounts WHERE payer = ?1";
+    first(connection, sql, [payer.as_slice()], |row| account(row, 0, 1, 2))
 }
 
 pub(super) fn accounts(connection: &Connection) -> Result<Vec<(Address, Account)>, StoreError> {
-    all(connection, "SELECT payer, balance, nonces FROM accounts ORDER BY payer", [], |row| {
-        Ok((Address::from(array::<20>(row, 0, What::Account)?), account(row, 1, 2)?))
+    all(connection, "SELECT payer, balance, withdrawn, nonces FROM accounts ORDER BY payer", [], |row| {
+        Ok((Address::from(array::<20>(row, 0, What::Account)?), account(row, 1, 2, 3)?))
     })
 }
 

@@ -60,6 +60,12 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX blocks_by_last_batch ON blocks (last_batch);
     CREATE TABLE posts (up_to_number INTEGER PRIMARY KEY, l1_transaction BLOB NOT NULL) STRICT;
     ",
+    // 2: withdrawals from fee accounts (u128 big-endian), and headers that L1 made, which need no certificate.
+    "
+    ALTER TABLE accounts ADD COLUMN withdrawn BLOB NOT NULL DEFAULT x'00000000000000000000000000000000';
+    ALTER TABLE account_changes ADD COLUMN withdrawn_before BLOB;
+    CREATE TABLE l1_headers (number INTEGER PRIMARY KEY) STRICT;
+    ",
 ];
 
 /// Brings the file to [`SCHEMA_VERSION`]; each step is one transaction.

@@ -144,7 +144,12 @@ pub(super) fn put_sealed(connection: &Connection, record: &SealedRecord) -> Resu
             params![row, item.id.as_slice()],
         )?;
     }
-    apply_ledger(connection, row, &record.ledger)
+    apply_ledger(connection, row, &record.ledger)?;
+    if record.by_l1 {
+        execute(connection, "INSERT INTO l1_headers (number) VALUES (?1)", [row])?;
+        forget_way_back(connection, row)?;
+    }
+    Ok(())
 }
 
 fn apply_ledger(connection: &Connection, row: i64, delta: &LedgerDelta) -> Result<(), StoreError> {
@@ -154,11 +159,13 @@ fn apply_ledger(connection: &Connection, row: i64, delta: &LedgerDelta) -> Resul
         }
         execute(
             connection,
-            "INSERT INTO account_changes (number, payer, balance_before, nonces_before) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO account_changes (number, payer, balance_before, withdrawn_before, nonces_before)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
             params![
                 row,
                 change.payer.as_slice(),
                 change.before.as_ref().map(|account| account.balance.to_be_bytes()),
+                change.before.as_ref().map(|account| account.withdrawn.to_be_bytes()),
                 change.before.as_ref().map(nonces_to_bytes)
             ],
         )?;
@@ -189,13 +196,11 @@ fn set_account(connection: &Connection, payer: &[u8], account: Option<&Account>)
     match account {
         Some(account) => {
             let sql = "
-                INSERT INTO accounts (payer, balance, nonces) VALUES (?1, ?2, ?3)
-                ON CONFLICT (payer) DO UPDATE SET balance = excluded.balance, nonces = excluded.nonces";
-            execute(
-                connection,
-                sql,
-                params![payer, account.balance.to_be_bytes(), nonces_to_bytes(account)],
-            )?;
+                INSERT INTO accounts (payer, balance, withdrawn, nonces) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (payer) DO UPDATE
+                SET balance = excluded.balance, withdrawn = excluded.withdrawn, nonces = excluded.nonces";
+            let (balance, withdrawn) = (account.balance.to_be_bytes(), account.withdrawn.to_be_bytes());
+            execute(connection, sql, params![payer, balance, withdrawn, nonces_to_bytes(account)])?;
         }
         None => {
             execute(connection, "DELETE FROM accounts WHERE payer = ?1", [payer])?;
@@ -224,20 +229,20 @@ pub(super) fn revert_sealed(connection: &Connection, batch: u64) -> Result<(), S
         return Err(StoreError::NotNewest { number: batch, newest });
     }
     let row = integer(batch, "batch number")?;
-    let certified =
-        reads::first(connection, "SELECT 1 FROM certificates WHERE number = ?1", [row], |_| Ok(()))?;
+    let sql = "SELECT 1 FROM certificates WHERE number = ?1 UNION SELECT 1 FROM l1_headers WHERE number = ?1";
+    let certified = reads::first(connection, sql, [row], |_| Ok(()))?;
     if certified.is_some() {
         return Err(StoreError::Certified(batch));
     }
 
     let mut statement = connection.prepare_cached(
-        "SELECT payer, balance_before, nonces_before FROM account_changes WHERE number = ?1",
+        "SELECT payer, balance_before, withdrawn_before, nonces_before FROM account_changes WHERE number = ?1",
     )?;
     let mut rows = statement.query([row])?;
     while let Some(change) = rows.next()? {
         let payer: [u8; 20] = array(change, 0, What::Account)?;
         let absent = change.get_ref(1)? == rusqlite::types::ValueRef::Null;
-        let before = if absent { None } else { Some(super::convert::account(change, 1, 2)?) };
+        let before = if absent { None } else { Some(super::convert::account(change, 1, 2, 3)?) };
         set_account(connection, &payer, before.as_ref())?;
     }
     let mut statement =
@@ -277,7 +282,11 @@ pub(super) fn put_certificate(connection: &Connection, certificate: &Certificate
     let sql =
         "INSERT INTO certificates (number, certificate) VALUES (?1, ?2) ON CONFLICT (number) DO NOTHING";
     execute(connection, sql, params![row, certificate.encode()])?;
-    // A certificate certifies all ancestors: there is no way back from any of them.
+    forget_way_back(connection, row)
+}
+
+/// What is certified certifies all ancestors: there is no way back from any of them.
+fn forget_way_back(connection: &Connection, row: i64) -> Result<(), StoreError> {
     for sql in [
         "DELETE FROM account_changes WHERE number <= ?1",
         "DELETE FROM held_changes WHERE number <= ?1",

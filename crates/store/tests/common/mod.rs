@@ -19,7 +19,7 @@ pub fn payer(number: u8) -> Address {
 }
 
 pub fn account(balance: u128, nonces: &[(u64, u64)]) -> Account {
-    Account { balance, nonces: nonces.iter().copied().collect::<BTreeMap<_, _>>() }
+    Account { balance, withdrawn: balance / 2, nonces: nonces.iter().copied().collect::<BTreeMap<_, _>>() }
 }
 
 pub fn envelope(number: u64) -> PendingEnvelope {
@@ -62,6 +62,7 @@ pub fn sealed(
         ledger,
         head: format!("head {number} {variant}").into_bytes(),
         signed: true,
+        by_l1: false,
     }
 }
 

@@ -1,0 +1,122 @@
+//! Headers that L1 made: its word moves the certified head, and no certificate stands against it.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, keccak256};
+use blindfold_protocol::validity::{CheckedItem, RejectedItem};
+use blindfold_protocol::{EnvelopeFault, SealedBatch};
+
+use super::{Applied, Refusal, Tracker};
+use crate::L1MadeHeader;
+use crate::records::{Maker, verdicts};
+
+impl Tracker {
+    /// Takes a header that L1 made, with the items it took from the forced queue, and moves the certified head to it.
+    ///
+    /// The caller has it from L1. Uncertified headers here give way to it. Every field is recomputed; the record on
+    /// disk says in the same step that the header is certified, so a crash leaves both or neither.
+    ///
+    /// # Errors
+    /// [`Refusal::VoidedByL1`] when another header is certified here; [`Refusal::Behind`] and
+    /// [`Refusal::AncestorDiffers`] when what L1 built on has to come first.
+    pub async fn accept_l1_header(&self, made: &L1MadeHeader) -> Result<Applied, Refusal> {
+        let (tracker, batch) = (self.clone(), Arc::new(made.batch()));
+        self.exclusively(async move { tracker.accept_l1_header_locked(&batch).await })
+            .await
+            .unwrap_or(Err(Refusal::Stopped))
+    }
+
+    /// Takes what L1 made on top of the certified head here, and finds out whether L1 contradicts it. Gives the batches
+    /// that are new, oldest first. Cheap while L1 made nothing: callers ask often.
+    ///
+    /// # Errors
+    /// As [`accept_l1_header`](Self::accept_l1_header), and [`Refusal::L1`].
+    pub async fn follow_l1(&self) -> Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal> {
+        let mut taken = Vec::new();
+        let Some(last) = self.shared.l1.last_l1_header().await? else { return Ok(taken) };
+        let certified = self.certified();
+        if last <= certified.number {
+            // What L1 made is one chain: if its last header is ours, all are.
+            let known = self.shared.store.batch(last).await?;
+            if known.is_none_or(|known| !known.by_l1)
+                && let Some(made) = self.shared.l1.l1_header(last).await?
+            {
+                self.accept_l1_header(&made).await?;
+            }
+            return Ok(taken);
+        }
+        while let Some(made) = self.shared.l1.l1_header(self.certified().number + 1).await? {
+            let applied = self.accept_l1_header(&made).await?;
+            if !applied.is_new() {
+                break;
+            }
+            taken.push((Arc::new(made.batch()), applied));
+        }
+        Ok(taken)
+    }
+
+    /// A header that nobody signed, from somebody who is not L1: L1 is asked.
+    pub(super) async fn apply_claimed_locked(&self, batch: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
+        let (number, offered) = (batch.header.number, batch.header.hash());
+        match self.shared.l1.l1_header(number).await? {
+            None => Err(Refusal::NotMadeByL1 { number }),
+            Some(made) if made.header.hash() == offered => {
+                self.accept_l1_header_locked(&Arc::new(made.batch())).await
+            }
+            Some(made) => Err(Refusal::ReplacedByL1 { number, made: made.header.hash(), offered }),
+        }
+    }
+
+    async fn accept_l1_header_locked(&self, batch: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
+        let header = &batch.header;
+        let (number, made) = (header.number, header.hash());
+        let (head, certified) = (self.head(), self.certified());
+        if number == 0 || number > head.number.saturating_add(1) {
+            return Err(Refusal::Behind { expected: head.number + 1, offered: number });
+        }
+        if number <= certified.number {
+            let record = self.shared.store.batch(number).await?;
+            let known = record.as_ref().map_or(B256::ZERO, |record| record.hash);
+            return match record {
+                Some(record) if known == made => {
+                    Ok(Applied { number, hash: made, verdicts: verdicts(&record)?, items: None })
+                }
+                _ => Err(Refusal::VoidedByL1 { number, known, made }),
+            };
+        }
+        let (below, parent) = (number - 1, header.parent_hash);
+        let known = self.hash_at(below).await?;
+        if known != parent {
+            return Err(if below <= certified.number {
+                Refusal::VoidedByL1 { number: below, known, made: parent }
+            } else {
+                Refusal::AncestorDiffers { number: below, parent }
+            });
+        }
+        // Whether it stands is known before anything here gives way, but for what the head has to say.
+        let epoch = self.epoch(number).await?;
+        if number <= head.number {
+            tracing::error!(number, %made, "L1 made a header: giving way to it");
+            self.take_back(number).await?;
+        }
+        let applied = self
+            .shared
+            .state
+            .write()
+            .apply_l1_header(header, &batch.items, &epoch)
+            .map_err(|fault| Refusal::Invalid { number, fault })?;
+        let verdicts = applied.verdicts.clone();
+        let items: Vec<CheckedItem> = batch.items.iter().map(|item| unopened(item)).collect();
+        self.make_durable(batch, &items, applied, Maker::L1).await?;
+        tracing::warn!(number, %made, items = items.len(), "L1 made this header");
+        Ok(Applied { number, hash: made, verdicts, items: Some(Arc::new(items)) })
+    }
+}
+
+/// An item of a header that L1 made, as far as the store asks: it has no id.
+fn unopened(item: &[u8]) -> CheckedItem {
+    let (fault, id, item_hash) = (EnvelopeFault::Void, B256::ZERO, keccak256(item));
+    // A header with an item as long as that does not pass.
+    let item_bytes = u32::try_from(item.len()).unwrap_or(u32::MAX);
+    Err(RejectedItem { fault, id, item_bytes, item_hash, expiry: None, gas_limit: 0 })
+}

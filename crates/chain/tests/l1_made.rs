@@ -1,0 +1,335 @@
+//! What L1 forces on the chain: forced items, L1 deposits, headers that L1 made, void runs.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blindfold_chain::{
+    CertificateOutcome, EnvelopeOutcome, ExecutionState, NewBlock, NextStep, ReadApi, ReadContext, Refusal,
+    RoleView, SealRefusal, VoidRun,
+};
+use blindfold_protocol::validity::Verdict;
+use blindfold_protocol::{B256, Canonical, CertifiedBatch, EnvelopeFault, ForcedEntry, SealedBatch};
+use blindfold_rpc::types::{BatchState, EnvelopeState};
+use blindfold_rpc::{BlindApiServer, Hub};
+use support::doubles::{ScriptedExecution, ScriptedL1, l1_block};
+use support::*;
+use tokio::sync::broadcast;
+
+async fn next_block(blocks: &mut broadcast::Receiver<Arc<NewBlock>>) -> Arc<NewBlock> {
+    within("a block", blocks.recv()).await.expect("the executor lives")
+}
+
+struct Role;
+
+impl RoleView for Role {
+    fn role(&self) -> &'static str {
+        "full_node"
+    }
+
+    fn counters(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
+}
+
+fn reads(machine: &Machine) -> ReadApi {
+    ReadApi::new(ReadContext {
+        tracker: machine.tracker.clone(),
+        parameters: parameter_set(),
+        executor: machine.executor.clone(),
+        hub: Hub::default(),
+        role: Arc::new(Role),
+    })
+}
+
+fn force_transaction(l1: &ScriptedL1, nonce: u64) -> ForcedEntry {
+    l1.force(|index, at| ForcedEntry::transaction(index, 50_000, transaction(CHAIN_ID, nonce), at))
+}
+
+fn force_envelope(l1: &ScriptedL1, nonce: u64) -> ForcedEntry {
+    l1.force(|index, at| ForcedEntry::envelope(index, envelope(nonce).encode(), at))
+}
+
+#[tokio::test]
+async fn forced_items_are_sealed_followed_and_executed() {
+    let l1 = l1();
+    force_transaction(&l1, 7);
+    force_envelope(&l1, 8);
+    let sequencer = Sequencer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let mut blocks = node.executor.subscribe();
+    let sealed = sequencer.seal_forced(0, 2, vec![envelope(9).encode()]).await;
+    assert_eq!(
+        sealed.verdicts,
+        [Verdict::ForcedTransaction, Verdict::Accepted { position: 0 }, Verdict::Accepted { position: 1 }]
+    );
+    assert_eq!(sealed.batch.header.forced_cursor, 2);
+    let closing = sequencer.seal(1_000, vec![]).await;
+    for sealed in [&sealed, &closing] {
+        node.take(sealed).await;
+    }
+    assert_eq!(node.tracker.head(), sequencer.tracker.head());
+    node.hint(&sealed).await;
+    let block = next_block(&mut blocks).await;
+    let expected: Vec<_> =
+        (7..=9).map(|nonce| alloy_primitives::keccak256(transaction(CHAIN_ID, nonce))).collect();
+    assert_eq!(block.details.transactions, expected);
+    let first = block.details.envelope(1, 0).unwrap();
+    assert_eq!((first.id, &first.outcome), (B256::ZERO, &EnvelopeOutcome::Executed));
+    assert_eq!(first.transactions[0].hash, Some(expected[0]));
+    // A restart reads the same verdicts.
+    let again = node.tracker.apply_sealed(&sealed.batch).await.unwrap();
+    assert_eq!(again.verdicts, sealed.verdicts);
+}
+
+#[tokio::test]
+async fn a_header_that_leaves_out_what_is_due_is_refused() {
+    let l1 = l1();
+    let entry = force_transaction(&l1, 7);
+    let sequencer = Sequencer::new(&l1).await;
+    let due = entry.due_at(chain_config().timing.forced_delay);
+    *l1.finalized.lock() = due;
+    let (origin, key) = (l1_block(due), sequencer_key());
+    let refused = sequencer.tracker.seal(START_SECOND * 1_000, 0, vec![], &origin, &key).await.unwrap_err();
+    assert!(matches!(refused, SealRefusal::Rule(fault) if fault.as_str() == "forced_item_ignored"));
+    let ahead = sequencer.tracker.seal(START_SECOND * 1_000, 2, vec![], &origin, &key).await.unwrap_err();
+    assert!(matches!(ahead, SealRefusal::Rule(fault) if fault.as_str() == "forced_cursor_ahead"));
+    // A sequencer that does not see the queue makes a header that a node refuses by name.
+    l1.forced.lock().clear();
+    let blind = sequencer.seal(0, vec![]).await;
+    l1.forced.lock().push(entry);
+    let node = tracker_on(memory(), &l1).await;
+    let refused = node.apply_sealed(&blind.batch).await.unwrap_err();
+    assert_eq!((refused.as_str(), refused.next_step()), ("forced_item_ignored", NextStep::Reject));
+}
+
+#[tokio::test]
+async fn a_forced_transaction_alone_makes_a_block_without_hints() {
+    let l1 = l1();
+    l1.force(|index, at| ForcedEntry::transaction(index, 20_000, transaction(CHAIN_ID, 1), at));
+    force_transaction(&l1, 2);
+    let sequencer = Sequencer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let mut blocks = node.executor.subscribe();
+    let sealed = sequencer.seal_forced(0, 2, vec![]).await;
+    let closing = sequencer.seal(1_000, vec![]).await;
+    // Void or not: it needs no hints.
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
+    for sealed in [&sealed, &closing] {
+        node.take(sealed).await;
+    }
+    let block = next_block(&mut blocks).await;
+    let reasons = [0, 1].map(|index| {
+        block.details.envelope(1, index).unwrap().transactions[0].skipped.clone().unwrap_or_default()
+    });
+    assert_eq!(reasons, ["gas_above_remaining", ""]);
+    assert_eq!(block.details.transactions.len(), 1);
+}
+
+#[tokio::test]
+async fn deposits_from_l1_come_first_and_make_a_block() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let client = Arc::new(ScriptedExecution::new());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chain.sqlite");
+    let raw: Vec<_>;
+    {
+        let node = Machine::start(disk(&path).await, &l1, &client).await;
+        let mut blocks = node.executor.subscribe();
+        raw = vec![l1.bridge(100), l1.bridge(200)];
+        let empty = sequencer.seal(0, vec![]).await;
+        assert_eq!(sequencer.tracker.head().second_gas, 300);
+        let closing = sequencer.seal(1_000, vec![]).await;
+        for sealed in [&empty, &closing] {
+            node.take(sealed).await;
+        }
+        let block = next_block(&mut blocks).await;
+        assert_eq!((block.record.number, block.record.first_batch), (1, 1));
+        assert_eq!(client.executed.lock()[0].l1_deposits, raw);
+        node.executor.stop().await;
+    }
+    // After a restart they do not come again; later ones do, with the batch's own transactions after them.
+    let node = Machine::start(disk(&path).await, &l1, &client).await;
+    let mut blocks = node.executor.subscribe();
+    let later = l1.bridge(1);
+    let full = sequencer.seal_envelopes(2_000, &[envelope(1)]).await;
+    let closing = sequencer.seal(3_000, vec![]).await;
+    node.take(&full).await;
+    node.hint(&full).await;
+    node.take(&closing).await;
+    next_block(&mut blocks).await;
+    assert_eq!(client.executed.lock()[1].l1_deposits, [later]);
+}
+
+#[tokio::test]
+async fn a_header_made_by_l1_moves_the_certified_head() {
+    let l1 = l1();
+    let entries = [force_transaction(&l1, 7), force_envelope(&l1, 8)];
+    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let first = truth.seal(0, vec![]).await;
+    other.seal(0, vec![]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chain.sqlite");
+    let made = truth.l1_header(5_000, entries.iter().map(|entry| entry.item.clone()).collect());
+    let shown = other.seal_envelopes(250, &[envelope(1)]).await;
+    {
+        let node = tracker_on(disk(&path).await, &l1).await;
+        let behind = node.accept_l1_header(&made).await.unwrap_err();
+        assert!(matches!(behind, Refusal::Behind { expected: 1, offered: 2 }));
+        node.accept_certified(&certified(&first.batch)).await.unwrap();
+        // An uncertified header gives way to it; what nobody signed is believed only from L1.
+        node.apply_sealed(&shown.batch).await.unwrap();
+        let claimed = Arc::new(made.batch());
+        let refused = node.apply_sealed(&claimed).await.unwrap_err();
+        assert_eq!((refused.as_str(), refused.next_step()), ("not_made_by_l1", NextStep::Retry));
+        assert!(node.follow_l1().await.unwrap().is_empty());
+        l1.l1_headers.lock().push(made.clone());
+        let watch = node.watch_certified();
+        let taken = node.follow_l1().await.unwrap();
+        assert_eq!(taken.len(), 1);
+        assert!(watch.has_changed().unwrap());
+        let verdicts = [Verdict::ForcedTransaction, Verdict::Skipped(EnvelopeFault::Void)];
+        assert_eq!(taken[0].1.verdicts, verdicts);
+        assert!(!node.apply_sealed(&claimed).await.unwrap().is_new());
+        assert!(node.follow_l1().await.unwrap().is_empty());
+    }
+    let node = tracker_on(disk(&path).await, &l1).await;
+    let hash = made.header.hash();
+    assert_eq!((node.certified().number, node.certified().hash), (2, hash));
+    assert_eq!((node.head().number, node.head().forced_cursor), (2, 2));
+    // The voided header is no second one, and its certificate says nothing.
+    let replaced = |refusal: &Refusal| {
+        matches!(refusal, Refusal::ReplacedByL1 { number: 2, made, .. } if *made == hash)
+            && refusal.next_step() == NextStep::Reject
+    };
+    assert!(replaced(&node.apply_sealed(&shown.batch).await.unwrap_err()));
+    assert!(replaced(&node.accept_certificate(&certificate_of(&shown.batch)).await.unwrap_err()));
+    assert!(replaced(&node.accept_certified(&certified(&shown.batch)).await.unwrap_err()));
+    let next = other.seal(500, vec![]).await;
+    assert_eq!(node.accept_certified(&certified(&next.batch)).await.unwrap_err().as_str(), "wrong_parent");
+    // The chain goes on from what L1 made, with certificates.
+    truth.tracker.accept_l1_header(&made).await.unwrap();
+    let next = truth.seal(6_000, vec![]).await;
+    let batch = CertifiedBatch { sealed: (*next.batch).clone(), certificate: certificate_of(&next.batch) };
+    assert_eq!(node.accept_certified(&batch).await.unwrap().1, CertificateOutcome::Advanced);
+    assert!(node.follow_l1().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_contradicts_a_certified_header_is_named() {
+    let l1 = l1();
+    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let first = truth.seal(0, vec![]).await;
+    other.seal(0, vec![]).await;
+    let made = truth.l1_header(5_000, vec![]);
+    let shown = other.seal_envelopes(250, &[envelope(1)]).await;
+    let node = tracker_on(memory(), &l1).await;
+    for sealed in [&first, &shown] {
+        node.accept_certified(&certified(&sealed.batch)).await.unwrap();
+    }
+    let voided = |refusal: Refusal| {
+        assert_eq!((refusal.as_str(), refusal.next_step()), ("voided_by_l1", NextStep::Stop));
+        assert!(matches!(refusal, Refusal::VoidedByL1 { number: 2, .. }), "{refusal}");
+    };
+    voided(node.accept_l1_header(&made).await.unwrap_err());
+    // One that L1 built on it, too.
+    truth.tracker.accept_l1_header(&made).await.unwrap();
+    let child = truth.l1_header(6_000, vec![]);
+    voided(node.accept_l1_header(&child).await.unwrap_err());
+    l1.l1_headers.lock().push(made.clone());
+    voided(node.follow_l1().await.unwrap_err());
+    assert_eq!(node.head().hash, shown.hash, "nothing was taken back");
+    // And a header that L1 cannot have made of this chain.
+    let fresh = tracker_on(memory(), &l1).await;
+    fresh.apply_sealed(&first.batch).await.unwrap();
+    let mut wrong = made;
+    wrong.header.gas += 1;
+    assert_eq!(fresh.accept_l1_header(&wrong).await.unwrap_err().as_str(), "wrong_gas");
+    let mut other_parent = child;
+    other_parent.header.number = 2;
+    let refused = fresh.accept_l1_header(&other_parent).await.unwrap_err();
+    assert!(matches!(refused, Refusal::AncestorDiffers { number: 1, .. }));
+    let unsigned = SealedBatch::by_l1(wrong.header, vec![]);
+    let refused = fresh.apply_sealed(&Arc::new(unsigned)).await.unwrap_err();
+    assert_eq!(refused.as_str(), "replaced_by_l1");
+}
+
+#[tokio::test]
+async fn forced_transactions_of_a_header_made_by_l1_execute_and_envelopes_are_void() {
+    let l1 = l1();
+    let entries = [force_transaction(&l1, 7), force_envelope(&l1, 8)];
+    let sequencer = Sequencer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let mut blocks = node.executor.subscribe();
+    let first = sequencer.seal(0, vec![]).await;
+    node.take(&first).await;
+    let items = entries.iter().map(|entry| entry.item.clone()).collect();
+    for (ms, items) in [(5_000, items), (6_000, vec![])] {
+        let made = sequencer.l1_header(ms, items);
+        sequencer.tracker.accept_l1_header(&made).await.unwrap();
+        node.tracker.accept_l1_header(&made).await.unwrap();
+    }
+    let block = next_block(&mut blocks).await;
+    assert_eq!((block.record.first_batch, block.record.last_batch), (2, 2));
+    assert_eq!(block.details.envelope(2, 0).unwrap().outcome, EnvelopeOutcome::Executed);
+    let void = block.details.envelope(2, 1).unwrap();
+    assert_eq!((void.id, &void.outcome), (B256::ZERO, &EnvelopeOutcome::Void));
+    assert!(node.tracker.store().envelope_location(envelope(8).id()).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn nothing_of_a_void_run_executes() {
+    let l1 = l1();
+    force_transaction(&l1, 7);
+    let sequencer = Sequencer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let mut blocks = node.executor.subscribe();
+    let sealed = sequencer.seal_forced(0, 1, vec![envelope(1).encode(), vec![9]]).await;
+    let closing = sequencer.seal(1_000, vec![]).await;
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
+    for sealed in [&sealed, &closing] {
+        node.take(sealed).await;
+    }
+    // Hints that come too late change nothing.
+    let block = next_block(&mut blocks).await;
+    assert!(block.details.transactions.is_empty());
+    let outcomes = [0, 1, 2].map(|index| block.details.envelope(1, index).unwrap().outcome.clone());
+    let skipped = EnvelopeOutcome::Skipped("undecodable".into());
+    assert_eq!(outcomes, [EnvelopeOutcome::Void, EnvelopeOutcome::Void, skipped]);
+    let api = reads(&node);
+    let batch = api.get_batch(1).await.unwrap().unwrap();
+    assert_eq!(batch.state, BatchState::Void);
+    assert_eq!(batch.verdicts[0].as_deref(), Some("forced_transaction"));
+    let receipt = api.get_receipt(envelope(1).id()).await.unwrap().unwrap();
+    assert_eq!((receipt.state, receipt.transactions), (EnvelopeState::Void, None));
+    // A restart executes nothing else, and does not take it for a contradiction.
+    let full = sequencer.seal_envelopes(2_000, &[envelope(2)]).await;
+    let closing = sequencer.seal(3_000, vec![]).await;
+    node.take(&full).await;
+    node.hint(&full).await;
+    node.take(&closing).await;
+    assert_eq!(next_block(&mut blocks).await.details.transactions.len(), 1);
+}
+
+#[tokio::test]
+async fn what_becomes_void_after_its_execution_halts_the_node() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let mut blocks = node.executor.subscribe();
+    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let two = sequencer.seal_envelopes(1_000, &[envelope(2)]).await;
+    node.take(&one).await;
+    node.hint(&one).await;
+    node.take(&two).await;
+    next_block(&mut blocks).await;
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
+    let three = sequencer.seal(2_000, vec![]).await;
+    node.hint(&two).await;
+    node.take(&three).await;
+    let mut status = node.executor.watch_status();
+    let halted = |state: &ExecutionState| matches!(state, ExecutionState::Halted { reason } if reason.contains("batch 1 void"));
+    within("the halt", status.wait_for(|status| halted(&status.state))).await.unwrap();
+}
