@@ -2,7 +2,11 @@
 
 mod common;
 mod envelopes;
+mod fee_proof;
 mod privacy;
 mod recovery;
 mod refusals;
+#[path = "../../../crates/l1/tests/anvil/stage.rs"]
+#[allow(dead_code, reason = "the tests of the L1 client use the rest")]
+mod stage;
 mod wallet;
