@@ -7,6 +7,7 @@ use blindfold_protocol::B256;
 use crate::{
     L1Client, L1Error,
     contracts::{BlindedInbox, OutputRegistry},
+    logs::FinalLog,
 };
 
 /// What happened between L1 and the sequencer.
@@ -54,6 +55,14 @@ pub enum SequencerEvent {
     },
 }
 
+/// First topics of the events that [`sequencer_event`] reads.
+pub(crate) const SEQUENCER_TOPICS: [B256; 4] = [
+    BlindedInbox::Equivocation::SIGNATURE_HASH,
+    BlindedInbox::Accused::SIGNATURE_HASH,
+    BlindedInbox::Answered::SIGNATURE_HASH,
+    BlindedInbox::Omission::SIGNATURE_HASH,
+];
+
 /// What the sequencer claims of one L2 block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
@@ -75,39 +84,9 @@ impl L1Client {
     /// # Errors
     /// [`L1Error::NotFinal`]; the errors of a call.
     pub async fn sequencer_events(&self, after: u64, through: u64) -> Result<Vec<SequencerEvent>, L1Error> {
-        let topics = [
-            BlindedInbox::Equivocation::SIGNATURE_HASH,
-            BlindedInbox::Accused::SIGNATURE_HASH,
-            BlindedInbox::Answered::SIGNATURE_HASH,
-            BlindedInbox::Omission::SIGNATURE_HASH,
-        ];
         let inbox = self.inner.config.deployment.inbox;
-        let mut events = Vec::new();
-        for log in self.final_logs(inbox, &topics, after, through).await? {
-            if let Some(event) = log.event::<BlindedInbox::Equivocation>()? {
-                events.push(SequencerEvent::Equivocation {
-                    number: event.number,
-                    reporter: event.reporter,
-                    first: event.firstHash,
-                    second: event.secondHash,
-                    l1_block: log.block,
-                });
-            } else if let Some(event) = log.event::<BlindedInbox::Accused>()? {
-                events.push(SequencerEvent::Accused {
-                    envelope_id: event.envelopeId,
-                    accuser: event.accuser,
-                    seal_by: event.sealBy,
-                    answer_until: event.answerUntil.saturating_to(),
-                });
-            } else if let Some(event) = log.event::<BlindedInbox::Answered>()? {
-                let BlindedInbox::Answered { envelopeId, answerer, number, .. } = event;
-                events.push(SequencerEvent::Answered { envelope_id: envelopeId, answerer, number });
-            } else if let Some(event) = log.event::<BlindedInbox::Omission>()? {
-                let (envelope_id, accuser) = (event.envelopeId, event.accuser);
-                events.push(SequencerEvent::Omission { envelope_id, accuser });
-            }
-        }
-        Ok(events)
+        let logs = self.final_logs(inbox, &SEQUENCER_TOPICS, after, through).await?;
+        logs.iter().filter_map(|log| sequencer_event(log).transpose()).collect()
     }
 
     /// What the sequencer claimed of L2 blocks in L1 blocks `after + 1 ..= through`, in order. `through` is final.
@@ -137,4 +116,31 @@ impl L1Client {
         let registry = self.inner.config.contracts.output_registry;
         self.inner.rpc.view("lastBlock", registry, &OutputRegistry::lastBlockCall {}, "latest").await
     }
+}
+
+/// The log as what happened between L1 and the sequencer, if it is that.
+pub(crate) fn sequencer_event(log: &FinalLog) -> Result<Option<SequencerEvent>, L1Error> {
+    if let Some(event) = log.event::<BlindedInbox::Equivocation>()? {
+        return Ok(Some(SequencerEvent::Equivocation {
+            number: event.number,
+            reporter: event.reporter,
+            first: event.firstHash,
+            second: event.secondHash,
+            l1_block: log.block,
+        }));
+    }
+    if let Some(event) = log.event::<BlindedInbox::Accused>()? {
+        return Ok(Some(SequencerEvent::Accused {
+            envelope_id: event.envelopeId,
+            accuser: event.accuser,
+            seal_by: event.sealBy,
+            answer_until: event.answerUntil.saturating_to(),
+        }));
+    }
+    if let Some(event) = log.event::<BlindedInbox::Answered>()? {
+        let BlindedInbox::Answered { envelopeId, answerer, number, .. } = event;
+        return Ok(Some(SequencerEvent::Answered { envelope_id: envelopeId, answerer, number }));
+    }
+    let event = log.event::<BlindedInbox::Omission>()?;
+    Ok(event.map(|event| SequencerEvent::Omission { envelope_id: event.envelopeId, accuser: event.accuser }))
 }

@@ -9,6 +9,9 @@
 //! - [`HintPosting`], [`HintTree`] and [`Challenge`] are hints on L1 and what is shown against wrong ones.
 //! - [`ManagedAnvil`] runs a development L1 as a child process, for the devnet and for tests.
 //!
+//! What has to act before a block is final, as a challenge of posted hints, reads the newest blocks and keeps nothing:
+//! [`L1Client::hint_logs`] and its neighbours.
+//!
 //! The endpoint is trusted for what L1 says: answers are bounded, typed and checked against each other, but not
 //! proved. Run your own. A beacon node is not trusted: blobs are checked against their versioned hashes.
 
@@ -26,6 +29,7 @@ mod error;
 mod evidence;
 mod faults;
 mod fees;
+mod hint_logs;
 mod hint_posting;
 mod hint_tree;
 mod hints;
@@ -34,9 +38,11 @@ mod ledger;
 mod logs;
 mod postings;
 mod queue;
+mod recent;
 mod run;
 mod run_data;
 mod sender;
+mod standing;
 #[cfg(test)]
 mod test_server;
 mod transport;
@@ -65,14 +71,17 @@ pub use evidence::{
     equivocation_evidence, omission_evidence,
 };
 pub use faults::{Output, SequencerEvent};
+pub use hint_logs::{HintLog, PostedLog};
 pub use hint_posting::{HintPosting, PostedBatch, PostedEntry, PostedFault};
 pub use hint_tree::{Chunk, HintTree};
 pub use hints::{HintEvent, PostedHints, PublisherBond, open_postings};
 pub use postings::{Bond, L1MadeHeader, PostedHead, Posting};
 pub use queue::L1Deposit;
+pub use recent::{PostingState, RecentHints, RecentPosting};
 pub use run::{PostedRun, RunReference};
 pub use run_data::{BatchData, CodedBatch, DataPart, RunData, split_run_data};
 pub use sender::Sent;
+pub use standing::{Accusation, AccusationState, L1HeaderDue, QueuedItem, Standing, VaultAccount};
 pub use writer::{DataPlace, L1Writer, MAX_TRANSACTION_BYTES};
 pub use writer_disputes::ACCUSATION_STAKE_WEI;
 pub use writer_funds::L2Call;

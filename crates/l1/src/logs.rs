@@ -1,4 +1,4 @@
-//! Logs of final blocks, checked to be complete in form, in order and of the final chain.
+//! Logs, checked to be complete in form and in order; those of final blocks also to be of the final chain.
 
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::Log;
@@ -14,7 +14,7 @@ pub(crate) const RPC_LIMIT_EXCEEDED: i64 = -32005;
 /// JSON-RPC code of "invalid parameters", which some endpoints give for a range they find too long.
 const RPC_INVALID_PARAMS: i64 = -32602;
 
-/// A log of a final block.
+/// A log; of a final block unless it came from `newest_logs`.
 #[derive(Clone, Debug)]
 pub(crate) struct FinalLog {
     pub block: u64,
@@ -57,6 +57,25 @@ impl L1Client {
         if through > finalized {
             return Err(L1Error::NotFinal { number: through, finalized });
         }
+        let found = self.newest_logs(address, topics, after, through).await?;
+        for log in &found {
+            let origin = self.origin(log.block).await?;
+            let before = origin.map_or(B256::ZERO, |origin| origin.hash);
+            if before != log.block_hash {
+                return Err(L1Error::FinalityBroken { number: log.block, before, now: log.block_hash });
+            }
+        }
+        Ok(found)
+    }
+
+    /// [`final_logs`](Self::final_logs) of blocks that need not be final: nothing that stays can be built on them.
+    pub(crate) async fn newest_logs(
+        &self,
+        address: Address,
+        topics: &[B256],
+        after: u64,
+        through: u64,
+    ) -> Result<Vec<FinalLog>, L1Error> {
         let mut found = Vec::new();
         let mut from = after.saturating_add(1);
         let mut range = LOG_RANGE_BLOCKS;
@@ -79,11 +98,6 @@ impl L1Client {
                 return Err(malformed_log(&"logs out of order"));
             }
             previous = Some(position);
-            let origin = self.origin(log.block).await?;
-            let before = origin.map_or(B256::ZERO, |origin| origin.hash);
-            if before != log.block_hash {
-                return Err(L1Error::FinalityBroken { number: log.block, before, now: log.block_hash });
-            }
         }
         Ok(found)
     }

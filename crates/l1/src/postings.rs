@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{Address, U64, U256};
+use alloy_primitives::{Address, U256};
 use alloy_sol_types::{SolCall, SolEvent};
 use blindfold_protocol::{B256, BatchHeader, Canonical, Certificate, SealedBatch, Signature65};
 
@@ -75,8 +75,7 @@ impl L1Client {
     /// # Errors
     /// The errors of a call.
     pub async fn posted_head(&self) -> Result<PostedHead, L1Error> {
-        let block: U64 = self.inner.rpc.call("eth_blockNumber", ()).await?;
-        self.posted_head_at(block.to()).await
+        self.posted_head_at(self.newest_block().await?).await
     }
 
     /// Where the inbox stands after the newest final block.
@@ -87,7 +86,7 @@ impl L1Client {
         self.posted_head_at(self.finalized().await?.number).await
     }
 
-    async fn posted_head_at(&self, block: u64) -> Result<PostedHead, L1Error> {
+    pub(crate) async fn posted_head_at(&self, block: u64) -> Result<PostedHead, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let rpc = &self.inner.rpc;
         // Both of one block, so that number and hash belong together.
@@ -236,7 +235,7 @@ impl L1Client {
 }
 
 /// Headers as the event says: chained, and ending in its hash and root.
-fn check_run(
+pub(crate) fn check_run(
     log: &FinalLog,
     event: &BlindedInbox::Posted,
     headers: &[BatchHeader],

@@ -456,7 +456,13 @@ async fn a_header_made_by_l1_is_certified_with_its_record() {
         store.put_sealed(second.clone()).await.unwrap();
         store.put_sealed(second.clone()).await.unwrap();
     }
-    let store = SqliteStore::open(&path).unwrap();
+    // The last write may still be on its way: the file is free when it is done.
+    let store = loop {
+        match SqliteStore::open(&path) {
+            Err(StoreError::InUse(_)) => tokio::task::yield_now().await,
+            opened => break opened.unwrap(),
+        }
+    };
     let record = store.batch(2).await.unwrap().unwrap();
     assert!(record.by_l1 && record.certificate.is_none());
     assert!(!store.batch(1).await.unwrap().unwrap().by_l1);

@@ -21,7 +21,9 @@ use blindfold_protocol::{
 };
 use blindfold_rpc::jsonrpsee::PendingSubscriptionSink;
 use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
-use blindfold_rpc::types::{BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, Receipt, Status};
+use blindfold_rpc::types::{
+    BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, Receipt, Status,
+};
 use blindfold_rpc::{
     BlindApiServer, ClientConfig, CommitteeApiServer, Encoded, FeedEvent, HttpClient, Hub, RpcError,
     ServerConfig, ServerHandle, Topic, http_client, serve,
@@ -106,6 +108,10 @@ impl BlindApiServer for Api {
 
     async fn get_fee_account(&self, address: Address) -> Result<FeeAccount, RpcError> {
         self.reads.get_fee_account(address).await
+    }
+
+    async fn get_fee_account_proof(&self, address: Address) -> Result<Option<FeeAccountProof>, RpcError> {
+        self.reads.get_fee_account_proof(address).await
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {

@@ -1,0 +1,309 @@
+//! Where everything on L1 stands after its newest block, for people who act there by hand. None of it need be final:
+//! what validity depends on is read elsewhere.
+
+use alloy_primitives::{Address, U64, U256};
+use blindfold_protocol::{B256, L1Timing};
+
+use crate::{
+    Bond, L1Client, L1Error, PostedHead,
+    contracts::{BlindedInbox, FeeVault, ForcedQueue, HintRegistry, OutputRegistry},
+    queue::KIND_TRANSACTION,
+};
+
+/// Forced items in a batch at most.
+const MAX_FORCED_ITEMS: u64 = 16;
+
+/// Where the contracts stand after one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The block, the newest.
+    pub block: u64,
+    /// All deadlines.
+    pub timing: L1Timing,
+    /// Whose signature stands under headers.
+    pub sequencer: Address,
+    /// The last posted header.
+    pub head: PostedHead,
+    /// The block that it was posted in; 0 before the first.
+    pub head_posted_at: u64,
+    /// The last block with a certified header; 0 before the first.
+    pub last_certified_at: u64,
+    /// The block in which two headers of the next number were shown; 0 for none.
+    pub equivocated_at: u64,
+    /// How many headers L1 made itself.
+    pub l1_made: u64,
+    /// How many items were ever forced.
+    pub forced_length: u64,
+    /// The next forced items that no header has taken: those that are due and the one after them, 17 at most.
+    pub forced_next: Vec<QueuedItem>,
+    /// The sequencer's bond.
+    pub bond: Bond,
+    /// Accusations that nobody answered yet.
+    pub open_accusations: u64,
+    /// How many times hints were posted.
+    pub hint_postings: u64,
+    /// The last L2 block with a claimed output; 0 for none.
+    pub last_output: u64,
+}
+
+/// An item that waits in the forced queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuedItem {
+    /// Its place, from 0.
+    pub index: u64,
+    /// A transaction in the clear, or else an envelope.
+    pub is_transaction: bool,
+    /// The block it was enqueued in.
+    pub enqueued_at: u64,
+    /// Gas of a transaction, 0 for an envelope.
+    pub gas_limit: u64,
+    /// Its length in a batch, in bytes.
+    pub length: u32,
+}
+
+/// When L1 makes the next header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum L1HeaderDue {
+    /// Now, with so many forced items.
+    Now {
+        /// Forced items that it takes.
+        items: u64,
+    },
+    /// Not before this block; a certified header may come until then.
+    From(u64),
+    /// It may, but there is nothing to put into one.
+    NothingToInclude,
+}
+
+/// A fee account as `FeeVault` sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VaultAccount {
+    /// What was paid out in all, in wei.
+    pub paid: U256,
+    /// Sum of the requests that [`L1Writer::exit`](crate::L1Writer::exit) would count, in wei.
+    pub requested: u128,
+    /// The block of the first of them; 0 when there never was one.
+    pub first_request: u64,
+    /// The block of the last.
+    pub last_request: u64,
+    /// How long requests wait before an exit, in blocks.
+    pub withdrawal_delay: u32,
+}
+
+/// What became of an accusation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccusationState {
+    /// Nobody accused.
+    None,
+    /// It waits for an answer.
+    Open,
+    /// The envelope was shown.
+    Answered,
+    /// The bond is lost.
+    Slashed,
+}
+
+/// An accusation over one envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accusation {
+    /// What became of it.
+    pub state: AccusationState,
+    /// Who accused.
+    pub accuser: Address,
+    /// The number up to which the envelope was to be sealed.
+    pub seal_by: u64,
+    /// The block after which the bond is lost without an answer.
+    pub answer_until: u64,
+}
+
+impl Standing {
+    /// When L1 makes the header after one with `parent_items` items, by the contract's own rule.
+    pub fn l1_header_due(&self, parent_items: u32) -> L1HeaderDue {
+        let window = u64::from(self.timing.answer_window).max(1);
+        let shown = self.equivocated_at.max(self.head_posted_at).saturating_add(window);
+        let undecided = self.equivocated_at != 0 && self.block > shown;
+        if !undecided {
+            let quiet = u64::from(self.timing.posting_deadline).saturating_add(1);
+            let from = self.last_certified_at.saturating_add(quiet);
+            let Some(since) = self.block.checked_sub(from) else {
+                let earlier = if self.equivocated_at == 0 { from } else { from.min(shown + 1) };
+                return L1HeaderDue::From(earlier);
+            };
+            // Every second window belongs to a committee that is back.
+            let windows = since / window;
+            if windows % 2 != 0 {
+                return L1HeaderDue::From(from.saturating_add((windows + 1).saturating_mul(window)));
+            }
+        }
+        match self.forced_due() {
+            0 if parent_items == 0 && !undecided => L1HeaderDue::NothingToInclude,
+            items => L1HeaderDue::Now { items },
+        }
+    }
+
+    /// How many of the next forced items are due now, [`MAX_FORCED_ITEMS`] at most.
+    pub fn forced_due(&self) -> u64 {
+        let due = self.forced_next.iter().filter(|item| self.due_at(item) <= self.block).count();
+        (due as u64).min(MAX_FORCED_ITEMS)
+    }
+
+    /// The block from which on a header must have taken the item.
+    pub fn due_at(&self, item: &QueuedItem) -> u64 {
+        item.enqueued_at.saturating_add(self.timing.forced_delay.into())
+    }
+}
+
+impl L1Client {
+    /// The newest block.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn newest_block(&self) -> Result<u64, L1Error> {
+        let block: U64 = self.inner.rpc.call("eth_blockNumber", ()).await?;
+        Ok(block.to())
+    }
+
+    /// The deadlines of the deployment.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn timing(&self) -> Result<L1Timing, L1Error> {
+        self.timing_at("latest").await
+    }
+
+    async fn timing_at(&self, block: &str) -> Result<L1Timing, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let timing = self.inner.rpc.view("timing", inbox, &BlindedInbox::timingCall {}, block).await?;
+        Ok(L1Timing {
+            posting_deadline: timing.postingDeadline,
+            forced_delay: timing.forcedDelay,
+            answer_window: timing.answerWindow,
+            hint_deadline: timing.hintDeadline,
+            challenge_window: timing.challengeWindow,
+            withdrawal_delay: timing.withdrawalDelay,
+        })
+    }
+
+    /// Where all contracts stand, after one and the same block. Some twenty calls, and one for each due forced item.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn standing(&self) -> Result<Standing, L1Error> {
+        let block = self.newest_block().await?;
+        let at = format!("{block:#x}");
+        let at = at.as_str();
+        let (rpc, config) = (&self.inner.rpc, &self.inner.config);
+        let (inbox, contracts) = (config.deployment.inbox, &config.contracts);
+        let head = self.posted_head_at(block).await?;
+        let next = head.number.saturating_add(1);
+        let shown = BlindedInbox::equivocatedAtCall { number: next };
+        let accusations = BlindedInbox::openAccusationsCall {};
+        let withdrawal = rpc.view("withdrawal", inbox, &BlindedInbox::withdrawalCall {}, at).await?;
+        let length = rpc.view("length", contracts.forced_queue, &ForcedQueue::lengthCall {}, at).await?;
+        let postings = HintRegistry::postingCountCall {};
+        let outputs = OutputRegistry::lastBlockCall {};
+        let mut standing = Standing {
+            block,
+            timing: self.timing_at(at).await?,
+            sequencer: rpc.view("sequencer", inbox, &BlindedInbox::sequencerCall {}, at).await?,
+            head,
+            head_posted_at: rpc.view("headPostedAt", inbox, &BlindedInbox::headPostedAtCall {}, at).await?,
+            last_certified_at: rpc
+                .view("lastCertifiedAt", inbox, &BlindedInbox::lastCertifiedAtCall {}, at)
+                .await?,
+            equivocated_at: rpc.view("equivocatedAt", inbox, &shown, at).await?.saturating_to(),
+            l1_made: rpc
+                .view("l1MadeCount", inbox, &BlindedInbox::l1MadeCountCall {}, at)
+                .await?
+                .saturating_to(),
+            forced_length: length,
+            forced_next: Vec::new(),
+            bond: Bond {
+                amount: rpc.view("bond", inbox, &BlindedInbox::bondCall {}, at).await?,
+                withdrawal: withdrawal.amount,
+                unlocks_at: withdrawal.unlocksAt,
+            },
+            open_accusations: rpc.view("openAccusations", inbox, &accusations, at).await?.saturating_to(),
+            hint_postings: rpc.view("postingCount", contracts.hint_registry, &postings, at).await?,
+            last_output: rpc.view("lastBlock", contracts.output_registry, &outputs, at).await?,
+        };
+        let end = length.min(head.forced_cursor.saturating_add(MAX_FORCED_ITEMS + 1));
+        for index in head.forced_cursor..end {
+            let entry = ForcedQueue::entryCall { index };
+            let entry = rpc.view("entry", contracts.forced_queue, &entry, at).await?;
+            let item = QueuedItem {
+                index,
+                is_transaction: entry.kind == KIND_TRANSACTION,
+                enqueued_at: entry.enqueuedAt,
+                gas_limit: entry.gasLimit,
+                length: entry.length,
+            };
+            standing.forced_next.push(item);
+            if standing.due_at(&item) > block {
+                break;
+            }
+        }
+        Ok(standing)
+    }
+
+    /// What `FeeVault` knows of a payer, after the newest block.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn vault_account(&self, payer: Address) -> Result<VaultAccount, L1Error> {
+        let vault = self.inner.config.contracts.fee_vault;
+        let rpc = &self.inner.rpc;
+        let pending = rpc.view("pending", vault, &FeeVault::pendingCall { payer }, "latest").await?;
+        let delay = FeeVault::withdrawalDelayCall {};
+        Ok(VaultAccount {
+            paid: self.paid(payer).await?,
+            requested: pending.amount,
+            first_request: pending.firstBlock,
+            last_request: pending.lastBlock,
+            withdrawal_delay: rpc.view("withdrawalDelay", vault, &delay, "latest").await?,
+        })
+    }
+
+    /// What is on record against the sequencer over an envelope, after the newest block.
+    ///
+    /// # Errors
+    /// [`L1Error::Malformed`] for a state that the contract does not have; the errors of a call.
+    pub async fn accusation(&self, envelope_id: B256) -> Result<Accusation, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let call = BlindedInbox::accusationsCall { envelopeId: envelope_id };
+        let found = self.inner.rpc.view("accusations", inbox, &call, "latest").await?;
+        let state = match found.state {
+            0 => AccusationState::None,
+            1 => AccusationState::Open,
+            2 => AccusationState::Answered,
+            3 => AccusationState::Slashed,
+            other => {
+                return Err(L1Error::Malformed {
+                    method: "eth_call".to_owned(),
+                    reason: format!("accusations: state {other}"),
+                });
+            }
+        };
+        let window = self.timing().await?.answer_window;
+        Ok(Accusation {
+            state,
+            accuser: found.accuser,
+            seal_by: found.sealBy,
+            answer_until: found.accusedAt.saturating_add(window.into()),
+        })
+    }
+
+    /// What a byte of a forced item costs, in wei.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn forced_fee_per_byte(&self) -> Result<u128, L1Error> {
+        let queue = self.inner.config.contracts.forced_queue;
+        let call = ForcedQueue::feePerByteWeiCall {};
+        self.inner.rpc.view("feePerByteWei", queue, &call, "latest").await
+    }
+}
+
+#[cfg(test)]
+#[path = "standing_tests.rs"]
+mod tests;

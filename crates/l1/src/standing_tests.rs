@@ -1,0 +1,74 @@
+//! When L1 makes a header, against the contract's rule.
+
+use alloy_primitives::{Address, U256};
+use blindfold_protocol::B256;
+
+use super::*;
+
+fn standing(block: u64) -> Standing {
+    Standing {
+        block,
+        timing: L1Timing {
+            posting_deadline: 100,
+            forced_delay: 10,
+            answer_window: 20,
+            hint_deadline: 30,
+            challenge_window: 24,
+            withdrawal_delay: 500,
+        },
+        sequencer: Address::ZERO,
+        head: PostedHead {
+            number: 7,
+            hash: B256::ZERO,
+            timestamp_ms: 0,
+            l1_origin_number: 0,
+            forced_cursor: 0,
+        },
+        head_posted_at: 1_000,
+        last_certified_at: 1_000,
+        equivocated_at: 0,
+        l1_made: 0,
+        forced_length: 0,
+        forced_next: Vec::new(),
+        bond: Bond { amount: U256::ZERO, withdrawal: 0, unlocks_at: 0 },
+        open_accusations: 0,
+        hint_postings: 0,
+        last_output: 0,
+    }
+}
+
+fn item(index: u64, enqueued_at: u64) -> QueuedItem {
+    QueuedItem { index, is_transaction: true, enqueued_at, gas_limit: 21_000, length: 100 }
+}
+
+#[test]
+fn silence_is_answered_after_the_deadline_and_in_every_second_window() {
+    let due = |block| standing(block).l1_header_due(1);
+    assert_eq!(due(1_100), L1HeaderDue::From(1_101));
+    assert_eq!(due(1_101), L1HeaderDue::Now { items: 0 });
+    assert_eq!(due(1_120), L1HeaderDue::Now { items: 0 });
+    assert_eq!(due(1_121), L1HeaderDue::From(1_141));
+    assert_eq!(due(1_141), L1HeaderDue::Now { items: 0 });
+}
+
+#[test]
+fn two_headers_of_a_number_shorten_the_wait() {
+    let shown = |block| Standing { equivocated_at: 1_010, ..standing(block) };
+    assert_eq!(shown(1_030).l1_header_due(0), L1HeaderDue::From(1_031));
+    assert_eq!(shown(1_031).l1_header_due(0), L1HeaderDue::Now { items: 0 }, "even an empty one");
+    let posted_later = Standing { head_posted_at: 1_050, last_certified_at: 1_050, ..shown(1_060) };
+    assert_eq!(posted_later.l1_header_due(0), L1HeaderDue::From(1_071));
+}
+
+#[test]
+fn only_due_items_count_and_no_more_than_a_header_takes() {
+    let mut waiting = standing(1_101);
+    assert_eq!(waiting.l1_header_due(0), L1HeaderDue::NothingToInclude);
+    waiting.forced_next = vec![item(0, 1_092)];
+    assert_eq!((waiting.forced_due(), waiting.due_at(&item(0, 1_092))), (0, 1_102));
+    assert_eq!(waiting.l1_header_due(0), L1HeaderDue::NothingToInclude);
+    waiting.forced_next = vec![item(0, 1_091), item(1, 1_092)];
+    assert_eq!(waiting.l1_header_due(0), L1HeaderDue::Now { items: 1 });
+    waiting.forced_next = (0..17).map(|index| item(index, 1_000)).collect();
+    assert_eq!(waiting.l1_header_due(0), L1HeaderDue::Now { items: 16 });
+}
