@@ -225,12 +225,12 @@ async fn it_arrives_at_the_blocks_of_who_followed_the_feed() {
         assert_eq!(ours.hash, alone.block_hash(number).await, "block {number}");
     }
     assert_eq!(node.tracker().certified().number, 23);
+    says(&node, "200 OK").await;
     let counts = node.counters().by_name();
     assert_eq!((counts["source_l1"], counts["from_l1_runs"], counts["from_l1_block"]), (1, 1, 250));
     assert_eq!(counts["from_l1_wrong_postings"], 0);
     let shown = blindfold_rpc::BlindApiClient::get_status(&client_of(&node)).await.unwrap();
     assert_eq!(shown.counters["source_l1"], 1);
-    says(&node, "200 OK").await;
     // Without L1 it says so.
     *alone.postings.down.lock() = true;
     says(&node, "scripted").await;

@@ -212,7 +212,7 @@ impl FromL1 {
                 return Ok(());
             }
         }
-        if let Some(batches) = self.from_members(posting).await
+        if let Some(batches) = self.ask_members(posting).await
             && self.try_run(posting, &batches, certificate, &mut refused).await?
         {
             self.node.counters.batches_from_members.add(batches.len() as u64);
@@ -254,7 +254,7 @@ impl FromL1 {
     }
 
     /// The batches of a run as members have them; `None` where one is nowhere.
-    async fn from_members(&self, posting: &Posting) -> Option<Vec<SealedBatch>> {
+    async fn ask_members(&self, posting: &Posting) -> Option<Vec<SealedBatch>> {
         let mut batches = Vec::with_capacity(posting.headers.len());
         for header in &posting.headers {
             let mut found = None;
