@@ -57,7 +57,7 @@ pub async fn run(command: HandCommand) -> Result<()> {
 
 /// For a command that only looks.
 #[derive(Args, Debug)]
-struct ReadArgs {
+pub struct ReadArgs {
     /// The chain's settings, rollup.json
     #[arg(long, env = "BLINDFOLD_CHAIN")]
     chain: PathBuf,
@@ -71,7 +71,7 @@ struct ReadArgs {
 
 /// For a command that sends a transaction.
 #[derive(Args, Debug)]
-struct WriteArgs {
+pub struct WriteArgs {
     #[command(flatten)]
     read: ReadArgs,
     /// Key file of the account that pays (Ethereum keystore V3)
