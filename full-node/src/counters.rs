@@ -46,6 +46,7 @@ const HEADER_REASONS: &[&str] = &[
     "time_not_after_parent",
     "time_before_origin",
     "origin_back",
+    "origin_before_l1_header",
     "too_many_items",
     "item_too_long",
     "second_gas",

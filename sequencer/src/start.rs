@@ -1,6 +1,10 @@
 //! Putting the sequencer together: opens the disk, takes up where it stopped, starts the tasks, binds the ports.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
@@ -175,6 +179,8 @@ impl Sequencer {
                 Arc::clone(&deps.backend),
                 executor.clone(),
             ),
+            reopened: AtomicBool::new(false),
+            executed: executor.watch_status(),
             hints_gate: Gate::new(1, HINTS_QUEUE_ITEMS),
             hints_turn: tokio::sync::Mutex::default(),
             hub: Hub::default(),
