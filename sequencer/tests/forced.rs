@@ -7,7 +7,6 @@ mod common;
 use blindfold_chain::L1MadeHeader;
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
 
-use blindfold_rpc::BlindApiClient;
 use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch};
 
 /// A transaction that nothing here executes.
