@@ -16,7 +16,7 @@ async fn next_block(blocks: &mut broadcast::Receiver<Arc<NewBlock>>) -> Arc<NewB
 
 /// What a scripted deposit mints.
 fn wei(raw: &Bytes) -> u64 {
-    u64::from_be_bytes(raw[9..].try_into().unwrap())
+    u64::from_be_bytes(raw[9..].try_into().expect("eight bytes"))
 }
 
 /// Five deposits in three L1 blocks, which need three L2 blocks.
