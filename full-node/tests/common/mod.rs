@@ -14,7 +14,7 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_bte::CiphertextPoint;
 use blindfold_chain::{NewBlock, ReadApi, ReadContext, RoleView, Sealed, announce};
-use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, StartError};
+use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, Source, StartError};
 use blindfold_protocol::{
     BatchHints, Certificate, CertifiedBatch, Envelope, Release, ReleaseShare, SealedBatch, SingletonShare,
     Verdict,
@@ -338,6 +338,7 @@ impl World {
         let config = FullNodeConfig {
             rpc_addr: ([127, 0, 0, 1], 0).into(),
             admin_addr: ([127, 0, 0, 1], 0).into(),
+            source: Source::Feed,
             sequencer_url: sequencer.url(),
             members: members.endpoints.clone(),
             hint_deadline_ms: NEVER_MS,
@@ -356,6 +357,7 @@ impl World {
             parameters: parameter_set(),
             backend: backend(),
             watch: None,
+            posted: None,
         }
     }
 
