@@ -32,7 +32,7 @@ pub enum L1Command {
     Deploy(DeployArgs),
     /// Register a committee from its parameter file and the public parts of its members' key files
     Register(RegisterArgs),
-    /// What anybody can do with the contracts by hand
+    /// What a person does by hand once the deployment runs
     #[command(flatten)]
     Hand(HandCommand),
 }

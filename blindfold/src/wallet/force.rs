@@ -53,13 +53,13 @@ pub(super) struct TransactionArgs {
     #[arg(long, num_args = 2, value_names = ["TO", "AMOUNT"])]
     transfer: Option<Vec<String>>,
     /// Input of the call, 0x-hex
-    #[arg(long, requires = "transfer")]
+    #[arg(long, requires = "transfer", conflicts_with = "raw")]
     data: Option<Bytes>,
     /// Gas limit; the node estimates by default
-    #[arg(long, requires = "transfer")]
+    #[arg(long, requires = "transfer", conflicts_with = "raw")]
     gas: Option<u64>,
     /// Nonce; the node tells by default
-    #[arg(long, requires = "transfer")]
+    #[arg(long, requires = "transfer", conflicts_with = "raw")]
     nonce: Option<u64>,
     #[command(flatten)]
     key: KeyArgs,

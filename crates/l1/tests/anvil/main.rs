@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod blobs;
+mod by_hand;
 mod disputes;
 mod fees;
 mod forced;
