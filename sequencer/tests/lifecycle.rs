@@ -341,7 +341,7 @@ async fn time_rises_though_the_clock_steps_back() {
     world.clock.set(START_MS - 600);
     for nonce in 1..=6 {
         // Two of them fill a second.
-        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 99_000_000)).await.unwrap();
+        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 95_000_000)).await.unwrap();
     }
     running.sealed(3).await;
     world.clock.set(START_MS + 100);
