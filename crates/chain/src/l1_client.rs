@@ -1,8 +1,8 @@
 //! The client of the contracts as a view of L1.
 
 use async_trait::async_trait;
-use blindfold_l1::{L1Client, L1Error, Recovery};
-use blindfold_protocol::{Bytes, Epochs, ForcedEntry, LedgerEvent};
+use blindfold_l1::{L1Client, L1Deposit, L1Error, Recovery};
+use blindfold_protocol::{Bytes, Epochs};
 
 use crate::l1::MAX_FORCED_ENTRIES;
 use crate::{DepositGas, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, VoidRun};
@@ -34,78 +34,62 @@ impl L1View for L1Client {
 
     async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
         Ok(L1News {
-            ledger: ledger_events(self, after, through).await?,
-            forced: forced_entries(self, cursor, MAX_FORCED_ENTRIES, through).await?,
-            deposits: deposit_gas(self, after, through).await?,
+            ledger: self.ledger_events(after, through).await?,
+            forced: self.forced_entries(cursor, MAX_FORCED_ENTRIES, through).await?,
+            deposits: deposit_gas(L1Client::bridge_deposits(self, after, through).await?),
         })
     }
 
     async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<Bytes>, L1Fault> {
-        bridge_deposits(self, after, through).await
+        let deposits = L1Client::bridge_deposits(self, after, through).await?;
+        Ok(deposits.into_iter().map(|deposit| deposit.raw).collect())
     }
 
     async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
-        Ok(l1_headers(self).await?.into_iter().find(|made| made.header.number == number))
+        let made = self.all_l1_headers().await?;
+        let Some(made) = made.iter().find(|made| made.header.number == number) else { return Ok(None) };
+        let header = made.header;
+        let count = u64::from(header.envelope_count);
+        let items = if count == 0 {
+            Vec::new()
+        } else {
+            // Its items are the entries up to its cursor. Too few of them show when it is applied.
+            let from = header.forced_cursor.saturating_sub(count);
+            let entries = self.forced_entries(from, header.envelope_count as usize, made.l1_block).await?;
+            entries.into_iter().map(|entry| entry.item).collect()
+        };
+        Ok(Some(L1MadeHeader { header, items }))
     }
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
-        Ok(l1_headers(self).await?.last().map(|made| made.header.number))
+        Ok(self.all_l1_headers().await?.last().map(|made| made.header.number))
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
-        void_runs(self).await
+        let runs = self.all_void_runs().await?;
+        Ok(runs.into_iter().map(|(first, last)| VoidRun { first, last }).collect())
     }
 
     async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Fault> {
-        posted_at(self, number).await
+        Ok(L1Client::posted_at(self, number).await?)
     }
 
     async fn hints_on_l1(&self, number: u64) -> Result<bool, L1Fault> {
-        hints_on_l1(self, number).await
+        Ok(L1Client::hints_on_l1(self, number).await?)
     }
 }
 
-// What the client of the contracts does not read yet, each in one place.
-
-async fn ledger_events(client: &L1Client, after: u64, through: u64) -> Result<Vec<LedgerEvent>, L1Fault> {
-    if through <= after {
-        return Ok(Vec::new());
+/// The gas of each block that has deposits. They come in L1 order.
+fn deposit_gas(deposits: Vec<L1Deposit>) -> Vec<DepositGas> {
+    let mut blocks: Vec<DepositGas> = Vec::new();
+    for L1Deposit { gas, l1_block, .. } in deposits {
+        match blocks.last_mut() {
+            // Saturating: `DepositPortal` bounds each block.
+            Some(block) if block.l1_block == l1_block => block.gas = block.gas.saturating_add(gas),
+            _ => blocks.push(DepositGas { l1_block, gas }),
+        }
     }
-    let deposits = client.deposits(after, through).await?;
-    Ok(deposits.into_iter().map(LedgerEvent::Deposit).collect())
-}
-
-async fn forced_entries(
-    _client: &L1Client,
-    _from_index: u64,
-    _limit: usize,
-    _through: u64,
-) -> Result<Vec<ForcedEntry>, L1Fault> {
-    Ok(Vec::new())
-}
-
-async fn deposit_gas(_client: &L1Client, _after: u64, _through: u64) -> Result<Vec<DepositGas>, L1Fault> {
-    Ok(Vec::new())
-}
-
-async fn bridge_deposits(_client: &L1Client, _after: u64, _through: u64) -> Result<Vec<Bytes>, L1Fault> {
-    Ok(Vec::new())
-}
-
-async fn l1_headers(_client: &L1Client) -> Result<Vec<L1MadeHeader>, L1Fault> {
-    Ok(Vec::new())
-}
-
-async fn void_runs(_client: &L1Client) -> Result<Vec<VoidRun>, L1Fault> {
-    Ok(Vec::new())
-}
-
-async fn posted_at(_client: &L1Client, _number: u64) -> Result<Option<u64>, L1Fault> {
-    Ok(None)
-}
-
-async fn hints_on_l1(_client: &L1Client, _number: u64) -> Result<bool, L1Fault> {
-    Ok(false)
+    blocks
 }
 
 #[cfg(test)]
@@ -121,5 +105,12 @@ mod tests {
         let wrong = L1Fault::from(L1Error::WrongChain { expected: 1, given: 2 });
         assert!(matches!(&wrong, L1Fault::Unusable { .. }));
         assert!(!wrong.is_transient());
+    }
+
+    #[test]
+    fn deposit_gas_is_summed_by_block() {
+        let deposit = |l1_block, gas| L1Deposit { raw: Bytes::new(), gas, l1_block };
+        let summed = deposit_gas(vec![deposit(3, 5), deposit(3, 6), deposit(9, 7)]);
+        assert_eq!(summed, [DepositGas { l1_block: 3, gas: 11 }, DepositGas { l1_block: 9, gas: 7 }]);
     }
 }

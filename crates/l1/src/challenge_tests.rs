@@ -103,7 +103,7 @@ fn what_does_not_belong_together_is_named() {
     assert_eq!(new(&batches[1], &CODES, 2), ChallengeFault::NoItem { number: 5, index: 2 });
     assert_eq!(new(&batch(6, &CODES), &CODES, 0), ChallengeFault::NoBatch(6));
     assert_eq!(new(&batch(5, &[0, 2]), &[0, 2], 0), ChallengeFault::NoBatch(5));
-    let shorter = HintPosting::of(&[truth.clone()]);
+    let shorter = HintPosting::of(std::slice::from_ref(&truth));
     let fault = Challenge::new(&run, &batches[1], &CODES, &shorter, &truth, 0).unwrap_err();
     assert_eq!(fault, ChallengeFault::NoBatch(5));
 }

@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     origins: Mutex<BTreeMap<u64, L1Origin>>,
     /// Registered epochs never change; new ones are appended.
     pub epochs: tokio::sync::Mutex<Vec<crate::EpochRecord>>,
+    /// What happened to batches. Locked while it is brought up to date, so that callers share the work.
+    pub journal: tokio::sync::Mutex<crate::journal::Journal>,
 }
 
 impl L1Client {
@@ -69,6 +71,7 @@ impl L1Client {
             finalized: tokio::sync::Mutex::default(),
             origins: Mutex::default(),
             epochs: tokio::sync::Mutex::default(),
+            journal: tokio::sync::Mutex::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

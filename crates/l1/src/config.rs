@@ -39,6 +39,8 @@ pub struct L1Config {
     pub deployment: Deployment,
     /// The other contracts.
     pub contracts: L1Contracts,
+    /// The L1 block after which something can have happened to the contracts.
+    pub start_block: u64,
     /// How long an answer about the newest final block is taken for current, in milliseconds.
     pub poll_interval_ms: u64,
     /// How long one call may take, in milliseconds.
@@ -59,7 +61,8 @@ impl L1Config {
             deposit_portal: chain.deposit_portal,
             output_registry: chain.output_registry,
         };
-        Self::with_contracts(url, chain.deployment, contracts)
+        let start_block = chain.genesis_l1_origin;
+        Self { start_block, ..Self::with_contracts(url, chain.deployment, contracts) }
     }
 
     /// With contracts given one by one and the default intervals, without a beacon node.
@@ -69,6 +72,7 @@ impl L1Config {
             beacon_url: None,
             deployment,
             contracts,
+            start_block: 0,
             poll_interval_ms: DEFAULT_POLL_INTERVAL_MS,
             request_timeout_ms: DEFAULT_REQUEST_TIMEOUT_MS,
             confirmation_timeout_ms: DEFAULT_CONFIRMATION_TIMEOUT_MS,
@@ -83,6 +87,7 @@ impl std::fmt::Debug for L1Config {
             .field("beacon_url", &self.beacon_url.as_ref().map(|_| "redacted"))
             .field("deployment", &self.deployment)
             .field("contracts", &self.contracts)
+            .field("start_block", &self.start_block)
             .field("poll_interval_ms", &self.poll_interval_ms)
             .field("request_timeout_ms", &self.request_timeout_ms)
             .field("confirmation_timeout_ms", &self.confirmation_timeout_ms)

@@ -29,6 +29,7 @@ mod fees;
 mod hint_posting;
 mod hint_tree;
 mod hints;
+mod journal;
 mod ledger;
 mod logs;
 mod postings;

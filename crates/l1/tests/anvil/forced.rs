@@ -87,6 +87,8 @@ async fn headers_that_l1_makes_are_read_with_their_items() {
     assert_eq!((made[0].l1_block, made[0].transaction), (sent.block, sent.transaction));
     assert_eq!((header.number, header.parent_hash), (2, head.header.hash()));
     assert_eq!((header.envelope_count, header.forced_cursor, header.gas), (2, 2, 50_000));
+    assert_eq!(client.all_l1_headers().await.unwrap(), made);
+    assert_eq!(client.posted_at(2).await.unwrap(), Some(sent.block));
     let postings = client.postings(0, through).await.unwrap();
     assert_eq!(postings.len(), 2);
     assert_eq!(postings[1].certificate, None);

@@ -17,6 +17,9 @@ const SALT: B256 = B256::repeat_byte(0x5a);
 /// An accepted envelope, and one that the rule left out.
 const CODES: [u8; 2] = [0, 1];
 
+/// What is done to right hints before they are posted.
+type Change = fn(&mut HintPosting);
+
 /// A posted run of two batches with one envelope each, and its right hints.
 struct Game {
     stage: Stage,
@@ -123,6 +126,8 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     let through = game.stage.finalize().await;
     let events = client.hint_events(0, through).await.unwrap();
     let open = open_postings(&events);
+    assert!(client.hints_on_l1(2).await.unwrap());
+    assert_eq!(client.posted_at(2).await.unwrap(), Some(game.run.run.posted_at));
     assert_eq!(open.iter().map(|posting| posting.id).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(open[0].hints, wrong_key);
     assert_eq!((open[1].first, open[1].last, open[1].publisher), (1, 2, publisher.address()));
@@ -161,6 +166,7 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     assert!(matches!(&events[2], HintEvent::Posted(posting) if posting.hints == right));
     assert_eq!(events[3..5], vec![HintEvent::ChallengeFailed { id: 3, challenger }; 2]);
     assert_eq!(events[5..], [HintEvent::Finalized { id: 3, first: 1, last: 2 }]);
+    assert!(client.hints_on_l1(1).await.unwrap());
     assert_eq!(client.hint_posting(1).await.unwrap(), None);
     assert_eq!(client.hint_posting(3).await.unwrap().unwrap().hints, right);
 }
@@ -170,7 +176,7 @@ async fn structure_and_verdicts_are_judged_without_a_ciphertext() {
     let game = Game::new().await;
     let publisher = game.publisher().await;
     let watcher = game.stage.writer(USER).await;
-    let cases: [(fn(&mut HintPosting), u32, u8); 2] = [
+    let cases: [(Change, u32, u8); 2] = [
         (|posting| posting.batches[0].entries.truncate(1), 0, 1),
         (|posting| posting.batches[0].entries[1].kind = 2, 1, 4),
     ];
@@ -199,6 +205,8 @@ async fn runs_without_hints_become_void() {
     reverted(publisher.post_hints(&game.run.run, &right).await, "RunIsVoid");
     let through = game.stage.finalize().await;
     assert_eq!(client.void_runs(0, through).await.unwrap(), [(1, 2)]);
+    assert_eq!(client.all_void_runs().await.unwrap(), [(1, 2)]);
+    assert!(!client.hints_on_l1(1).await.unwrap());
     let settled = Settled { first: 1, last: 2, malformed: vec![], void: true, l1_block: sent.block };
     assert_eq!(client.settled_runs(0, through).await.unwrap(), [settled]);
 }

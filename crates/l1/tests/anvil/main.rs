@@ -86,7 +86,7 @@ async fn runs_are_posted_and_read_back() {
     assert_eq!(postings[0].l1_block, sent.block);
     assert_eq!(postings[0].batches, Ok(plain(&first)));
     assert_eq!(postings[1].batches, Ok(plain(&second)));
-    assert_eq!(postings[1].certificate, Some(second_certificate.clone()));
+    assert_eq!(postings[1].certificate, Some(second_certificate));
     certificate::verify(&second_certificate, epochs.at(6).unwrap(), &stage.deployment()).unwrap();
     assert_eq!(client.postings(sent.block, through).await.unwrap().len(), 1);
 }
