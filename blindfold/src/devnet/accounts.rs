@@ -8,6 +8,10 @@ use blindfold_protocol::SigningKey;
 pub const SEQUENCER: &str = "sequencer";
 /// Pays the ordering fees of the proxy's envelopes.
 pub const PROXY: &str = "proxy";
+/// Posts hints to L1 and locks its bond for them.
+pub const HINT_PUBLISHER: &str = "hint-publisher";
+/// Shows on L1 what the full node finds wrong there.
+pub const WATCHER: &str = "watcher";
 
 /// The key of a named party.
 #[must_use]

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use super::{
     MEMBERS, THRESHOLD,
-    accounts::{PROXY, SEQUENCER, account_key, named_key},
+    accounts::{HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
     ports::{Ports, http},
     process::RoleProcess,
     settings::Layout,
@@ -33,6 +33,8 @@ use crate::{
 const CHAIN_ID: u64 = 42_069;
 /// Ordering fee at the start and at least, in wei per byte.
 const BASE_FEE_WEI: u128 = 1_000_000;
+/// How long posted hints can be challenged, in L1 blocks of a second: so short that a run shows them being final.
+const CHALLENGE_WINDOW_BLOCKS: u32 = 60;
 /// Held per envelope until its hint is final, in wei.
 const MALFORMED_SURCHARGE_WEI: u128 = 1_000_000_000;
 /// What every account owns on each layer: 10,000 ether.
@@ -340,7 +342,8 @@ async fn deployed(l1_url: &str, dealt: &Dealt) -> Result<(ChainConfig, L1Writer)
     let governor = blindfold_l1::dev_key(0).context("anvil's first key")?;
     let sequencer = named_key(SEQUENCER).address();
     let l1_chain_id = Node::new(l1_url)?.chain_id().await?;
-    let config = DeployConfig::new(l1_chain_id, governor.address(), sequencer);
+    let mut config = DeployConfig::new(l1_chain_id, governor.address(), sequencer);
+    config.timing.challenge_window = CHALLENGE_WINDOW_BLOCKS;
     let addresses = deploy(l1_url, &governor, config).await?;
     let chain = ChainConfig {
         chain_id: CHAIN_ID,
@@ -371,7 +374,7 @@ async fn deployed(l1_url: &str, dealt: &Dealt) -> Result<(ChainConfig, L1Writer)
 
 fn write_keys(dir: &Path) -> Result<()> {
     let password = fs::read_to_string(dir.join("password"))?;
-    for name in [SEQUENCER, PROXY] {
+    for name in [SEQUENCER, PROXY, HINT_PUBLISHER, WATCHER] {
         keys::store(&named_key(name), &dir.join("keys").join(format!("{name}.json")), password.trim())?;
     }
     Ok(())
@@ -381,14 +384,15 @@ fn write_keys(dir: &Path) -> Result<()> {
 async fn funded(l1_url: &str, writer: &L1Writer, options: &DevnetOptions) -> Result<Vec<Address>> {
     let l1 = Node::new(l1_url)?;
     let users: Vec<SigningKey> = (0..options.accounts).map(account_key).collect();
-    let named = [SEQUENCER, PROXY].map(named_key);
+    let named = [SEQUENCER, PROXY, HINT_PUBLISHER, WATCHER].map(named_key);
     for key in users.iter().chain(&named) {
         let balance = format!("{ACCOUNT_BALANCE_WEI:#x}");
         l1.call("anvil_setBalance", &[json!(key.address()), json!(balance)]).await?;
     }
     // Each pays for itself, so that all deposits go into the same few blocks.
     let mut deposits = JoinSet::new();
-    for payer in users.iter().take(options.paying).chain(named.iter().skip(1)) {
+    let proxy = named_key(PROXY);
+    for payer in users.iter().take(options.paying).chain([&proxy]) {
         let writer = L1Writer::new(writer.client().clone(), payer.clone());
         deposits.spawn(async move { writer.deposit(writer.address(), FEE_DEPOSIT_WEI).await });
     }

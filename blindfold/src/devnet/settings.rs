@@ -16,11 +16,13 @@ use serde::Serialize;
 use super::ports::{Ports, http, local};
 use crate::roles::{
     BackendSettings, CommitteeSettings, ExecutionSettings, FullNodeSettings, HintPublisherSettings,
-    L1Settings, ProxySettings, SequencerSettings,
+    L1PostingSettings, L1Settings, ProxySettings, SequencerSettings, WatchSettings, Wei,
 };
 
 /// How often runs of headers are posted to the development L1, in milliseconds.
 const POSTING_INTERVAL_MS: u64 = 2_000;
+/// The bond of whoever posts hints, in wei: 2,000 ether, of which each posting locks some for its window.
+const HINT_BOND_WEI: u128 = 2_000_000_000_000_000_000_000;
 /// How often a role looks for a new final L1 block, in milliseconds.
 const L1_POLL_INTERVAL_MS: u64 = 500;
 
@@ -142,6 +144,13 @@ impl Layout<'_> {
             l1: self.l1(),
             data_dir: self.dir.join("hint-publisher"),
             backend: BackendSettings::default(),
+            l1_posting: L1PostingSettings {
+                enabled: true,
+                key: Some(self.key(super::accounts::HINT_PUBLISHER)),
+                bond_wei: Wei(HINT_BOND_WEI),
+                interval_ms: POSTING_INTERVAL_MS,
+                ..L1PostingSettings::default()
+            },
             hint_publisher: HintPublisherConfig {
                 admin_addr: local(self.ports.hint_publisher),
                 sequencer_url: (self.sequencer_url)("hint-publisher"),
@@ -161,6 +170,11 @@ impl Layout<'_> {
             execution: self.execution("full-node-execution", self.ports.full_node_execution),
             data_dir: self.dir.join("full-node"),
             backend: BackendSettings::default(),
+            watch: WatchSettings {
+                key: Some(self.key(super::accounts::WATCHER)),
+                interval_ms: POSTING_INTERVAL_MS,
+                ..WatchSettings::default()
+            },
             full_node: FullNodeConfig {
                 rpc_addr: local(self.ports.full_node.0),
                 admin_addr: local(self.ports.full_node.1),

@@ -2,8 +2,13 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::Result;
-use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps};
+use anyhow::{Context, Result};
+use blindfold_client::KeySource;
+use blindfold_full_node::{
+    FullNode, FullNodeConfig, FullNodeDeps, WatchDeps,
+    watch::{L1Watch, WatchConfig},
+};
+use blindfold_l1::{L1Client, L1Writer};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -28,8 +33,46 @@ pub struct FullNodeSettings {
     /// Heavy cryptography.
     #[serde(default)]
     pub backend: BackendSettings,
+    /// Watching L1.
+    #[serde(default)]
+    pub watch: WatchSettings,
     /// The role's own settings.
     pub full_node: FullNodeConfig,
+}
+
+/// Watching L1 for wrong hints, wrong outputs and double headers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WatchSettings {
+    /// Whether this node watches.
+    pub enabled: bool,
+    /// Pays for showing what is wrong, and takes the rewards; without one the node only tells.
+    pub key: Option<KeySource>,
+    /// Pause between two looks at L1, in milliseconds.
+    pub interval_ms: u64,
+    /// Longest pause after trouble, in milliseconds.
+    pub max_retry_ms: u64,
+}
+
+impl Default for WatchSettings {
+    fn default() -> Self {
+        let WatchConfig { interval_ms, max_retry_ms } = WatchConfig::default();
+        Self { enabled: true, key: None, interval_ms, max_retry_ms }
+    }
+}
+
+impl WatchSettings {
+    fn deps(&self, l1: &L1Client) -> Result<Option<WatchDeps>> {
+        if !self.enabled {
+            return Ok(None);
+        }
+        let l1 = match &self.key {
+            Some(key) => L1Watch::showing(L1Writer::new(l1.clone(), key.open().context("watch.key")?)),
+            None => L1Watch::looking(l1.clone()),
+        };
+        let config = WatchConfig { interval_ms: self.interval_ms, max_retry_ms: self.max_retry_ms };
+        Ok(Some(WatchDeps { config, l1: Arc::new(l1) }))
+    }
 }
 
 impl FullNodeSettings {
@@ -48,6 +91,7 @@ impl FullNodeSettings {
             let named = self.full_node.members.iter().filter(|entry| epoch.member(entry.member).is_some());
             named.count() >= usize::from(epoch.threshold)
         });
+        let watch = self.watch.deps(&l1)?;
         let deps = FullNodeDeps {
             store: opened_store(&self.data_dir)?,
             l1,
@@ -55,6 +99,7 @@ impl FullNodeSettings {
             parameters,
             backend: Arc::clone(&backend),
             chain,
+            watch,
         };
         let handle = FullNode::start(self.full_node, deps).await?;
         tables::provide_in_background(&self.data_dir, sets, backend.name(), tables::Lines::AtFirstUse);

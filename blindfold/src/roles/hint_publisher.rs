@@ -1,12 +1,18 @@
 //! `blindfold hint-publisher`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
-use anyhow::{Result, bail};
-use blindfold_hint_publisher::{HintPublisher, HintPublisherConfig, HintPublisherDeps};
+use anyhow::{Context, Result, bail};
+use blindfold_client::KeySource;
+use blindfold_hint_publisher::{
+    HintPublisher, HintPublisherConfig, HintPublisherDeps, L1PostingDeps,
+    l1::{HintsAccount, L1PostingConfig},
+};
+use blindfold_l1::{L1Client, L1Writer};
+use blindfold_protocol::ChainConfig;
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, L1Settings, asked_to_stop, load_chain, load_parameters, tables};
+use super::{BackendSettings, L1Settings, Wei, asked_to_stop, load_chain, load_parameters, tables};
 
 /// Settings of the helper's process. What it keeps on disk can be lost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,8 +30,60 @@ pub struct HintPublisherSettings {
     /// Heavy cryptography.
     #[serde(default)]
     pub backend: BackendSettings,
+    /// Posting hints to L1.
+    #[serde(default)]
+    pub l1_posting: L1PostingSettings,
     /// The role's own settings.
     pub hint_publisher: HintPublisherConfig,
+}
+
+/// Posting hints to L1. One helper of a chain has to; more may.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct L1PostingSettings {
+    /// Whether this helper posts.
+    pub enabled: bool,
+    /// Pays for postings and locks its bond; needed when enabled.
+    pub key: Option<KeySource>,
+    /// Up to what the bond is filled at the start.
+    pub bond_wei: Wei,
+    /// Pause between two looks at L1, in milliseconds.
+    pub interval_ms: u64,
+    /// How long a final run is left to other helpers first, in milliseconds.
+    pub takeover_ms: u64,
+    /// First pause after trouble, in milliseconds.
+    pub retry_ms: u64,
+    /// Longest pause after trouble, in milliseconds.
+    pub max_retry_ms: u64,
+}
+
+impl Default for L1PostingSettings {
+    fn default() -> Self {
+        let L1PostingConfig { bond_wei, interval_ms, takeover_ms, retry_ms, max_retry_ms } =
+            L1PostingConfig::default();
+        let (enabled, key, bond_wei) = (false, None, Wei(bond_wei));
+        Self { enabled, key, bond_wei, interval_ms, takeover_ms, retry_ms, max_retry_ms }
+    }
+}
+
+impl L1PostingSettings {
+    fn deps(&self, l1: &L1Client, chain: &ChainConfig) -> Result<Option<L1PostingDeps>> {
+        if !self.enabled {
+            tracing::info!("l1_posting.enabled is false: another helper has to post hints to L1");
+            return Ok(None);
+        }
+        let key = self.key.as_ref().context("l1_posting.enabled needs l1_posting.key")?;
+        let writer = L1Writer::new(l1.clone(), key.open().context("l1_posting.key")?);
+        let config = L1PostingConfig {
+            bond_wei: self.bond_wei.0,
+            interval_ms: self.interval_ms,
+            takeover_ms: self.takeover_ms,
+            retry_ms: self.retry_ms,
+            max_retry_ms: self.max_retry_ms,
+        };
+        let first_block = chain.genesis_l1_origin.saturating_add(1);
+        Ok(Some(L1PostingDeps { config, l1: Arc::new(HintsAccount::new(writer, first_block)) }))
+    }
 }
 
 fn default_data_dir() -> PathBuf {
@@ -43,7 +101,8 @@ impl HintPublisherSettings {
         let parameters = load_parameters(&self.parameters, &self.backend, &l1).await?;
         let backend = self.backend.backend()?;
         let sets = tables::wanted(&parameters, |_| true);
-        let deps = HintPublisherDeps { chain, parameters, backend: backend.clone() };
+        let l1_posting = self.l1_posting.deps(&l1, &chain)?;
+        let deps = HintPublisherDeps { chain, parameters, backend: backend.clone(), l1_posting };
         let mut handle = HintPublisher::start(self.hint_publisher, deps).await?;
         // Beside the running helper: a batch that comes earlier computes what it needs, as ever.
         tables::provide_in_background(&self.data_dir, sets, backend.name(), tables::Lines::OfTheNewest);

@@ -8,14 +8,16 @@ pub mod l1;
 mod proxy;
 mod sequencer;
 mod tables;
+mod wei;
 
 pub use committee::CommitteeSettings;
 pub use files::{load_chain, load_parameters, opened_store};
-pub use full_node::FullNodeSettings;
-pub use hint_publisher::HintPublisherSettings;
+pub use full_node::{FullNodeSettings, WatchSettings};
+pub use hint_publisher::{HintPublisherSettings, L1PostingSettings};
 pub use l1::L1Settings;
 pub use proxy::ProxySettings;
 pub use sequencer::SequencerSettings;
+pub use wei::Wei;
 
 use std::path::PathBuf;
 

@@ -9,6 +9,9 @@
 //! - [`HintPosting`], [`HintTree`] and [`Challenge`] are hints on L1 and what is shown against wrong ones.
 //! - [`ManagedAnvil`] runs a development L1 as a child process, for the devnet and for tests.
 //!
+//! What has to act before a block is final, as a challenge of posted hints, reads the newest blocks and keeps nothing:
+//! [`L1Client::hint_logs`] and its neighbours.
+//!
 //! The endpoint is trusted for what L1 says: answers are bounded, typed and checked against each other, but not
 //! proved. Run your own. A beacon node is not trusted: blobs are checked against their versioned hashes.
 
@@ -26,6 +29,7 @@ mod error;
 mod evidence;
 mod faults;
 mod fees;
+mod hint_logs;
 mod hint_posting;
 mod hint_tree;
 mod hints;
@@ -67,6 +71,7 @@ pub use evidence::{
     equivocation_evidence, omission_evidence,
 };
 pub use faults::{Output, SequencerEvent};
+pub use hint_logs::{HintLog, PostedLog};
 pub use hint_posting::{HintPosting, PostedBatch, PostedEntry, PostedFault};
 pub use hint_tree::{Chunk, HintTree};
 pub use hints::{HintEvent, PostedHints, PublisherBond, open_postings};

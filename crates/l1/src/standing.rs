@@ -2,10 +2,10 @@
 //! what validity depends on is read elsewhere.
 
 use alloy_primitives::{Address, U64, U256};
-use blindfold_protocol::B256;
+use blindfold_protocol::{B256, L1Timing};
 
 use crate::{
-    Bond, L1Client, L1Error, L1Timing, PostedHead,
+    Bond, L1Client, L1Error, PostedHead,
     contracts::{BlindedInbox, FeeVault, ForcedQueue, HintRegistry, OutputRegistry},
     queue::KIND_TRANSACTION,
 };
@@ -291,16 +291,6 @@ impl L1Client {
             seal_by: found.sealBy,
             answer_until: found.accusedAt.saturating_add(window.into()),
         })
-    }
-
-    /// What waits for `account` in `HintRegistry` to be claimed, in wei.
-    ///
-    /// # Errors
-    /// The errors of a call.
-    pub async fn hint_reward(&self, account: Address) -> Result<U256, L1Error> {
-        let registry = self.inner.config.contracts.hint_registry;
-        let call = HintRegistry::rewardsCall { account };
-        self.inner.rpc.view("rewards", registry, &call, "latest").await
     }
 
     /// What a byte of a forced item costs, in wei.

@@ -9,12 +9,14 @@
 //! killed goes on where it was ([`Watcher`]).
 
 mod book;
+mod client;
 mod compare;
 mod config;
 mod seam;
 mod watcher;
 
 pub use book::{BookError, CaseBook, DamagedBook};
+pub use client::L1Watch;
 pub use compare::{Fault, FaultKind, Finding, compare};
 pub use config::{WatchConfig, WatchConfigError};
 pub use seam::{

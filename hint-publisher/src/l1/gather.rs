@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use blindfold_bte::Backend;
 use blindfold_chain::{EpochParameters, ParameterSet, verify_hints};
-use blindfold_protocol::{BatchHints, EnvelopeFault, HintEntry, validity::Verdict};
+use blindfold_protocol::{
+    BatchHints, EnvelopeFault, HintEntry,
+    validity::{FORCED_TRANSACTION_REASON, Verdict},
+};
 
 use super::seam::{BatchSource, PostedRun, SourcedBatch};
 use crate::BatchView;
@@ -131,11 +134,12 @@ fn check(
 /// The verdicts behind their names.
 fn read_verdicts(names: &[Option<String>]) -> Option<Vec<Verdict>> {
     let mut position = 0;
-    let verdict = |name: &Option<String>| match name {
+    let verdict = |name: &Option<String>| match name.as_deref() {
         None => {
             position += 1;
             Some(Verdict::Accepted { position: position - 1 })
         }
+        Some(FORCED_TRANSACTION_REASON) => Some(Verdict::ForcedTransaction),
         Some(name) => EnvelopeFault::from_name(name).map(Verdict::Skipped),
     };
     names.iter().map(verdict).collect()

@@ -9,12 +9,14 @@
 //! leave alone, and a second one waits `takeover_ms` before it posts what nobody posted.
 
 mod book;
+mod client;
 mod config;
 mod gather;
 mod poster;
 mod seam;
 mod source;
 
+pub use client::HintsAccount;
 pub use config::{L1PostingConfig, L1PostingConfigError};
 pub use gather::{GatherFault, gather};
 pub(crate) use poster::L1_POSTING;

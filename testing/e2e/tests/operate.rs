@@ -151,7 +151,11 @@ fn the_helpers_settings_are_documented() {
     let minimal = json!({
         "chain": "rollup.json", "parameters": ["parameters.bin"], "l1": l1(), "hint_publisher": {},
     });
-    let full = with(&minimal, &[("/l1", full_l1()), ("/hint_publisher/members", member())]);
+    let posting = json!({ "key": full_key() });
+    let full = with(
+        &minimal,
+        &[("/l1", full_l1()), ("/hint_publisher/members", member()), ("/l1_posting", posting)],
+    );
     check_settings::<HintPublisherSettings>("### Settings of the helper", &minimal, &full);
 }
 
@@ -165,7 +169,8 @@ fn a_full_nodes_settings_are_documented() {
             "sequencer_url": "http://127.0.0.1:9545", "members": [],
         },
     });
-    let full = with(&minimal, &[("/l1", full_l1()), ("/full_node/members", member())]);
+    let watch = json!({ "key": full_key() });
+    let full = with(&minimal, &[("/l1", full_l1()), ("/full_node/members", member()), ("/watch", watch)]);
     check_settings::<FullNodeSettings>("### Settings of a full node", &minimal, &full);
 }
 

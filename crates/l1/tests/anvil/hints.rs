@@ -2,8 +2,8 @@
 
 use blindfold_bte::{EncryptionKey, dealer};
 use blindfold_l1::{
-    Challenge, HintEvent, HintPosting, L1Writer, PostedRun, challenge_evidence, first_wrong_entry,
-    open_postings,
+    Challenge, HintEvent, HintLog, HintPosting, HintTree, L1Writer, PostedLog, PostedRun, challenge_evidence,
+    commitment, first_wrong_entry, open_postings,
 };
 use blindfold_protocol::{
     B256, BatchHints, Bundle, Canonical, HintEntry, LedgerEvent, SealedBatch, Settled, U256,
@@ -209,4 +209,39 @@ async fn runs_without_hints_become_void() {
     assert!(!client.hints_on_l1(1).await.unwrap());
     let settled = Settled { first: 1, last: 2, malformed: vec![], void: true, l1_block: sent.block };
     assert_eq!(client.settled_runs(0, through).await.unwrap(), [settled]);
+}
+
+#[tokio::test]
+async fn what_is_not_final_yet_is_read_with_its_data() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let client = publisher.client();
+    let before = client.finalized().await.unwrap().number;
+    let wrong = game.post(&publisher, |posting| posting.batches[0].entries[0].key[5] ^= 1).await;
+    let newest = client.newest_block().await.unwrap();
+    let logs = client.hint_logs(0, newest).await.unwrap();
+    let [HintLog::Posted(posted)] = logs[..] else { panic!("one posting: {logs:?}") };
+    assert!(posted.l1_block > before, "it is not final");
+    assert_eq!((posted.first, posted.last, posted.publisher), (1, 2, publisher.address()));
+    assert_eq!(posted.root, HintTree::new(&wrong, 1).root());
+    assert_eq!(client.hint_data(&posted).await.unwrap(), Some((game.run.run, wrong.clone())));
+    let lost = PostedLog { transaction: B256::ZERO, ..posted };
+    assert_eq!(client.hint_data(&lost).await.unwrap(), None);
+    let runs = client.posted_runs(0, before).await.unwrap();
+    assert_eq!(runs, [(game.run.run, game.run.headers[1].hash())]);
+
+    let reporter = game.stage.writer(USER).await;
+    let evidence = challenge_evidence(posted.id, 1, 0);
+    let commitment = commitment(reporter.address(), evidence, SALT);
+    assert_eq!(client.committed_at(true, commitment).await.unwrap(), None);
+    let sent = reporter.commit_challenge(evidence, SALT).await.unwrap();
+    assert_eq!(client.committed_at(true, commitment).await.unwrap(), Some(sent.block));
+    assert_eq!(client.committed_at(false, commitment).await.unwrap(), None, "the inbox has its own");
+    game.dispute(&reporter, posted.id, &wrong, 0).await.unwrap();
+    assert_eq!(client.committed_at(true, commitment).await.unwrap(), None, "it is used up");
+    let newest = client.newest_block().await.unwrap();
+    let later = client.hint_logs(posted.l1_block, newest).await.unwrap();
+    assert_eq!(later, [HintLog::Struck { id: posted.id, last: 2 }]);
+    assert_eq!(client.equivocated_at(1).await.unwrap(), None);
+    assert_eq!(client.final_outputs(1, 5).await.unwrap(), []);
 }

@@ -1,0 +1,247 @@
+//! What is not final yet, for whoever has to act before it is: postings of hints that can still be challenged,
+//! commitments, rewards. An answer may change with the next block, so nothing here is kept.
+
+use alloy_primitives::{Address, B256, U256};
+use alloy_rpc_types_eth::{Log, Transaction};
+use alloy_sol_types::{SolCall, SolEvent};
+use blindfold_protocol::Canonical;
+use serde_json::json;
+
+use crate::{
+    HintPosting, HintTree, L1Client, L1Error, Output, RunReference,
+    contracts::{BlindedInbox, HintRegistry, OutputRegistry},
+    logs::malformed_log,
+};
+
+/// Blocks in one query for logs.
+const LOG_RANGE_BLOCKS: u64 = 1_000;
+
+/// An event of `HintRegistry`, without the data of a posting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HintLog {
+    /// Hints were posted.
+    Posted(PostedLog),
+    /// A posting was struck out.
+    Struck {
+        /// The posting.
+        id: u64,
+        /// Last batch of its run.
+        last: u64,
+    },
+    /// These are a run's hints for good.
+    Finalized {
+        /// The posting.
+        id: u64,
+        /// Last batch of its run.
+        last: u64,
+    },
+    /// A posting was closed because its run has other hints for good.
+    Released {
+        /// The posting.
+        id: u64,
+        /// Last batch of its run.
+        last: u64,
+    },
+    /// A run has no hints and will never have any.
+    Voided {
+        /// First batch of the run.
+        first: u64,
+        /// Last batch of the run.
+        last: u64,
+    },
+}
+
+/// Hints that somebody posted, as the event says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostedLog {
+    /// Id of the posting.
+    pub id: u64,
+    /// First batch of the run.
+    pub first: u64,
+    /// Last batch of the run.
+    pub last: u64,
+    /// Whose bond is locked.
+    pub publisher: Address,
+    /// The L1 block.
+    pub l1_block: u64,
+    /// Hash of the transaction.
+    pub transaction: B256,
+    /// The posting root.
+    pub root: B256,
+}
+
+impl L1Client {
+    /// The runs posted in blocks `after + 1 ..= through` and the hashes of their last headers, in order, without their
+    /// data. `through` is final.
+    ///
+    /// # Errors
+    /// [`L1Error::NotFinal`]; the errors of a call.
+    pub async fn posted_runs(&self, after: u64, through: u64) -> Result<Vec<(RunReference, B256)>, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let logs = self.final_logs(inbox, &[BlindedInbox::Posted::SIGNATURE_HASH], after, through).await?;
+        let events = logs.iter().filter_map(|log| log.event::<BlindedInbox::Posted>().transpose());
+        let run = |event: BlindedInbox::Posted| {
+            let (first, last, posted_at) = (event.firstNumber, event.lastNumber, event.postedAt);
+            (RunReference { first, last, posted_at, header_root: event.headerRoot }, event.headHash)
+        };
+        events.map(|event| event.map(run)).collect()
+    }
+
+    /// What happened to hints in blocks `after + 1 ..= through`, in L1 order. `through` need not be final.
+    ///
+    /// # Errors
+    /// [`L1Error::Malformed`] for logs that were not asked for; the errors of a call.
+    pub async fn hint_logs(&self, after: u64, through: u64) -> Result<Vec<HintLog>, L1Error> {
+        let registry = self.inner.config.contracts.hint_registry;
+        let topics = [
+            HintRegistry::HintsPosted::SIGNATURE_HASH,
+            HintRegistry::HintsStruck::SIGNATURE_HASH,
+            HintRegistry::HintsFinalized::SIGNATURE_HASH,
+            HintRegistry::HintsReleased::SIGNATURE_HASH,
+            HintRegistry::Voided::SIGNATURE_HASH,
+        ];
+        let mut found = Vec::new();
+        let mut from = after.saturating_add(1);
+        while from <= through {
+            let to = through.min(from.saturating_add(LOG_RANGE_BLOCKS - 1));
+            let filter = json!([{
+                "address": registry,
+                "topics": [topics],
+                "fromBlock": format!("{from:#x}"),
+                "toBlock": format!("{to:#x}"),
+            }]);
+            let logs: Vec<Log> = self.inner.rpc.call("eth_getLogs", filter).await?;
+            for log in &logs {
+                let block = log.block_number.filter(|block| (from..=to).contains(block));
+                let (Some(block), Some(transaction)) = (block, log.transaction_hash) else {
+                    return Err(malformed_log(&"a log that was not asked for"));
+                };
+                if log.inner.address != registry {
+                    return Err(malformed_log(&"a log of another contract"));
+                }
+                found.push(hint_log(log, block, transaction)?);
+            }
+            from = to.saturating_add(1);
+        }
+        Ok(found)
+    }
+
+    /// The run and the data of a posting, checked to have its root; `None` when L1 has no such transaction (any more).
+    ///
+    /// # Errors
+    /// [`L1Error::Malformed`] when event and transaction do not fit each other; the errors of a call.
+    pub async fn hint_data(
+        &self,
+        posted: &PostedLog,
+    ) -> Result<Option<(RunReference, HintPosting)>, L1Error> {
+        let registry = self.inner.config.contracts.hint_registry;
+        let hash = posted.transaction;
+        let found: Option<Transaction> =
+            self.inner.rpc.call("eth_getTransactionByHash", json!([hash])).await?;
+        let Some(transaction) = found else { return Ok(None) };
+        let unfit =
+            |reason: String| L1Error::Malformed { method: "eth_getTransactionByHash".to_owned(), reason };
+        let input = alloy_consensus::Transaction::input(&transaction);
+        if alloy_consensus::Transaction::to(&transaction) != Some(registry) {
+            return Err(unfit(format!("transaction {hash} does not go to HintRegistry")));
+        }
+        let call =
+            HintRegistry::postHintsCall::abi_decode(input).map_err(|error| unfit(error.to_string()))?;
+        let hints = HintPosting::decode(&call.data).map_err(|error| unfit(error.to_string()))?;
+        let root = HintTree::new(&hints, posted.first).root();
+        if (call.run.first, call.run.last, root) != (posted.first, posted.last, posted.root) {
+            return Err(unfit(format!("transaction {hash} is not what its event says")));
+        }
+        let (posted_at, header_root) = (call.run.postedAt, call.run.headerRoot);
+        let run = RunReference { first: posted.first, last: posted.last, posted_at, header_root };
+        Ok(Some((run, hints)))
+    }
+
+    /// The L1 block of a commitment to `HintRegistry`, or to the inbox; `None` for none, or when it is used up.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn committed_at(&self, to_hints: bool, commitment: B256) -> Result<Option<u64>, L1Error> {
+        let block: U256 = if to_hints {
+            let registry = self.inner.config.contracts.hint_registry;
+            let call = HintRegistry::committedAtCall { commitment };
+            self.inner.rpc.view("committedAt", registry, &call, "latest").await?
+        } else {
+            let inbox = self.inner.config.deployment.inbox;
+            let call = BlindedInbox::committedAtCall { commitment };
+            self.inner.rpc.view("committedAt", inbox, &call, "latest").await?
+        };
+        Ok((!block.is_zero()).then(|| block.saturating_to()))
+    }
+
+    /// The L1 block in which two headers of this number were shown; `None` if they were not.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn equivocated_at(&self, number: u64) -> Result<Option<u64>, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let call = BlindedInbox::equivocatedAtCall { number };
+        let block: U256 = self.inner.rpc.view("equivocatedAt", inbox, &call, "latest").await?;
+        Ok((!block.is_zero()).then(|| block.saturating_to()))
+    }
+
+    /// The sequencer's claims about blocks from `from` on, in order, at most `limit`, after the newest final block.
+    /// One call for each.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn final_outputs(&self, from: u64, limit: usize) -> Result<Vec<Output>, L1Error> {
+        let registry = self.inner.config.contracts.output_registry;
+        let last = self.final_view("lastBlock", registry, &OutputRegistry::lastBlockCall {}).await?;
+        let last = last.unwrap_or_default();
+        let mut outputs = Vec::new();
+        for number in (from..=last).take(limit) {
+            let call = OutputRegistry::outputCall { l2Block: number };
+            let Some(output) = self.final_view("output", registry, &call).await? else { break };
+            outputs.push(Output {
+                l2_block: output.l2Block,
+                batch: output.batch,
+                timestamp: output.timestamp,
+                block_hash: output.blockHash,
+                state_root: output.stateRoot,
+            });
+        }
+        Ok(outputs)
+    }
+}
+
+fn hint_log(log: &Log, block: u64, transaction: B256) -> Result<HintLog, L1Error> {
+    let bad = |error: alloy_sol_types::Error| malformed_log(&error);
+    let topic = log.inner.topics().first().copied().unwrap_or_default();
+    Ok(match topic {
+        HintRegistry::HintsPosted::SIGNATURE_HASH => {
+            let event = HintRegistry::HintsPosted::decode_log(&log.inner).map_err(bad)?;
+            HintLog::Posted(PostedLog {
+                id: event.id,
+                first: event.first,
+                last: event.runLast,
+                publisher: event.publisher,
+                l1_block: block,
+                transaction,
+                root: event.root,
+            })
+        }
+        HintRegistry::HintsStruck::SIGNATURE_HASH => {
+            let event = HintRegistry::HintsStruck::decode_log(&log.inner).map_err(bad)?;
+            HintLog::Struck { id: event.id, last: event.runLast }
+        }
+        HintRegistry::HintsFinalized::SIGNATURE_HASH => {
+            let event = HintRegistry::HintsFinalized::decode_log(&log.inner).map_err(bad)?;
+            HintLog::Finalized { id: event.id, last: event.runLast }
+        }
+        HintRegistry::HintsReleased::SIGNATURE_HASH => {
+            let event = HintRegistry::HintsReleased::decode_log(&log.inner).map_err(bad)?;
+            HintLog::Released { id: event.id, last: event.runLast }
+        }
+        HintRegistry::Voided::SIGNATURE_HASH => {
+            let event = HintRegistry::Voided::decode_log(&log.inner).map_err(bad)?;
+            HintLog::Voided { first: event.first, last: event.last }
+        }
+        _ => return Err(malformed_log(&"a log that was not asked for")),
+    })
+}
