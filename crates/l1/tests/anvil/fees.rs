@@ -30,6 +30,8 @@ async fn what_the_ledger_shows_as_withdrawn_is_paid() {
     let payer = key(USER).address();
     let deposit = writer.deposit(payer, 1_000).await.unwrap();
     let request = writer.request_withdrawal(WITHDRAWN).await.unwrap();
+    // An origin is a final block.
+    stage.finalize().await;
     let (leaves, fee_ledger_root) = ledger();
     let batch = stage.coded(None, vec![], &[], |header| {
         header.fee_ledger_root = fee_ledger_root;
