@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use anyhow::{Context, Result, bail, ensure};
-use blindfold::devnet::MEMBERS;
+use blindfold::devnet::{
+    MEMBERS,
+    accounts::{HINT_PUBLISHER, named_key},
+};
 use blindfold_client::transaction::{TransactionFields, sign};
 use blindfold_l1::{AccountProof, L1HeaderDue, PostedRun};
 use blindfold_protocol::{BatchHeader, FeeLedger};
@@ -84,6 +87,12 @@ struct Withheld {
 }
 
 async fn certified_and_gone(field: &mut Field) -> Result<Withheld> {
+    // What is executed already must not be of the same run: a node that executed what L1 voids has to stop.
+    everything_posted(field).await?;
+    let earlier = field.posted_run(field.sequencer_status().await?.head.number).await?;
+    if earlier.headers.iter().any(|header| header.envelope_count > 0) {
+        field.posting_by(named_key(HINT_PUBLISHER).address(), earlier.run.last).await?;
+    }
     let (raw, _) = field.users[3].transfer(field.users[3].nonce, U256::from(1));
     let envelope = field.users[3].envelope(raw.to_vec()).await?;
     let (id, nonce) = (envelope.id(), field.users[3].nonce);
@@ -105,6 +114,7 @@ async fn certified_and_gone(field: &mut Field) -> Result<Withheld> {
     .await?;
     everything_posted(field).await?;
     let run = field.posted_run(number).await?;
+    ensure!(run.run.first == number, "expected a run that begins with batch {number}, seen {:?}", run.run);
     members(field, false).await?;
     Ok(Withheld { id, number, run, nonce })
 }
