@@ -17,23 +17,26 @@ use super::{
 #[derive(Debug, Default)]
 pub struct Books {
     accounts: Vec<(String, Address)>,
+    /// The account that earns nothing either: for it the books have to come out to the wei, or they find no loss.
+    exact: Option<usize>,
     before: BTreeMap<Address, U256>,
     spent_before: BTreeMap<Address, U256>,
 }
 
 impl Books {
-    /// Notes what these accounts have.
+    /// Notes what these accounts have. The one called `exact` will earn nothing.
     ///
     /// # Errors
     /// When L1 or the full node does not answer.
-    pub async fn open(field: &Field, accounts: &[(String, Address)]) -> Result<Self> {
+    pub async fn open(field: &Field, accounts: &[(String, Address)], exact: &str) -> Result<Self> {
         let accounts = accounts.to_vec();
         let spent_before = spent(field, &accounts).await?;
         let mut before = BTreeMap::new();
         for (_, address) in &accounts {
             before.insert(*address, worth(field, *address).await?);
         }
-        Ok(Self { accounts, before, spent_before })
+        let exact = accounts.iter().position(|(name, _)| name == exact);
+        Ok(Self { accounts, exact, before, spent_before })
     }
 
     /// Names every account that has less than it had, but for what it spent itself: gas, ordering fees, fees of the
@@ -50,9 +53,14 @@ impl Books {
         let spent = spent(field, &self.accounts).await?;
         let of = |map: &BTreeMap<Address, U256>, address| map.get(address).copied().unwrap_or_default();
         let mut losses = Vec::new();
-        for (name, address, after) in worths {
+        for (place, (name, address, after)) in worths.into_iter().enumerate() {
             let spent = of(&spent, address) - of(&self.spent_before, address);
             let before = of(&self.before, address);
+            if Some(place) == self.exact && after + spent != before {
+                losses.push(format!(
+                    "the books do not add up: {name} had {before}, spent {spent}, has {after}"
+                ));
+            }
             if after + spent < before {
                 let lost = before - after - spent;
                 losses.push(format!(

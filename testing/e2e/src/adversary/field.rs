@@ -131,7 +131,7 @@ impl Field {
         let mut field =
             Self { devnet, relay, injections, raw, users, unpaid, spoiler, books, node, sequencer };
         field.wait_for_deposits().await?;
-        field.books = Books::open(&field, &field.honest()).await?;
+        field.books = Books::open(&field, &field.honest(), "user 0").await?;
         Ok(field)
     }
 

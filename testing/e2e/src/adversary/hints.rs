@@ -5,7 +5,7 @@ use alloy_sol_types::{SolCall, SolEvent};
 use anyhow::{Result, ensure};
 use blindfold::devnet::accounts::{HINT_PUBLISHER, WATCHER, named_key};
 use blindfold_l1::{
-    HintPosting, L1Writer, PostedEntry, RunReference, challenge_evidence,
+    HintLog, HintPosting, L1Writer, PostedEntry, RunReference, challenge_evidence,
     contracts::HintRegistry::{self, challengeCall, postHintsCall},
 };
 use blindfold_protocol::Canonical;
@@ -66,7 +66,10 @@ async fn wrong_entry(field: &mut Field, wrong: impl FnOnce(&mut HintPosting, usi
     .await?;
     let registry = field.devnet.chain.hint_registry;
     let topic = |value: u64| Some(B256::from(U256::from(value)));
-    let struck = [Some(HintRegistry::HintsStruck::SIGNATURE_HASH), topic(log.id)];
+    let run_last = topic(posted.run.run.last);
+    // By the full node's account: nobody else has challenged.
+    let struck =
+        [Some(HintRegistry::HintsStruck::SIGNATURE_HASH), topic(log.id), run_last, Some(watcher.into_word())];
     let mut gas = Gas::default();
     gas.step("postHints", sent.gas_used);
     gas.step("challenge", field.raw.gas_of_event(registry, sent.block - 1, &struck).await?);
@@ -182,6 +185,12 @@ pub async fn malformed_challenge(field: &mut Field) -> Outcome {
     gas.step("well-formed", sent.gas_used);
     let after = field.devnet.l1.publisher_bond(publisher).await?;
     ensure!(after.total == before.total, "expected a bond of {} wei, seen {}", before.total, after.total);
+    let seen = field.hint_logs(log.l1_block).await?;
+    ensure!(
+        !seen.iter().any(|seen| matches!(seen, HintLog::Struck { id, .. } if *id == log.id)),
+        "expected posting {} to stand, it is struck out",
+        log.id
+    );
     let earned = field.devnet.l1.hint_reward(publisher).await? - rewards;
     ensure!(
         earned == U256::from(stake),

@@ -140,7 +140,14 @@ pub async fn run(args: AdversaryArgs) -> Result<()> {
     outcome?;
     if report.problems().is_empty() {
         if !args.keep {
-            fs::remove_dir_all(&args.dir)?;
+            for group in &GROUPS {
+                let dir = args.dir.join(group.name);
+                if dir.exists() {
+                    fs::remove_dir_all(dir)?;
+                }
+            }
+            // What else is in there is not ours.
+            let _ = fs::remove_dir(&args.dir);
         }
         progress.step(format!("every attack failed; outcomes in {}", args.out.display()));
         return Ok(());
