@@ -47,7 +47,7 @@ enum Command {
         after_help = "Example:\n  blindfold dealer --members 4 --threshold 3 --max-batch 512 --out keys --password-file password"
     )]
     Dealer(DealerArgs),
-    /// Deploy the contracts on L1 and register committees
+    /// Deploy the contracts on L1, register committees, and act there by hand
     #[command(subcommand)]
     L1(L1Command),
     /// Write the genesis of the execution clients
@@ -193,5 +193,97 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    const ADDRESS: &str = "0x4200000000000000000000000000000000000011";
+    const HASH: &str = "0x1111111111111111111111111111111111111111111111111111111111111111";
+    const CHAIN: &str = "--chain c --l1 http://127.0.0.1:1";
+    const KEY: &str = "--key k --password-file p";
+    const NODE: &str = "--node http://127.0.0.1:2";
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        let line = line.replace("ADDRESS", ADDRESS).replace("HASH", HASH);
+        let line = line.replace("CHAIN", CHAIN).replace("KEY", KEY).replace("NODE", NODE);
+        Cli::try_parse_from(std::iter::once("blindfold").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn what_people_do_on_l1_is_parsed() {
+        for line in [
+            "wallet force-envelope ADDRESS 1ether --data 0x01 --gas 30000 --nonce 4 KEY CHAIN NODE",
+            "wallet force-envelope ADDRESS 1ether --l1-key l --l1-password-file q KEY CHAIN NODE --json",
+            "wallet force-transaction --raw 0x02f8 KEY CHAIN",
+            "wallet force-transaction --transfer ADDRESS 1ether --gas 21000 KEY CHAIN NODE",
+            "wallet bridge --amount 1ether KEY CHAIN",
+            "wallet bridge --amount 1ether --to ADDRESS --data 0x01 --gas 50000 KEY CHAIN",
+            "wallet withdraw-fees request all KEY CHAIN",
+            "wallet withdraw-fees claim KEY CHAIN NODE --wait 5",
+            "wallet withdraw-fees exit KEY CHAIN NODE",
+            "wallet withdraw-fees status KEY CHAIN NODE --json",
+            "wallet accuse promise.json KEY CHAIN",
+            "wallet accuse promise.json KEY CHAIN NODE",
+            "wallet slash HASH KEY CHAIN",
+            "wallet send ADDRESS 1ether --promise --promise-file f KEY CHAIN NODE --sequencer http://127.0.0.1:3",
+            "l1 status CHAIN --json --blocks 100",
+            "l1 bond sequencer deposit 1ether KEY CHAIN",
+            "l1 bond sequencer announce 1ether KEY CHAIN --json",
+            "l1 bond sequencer withdraw --to ADDRESS KEY CHAIN",
+            "l1 bond sequencer show CHAIN",
+            "l1 bond publisher deposit 1ether KEY CHAIN",
+            "l1 bond publisher withdraw 1ether KEY CHAIN",
+            "l1 bond publisher show ADDRESS CHAIN",
+            "l1 post-header KEY CHAIN",
+            "l1 finalize KEY CHAIN",
+            "l1 finalize 1 2 KEY CHAIN --blocks 50",
+            "l1 void KEY CHAIN",
+            "l1 void 7 --yes KEY CHAIN --json",
+            "l1 claim-reward KEY CHAIN",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused() {
+        for line in [
+            "wallet force-transaction KEY CHAIN",
+            "wallet force-transaction --raw 0x02 --transfer ADDRESS 1ether KEY CHAIN NODE",
+            "wallet force-transaction --transfer ADDRESS 1ether KEY CHAIN",
+            "wallet force-transaction --raw 0x02 --gas 21000 KEY CHAIN",
+            "wallet send ADDRESS 1ether --promise-file f KEY CHAIN NODE --sequencer http://127.0.0.1:3",
+            "wallet force-envelope ADDRESS 1ether --l1-password-file q KEY CHAIN NODE",
+            "wallet slash 0x11 KEY CHAIN",
+            "l1 void --yes KEY CHAIN",
+            "l1 bond publisher announce 1ether KEY CHAIN",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_command_by_hand_has_an_example() {
+        let cli = Cli::command();
+        let find = |group: &str, name: &str| {
+            let group = cli.find_subcommand(group).unwrap();
+            group.find_subcommand(name).unwrap().get_after_help().map(ToString::to_string).unwrap_or_default()
+        };
+        for (group, name) in [
+            ("wallet", "force-envelope"),
+            ("wallet", "force-transaction"),
+            ("wallet", "bridge"),
+            ("wallet", "withdraw-fees"),
+            ("wallet", "accuse"),
+            ("wallet", "slash"),
+            ("l1", "status"),
+            ("l1", "bond"),
+            ("l1", "post-header"),
+            ("l1", "finalize"),
+            ("l1", "void"),
+            ("l1", "claim-reward"),
+        ] {
+            assert!(find(group, name).contains(&format!("blindfold {group} {name}")), "{group} {name}");
+        }
     }
 }

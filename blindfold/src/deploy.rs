@@ -16,6 +16,7 @@ use blindfold_protocol::{ChainConfig, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use clap::{Args, Subcommand};
 
 use crate::{
+    l1_commands::{self, HandCommand},
     roles::{L1Settings, load_chain},
     wallet::wei,
 };
@@ -31,6 +32,9 @@ pub enum L1Command {
     Deploy(DeployArgs),
     /// Register a committee from its parameter file and the public parts of its members' key files
     Register(RegisterArgs),
+    /// What a person does by hand once the deployment runs
+    #[command(flatten)]
+    Hand(HandCommand),
 }
 
 const EXAMPLES: &str = "Examples:
@@ -38,6 +42,7 @@ const EXAMPLES: &str = "Examples:
       --chain-id 42069 --sequencer 0x… --out rollup.json
   blindfold l1 register --l1 http://127.0.0.1:8545 --key governor.json --password-file password \\
       --chain rollup.json --parameters keys/parameters.bin --last 1000000 keys/member-*.key
+  blindfold l1 status --l1 http://127.0.0.1:8545 --chain rollup.json
   blindfold genesis --chain rollup.json --fund 0x…=100ether --out genesis.json";
 
 #[derive(Args, Debug)]
@@ -136,6 +141,7 @@ pub async fn run(command: L1Command) -> Result<()> {
     match command {
         L1Command::Deploy(args) => run_deploy(&args).await,
         L1Command::Register(args) => run_register(&args).await,
+        L1Command::Hand(command) => l1_commands::run(command).await,
     }
 }
 

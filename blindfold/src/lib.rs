@@ -5,6 +5,9 @@ pub mod cli;
 pub mod dealer;
 pub mod deploy;
 pub mod devnet;
+pub mod l1_commands;
 pub mod roles;
 pub mod settings;
+#[cfg(test)]
+mod test_chain;
 mod wallet;

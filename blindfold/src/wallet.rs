@@ -1,5 +1,10 @@
 //! `blindfold wallet`: what a person does with keys, deposits and envelopes.
 
+mod accuse;
+mod bridge;
+mod fees;
+mod force;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -95,6 +100,9 @@ enum WalletCommand {
         /// Ask for a signed promise, and check it
         #[arg(long)]
         promise: bool,
+        /// Keep the signed promise in this file: the evidence for `wallet accuse`, should it be broken
+        #[arg(long, requires = "promise")]
+        promise_file: Option<PathBuf>,
         /// Wait for the outcome, this many seconds at most
         #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
         wait: Option<u64>,
@@ -116,6 +124,24 @@ enum WalletCommand {
         #[command(flatten)]
         servers: ServerArgs,
     },
+    /// Force an encrypted transfer or call through L1, past a sequencer that leaves it out
+    #[command(after_help = force::ENVELOPE_EXAMPLE)]
+    ForceEnvelope(force::EnvelopeArgs),
+    /// Force a transaction through L1 in the clear: everybody can read it, and it needs no committee
+    #[command(after_help = force::TRANSACTION_EXAMPLE)]
+    ForceTransaction(force::TransactionArgs),
+    /// Bring ether from L1 to L2, with a call if wanted. Nothing leads back yet: see docs/l1.md
+    #[command(after_help = bridge::EXAMPLE)]
+    Bridge(bridge::BridgeArgs),
+    /// Take ether out of a fee account
+    #[command(subcommand, after_help = fees::EXAMPLES)]
+    WithdrawFees(fees::FeesCommand),
+    /// Accuse the sequencer on L1 of having broken a signed promise; stakes 0.1 ether
+    #[command(after_help = accuse::EXAMPLE)]
+    Accuse(accuse::AccuseArgs),
+    /// Take the sequencer's bond for an accusation that nobody answered in time
+    #[command(after_help = accuse::SLASH_EXAMPLE)]
+    Slash(accuse::SlashArgs),
     /// Check signature, certificate, place and hint of an envelope against L1
     Check {
         /// Envelope id
@@ -203,11 +229,29 @@ pub async fn run(args: WalletArgs) -> Result<()> {
         WalletCommand::Deposit { amount, payer, key, chain, .. } => {
             deposit(&amount, payer, &key, &chain, json).await
         }
-        WalletCommand::Send { to, amount, data, gas, nonce, promise, wait, key, chain, servers } => {
+        WalletCommand::Send {
+            to,
+            amount,
+            data,
+            gas,
+            nonce,
+            promise,
+            promise_file,
+            wait,
+            key,
+            chain,
+            servers,
+        } => {
             let call = Call { to, value: wei(&amount)?, input: data, gas_limit: gas, nonce };
             let wallet = wallet(&key, &chain, &servers).await?;
-            send(&wallet, &call, promise, wait, json).await
+            send(&wallet, &call, (promise, promise_file), wait, json).await
         }
+        WalletCommand::ForceEnvelope(args) => force::envelope(&args, json).await,
+        WalletCommand::ForceTransaction(args) => force::transaction(&args, json).await,
+        WalletCommand::Bridge(args) => bridge::run(&args, json).await,
+        WalletCommand::WithdrawFees(command) => fees::run(&command, json).await,
+        WalletCommand::Accuse(args) => accuse::run(&args, json).await,
+        WalletCommand::Slash(args) => accuse::slash(&args, json).await,
         WalletCommand::Status { id, key, chain, servers } => {
             let Some(receipt) = wallet(&key, &chain, &servers).await?.receipt(id).await? else {
                 bail!("your node does not know envelope {id} (it knows certified batches only)");
@@ -228,6 +272,76 @@ pub async fn run(args: WalletArgs) -> Result<()> {
             print(json, &inclusion, text)
         }
     }
+}
+
+/// A call that is made on L2, whichever way it goes there.
+#[derive(Args, Debug)]
+struct CallArgs {
+    /// Whom
+    to: Address,
+    /// How much, for example 1ether
+    amount: String,
+    /// Input of the call, 0x-hex
+    #[arg(long, default_value = "0x")]
+    data: Bytes,
+    /// Gas limit; the node estimates by default
+    #[arg(long)]
+    gas: Option<u64>,
+    /// Nonce; the node tells by default
+    #[arg(long)]
+    nonce: Option<u64>,
+}
+
+impl CallArgs {
+    fn call(&self) -> Result<Call> {
+        let (value, input) = (wei(&self.amount)?, self.data.clone());
+        Ok(Call { to: self.to, value, input, gas_limit: self.gas, nonce: self.nonce })
+    }
+}
+
+/// Who pays on L1, where that is not the wallet's own key.
+#[derive(Args, Debug)]
+struct PayerArgs {
+    /// Key file of the account that pays on L1; the wallet's key by default
+    #[arg(long)]
+    l1_key: Option<PathBuf>,
+    /// File whose first line is its password; the wallet's by default
+    #[arg(long, requires = "l1_key")]
+    l1_password_file: Option<PathBuf>,
+}
+
+impl PayerArgs {
+    fn open(&self, own: &KeyArgs) -> Result<SigningKey> {
+        let Some(file) = &self.l1_key else { return own.open() };
+        let password_file = self.l1_password_file.clone().unwrap_or_else(|| own.password_file.clone());
+        let source = KeySource { file: file.clone(), password_file: Some(password_file), password_env: None };
+        Ok(source.open()?)
+    }
+}
+
+/// A wallet that asks the sequencer nothing: what L1 is for when the sequencer does not do its part.
+async fn wallet_without_sequencer(
+    key: &KeyArgs,
+    chain: &ChainArgs,
+    node: &str,
+) -> Result<(Wallet, L1Client)> {
+    let key = key.open()?;
+    let (settings, l1) = connected(chain).await?;
+    let endpoints = WalletEndpoints { node: node.to_owned(), sequencer: node.to_owned() };
+    let source = Arc::new(l1.clone());
+    Ok((Wallet::new((*settings).clone(), key, &endpoints, source, chain.pinned_key_hash)?, l1))
+}
+
+/// Wei as people read it, without what is zero at the end.
+pub(crate) fn ether(wei: impl Into<U256>) -> String {
+    let text = alloy_primitives::utils::format_ether(wei.into());
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{} ether", if text.is_empty() { "0" } else { text })
+}
+
+/// Wei that fit the contracts' 128 bits.
+pub(crate) fn wei_u128(text: &str) -> Result<u128> {
+    u128::try_from(wei(text)?).context("the amount does not fit 128 bits")
 }
 
 fn stored(key: &SigningKey, dir: &Path, password_file: &Path, json: bool) -> Result<()> {
@@ -264,7 +378,7 @@ async fn deposit(
 ) -> Result<()> {
     let key = key.open()?;
     let payer = payer.unwrap_or(key.address());
-    let amount = u128::try_from(wei(amount)?).context("the amount does not fit 128 bits")?;
+    let amount = wei_u128(amount)?;
     let (_, l1) = connected(chain).await?;
     let sent = L1Writer::new(l1, key).deposit(payer, amount).await?;
     let text = format!(
@@ -278,8 +392,17 @@ async fn deposit(
     )
 }
 
-async fn send(wallet: &Wallet, call: &Call, promise: bool, wait: Option<u64>, json: bool) -> Result<()> {
+async fn send(
+    wallet: &Wallet,
+    call: &Call,
+    (promise, promise_file): (bool, Option<PathBuf>),
+    wait: Option<u64>,
+    json: bool,
+) -> Result<()> {
     let sent = wallet.send(call, promise).await?;
+    if let (Some(path), Some(promise)) = (promise_file, &sent.promise) {
+        accuse::store(&path, promise)?;
+    }
     let promised = sent.promised_by.map(|number| format!(", promised by batch {number}")).unwrap_or_default();
     let text = format!("envelope {}  transaction {}{promised}", sent.envelope, sent.transactions[0]);
     let Some(seconds) = wait else { return print(json, &sent, text) };
@@ -296,7 +419,7 @@ async fn send(wallet: &Wallet, call: &Call, promise: bool, wait: Option<u64>, js
     print(json, &serde_json::json!({"sent": sent, "receipt": receipt}), outcome)
 }
 
-fn print(json: bool, value: &impl Serialize, text: String) -> Result<()> {
+pub(crate) fn print(json: bool, value: &impl Serialize, text: String) -> Result<()> {
     if json {
         println!("{}", serde_json::to_string_pretty(value)?);
     } else {
@@ -330,6 +453,18 @@ pub(crate) fn wei(text: &str) -> Result<U256> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wei_are_read_in_ether() {
+        for (wei, text) in [
+            (0, "0 ether"),
+            (1, "0.000000000000000001 ether"),
+            (10u128.pow(17), "0.1 ether"),
+            (10u128.pow(19), "10 ether"),
+        ] {
+            assert_eq!(ether(U256::from(wei)), text);
+        }
+    }
 
     #[test]
     fn amounts_carry_their_unit() {

@@ -75,16 +75,40 @@ impl EnvelopeMaker<'_> {
     /// # Errors
     /// As [`EnvelopeMaker::of_transactions`].
     pub fn of_bundle(&self, bundle: &Bundle, gas_limit: u64, offer: &Offer) -> Result<Envelope, BuildError> {
+        let expiry = offer.expiry(self.committee.epoch.last);
+        self.sealed(bundle, gas_limit, (offer.max_fee(), offer.priority_fee), expiry)
+    }
+
+    /// Encrypts transactions for the forced queue: valid to the end of the epoch, because nobody knows which batch will
+    /// take it. Whoever enqueues it has paid, so the offered fee is never taken.
+    ///
+    /// # Errors
+    /// As [`EnvelopeMaker::of_transactions`].
+    pub fn forced(&self, transactions: &[SignedTransaction], base_fee: u128) -> Result<Envelope, BuildError> {
+        let bundle = Bundle::of_transactions(transactions.iter().map(|transaction| transaction.raw.to_vec()));
+        let gas_limit =
+            transactions.iter().fold(0u64, |sum, transaction| sum.saturating_add(transaction.gas_limit));
+        let max_fee = base_fee.saturating_mul(BASE_FEE_MARGIN);
+        self.sealed(&bundle, gas_limit, (max_fee, 0), self.committee.epoch.last)
+    }
+
+    fn sealed(
+        &self,
+        bundle: &Bundle,
+        gas_limit: u64,
+        (max_fee, priority_fee): (u128, u128),
+        expiry: u64,
+    ) -> Result<Envelope, BuildError> {
         let mut rng = rand::rng();
         let fields = EnvelopeFields {
             chain_id: self.chain.chain_id,
             deployment: self.chain.deployment,
             epoch: self.committee.epoch.epoch,
             fee_nonce: rand::random(),
-            max_fee: offer.max_fee(),
-            priority_fee: offer.priority_fee,
+            max_fee,
+            priority_fee,
             gas_limit,
-            expiry: offer.expiry(self.committee.epoch.last),
+            expiry,
         };
         build(&self.committee.key, &fields, bundle, self.payer, &mut rng)
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use blindfold_protocol::{Canonical, ChainConfig, Envelope, SigningKey, envelope_builder::BuildError};
+use blindfold_protocol::{
+    Canonical, ChainConfig, Envelope, Promise, SigningKey, envelope_builder::BuildError,
+};
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, Encoded, HttpClient, ReceivedError, SequencerApiClient,
     http_client,
@@ -26,6 +28,9 @@ const POLL_INTERVAL_MS: u64 = 200;
 
 /// Wei per gas offered above the base fee.
 const PRIORITY_FEE_PER_GAS_WEI: u128 = 1_000_000;
+
+/// A forced envelope may use at most this part of a second's gas.
+const FORCED_GAS_DIVISOR: u64 = 16;
 
 /// Where a wallet finds the parties it talks to.
 #[derive(Clone, Debug)]
@@ -85,6 +90,14 @@ pub enum WalletError {
     /// Asked for a promise, the sequencer gave none.
     #[error("the sequencer gave no promise although asked; send without one, or use another sequencer")]
     NoPromise,
+    /// More gas than a forced envelope may use.
+    #[error("{gas} gas is more than a forced envelope may use, {limit}: force it in parts, or give --gas")]
+    GasAboveForced {
+        /// The transaction's gas limit.
+        gas: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// The envelope is not in a batch the node knows.
     #[error("envelope {0} is not in any batch your node knows")]
     Unknown(B256),
@@ -111,6 +124,9 @@ pub struct Sent {
     /// By which batch the sequencer has signed to seal it, where a promise was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promised_by: Option<u64>,
+    /// The signed promise: evidence, should it not be kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promise: Option<Encoded<Promise>>,
     /// Bytes the ordering fee is charged for.
     pub bytes: u64,
 }
@@ -199,13 +215,33 @@ impl Wallet {
         };
         let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
         let envelope = maker.of_transactions(std::slice::from_ref(&transaction), &offer)?;
-        let promised_by = self.submit(&envelope, promise).await?;
+        let promise = self.submit(&envelope, promise).await?;
         Ok(Sent {
             envelope: envelope.id(),
             transactions: vec![transaction.hash],
-            promised_by,
+            promised_by: promise.map(|promise| promise.seal_by),
+            promise: promise.as_ref().map(Encoded::new),
             bytes: envelope.encode().len() as u64,
         })
+    }
+
+    /// Signs one transaction and encrypts it for the forced queue of L1. The sequencer is not asked anything: it may be
+    /// the reason to force.
+    ///
+    /// # Errors
+    /// [`WalletError::GasAboveForced`]; [`WalletError`].
+    pub async fn forced_envelope(&self, call: &Call) -> Result<(Envelope, SignedTransaction), WalletError> {
+        let transaction = self.sign(call).await?;
+        let limit = self.chain.second_gas_limit() / FORCED_GAS_DIVISOR;
+        if transaction.gas_limit > limit {
+            return Err(WalletError::GasAboveForced { gas: transaction.gas_limit, limit });
+        }
+        let status = self.status().await?;
+        let next = status.head.number.saturating_add(1);
+        let committee = CommitteeKey::fetch(&*self.source, next, self.pinned).await?;
+        let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
+        let envelope = maker.forced(std::slice::from_ref(&transaction), status.base_fee)?;
+        Ok((envelope, transaction))
     }
 
     /// Signs the inner transaction; nonce, gas and fees come from the user's node.
@@ -240,11 +276,11 @@ impl Wallet {
         Ok(SignedTransaction::decode(raw, self.chain.chain_id)?)
     }
 
-    /// Sends an envelope; checks id and promise of the answer. Gives the promised number.
+    /// Sends an envelope; checks id and promise of the answer. Gives the promise.
     ///
     /// # Errors
     /// [`WalletError::Sequencer`], [`WalletError::WrongId`], [`WalletError::Claim`], [`WalletError::NoPromise`].
-    pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<u64>, WalletError> {
+    pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<Promise>, WalletError> {
         let sent = self
             .sequencer
             .send_envelope(Encoded::from_bytes(envelope.encode()), Some(SendOptions { promise }))
@@ -257,7 +293,8 @@ impl Wallet {
         match sent.promise {
             Some(promise) => {
                 let promise = promise.decode().map_err(|_| InclusionError::Undecodable("promise"))?;
-                Ok(Some(check_promise(&self.chain, envelope, &promise)?))
+                check_promise(&self.chain, envelope, &promise)?;
+                Ok(Some(promise))
             }
             None if promise => Err(WalletError::NoPromise),
             None => Ok(None),

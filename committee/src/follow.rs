@@ -206,12 +206,14 @@ impl Follower {
             match self.context.tracker.follow_l1().await {
                 Ok(taken) if taken.is_empty() => {}
                 Ok(taken) => {
-                    for (sealed, applied) in &taken {
+                    for (_, applied) in &taken {
                         let number = applied.number;
                         tracing::error!(number, hash = %applied.hash, "L1 made a header: following it");
                         self.acknowledger.forget_from(number);
-                        self.waiting.retain(|waiting, _| *waiting > sealed.header.number);
                     }
+                    // What waits may belong to the branch that L1 ended; what follows L1's headers comes again.
+                    self.waiting.clear();
+                    self.certificates.clear();
                     self.context.metrics.certified.set(self.context.tracker.certified().number);
                 }
                 Err(refusal) if refusal.next_step() == NextStep::Stop => {
@@ -381,10 +383,21 @@ impl Follower {
     /// Keeps the pair of headers and refuses the second. A header that the sequencer did not sign proves nothing.
     async fn refuse_second(&self, first: SignedHeader, second: SignedHeader) {
         let signed = self.is_signed(&first) && self.is_signed(&second);
-        if signed {
+        let origins = (first.header.l1_origin_number, second.header.l1_origin_number);
+        let excused = self.context.tracker.excused_by_l1(second.header.number, origins).await;
+        let excused = excused.unwrap_or_else(|fault| {
+            // Kept: whether L1 excuses it, L1 says in the end.
+            tracing::warn!(%fault, "cannot tell whether L1 excuses a second header");
+            false
+        });
+        if signed && !excused {
             self.keep_pair(first, second).await;
         }
-        let reason = if signed { "second_header" } else { "wrong_signer" };
+        let reason = match (signed, excused) {
+            (true, false) => "second_header",
+            (true, true) => "replaced_by_l1",
+            (false, _) => "wrong_signer",
+        };
         self.refuse(second.header.number, second.header.hash(), reason);
     }
 

@@ -14,6 +14,7 @@ const REFUSAL_REASONS: &[&str] = &[
     "no_epoch",
     "not_a_member",
     "origin_back",
+    "origin_before_l1_header",
     "origin_not_final",
     "second_bytes",
     "second_gas",

@@ -328,13 +328,27 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     // The member acknowledged another header of that number, which nobody posted in time.
     let lost = other.seal_envelopes(&[envelope(1, 1)]).await;
     sequencer.publish(&lost.batch, &lost.verdicts);
-    sealed(&member, 2).await;
+    // And one on top of that.
+    let dead = other.seal(vec![]).await;
+    sequencer.publish(&dead.batch, &dead.verdicts);
+    sealed(&member, 3).await;
+    sequencer.wait("an acknowledgement", |state| !acknowledged(state, 3).is_empty()).await;
     let epoch = network::epochs().at(2).cloned().expect("registered");
     let header = sealer.tracker.with_state(|state| {
-        state.l1_header::<Vec<u8>>(network::START_MS + 60_000, &[], &epoch).expect("L1 may make it")
+        state.l1_header::<Vec<u8>>(network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
     });
-    machine.l1.l1_headers.lock().push(blindfold_chain::L1MadeHeader { header, items: vec![] });
+    let l1_block = network::FIRST_ORIGIN;
+    let made = blindfold_chain::L1MadeHeader { header, items: vec![], l1_block };
+    machine.l1.l1_headers.lock().push(made.clone());
     certified(&member, 2).await;
     assert_eq!(member.tracker().certified().hash, header.hash());
+    // What it acknowledged above L1's header is dead: the number has another header now, which it acknowledges too.
+    sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
+    sealer.l1.l1_headers.lock().push(made);
+    let next = sealer.seal_at(network::START_MS + 1_250, vec![]).await;
+    assert_ne!(next.hash, dead.hash);
+    sequencer.publish(&next.batch, &next.verdicts);
+    let again = |(_, hash): &(u16, B256)| *hash == next.hash;
+    sequencer.wait("the other one", |state| acknowledged(state, 3).iter().any(again)).await;
     assert!(member.evidence().is_empty(), "L1 signs nothing, so there is no pair");
 }

@@ -194,10 +194,11 @@ contract GtTest is Test {
     }
 
     function testFrobenius() public view {
-        checkEqual(door.frobenius(ek, 1), door.power(ek, BASE), "psi");
-        checkEqual(door.frobenius(ek, 2), door.power(ek, BASE * BASE), "psi^2");
-        checkEqual(door.frobenius(ek, 3), door.power(ek, BASE * BASE * BASE), "psi^3");
-        checkEqual(door.frobenius(ek, 1), SlowField.power(ek, BASE), "slow psi");
+        bytes memory expected = ek;
+        for (uint256 j = 1; j < 4; j++) {
+            expected = SlowField.power(expected, BASE);
+            checkEqual(door.frobenius(ek, j), expected, "psi^j");
+        }
     }
 
     function testFuzzFrobeniusIsAHomomorphism(uint256 seed) public view {
@@ -281,7 +282,7 @@ contract GtTest is Test {
         door.power(ek, uint256(keccak256("k")) % SessionKeys.ORDER);
         vm.snapshotGasLastCall("GtPower.power, random exponent");
         (uint256 reduce, uint256 square, uint256 product) = door.gasOf(ek);
-        check(reduce < 4_000 && square < 9_000 && product < 14_000, "dearer than documented");
+        check(reduce < 3_900 && square < 8_600 && product < 13_500, "dearer than documented");
     }
 
     function conjugate(bytes memory b) internal pure returns (bytes memory) {

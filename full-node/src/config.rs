@@ -17,7 +17,12 @@ pub struct FullNodeConfig {
     pub rpc_addr: SocketAddr,
     /// Where `/healthz`, `/readyz` and `/metrics` are served. Not for the public.
     pub admin_addr: SocketAddr,
+    /// Where batches and hints come from.
+    #[serde(default)]
+    pub source: Source,
     /// The sequencer's JSON-RPC, `http://…`; its feed is the same address with `ws://`. Nothing it says is believed.
+    /// Not needed, and not asked, by a node that follows from L1 alone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sequencer_url: String,
     /// The committee members' JSON-RPC: asked when the sequencer withholds batches or hints.
     pub members: Vec<MemberEndpoint>,
@@ -30,6 +35,17 @@ pub struct FullNodeConfig {
     /// How long without news from the sequencer before members are asked for certified batches, in milliseconds.
     #[serde(default = "default_member_poll_interval_ms")]
     pub member_poll_interval_ms: u64,
+}
+
+/// Where a full node has the chain from. What it takes it verifies itself in both cases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The sequencer's feed, at once.
+    #[default]
+    Feed,
+    /// What was posted to L1 and is final there: later, and from nobody but L1.
+    L1,
 }
 
 /// One committee member's address.
@@ -71,7 +87,9 @@ pub enum ConfigError {
 impl FullNodeConfig {
     /// Checks what can be checked without opening anything.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        check_url("sequencer_url", &self.sequencer_url)?;
+        if self.source == Source::Feed {
+            check_url("sequencer_url", &self.sequencer_url)?;
+        }
         let mut seen = std::collections::BTreeSet::new();
         for endpoint in &self.members {
             if endpoint.member == 0 || !seen.insert(endpoint.member) {
@@ -139,6 +157,18 @@ mod tests {
         assert_eq!(config.feed_url(), "ws://127.0.0.1:9545");
         assert!(toml::from_str::<FullNodeConfig>(&format!("{MINIMAL}\nhint_deadline = 3")).is_err());
         assert!(toml::from_str::<FullNodeConfig>("rpc_addr = 3").is_err());
+    }
+
+    #[test]
+    fn a_node_that_follows_l1_needs_no_sequencer() {
+        let without = MINIMAL.replace("sequencer_url", "# sequencer_url");
+        let config = |source: &str| -> FullNodeConfig {
+            toml::from_str(&format!("{source}\n{without}")).expect("it parses")
+        };
+        assert_eq!(config("source = \"l1\"").validate(), Ok(()));
+        let missing = Err(ConfigError::Url { key: "sequencer_url".into() });
+        assert_eq!(config("").validate(), missing);
+        assert_eq!(config("source = \"feed\"").validate(), missing);
     }
 
     #[test]

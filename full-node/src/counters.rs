@@ -46,6 +46,7 @@ const HEADER_REASONS: &[&str] = &[
     "time_not_after_parent",
     "time_before_origin",
     "origin_back",
+    "origin_before_l1_header",
     "too_many_items",
     "item_too_long",
     "second_gas",
@@ -161,6 +162,16 @@ pub struct Counters {
     pub watch_unchecked_postings: Gauge,
     /// Cases that are not settled.
     pub watch_open_cases: Gauge,
+    /// 1 where the node follows from L1 alone.
+    pub source_l1: Gauge,
+    /// Runs taken from L1.
+    pub from_l1_runs: Counter,
+    /// Postings of hints on L1 that were passed over, whole or in part.
+    pub from_l1_wrong_postings: Counter,
+    /// The L1 block up to which runs were taken.
+    pub from_l1_block: Gauge,
+    /// The L1 block up to which hints were taken.
+    pub from_l1_hints_block: Gauge,
     /// Threads of the backend in use, by backend; 0 for the others.
     pub backend_threads: GaugeSet,
     /// Newest header.
@@ -236,6 +247,14 @@ impl Counters {
                 "Open postings on L1 whose batches are not opened here yet",
             )?,
             watch_open_cases: gauge("watch_open_cases", "Cases that are not settled")?,
+            source_l1: gauge("source_l1", "1 where the node follows from L1 alone")?,
+            from_l1_runs: counter("from_l1_runs", "Runs taken from L1")?,
+            from_l1_wrong_postings: counter(
+                "from_l1_wrong_postings",
+                "Postings of hints on L1 that were passed over",
+            )?,
+            from_l1_block: gauge("from_l1_block", "The L1 block up to which runs were taken")?,
+            from_l1_hints_block: gauge("from_l1_hints_block", "The L1 block up to which hints were taken")?,
             backend_threads: metrics.gauges(
                 "full_node_backend_threads",
                 "Threads of the backend in use; 0 for the others",
@@ -249,6 +268,8 @@ impl Counters {
 
     /// The counts of `blind_getStatus`.
     pub fn by_name(&self) -> BTreeMap<String, u64> {
+        // A gauge may be negative; these never are.
+        let gauge = |gauge: &Gauge| u64::try_from(gauge.get()).unwrap_or_default();
         [
             ("headers_verified", self.headers_verified.get()),
             ("headers_rejected", self.headers_rejected.get()),
@@ -266,6 +287,11 @@ impl Counters {
             ("feed_reconnections", self.feed_reconnections.get()),
             ("invalid_notifications", self.invalid_notifications.get()),
             ("batches_from_members", self.batches_from_members.get()),
+            ("source_l1", gauge(&self.source_l1)),
+            ("from_l1_runs", self.from_l1_runs.get()),
+            ("from_l1_wrong_postings", self.from_l1_wrong_postings.get()),
+            ("from_l1_block", gauge(&self.from_l1_block)),
+            ("from_l1_hints_block", gauge(&self.from_l1_hints_block)),
             ("watch_postings_checked", self.watch_postings_checked.get()),
             ("watch_wrong_postings", self.watch_wrong_postings.get()),
             ("watch_challenges", self.watch_challenges.get()),

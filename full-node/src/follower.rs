@@ -85,7 +85,8 @@ impl Follower {
     async fn connected(&mut self) {
         self.catch_up().await;
         self.wake_keeper(Wake::Missed);
-        if let Ok(status) = self.node.sequencer.get_status().await
+        if let Some(sequencer) = &self.node.sequencer
+            && let Ok(status) = sequencer.get_status().await
             && status.block.number > 0
         {
             self.announced(status.block.number, status.block.hash).await;

@@ -36,6 +36,8 @@ pub(crate) struct Keeper {
     executor: Executor,
     deadline: Duration,
     wakes: mpsc::Receiver<Wake>,
+    /// What keeps the node behind L1, for one that follows from there: until it has caught up, hints may still come.
+    behind: Option<watch::Receiver<Option<String>>>,
     /// Certified when the node started.
     certified_before: u64,
     /// The next number to look at.
@@ -49,6 +51,7 @@ impl Keeper {
         executor: &Executor,
         deadline_ms: u64,
         wakes: mpsc::Receiver<Wake>,
+        behind: Option<watch::Receiver<Option<String>>>,
     ) -> Self {
         let deadline = Duration::from_millis(deadline_ms);
         let certified_before = node.tracker.certified().number;
@@ -59,6 +62,7 @@ impl Keeper {
             executor: executor.clone(),
             deadline,
             wakes,
+            behind,
             certified_before,
             next,
             waiting: BTreeMap::new(),
@@ -132,7 +136,12 @@ impl Keeper {
 
     /// The time to look for a batch's hints has come.
     async fn see_to(&mut self, number: u64) {
-        let late = self.waiting.get(&number).is_some_and(|waiting| waiting.deadline <= Instant::now());
+        let behind = self.behind.as_ref().is_some_and(|behind| behind.borrow().is_some());
+        let now = Instant::now();
+        if let Some(waiting) = self.waiting.get_mut(&number).filter(|_| behind) {
+            waiting.deadline = waiting.deadline.max(now + Duration::from_millis(waiting.pause_ms));
+        }
+        let late = self.waiting.get(&number).is_some_and(|waiting| waiting.deadline <= now);
         let opened = self.open(number, late).await;
         let Some(waiting) = self.waiting.get_mut(&number) else { return };
         if opened {

@@ -4,6 +4,7 @@
 //!   reason, and fetched again elsewhere, and none of them stops the node;
 //! - batches that the sequencer withholds come from committee members, hints that nobody publishes are made here;
 //! - blocks come from the node's own execution client and are compared with those that the sequencer announces;
+//! - a node can do all this from what is posted to L1 alone ([`Source::L1`]);
 //! - what stands on L1 (hints, outputs, two headers for one number) is compared and, with a key, challenged ([`watch`]);
 //! - `eth_*` reads, calls and estimates pass through to that client, `blind_*` is served from the node's own store.
 
@@ -12,6 +13,7 @@ mod config;
 mod counters;
 mod decrypt;
 mod follower;
+mod from_l1;
 mod keeper;
 pub mod limits;
 mod members;
@@ -41,13 +43,15 @@ use tokio::sync::mpsc;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
-pub use config::{ConfigError, FullNodeConfig, MemberEndpoint};
+pub use config::{ConfigError, FullNodeConfig, MemberEndpoint, Source};
 pub use counters::{ByReason, Counters};
 pub use decrypt::{DecryptFault, LocalDecryption};
+pub use from_l1::PostedChain;
 pub use members::{Member, MemberFault, Members};
 
 use compare::Comparison;
 use follower::Follower;
+use from_l1::FromL1;
 use keeper::Keeper;
 use limits::{MAX_ANNOUNCED_BLOCKS, MAX_WATCHED_BATCHES, READINESS_INTERVAL_MS};
 use node::{Node, stopped};
@@ -73,6 +77,8 @@ pub struct FullNodeDeps {
     pub backend: Arc<dyn Backend>,
     /// Watching L1; `None` for a node that leaves that to others.
     pub watch: Option<WatchDeps>,
+    /// What was posted to L1, for a node that follows from there.
+    pub posted: Option<Arc<dyn PostedChain>>,
 }
 
 /// Watching L1.
@@ -90,6 +96,9 @@ pub enum StartError {
     /// A setting.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The settings say to follow from L1, and its postings are not among the parts given.
+    #[error("following from L1 needs what was posted there")]
+    NoPostings,
     /// A setting of watching L1.
     #[error(transparent)]
     Watch(#[from] WatchConfigError),
@@ -129,7 +138,7 @@ impl FullNode {
     /// be there; L1 does, for the epochs.
     pub async fn start(config: FullNodeConfig, deps: FullNodeDeps) -> Result<Self, StartError> {
         config.validate()?;
-        let FullNodeDeps { chain, store, l1, client, parameters, backend, watch: watching } = deps;
+        let FullNodeDeps { chain, store, l1, client, parameters, backend, watch: watching, posted } = deps;
         if let Some(watching) = &watching {
             watching.config.validate()?;
         }
@@ -137,7 +146,10 @@ impl FullNode {
         let counters = Counters::new(&metrics)?;
         counters.backend_threads.get(&[backend.name()]).set(backend.threads() as u64);
         let members = Members::new(&config.members, config.member_timeout_ms)?;
-        let sequencer = http_client(&config.sequencer_url, &ClientConfig::default())?;
+        let sequencer = match config.source {
+            Source::Feed => Some(http_client(&config.sequencer_url, &ClientConfig::default())?),
+            Source::L1 => None,
+        };
         store.bind(&chain.deployment, ROLE).await?;
 
         let book = Arc::new(CaseBook::open(Arc::clone(&store)).await?);
@@ -178,7 +190,16 @@ impl FullNode {
             book: Arc::clone(&book),
         });
 
-        let readiness = Readiness::new(&["sequencer", "execution"]);
+        let from_l1 = match (config.source, posted) {
+            (Source::Feed, _) => None,
+            (Source::L1, None) => return Err(StartError::NoPostings),
+            (Source::L1, Some(l1)) => {
+                Some(FromL1::open(Arc::clone(&node), l1, config.member_poll_interval_ms).await?)
+            }
+        };
+        let behind = from_l1.as_ref().map(FromL1::standing);
+        let source = if behind.is_some() { "l1" } else { "sequencer" };
+        let readiness = Readiness::new(&[source, "execution"]);
         let rendered = metrics.clone();
         let admin = admin(
             AdminConfig { addr: config.admin_addr },
@@ -206,7 +227,7 @@ impl FullNode {
             readiness,
             Arc::clone(&node),
             executor.clone(),
-            in_sync.subscribe(),
+            behind.clone().map_or_else(|| Progress::Feed(in_sync.subscribe()), Progress::L1),
             stopped.clone(),
         ));
         tasks.spawn(Comparison::new(Arc::clone(&node)).run(
@@ -214,14 +235,23 @@ impl FullNode {
             of_comparison,
             stopped.clone(),
         ));
-        let keeper = Keeper::new(Arc::clone(&node), &executor, config.hint_deadline_ms, of_keeper);
-        tasks.spawn(keeper.run(stopped.clone()));
+        // From L1 alone, with nobody to ask: what is not there is waited for.
+        if from_l1.is_none() || !config.members.is_empty() {
+            let keeper =
+                Keeper::new(Arc::clone(&node), &executor, config.hint_deadline_ms, of_keeper, behind);
+            tasks.spawn(keeper.run(stopped.clone()));
+        }
         if let Some(WatchDeps { config, l1 }) = watching {
             let deps = WatcherDeps { l1, tracker: tracker.clone(), book, counters: counters.clone() };
             tasks.spawn(Watcher::new(config, deps).run(stopped.clone()));
         }
-        let follower = Follower::new(node, config.member_poll_interval_ms, in_sync);
-        tasks.spawn(follower.run(config.feed_url(), stopped));
+        match from_l1 {
+            Some(from_l1) => tasks.spawn(from_l1.run(stopped)),
+            None => {
+                let follower = Follower::new(node, config.member_poll_interval_ms, in_sync);
+                tasks.spawn(follower.run(config.feed_url(), stopped))
+            }
+        };
         Ok(Self { tracker, executor, counters, rpc, admin, stop, tasks })
     }
 
@@ -281,20 +311,37 @@ impl RoleView for View {
     }
 }
 
+/// Where the node stands with its source.
+enum Progress {
+    /// Whether it has caught up with the feed.
+    Feed(channel::Receiver<bool>),
+    /// What keeps it from being caught up with L1.
+    L1(channel::Receiver<Option<String>>),
+}
+
+impl Progress {
+    fn show(&self, readiness: &Readiness) {
+        match self {
+            Self::Feed(in_sync) if *in_sync.borrow() => readiness.set_ready("sequencer"),
+            Self::Feed(_) => readiness.set_not_ready("sequencer", "not caught up with the sequencer"),
+            Self::L1(behind) => match &*behind.borrow() {
+                None => readiness.set_ready("l1"),
+                Some(reason) => readiness.set_not_ready("l1", reason.as_str()),
+            },
+        }
+    }
+}
+
 /// Keeps `/readyz` and the gauges up to date.
 async fn watch_readiness(
     readiness: Readiness,
     node: Arc<Node>,
     executor: Executor,
-    in_sync: channel::Receiver<bool>,
+    progress: Progress,
     mut stop: channel::Receiver<bool>,
 ) {
     loop {
-        if *in_sync.borrow() {
-            readiness.set_ready("sequencer");
-        } else {
-            readiness.set_not_ready("sequencer", "not caught up with the sequencer");
-        }
+        progress.show(&readiness);
         let status = executor.status();
         match status.state {
             ExecutionState::Retrying { reason } | ExecutionState::Halted { reason } => {

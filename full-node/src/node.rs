@@ -24,7 +24,8 @@ pub(crate) struct Node {
     pub(crate) intake: HintIntake,
     pub(crate) decryption: LocalDecryption,
     pub(crate) members: Members,
-    pub(crate) sequencer: HttpClient,
+    /// `None` where the node follows from L1 alone.
+    pub(crate) sequencer: Option<HttpClient>,
     pub(crate) hub: Hub,
     pub(crate) counters: Counters,
     /// Wakes the keeper of hints.
@@ -61,6 +62,14 @@ impl Node {
         let (a, b) = (&first, &second);
         let signed = |header: &SignedHeader| header.signer(&config.deployment) == Ok(config.sequencer);
         if b.header.number != number || a.header == b.header || !signed(a) || !signed(b) {
+            return;
+        }
+        let origins = (a.header.l1_origin_number, b.header.l1_origin_number);
+        if self.tracker.excused_by_l1(number, origins).await.unwrap_or(false) {
+            tracing::warn!(
+                number,
+                "the sequencer signed this number again after a header that L1 made below it"
+            );
             return;
         }
         match self.book.keep_headers(first, second).await {
@@ -172,7 +181,7 @@ impl Node {
 
     /// The hints that the sequencer holds for a batch.
     pub(crate) async fn fetch_hints(&self, number: u64) -> Option<BatchHints> {
-        match self.sequencer.get_hints(number).await {
+        match self.sequencer.as_ref()?.get_hints(number).await {
             Ok(Some(encoded)) => match encoded.decode() {
                 Ok(hints) if hints.number == number => Some(hints),
                 Ok(_) | Err(_) => {

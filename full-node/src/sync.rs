@@ -47,8 +47,9 @@ impl Follower {
     /// Asks the sequencer for each batch above the certified head.
     pub(crate) async fn sync_with_sequencer(&mut self) -> SyncEnd {
         let first = self.node.tracker.certified().number + 1;
+        let Some(sequencer) = self.node.sequencer.clone() else { return SyncEnd::Unavailable };
         for number in first..first + MAX_SYNC_BATCHES {
-            let info = match self.node.sequencer.get_batch(number).await {
+            let info = match sequencer.get_batch(number).await {
                 Ok(Some(info)) => info,
                 Ok(None) => return SyncEnd::Done,
                 Err(error) => {
@@ -143,7 +144,8 @@ impl Follower {
 
     async fn fetch_header(&self, number: u64, hash: B256) -> Option<Arc<SealedBatch>> {
         let fits = |sealed: &SealedBatch| sealed.header.number == number && sealed.header.hash() == hash;
-        if let Ok(Some(info)) = self.node.sequencer.get_batch(number).await
+        if let Some(sequencer) = &self.node.sequencer
+            && let Ok(Some(info)) = sequencer.get_batch(number).await
             && let Some(sealed) = decoded(&info.sealed).filter(fits)
         {
             return Some(Arc::new(sealed));

@@ -434,6 +434,10 @@ async fn read_and_work(
     parameters: EpochParameters,
     certificate: watch::Receiver<Option<Certificate>>,
 ) -> Result<(), WorkFault> {
+    if batch.sealed.claims_l1() {
+        // Nothing of a header that L1 made is opened.
+        return Ok(());
+    }
     let max_batch = parameters.parameters().max_batch();
     let chain = Arc::clone(chain);
     let view = tokio::task::spawn_blocking(move || {

@@ -192,7 +192,7 @@ async fn wrong_verdicts_of_the_sequencer_name_nobody() {
     let stage = Stage::new().await;
     let sealed = stage.sealer.seal(items(&[envelope(1, 1), envelope(2, 1), envelope(3, 1)])).await;
     stage.validated(&sealed);
-    // The sequencer says that the second was skipped, so all positions after it are wrong.
+    // The sequencer says that the second was skipped: the header commits to another verdict, before anybody is asked.
     let mut verdicts = sealed.verdicts.clone();
     verdicts[1] =
         blindfold_protocol::validity::Verdict::Skipped(blindfold_protocol::EnvelopeFault::FeeNonceUsed);
@@ -200,8 +200,10 @@ async fn wrong_verdicts_of_the_sequencer_name_nobody() {
     let certificate = certify(&sealed.batch, &[1, 2, 3]);
     stage.sequencer.keep_certificate(&certificate);
     let helper = stage.start().await;
-    status(&helper, |status| status.failing.get(&1).is_some_and(|fault| fault.contains("nobody is named")))
-        .await;
+    status(&helper, |status| {
+        status.failing.get(&1).is_some_and(|fault| fault.contains("root that the header commits to"))
+    })
+    .await;
     assert!(helper.status().lying_members.is_empty());
     // Verdicts that contradict the batch itself are found before anybody is asked.
     stage.sequencer.keep(&sealed.batch, &verdicts[..2]);

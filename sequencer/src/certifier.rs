@@ -68,6 +68,11 @@ impl Certifier {
         }
     }
 
+    /// Forgets the headers from a number on: others take their places.
+    pub(crate) fn forget_from(&self, number: u64) {
+        self.numbers.lock().split_off(&number);
+    }
+
     /// What members refused, newest last.
     pub(crate) fn refusals(&self) -> Vec<Refusal> {
         self.refusals.lock().iter().cloned().collect()

@@ -2,10 +2,10 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use blindfold_chain::{HintIntake, ParameterSet, Tracker};
+use blindfold_chain::{ExecutorStatus, HintIntake, ParameterSet, Tracker};
 use blindfold_protocol::{ChainConfig, SigningKey, validity::CheckedEnvelope};
 use blindfold_rpc::Hub;
 use blindfold_store::Store;
@@ -82,6 +82,10 @@ pub(crate) struct Core {
     pub(crate) late_promises: LatePromises,
     pub(crate) certifier: Certifier,
     pub(crate) intake: HintIntake,
+    /// L1 made a header: the sealer looks anew at what its second needs.
+    pub(crate) reopened: AtomicBool,
+    /// Where execution stands.
+    pub(crate) executed: watch::Receiver<ExecutorStatus>,
     /// Bounds the hint lists held at a time.
     pub(crate) hints_gate: Gate,
     /// Hints are verified one batch at a time, with all threads of the backend.

@@ -1,13 +1,17 @@
 //! L1 as the sealer sees it: looked up in the background, so that sealing never waits for L1 and goes on while it is
 //! down (with the origin it has).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    L1Fault, L1MadeHeader, L1News, L1Origin, L1View, NextStep, Refusal, VoidRun, announce,
+    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, NextStep, Refusal, VoidRun, announce,
+    limits::DEPOSIT_READ_STEP_BLOCKS,
 };
-use blindfold_protocol::{Bytes, Epochs, LedgerEvent, limits::MAX_DEPOSIT_ORIGIN_STEP_BLOCKS};
+use blindfold_protocol::{Epochs, LedgerEvent};
 use parking_lot::RwLock;
 
 use crate::core::Core;
@@ -24,8 +28,8 @@ struct Known {
     newest: Option<L1Origin>,
     /// Origin of the last sealed header.
     parent: Option<L1Origin>,
-    /// Blocks between the parent's origin and the newest at which a header may stop while L1 deposits wait.
-    steps: Vec<L1Origin>,
+    /// The newest block with L1 deposits, up to the newest.
+    bridge: Option<u64>,
     /// What L1 said in blocks `after + 1 ..= newest`, and the forced queue from `cursor` on.
     news: L1News,
     after: u64,
@@ -41,15 +45,32 @@ impl Known {
     }
 }
 
+/// What one look at L1 found, until it is offered.
+pub struct Look {
+    newest: L1Origin,
+    parent: u64,
+    after: u64,
+    have: u64,
+    cursor: u64,
+    forward: bool,
+    fresh: Option<(L1News, Option<u64>)>,
+}
+
 impl L1Cache {
     /// A cache that knows nothing yet.
     pub fn new(inner: Arc<dyn L1View>) -> Self {
         Self { inner, known: RwLock::new(Known::default()) }
     }
 
-    /// Looks L1 up once: the newest final block, then what L1 said after `parent` (the origin of the last sealed
-    /// header) up to it, and the forced queue from `cursor` on. Only then is the block offered as an origin.
+    /// [`look`](Self::look) and [`offer`](Self::offer), for when L1 made no header.
     pub async fn refresh(&self, parent: u64, cursor: u64) -> Result<L1Origin, L1Fault> {
+        let look = self.look(parent, cursor).await?;
+        Ok(self.offer(look))
+    }
+
+    /// Looks L1 up once: the newest final block, then what L1 said after `parent` (the origin of the last sealed
+    /// header) up to it, and the forced queue from `cursor` on.
+    pub async fn look(&self, parent: u64, cursor: u64) -> Result<Look, L1Fault> {
         if self.known.read().parent.as_ref().is_none_or(|origin| origin.number != parent) {
             let origin = self.inner.origin(parent).await?;
             self.known.write().parent = origin;
@@ -68,61 +89,56 @@ impl L1Cache {
         // A view that falls back is not followed.
         let forward = newest.number >= have;
         let fresh = if forward && !complete {
-            Some(self.inner.facts(have, newest.number, cursor).await?)
+            let bridge = self.newest_deposit(have, newest.number).await?;
+            Some((self.inner.facts(have, newest.number, cursor).await?, bridge))
         } else {
             None
         };
+        Ok(Look { newest, parent, after, have, cursor, forward, fresh })
+    }
+
+    /// Offers what was found as an origin. What L1 made up to it must have been taken before: a header signed with that
+    /// origin says that its maker knew of it.
+    pub fn offer(&self, look: Look) -> L1Origin {
+        let Look { newest, parent, after, have, cursor, forward, fresh } = look;
         {
             let mut known = self.known.write();
             if have == parent && after == parent {
-                (known.news.ledger, known.news.deposits) = Default::default();
+                known.news.ledger.clear();
             }
-            if let Some(fresh) = fresh {
+            if let Some((fresh, bridge)) = fresh {
                 known.news.ledger.extend(fresh.ledger);
-                known.news.deposits.extend(fresh.deposits);
+                known.bridge = bridge.or(known.bridge);
                 (known.news.forced, known.cursor) = (fresh.forced, cursor);
             }
             if forward {
                 known.news.ledger.retain(|event| event.l1_block() > parent);
-                known.news.deposits.retain(|deposit| deposit.l1_block > parent);
                 known.after = parent;
                 known.newest = Some(newest);
             }
         }
-        self.refresh_steps(parent, newest.number).await?;
+        newest
+    }
+
+    /// The newest block in (after, through] with L1 deposits. Their data is not kept: the executor reads it.
+    async fn newest_deposit(&self, mut after: u64, through: u64) -> Result<Option<u64>, L1Fault> {
+        let mut newest = None;
+        while after < through {
+            let step = through.min(after.saturating_add(DEPOSIT_READ_STEP_BLOCKS));
+            let deposits = self.inner.bridge_deposits(after, step).await?;
+            newest = deposits.last().map(|deposit| deposit.l1_block).or(newest);
+            after = step;
+        }
         Ok(newest)
     }
 
-    /// While L1 deposits wait, the origin advances by a few blocks in one header, so that their gas fits its second.
-    async fn refresh_steps(&self, parent: u64, newest: u64) -> Result<(), L1Fault> {
-        let mut steps = Vec::new();
-        if self.bridge_waits(parent) {
-            for number in [parent.saturating_add(MAX_DEPOSIT_ORIGIN_STEP_BLOCKS), parent.saturating_add(1)] {
-                if number < newest {
-                    let known = self.known.read().steps.iter().find(|step| step.number == number).copied();
-                    steps.extend(match known {
-                        Some(step) => Some(step),
-                        None => self.inner.origin(number).await?,
-                    });
-                }
-            }
-        }
-        self.known.write().steps = steps;
-        Ok(())
-    }
-
     /// The origins that the next header after one with origin `parent` may have, the best first: the newest final block
-    /// known, fewer blocks while L1 deposits wait, and the parent's own. Empty until L1 was seen once.
+    /// known, and the parent's own. Empty until L1 was seen once.
     pub fn origins(&self, parent: u64) -> Vec<L1Origin> {
         let known = self.known.read();
-        let newest = known.newest.iter().filter(|newest| {
-            newest.number >= parent
-                && (!waits(&known.news, parent)
-                    || newest.number <= parent.saturating_add(MAX_DEPOSIT_ORIGIN_STEP_BLOCKS))
-        });
-        let steps = known.steps.iter().filter(|step| step.number > parent);
+        let newest = known.newest.iter().filter(|newest| newest.number >= parent);
         let own = known.parent.iter().chain(&known.newest).find(|origin| origin.number == parent);
-        let mut origins: Vec<L1Origin> = newest.chain(steps).chain(own).copied().collect();
+        let mut origins: Vec<L1Origin> = newest.chain(own).copied().collect();
         origins.dedup();
         origins
     }
@@ -152,17 +168,13 @@ impl L1Cache {
 
     /// Whether L1 deposits (of `DepositPortal`) wait for a header after one with origin `parent`.
     pub fn bridge_waits(&self, parent: u64) -> bool {
-        waits(&self.known.read().news, parent)
+        self.known.read().bridge.is_some_and(|l1_block| l1_block > parent)
     }
 
     /// The origin of the header just sealed becomes the parent's.
     pub fn sealed(&self, origin: L1Origin) {
         self.known.write().parent = Some(origin);
     }
-}
-
-fn waits(news: &L1News, parent: u64) -> bool {
-    news.deposits.iter().any(|deposit| deposit.l1_block > parent)
 }
 
 #[async_trait]
@@ -174,7 +186,7 @@ impl L1View for L1Cache {
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
         {
             let known = self.known.read();
-            let mut at_hand = known.newest.iter().chain(&known.parent).chain(&known.steps);
+            let mut at_hand = known.newest.iter().chain(&known.parent);
             if let Some(origin) = at_hand.find(|origin| origin.number == number) {
                 return Ok(Some(*origin));
             }
@@ -193,7 +205,7 @@ impl L1View for L1Cache {
         }
     }
 
-    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<Bytes>, L1Fault> {
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
         self.inner.bridge_deposits(after, through).await
     }
 
@@ -224,21 +236,22 @@ pub(crate) async fn follow_l1(core: Arc<Core>) {
     let mut reported = false;
     loop {
         let head = core.tracker.head();
-        match core.l1.refresh(head.l1_origin, head.forced_cursor).await {
-            Ok(origin) => {
-                core.metrics.l1_final_number.set(origin.number);
-                if std::mem::take(&mut reported) {
-                    tracing::info!(number = origin.number, "L1 answers again");
-                }
-                if let Err(refusal) = core.take_l1_headers().await {
-                    if refusal.next_step() == NextStep::Stop {
-                        // Sealing on would only make what L1 cannot take.
-                        core.fail("l1", refusal.to_string());
-                        return;
+        match core.l1.look(head.l1_origin, head.forced_cursor).await {
+            Ok(look) => match core.take_l1_headers().await {
+                Ok(()) => {
+                    let origin = core.l1.offer(look);
+                    core.metrics.l1_final_number.set(origin.number);
+                    if std::mem::take(&mut reported) {
+                        tracing::info!(number = origin.number, "L1 answers again");
                     }
-                    tracing::warn!(%refusal, "what L1 made cannot be taken yet");
                 }
-            }
+                Err(refusal) if refusal.next_step() == NextStep::Stop => {
+                    // Sealing on would only make what L1 cannot take.
+                    core.fail("l1", refusal.to_string());
+                    return;
+                }
+                Err(refusal) => tracing::warn!(%refusal, "what L1 made cannot be taken yet"),
+            },
             Err(fault) => {
                 core.metrics.l1_failures.increment();
                 if !std::mem::replace(&mut reported, true) {
@@ -255,11 +268,21 @@ pub(crate) async fn follow_l1(core: Arc<Core>) {
 
 impl Core {
     /// Goes on from the headers that L1 made: nobody sequenced for long, or two headers of one number were shown.
-    async fn take_l1_headers(&self) -> Result<(), Refusal> {
-        for (sealed, applied) in self.tracker.follow_l1().await? {
+    async fn take_l1_headers(self: &Arc<Self>) -> Result<(), Refusal> {
+        let before = self.tracker.head().number;
+        let taken = self.tracker.follow_l1().await?;
+        let Some((_, first)) = taken.first() else { return Ok(()) };
+        // What our own headers from there on took waits again, and nobody certifies them.
+        let displaced = first.number <= before;
+        self.certifier.forget_from(first.number);
+        for (sealed, applied) in &taken {
             tracing::error!(number = applied.number, hash = %applied.hash, "L1 made a header: going on from it");
-            self.hub.publish(&announce::header(&sealed, applied.hash, &applied.verdicts));
-            self.show_chain();
+            self.hub.publish(&announce::header(sealed, applied.hash, &applied.verdicts));
+        }
+        self.show_chain();
+        self.reopened.store(true, Ordering::SeqCst);
+        if displaced {
+            self.restore_mempool().await?;
         }
         Ok(())
     }
@@ -267,10 +290,9 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64};
 
-    use blindfold_chain::DepositGas;
-    use blindfold_protocol::{Address, B256, Deposit, ForcedEntry};
+    use blindfold_protocol::{Address, B256, Bytes, Deposit, ForcedEntry};
 
     use super::*;
 
@@ -279,7 +301,7 @@ mod tests {
         finalized: AtomicU64,
         down: AtomicBool,
         asked: AtomicU64,
-        /// Gas of the L1 deposits of each block.
+        /// The block with an L1 deposit.
         bridge: AtomicU64,
     }
 
@@ -325,21 +347,19 @@ mod tests {
             let deposit = |l1_block: u64| {
                 LedgerEvent::Deposit(Deposit { payer: Address::ZERO, amount: l1_block.into(), l1_block })
             };
-            let gas = self.bridge.load(Ordering::SeqCst);
             // Entry n stands in block n + 1.
             let entry = |n: u64| ForcedEntry::transaction(n, 21_000, vec![n as u8], n + 1);
             Ok(L1News {
                 ledger: (after + 1..=through).map(deposit).collect(),
                 forced: (cursor..through).take(blindfold_chain::MAX_FORCED_ENTRIES).map(entry).collect(),
-                deposits: (after + 1..=through)
-                    .filter(|_| gas > 0)
-                    .map(|l1_block| DepositGas { l1_block, gas })
-                    .collect(),
             })
         }
 
-        async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<Bytes>, L1Fault> {
-            self.up().map(|_| Vec::new())
+        async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
+            self.up()?;
+            let l1_block = self.bridge.load(Ordering::SeqCst);
+            let there = l1_block > after && l1_block <= through;
+            Ok(there.then_some(L1Deposit { raw: Bytes::new(), gas: 1, l1_block }).into_iter().collect())
         }
 
         async fn l1_header(&self, _number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
@@ -427,16 +447,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_deposits_wait_the_origin_takes_short_steps() {
-        let script = Script::at(50);
-        script.bridge.store(8_000_000, Ordering::SeqCst);
+    async fn deposits_wait_for_an_origin_however_far_it_is() {
+        let script = Script::at(5_000);
+        script.bridge.store(40, Ordering::SeqCst);
         let cache = L1Cache::new(script.clone());
         cache.refresh(10, 0).await.unwrap();
-        assert_eq!(numbers(&cache.origins(10)), [26, 11, 10]);
-        assert_eq!(cache.at_hand(10, 26, 0).unwrap().deposit_gas(), 16 * 8_000_000);
-        cache.refresh(40, 0).await.unwrap();
-        assert_eq!(numbers(&cache.origins(40)), [50, 41, 40]);
-        assert!(cache.bridge_waits(40) && !cache.bridge_waits(50));
+        assert_eq!(numbers(&cache.origins(10)), [5_000, 10]);
+        assert!(cache.bridge_waits(10) && cache.bridge_waits(39) && !cache.bridge_waits(40));
+        script.finalized.store(5_010, Ordering::SeqCst);
+        script.bridge.store(5_005, Ordering::SeqCst);
+        cache.refresh(5_000, 0).await.unwrap();
+        assert!(cache.bridge_waits(5_000) && !cache.bridge_waits(5_005));
     }
 
     #[tokio::test]

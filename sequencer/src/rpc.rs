@@ -9,8 +9,8 @@ use blindfold_rpc::{
     BlindApiServer, Encoded, PeerAddress, RawEnvelope, RpcError, SequencerApiServer,
     jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule, core::SubscriptionResult},
     types::{
-        BatchInfo, EncryptionKeyInfo, EnvelopeState, FeeAccount, Receipt, Refusal, SendOptions, SentEnvelope,
-        Status,
+        BatchInfo, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof, Receipt, Refusal,
+        SendOptions, SentEnvelope, Status,
     },
 };
 
@@ -126,6 +126,10 @@ impl BlindApiServer for SequencerRpc {
 
     async fn get_fee_account(&self, address: Address) -> Result<FeeAccount, RpcError> {
         self.reads.get_fee_account(address).await
+    }
+
+    async fn get_fee_account_proof(&self, address: Address) -> Result<Option<FeeAccountProof>, RpcError> {
+        self.reads.get_fee_account_proof(address).await
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {

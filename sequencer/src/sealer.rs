@@ -2,11 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
-use blindfold_chain::{L1News, L1Origin, SealRefusal, Sealed, announce, makes_block};
+use blindfold_chain::{ExecutionState, L1News, L1Origin, SealRefusal, Sealed, announce, makes_block};
 use blindfold_protocol::{
     Address, B256, Canonical, ChainConfig, Envelope, Epoch, ForcedEntry,
     block::block_second,
@@ -51,7 +51,7 @@ pub(crate) enum SealOutcome {
     Idle,
     /// The committee is behind: as many headers lack a certificate as may.
     AwaitingCertificates,
-    /// L1 was never seen.
+    /// L1 was never seen, or the block in which it made the last header is not final here yet.
     AwaitingL1,
 }
 
@@ -119,6 +119,9 @@ impl Core {
     /// One attempt to seal the next header.
     pub(crate) async fn seal_once(&self, open: &mut OpenSecond) -> Result<SealOutcome, SealFailure> {
         let started = Instant::now();
+        if self.reopened.swap(false, Ordering::SeqCst) {
+            *open = self.open_second().await?;
+        }
         let head = self.tracker.head();
         let number = head.number + 1;
         let in_flight = head.number.saturating_sub(self.tracker.certified().number);
@@ -126,7 +129,7 @@ impl Core {
             return Ok(SealOutcome::AwaitingCertificates);
         }
         self.drop_expired(number).await?;
-        if self.l1.origins(head.l1_origin).is_empty() {
+        if self.origins(&head).is_empty() {
             return Ok(SealOutcome::AwaitingL1);
         }
         let epoch = self.tracker.epoch(number).await.map_err(|refusal| {
@@ -143,7 +146,7 @@ impl Core {
             // What L1 forces does not fit this second any more; the next one has room.
             return Ok(SealOutcome::Idle);
         };
-        let Frame { origin, mut timestamp_ms, ref forced, deposit_gas } = frame;
+        let Frame { origin, mut timestamp_ms, ref forced } = frame;
         self.arrived.clear();
         let (mut taken, mut full) = self.choose(number, &epoch, frame.room(self.room(&head, timestamp_ms)));
         if taken.is_empty() && forced.is_empty() && self.second_is_full(&head, timestamp_ms) {
@@ -155,7 +158,10 @@ impl Core {
             }
         }
         let closing = taken.is_empty() && forced.is_empty();
-        if closing && !self.needs_empty_header(open, &head, &origin, &epoch, timestamp_ms) {
+        if closing
+            && !self.deposits_left(&head, timestamp_ms)
+            && !self.needs_empty_header(open, &head, &origin, &epoch, timestamp_ms)
+        {
             return Ok(SealOutcome::Idle);
         }
         // A forced envelope may wait in the pool as well.
@@ -174,11 +180,16 @@ impl Core {
             }
             self.show_pool(&pool);
         }
+        let deposits = used.number > head.l1_origin && self.l1.bridge_waits(head.l1_origin);
         self.l1.sealed(used);
-        let deposits = deposit_gas > 0 && used.number == origin.number;
         let makes_block = deposits || sealed.verdicts.iter().any(Verdict::makes_block);
         open.sealed(sealed.batch.header.second(), makes_block);
-        self.certifier.begin(number, sealed.hash, Arc::new(epoch));
+        // Another number only if L1 made a header meanwhile; the tracker has sealed for that number's epoch.
+        let number = sealed.batch.header.number;
+        let epoch = if epoch.contains(number) { Some(epoch) } else { self.tracker.epoch(number).await.ok() };
+        if let Some(epoch) = epoch {
+            self.certifier.begin(number, sealed.hash, Arc::new(epoch));
+        }
         self.hub.publish(&announce::header(&sealed.batch, sealed.hash, &sealed.verdicts));
         self.count_sealed(&sealed, closing, started);
         Ok(SealOutcome::Sealed { full })
@@ -218,11 +229,18 @@ impl Core {
         }
     }
 
+    /// The origins that the next header may have; after a header that L1 made, those that have seen it.
+    fn origins(&self, head: &Head) -> Vec<L1Origin> {
+        let mut origins = self.l1.origins(head.l1_origin);
+        origins.retain(|origin| origin.number >= head.made_at);
+        origins
+    }
+
     /// Origin, stamp and forced items of the next header: the newest origin at which everything that L1 forces fits, at
     /// this second or the next. `None` when nothing fits now.
     fn frame(&self, head: &Head, now_ms: u64) -> Option<Frame> {
         let lead_ms = now_ms.saturating_add(MAX_LEAD_MS);
-        let mut origins = self.l1.origins(head.l1_origin);
+        let mut origins = self.origins(head);
         // An origin whose time is ahead of ours waits, unless there is no other.
         let fits_clock = |origin: &L1Origin| {
             origin.timestamp.saturating_mul(1_000)
@@ -245,7 +263,7 @@ impl Core {
                 }
                 let (gas, bytes) = self.tracker.with_state(|state| state.room(block_second(timestamp_ms)));
                 if let Some(forced) = take_forced(&self.chain, &news, origin.number, gas, bytes) {
-                    return Some(Frame { origin, timestamp_ms, forced, deposit_gas: news.deposit_gas() });
+                    return Some(Frame { origin, timestamp_ms, forced });
                 }
             }
         }
@@ -329,6 +347,17 @@ impl Core {
             || self.pool.lock().waits_for_epoch_after(epoch.epoch)
     }
 
+    /// Whether execution waits for the next second to take L1 deposits that its last block had no room for. Only once it
+    /// has executed all that is certified: while it waits for hints, more headers would not help it, and at most one
+    /// header a second is sealed for them.
+    fn deposits_left(&self, head: &Head, timestamp_ms: u64) -> bool {
+        let status = self.executed.borrow();
+        status.deposits_wait
+            && status.state == ExecutionState::Waiting
+            && self.tracker.certified().number == head.number
+            && block_second(timestamp_ms) > block_second(head.timestamp_ms)
+    }
+
     /// Envelopes whose last number has passed leave the pool, with a record of it.
     async fn drop_expired(&self, number: u64) -> Result<(), StoreError> {
         let expired = self.pool.lock().expired(number, EXPIRED_CHUNK_ITEMS);
@@ -392,14 +421,12 @@ struct Frame {
     timestamp_ms: u64,
     /// The entries of the forced queue that it takes.
     forced: Vec<ForcedEntry>,
-    /// Gas of the L1 deposits that its origin brings.
-    deposit_gas: u64,
 }
 
 impl Frame {
     /// What is left of a batch's room for ordinary envelopes.
     fn room(&self, room: Room) -> Room {
-        let (gas, bytes) = self.forced.iter().fold((self.deposit_gas, 0u64), |(gas, bytes), entry| {
+        let (gas, bytes) = self.forced.iter().fold((0u64, 0u64), |(gas, bytes), entry| {
             (gas.saturating_add(most_gas(entry, u64::MAX)), bytes.saturating_add(entry.item.len() as u64))
         });
         Room {
@@ -419,16 +446,14 @@ fn most_gas(entry: &ForcedEntry, envelope_limit: u64) -> u64 {
     })
 }
 
-/// As many entries as fit the second beside the L1 deposits; `None` when the deposits alone do not fit, or something
-/// due would be left out.
+/// As many entries as fit the second; `None` when something due would be left out.
 fn take_forced(
     chain: &ChainConfig,
     news: &L1News,
     origin: u64,
-    gas: u64,
-    bytes: u64,
+    mut gas: u64,
+    mut bytes: u64,
 ) -> Option<Vec<ForcedEntry>> {
-    let (mut gas, mut bytes) = (gas.checked_sub(news.deposit_gas())?, bytes);
     let mut taken = Vec::new();
     for entry in news.forced.iter().take(MAX_FORCED_ITEMS) {
         let costs = (most_gas(entry, chain.forced_envelope_gas_limit()), entry.item.len() as u64);

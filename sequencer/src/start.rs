@@ -1,6 +1,10 @@
 //! Putting the sequencer together: opens the disk, takes up where it stopped, starts the tasks, binds the ports.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
@@ -175,6 +179,8 @@ impl Sequencer {
                 Arc::clone(&deps.backend),
                 executor.clone(),
             ),
+            reopened: AtomicBool::new(false),
+            executed: executor.watch_status(),
             hints_gate: Gate::new(1, HINTS_QUEUE_ITEMS),
             hints_turn: tokio::sync::Mutex::default(),
             hub: Hub::default(),
@@ -329,7 +335,7 @@ impl Drop for SequencerHandle {
 
 impl Core {
     /// Takes the acknowledged envelopes back from the disk, verified anew.
-    async fn restore_mempool(self: &Arc<Self>) -> Result<(), StoreError> {
+    pub(crate) async fn restore_mempool(self: &Arc<Self>) -> Result<(), StoreError> {
         let pending = self.store.pending_envelopes().await?;
         let late = LatePromises::load(self.store.as_ref()).await?;
         let (mut restored, mut dropped) = (0usize, 0usize);

@@ -24,7 +24,7 @@ async fn each_rule_of_validity_refuses_with_its_name() {
         ("wrong_epoch", world.envelope_with(1, 1, |f| f.epoch = 0).encode()),
         ("wrong_encryption_key", changed(&world, |e| e.header.encryption_key_hash = B256::ZERO)),
         ("bad_size", changed(&world, |e| e.ciphertext.e.truncate(255))),
-        ("gas_limit_too_high", world.envelope_with(1, 1, |f| f.gas_limit = 199_000_001).encode()),
+        ("gas_limit_too_high", world.envelope_with(1, 1, |f| f.gas_limit = 191_000_001).encode()),
         ("expired", world.envelope_with(1, 1, |f| f.expiry = 1).encode()),
         ("expiry_too_far", world.envelope_with(1, 1, |f| f.expiry = 2 + 4_096 + 1).encode()),
         ("invalid_fee_signature", forged_signature(&world)),

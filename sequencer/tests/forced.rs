@@ -1,4 +1,4 @@
-//! What L1 forces on the sequencer: forced items, its deposits' gas, and headers that L1 made.
+//! What L1 forces on the sequencer: forced items, its deposits, and headers that L1 made.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -66,28 +66,36 @@ async fn what_is_due_is_taken_sixteen_at_a_time() {
 }
 
 #[tokio::test]
-async fn the_origin_takes_short_steps_while_l1_deposits_wait() {
-    let world = World::new();
+async fn deposits_of_a_long_silence_halt_nothing_and_are_executed_second_by_second() {
+    let world = World::with(|_, chain| chain.block_gas_limit = 169_000_000);
     let running = world.start().await;
-    let from = running.handle.tracker().head().l1_origin;
-    let last = (0..20).map(|_| world.l1.bridge(8_000_000)).last().unwrap();
-    let reached = || running.handle.tracker().head().l1_origin >= last;
-    for _ in 0..200 {
-        if reached() {
+    // Thousands of L1 blocks, more deposits than any second has gas for, and forced items that are due.
+    for _ in 0..30 {
+        world.l1.bridge(8_000_000);
+        world.l1.advance_by(100);
+    }
+    world.l1.force(20, transaction);
+    world.l1.advance_by(world.chain.timing.forced_delay.into());
+    let newest = world.l1.advance();
+    let executed = || running.handle.execution().block.map_or(0, |block| block.number);
+    for _ in 0..400 {
+        if executed() >= 30 {
             break;
         }
         world.clock.advance(250);
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        let sealed = running.handle.tracker().watch_sealed().borrow().number;
+        running.certify_through(sealed).await;
     }
-    assert!(reached());
-    let (mut origin, mut per_second) = (from, std::collections::BTreeMap::<u64, u64>::new());
-    for number in 1..=running.handle.tracker().head().number {
-        let header = header(&running, number).await;
-        assert!(header.l1_origin_number <= origin + 16);
-        *per_second.entry(header.second()).or_default() += header.l1_origin_number - origin;
-        origin = header.l1_origin_number;
-    }
-    assert!(per_second.values().all(|blocks| blocks * 8_000_000 <= 199_000_000), "{per_second:?}");
+    assert_eq!(executed(), 30);
+    assert_eq!(header(&running, 1).await.l1_origin_number, newest, "at once");
+    let lists = world.execution.deposits.lock().clone();
+    assert!(lists.iter().all(|list| list.len() == 1), "{lists:?}");
+    // No header more than the seconds need, and none once everything is executed.
+    world.clock.advance(5_000);
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    let head = running.handle.tracker().head().number;
+    assert!(head <= 40, "{head} headers for thirty seconds");
     running.handle.shutdown().await;
 }
 
@@ -104,13 +112,61 @@ async fn sealing_goes_on_from_a_header_that_l1_made() {
         let epoch = epoch(EPOCH, 1, LAST_NUMBER);
         state.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch).unwrap()
     });
-    world.l1.make_header(L1MadeHeader { header, items: vec![] });
+    // In a block that becomes final only later: until then nothing is sealed on top of it.
+    let l1_block = world.l1.finalized() + 1;
+    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block });
     running.certified(header.number).await;
     assert_eq!(tracker.certified().hash, header.hash());
     world.clock.set(START_MS + 11_000);
     running.send(&world.envelope(1, 1)).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert_eq!(tracker.head().number, header.number);
+    world.l1.advance();
     running.sealed(header.number + 1).await;
-    assert_eq!(self::header(&running, header.number + 1).await.parent_hash, header.hash());
+    let next = self::header(&running, header.number + 1).await;
+    assert_eq!((next.parent_hash, next.l1_origin_number), (header.hash(), l1_block));
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_sealed_again() {
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 4);
+    let running = world.start_funded(&[1]).await;
+    running.certify(1).await;
+    let tracker = running.handle.tracker();
+    let parent = tracker.with_state(Clone::clone);
+    // Two headers of ours, which nobody certified in time.
+    let sent = [world.envelope(1, 1), world.envelope(1, 2)];
+    let mut dead = Vec::new();
+    for (envelope, number) in sent.iter().zip(2..) {
+        running.send(envelope).await.unwrap();
+        running.sealed(number).await;
+        dead.push(header(&running, number).await.hash());
+        world.clock.advance(250);
+    }
+    world.l1.force(1, transaction);
+    let items = vec![transaction(0, 0).item];
+    let made = parent.l1_header(START_MS + 10_000, &items, &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
+    let l1_block = world.l1.advance();
+    world.l1.make_header(L1MadeHeader { header: made, items, l1_block });
+    running.certified(2).await;
+    assert_eq!(tracker.certified().hash, made.hash());
+    // Number 3 is signed again, now on top of L1's header, and collects acknowledgements anew.
+    world.clock.set(START_MS + 11_000);
+    running.sealed(3).await;
+    let next = header(&running, 3).await;
+    assert!(next.hash() != dead[1] && next.parent_hash == made.hash());
+    assert!(next.l1_origin_number >= l1_block);
+    running.certify(3).await;
+    for envelope in &sent {
+        running
+            .eventually("both envelopes in new headers", || async {
+                running.receipt(envelope.id()).await.number.is_some_and(|number| number >= 3)
+            })
+            .await;
+    }
+    // L1's header has a forced transaction: its second is closed, so its block is there.
+    running.executed(1).await;
     running.handle.shutdown().await;
 }
 
@@ -123,7 +179,7 @@ async fn a_certified_header_that_l1_replaced_ends_the_sequencer() {
     running.sealed(2).await;
     running.certify(2).await;
     let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(L1MadeHeader { header, items: vec![] });
+    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
     let fault = common::within("the fault", running.handle.failed()).await;
     assert!(format!("{fault:?}").contains("resynchronise"), "{fault:?}");
     running.handle.shutdown().await;

@@ -310,7 +310,7 @@ async fn order_is_priority_fee_then_arrival_and_batches_are_cut_at_their_limits(
 
 #[tokio::test]
 async fn the_sums_over_a_second_hold_and_what_overflows_takes_the_next() {
-    // Room for 199,000,000 gas of envelopes in a second.
+    // Room for 191,000,000 gas of envelopes in a second.
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let running = world.start_funded(&[1]).await;
     for nonce in 1..=5 {
@@ -341,7 +341,7 @@ async fn time_rises_though_the_clock_steps_back() {
     world.clock.set(START_MS - 600);
     for nonce in 1..=6 {
         // Two of them fill a second.
-        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 99_000_000)).await.unwrap();
+        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 95_000_000)).await.unwrap();
     }
     running.sealed(3).await;
     world.clock.set(START_MS + 100);
@@ -355,7 +355,7 @@ async fn time_rises_though_the_clock_steps_back() {
         last = header.timestamp_ms;
         *per_second.entry(header.second()).or_default() += header.gas;
     }
-    assert!(per_second.values().all(|gas| *gas <= 199_000_000), "{per_second:?}");
+    assert!(per_second.values().all(|gas| *gas <= 191_000_000), "{per_second:?}");
     running.handle.shutdown().await;
 }
 

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result};
 use blindfold_client::{KeySource, ProxyConfig};
 use blindfold_committee::{MemberConfig, MemberLimits, PeerUrl};
-use blindfold_full_node::{FullNodeConfig, MemberEndpoint};
+use blindfold_full_node::{FullNodeConfig, MemberEndpoint, Source};
 use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
 use blindfold_sequencer::{PostingConfig, SequencerConfig};
 use serde::Serialize;
@@ -178,6 +178,7 @@ impl Layout<'_> {
             full_node: FullNodeConfig {
                 rpc_addr: local(self.ports.full_node.0),
                 admin_addr: local(self.ports.full_node.1),
+                source: Source::Feed,
                 sequencer_url: (self.sequencer_url)("full-node"),
                 members: self.members().map(|(member, url)| MemberEndpoint { member, url }).collect(),
                 hint_deadline_ms,

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Context, Result};
 use blindfold_client::KeySource;
 use blindfold_full_node::{
-    FullNode, FullNodeConfig, FullNodeDeps, WatchDeps,
+    FullNode, FullNodeConfig, FullNodeDeps, PostedChain, WatchDeps,
     watch::{L1Watch, WatchConfig},
 };
 use blindfold_l1::{L1Client, L1Writer};
@@ -92,7 +92,9 @@ impl FullNodeSettings {
             named.count() >= usize::from(epoch.threshold)
         });
         let watch = self.watch.deps(&l1)?;
+        let posted: Arc<dyn PostedChain> = l1.clone();
         let deps = FullNodeDeps {
+            posted: Some(posted),
             store: opened_store(&self.data_dir)?,
             l1,
             client: Arc::new(self.execution.client()?),

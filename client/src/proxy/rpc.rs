@@ -31,6 +31,7 @@ const SEQUENCER_METHODS: &[&str] = &[
     "blind_getBatch",
     "blind_getHints",
     "blind_getFeeAccount",
+    "blind_getFeeAccountProof",
     "blind_getStatus",
 ];
 

@@ -20,8 +20,8 @@ use blindfold_protocol::{
 };
 use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult};
 use blindfold_rpc::types::{
-    BatchHead, BatchInfo, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, Receipt, Refusal,
-    SendOptions, SentEnvelope, Status, TransactionOutcome,
+    BatchHead, BatchInfo, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof, Receipt,
+    Refusal, SendOptions, SentEnvelope, Status, TransactionOutcome,
 };
 use blindfold_rpc::{
     BlindApiServer, Encoded, NODE_ONLY_METHODS, Passthrough, READ_METHODS, RawEnvelope, ReceivedError,
@@ -199,6 +199,7 @@ pub struct State {
     pub certified: u64,
     pub receipts: HashMap<B256, Receipt>,
     pub batches: HashMap<u64, BatchInfo>,
+    pub fee_proof: Option<FeeAccountProof>,
     pub keys: Vec<EncryptionKeyInfo>,
     /// Chain state, at the node.
     pub next_nonces: HashMap<Address, u64>,
@@ -224,6 +225,7 @@ impl State {
             head: HEAD,
             certified: HEAD,
             receipts: HashMap::new(),
+            fee_proof: None,
             batches: HashMap::new(),
             keys: vec![EncryptionKeyInfo {
                 epoch: 1,
@@ -426,6 +428,10 @@ impl BlindApiServer for Api {
             base_fee: BASE_FEE,
             malformed_surcharge: 0,
         })
+    }
+
+    async fn get_fee_account_proof(&self, _: Address) -> Result<Option<FeeAccountProof>, RpcError> {
+        Ok(self.0.lock().fee_proof.clone())
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {

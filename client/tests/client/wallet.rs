@@ -78,7 +78,7 @@ async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
         other => panic!("{other:?}"),
     };
     let honest = promise(&sequencer_key(), id, expiry);
-    assert_eq!(submit(Some(honest)).await.unwrap(), Some(expiry));
+    assert_eq!(submit(Some(honest)).await.unwrap(), Some(honest));
     assert!(matches!(submit(None).await, Err(WalletError::NoPromise)));
     let other = B256::repeat_byte(1);
     let of_another = claim(promise(&sequencer_key(), other, expiry)).await;

@@ -17,11 +17,12 @@ use blindfold_bte::{
     dealer,
 };
 use blindfold_chain::{
-    EpochParameters, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet, Sealed, Tracker, VoidRun,
+    EpochParameters, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet, Sealed,
+    Tracker, VoidRun,
 };
 use blindfold_protocol::{
-    Acknowledgement, Address, B256, Bundle, BundleItem, Bytes, Canonical, Certificate, ChainConfig,
-    Deployment, Envelope, Epoch, Epochs, L1Timing, LedgerEvent, SealedBatch, SigningKey, certificate,
+    Acknowledgement, Address, B256, Bundle, BundleItem, Canonical, Certificate, ChainConfig, Deployment,
+    Envelope, Epoch, Epochs, L1Timing, LedgerEvent, SealedBatch, SigningKey, certificate,
     envelope_builder::{EnvelopeFields, build},
     validity::{Deposit, check_items},
 };
@@ -42,7 +43,7 @@ pub const START_MS: u64 = 1_800_000_000_000;
 /// Nothing in these tests takes this long; it only keeps a broken one from hanging.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The newest final L1 block at the start; deposits of the payers lie before it.
-const FIRST_ORIGIN: u64 = 3;
+pub const FIRST_ORIGIN: u64 = 3;
 
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
@@ -241,7 +242,7 @@ impl L1View for ScriptedL1 {
         Ok(L1News { ledger, ..L1News::default() })
     }
 
-    async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<Bytes>, L1Fault> {
+    async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
         Ok(Vec::new())
     }
 

@@ -14,8 +14,8 @@ use blindfold_rpc::{
     jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult},
     serve,
     types::{
-        BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, FeeAccount, Receipt, Refusal,
-        SendOptions, SentEnvelope, Status,
+        BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, FeeAccount, FeeAccountProof, Receipt,
+        Refusal, SendOptions, SentEnvelope, Status,
     },
 };
 use parking_lot::Mutex;
@@ -210,6 +210,10 @@ impl BlindApiServer for Api {
 
     async fn get_fee_account(&self, _address: Address) -> Result<FeeAccount, RpcError> {
         Err(RpcError::refused("not_here", "not a part of this double"))
+    }
+
+    async fn get_fee_account_proof(&self, _: Address) -> Result<Option<FeeAccountProof>, RpcError> {
+        Ok(None)
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {

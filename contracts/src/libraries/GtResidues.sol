@@ -25,6 +25,11 @@ pragma solidity 0.8.37;
 // −12.1 p² < T < 12.1 p², one of a square (scaled, see `GtSquare`) has −5 p² < T < 6 p². OFFSET, a multiple of p and
 // of M1 between 12.4 p² and 12.6 p², makes it positive; M0·M1·M2 > 27.6 p² holds it.
 //
+// Written out at length, on purpose: a load from a constant address costs 6 gas, through a pointer 12. One assembly
+// block for a statement keeps the optimiser from holding what it loaded on a stack that is too short. The moduli are
+// parameters, since the compiler copies a constant that occurs a hundred times from the code, for 36 gas instead of 3.
+// (The pipeline through Yul was tried: 37 % more code, and it moves memory that this file counts on.)
+//
 // Memory, absolute addresses (`reserve` takes 0x200 … ARENA_END for this and refuses where something is there). An
 // element is 36 words: twelve for M0, then twelve for M1 and for M2. Element Σ a_k w^k with a_k = x + y·u in F_p2 has
 // x at word 2k and y at word 2k + 1; w² = v, so k = 0, 2, 4 are c0.c0, c0.c1, c0.c2 and k = 1, 3, 5 are c1.c0, …
@@ -33,7 +38,7 @@ pragma solidity 0.8.37;
 //   0x680   T, sums of products before their reduction, 36 words
 //   0xb00   B, the other operand of a product, 36 words (see `GtProduct`)
 //   0xf80   A at u = ±√−1 modulo M1 and M2, 24 words
-//   0x1280  products at u = ±√−1, 24 words
+//   0x1280  products at u = −√−1, 6 words
 //   0x1580  sums x + y of A and of B modulo M0, 12 words
 //   0x1900  Frobenius constants, 108 words
 //   0x2680  digits of the exponent, 66 words
@@ -71,6 +76,10 @@ uint256 constant M1_NEGATED_INVERSE = 0x4cb111fb25c461914db045afbd09a6e7f2870c24
 uint256 constant SCALE_LOW = 0x4ff5fce59baaf5208439023a90fb0a2c55891f46d251478e5b901e536fac8c75;
 /// @dev 2^−256 mod M2.
 uint256 constant SCALE_HIGH = 0x55719ee15afda489aa31f9664e42f253eb4188401e2c511719ee15afda4899d4;
+/// @dev −i modulo M1, i² = −1 (see `GtProduct`).
+uint256 constant NEGATED_ROOT_1 = 0x3e4d5e2d7e4d1e2dbe4d5e2cfe4d1e2d3e4d5e2d7e4d1e2cbe4d5e2cfe4d1e2d;
+/// @dev −i modulo M2.
+uint256 constant NEGATED_ROOT_2 = 0x2ab077abc9c9582451ac2dfcb2aea0316b66bcfdebe3df67e65fb37cacef4546;
 /// @dev 2^1024 mod p, as a number in residues: into Montgomery's form.
 uint256 constant R2_0 = 0xcc0868ce6a76590c76e5bc3ff951c543861c23693de6a351fb73eaead26ebe58;
 /// @dev The same modulo M1.

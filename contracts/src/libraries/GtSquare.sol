@@ -28,7 +28,7 @@ uint256 constant LIFT_PLUS_2 = 0x910244ec1356eddd39c18c01aa61b434fbf1c5bd3161216
 /// Per pair: a² and b² as (x + y)(x − y) and 2xy, ab by Karatsuba: 7 multiplications; and 4 for the −2y and +2y,
 /// which enter the sum of products as y·(∓2·2^512 mod p). 33 multiplications modulo each of M0, M1 and M2.
 library GtSquare {
-    /// @notice A ← A² of what A holds three times. 8,400 gas.
+    /// @notice A ← 3z² where A is 3z. 8,420 gas.
     function square() internal pure {
         square0();
         square1(M1);
@@ -38,6 +38,7 @@ library GtSquare {
 
     /// @dev T's residues modulo 2^256.
     function square0() private pure {
+        // a = c0.c0, b = c1.c1: c0.c0 gets a² + ξb² − 2c0.c0, c1.c1 gets 2ab + 2c1.c1.
         {
             uint256 ax;
             uint256 ay;
@@ -84,6 +85,7 @@ library GtSquare {
                 mstore(0x760, add(sub(sub(sa, s), d), mul(mload(0x2e0), LIFT_PLUS_0)))
             }
         }
+        // a = c1.c0, b = c0.c2: c0.c1 gets a² + ξb² − 2c0.c1, c1.c2 gets 2ab + 2c1.c2.
         {
             uint256 ax;
             uint256 ay;
@@ -130,6 +132,7 @@ library GtSquare {
                 mstore(0x7e0, add(sub(sub(sa, s), d), mul(mload(0x360), LIFT_PLUS_0)))
             }
         }
+        // a = c0.c1, b = c1.c2: c0.c2 gets a² + ξb² − 2c0.c2, c1.c0 gets 2ξab + 2c1.c0.
         {
             uint256 ax;
             uint256 ay;
@@ -180,6 +183,7 @@ library GtSquare {
 
     /// @dev T's residues modulo M1; sums of three residues fit a word.
     function square1(uint256 m1) private pure {
+        // a = c0.c0, b = c1.c1: c0.c0 gets a² + ξb² − 2c0.c0, c1.c1 gets 2ab + 2c1.c1.
         {
             uint256 ax;
             uint256 ay;
@@ -240,6 +244,7 @@ library GtSquare {
                 )
             }
         }
+        // a = c1.c0, b = c0.c2: c0.c1 gets a² + ξb² − 2c0.c1, c1.c2 gets 2ab + 2c1.c2.
         {
             uint256 ax;
             uint256 ay;
@@ -300,6 +305,7 @@ library GtSquare {
                 )
             }
         }
+        // a = c0.c1, b = c1.c2: c0.c2 gets a² + ξb² − 2c0.c2, c1.c0 gets 2ξab + 2c1.c0.
         {
             uint256 ax;
             uint256 ay;
@@ -371,6 +377,7 @@ library GtSquare {
 
     /// @dev T's residues modulo M2.
     function square2(uint256 m2) private pure {
+        // a = c0.c0, b = c1.c1: c0.c0 gets a² + ξb² − 2c0.c0, c1.c1 gets 2ab + 2c1.c1.
         {
             uint256 ax;
             uint256 ay;
@@ -441,6 +448,7 @@ library GtSquare {
                 )
             }
         }
+        // a = c1.c0, b = c0.c2: c0.c1 gets a² + ξb² − 2c0.c1, c1.c2 gets 2ab + 2c1.c2.
         {
             uint256 ax;
             uint256 ay;
@@ -511,6 +519,7 @@ library GtSquare {
                 )
             }
         }
+        // a = c0.c1, b = c1.c2: c0.c2 gets a² + ξb² − 2c0.c2, c1.c0 gets 2ξab + 2c1.c0.
         {
             uint256 ax;
             uint256 ay;

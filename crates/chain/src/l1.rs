@@ -5,6 +5,7 @@ use blindfold_protocol::validity::{L1Facts, LedgerEvent, OriginFacts};
 use blindfold_protocol::{BatchHeader, Bytes, Epochs, ForcedEntry, SealedBatch, limits::MAX_FORCED_ITEMS};
 
 pub use blindfold_engine::L1Origin;
+pub use blindfold_l1::L1Deposit;
 
 /// Entries of the forced queue that [`L1View::facts`] gives at most: a header's, and the first that it may leave out.
 pub const MAX_FORCED_ENTRIES: usize = MAX_FORCED_ITEMS + 1;
@@ -28,8 +29,8 @@ pub trait L1View: Send + Sync {
     /// below `after`.
     async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault>;
 
-    /// Deposit transactions (raw, type 0x7e) of blocks `after + 1 ..= through`, in L1 order. `through` is final.
-    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<Bytes>, L1Fault>;
+    /// What was deposited for L2 in blocks `after + 1 ..= through`, in L1 order. `through` is final.
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Fault>;
 
     /// The header that L1 made for this number, if it made one.
     async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault>;
@@ -54,30 +55,12 @@ pub struct L1News {
     pub ledger: Vec<LedgerEvent>,
     /// Entries of the forced queue, in order.
     pub forced: Vec<ForcedEntry>,
-    /// Gas of the L1 deposits of each block that has some, ascending.
-    pub deposits: Vec<DepositGas>,
-}
-
-/// Gas of the L1 deposits of one block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DepositGas {
-    /// The final L1 block.
-    pub l1_block: u64,
-    /// Sum of their gas limits.
-    pub gas: u64,
 }
 
 impl L1News {
     /// What a header with this origin depends on.
     pub fn into_facts(self, origin: OriginFacts) -> L1Facts {
-        let deposit_gas = self.deposit_gas();
-        L1Facts { origin, ledger: self.ledger, forced: self.forced, deposit_gas }
-    }
-
-    /// Gas of all its L1 deposits.
-    pub fn deposit_gas(&self) -> u64 {
-        // Saturating: `DepositPortal` bounds each block, and a sum beyond is too much for any second.
-        self.deposits.iter().fold(0, |sum: u64, deposit| sum.saturating_add(deposit.gas))
+        L1Facts { origin, ledger: self.ledger, forced: self.forced }
     }
 
     /// The part of blocks `after + 1 ..= through`, with the forced queue from `cursor` on as it stood at `through`.
@@ -97,7 +80,6 @@ impl L1News {
         complete.then(|| Self {
             ledger: self.ledger.iter().filter(|event| within(event.l1_block())).cloned().collect(),
             forced,
-            deposits: self.deposits.iter().filter(|deposit| within(deposit.l1_block)).copied().collect(),
         })
     }
 }
@@ -109,6 +91,8 @@ pub struct L1MadeHeader {
     pub header: BatchHeader,
     /// The items in order, as they stand in the batch.
     pub items: Vec<Bytes>,
+    /// The final L1 block that made it.
+    pub l1_block: u64,
 }
 
 impl L1MadeHeader {
@@ -177,7 +161,6 @@ mod tests {
             ledger: (1..=9).map(deposit).collect(),
             // Entry 5 in block 5, and so on.
             forced: (5..5 + entries).map(|n| ForcedEntry::transaction(n, 21_000, vec![1], n)).collect(),
-            deposits: [3, 7].map(|l1_block| DepositGas { l1_block, gas: 100 * l1_block }).to_vec(),
         }
     }
 
@@ -186,8 +169,7 @@ mod tests {
         let part = news(4).part(2, 7, 6).unwrap();
         assert_eq!(part.ledger.iter().map(LedgerEvent::l1_block).collect::<Vec<_>>(), [3, 4, 5, 6, 7]);
         assert_eq!(part.forced.iter().map(|entry| entry.index).collect::<Vec<_>>(), [6, 7]);
-        assert_eq!(part.deposit_gas(), 1_000);
-        assert_eq!(news(4).part(7, 7, 5).unwrap().deposit_gas(), 0);
+        assert!(news(4).part(7, 7, 5).unwrap().ledger.is_empty());
         assert_eq!(news(0).part(0, 9, 5).unwrap().forced.len(), 0);
         assert_eq!(news(4).part(2, 7, 4), None, "entries before those at hand");
     }

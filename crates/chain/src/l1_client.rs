@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use blindfold_l1::{L1Client, L1Deposit, L1Error, Recovery};
-use blindfold_protocol::{Bytes, Epochs};
+use blindfold_protocol::Epochs;
 
 use crate::l1::MAX_FORCED_ENTRIES;
-use crate::{DepositGas, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, VoidRun};
+use crate::{L1Fault, L1MadeHeader, L1News, L1Origin, L1View, VoidRun};
 
 impl From<L1Error> for L1Fault {
     fn from(error: L1Error) -> Self {
@@ -36,29 +36,27 @@ impl L1View for L1Client {
         Ok(L1News {
             ledger: self.ledger_events(after, through).await?,
             forced: self.forced_entries(cursor, MAX_FORCED_ENTRIES, through).await?,
-            deposits: deposit_gas(L1Client::bridge_deposits(self, after, through).await?),
         })
     }
 
-    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<Bytes>, L1Fault> {
-        let deposits = L1Client::bridge_deposits(self, after, through).await?;
-        Ok(deposits.into_iter().map(|deposit| deposit.raw).collect())
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
+        Ok(L1Client::bridge_deposits(self, after, through).await?)
     }
 
     async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
         let made = self.all_l1_headers().await?;
         let Some(made) = made.iter().find(|made| made.header.number == number) else { return Ok(None) };
-        let header = made.header;
+        let (header, l1_block) = (made.header, made.l1_block);
         let count = u64::from(header.envelope_count);
         let items = if count == 0 {
             Vec::new()
         } else {
             // Its items are the entries up to its cursor. Too few of them show when it is applied.
             let from = header.forced_cursor.saturating_sub(count);
-            let entries = self.forced_entries(from, header.envelope_count as usize, made.l1_block).await?;
+            let entries = self.forced_entries(from, header.envelope_count as usize, l1_block).await?;
             entries.into_iter().map(|entry| entry.item).collect()
         };
-        Ok(Some(L1MadeHeader { header, items }))
+        Ok(Some(L1MadeHeader { header, items, l1_block }))
     }
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
@@ -79,19 +77,6 @@ impl L1View for L1Client {
     }
 }
 
-/// The gas of each block that has deposits. They come in L1 order.
-fn deposit_gas(deposits: Vec<L1Deposit>) -> Vec<DepositGas> {
-    let mut blocks: Vec<DepositGas> = Vec::new();
-    for L1Deposit { gas, l1_block, .. } in deposits {
-        match blocks.last_mut() {
-            // Saturating: `DepositPortal` bounds each block.
-            Some(block) if block.l1_block == l1_block => block.gas = block.gas.saturating_add(gas),
-            _ => blocks.push(DepositGas { l1_block, gas }),
-        }
-    }
-    blocks
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,12 +90,5 @@ mod tests {
         let wrong = L1Fault::from(L1Error::WrongChain { expected: 1, given: 2 });
         assert!(matches!(&wrong, L1Fault::Unusable { .. }));
         assert!(!wrong.is_transient());
-    }
-
-    #[test]
-    fn deposit_gas_is_summed_by_block() {
-        let deposit = |l1_block, gas| L1Deposit { raw: Bytes::new(), gas, l1_block };
-        let summed = deposit_gas(vec![deposit(3, 5), deposit(3, 6), deposit(9, 7)]);
-        assert_eq!(summed, [DepositGas { l1_block: 3, gas: 11 }, DepositGas { l1_block: 9, gas: 7 }]);
     }
 }

@@ -21,13 +21,13 @@ mod records;
 mod tracker;
 
 pub use executor::{
-    BlockDetails, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor, ExecutorDeps,
-    ExecutorStatus, InnerTransaction, NewBlock, OpenedBatches,
+    BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor,
+    ExecutorDeps, ExecutorStatus, InnerTransaction, NewBlock, OpenedBatches,
 };
 pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
 pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{
-    DepositGas, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun, origin_facts,
+    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun, origin_facts,
 };
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};

@@ -14,6 +14,8 @@ pub const MIN_RETRY_PAUSE_MS: u64 = 100;
 pub const MAX_RETRY_PAUSE_MS: u64 = 5_000;
 /// Replays of stored payloads in a row that do not help before execution stops.
 pub const MAX_REPLAYS_IN_A_ROW: u32 = 5;
+/// L1 blocks whose deposits are read in one step; they are read on while a block has room for more.
+pub const DEPOSIT_READ_STEP_BLOCKS: u64 = 128;
 /// Announced blocks and topic events that a slow subscriber may lag behind.
 pub const TOPIC_BUFFER_EVENTS: usize = 1_024;
 /// Parsed block records kept for receipts.

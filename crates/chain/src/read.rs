@@ -14,8 +14,8 @@ use blindfold_rpc::jsonrpsee::PendingSubscriptionSink;
 use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
 use blindfold_rpc::jsonrpsee::types::ErrorObjectOwned;
 use blindfold_rpc::types::{
-    BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, Receipt,
-    Status,
+    BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount,
+    FeeAccountProof, Receipt, Status,
 };
 use blindfold_rpc::{BlindApiServer, Encoded, Hub, Passthrough, RpcError};
 use blindfold_store::BatchRecord;
@@ -167,6 +167,26 @@ impl BlindApiServer for ReadApi {
             base_fee,
             malformed_surcharge: tracker.config().malformed_surcharge,
         })
+    }
+
+    async fn get_fee_account_proof(&self, address: Address) -> Result<Option<FeeAccountProof>, RpcError> {
+        let found = self.context.tracker.with_state(|state| {
+            let (head, ledger) = (state.head(), state.ledger());
+            ledger.account(&address).cloned().zip(ledger.prove(&address)).map(|(account, proof)| {
+                FeeAccountProof {
+                    address,
+                    balance: account.balance,
+                    withdrawn: account.withdrawn,
+                    nonces_hash: account.nonces_hash(),
+                    index: proof.index,
+                    count: proof.count,
+                    siblings: proof.siblings,
+                    number: head.number,
+                    header_hash: head.hash,
+                }
+            })
+        });
+        Ok(found)
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_chain::{ReadApi, ReadContext, RoleView, announce, passthrough};
-use blindfold_protocol::EnvelopeFault;
+use blindfold_protocol::{AccountLeaf, EnvelopeFault, LedgerProof};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
-use blindfold_rpc::types::{BatchState, EnvelopeState};
+use blindfold_rpc::types::{BatchState, EnvelopeState, FeeAccountProof};
 use blindfold_rpc::{
     BlindApiClient, BlindApiServer, ClientConfig, Feed, FeedConfig, FeedEvent, FeedItem, HttpClient, Hub,
     READ_METHODS, ReceivedError, ServerConfig, ServerHandle, Topic, http_client, serve,
@@ -143,6 +143,14 @@ async fn accounts_keys_and_status_are_told() {
     let held = machine.tracker.account(&payer().address());
     assert_eq!((account.balance, account.live_nonces, account.held), (held.balance - 7, 1, 500));
     assert_eq!((account.base_fee, account.malformed_surcharge), (machine.tracker.next_base_fee(), 500));
+
+    let shown = client.get_fee_account_proof(payer().address()).await.unwrap().unwrap();
+    assert_eq!((shown.number, shown.header_hash, shown.balance), (1, sealed.hash, held.balance));
+    let FeeAccountProof { address, balance, withdrawn, nonces_hash, index, count, siblings, .. } = shown;
+    let leaf = AccountLeaf { payer: address, balance, withdrawn, nonces_hash };
+    let root = LedgerProof { index, count, siblings }.root_with(&leaf.hash());
+    assert_eq!(root, Some(sealed.batch.header.fee_ledger_root));
+    assert_eq!(client.get_fee_account_proof(alloy_primitives::Address::ZERO).await.unwrap(), None);
 
     let status = client.get_status().await.unwrap();
     assert_eq!((status.role.as_str(), status.chain_id, status.l1_chain_id), ("full_node", CHAIN_ID, 900));

@@ -125,11 +125,16 @@ async fn a_crashed_client_is_brought_back_and_a_second_one_agrees() {
 
 /// A user deposit as L1 would give it: mints and sends to the same account.
 fn user_deposit(to: Address, wei: u64) -> Bytes {
+    deposit(b"a deposit", to, wei, wei)
+}
+
+/// A deposit that mints for `to` and then sends itself `value` wei, which it may not have.
+fn deposit(source: &[u8], to: Address, wei: u64, value: u64) -> Bytes {
     let mut fields = Vec::new();
-    keccak256(b"a deposit").encode(&mut fields);
+    keccak256(source).encode(&mut fields);
     to.encode(&mut fields);
     to.encode(&mut fields);
-    for number in [wei, wei, 100_000u64] {
+    for number in [wei, value, 100_000u64] {
         number.encode(&mut fields);
     }
     false.encode(&mut fields);
@@ -138,6 +143,28 @@ fn user_deposit(to: Address, wei: u64) -> Bytes {
     Header { list: true, payload_length: fields.len() }.encode(&mut raw);
     raw.extend_from_slice(&fields);
     raw.into()
+}
+
+#[tokio::test]
+async fn a_deposit_mints_whatever_becomes_of_its_call() {
+    let (alice, bob) = (Wallet::new(8), Wallet::new(9));
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path(), genesis(&[])).await;
+    let client = node.client();
+    let mut with_deposits = inputs(11);
+    // The second sends more than there is: its call fails, its mint stands.
+    with_deposits.l1_deposits =
+        vec![deposit(b"one", alice.address, 700, 700), deposit(b"two", bob.address, 300, 301)];
+    let block = client.execute(node.genesis_hash(), &with_deposits, &[]).await.unwrap();
+    assert_eq!((block.transactions.len(), block.skipped.len()), (3, 0));
+    for (place, status) in [(1, "0x1"), (2, "0x0")] {
+        let hash = block.transactions[place];
+        assert_eq!(hash, keccak256(&with_deposits.l1_deposits[place - 1]));
+        let receipt = client.read("eth_getTransactionReceipt", json!([hash])).await.unwrap();
+        assert_eq!(receipt["status"], json!(status));
+    }
+    assert_eq!(balance(&client, alice.address).await, U256::from(700));
+    assert_eq!(balance(&client, bob.address).await, U256::from(300));
 }
 
 #[tokio::test]

@@ -41,7 +41,8 @@ pub enum DataFault {
 
 impl L1Client {
     /// Sealed batches from data that was posted again in blocks `after + 1 ..= through` for these consecutive
-    /// headers; `None` where none fits. Parts of a run may be spread over the range.
+    /// headers: every list that fits, without those that are the same. Which one has the sequencer's signatures is for
+    /// the caller to see. Parts of a run may be spread over the range.
     ///
     /// # Errors
     /// As [`L1Client::postings`].
@@ -50,8 +51,10 @@ impl L1Client {
         headers: &[BatchHeader],
         after: u64,
         through: u64,
-    ) -> Result<Option<Vec<SealedBatch>>, L1Error> {
-        let (Some(first), Some(last)) = (headers.first(), headers.last()) else { return Ok(None) };
+    ) -> Result<Vec<Vec<SealedBatch>>, L1Error> {
+        let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
+            return Ok(Vec::new());
+        };
         let inbox = self.inner.config.deployment.inbox;
         let topics = [BlindedInbox::DataPosted::SIGNATURE_HASH];
         let logs = self.final_logs(inbox, &topics, after, through).await?;
@@ -73,14 +76,15 @@ impl L1Client {
                 found.entry((event.poster, part.whole)).or_default().push(part);
             }
         }
+        let mut fitting = Vec::new();
         for parts in found.values() {
             let Some(data) = join_parts(parts.iter()) else { continue };
             let Ok(data) = RunData::decode(&data) else { continue };
-            if let Some(batches) = data.join(headers) {
-                return Ok(Some(batches));
+            if let Some(batches) = data.join(headers).filter(|batches| !fitting.contains(batches)) {
+                fitting.push(batches);
             }
         }
-        Ok(None)
+        Ok(fitting)
     }
 
     /// The data of a posting in a final block: what its input has, or what its blobs hold.

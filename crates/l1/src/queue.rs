@@ -22,7 +22,7 @@ pub(crate) const KIND_TRANSACTION: u8 = 1;
 pub struct L1Deposit {
     /// Raw EIP-2718 bytes (0x7e ‖ RLP).
     pub raw: Bytes,
-    /// Its gas limit, which counts in the second of the header that advances the origin to it.
+    /// Its gas limit, which counts in the gas that a block keeps for deposits.
     pub gas: u64,
     /// The final L1 block of the deposit.
     pub l1_block: u64,

@@ -106,11 +106,11 @@ impl L1Client {
         Ok(None)
     }
 
-    /// The last posted header, after the newest block; `None` before the first.
+    /// The run of the last posted header, after the newest block; `None` before the first.
     ///
     /// # Errors
     /// As [`L1Client::headers_of`].
-    pub async fn head_header(&self) -> Result<Option<BatchHeader>, L1Error> {
+    pub async fn head_run(&self) -> Result<Option<PostedRun>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let at = BlindedInbox::headPostedAtCall {};
         let posted_at = self.inner.rpc.view("headPostedAt", inbox, &at, "latest").await?;
@@ -118,8 +118,18 @@ impl L1Client {
             return Ok(None);
         }
         let runs = self.recent_runs(posted_at.saturating_sub(1), posted_at).await?;
-        let Some(run) = runs.last() else { return Ok(None) };
-        Ok(self.headers_of(run).await?.and_then(|run| run.headers.last().copied()))
+        match runs.last() {
+            Some(run) => self.headers_of(run).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The last posted header, after the newest block; `None` before the first.
+    ///
+    /// # Errors
+    /// As [`L1Client::headers_of`].
+    pub async fn head_header(&self) -> Result<Option<BatchHeader>, L1Error> {
+        Ok(self.head_run().await?.and_then(|run| run.headers.last().copied()))
     }
 
     /// The run that holds `number`, looked for from block `from` on; `None` while it is not posted.

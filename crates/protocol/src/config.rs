@@ -1,13 +1,16 @@
 //! The chain's settings, the same for every party: the file `rollup.json`.
 
 use crate::eip712::Deployment;
-use crate::limits::{FORCED_ENVELOPE_GAS_DIVISOR, MAX_FORCED_GAS, MAX_FORCED_ITEMS, RESERVED_BLOCK_GAS};
+use crate::limits::{
+    FORCED_ENVELOPE_GAS_DIVISOR, MAX_FORCED_GAS, MAX_FORCED_ITEMS, RESERVED_BLOCK_GAS, RESERVED_DEPOSIT_GAS,
+};
 use alloy_primitives::Address;
 use serde::{Deserialize, Serialize};
 
-/// The least block gas limit: the reserve, and a header full of forced transactions. Were it less, a header that must
+/// The least block gas limit: the reserves, and a header full of forced transactions. Were it less, a header that must
 /// take them all could break the sum over its second, and no header would be valid.
-pub const MIN_BLOCK_GAS: u64 = RESERVED_BLOCK_GAS + MAX_FORCED_ITEMS as u64 * MAX_FORCED_GAS;
+pub const MIN_BLOCK_GAS: u64 =
+    RESERVED_BLOCK_GAS + RESERVED_DEPOSIT_GAS + MAX_FORCED_ITEMS as u64 * MAX_FORCED_GAS;
 
 /// Everything that validity depends on besides the protocol's own limits.
 ///
@@ -126,7 +129,7 @@ pub enum ConfigFault {
     /// Rollup and L1 share a chain id, so that a transaction for one is one for the other.
     #[error("rollup and L1 have the same chain id {0}")]
     SameChainId(u64),
-    /// The block gas limit does not hold the reserve and the forced items of one header, which must be taken together.
+    /// The block gas limit does not hold the reserves and the forced items of one header, which must be taken together.
     #[error("blockGasLimit {0} is below {MIN_BLOCK_GAS}, which a header's forced transactions may take")]
     BlockGas(u64),
     /// A deadline of no blocks.
@@ -192,10 +195,10 @@ impl ChainConfig {
         self.second_gas_limit() / FORCED_ENVELOPE_GAS_DIVISOR
     }
 
-    /// Gas that the envelopes of one whole second may ask for together.
+    /// Gas that the items of one whole second may ask for together. L1 deposits have gas of their own beside it.
     pub fn second_gas_limit(&self) -> u64 {
         // A valid configuration never saturates; an unvalidated one must not wrap round.
-        self.block_gas_limit.saturating_sub(RESERVED_BLOCK_GAS)
+        self.block_gas_limit.saturating_sub(RESERVED_BLOCK_GAS + RESERVED_DEPOSIT_GAS)
     }
 }
 

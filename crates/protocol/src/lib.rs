@@ -38,7 +38,9 @@ pub use epoch::{Epoch, EpochFault, Epochs};
 pub use fault::EnvelopeFault;
 pub use forced::{ForcedEntry, ForcedTransaction};
 pub use header::{BatchHeader, SealedBatch, SignedHeader};
-pub use ledger::{Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault};
+pub use ledger::{
+    Account, AccountChange, AccountLeaf, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault, LedgerProof,
+};
 pub use messages::{Acknowledgement, Certificate, CertifiedBatch, Promise, acknowledgement_digest};
 pub use release::{BatchHints, HintEntry, Release, ReleaseShare, SingletonShare};
 pub use signature::{Signature65, SignatureError, SigningKey};

@@ -39,14 +39,11 @@ pub const MIN_FORCED_GAS: u64 = 21_000;
 pub const MAX_FORCED_GAS: u64 = 10_000_000;
 /// A forced envelope may ask for this part of a second's gas, so that a header's forced items always fit one second.
 pub const FORCED_ENVELOPE_GAS_DIVISOR: u64 = MAX_FORCED_ITEMS as u64;
-/// Gas of the L1 deposits of one L1 block, as `DepositPortal` bounds it.
-pub const MAX_DEPOSIT_GAS_PER_L1_BLOCK: u64 = 8_000_000;
-/// Blocks by which a sequencer advances the L1 origin in one header while deposits wait. Its own choice: what all
-/// recompute is the second's gas.
-pub const MAX_DEPOSIT_ORIGIN_STEP_BLOCKS: u64 = 16;
-
 /// Gas of a block kept for the L1-attributes deposit and the system calls.
 pub const RESERVED_BLOCK_GAS: u64 = 1_000_000;
+/// Gas of a block kept for L1 deposits: a block takes the waiting ones in L1 order up to this sum, the others wait for
+/// the next block. `DepositPortal` bounds the deposits of an L1 block, and so each one, by as much: one always fits.
+pub const RESERVED_DEPOSIT_GAS: u64 = 8_000_000;
 /// Item bytes that the batches of one whole second may hold together.
 pub const MAX_SECOND_BYTES: u64 = 8 * 1024 * 1024;
 

@@ -177,6 +177,32 @@ pub struct FeeAccount {
     pub malformed_surcharge: u128,
 }
 
+/// Result of `blind_getFeeAccountProof`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FeeAccountProof {
+    /// The payer.
+    pub address: Address,
+    /// Wei that can be spent; nothing that waits is subtracted.
+    #[serde(with = "quantity")]
+    pub balance: u128,
+    /// Wei that were withdrawn so far.
+    #[serde(with = "quantity")]
+    pub withdrawn: u128,
+    /// keccak256 of the live fee nonces.
+    pub nonces_hash: B256,
+    /// The account's place in the ledger's tree.
+    pub index: u64,
+    /// Accounts in the ledger.
+    pub count: u64,
+    /// Siblings up to the tree's root.
+    pub siblings: Vec<B256>,
+    /// The batch after which the ledger is so: the server's newest, which may not be certified yet.
+    pub number: u64,
+    /// Its header hash.
+    pub header_hash: B256,
+}
+
 /// The newest batch a server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -176,6 +176,39 @@ async fn hints_out_of_order() {
 }
 
 #[tokio::test]
+async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
+    on_both(async |store| {
+        let dead = |number, parent| sealed(number, parent, &[], 1, LedgerDelta::default());
+        let first = dead(1, B256::ZERO);
+        let (two, three) = (dead(2, first.hash), dead(3, B256::ZERO));
+        store.put_sealed(first.clone()).await.unwrap();
+        store.put_sealed(two.clone()).await.unwrap();
+        store.put_acknowledged(3, three.hash).await.unwrap();
+        store.put_acknowledged(4, B256::repeat_byte(4)).await.unwrap();
+        store.revert_sealed(2).await.unwrap();
+        let refused = store.put_acknowledged(3, B256::repeat_byte(3)).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Conflict { what: What::Acknowledgement, number: 3, .. }));
+        let mut made = sealed(2, first.hash, &[], 2, LedgerDelta::default());
+        (made.signed, made.by_l1) = (false, true);
+        store.put_sealed(made.clone()).await.unwrap();
+        // Up to L1's own number what was signed stays.
+        for (number, signed) in [(1, first.hash), (2, two.hash)] {
+            let refused = store.put_acknowledged(number, B256::repeat_byte(9)).await.unwrap_err();
+            assert!(matches!(refused, StoreError::Conflict { stored, .. } if stored == signed));
+        }
+        // Above it another one can be signed, which then stays; the sequencer's way is the same.
+        let next = sealed(3, made.hash, &[], 3, LedgerDelta::default());
+        store.put_sealed(next.clone()).await.unwrap();
+        assert_eq!(store.acknowledged(3).await.unwrap(), Some(next.hash));
+        assert!(store.put_acknowledged(3, three.hash).await.is_err());
+        store.put_acknowledged(4, B256::repeat_byte(5)).await.unwrap();
+        store.put_acknowledged(4, B256::repeat_byte(5)).await.unwrap();
+        assert!(store.put_acknowledged(4, B256::repeat_byte(4)).await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn second_headers_and_second_signatures_are_refused() {
     on_both(async |store| {
         let first = sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default());
@@ -423,7 +456,13 @@ async fn a_header_made_by_l1_is_certified_with_its_record() {
         store.put_sealed(second.clone()).await.unwrap();
         store.put_sealed(second.clone()).await.unwrap();
     }
-    let store = SqliteStore::open(&path).unwrap();
+    // The last write may still be on its way: the file is free when it is done.
+    let store = loop {
+        match SqliteStore::open(&path) {
+            Err(StoreError::InUse(_)) => tokio::task::yield_now().await,
+            opened => break opened.unwrap(),
+        }
+    };
     let record = store.batch(2).await.unwrap().unwrap();
     assert!(record.by_l1 && record.certificate.is_none());
     assert!(!store.batch(1).await.unwrap().unwrap().by_l1);

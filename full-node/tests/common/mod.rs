@@ -14,14 +14,16 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_bte::CiphertextPoint;
 use blindfold_chain::{NewBlock, ReadApi, ReadContext, RoleView, Sealed, announce};
-use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, StartError};
+use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, Source, StartError};
 use blindfold_protocol::{
     BatchHints, Certificate, CertifiedBatch, Envelope, Release, ReleaseShare, SealedBatch, SingletonShare,
     Verdict,
 };
 use blindfold_rpc::jsonrpsee::PendingSubscriptionSink;
 use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
-use blindfold_rpc::types::{BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, Receipt, Status};
+use blindfold_rpc::types::{
+    BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, Receipt, Status,
+};
 use blindfold_rpc::{
     BlindApiServer, ClientConfig, CommitteeApiServer, Encoded, FeedEvent, HttpClient, Hub, RpcError,
     ServerConfig, ServerHandle, Topic, http_client, serve,
@@ -106,6 +108,10 @@ impl BlindApiServer for Api {
 
     async fn get_fee_account(&self, address: Address) -> Result<FeeAccount, RpcError> {
         self.reads.get_fee_account(address).await
+    }
+
+    async fn get_fee_account_proof(&self, address: Address) -> Result<Option<FeeAccountProof>, RpcError> {
+        self.reads.get_fee_account_proof(address).await
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {
@@ -332,6 +338,7 @@ impl World {
         let config = FullNodeConfig {
             rpc_addr: ([127, 0, 0, 1], 0).into(),
             admin_addr: ([127, 0, 0, 1], 0).into(),
+            source: Source::Feed,
             sequencer_url: sequencer.url(),
             members: members.endpoints.clone(),
             hint_deadline_ms: NEVER_MS,
@@ -350,6 +357,7 @@ impl World {
             parameters: parameter_set(),
             backend: backend(),
             watch: None,
+            posted: None,
         }
     }
 

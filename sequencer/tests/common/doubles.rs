@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    DepositGas, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun,
+    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun,
 };
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
@@ -116,6 +116,10 @@ impl ScriptedL1 {
         state.finalized
     }
 
+    pub fn finalized(&self) -> u64 {
+        self.state.lock().finalized
+    }
+
     pub fn set_down(&self, down: bool) {
         self.down.store(down, Ordering::SeqCst);
     }
@@ -157,19 +161,21 @@ impl L1View for ScriptedL1 {
         let within = |block: u64| block > after && block <= through;
         let deposits = state.deposits.iter().filter(|deposit| within(deposit.l1_block));
         let queue = state.forced.iter().filter(|entry| entry.index >= cursor && entry.enqueued_at <= through);
-        let gas = state.bridge.iter().filter(|(block, _)| within(*block));
         Ok(L1News {
             ledger: deposits.copied().map(LedgerEvent::Deposit).collect(),
             forced: queue.take(MAX_FORCED_ENTRIES).cloned().collect(),
-            deposits: gas.map(|(l1_block, gas)| DepositGas { l1_block: *l1_block, gas: *gas }).collect(),
         })
     }
 
-    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<Bytes>, L1Fault> {
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
         self.up()?;
         let state = self.state.lock();
         let within = state.bridge.iter().filter(|(block, _)| *block > after && *block <= through);
-        Ok(within.map(|(block, _)| Bytes::from([[0x7e].as_slice(), &block.to_be_bytes()].concat())).collect())
+        let deposit = |(l1_block, gas): &(u64, u64)| {
+            let raw = Bytes::from([[0x7e].as_slice(), &l1_block.to_be_bytes()].concat());
+            L1Deposit { raw, gas: *gas, l1_block: *l1_block }
+        };
+        Ok(within.map(deposit).collect())
     }
 
     async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
@@ -280,6 +286,8 @@ pub struct ScriptedExecution {
     blocks: Mutex<BTreeMap<u64, BlockId>>,
     down: AtomicBool,
     pub lists: Mutex<Vec<Vec<Bytes>>>,
+    /// The L1 deposits of each block.
+    pub deposits: Mutex<Vec<Vec<Bytes>>>,
 }
 
 impl ScriptedExecution {
@@ -289,6 +297,7 @@ impl ScriptedExecution {
             blocks: Mutex::new(BTreeMap::from([(0, genesis)])),
             down: AtomicBool::new(false),
             lists: Mutex::default(),
+            deposits: Mutex::default(),
         })
     }
 
@@ -355,6 +364,7 @@ impl ExecutionClient for ScriptedExecution {
         blocks.retain(|number, _| *number <= below.number);
         blocks.insert(id.number, id);
         self.lists.lock().push(transactions.to_vec());
+        self.deposits.lock().push(inputs.l1_deposits.clone());
         Ok(ExecutedBlock {
             number: id.number,
             hash: id.hash,

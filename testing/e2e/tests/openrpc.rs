@@ -13,8 +13,8 @@ use blindfold_rpc::{
     Wire,
     jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult, types::ErrorObjectOwned},
     types::{
-        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, Receipt, Refusal, SendOptions,
-        SentEnvelope, Status,
+        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, Receipt, Refusal,
+        SendOptions, SentEnvelope, Status,
     },
 };
 use blindfold_sequencer::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
@@ -55,6 +55,9 @@ impl BlindApiServer for Nothing {
         nothing()
     }
     async fn get_fee_account(&self, _: Address) -> Result<FeeAccount, RpcError> {
+        nothing()
+    }
+    async fn get_fee_account_proof(&self, _: Address) -> Result<Option<FeeAccountProof>, RpcError> {
         nothing()
     }
     async fn get_status(&self) -> Result<Status, RpcError> {
@@ -276,6 +279,13 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
         ("blind_getFeeAccount", [address]) => {
             let address: Address = real(address);
             assert_eq!(real::<FeeAccount>(result).address, address);
+        }
+        ("blind_getFeeAccountProof", [address]) => {
+            let address: Address = real(address);
+            if let Some(proof) = real::<Option<FeeAccountProof>>(result) {
+                assert_eq!(proof.address, address);
+                assert_eq!(proof.siblings.len(), blindfold_protocol::merkle::depth(proof.count));
+            }
         }
         ("blind_getStatus", []) => drop(real::<Status>(result)),
         ("blind_submitAcknowledgement", [acknowledgement]) => {

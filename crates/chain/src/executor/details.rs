@@ -15,8 +15,23 @@ pub struct BlockDetails {
     pub sequence_number: u64,
     /// Gas used by the block.
     pub gas_used: u64,
+    /// The L1 deposits taken by this block and all before it.
+    pub deposits: DepositCursor,
     /// Every item of the block's batches, in committed order.
     pub envelopes: Vec<ExecutedEnvelope>,
+}
+
+/// How far the chain of blocks has taken the L1 deposits: all of L1 blocks up to `through`, and `then` of those after
+/// it. A function of the chain, so that a restart goes on with the same deposit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DepositCursor {
+    /// The last L1 block whose deposits are all taken.
+    pub through: u64,
+    /// Deposits taken of the L1 blocks after it.
+    pub then: u64,
+    /// Whether a deposit of an L1 block up to the block's origin was left for the next block.
+    pub more: bool,
 }
 
 impl BlockDetails {

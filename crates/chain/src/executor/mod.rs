@@ -4,14 +4,15 @@
 //! its block is built once every one of its batches is certified and has verified hints. Everything the block is made
 //! of is a function of headers and L1 origin, so every node builds the same one.
 //!
-//! L1 deposits since the previous block's origin come before the transactions of the batches, and make a block by
-//! themselves. Of a batch that L1 has declared void nothing executes; one that is executed already when that becomes
+//! L1 deposits come before the transactions of the batches, in L1 order, as many as the gas kept for them holds; the
+//! others wait for the next block. One that waits makes a block by itself. Of a batch that L1 has declared void nothing executes; one that is executed already when that becomes
 //! final halts execution. A batch without an accepted envelope needs no hints and is never void.
 //!
 //! A block is stored, with its payload, after the client has it and before it is announced. A crash in between repeats
 //! the same block. Failures of the client never touch anything else: the executor tries again with growing pauses,
 //! brings a client that lost its head back from the stored payloads, and stops with a fault when neither can help.
 
+mod deposits;
 mod details;
 mod opened;
 mod plan;
@@ -29,7 +30,7 @@ use tokio::task::JoinHandle;
 use crate::limits::TOPIC_BUFFER_EVENTS;
 use crate::{ItemOutcome, L1View, ParameterSet, Tracker, VoidRun};
 
-pub use details::{BlockDetails, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
+pub use details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
 pub use opened::OpenedBatches;
 pub use run::ExecutionFault;
 pub(crate) use run::parse_details;
@@ -99,6 +100,8 @@ pub struct ExecutorStatus {
     pub retries: u64,
     /// Blocks given back to a client that had lost them.
     pub replayed_blocks: u64,
+    /// Whether L1 deposits wait for the block after the last one.
+    pub deposits_wait: bool,
     /// What L1 declared void, as far as it was looked at here.
     pub void_runs: Arc<Vec<VoidRun>>,
 }

@@ -4,7 +4,7 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use blindfold_engine::ExecutedBlock;
 use blindfold_protocol::{Bundle, Canonical, Envelope, EnvelopeFault, ForcedTransaction, StaticSkip, skip};
 
-use super::details::{BlockDetails, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
+use super::details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
 use crate::ItemOutcome;
 
 /// The committed list of one block, before the execution client's own checks, and where each entry came from.
@@ -118,8 +118,8 @@ impl Plan {
     pub(super) fn finish(
         mut self,
         block: &ExecutedBlock,
-        l1_origin_number: u64,
-        sequence_number: u64,
+        (l1_origin_number, sequence_number): (u64, u64),
+        deposits: DepositCursor,
     ) -> Result<BlockDetails, SkippedOutside> {
         for skipped in &block.skipped {
             let len = self.origins.len();
@@ -134,6 +134,7 @@ impl Plan {
             l1_origin_number,
             sequence_number,
             gas_used: block.gas_used,
+            deposits,
             envelopes: self.envelopes,
         })
     }

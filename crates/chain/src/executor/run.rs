@@ -14,7 +14,8 @@ use blindfold_protocol::validity::Verdict;
 use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError, What};
 use tokio::sync::{broadcast, watch};
 
-use super::details::{BlockDetails, ExecutedEnvelope};
+use super::deposits::Deposits;
+use super::details::{BlockDetails, DepositCursor, ExecutedEnvelope};
 use super::plan::{Plan, SkippedOutside};
 use super::seconds::{ClosedSecond, Gathering};
 use super::{ExecutionState, ExecutorDeps, ExecutorStatus, NewBlock, OpenedBatches};
@@ -117,16 +118,9 @@ pub(super) struct Runner {
     gathering: Gathering,
     next_batch: u64,
     parent: Option<Parent>,
-    deposits: WaitingDeposits,
+    deposits: Deposits,
     /// Void runs that were compared with what is executed.
     checked_runs: usize,
-}
-
-/// L1 deposits since the previous block's origin.
-struct WaitingDeposits {
-    transactions: Vec<Bytes>,
-    /// The origin up to which they are here.
-    through: u64,
 }
 
 impl Runner {
@@ -147,13 +141,14 @@ impl Runner {
             origin: None,
         });
         let mut parent = parent;
-        let mut through = deps.tracker.config().genesis_l1_origin;
+        let genesis = deps.tracker.config().genesis_l1_origin;
+        let mut taken = DepositCursor { through: genesis, then: 0, more: false };
         if let (Some(parent), Some(block)) = (&mut parent, &last) {
             // Without them the next block would bring L1 deposits a second time.
             let details = parse_details(block)
                 .map_err(|fault| StoreError::Corrupt { what: What::Block, fault: fault.to_string() })?;
             parent.origin = Some((details.l1_origin_number, details.sequence_number));
-            through = details.l1_origin_number;
+            taken = details.deposits;
         }
         let status = watch::Sender::new(ExecutorStatus {
             block: parent.as_ref().map(|parent| parent.id),
@@ -161,10 +156,11 @@ impl Runner {
             state: ExecutionState::Waiting,
             retries: 0,
             replayed_blocks: 0,
+            deposits_wait: taken.more,
             void_runs: Arc::default(),
         });
         let gathering = Gathering::default();
-        let deposits = WaitingDeposits { transactions: Vec::new(), through };
+        let deposits = Deposits::after(taken);
         let next_batch = last_batch + 1;
         let checked_runs = 0;
         Ok(Self {
@@ -213,7 +209,8 @@ impl Runner {
     async fn step(&mut self) -> Result<(), End> {
         let closed = self.next_second().await?;
         self.gather_deposits(&closed.second).await?;
-        if !closed.second.has_block(self.deposits.transactions.len()) {
+        let deposits = self.deposits.next_block(closed.second.l1_origin_number);
+        if !closed.second.has_block(deposits.raw.len()) {
             return Ok(());
         }
         let mut plan = Plan::default();
@@ -225,9 +222,10 @@ impl Runner {
         self.set_state(ExecutionState::Executing);
         let parent = self.parent().await?;
         let mut inputs = self.inputs(&closed.second, parent.1).await?;
-        inputs.l1_deposits = self.deposits.transactions.clone();
+        inputs.l1_deposits = deposits.raw;
         let block = self.execute(parent.0, &inputs, &plan.transactions).await?;
-        let details = plan.finish(&block, inputs.l1_origin.number, inputs.sequence_number)?;
+        let details =
+            plan.finish(&block, (inputs.l1_origin.number, inputs.sequence_number), deposits.cursor)?;
         self.record(&closed, block, details).await
     }
 
@@ -262,24 +260,21 @@ impl Runner {
         }
     }
 
-    /// The L1 deposits up to a second's origin, behind those that wait since the previous block.
+    /// The L1 deposits up to a second's origin: as many as its block takes, and the one after them.
     async fn gather_deposits(&mut self, second: &Second) -> Result<(), End> {
-        let (after, through) = (self.deposits.through, second.l1_origin_number);
-        if through <= after {
-            return Ok(());
+        let origin = second.l1_origin_number;
+        if self.deposits.missing(origin).is_some() {
+            // Waits until the origin is final here, and so the deposits up to it.
+            self.l1_origin(second).await?;
         }
-        // Waits until the origin is final here, and so the deposits up to it.
-        self.l1_origin(second).await?;
         let mut pause = Pause::default();
-        let fresh = loop {
+        while let Some((after, through)) = self.deposits.missing(origin) {
             match self.deps.l1.bridge_deposits(after, through).await {
-                Ok(fresh) => break fresh,
+                Ok(fresh) => self.deposits.add(fresh, through),
                 Err(fault) if fault.is_transient() => self.wait(&mut pause, &fault.to_string()).await?,
                 Err(fault) => return Err(fault.into()),
             }
-        };
-        self.deposits.transactions.extend(fresh);
-        self.deposits.through = through;
+        }
         Ok(())
     }
 
@@ -496,8 +491,9 @@ impl Runner {
         };
         self.deps.tracker.store().put_block(record.clone()).await?;
         self.parent = Some(Parent { id, origin: Some((details.l1_origin_number, details.sequence_number)) });
-        self.deposits.transactions.clear();
+        self.deposits.taken(details.deposits);
         self.status.send_modify(|status| {
+            status.deposits_wait = details.deposits.more;
             status.block = Some(id);
             status.last_batch = record.last_batch;
         });

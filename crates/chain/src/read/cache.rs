@@ -35,10 +35,19 @@ impl DetailsCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DepositCursor;
 
     fn details(gas_used: u64) -> Arc<BlockDetails> {
         let (transactions, envelopes) = (Vec::new(), Vec::new());
-        Arc::new(BlockDetails { transactions, l1_origin_number: 0, sequence_number: 0, gas_used, envelopes })
+        let deposits = DepositCursor { through: 0, then: 0, more: false };
+        Arc::new(BlockDetails {
+            transactions,
+            l1_origin_number: 0,
+            sequence_number: 0,
+            gas_used,
+            deposits,
+            envelopes,
+        })
     }
 
     #[test]

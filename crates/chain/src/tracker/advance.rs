@@ -60,13 +60,18 @@ impl Tracker {
     /// answered with what was computed then. One that nobody signed is taken only if L1 says that it made it.
     pub async fn apply_sealed(&self, sealed: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
         let (tracker, sealed) = (self.clone(), Arc::clone(sealed));
-        self.exclusively(async move { tracker.apply_sealed_locked(&sealed).await })
+        self.exclusively(async move { tracker.apply_sealed_locked(&sealed, MAX_UNCERTIFIED_HEADERS).await })
             .await
             .unwrap_or(Err(Refusal::Stopped))
     }
 
-    /// [`apply_sealed`](Self::apply_sealed) for a caller that holds the writer's lock.
-    pub(super) async fn apply_sealed_locked(&self, batch: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
+    /// [`apply_sealed`](Self::apply_sealed) for a caller that holds the writer's lock, with its own limit of headers that
+    /// wait for a certificate.
+    pub(super) async fn apply_sealed_locked(
+        &self,
+        batch: &Arc<SealedBatch>,
+        limit: u64,
+    ) -> Result<Applied, Refusal> {
         let header = &batch.header;
         let number = header.number;
         let offered = header.hash();
@@ -88,8 +93,8 @@ impl Tracker {
         if header.parent_hash != head.hash && head.number > certified.number {
             return Err(Refusal::AncestorDiffers { number: head.number, parent: header.parent_hash });
         }
-        if head.number.saturating_sub(certified.number) >= MAX_UNCERTIFIED_HEADERS {
-            return Err(Refusal::TooManyUncertified { number, limit: MAX_UNCERTIFIED_HEADERS });
+        if head.number.saturating_sub(certified.number) >= limit {
+            return Err(Refusal::TooManyUncertified { number, limit });
         }
         let epoch = Arc::new(self.epoch(number).await?);
         let facts = self.facts_of(header).await?;

@@ -7,8 +7,8 @@ use blindfold_protocol::validity::{CheckedItem, RejectedItem};
 use blindfold_protocol::{EnvelopeFault, SealedBatch};
 
 use super::{Applied, Refusal, Tracker};
-use crate::L1MadeHeader;
 use crate::records::{Maker, verdicts};
+use crate::{L1Fault, L1MadeHeader};
 
 impl Tracker {
     /// Takes a header that L1 made, with the items it took from the forced queue, and moves the certified head to it.
@@ -20,8 +20,8 @@ impl Tracker {
     /// [`Refusal::VoidedByL1`] when another header is certified here; [`Refusal::Behind`] and
     /// [`Refusal::AncestorDiffers`] when what L1 built on has to come first.
     pub async fn accept_l1_header(&self, made: &L1MadeHeader) -> Result<Applied, Refusal> {
-        let (tracker, batch) = (self.clone(), Arc::new(made.batch()));
-        self.exclusively(async move { tracker.accept_l1_header_locked(&batch).await })
+        let (tracker, batch, made_at) = (self.clone(), Arc::new(made.batch()), made.l1_block);
+        self.exclusively(async move { tracker.accept_l1_header_locked(&batch, made_at).await })
             .await
             .unwrap_or(Err(Refusal::Stopped))
     }
@@ -55,19 +55,35 @@ impl Tracker {
         Ok(taken)
     }
 
+    /// Whether two headers that the sequencer signed for `number`, with these origins, are no misdeed: L1 made a header
+    /// below it in between, of which the first knows nothing and which the second follows. The rule of `BlindedInbox`,
+    /// as far as the last header that L1 made shows.
+    pub async fn excused_by_l1(&self, number: u64, origins: (u64, u64)) -> Result<bool, L1Fault> {
+        let (origin, later) = (origins.0.min(origins.1), origins.0.max(origins.1));
+        let Some(last) = self.shared.l1.last_l1_header().await?.filter(|last| *last < number) else {
+            return Ok(false);
+        };
+        let made = self.shared.l1.l1_header(last).await?;
+        Ok(made.is_some_and(|made| origin < made.l1_block && made.l1_block <= later))
+    }
+
     /// A header that nobody signed, from somebody who is not L1: L1 is asked.
     pub(super) async fn apply_claimed_locked(&self, batch: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
         let (number, offered) = (batch.header.number, batch.header.hash());
         match self.shared.l1.l1_header(number).await? {
             None => Err(Refusal::NotMadeByL1 { number }),
             Some(made) if made.header.hash() == offered => {
-                self.accept_l1_header_locked(&Arc::new(made.batch())).await
+                self.accept_l1_header_locked(&Arc::new(made.batch()), made.l1_block).await
             }
             Some(made) => Err(Refusal::ReplacedByL1 { number, made: made.header.hash(), offered }),
         }
     }
 
-    async fn accept_l1_header_locked(&self, batch: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
+    async fn accept_l1_header_locked(
+        &self,
+        batch: &Arc<SealedBatch>,
+        made_at: u64,
+    ) -> Result<Applied, Refusal> {
         let header = &batch.header;
         let (number, made) = (header.number, header.hash());
         let (head, certified) = (self.head(), self.certified());
@@ -103,7 +119,7 @@ impl Tracker {
             .shared
             .state
             .write()
-            .apply_l1_header(header, &batch.items, &epoch)
+            .apply_l1_header(header, &batch.items, &epoch, made_at)
             .map_err(|fault| Refusal::Invalid { number, fault })?;
         let verdicts = applied.verdicts.clone();
         let items: Vec<CheckedItem> = batch.items.iter().map(|item| unopened(item)).collect();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    DepositGas, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun,
+    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun,
 };
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
@@ -23,8 +23,7 @@ pub struct ScriptedL1 {
     pub finalized: Mutex<u64>,
     pub events: Mutex<Vec<LedgerEvent>>,
     pub forced: Mutex<Vec<ForcedEntry>>,
-    /// L1 deposits: block, gas, raw transaction.
-    pub bridge: Mutex<Vec<(u64, u64, Bytes)>>,
+    pub bridge: Mutex<Vec<L1Deposit>>,
     pub l1_headers: Mutex<Vec<L1MadeHeader>>,
     pub void_runs: Mutex<Vec<VoidRun>>,
     pub fault: Mutex<Option<L1Fault>>,
@@ -68,10 +67,18 @@ impl ScriptedL1 {
 
     /// An L1 deposit in a new final block; gives its raw transaction.
     pub fn bridge(&self, gas: u64) -> Bytes {
-        let mut finalized = self.finalized.lock();
-        *finalized += 1;
-        let raw = Bytes::from([[0x7e].as_slice(), &finalized.to_be_bytes()].concat());
-        self.bridge.lock().push((*finalized, gas, raw.clone()));
+        *self.finalized.lock() += 1;
+        self.bridge_again(gas)
+    }
+
+    /// Another one in the newest final block.
+    pub fn bridge_again(&self, gas: u64) -> Bytes {
+        let l1_block = *self.finalized.lock();
+        let mut bridge = self.bridge.lock();
+        // What it mints stands in it: the sum of all is 1 + 2 + ….
+        let wei = bridge.len() as u64 + 1;
+        let raw = Bytes::from([[0x7e].as_slice(), &l1_block.to_be_bytes(), &wei.to_be_bytes()].concat());
+        bridge.push(L1Deposit { raw: raw.clone(), gas, l1_block });
         raw
     }
 
@@ -112,22 +119,18 @@ impl L1View for ScriptedL1 {
     async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
         self.up()?;
         let within = |block: u64| (after + 1..=through).contains(&block);
-        let bridge = self.bridge.lock();
-        let gas = bridge.iter().filter(|(block, ..)| within(*block));
         let entries = self.forced.lock();
         let queue = entries.iter().filter(|entry| entry.index >= cursor && entry.enqueued_at <= through);
         Ok(L1News {
             ledger: self.events.lock().iter().filter(|event| within(event.l1_block())).cloned().collect(),
             forced: queue.take(MAX_FORCED_ENTRIES).cloned().collect(),
-            deposits: gas.map(|(l1_block, gas, _)| DepositGas { l1_block: *l1_block, gas: *gas }).collect(),
         })
     }
 
-    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<Bytes>, L1Fault> {
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
         self.up()?;
-        let bridge = self.bridge.lock();
-        let within = bridge.iter().filter(|(block, ..)| (after + 1..=through).contains(block));
-        Ok(within.map(|(.., raw)| raw.clone()).collect())
+        let within = |deposit: &&L1Deposit| (after + 1..=through).contains(&deposit.l1_block);
+        Ok(self.bridge.lock().iter().filter(within).cloned().collect())
     }
 
     async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {

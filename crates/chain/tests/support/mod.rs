@@ -251,11 +251,12 @@ impl Sequencer {
             .expect("it seals")
     }
 
-    /// The header that L1 makes on top of this tracker's head, out of these items.
+    /// The header that L1 makes on top of this tracker's head, out of these items, in the newest final block.
     pub fn l1_header(&self, ms: u64, items: Vec<Bytes>) -> L1MadeHeader {
         let made =
             self.tracker.with_state(|state| state.l1_header(START_SECOND * 1_000 + ms, &items, &epoch()));
-        L1MadeHeader { header: made.expect("L1 may make it"), items }
+        let l1_block = *self.l1.finalized.lock();
+        L1MadeHeader { header: made.expect("L1 may make it"), items, l1_block }
     }
 
     pub async fn seal_envelopes(&self, ms: u64, envelopes: &[Envelope]) -> Sealed {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod blobs;
+mod by_hand;
 mod disputes;
 mod fees;
 mod forced;
@@ -132,10 +133,10 @@ async fn data_that_is_missing_or_wrong_can_come_later() {
     assert_eq!(postings[0].transaction, sent.transaction);
     assert!(matches!(postings[1].batches, Err(DataFault::Decode(_))));
     assert_eq!(postings[2].batches, Err(DataFault::Mismatch));
-    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap(), Some(plain(&long)));
-    assert_eq!(client.reposted_data(&postings[1].headers, 0, through).await.unwrap(), None);
-    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap(), Some(plain(&third)));
-    assert_eq!(client.reposted_data(&[], 0, through).await.unwrap(), None);
+    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap(), [plain(&long)]);
+    assert_eq!(client.reposted_data(&postings[1].headers, 0, through).await.unwrap().len(), 0);
+    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap(), [plain(&third)]);
+    assert_eq!(client.reposted_data(&[], 0, through).await.unwrap().len(), 0);
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! A deployment on anvil, with a committee of four.
 
-use std::{path::PathBuf, process::Command, sync::Once};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Once,
+};
 
 use blindfold_bte::{EncryptionKey, bls::SecretKey, dealer};
 use blindfold_l1::{
@@ -19,8 +23,13 @@ pub const SEQUENCER: usize = 2;
 pub const POSTER: usize = 3;
 pub const USER: usize = 4;
 
+/// The folder of the contracts. The client's tests use this file, too, from another depth.
 pub fn contracts() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../contracts")
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    folders
+        .map(|folder| folder.join("contracts"))
+        .find(|folder| folder.join("foundry.toml").exists())
+        .unwrap()
 }
 
 /// Runs anvil; installs it first where it is missing. Fails, never skips, without it.

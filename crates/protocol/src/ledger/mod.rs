@@ -32,18 +32,44 @@ impl Account {
         self.balance == 0 && self.withdrawn == 0 && self.nonces.is_empty()
     }
 
-    /// The Merkle leaf of this account.
-    pub fn leaf(&self, payer: &Address) -> B256 {
+    /// keccak256 of the nonces in use, each followed by its expiry, ascending.
+    pub fn nonces_hash(&self) -> B256 {
         let mut nonces = Keccak256::new();
         for (nonce, expiry) in &self.nonces {
             nonces.update(nonce.to_be_bytes());
             nonces.update(expiry.to_be_bytes());
         }
+        nonces.finalize()
+    }
+
+    /// The Merkle leaf of this account.
+    pub fn leaf(&self, payer: &Address) -> B256 {
+        let (balance, withdrawn, nonces_hash) = (self.balance, self.withdrawn, self.nonces_hash());
+        AccountLeaf { payer: *payer, balance, withdrawn, nonces_hash }.hash()
+    }
+}
+
+/// An account as the ledger's tree and `FeeVault` see it: without the nonces themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AccountLeaf {
+    /// Whose account it is.
+    pub payer: Address,
+    /// What can be spent, in wei.
+    pub balance: u128,
+    /// What was withdrawn so far, in wei.
+    pub withdrawn: u128,
+    /// [`Account::nonces_hash`].
+    pub nonces_hash: B256,
+}
+
+impl AccountLeaf {
+    /// The Merkle leaf.
+    pub fn hash(&self) -> B256 {
         let mut data = [0u8; 84];
-        data[..20].copy_from_slice(payer.as_slice());
+        data[..20].copy_from_slice(self.payer.as_slice());
         data[20..36].copy_from_slice(&self.balance.to_be_bytes());
         data[36..52].copy_from_slice(&self.withdrawn.to_be_bytes());
-        data[52..].copy_from_slice(nonces.finalize().as_slice());
+        data[52..].copy_from_slice(self.nonces_hash.as_slice());
         merkle::leaf(&data)
     }
 }
@@ -178,15 +204,20 @@ pub struct LedgerProof {
 impl LedgerProof {
     /// Whether the account stands in the ledger with this `feeLedgerRoot`.
     pub fn verify(&self, fee_ledger_root: &B256, payer: &Address, account: &Account) -> bool {
-        let (mut hash, mut at) = (account.leaf(payer), self.index);
+        self.root_with(&account.leaf(payer)).is_some_and(|root| root == *fee_ledger_root)
+    }
+
+    /// The `feeLedgerRoot` that this leaf leads to; `None` for a proof that is none.
+    pub fn root_with(&self, leaf: &B256) -> Option<B256> {
+        let (mut hash, mut at) = (*leaf, self.index);
         if self.index >= self.count || self.siblings.len() != merkle::depth(self.count) {
-            return false;
+            return None;
         }
         for sibling in &self.siblings {
             hash = if at & 1 == 0 { merkle::node(&hash, sibling) } else { merkle::node(sibling, &hash) };
             at >>= 1;
         }
-        fee_root(self.count, &hash) == *fee_ledger_root
+        Some(fee_root(self.count, &hash))
     }
 }
 

@@ -89,14 +89,12 @@ pub struct L1Facts {
     /// The forced queue from the parent's cursor on, in order: entries of L1 blocks up to this origin, as many as
     /// there are up to `MAX_FORCED_ITEMS + 1`.
     pub forced: Vec<ForcedEntry>,
-    /// Gas of the L1 deposits of blocks (parent's origin, this origin].
-    pub deposit_gas: u64,
 }
 
 impl L1Facts {
     /// An origin with nothing new.
     pub fn quiet(origin: OriginFacts) -> Self {
-        Self { origin, ledger: Vec::new(), forced: Vec::new(), deposit_gas: 0 }
+        Self { origin, ledger: Vec::new(), forced: Vec::new() }
     }
 }
 

@@ -59,6 +59,14 @@ pub enum SealFault {
         /// Origin of the parent.
         parent: u64,
     },
+    /// L1 made the parent, in a block that the origin does not reach: whoever made this header may not have known.
+    #[error("L1 origin {origin} is before block {made_at}, in which L1 made the parent")]
+    OriginBeforeL1Header {
+        /// Origin given.
+        origin: u64,
+        /// The L1 block that made the parent.
+        made_at: u64,
+    },
     /// The number does not belong to the epoch given.
     #[error("batch {number} does not belong to epoch {epoch}")]
     Epoch {
@@ -78,8 +86,7 @@ pub enum SealFault {
         /// Its length.
         bytes: u32,
     },
-    /// The whole second asks for too much gas, its L1 deposits included. Seal into the next second, or advance the
-    /// origin less.
+    /// The whole second asks for too much gas. Seal into the next second.
     #[error("the second asks for {gas} gas, at most {limit}")]
     SecondGas {
         /// Sum with this batch.
@@ -252,6 +259,7 @@ impl SealFault {
             Self::Time { .. } => "time_not_after_parent",
             Self::TimeBeforeOrigin { .. } => "time_before_origin",
             Self::OriginBack { .. } => "origin_back",
+            Self::OriginBeforeL1Header { .. } => "origin_before_l1_header",
             Self::Epoch { .. } => "wrong_epoch",
             Self::TooManyItems(_) => "too_many_items",
             Self::ItemTooLong { .. } => "item_too_long",

@@ -21,12 +21,14 @@ pub struct Head {
     pub base_fee: u128,
     /// Item bytes of the header.
     pub bytes: u32,
-    /// Gas of all batches of the header's second so far, and of the L1 deposits that their origins brought.
+    /// Gas of all batches of the header's second so far.
     pub second_gas: u64,
     /// Item bytes of all batches of the header's second so far.
     pub second_bytes: u64,
     /// Cursor of the forced queue.
     pub forced_cursor: u64,
+    /// The L1 block that made the header; 0 for one that L1 did not make. The next header's origin is not older.
+    pub made_at: u64,
 }
 
 impl Head {
@@ -43,15 +45,16 @@ impl Head {
             second_gas: 0,
             second_bytes: 0,
             forced_cursor: 0,
+            made_at: 0,
         }
     }
 }
 
 /// version · number u64 · hash 32 · timestampMs u64 · l1Origin u64 · l1OriginHash 32 · baseFee u128 · bytes u32 · secondGas u64 ·
-/// secondBytes u64 · forcedCursor u64.
+/// secondBytes u64 · forcedCursor u64 · madeAt u64.
 impl Canonical for Head {
     fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::versioned(133);
+        let mut out = Writer::versioned(141);
         out.u64(self.number)
             .bytes(self.hash.as_slice())
             .u64(self.timestamp_ms)
@@ -61,7 +64,8 @@ impl Canonical for Head {
             .u32(self.bytes)
             .u64(self.second_gas)
             .u64(self.second_bytes)
-            .u64(self.forced_cursor);
+            .u64(self.forced_cursor)
+            .u64(self.made_at);
         out.finish()
     }
 
@@ -78,6 +82,7 @@ impl Canonical for Head {
             second_gas: reader.u64("second gas")?,
             second_bytes: reader.u64("second bytes")?,
             forced_cursor: reader.u64("forced cursor")?,
+            made_at: reader.u64("L1 block that made it")?,
         };
         reader.finish()?;
         Ok(head)

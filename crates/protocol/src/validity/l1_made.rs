@@ -72,12 +72,14 @@ impl ChainState {
     }
 
     /// Checks a header that L1 made against its recomputation and applies it. The caller knows from L1 that it made
-    /// this header; `items` are the entries it took. All or nothing.
+    /// this header in block `made_at`, which the next header's origin has to reach; `items` are the entries it took. All
+    /// or nothing.
     pub fn apply_l1_header<T: AsRef<[u8]>>(
         &mut self,
         header: &BatchHeader,
         items: &[T],
         epoch: &Epoch,
+        made_at: u64,
     ) -> Result<AppliedBatch, HeaderFault> {
         let previous_head = self.head;
         let expected =
@@ -109,6 +111,7 @@ impl ChainState {
             second_gas: second_gas.saturating_add(header.gas),
             second_bytes: second_bytes.saturating_add(u64::from(header.envelope_bytes)),
             forced_cursor: header.forced_cursor,
+            made_at,
         };
         Ok(AppliedBatch {
             number: header.number,

@@ -208,6 +208,7 @@ impl ChainState {
             second_gas,
             second_bytes,
             forced_cursor: header.forced_cursor,
+            made_at: 0,
         };
         let previous_head = std::mem::replace(&mut self.head, head);
         let applied = AppliedBatch {
@@ -322,7 +323,7 @@ impl ChainState {
         }
 
         let (second_gas, second_bytes) = self.second_totals(block_second(timestamp_ms));
-        let second_gas = second_gas.saturating_add(gas).saturating_add(facts.deposit_gas);
+        let second_gas = second_gas.saturating_add(gas);
         let second_bytes = second_bytes.saturating_add(bytes);
         if second_gas > self.config.second_gas_limit() {
             return Err(SealFault::SecondGas { gas: second_gas, limit: self.config.second_gas_limit() });
@@ -361,6 +362,12 @@ impl ChainState {
         }
         if origin.number < self.head.l1_origin {
             return Err(SealFault::OriginBack { origin: origin.number, parent: self.head.l1_origin });
+        }
+        if origin.number < self.head.made_at {
+            return Err(SealFault::OriginBeforeL1Header {
+                origin: origin.number,
+                made_at: self.head.made_at,
+            });
         }
         if !epoch.contains(number) {
             return Err(SealFault::Epoch { number, epoch: epoch.epoch });

@@ -24,7 +24,7 @@ fn spoil(envelope: &mut Envelope, fault: EnvelopeFault) {
         EnvelopeFault::WrongEpoch => header.epoch += 1,
         EnvelopeFault::WrongEncryptionKey => header.encryption_key_hash = B256::ZERO,
         EnvelopeFault::BadSize => envelope.ciphertext.e.push(0),
-        EnvelopeFault::GasLimitTooHigh => header.gas_limit = 199_000_001,
+        EnvelopeFault::GasLimitTooHigh => header.gas_limit = 191_000_001,
         EnvelopeFault::InvalidFeeSignature => envelope.fee_signature.0[5] ^= 1,
         EnvelopeFault::InvalidPoint => envelope.ciphertext.c = [0; 48],
         EnvelopeFault::InvalidProof => envelope.proof.s[31] ^= 1,
@@ -58,7 +58,7 @@ fn a_good_envelope_passes() {
     let found = check_static(&config(), &epoch(), 5, &item).unwrap();
     assert_eq!((found.id, found.ad), (checked.id, checked.ad));
     // Gas up to the limit of a whole second.
-    let most = EnvelopeFields { gas_limit: 199_000_000, ..fields() };
+    let most = EnvelopeFields { gas_limit: 191_000_000, ..fields() };
     assert_eq!(fault_of(&crate::common::envelope(&most, &signing_key(1), 2)), None);
 }
 

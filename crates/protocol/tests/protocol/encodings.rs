@@ -181,13 +181,13 @@ proptest! {
 
     #[test]
     fn records(
-        balance: u128, withdrawn: u128, nonces in btree_map(any::<u64>(), any::<u64>(), 0..5), n in any::<[u64; 6]>(), hash in hash(), l1_origin_hash in hash(),
+        balance: u128, withdrawn: u128, nonces in btree_map(any::<u64>(), any::<u64>(), 0..5), n in any::<[u64; 7]>(), hash in hash(), l1_origin_hash in hash(),
         base_fee: u128, bytes: u32, cut: usize, flip: usize,
     ) {
         holds(&Account { balance, withdrawn, nonces }, cut, flip);
-        let [number, timestamp_ms, l1_origin, second_gas, second_bytes, forced_cursor] = n;
+        let [number, timestamp_ms, l1_origin, second_gas, second_bytes, forced_cursor, made_at] = n;
         let head =
-            Head { number, hash, timestamp_ms, l1_origin, l1_origin_hash, base_fee, bytes, second_gas, second_bytes, forced_cursor };
+            Head { number, hash, timestamp_ms, l1_origin, l1_origin_hash, base_fee, bytes, second_gas, second_bytes, forced_cursor, made_at };
         holds(&head, cut, flip);
     }
 

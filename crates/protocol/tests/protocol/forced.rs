@@ -233,14 +233,14 @@ fn withdrawals_and_surcharges_follow_l1() {
 }
 
 #[test]
-fn gas_of_deposits_counts_in_the_second() {
-    let facts = |deposit_gas| L1Facts { deposit_gas, ..quiet(101) };
-    let items = checked_envelopes(&[envelope(&fields(), &signing_key(1), 1)]);
-    let fault = SealFault::SecondGas { gas: 199_000_001, limit: 199_000_000 };
-    assert_eq!(state().seal(TIME_MS, &items, 0, &epoch(), &facts(198_000_001)).unwrap_err(), fault);
+fn deposits_have_gas_beside_the_items() {
+    let most = config().second_gas_limit();
+    assert_eq!(most, 200_000_000 - 1_000_000 - 8_000_000);
+    let with = |gas_limit| EnvelopeFields { gas_limit, ..fields() };
+    let items = checked_envelopes(&[envelope(&with(most), &signing_key(1), 1)]);
     let mut state = state();
-    let (header, _) = state.seal(TIME_MS, &items, 0, &epoch(), &facts(198_000_000)).unwrap();
-    assert_eq!(header.gas, 1_000_000, "the header's own gas is that of its items");
+    let (header, applied) = state.seal(TIME_MS, &items, 0, &epoch(), &quiet(900)).unwrap();
+    assert_eq!((header.gas, applied.accepted()), (most, 1), "however far the origin jumps");
     assert_eq!(state.room(TIME_MS / 1_000).0, 0);
 }
 
@@ -265,7 +265,7 @@ fn l1_makes_headers_of_the_queue_alone() {
     let altered = |change: &dyn Fn(&mut BatchHeader)| {
         let (mut state, mut header) = (before.clone(), header);
         change(&mut header);
-        let fault = state.apply_l1_header(&header, &items, &epoch()).unwrap_err();
+        let fault = state.apply_l1_header(&header, &items, &epoch(), 103).unwrap_err();
         assert_eq!(state, before, "all or nothing");
         fault.as_str()
     };
@@ -283,20 +283,23 @@ fn l1_makes_headers_of_the_queue_alone() {
     assert_eq!(altered(&|h| h.fee_ledger_root = zero), "wrong_fee_ledger_root");
     assert_eq!(altered(&|h| h.forced_cursor = 1), "wrong_forced_cursor");
     assert_eq!(altered(&|h| h.epoch = 4), "wrong_epoch");
-    let fewer = before.clone().apply_l1_header(&header, &items[..1], &epoch()).unwrap_err();
+    let fewer = before.clone().apply_l1_header(&header, &items[..1], &epoch(), 103).unwrap_err();
     assert_eq!(fewer.as_str(), "wrong_count");
     let later = Epoch { first: 3, ..epoch() };
-    assert_eq!(before.clone().apply_l1_header(&header, &items, &later).unwrap_err().as_str(), "wrong_epoch");
+    assert_eq!(
+        before.clone().apply_l1_header(&header, &items, &later, 103).unwrap_err().as_str(),
+        "wrong_epoch"
+    );
     let many = vec![items[0].clone(); 17];
     assert_eq!(before.l1_header(TIME_MS + 1, &many, &epoch()).unwrap_err(), SealFault::ForcedCap(17));
     let long = [vec![2; 33_135]];
     assert_eq!(before.l1_header(TIME_MS + 1, &long, &epoch()).unwrap_err().as_str(), "item_too_long");
 
-    let applied = state.apply_l1_header(&header, &items, &epoch()).unwrap();
+    let applied = state.apply_l1_header(&header, &items, &epoch(), 103).unwrap();
     assert_eq!(applied.verdicts, [Verdict::ForcedTransaction, Verdict::Skipped(EnvelopeFault::Void)]);
     assert_eq!((applied.ledger_delta.clone(), state.head().hash), (LedgerDelta::default(), header.hash()));
     // The same envelope may still come as an ordinary one: nobody opened it and its fee nonce is free.
-    let again = state.preview(TIME_MS + 6_000, &checked(&items[1..]), 0, &epoch(), &quiet(101)).unwrap();
+    let again = state.preview(TIME_MS + 6_000, &checked(&items[1..]), 0, &epoch(), &quiet(103)).unwrap();
     assert_eq!(again, [Verdict::Skipped(EnvelopeFault::ExpiryTooFar)]);
     state.revert(applied).unwrap();
     assert_eq!(state, before);
@@ -307,16 +310,34 @@ fn l1_is_not_bound_by_the_sums_of_a_second() {
     let mut state = state();
     let full = fields();
     let items = checked_envelopes(&[envelope(
-        &EnvelopeFields { gas_limit: 199_000_000, ..full },
+        &EnvelopeFields { gas_limit: 191_000_000, ..full },
         &signing_key(1),
         1,
     )]);
     state.seal(TIME_MS, &items, 0, &epoch(), &quiet(101)).unwrap();
     let forced = [transaction(0, 10_000_000, 101).item];
     let header = state.l1_header(TIME_MS + 1, &forced, &epoch()).unwrap();
-    state.apply_l1_header(&header, &forced, &epoch()).unwrap();
+    state.apply_l1_header(&header, &forced, &epoch(), 103).unwrap();
     assert_eq!(state.room(TIME_MS / 1_000).0, 0);
-    let second = state.seal(TIME_MS + 2, &[], 0, &epoch(), &quiet(101)).unwrap_err();
+    let second = state.seal(TIME_MS + 2, &[], 0, &epoch(), &quiet(103)).unwrap_err();
     assert_eq!(second.as_str(), "second_gas");
-    state.seal(TIME_MS + 1_000, &[], 0, &epoch(), &quiet(101)).unwrap();
+    state.seal(TIME_MS + 1_000, &[], 0, &epoch(), &quiet(103)).unwrap();
+}
+
+#[test]
+fn the_header_after_one_that_l1_made_has_seen_it() {
+    let mut state = state();
+    state.seal(TIME_MS, &[], 0, &epoch(), &quiet(101)).unwrap();
+    for (ms, made_at) in [(1_000, 105), (2_000, 109)] {
+        let made = state.l1_header::<Vec<u8>>(TIME_MS + ms, &[], &epoch()).unwrap();
+        state.apply_l1_header::<Vec<u8>>(&made, &[], &epoch(), made_at).unwrap();
+        assert_eq!((state.head().made_at, state.head().l1_origin), (made_at, 101));
+    }
+    for origin in [101, 108] {
+        let fault = state.seal(TIME_MS + 3_000, &[], 0, &epoch(), &quiet(origin)).unwrap_err();
+        assert_eq!(fault, SealFault::OriginBeforeL1Header { origin, made_at: 109 });
+        assert_eq!(fault.as_str(), "origin_before_l1_header");
+    }
+    state.seal(TIME_MS + 3_000, &[], 0, &epoch(), &quiet(109)).unwrap();
+    assert_eq!(state.head().made_at, 0, "for the next header alone");
 }

@@ -193,7 +193,7 @@ fn sizes_are_bounded() {
     assert_eq!(seal(&mut state, TIME_MS + 1, &over).unwrap_err(), fault);
     seal(&mut state, TIME_MS + 999, &over[1..]).unwrap();
     assert_eq!(state.room(TIME_MS / 1_000).1, 0);
-    assert_eq!(state.room(TIME_MS / 1_000 + 1), (199_000_000, MAX_SECOND_BYTES));
+    assert_eq!(state.room(TIME_MS / 1_000 + 1), (191_000_000, MAX_SECOND_BYTES));
     seal(&mut state, TIME_MS + 1_000, &over).unwrap();
 }
 
@@ -204,9 +204,9 @@ fn gas_of_a_second_is_bounded() {
     };
     let mut state = state();
     seal(&mut state, TIME_MS, &make(1, 150_000_000)).unwrap();
-    let fault = SealFault::SecondGas { gas: 199_000_001, limit: 199_000_000 };
-    assert_eq!(seal(&mut state, TIME_MS + 1, &make(2, 49_000_001)).unwrap_err(), fault);
-    seal(&mut state, TIME_MS + 1, &make(2, 49_000_000)).unwrap();
+    let fault = SealFault::SecondGas { gas: 191_000_001, limit: 191_000_000 };
+    assert_eq!(seal(&mut state, TIME_MS + 1, &make(2, 41_000_001)).unwrap_err(), fault);
+    seal(&mut state, TIME_MS + 1, &make(2, 41_000_000)).unwrap();
     assert_eq!(state.room(TIME_MS / 1_000).0, 0);
     // A skipped item asks for nothing.
     seal(&mut state, TIME_MS + 2, &make(1, 1_000_000)).unwrap();

@@ -61,8 +61,8 @@ fn every_bad_setting() {
     assert_eq!(with(|c| c.timing.forced_delay = c.timing.posting_deadline), Err(ConfigFault::ForcedDelay));
     let sum = |c: &mut ChainConfig| c.timing.withdrawal_delay = 14_400 + 7_200;
     assert_eq!(with(sum), Err(ConfigFault::WithdrawalDelay));
-    assert_eq!(with(|c| c.block_gas_limit = 161_000_000), Ok(()));
-    assert_eq!(with(|c| c.block_gas_limit = 160_999_999), Err(ConfigFault::BlockGas(160_999_999)));
+    assert_eq!(with(|c| c.block_gas_limit = 169_000_000), Ok(()));
+    assert_eq!(with(|c| c.block_gas_limit = 168_999_999), Err(ConfigFault::BlockGas(168_999_999)));
     assert_eq!(with(|c| c.min_base_fee = 0), Err(ConfigFault::ZeroMinBaseFee));
     assert_eq!(with(|c| c.initial_base_fee = 9), Err(ConfigFault::BaseFee));
 }

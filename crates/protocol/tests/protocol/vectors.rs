@@ -290,7 +290,7 @@ fn forced_items() {
     let mut sealing = state.clone();
     let (sealed, applied) = sealing.seal(1_700_000_000_250, &checked(&items), 3, &epoch(), &facts).unwrap();
     let made = state.l1_header(1_700_000_012_000, &items, &epoch()).unwrap();
-    let made_verdicts = state.clone().apply_l1_header(&made, &items, &epoch()).unwrap().verdicts;
+    let made_verdicts = state.clone().apply_l1_header(&made, &items, &epoch(), 103).unwrap().verdicts;
     let empty = state.l1_header(1_700_000_000_001, &items[..0], &epoch()).unwrap();
 
     let entries_json: Vec<Value> = entries

@@ -14,8 +14,8 @@ use blindfold_rpc::{
     },
     serve,
     types::{
-        BatchHead, BatchInfo, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, Receipt, Refusal,
-        SendOptions, SentEnvelope, Status,
+        BatchHead, BatchInfo, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof,
+        Receipt, Refusal, SendOptions, SentEnvelope, Status,
     },
 };
 use serde_json::value::to_raw_value;
@@ -91,6 +91,10 @@ impl BlindApiServer for Role {
             base_fee: 1,
             malformed_surcharge: u128::MAX,
         })
+    }
+
+    async fn get_fee_account_proof(&self, _: Address) -> Result<Option<FeeAccountProof>, RpcError> {
+        Ok(None)
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {

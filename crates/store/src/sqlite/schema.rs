@@ -66,6 +66,10 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE account_changes ADD COLUMN withdrawn_before BLOB;
     CREATE TABLE l1_headers (number INTEGER PRIMARY KEY) STRICT;
     ",
+    // 3: the number of the header that L1 made below an acknowledged one, which can never be posted then.
+    "
+    ALTER TABLE acknowledgements ADD COLUMN displaced_by INTEGER;
+    ",
 ];
 
 /// Brings the file to [`SCHEMA_VERSION`]; each step is one transaction.

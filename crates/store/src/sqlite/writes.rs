@@ -87,12 +87,21 @@ pub(super) fn put_acknowledged(
     number: u64,
     offered: B256,
 ) -> Result<(), StoreError> {
+    let row = integer(number, "batch number")?;
     match reads::acknowledged(connection, number)? {
         Some(stored) if stored == offered => Ok(()),
-        Some(stored) => Err(StoreError::Conflict { what: What::Acknowledgement, number, stored, offered }),
+        Some(stored) => {
+            // What was signed for a dead branch binds no more, once.
+            let sql = "UPDATE acknowledgements SET header_hash = ?2, displaced_by = NULL
+                       WHERE number = ?1 AND displaced_by IS NOT NULL";
+            if execute(connection, sql, params![row, offered.as_slice()])? > 0 {
+                return Ok(());
+            }
+            Err(StoreError::Conflict { what: What::Acknowledgement, number, stored, offered })
+        }
         None => {
             let sql = "INSERT INTO acknowledgements (number, header_hash) VALUES (?1, ?2)";
-            execute(connection, sql, params![integer(number, "batch number")?, offered.as_slice()])?;
+            execute(connection, sql, params![row, offered.as_slice()])?;
             Ok(())
         }
     }
@@ -147,6 +156,9 @@ pub(super) fn put_sealed(connection: &Connection, record: &SealedRecord) -> Resu
     apply_ledger(connection, row, &record.ledger)?;
     if record.by_l1 {
         execute(connection, "INSERT INTO l1_headers (number) VALUES (?1)", [row])?;
+        // Whatever was signed for a later number was signed before this header was here, so without it below: it can
+        // never be posted. For this number itself what was signed stays the only one.
+        execute(connection, "UPDATE acknowledgements SET displaced_by = ?1 WHERE number > ?1", [row])?;
         forget_way_back(connection, row)?;
     }
     Ok(())

@@ -1,0 +1,273 @@
+//! `blindfold l1 finalize` and `blindfold l1 void`: what anybody may do for hints when their time is over.
+
+use alloy_primitives::B256;
+use anyhow::{Result, bail, ensure};
+use blindfold_l1::{L1Client, L1Writer, PostingState, RecentHints, RecentPosting, RunReference};
+use blindfold_protocol::ChainConfig;
+use clap::Args;
+use serde::Serialize;
+
+use super::{WriteArgs, range_start};
+use crate::wallet::print;
+
+pub(super) const FINALIZE_EXAMPLE: &str = "Examples:
+  blindfold l1 finalize --l1 http://127.0.0.1:8545 --chain rollup.json --key key.json --password-file password
+  blindfold l1 finalize 17 …      only posting 17
+
+Without ids: every posting of the last --blocks whose window is over. One whose run has other final hints is released
+instead, which frees its publisher's bond.";
+
+pub(super) const VOID_EXAMPLE: &str = "Examples:
+  blindfold l1 void --l1 http://127.0.0.1:8545 --chain rollup.json --key key.json --password-file password
+  blindfold l1 void 4096 --yes …      the run that ends with batch 4096
+
+Without a number: lists the runs of the last --blocks that can be declared void, and sends nothing. Nothing of a void
+run is ever executed: its fees stay paid, its surcharges return.";
+
+/// Options of `finalize`.
+#[derive(Args, Debug)]
+pub struct FinalizeArgs {
+    /// Ids of postings; all that are due by default
+    ids: Vec<u64>,
+    /// How far back to look, in L1 blocks; two challenge windows by default
+    #[arg(long)]
+    blocks: Option<u64>,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// Options of `void`.
+#[derive(Args, Debug)]
+pub struct VoidArgs {
+    /// Last batch of the run; without it the runs are listed
+    last: Option<u64>,
+    /// Do it: it cannot be undone
+    #[arg(long, requires = "last")]
+    yes: bool,
+    /// How far back to look, in L1 blocks; two hint deadlines by default
+    #[arg(long)]
+    blocks: Option<u64>,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// What is to be done with a posting whose window is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Step {
+    Finalize,
+    Release,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Done {
+    id: u64,
+    first: u64,
+    last: u64,
+    step: Step,
+    transaction: B256,
+    block: u64,
+}
+
+pub(super) async fn finalize(args: &FinalizeArgs) -> Result<()> {
+    let (chain, writer) = args.write.connect().await?;
+    let l1 = writer.client();
+    let (newest, timing) = (l1.newest_block().await?, l1.timing().await?);
+    let window = u64::from(timing.challenge_window);
+    let from = range_start(newest, args.blocks.unwrap_or(2 * window), &chain);
+    let hints = l1.recent_hints(from, newest).await?;
+    let steps = steps(&hints, &args.ids, newest, window)?;
+    let mut done = Vec::new();
+    for (posting, step) in steps {
+        let sent = match step {
+            Step::Finalize => writer.finalize_hints(posting.id).await?,
+            Step::Release => writer.release_hints(posting.id).await?,
+        };
+        if !args.write.read.json {
+            let what = if step == Step::Finalize { "final" } else { "released" };
+            println!(
+                "{what}: posting {} of batches {}–{} ({})",
+                posting.id, posting.first, posting.last, sent.transaction
+            );
+        }
+        let RecentPosting { id, first, last, .. } = posting;
+        done.push(Done { id, first, last, step, transaction: sent.transaction, block: sent.block });
+    }
+    if args.write.read.json || done.is_empty() {
+        return print(args.write.read.json, &done, "no posting is due".to_owned());
+    }
+    Ok(())
+}
+
+/// The postings to close, in order: of each run the oldest becomes final, the others are released.
+fn steps(hints: &RecentHints, ids: &[u64], newest: u64, window: u64) -> Result<Vec<(RecentPosting, Step)>> {
+    let due = |posting: &RecentPosting| posting.posted_at.saturating_add(window);
+    for id in ids {
+        match hints.postings.iter().find(|posting| posting.id == *id) {
+            None => bail!("posting {id} is not in the blocks looked at: give --blocks"),
+            Some(posting) if posting.state != PostingState::Open => {
+                bail!("posting {id} is not open: it is {:?}", posting.state)
+            }
+            Some(posting) if due(posting) > newest => {
+                bail!(
+                    "posting {id} can be challenged until L1 block {}, the newest is {newest}",
+                    due(posting)
+                )
+            }
+            Some(_) => {}
+        }
+    }
+    let mut settled: Vec<u64> = hints.void.iter().map(|(_, last)| *last).collect();
+    settled.extend(hints.postings.iter().filter(|p| p.state == PostingState::Final).map(|p| p.last));
+    let mut steps = Vec::new();
+    for posting in &hints.postings {
+        let wanted = ids.is_empty() || ids.contains(&posting.id);
+        if posting.state != PostingState::Open || due(posting) > newest || !wanted {
+            continue;
+        }
+        let step = if settled.contains(&posting.last) { Step::Release } else { Step::Finalize };
+        settled.push(posting.last);
+        steps.push((*posting, step));
+    }
+    Ok(steps)
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Due {
+    first: u64,
+    last: u64,
+    posted_at: u64,
+    void_from: u64,
+}
+
+pub(super) async fn void(args: &VoidArgs) -> Result<()> {
+    let (chain, writer) = args.write.connect().await?;
+    let l1 = writer.client();
+    let (newest, deadline) = (l1.newest_block().await?, u64::from(l1.timing().await?.hint_deadline));
+    let blocks = args.blocks.unwrap_or(2 * deadline);
+    let waiting = without_hints(l1, &chain, newest, blocks).await?;
+    let Some(last) = args.last else {
+        return list(&waiting, newest, deadline, args.write.read.json);
+    };
+    let Some(run) = waiting.iter().find(|run| run.last == last) else {
+        bail!(
+            "no run without hints ends with batch {last} in the last {blocks} L1 blocks: `blindfold l1 void` lists them"
+        );
+    };
+    let from = run.posted_at.saturating_add(deadline);
+    ensure!(
+        newest >= from,
+        "batches {}–{last} may get hints until L1 block {from}, the newest is {newest}",
+        run.first
+    );
+    ensure!(
+        args.yes,
+        "nothing of batches {}–{last} would ever be executed, and nobody can undo it: give --yes if that is wanted",
+        run.first
+    );
+    declare(&writer, run, args.write.read.json).await
+}
+
+async fn declare(writer: &L1Writer, run: &RunReference, json: bool) -> Result<()> {
+    let sent = writer.void_unreleased(run).await?;
+    let text =
+        format!("void: batches {}–{} in L1 block {} ({})", run.first, run.last, sent.block, sent.transaction);
+    let value = serde_json::json!({
+        "first": run.first,
+        "last": run.last,
+        "transaction": sent.transaction,
+        "block": sent.block,
+    });
+    print(json, &value, text)
+}
+
+/// The runs of the range that have no hints on L1 and are not void.
+pub(super) async fn without_hints(
+    l1: &L1Client,
+    chain: &ChainConfig,
+    newest: u64,
+    blocks: u64,
+) -> Result<Vec<RunReference>> {
+    let from = range_start(newest, blocks, chain);
+    let hints = l1.recent_hints(from, newest).await?;
+    let mut runs = l1.recent_runs(from, newest).await?;
+    runs.retain(|run| !hints.covers(run.last));
+    Ok(runs)
+}
+
+fn list(waiting: &[RunReference], newest: u64, deadline: u64, json: bool) -> Result<()> {
+    let due: Vec<Due> = waiting
+        .iter()
+        .map(|run| Due {
+            first: run.first,
+            last: run.last,
+            posted_at: run.posted_at,
+            void_from: run.posted_at.saturating_add(deadline),
+        })
+        .filter(|due| due.void_from <= newest)
+        .collect();
+    let text = match due.as_slice() {
+        [] => format!("no run can be declared void; {} wait for hints", waiting.len()),
+        due => due.iter().map(line).collect::<Vec<_>>().join("\n"),
+    };
+    print(json, &due, text)
+}
+
+fn line(due: &Due) -> String {
+    let Due { first, last, posted_at, void_from } = due;
+    format!(
+        "batches {first}–{last}  posted in L1 block {posted_at}, void from {void_from} on: `blindfold l1 void {last}`"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::Address;
+
+    use super::*;
+
+    fn posting(id: u64, last: u64, posted_at: u64, state: PostingState) -> RecentPosting {
+        RecentPosting { id, first: last - 1, last, publisher: Address::ZERO, posted_at, state }
+    }
+
+    #[test]
+    fn the_oldest_posting_becomes_final_and_others_are_released() {
+        let hints = RecentHints {
+            postings: vec![
+                posting(1, 2, 100, PostingState::Struck),
+                posting(2, 2, 101, PostingState::Open),
+                posting(3, 2, 102, PostingState::Open),
+                posting(4, 4, 103, PostingState::Final),
+                posting(5, 4, 104, PostingState::Open),
+                posting(6, 6, 105, PostingState::Open),
+            ],
+            void: vec![],
+        };
+        let found = |newest, ids: &[u64]| {
+            let steps = steps(&hints, ids, newest, 24).unwrap();
+            steps.into_iter().map(|(posting, step)| (posting.id, step)).collect::<Vec<_>>()
+        };
+        let all = [(2, Step::Finalize), (3, Step::Release), (5, Step::Release)];
+        assert_eq!(found(128, &[]), all);
+        assert_eq!(found(129, &[6]), [(6, Step::Finalize)]);
+        assert_eq!(found(124, &[]), []);
+        let said = |ids: &[u64]| steps(&hints, ids, 128, 24).unwrap_err().to_string();
+        assert!(said(&[6]).contains("until L1 block 129"));
+        assert!(said(&[1]).contains("Struck"));
+        assert!(said(&[9]).contains("--blocks"));
+    }
+
+    #[test]
+    fn runs_with_standing_hints_are_not_void() {
+        let hints = RecentHints {
+            postings: vec![posting(1, 2, 100, PostingState::Struck), posting(2, 4, 100, PostingState::Open)],
+            void: vec![(5, 6)],
+        };
+        assert_eq!([2, 4, 6, 8].map(|last| hints.covers(last)), [false, true, true, false]);
+        let due = Due { first: 1, last: 2, posted_at: 90, void_from: 120 };
+        assert!(line(&due).contains("`blindfold l1 void 2`"));
+        assert_eq!(serde_json::to_value(&due).unwrap()["voidFrom"], 120);
+    }
+}

@@ -1,0 +1,139 @@
+//! `blindfold l1 status`, `bond`, `post-header`, `finalize`, `void`, `claim-reward`: what a person does on L1 by hand
+//! once a deployment runs.
+
+mod bond;
+mod header;
+mod hints;
+mod rewards;
+mod status;
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result};
+use blindfold_client::KeySource;
+use blindfold_l1::{L1Client, L1Writer};
+use blindfold_protocol::{ChainConfig, SigningKey};
+use clap::{Args, Subcommand};
+
+use crate::roles::{L1Settings, load_chain};
+
+/// The commands, beside those that set a deployment up.
+#[derive(Subcommand, Debug)]
+pub enum HandCommand {
+    /// Where everything on L1 stands
+    #[command(after_help = status::EXAMPLE)]
+    Status(status::StatusArgs),
+    /// Bonds: the sequencer's, and those of publishers of hints
+    #[command(subcommand, after_help = bond::EXAMPLES)]
+    Bond(bond::BondCommand),
+    /// Have L1 make the next header when nothing certified comes, or say when it will
+    #[command(after_help = header::EXAMPLE)]
+    PostHeader(header::PostHeaderArgs),
+    /// Make posted hints final whose challenge window is over
+    #[command(after_help = hints::FINALIZE_EXAMPLE)]
+    Finalize(hints::FinalizeArgs),
+    /// Declare runs void that have no hints after their deadline
+    #[command(after_help = hints::VOID_EXAMPLE)]
+    Void(hints::VoidArgs),
+    /// Take out rewards for accusations, answers, reports and challenges
+    #[command(after_help = rewards::EXAMPLE)]
+    ClaimReward(rewards::ClaimArgs),
+}
+
+/// Runs one of them.
+///
+/// # Errors
+/// Whatever L1 or a file objects to.
+pub async fn run(command: HandCommand) -> Result<()> {
+    match command {
+        HandCommand::Status(args) => status::run(&args).await,
+        HandCommand::Bond(command) => bond::run(&command).await,
+        HandCommand::PostHeader(args) => header::run(&args).await,
+        HandCommand::Finalize(args) => hints::finalize(&args).await,
+        HandCommand::Void(args) => hints::void(&args).await,
+        HandCommand::ClaimReward(args) => rewards::run(&args).await,
+    }
+}
+
+/// For a command that only looks.
+#[derive(Args, Debug)]
+pub struct ReadArgs {
+    /// The chain's settings, rollup.json
+    #[arg(long, env = "BLINDFOLD_CHAIN")]
+    chain: PathBuf,
+    /// Your L1 node
+    #[arg(long, env = "BLINDFOLD_L1")]
+    l1: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// For a command that sends a transaction.
+#[derive(Args, Debug)]
+pub struct WriteArgs {
+    #[command(flatten)]
+    read: ReadArgs,
+    /// Key file of the account that pays (Ethereum keystore V3)
+    #[arg(long, env = "BLINDFOLD_KEY")]
+    key: PathBuf,
+    /// File whose first line is the password
+    #[arg(long, env = "BLINDFOLD_PASSWORD_FILE")]
+    password_file: PathBuf,
+}
+
+impl ReadArgs {
+    async fn connect(&self) -> Result<(Arc<ChainConfig>, L1Client)> {
+        let chain = load_chain(&self.chain)?;
+        let l1 = L1Settings { url: self.l1.clone(), beacon_url: None, poll_interval_ms: 1_000 }
+            .connect(&chain)
+            .await?;
+        Ok((chain, l1))
+    }
+}
+
+impl WriteArgs {
+    fn open(&self) -> Result<SigningKey> {
+        let source = KeySource {
+            file: self.key.clone(),
+            password_file: Some(self.password_file.clone()),
+            password_env: None,
+        };
+        source.open().with_context(|| format!("--key {}", self.key.display()))
+    }
+
+    async fn connect(&self) -> Result<(Arc<ChainConfig>, L1Writer)> {
+        let key = self.open()?;
+        let (chain, l1) = self.read.connect().await?;
+        Ok((chain, L1Writer::new(l1, key)))
+    }
+}
+
+/// Names and values in two columns.
+pub(crate) fn table(rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    let line = |(name, value): &(&str, String)| {
+        let mut lines = value.lines();
+        let first = format!("{name:width$}  {}", lines.next().unwrap_or_default());
+        let indent = " ".repeat(width + 2);
+        lines.fold(first, |text, more| format!("{text}\n{indent}{more}"))
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Where to look from for what can still be open: as far back as `blocks`, and never before the deployment.
+fn range_start(newest: u64, blocks: u64, chain: &ChainConfig) -> u64 {
+    newest.saturating_sub(blocks).max(chain.genesis_l1_origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_further_lines_indented() {
+        let rows = [("a", "1".to_owned()), ("long name", "2\n3".to_owned())];
+        assert_eq!(table(&rows), "a          1\nlong name  2\n           3");
+        assert_eq!(table(&[]), "");
+    }
+}

@@ -1,0 +1,464 @@
+//! `blindfold l1 status`.
+
+use alloy_primitives::{Address, B256, U256};
+use anyhow::Result;
+use blindfold_l1::{L1HeaderDue, PostingState, RecentHints, RunReference, SequencerEvent, Standing};
+use clap::Args;
+use serde::Serialize;
+
+use super::{ReadArgs, range_start, table};
+use crate::wallet::{ether, print};
+
+pub(super) const EXAMPLE: &str = "Examples:
+  blindfold l1 status --l1 http://127.0.0.1:8545 --chain rollup.json
+  blindfold l1 status --json --blocks 20000 …      looks further back
+
+Up to L1's newest block, which may not be final. Postings, void runs, publishers and accusations are those of the last
+--blocks; everything else is complete.";
+
+/// Publishers whose bonds are looked up at most.
+const MAX_PUBLISHERS: usize = 16;
+/// Lines of one list in the table at most; JSON has all.
+const MAX_LISTED: usize = 8;
+
+/// Options of `status`.
+#[derive(Args, Debug)]
+pub struct StatusArgs {
+    /// How far back to look, in L1 blocks; two challenge windows by default
+    #[arg(long)]
+    blocks: Option<u64>,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// Where everything stands.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Report {
+    /// L1's newest block.
+    block: u64,
+    /// Lists begin after this block.
+    listed_from: u64,
+    head: Head,
+    l1_headers: L1Headers,
+    forced: Forced,
+    sequencer: Sequencer,
+    hints: Hints,
+    publishers: Vec<Publisher>,
+    /// The last L2 block with a claimed output; 0 for none.
+    last_output: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    number: u64,
+    hash: B256,
+    l1_origin: u64,
+    /// L1 block of the last posting, whoever made the header.
+    posted_at: u64,
+    /// L1 block of the last certified posting.
+    certified_at: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct L1Headers {
+    /// How many there are.
+    made: u64,
+    /// The next may be made now.
+    due: bool,
+    /// Not before this L1 block; absent when due, or when only items are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Forced {
+    length: u64,
+    taken: u64,
+    due: u64,
+    /// From this L1 origin on headers must hold the next one that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_due: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Sequencer {
+    address: Address,
+    bond: U256,
+    announced: U256,
+    /// Unix seconds; 0 when nothing is announced.
+    unlocks_at: u64,
+    open_accusations: u64,
+    accusations: Vec<Accusation>,
+    equivocations: Vec<u64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Accusation {
+    envelope: B256,
+    seal_by: u64,
+    answer_until: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hints {
+    /// Postings ever.
+    postings: u64,
+    open: Vec<OpenPosting>,
+    /// Final ones of the range.
+    finalized: usize,
+    struck: usize,
+    void: Vec<(u64, u64)>,
+    /// Runs of the range without hints: first, last, and the L1 block from which on they may be declared void.
+    waiting: Vec<(u64, u64, u64)>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenPosting {
+    id: u64,
+    first: u64,
+    last: u64,
+    publisher: Address,
+    final_from: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Publisher {
+    address: Address,
+    total: U256,
+    locked: U256,
+}
+
+pub(super) async fn run(args: &StatusArgs) -> Result<()> {
+    let (chain, l1) = args.read.connect().await?;
+    let standing = l1.standing().await?;
+    let blocks = args.blocks.unwrap_or(2 * u64::from(standing.timing.challenge_window));
+    let from = range_start(standing.block, blocks, &chain);
+    let hints = l1.recent_hints(from, standing.block).await?;
+    let faults = l1.recent_faults(from, standing.block).await?;
+    let runs = l1.recent_runs(from, standing.block).await?;
+    let parent_items = l1.head_header().await?.map_or(0, |header| header.envelope_count);
+    let mut report = report(&standing, &hints, &faults, &runs, parent_items);
+    report.listed_from = from;
+    let mut addresses: Vec<Address> = hints.postings.iter().map(|posting| posting.publisher).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    for address in addresses.into_iter().take(MAX_PUBLISHERS) {
+        let bond = l1.publisher_bond(address).await?;
+        let (total, locked) = (U256::from(bond.total), U256::from(bond.locked));
+        report.publishers.push(Publisher { address, total, locked });
+    }
+    print(args.read.json, &report, text(&report))
+}
+
+fn report(
+    standing: &Standing,
+    hints: &RecentHints,
+    faults: &[SequencerEvent],
+    runs: &[RunReference],
+    parent_items: u32,
+) -> Report {
+    let due = standing.l1_header_due(parent_items);
+    // None is made before the first certified header.
+    let posted = standing.head.number != 0;
+    Report {
+        block: standing.block,
+        listed_from: 0,
+        head: Head {
+            number: standing.head.number,
+            hash: standing.head.hash,
+            l1_origin: standing.head.l1_origin_number,
+            posted_at: standing.head_posted_at,
+            certified_at: standing.last_certified_at,
+        },
+        l1_headers: L1Headers {
+            made: standing.l1_made,
+            due: posted && matches!(due, L1HeaderDue::Now { .. }),
+            from: match due {
+                L1HeaderDue::From(block) if posted => Some(block),
+                _ => None,
+            },
+        },
+        forced: Forced {
+            length: standing.forced_length,
+            taken: standing.head.forced_cursor,
+            due: standing.forced_due(),
+            next_due: standing.forced_next.first().map(|item| standing.due_at(item)),
+        },
+        sequencer: Sequencer {
+            address: standing.sequencer,
+            bond: standing.bond.amount,
+            announced: U256::from(standing.bond.withdrawal),
+            unlocks_at: standing.bond.unlocks_at,
+            open_accusations: standing.open_accusations,
+            accusations: open_accusations(faults),
+            equivocations: equivocations(faults),
+        },
+        hints: hints_of(standing, hints, runs),
+        publishers: Vec::new(),
+        last_output: standing.last_output,
+    }
+}
+
+fn hints_of(standing: &Standing, hints: &RecentHints, runs: &[RunReference]) -> Hints {
+    let window = u64::from(standing.timing.challenge_window);
+    let deadline = u64::from(standing.timing.hint_deadline);
+    let count = |state| hints.postings.iter().filter(|posting| posting.state == state).count();
+    let open = hints.postings.iter().filter(|posting| posting.state == PostingState::Open);
+    let waiting = runs.iter().filter(|run| !hints.covers(run.last));
+    Hints {
+        postings: standing.hint_postings,
+        open: open
+            .map(|posting| OpenPosting {
+                id: posting.id,
+                first: posting.first,
+                last: posting.last,
+                publisher: posting.publisher,
+                final_from: posting.posted_at.saturating_add(window),
+            })
+            .collect(),
+        finalized: count(PostingState::Final),
+        struck: count(PostingState::Struck),
+        void: hints.void.clone(),
+        waiting: waiting.map(|run| (run.first, run.last, run.posted_at.saturating_add(deadline))).collect(),
+    }
+}
+
+fn equivocations(faults: &[SequencerEvent]) -> Vec<u64> {
+    let number = |event: &SequencerEvent| match event {
+        SequencerEvent::Equivocation { number, .. } => Some(*number),
+        _ => None,
+    };
+    faults.iter().filter_map(number).collect()
+}
+
+fn open_accusations(faults: &[SequencerEvent]) -> Vec<Accusation> {
+    let mut open: Vec<Accusation> = Vec::new();
+    for event in faults {
+        match *event {
+            SequencerEvent::Accused { envelope_id, seal_by, answer_until, .. } => {
+                // A promise of a lower number takes the place of the one before.
+                open.retain(|accusation| accusation.envelope != envelope_id);
+                open.push(Accusation { envelope: envelope_id, seal_by, answer_until });
+            }
+            SequencerEvent::Answered { envelope_id, .. } | SequencerEvent::Omission { envelope_id, .. } => {
+                open.retain(|accusation| accusation.envelope != envelope_id);
+            }
+            SequencerEvent::Equivocation { .. } => {}
+        }
+    }
+    open
+}
+
+/// The first lines of a list, and how many there are besides.
+fn listed(lines: impl ExactSizeIterator<Item = String>, none: &str) -> String {
+    let count = lines.len();
+    let mut shown: Vec<String> = lines.take(MAX_LISTED).collect();
+    if count > MAX_LISTED {
+        shown.push(format!("and {} more: --json lists them", count - MAX_LISTED));
+    }
+    if shown.is_empty() { none.to_owned() } else { shown.join("\n") }
+}
+
+fn text(report: &Report) -> String {
+    let Report { head, l1_headers, forced, sequencer, hints, .. } = report;
+    let posted = match head.posted_at {
+        0 => "nothing yet".to_owned(),
+        at => format!("L1 block {at}, {} blocks ago", report.block.saturating_sub(at)),
+    };
+    let next_l1 = match (l1_headers.due, l1_headers.from) {
+        (true, _) => "the next is due: `blindfold l1 post-header`".to_owned(),
+        (false, Some(from)) => format!("the next not before L1 block {from}"),
+        (false, None) => "nothing to put into one".to_owned(),
+    };
+    let waiting = forced.length.saturating_sub(forced.taken);
+    let next_forced =
+        forced.next_due.map(|at| format!(", the next due from L1 block {at} on")).unwrap_or_default();
+    let announced = match sequencer.unlocks_at {
+        0 => String::new(),
+        at => format!(", {} announced, from {at} on (Unix seconds)", ether(sequencer.announced)),
+    };
+    let accusation = |a: &Accusation| {
+        format!(
+            "envelope {} by batch {}, to be answered until L1 block {}",
+            a.envelope, a.seal_by, a.answer_until
+        )
+    };
+    let open = |p: &OpenPosting| {
+        format!(
+            "posting {} of batches {}–{} by {}, final from L1 block {} on",
+            p.id, p.first, p.last, p.publisher, p.final_from
+        )
+    };
+    let without = |(first, last, from): &(u64, u64, u64)| {
+        format!("batches {first}–{last}, void from L1 block {from} on")
+    };
+    let publisher =
+        |p: &Publisher| format!("{}: {}, {} of it locked", p.address, ether(p.total), ether(p.locked));
+    let mut rows = vec![
+        ("L1 block", report.block.to_string()),
+        ("head", format!("{} {} (L1 origin {})", head.number, head.hash, head.l1_origin)),
+        ("last posting", posted),
+        ("certified", format!("last in L1 block {}", head.certified_at)),
+        ("made by L1", format!("{}; {next_l1}", l1_headers.made)),
+        ("forced items", format!("{} of {} wait, {} due{next_forced}", waiting, forced.length, forced.due)),
+        ("sequencer", format!("{}: bond {}{announced}", sequencer.address, ether(sequencer.bond))),
+        (
+            "accusations",
+            listed(sequencer.accusations.iter().map(accusation), &sequencer.open_accusations.to_string()),
+        ),
+        (
+            "hints",
+            format!(
+                "{} postings, lately {} final and {} struck",
+                hints.postings, hints.finalized, hints.struck
+            ),
+        ),
+        ("open hints", listed(hints.open.iter().map(open), "none")),
+        ("without hints", listed(hints.waiting.iter().map(without), "no run")),
+        ("void runs", listed(hints.void.iter().map(|(a, b)| format!("batches {a}–{b}")), "none lately")),
+        ("publishers", listed(report.publishers.iter().map(publisher), "none lately")),
+        ("outputs", format!("claimed up to L2 block {}", report.last_output)),
+    ];
+    if !sequencer.equivocations.is_empty() {
+        let numbers: Vec<String> = sequencer.equivocations.iter().map(u64::to_string).collect();
+        rows.push(("two headers", format!("for {}", numbers.join(", "))));
+    }
+    table(&rows)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use blindfold_l1::{Bond, PostedHead, QueuedItem, RecentPosting};
+    use blindfold_protocol::L1Timing;
+
+    use super::*;
+
+    pub fn standing(block: u64) -> Standing {
+        Standing {
+            block,
+            timing: L1Timing {
+                posting_deadline: 100,
+                forced_delay: 10,
+                answer_window: 20,
+                hint_deadline: 30,
+                challenge_window: 24,
+                withdrawal_delay: 500,
+            },
+            sequencer: Address::repeat_byte(5),
+            head: PostedHead {
+                number: 7,
+                hash: B256::repeat_byte(7),
+                timestamp_ms: 0,
+                l1_origin_number: 990,
+                forced_cursor: 4,
+            },
+            head_posted_at: 1_000,
+            last_certified_at: 1_000,
+            equivocated_at: 0,
+            l1_made: 2,
+            forced_length: 4,
+            forced_next: Vec::new(),
+            bond: Bond { amount: U256::from(10u128.pow(18)), withdrawal: 0, unlocks_at: 0 },
+            open_accusations: 1,
+            hint_postings: 3,
+            last_output: 12,
+        }
+    }
+
+    pub fn item(index: u64, enqueued_at: u64) -> QueuedItem {
+        QueuedItem { index, is_transaction: true, enqueued_at, gas_limit: 21_000, length: 100 }
+    }
+
+    fn full() -> Report {
+        let posting = RecentPosting {
+            id: 3,
+            first: 1,
+            last: 4,
+            publisher: Address::repeat_byte(9),
+            posted_at: 1_001,
+            state: PostingState::Open,
+        };
+        let struck = RecentPosting { id: 2, state: PostingState::Struck, ..posting };
+        let hints = RecentHints { postings: vec![struck, posting], void: vec![(5, 5)] };
+        let run = |first, last, posted_at| RunReference { first, last, posted_at, header_root: B256::ZERO };
+        let accused = |id, seal_by| SequencerEvent::Accused {
+            envelope_id: B256::repeat_byte(id),
+            accuser: Address::ZERO,
+            seal_by,
+            answer_until: 1_020,
+        };
+        let faults = [
+            accused(1, 5),
+            accused(2, 6),
+            SequencerEvent::Answered {
+                envelope_id: B256::repeat_byte(1),
+                answerer: Address::ZERO,
+                number: 5,
+            },
+            accused(2, 4),
+        ];
+        let mut standing = standing(1_050);
+        (standing.forced_length, standing.forced_next) = (6, vec![item(4, 1_030), item(5, 1_049)]);
+        report(&standing, &hints, &faults, &[run(1, 4, 998), run(5, 5, 999), run(6, 7, 1_000)], 0)
+    }
+
+    #[test]
+    fn the_table_shows_everything() {
+        let text = text(&full());
+        for part in [
+            "head           7 0x0707",
+            "L1 block 1000, 50 blocks ago",
+            "2; the next not before L1 block 1101",
+            "2 of 6 wait, 1 due, the next due from L1 block 1040 on",
+            "bond 1 ether",
+            "by batch 4, to be answered until L1 block 1020",
+            "3 postings, lately 0 final and 1 struck",
+            "posting 3 of batches 1–4",
+            "final from L1 block 1025 on",
+            "batches 6–7, void from L1 block 1030 on",
+            "batches 5–5",
+            "claimed up to L2 block 12",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        assert!(!text.contains("0x0101"), "answered accusations are over:\n{text}");
+    }
+
+    #[test]
+    fn json_has_the_same_under_stable_names() {
+        let json = serde_json::to_value(full()).unwrap();
+        assert_eq!(json["head"]["number"], 7);
+        assert_eq!(json["l1Headers"], serde_json::json!({"made": 2, "due": false, "from": 1_101}));
+        assert_eq!(json["forced"], serde_json::json!({"length": 6, "taken": 4, "due": 1, "nextDue": 1_040}));
+        assert_eq!(json["sequencer"]["accusations"][0]["sealBy"], 4);
+        assert_eq!(json["hints"]["open"][0]["finalFrom"], 1_025);
+        assert_eq!(json["hints"]["waiting"], serde_json::json!([[6, 7, 1_030]]));
+        assert_eq!(json["lastOutput"], 12);
+    }
+
+    #[test]
+    fn before_the_first_posting_nothing_is_due() {
+        let mut standing = standing(5_000);
+        (standing.head.number, standing.head_posted_at, standing.last_certified_at) = (0, 0, 0);
+        let report = report(&standing, &RecentHints::default(), &[], &[], 0);
+        assert!(!report.l1_headers.due && report.l1_headers.from.is_none());
+        assert!(text(&report).contains("nothing yet"));
+    }
+
+    #[test]
+    fn long_lists_are_cut_in_the_table() {
+        let lines = |count: u64| listed((0..count).collect::<Vec<_>>().iter().map(u64::to_string), "none");
+        assert_eq!(lines(0), "none");
+        assert_eq!(lines(8).lines().count(), 8);
+        assert!(lines(10).ends_with("and 2 more: --json lists them"));
+    }
+}

@@ -1,0 +1,257 @@
+//! `blindfold wallet accuse` and `slash`: what a signed promise is worth when it was broken.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use alloy_primitives::{Address, B256};
+use anyhow::{Context, Result, bail, ensure};
+use blindfold_client::Node;
+use blindfold_l1::{ACCUSATION_STAKE_WEI, Accusation, AccusationState, L1Client, L1Writer};
+use blindfold_protocol::{ChainConfig, Promise};
+use blindfold_rpc::{Encoded, types::Receipt};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::{ChainArgs, KeyArgs, connected, ether, print};
+
+pub(super) const EXAMPLE: &str = "Examples:
+  blindfold wallet send 0x… 1ether --promise --promise-file promise.json …      keeps the evidence
+  blindfold wallet accuse promise.json --key key.json --password-file password --chain rollup.json \\
+      --l1 http://127.0.0.1:8545 --node http://127.0.0.1:9580
+  blindfold wallet slash 0x… …      after the answer window
+
+Commits to the accusation, waits for a block, and makes it. The stake is lost to whoever shows the envelope in a batch
+up to the promised number, even a skipped one: ask your own node first (--node).";
+
+pub(super) const SLASH_EXAMPLE: &str = "Example:
+  blindfold wallet slash 0x… --key key.json --password-file password --chain rollup.json --l1 http://127.0.0.1:8545
+
+Half of the bond and the stake go to the accuser, whoever sends this: `blindfold l1 claim-reward`.";
+
+/// Options of `accuse`.
+#[derive(Args, Debug)]
+pub(super) struct AccuseArgs {
+    /// The file with the promise, as `wallet send --promise-file` wrote it
+    promise: PathBuf,
+    /// Your own full node, asked whether the promise was kept after all
+    #[arg(long, env = "BLINDFOLD_NODE_URL")]
+    node: Option<String>,
+    #[command(flatten)]
+    key: KeyArgs,
+    #[command(flatten)]
+    chain: ChainArgs,
+}
+
+/// Options of `slash`.
+#[derive(Args, Debug)]
+pub(super) struct SlashArgs {
+    /// Envelope id
+    id: B256,
+    #[command(flatten)]
+    key: KeyArgs,
+    #[command(flatten)]
+    chain: ChainArgs,
+}
+
+/// What `wallet send --promise-file` keeps. Number and envelope are there for people; the promise says both.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StoredPromise {
+    envelope: B256,
+    seal_by: u64,
+    promise: Encoded<Promise>,
+}
+
+/// Writes a promise to a file that must not exist yet.
+pub(super) fn store(path: &Path, promise: &Encoded<Promise>) -> Result<()> {
+    let decoded = promise.decode().context("the promise does not decode")?;
+    let stored =
+        StoredPromise { envelope: decoded.envelope_id, seal_by: decoded.seal_by, promise: promise.clone() };
+    let mut file = fs::File::create_new(path).with_context(|| {
+        format!("the envelope was sent, but its promise cannot be kept in {}", path.display())
+    })?;
+    std::io::Write::write_all(&mut file, &serde_json::to_vec_pretty(&stored)?)
+        .with_context(|| format!("{}", path.display()))
+}
+
+/// Reads a promise and checks that the chain's sequencer signed it.
+fn load(path: &Path, chain: &ChainConfig) -> Result<Promise> {
+    let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+    let stored: StoredPromise = serde_json::from_str(&text)
+        .with_context(|| format!("{} is no file of `wallet send --promise-file`", path.display()))?;
+    let promise = stored.promise.decode().with_context(|| format!("{}: the promise", path.display()))?;
+    let signer = promise.signer(&chain.deployment).ok();
+    ensure!(
+        signer == Some(chain.sequencer),
+        "{} is not signed by the sequencer {} of this chain: L1 would refuse it",
+        path.display(),
+        chain.sequencer
+    );
+    Ok(promise)
+}
+
+/// Runs `accuse`.
+pub(super) async fn run(args: &AccuseArgs, json: bool) -> Result<()> {
+    let (settings, l1) = connected(&args.chain).await?;
+    let promise = load(&args.promise, &settings)?;
+    ready(&l1, &promise).await?;
+    if let Some(node) = &args.node {
+        not_kept(node, &promise).await?;
+    } else {
+        eprintln!("no --node was asked whether the promise was kept; if it was, the stake is lost");
+    }
+    let writer = L1Writer::new(l1, args.key.open()?);
+    eprintln!("committing to the accusation; it is made one block later");
+    // Needed for as long as this runs: should it end in between, another commitment does as well.
+    let salt = B256::from(rand::random::<[u8; 32]>());
+    let sent = writer.report_omission(&promise, salt).await?;
+    let accusation = writer.client().accusation(promise.envelope_id).await?;
+    print(
+        json,
+        &value(promise.envelope_id, &accusation, sent.transaction),
+        text(&promise, &accusation, sent.block),
+    )
+}
+
+/// What L1 would refuse, with what to do instead.
+async fn ready(l1: &L1Client, promise: &Promise) -> Result<()> {
+    let head = l1.posted_head().await?.number;
+    ensure!(
+        head >= promise.seal_by,
+        "the promise names batch {}, L1 has them up to {head}: accuse when that one is posted",
+        promise.seal_by
+    );
+    let earlier = l1.accusation(promise.envelope_id).await?;
+    match earlier.state {
+        AccusationState::None => Ok(()),
+        AccusationState::Slashed => {
+            bail!("the bond was taken for this envelope already, for {}", earlier.accuser)
+        }
+        _ if promise.seal_by < earlier.seal_by => Ok(()),
+        AccusationState::Open => bail!(
+            "{} accused already; `blindfold wallet slash {}` after L1 block {}",
+            earlier.accuser,
+            promise.envelope_id,
+            earlier.answer_until
+        ),
+        AccusationState::Answered => {
+            bail!("an accusation over this envelope was answered: the promise was kept")
+        }
+    }
+}
+
+/// Asks the user's node whether the envelope stands where it should.
+async fn not_kept(node: &str, promise: &Promise) -> Result<()> {
+    let id = promise.envelope_id;
+    let answer = Node::new(node)?.call("blind_getReceipt", &[serde_json::json!(id)]).await?;
+    let receipt: Option<Receipt> = serde_json::from_value(answer).context("your node's receipt")?;
+    match receipt.and_then(|receipt| receipt.number) {
+        Some(number) if number <= promise.seal_by => {
+            bail!(
+                "envelope {id} stands in batch {number}, promised by {}: the promise was kept",
+                promise.seal_by
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Runs `slash`.
+pub(super) async fn slash(args: &SlashArgs, json: bool) -> Result<()> {
+    let (_, l1) = connected(&args.chain).await?;
+    let accusation = l1.accusation(args.id).await?;
+    let newest = l1.newest_block().await?;
+    ensure!(accusation.state == AccusationState::Open, "no accusation over {} is open", args.id);
+    ensure!(
+        newest > accusation.answer_until,
+        "the sequencer may answer until L1 block {}, the newest is {newest}: try again then",
+        accusation.answer_until
+    );
+    let sent = L1Writer::new(l1, args.key.open()?).slash_omission(args.id).await?;
+    let text = format!(
+        "the bond was taken in L1 block {}; the reward waits for {}: `blindfold l1 claim-reward`",
+        sent.block, accusation.accuser
+    );
+    let accusation = Accusation { state: AccusationState::Slashed, ..accusation };
+    print(json, &value(args.id, &accusation, sent.transaction), text)
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Accused {
+    envelope: B256,
+    accuser: Address,
+    seal_by: u64,
+    answer_until: u64,
+    state: &'static str,
+    transaction: B256,
+}
+
+fn value(envelope: B256, accusation: &Accusation, transaction: B256) -> Accused {
+    let state = match accusation.state {
+        AccusationState::None => "none",
+        AccusationState::Open => "open",
+        AccusationState::Answered => "answered",
+        AccusationState::Slashed => "slashed",
+    };
+    let Accusation { accuser, seal_by, answer_until, .. } = *accusation;
+    Accused { envelope, accuser, seal_by, answer_until, state, transaction }
+}
+
+fn text(promise: &Promise, accusation: &Accusation, block: u64) -> String {
+    format!(
+        "accused in L1 block {block}, with {} at stake: envelope {}, promised by batch {}\n  \
+         without an answer until L1 block {} the bond is lost: then `blindfold wallet slash {}`",
+        ether(alloy_primitives::U256::from(ACCUSATION_STAKE_WEI)),
+        promise.envelope_id,
+        promise.seal_by,
+        accusation.answer_until,
+        promise.envelope_id
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use blindfold_protocol::{Deployment, SigningKey};
+
+    use super::*;
+    use crate::test_chain::chain;
+
+    #[test]
+    fn a_stored_promise_is_read_back_only_from_the_chains_sequencer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("promise.json");
+        let key = SigningKey::from_bytes(&[7; 32]).unwrap();
+        let mut chain = chain();
+        chain.sequencer = key.address();
+        let promise = Promise::sign(&key, &chain.deployment, B256::repeat_byte(5), 77);
+        store(&path, &Encoded::new(&promise)).unwrap();
+        assert_eq!(load(&path, &chain).unwrap(), promise);
+        let again = store(&path, &Encoded::new(&promise)).unwrap_err().to_string();
+        assert!(again.contains("cannot be kept"), "{again}");
+
+        let elsewhere = Deployment { l1_chain_id: chain.deployment.l1_chain_id + 1, ..chain.deployment };
+        let other = ChainConfig { deployment: elsewhere, ..chain.clone() };
+        assert!(load(&path, &other).unwrap_err().to_string().contains("not signed by the sequencer"));
+        fs::write(&path, "{}").unwrap();
+        assert!(load(&path, &chain).unwrap_err().to_string().contains("--promise-file"));
+    }
+
+    #[test]
+    fn an_accusation_says_until_when_it_can_be_answered() {
+        let key = SigningKey::from_bytes(&[7; 32]).unwrap();
+        let promise = Promise::sign(&key, &chain().deployment, B256::repeat_byte(5), 77);
+        let accusation = Accusation {
+            state: AccusationState::Open,
+            accuser: key.address(),
+            seal_by: 77,
+            answer_until: 7_300,
+        };
+        let text = text(&promise, &accusation, 100);
+        assert!(text.contains("7300") && text.contains("0.1 ether") && text.contains("wallet slash 0x0505"));
+        let json = serde_json::to_value(value(promise.envelope_id, &accusation, B256::ZERO)).unwrap();
+        assert_eq!((&json["state"], &json["answerUntil"]), (&"open".into(), &7_300.into()));
+    }
+}

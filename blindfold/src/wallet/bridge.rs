@@ -1,0 +1,95 @@
+//! `blindfold wallet bridge`: ether from L1 to L2.
+
+use alloy_primitives::{Address, Bytes, U256};
+use anyhow::{Result, ensure};
+use blindfold_l1::{L1Writer, L2Call};
+use clap::Args;
+
+use super::{ChainArgs, KeyArgs, connected, ether, print, wei};
+
+pub(super) const EXAMPLE: &str = "Examples:
+  blindfold wallet bridge --amount 1ether --key key.json --password-file password --chain rollup.json \\
+      --l1 http://127.0.0.1:8545
+  blindfold wallet bridge --amount 1ether --to 0x… --data 0x… --gas 200000 …
+
+The ether is minted on L2 once its L1 block is final and a header has that origin. It cannot leave through L1 yet.";
+
+/// Options of `bridge`.
+#[derive(Args, Debug)]
+pub(super) struct BridgeArgs {
+    /// How much leaves L1 and is minted on L2, for example 1ether
+    #[arg(long)]
+    amount: String,
+    /// Who gets it, or is called with it; the key's own address by default
+    #[arg(long)]
+    to: Option<Address>,
+    /// Input of the call, 0x-hex
+    #[arg(long, default_value = "0x")]
+    data: Bytes,
+    /// Gas of the call on L2, paid for on L1
+    #[arg(long, default_value_t = 100_000)]
+    gas: u64,
+    #[command(flatten)]
+    key: KeyArgs,
+    #[command(flatten)]
+    chain: ChainArgs,
+}
+
+/// Runs `bridge`.
+pub(super) async fn run(args: &BridgeArgs, json: bool) -> Result<()> {
+    let call = call(args)?;
+    let key = args.key.open()?;
+    let (from, to) = (key.address(), args.to.unwrap_or(key.address()));
+    let (_, l1) = connected(&args.chain).await?;
+    let sent = L1Writer::new(l1, key).deposit_transaction(&L2Call { to: Some(to), ..call.clone() }).await?;
+    let text = format!(
+        "{} from {from} go to {to} on L2; sent in L1 block {} ({}), minted once that is final and a header follows it",
+        ether(call.mint),
+        sent.block,
+        sent.transaction
+    );
+    let value = serde_json::json!({
+        "from": from,
+        "to": to,
+        "amount": call.mint,
+        "transaction": sent.transaction,
+        "block": sent.block,
+    });
+    print(json, &value, text)
+}
+
+/// The call, still without whom it goes to.
+fn call(args: &BridgeArgs) -> Result<L2Call> {
+    let mint = wei(&args.amount)?;
+    ensure!(mint != U256::ZERO || !args.data.is_empty(), "nothing to bring over: give an amount, or --data");
+    let least = 21_000 + 40 * args.data.len() as u64;
+    ensure!(args.gas >= least, "--gas {} does not cover the call's data: give at least {least}", args.gas);
+    Ok(L2Call { to: None, mint, value: mint, gas: args.gas, data: args.data.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command, FromArgMatches};
+
+    use super::*;
+
+    fn parsed(more: &[&str]) -> BridgeArgs {
+        let fixed =
+            ["bridge", "--key", "k", "--password-file", "p", "--chain", "c", "--l1", "http://127.0.0.1:1"];
+        let matches = BridgeArgs::augment_args(Command::new("bridge"))
+            .try_get_matches_from(fixed.iter().chain(more))
+            .unwrap();
+        BridgeArgs::from_arg_matches(&matches).unwrap()
+    }
+
+    #[test]
+    fn what_is_minted_is_what_the_call_carries() {
+        let call_ = call(&parsed(&["--amount", "2ether"])).unwrap();
+        assert_eq!((call_.mint, call_.value, call_.gas), (call_.value, call_.mint, 100_000));
+        assert_eq!(ether(call_.mint), "2 ether");
+        let poor = call(&parsed(&["--amount", "1wei", "--data", "0x00ff", "--gas", "21000"]));
+        assert!(poor.unwrap_err().to_string().contains("at least 21080"));
+        assert!(call(&parsed(&["--amount", "0wei"])).is_err());
+        assert!(call(&parsed(&["--amount", "0wei", "--data", "0x01"])).is_ok());
+    }
+}

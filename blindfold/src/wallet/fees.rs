@@ -1,0 +1,330 @@
+//! `blindfold wallet withdraw-fees`: ether out of a fee account, with the rollup's help or without.
+
+use alloy_primitives::{Address, U256};
+use anyhow::{Result, bail, ensure};
+use blindfold_client::{FeeProof, FeeProofError};
+use blindfold_l1::{AccountProof, L1Client, L1Writer, Sent, VaultAccount};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use tokio::time::{Duration, Instant, sleep};
+
+use super::{ChainArgs, KeyArgs, connected, ether, print, wei_u128};
+
+/// Pause between two looks at L1.
+const POLL_INTERVAL_MS: u64 = 2_000;
+
+pub(super) const EXAMPLES: &str = "Examples:
+  blindfold wallet withdraw-fees request 0.05ether --key key.json --password-file password --chain rollup.json \\
+      --l1 http://127.0.0.1:8545
+  blindfold wallet withdraw-fees status --node http://127.0.0.1:9580 …
+  blindfold wallet withdraw-fees claim --node http://127.0.0.1:9580 …
+
+A request is final. The next header whose L1 origin is at or above its block moves the amount, or what there is, to
+what was withdrawn; `claim` proves that against a posted header. If no such header is posted for the withdrawal delay,
+`exit` pays from the account as the last posted header left it.";
+
+/// `blindfold wallet withdraw-fees …`
+#[derive(Subcommand, Debug)]
+pub(super) enum FeesCommand {
+    /// Ask the rollup to move ether out of the fee account
+    Request {
+        /// How much, for example 0.1ether, or `all`
+        amount: String,
+        #[command(flatten)]
+        key: KeyArgs,
+        #[command(flatten)]
+        chain: ChainArgs,
+    },
+    /// Have paid what was withdrawn, when a header that says so is posted
+    Claim {
+        #[command(flatten)]
+        proof: ProofArgs,
+        /// Wait this many seconds at most for the header to be posted
+        #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+        wait: u64,
+    },
+    /// Have paid what was requested although the rollup did nothing
+    Exit {
+        #[command(flatten)]
+        proof: ProofArgs,
+    },
+    /// Where withdrawals stand
+    Status {
+        #[command(flatten)]
+        proof: ProofArgs,
+    },
+}
+
+/// Whose account, and who shows it.
+#[derive(Args, Debug)]
+pub(super) struct ProofArgs {
+    #[command(flatten)]
+    key: KeyArgs,
+    #[command(flatten)]
+    chain: ChainArgs,
+    /// Your own full node, or the sequencer; its proof is checked against L1
+    #[arg(long, env = "BLINDFOLD_NODE_URL")]
+    node: String,
+}
+
+/// Runs one of them.
+pub(super) async fn run(command: &FeesCommand, json: bool) -> Result<()> {
+    match command {
+        FeesCommand::Request { amount, key, chain } => request(amount, key, chain, json).await,
+        FeesCommand::Claim { proof, wait } => claim(proof, *wait, json).await,
+        FeesCommand::Exit { proof } => exit(proof, json).await,
+        FeesCommand::Status { proof } => status(proof, json).await,
+    }
+}
+
+async fn request(amount: &str, key: &KeyArgs, chain: &ChainArgs, json: bool) -> Result<()> {
+    // The vault reads the largest number as everything there is.
+    let wanted = if amount == "all" { u128::MAX } else { wei_u128(amount)? };
+    let (_, l1) = connected(chain).await?;
+    let writer = L1Writer::new(l1, key.open()?);
+    let sent = writer.request_withdrawal(wanted).await?;
+    let vault = writer.client().vault_account(writer.address()).await?;
+    let text = format!(
+        "requested {} of {} in L1 block {} ({})\n  then: `blindfold wallet withdraw-fees claim`; \
+         if nothing follows, `withdraw-fees exit` from L1 block {} on",
+        if wanted == u128::MAX { "all".to_owned() } else { ether(U256::from(wanted)) },
+        writer.address(),
+        sent.block,
+        sent.transaction,
+        exit_block(&vault)
+    );
+    let value = serde_json::json!({
+        "payer": writer.address(),
+        "amount": if wanted == u128::MAX { "all".into() } else { format!("{wanted:#x}") },
+        "transaction": sent.transaction,
+        "block": sent.block,
+        "exitBlock": exit_block(&vault),
+    });
+    print(json, &value, text)
+}
+
+fn exit_block(vault: &VaultAccount) -> u64 {
+    vault.last_request.saturating_add(vault.withdrawal_delay.into())
+}
+
+/// What waits, in wei: withdrawn in the ledger and not paid.
+fn claimable(withdrawn: u128, paid: U256) -> U256 {
+    U256::from(withdrawn).saturating_sub(paid)
+}
+
+async fn claim(args: &ProofArgs, wait: u64, json: bool) -> Result<()> {
+    let key = args.key.open()?;
+    let (_, l1) = connected(&args.chain).await?;
+    let shown = FeeProof::fetch(&args.node, key.address()).await?;
+    let paid = l1.paid(key.address()).await?;
+    let amount = claimable(shown.leaf.withdrawn, paid);
+    ensure!(
+        amount != U256::ZERO,
+        "nothing to claim: {} were withdrawn by batch {} and {} were paid. A request counts when its L1 block is \
+         final and a header has that origin",
+        ether(U256::from(shown.leaf.withdrawn)),
+        shown.number,
+        ether(paid)
+    );
+    let proof = posted(&shown, &l1, Duration::from_secs(wait)).await?;
+    let number = proof.number;
+    let sent = L1Writer::new(l1, key).claim_withdrawal(&proof).await?;
+    paid_out("claimed", &shown, amount, number, &sent, json)
+}
+
+/// Waits until L1 has the header that the proof is for.
+async fn posted(shown: &FeeProof, l1: &L1Client, limit: Duration) -> Result<AccountProof> {
+    let started = Instant::now();
+    let mut last = None;
+    loop {
+        if let Some(proof) = shown.against_posted(l1).await? {
+            return Ok(proof);
+        }
+        let head = l1.posted_head().await?.number;
+        if last != Some(head) {
+            eprintln!("  the account is proved by header {}; L1 has headers up to {head}", shown.number);
+            last = Some(head);
+        }
+        if started.elapsed() >= limit {
+            bail!(
+                "L1 has headers up to {head}, the proof needs {}: try again with --wait, and see `blindfold l1 status` \
+                 for when something was posted last",
+                shown.number
+            );
+        }
+        sleep(Duration::from_millis(POLL_INTERVAL_MS)).await;
+    }
+}
+
+async fn exit(args: &ProofArgs, json: bool) -> Result<()> {
+    let key = args.key.open()?;
+    let (_, l1) = connected(&args.chain).await?;
+    let vault = l1.vault_account(key.address()).await?;
+    may_exit(&vault, l1.newest_block().await?)?;
+    let shown = FeeProof::fetch(&args.node, key.address()).await?;
+    let Some(proof) = shown.against_head(&l1).await? else {
+        bail!(
+            "your node's ledger is that after batch {}, not that of L1's last header: post what it has certified, or \
+             ask a node that was built from L1 alone",
+            shown.number
+        );
+    };
+    let requested = vault.requested.min(shown.leaf.balance);
+    let amount = claimable(shown.leaf.withdrawn.saturating_add(requested), vault.paid);
+    let number = proof.number;
+    let sent = L1Writer::new(l1, key).exit(&proof).await?;
+    paid_out("left", &shown, amount, number, &sent, json)
+}
+
+/// The vault's conditions, with what to do before.
+fn may_exit(vault: &VaultAccount, newest: u64) -> Result<()> {
+    ensure!(
+        vault.first_request != 0,
+        "nothing was requested: `blindfold wallet withdraw-fees request` first, then wait {} blocks",
+        vault.withdrawal_delay
+    );
+    ensure!(
+        newest >= exit_block(vault),
+        "the rollup may still answer the request: exit from L1 block {} on, the newest is {newest}",
+        exit_block(vault)
+    );
+    Ok(())
+}
+
+fn paid_out(how: &str, shown: &FeeProof, amount: U256, number: u64, sent: &Sent, json: bool) -> Result<()> {
+    let payer = shown.leaf.payer;
+    let text = format!(
+        "{how}: {} paid to {payer} in L1 block {} ({}), proved by header {number}",
+        ether(amount),
+        sent.block,
+        sent.transaction
+    );
+    let value = serde_json::json!({
+        "payer": payer,
+        "amount": amount,
+        "number": number,
+        "transaction": sent.transaction,
+        "block": sent.block,
+    });
+    print(json, &value, text)
+}
+
+/// Where the withdrawals of one account stand.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    payer: Address,
+    /// After this batch.
+    number: u64,
+    balance: U256,
+    withdrawn: U256,
+    paid: U256,
+    claimable: U256,
+    requested: U256,
+    /// The L1 block of the last request; 0 for none.
+    last_request: u64,
+    /// From this L1 block on an exit is possible; 0 without a request.
+    exit_block: u64,
+    /// L1's newest.
+    block: u64,
+}
+
+async fn status(args: &ProofArgs, json: bool) -> Result<()> {
+    let payer = args.key.open()?.address();
+    let (_, l1) = connected(&args.chain).await?;
+    let vault = l1.vault_account(payer).await?;
+    let (number, balance, withdrawn) = match FeeProof::fetch(&args.node, payer).await {
+        Ok(shown) => (shown.number, shown.leaf.balance, shown.leaf.withdrawn),
+        Err(FeeProofError::NoAccount(_)) => (0, 0, 0),
+        Err(error) => return Err(error.into()),
+    };
+    let requested = vault.first_request != 0;
+    let report = Report {
+        payer,
+        number,
+        balance: U256::from(balance),
+        withdrawn: U256::from(withdrawn),
+        paid: vault.paid,
+        claimable: claimable(withdrawn, vault.paid),
+        requested: U256::from(vault.requested),
+        last_request: vault.last_request,
+        exit_block: if requested { exit_block(&vault) } else { 0 },
+        block: l1.newest_block().await?,
+    };
+    print(json, &report, table(&report))
+}
+
+fn table(report: &Report) -> String {
+    let requested = match report.last_request {
+        0 => "nothing".to_owned(),
+        _ if report.requested == U256::from(u128::MAX) => "all".to_owned(),
+        _ => ether(report.requested),
+    };
+    let mut rows = vec![
+        ("account", report.payer.to_string()),
+        ("balance", format!("{} after batch {}", ether(report.balance), report.number)),
+        ("withdrawn", ether(report.withdrawn)),
+        ("paid", ether(report.paid)),
+        ("to claim", ether(report.claimable)),
+        ("requested", requested),
+    ];
+    if report.last_request != 0 {
+        rows.push(("last request", format!("L1 block {}", report.last_request)));
+        rows.push(("exit", format!("from L1 block {} on, now {}", report.exit_block, report.block)));
+    }
+    crate::l1_commands::table(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vault() -> VaultAccount {
+        VaultAccount {
+            paid: U256::from(3),
+            requested: 10,
+            first_request: 100,
+            last_request: 120,
+            withdrawal_delay: 500,
+        }
+    }
+
+    #[test]
+    fn an_exit_waits_for_the_delay_after_the_last_request() {
+        assert!(may_exit(&vault(), 619).unwrap_err().to_string().contains("from L1 block 620"));
+        may_exit(&vault(), 620).unwrap();
+        let none = VaultAccount { first_request: 0, last_request: 0, ..vault() };
+        assert!(may_exit(&none, 10_000).unwrap_err().to_string().contains("request"));
+    }
+
+    #[test]
+    fn what_was_paid_is_not_claimed_again() {
+        assert_eq!(claimable(10, U256::from(3)), U256::from(7));
+        assert_eq!(claimable(3, U256::from(10)), U256::ZERO, "an exit paid ahead of the ledger");
+    }
+
+    #[test]
+    fn the_table_names_every_amount() {
+        let one = U256::from(10u128.pow(18));
+        let report = Report {
+            payer: Address::repeat_byte(7),
+            number: 42,
+            balance: one,
+            withdrawn: one,
+            paid: U256::ZERO,
+            claimable: one,
+            requested: U256::from(u128::MAX),
+            last_request: 120,
+            exit_block: 620,
+            block: 130,
+        };
+        let text = table(&report);
+        for part in ["1 ether after batch 42", "requested     all", "from L1 block 620 on, now 130"] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!((&json["claimable"], &json["exitBlock"]), (&"0xde0b6b3a7640000".into(), &620.into()));
+        let quiet = Report { last_request: 0, exit_block: 0, ..report };
+        assert!(table(&quiet).contains("nothing") && !table(&quiet).contains("exit"));
+    }
+}

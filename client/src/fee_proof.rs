@@ -1,0 +1,131 @@
+//! What `FeeVault` pays against: a fee account in the ledger of a posted header. A server shows account and proof, L1
+//! shows the header; the one is checked against the other before a transaction is paid for.
+
+use alloy_primitives::{Address, B256};
+use blindfold_l1::{AccountProof, L1Client, L1Error, PostedRun};
+use blindfold_protocol::{AccountLeaf, LedgerProof};
+use blindfold_rpc::{BlindApiClient, ClientBuildError, ClientConfig, ReceivedError, http_client};
+
+/// How far back the run of a header is looked for that was posted already, in L1 blocks: a day.
+const SEARCHED_BLOCKS: u64 = 7_200;
+
+/// A fee account after one batch, as a server shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeeProof {
+    /// The account.
+    pub leaf: AccountLeaf,
+    /// Its place in the ledger.
+    pub proof: LedgerProof,
+    /// The batch after which the ledger is so.
+    pub number: u64,
+    /// Hash of that batch's header, says the server.
+    pub header_hash: B256,
+    /// The `feeLedgerRoot` that leaf and proof lead to.
+    pub fee_ledger_root: B256,
+}
+
+/// Why there is no proof to go to L1 with.
+#[derive(Debug, thiserror::Error)]
+pub enum FeeProofError {
+    /// The URL is unusable.
+    #[error(transparent)]
+    Endpoint(#[from] ClientBuildError),
+    /// The server refused, or did not answer.
+    #[error("the server: {0}")]
+    Server(ReceivedError),
+    /// The ledger has no such account.
+    #[error("{0} has no fee account: a deposit counts once its L1 block is final and a header follows it")]
+    NoAccount(Address),
+    /// The server's proof leads to no root.
+    #[error("the server's proof for {0} is none: ask another node")]
+    NotAProof(Address),
+    /// L1.
+    #[error(transparent)]
+    L1(#[from] L1Error),
+    /// The header that L1 has is not the one whose ledger the server showed.
+    #[error(
+        "L1 has another header {number} than your node ({posted} instead of {shown}): ask a node that follows L1"
+    )]
+    OtherHeader {
+        /// The batch.
+        number: u64,
+        /// The header on L1.
+        posted: B256,
+        /// The server's.
+        shown: B256,
+    },
+}
+
+impl FeeProof {
+    /// Asks the sequencer or a full node at `url` (HTTP) for the account of `payer`.
+    ///
+    /// # Errors
+    /// [`FeeProofError`] but for those of L1.
+    pub async fn fetch(url: &str, payer: Address) -> Result<Self, FeeProofError> {
+        let server = http_client(url, &ClientConfig::default())?;
+        let found = server
+            .get_fee_account_proof(payer)
+            .await
+            .map_err(|error| FeeProofError::Server(error.into()))?
+            .ok_or(FeeProofError::NoAccount(payer))?;
+        let leaf = AccountLeaf {
+            payer,
+            balance: found.balance,
+            withdrawn: found.withdrawn,
+            nonces_hash: found.nonces_hash,
+        };
+        let proof = LedgerProof { index: found.index, count: found.count, siblings: found.siblings };
+        let (number, header_hash) = (found.number, found.header_hash);
+        let root = proof.root_with(&leaf.hash()).filter(|_| found.address == payer);
+        let fee_ledger_root = root.ok_or(FeeProofError::NotAProof(payer))?;
+        Ok(Self { leaf, proof, number, header_hash, fee_ledger_root })
+    }
+
+    /// The proof against L1's last header, where that has this very ledger: headers that L1 made leave the ledger as
+    /// it was, and so do others.
+    ///
+    /// # Errors
+    /// [`FeeProofError::L1`].
+    pub async fn against_head(&self, l1: &L1Client) -> Result<Option<AccountProof>, FeeProofError> {
+        let Some(run) = l1.head_run().await? else { return Ok(None) };
+        let head = run.headers.last().copied();
+        let fits = head.filter(|head| head.fee_ledger_root == self.fee_ledger_root);
+        Ok(fits.map(|head| self.in_run(run, head.number)))
+    }
+
+    /// The proof against a header that L1 has: the last one, or the one that the server named; `None` while that is
+    /// not posted.
+    ///
+    /// # Errors
+    /// [`FeeProofError::L1`]; [`FeeProofError::OtherHeader`].
+    pub async fn against_posted(&self, l1: &L1Client) -> Result<Option<AccountProof>, FeeProofError> {
+        if let Some(proof) = self.against_head(l1).await? {
+            return Ok(Some(proof));
+        }
+        if l1.posted_head().await?.number < self.number {
+            return Ok(None);
+        }
+        let from = l1.newest_block().await?.saturating_sub(SEARCHED_BLOCKS);
+        let Some(run) = l1.run_of(self.number, from).await? else { return Ok(None) };
+        let Some(header) = run.header(self.number).copied() else { return Ok(None) };
+        let posted = header.hash();
+        if (posted, header.fee_ledger_root) != (self.header_hash, self.fee_ledger_root) {
+            return Err(FeeProofError::OtherHeader { number: self.number, posted, shown: self.header_hash });
+        }
+        Ok(Some(self.in_run(run, self.number)))
+    }
+
+    fn in_run(&self, run: PostedRun, number: u64) -> AccountProof {
+        AccountProof {
+            payer: self.leaf.payer,
+            balance: self.leaf.balance,
+            withdrawn: self.leaf.withdrawn,
+            nonces_hash: self.leaf.nonces_hash,
+            index: self.proof.index,
+            count: self.proof.count,
+            siblings: self.proof.siblings.clone(),
+            run,
+            number,
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Following the chain from L1 alone: the sequencer need not be there, nor ever have been.
+//!
+//! Runs of headers come with their data from the inbox, and every header is checked as completely as one from the feed.
+//! Headers that L1 made come from the same events. Hints come from the hint registry and are verified like any others:
+//! a posting that does not stand is passed over, whether or not somebody challenged it, and the next one for the run is
+//! tried. A batch of which no true hints were posted waits, until members open it here (where some are configured) or
+//! L1 declares its run void. How far L1 was read is durable, so that a restart goes on there.
+
+mod cursor;
+mod seam;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{B256, Bytes};
+use blindfold_chain::{Applied, HintsRefusal, L1Fault, L1MadeHeader, NextStep, Refusal, accepted, announce};
+use blindfold_l1::{DataFault, PostedHints, Posting};
+use blindfold_protocol::{Certificate, SealedBatch};
+use blindfold_store::StoreError;
+use tokio::sync::watch;
+
+use crate::limits::L1_STEP_BLOCKS;
+use crate::node::{Node, stopped};
+use cursor::Cursor;
+
+pub use seam::PostedChain;
+
+/// Why reading L1 does not go on.
+#[derive(Debug, thiserror::Error)]
+enum Obstacle {
+    #[error(transparent)]
+    L1(#[from] L1Fault),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(
+        "the data of batches {first} to {last} is missing ({fault}): whoever has them, the sequencer, a member or a \
+         node, can post it again with postData of BlindedInbox"
+    )]
+    Missing { first: u64, last: u64, fault: DataFault },
+    #[error("batches {first} to {last}, posted to L1, are refused here: {refusal}")]
+    Refused { first: u64, last: u64, refusal: Refusal },
+    #[error(
+        "L1 has header {posted} for number {number}, and {ours} is certified here: begin with an empty data_dir"
+    )]
+    OtherChain { number: u64, posted: B256, ours: B256 },
+    #[error("hints of batch {number}: {refusal}")]
+    Hints { number: u64, refusal: HintsRefusal },
+}
+
+pub(crate) struct FromL1 {
+    node: Arc<Node>,
+    l1: Arc<dyn PostedChain>,
+    cursor: Cursor,
+    interval: Duration,
+    /// What keeps the node from being caught up with L1; `None` when nothing does.
+    standing: watch::Sender<Option<String>>,
+}
+
+/// What the standing says before L1 was read to its end once.
+const READING: &str = "reading what was posted to L1";
+
+impl FromL1 {
+    /// A reader that goes on where the disk says, or begins after the chain's first L1 origin.
+    pub(crate) async fn open(
+        node: Arc<Node>,
+        l1: Arc<dyn PostedChain>,
+        interval_ms: u64,
+    ) -> Result<Self, StoreError> {
+        let genesis = node.tracker.config().genesis_l1_origin;
+        let cursor = Cursor::load(node.tracker.store().as_ref(), genesis).await?;
+        let standing = watch::Sender::new(Some(READING.to_owned()));
+        Ok(Self { node, l1, cursor, interval: Duration::from_millis(interval_ms), standing })
+    }
+
+    pub(crate) fn standing(&self) -> watch::Receiver<Option<String>> {
+        self.standing.subscribe()
+    }
+
+    /// Reads until told to stop.
+    pub(crate) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        self.node.counters.source_l1.set(1u64);
+        loop {
+            // What a round has begun on disk ends by itself.
+            let more = tokio::select! {
+                () = stopped(&mut stop) => return,
+                more = self.round() => more,
+            };
+            if more {
+                continue;
+            }
+            tokio::select! {
+                () = stopped(&mut stop) => return,
+                () = tokio::time::sleep(self.interval) => {}
+            }
+        }
+    }
+
+    /// Takes what the next blocks hold. Whether there is more to read at once.
+    async fn round(&mut self) -> bool {
+        let outcome = self.step().await;
+        self.node.counters.from_l1_block.set(self.cursor.runs);
+        self.node.counters.from_l1_hints_block.set(self.cursor.hints);
+        let (standing, more) = match outcome {
+            Ok(true) => (Some(READING.to_owned()), true),
+            Ok(false) => (None, false),
+            Err(obstacle) => (Some(obstacle.to_string()), false),
+        };
+        let news = self.standing.send_if_modified(|before| {
+            let changed = *before != standing;
+            before.clone_from(&standing);
+            changed
+        });
+        match standing {
+            Some(reason) if news && !more => tracing::warn!(reason, "following from L1 waits"),
+            None if news => tracing::info!(l1_block = self.cursor.runs, "caught up with L1"),
+            _ => {}
+        }
+        more
+    }
+
+    async fn step(&mut self) -> Result<bool, Obstacle> {
+        let finalized = self.l1.finalized().await?;
+        // A run whose data is missing does not hold up the hints of those before it.
+        let runs = self.take_runs(finalized).await;
+        let hints = self.take_hints(finalized).await;
+        Ok(runs? | hints?)
+    }
+
+    async fn take_runs(&mut self, finalized: u64) -> Result<bool, Obstacle> {
+        let after = self.cursor.runs;
+        let through = finalized.min(after.saturating_add(L1_STEP_BLOCKS));
+        if through <= after {
+            return Ok(false);
+        }
+        for posting in self.l1.postings(after, through).await? {
+            if let Err(obstacle) = self.take_posting(&posting, finalized).await {
+                self.set_cursor(|cursor| cursor.runs = after.max(posting.l1_block.saturating_sub(1))).await?;
+                return Err(obstacle);
+            }
+        }
+        self.set_cursor(|cursor| cursor.runs = through).await?;
+        Ok(through < finalized)
+    }
+
+    async fn set_cursor(&mut self, change: impl FnOnce(&mut Cursor)) -> Result<(), StoreError> {
+        let mut next = self.cursor;
+        change(&mut next);
+        if next != self.cursor {
+            next.save(self.node.tracker.store().as_ref()).await?;
+            self.cursor = next;
+        }
+        Ok(())
+    }
+
+    async fn take_posting(&self, posting: &Posting, finalized: u64) -> Result<(), Obstacle> {
+        let Some(posted) = posting.headers.last().map(|header| header.hash()) else { return Ok(()) };
+        let number = posting.run.last;
+        if number <= self.node.tracker.certified().number {
+            let known = self.node.tracker.store().batch(number).await?;
+            let ours = known.map_or(B256::ZERO, |record| record.hash);
+            // The last one stands for all before it.
+            return if ours == posted { Ok(()) } else { Err(Obstacle::OtherChain { number, posted, ours }) };
+        }
+        match posting.certificate {
+            None => self.take_made(posting).await,
+            Some(certificate) => self.take_run(posting, &certificate, finalized).await,
+        }
+    }
+
+    /// A header that L1 made.
+    async fn take_made(&self, posting: &Posting) -> Result<(), Obstacle> {
+        let (first, last) = (posting.run.first, posting.run.last);
+        let batches = posting.batches.as_ref().map_err(|fault| Obstacle::Missing {
+            first,
+            last,
+            fault: fault.clone(),
+        })?;
+        for batch in batches {
+            let made = L1MadeHeader {
+                header: batch.header,
+                items: batch.items.iter().map(|item| Bytes::copy_from_slice(item)).collect(),
+                l1_block: posting.l1_block,
+            };
+            let taken = self.node.tracker.accept_l1_header(&made).await;
+            let applied = taken.map_err(|refusal| Obstacle::Refused { first, last, refusal })?;
+            self.tell(batch, &applied);
+        }
+        Ok(())
+    }
+
+    /// A certified run, with the data that came along, or was posted again, or that a member has.
+    async fn take_run(
+        &self,
+        posting: &Posting,
+        certificate: &Certificate,
+        finalized: u64,
+    ) -> Result<(), Obstacle> {
+        let (first, last) = (posting.run.first, posting.run.last);
+        let mut refused = None;
+        let fault = match &posting.batches {
+            Ok(batches) => {
+                if self.try_run(posting, batches, certificate, &mut refused).await? {
+                    return Ok(());
+                }
+                DataFault::Mismatch
+            }
+            Err(fault) => fault.clone(),
+        };
+        let since = posting.l1_block.saturating_sub(1);
+        for batches in self.l1.posted_again(&posting.headers, since, finalized).await? {
+            if self.try_run(posting, &batches, certificate, &mut refused).await? {
+                return Ok(());
+            }
+        }
+        if let Some(batches) = self.ask_members(posting).await
+            && self.try_run(posting, &batches, certificate, &mut refused).await?
+        {
+            self.node.counters.batches_from_members.add(batches.len() as u64);
+            return Ok(());
+        }
+        Err(match refused {
+            Some(refusal) => Obstacle::Refused { first, last, refusal },
+            None => Obstacle::Missing { first, last, fault },
+        })
+    }
+
+    /// Whether these batches stand. Anybody may post certified headers with data that lacks the sequencer's signatures,
+    /// so data that is refused says nothing of other data.
+    async fn try_run(
+        &self,
+        posting: &Posting,
+        batches: &[SealedBatch],
+        certificate: &Certificate,
+        refused: &mut Option<Refusal>,
+    ) -> Result<bool, Obstacle> {
+        let (first, last) = (posting.run.first, posting.run.last);
+        let run: Vec<Arc<SealedBatch>> = batches.iter().cloned().map(Arc::new).collect();
+        match self.node.tracker.accept_certified_run(&run, certificate).await {
+            Ok((applied, outcome)) => {
+                for (sealed, applied) in run.iter().zip(&applied) {
+                    self.tell(sealed, applied);
+                }
+                self.node.certificate_taken(certificate, outcome);
+                self.node.counters.from_l1_runs.increment();
+                Ok(true)
+            }
+            Err(refusal) if refusal.next_step() == NextStep::Reject => {
+                self.node.header_refused(first, &refusal);
+                *refused = Some(refusal);
+                Ok(false)
+            }
+            Err(refusal) => Err(Obstacle::Refused { first, last, refusal }),
+        }
+    }
+
+    /// The batches of a run as members have them; `None` where one is nowhere.
+    async fn ask_members(&self, posting: &Posting) -> Option<Vec<SealedBatch>> {
+        let mut batches = Vec::with_capacity(posting.headers.len());
+        for header in &posting.headers {
+            let mut found = None;
+            for member in self.node.members.iter() {
+                if let Ok(Some(batch)) = member.certified(header.number).await
+                    && batch.sealed.header == *header
+                {
+                    found = Some(batch.sealed);
+                    break;
+                }
+            }
+            batches.push(found?);
+        }
+        Some(batches)
+    }
+
+    async fn take_hints(&mut self, finalized: u64) -> Result<bool, Obstacle> {
+        let after = self.cursor.hints;
+        let through = finalized.min(after.saturating_add(L1_STEP_BLOCKS));
+        if through <= after {
+            return Ok(false);
+        }
+        for posted in self.l1.hints(after, through).await? {
+            let taken = if posted.last > self.node.tracker.certified().number {
+                // Its run has to come first.
+                Ok(false)
+            } else {
+                self.take_hint_posting(&posted).await.map(|()| true)
+            };
+            if !matches!(taken, Ok(true)) {
+                self.set_cursor(|cursor| cursor.hints = after.max(posted.l1_block.saturating_sub(1))).await?;
+                return taken;
+            }
+        }
+        self.set_cursor(|cursor| cursor.hints = through).await?;
+        Ok(through < finalized)
+    }
+
+    /// What stands of a posting; the rest is passed over.
+    async fn take_hint_posting(&self, posted: &PostedHints) -> Result<(), Obstacle> {
+        let mut wrong = false;
+        for number in posted.first..=posted.last {
+            let record = self.node.tracker.store().batch(number).await?;
+            let Some(record) = record.filter(|record| record.hints.is_none() && accepted(record) > 0) else {
+                continue;
+            };
+            let batch = posted.hints.batch(posted.first, number);
+            let Some(Ok(hints)) = batch.map(|batch| batch.to_hints(number, record.hash)) else {
+                self.node.counters.bad_hints_rejected.add("undecodable");
+                wrong = true;
+                continue;
+            };
+            match self.node.take_hints(hints).await {
+                Ok(()) => {}
+                Err(HintsRefusal::Wrong { .. }) => wrong = true,
+                Err(refusal) => return Err(Obstacle::Hints { number, refusal }),
+            }
+        }
+        if wrong {
+            self.node.counters.from_l1_wrong_postings.increment();
+            tracing::warn!(id = posted.id, first = posted.first, last = posted.last, publisher = %posted.publisher,
+                "hints posted to L1 do not stand: passing them over");
+        }
+        Ok(())
+    }
+
+    fn tell(&self, sealed: &SealedBatch, applied: &Applied) {
+        if applied.is_new() {
+            self.node.counters.headers_verified.increment();
+            self.node.hub.publish(&announce::header(sealed, applied.hash, &applied.verdicts));
+        }
+    }
+}
