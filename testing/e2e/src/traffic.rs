@@ -10,7 +10,7 @@ use blindfold_client::{
     transaction::{TransactionFields, sign},
 };
 use blindfold_l1::L1Client;
-use blindfold_protocol::{Bundle, BundleItem, ChainConfig, Envelope, SigningKey};
+use blindfold_protocol::{Bundle, BundleItem, ChainConfig, Envelope, Promise, SigningKey};
 use blindfold_rpc::ReceivedError;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -102,11 +102,11 @@ impl Sender {
         Ok(maker.of_bundle(&bundle, TRANSFER_GAS, offer)?)
     }
 
-    /// Sends an envelope; gives the promised number where a promise was asked for.
+    /// Sends an envelope; gives the promise where one was asked for.
     ///
     /// # Errors
     /// When it is refused.
-    pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<u64>> {
+    pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<Promise>> {
         Ok(self.wallet.submit(envelope, promise).await?)
     }
 

@@ -79,8 +79,11 @@ async fn worth(field: &Field, address: Address) -> Result<U256> {
     let on_l2 = field.reads()?.balance(&address).await?;
     let claims = l1.reward(address).await? + l1.hint_reward(address).await?;
     let bond = l1.publisher_bond(address).await?.total;
-    let fees = field.node().get_fee_account(address).await?;
-    let fees = U256::from(fees.balance) + U256::from(fees.held);
+    let held = field.node().get_fee_account(address).await?.held;
+    let fees = match field.node().get_fee_account_proof(address).await? {
+        Some(account) => U256::from(account.balance) + U256::from(account.withdrawn) + U256::from(held),
+        None => U256::from(held),
+    };
     // What the vault has paid by an exit is still in the ledger of a rollup that stands still.
     Ok(on_l1 + on_l2 + claims + U256::from(bond) + fees - l1.paid(address).await?)
 }

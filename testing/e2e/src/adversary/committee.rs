@@ -1,21 +1,22 @@
 //! A committee that falls silent: before its release, and for good.
 
-use std::sync::Arc;
-
-use alloy_primitives::{Address, B256, U256, keccak256};
+use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::{
     MEMBERS,
     accounts::{HINT_PUBLISHER, named_key},
+    ports::http,
 };
-use blindfold_client::transaction::{TransactionFields, sign};
-use blindfold_l1::{AccountProof, L1HeaderDue, PostedRun};
-use blindfold_protocol::{BatchHeader, FeeLedger};
+use blindfold_client::{
+    FeeProof,
+    transaction::{TransactionFields, sign},
+};
+use blindfold_l1::{L1HeaderDue, PostedRun};
+use blindfold_protocol::BatchHeader;
 use blindfold_rpc::{
     CommitteeApiClient, Encoded, ReceivedError,
     types::{BatchState, EnvelopeState},
 };
-use blindfold_store::{SqliteStore, Store};
 
 use super::{
     field::{Field, TIMING, until},
@@ -41,6 +42,8 @@ pub async fn silent_committee(field: &mut Field) -> Outcome {
 
     everything_posted(field).await?;
     members(field, false).await?;
+    // Nothing of the rollup is left but users and a node. What the sequencer sealed from here on would come to nothing.
+    field.devnet.process("sequencer")?.kill().await?;
     let request = field.account(field.users[0].key.clone()).request_withdrawal(u128::MAX).await?;
     gas.step("requestWithdrawal", request.gas_used);
     rescue(field, &mut gas).await?;
@@ -210,30 +213,18 @@ async fn make_header(field: &Field, parent: &BatchHeader) -> Result<u64> {
 }
 
 /// The fee deposit leaves without the rollup.
-async fn exit(field: &mut Field, requested_at: u64, gas: &mut Gas) -> Result<()> {
+async fn exit(field: &Field, requested_at: u64, gas: &mut Gas) -> Result<()> {
     mine_to(field, requested_at + u64::from(TIMING.withdrawal_delay)).await?;
     let head = last_header(field).await?;
-    let run = field.posted_run(head.number).await?;
     let payer = field.users[0].key.address();
     until("the full node to have L1's head", async || {
         Ok((field.status().await?.certified == head.number).then_some(()))
     })
     .await?;
-
-    // The whole ledger, as the full node has it on disk.
-    field.devnet.process("full-node")?.stop().await;
-    let proof = {
-        let path = field.devnet.dir().join("full-node/chain.sqlite");
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
-        let ledger = FeeLedger::from_parts(store.accounts().await?, store.held().await?);
-        ensure!(
-            ledger.root() == head.fee_ledger_root,
-            "expected the ledger {}, the full node has {}",
-            head.fee_ledger_root,
-            ledger.root()
-        );
-        account_proof(&ledger, payer, run, head.number)?
-    };
+    let shown = FeeProof::fetch(&http(field.devnet.ports.full_node.0), payer).await?;
+    let proof = shown.against_head(&field.devnet.l1).await?;
+    let proof =
+        proof.with_context(|| format!("the full node's ledger is not that of L1's head: {shown:?}"))?;
     let balance = proof.balance;
     let sent = field.account(field.users[0].key.clone()).exit(&proof).await?;
     gas.step("exit", sent.gas_used);
@@ -242,23 +233,5 @@ async fn exit(field: &mut Field, requested_at: u64, gas: &mut Gas) -> Result<()>
         balance > 0 && paid == U256::from(balance),
         "expected the whole balance of {balance} wei to leave, seen {paid}"
     );
-    field.devnet.process("full-node")?.start()?;
-    until("the full node to come back", async || Ok(field.status().await.ok().map(drop))).await
-}
-
-fn account_proof(ledger: &FeeLedger, payer: Address, run: PostedRun, number: u64) -> Result<AccountProof> {
-    let account = ledger.account(&payer).context("the user's fee account")?;
-    let place = ledger.prove(&payer).context("the account's place")?;
-    let pairs = account.nonces.iter().flat_map(|(nonce, expiry)| [nonce.to_be_bytes(), expiry.to_be_bytes()]);
-    Ok(AccountProof {
-        payer,
-        balance: account.balance,
-        withdrawn: account.withdrawn,
-        nonces_hash: keccak256(pairs.flatten().collect::<Vec<u8>>()),
-        index: place.index,
-        count: place.count,
-        siblings: place.siblings,
-        run,
-        number,
-    })
+    Ok(())
 }

@@ -2,13 +2,14 @@
 
 use alloy_primitives::{B256, Bytes, FixedBytes, U256};
 use alloy_sol_types::{SolCall, SolEvent};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use blindfold::devnet::accounts::{HINT_PUBLISHER, WATCHER, named_key};
 use blindfold_l1::{
     HintLog, HintPosting, L1Writer, PostedEntry, RunReference, challenge_evidence,
     contracts::HintRegistry::{self, challengeCall, postHintsCall},
 };
 use blindfold_protocol::Canonical;
+use blindfold_rpc::types::{EnvelopeState, Receipt};
 
 use super::{
     field::{Field, until},
@@ -33,7 +34,7 @@ async fn bonded(field: &Field, publisher: &L1Writer) -> Result<u128> {
 /// them struck out.
 async fn wrong_entry(field: &mut Field, wrong: impl FnOnce(&mut HintPosting, usize, usize)) -> Outcome {
     let (_, receipt) = field.transfer(0).await?;
-    let number = receipt.number.unwrap_or_default();
+    let number = receipt.number.context("a number")?;
     let posted = field.posted(number).await?;
     let index = posted.accepted(number)?;
     let mut posting = posted.right();
@@ -97,16 +98,11 @@ pub async fn withheld_hints(field: &mut Field) -> Outcome {
     let forger = field.forger();
     bonded(field, &forger).await?;
 
-    let malformed = field.spoiler.send_malformed().await?;
-    let receipt = until("the malformed envelope to be opened", async || {
-        let receipt = field.receipt(malformed.id()).await?;
-        Ok(receipt.filter(|receipt| blindfold_client::wallet::is_final(receipt.state)))
-    })
-    .await?;
+    let receipt = malformed_envelope(field).await?;
     // So that the right posting does not come first: L1 does not take the same root twice.
     field.devnet.process("hint-publisher")?.pause()?;
     let outcome = async {
-        let posted = field.posted(receipt.number.unwrap_or_default()).await?;
+        let posted = field.posted(receipt.number.context("a number")?).await?;
         let doomed = undecodable(&posted);
         let registry = field.devnet.chain.hint_registry;
         gas.step("undecodable", field.raw.all_fail(forger.address(), registry, &doomed).await?);
@@ -161,7 +157,7 @@ pub async fn malformed_challenge(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
     let bully = field.bully();
     let (_, receipt) = field.transfer(1).await?;
-    let number = receipt.number.unwrap_or_default();
+    let number = receipt.number.context("a number")?;
     let publisher = named_key(HINT_PUBLISHER).address();
     let posted = field.posted(number).await?;
     let index = posted.accepted(number)?;
@@ -191,12 +187,38 @@ pub async fn malformed_challenge(field: &mut Field) -> Outcome {
         "expected posting {} to stand, it is struck out",
         log.id
     );
+    gas.step("well-formed, of a right ⊥", right_malformed(field).await?);
     let earned = field.devnet.l1.hint_reward(publisher).await? - rewards;
     ensure!(
-        earned == U256::from(stake),
-        "expected the stake of {stake} wei for the publisher, seen {earned}"
+        earned == U256::from(2 * stake),
+        "expected both stakes of {stake} wei for the publisher, seen {earned}"
     );
     Ok(gas)
+}
+
+/// An honest ⊥, challenged with a key that opens nothing.
+async fn right_malformed(field: &Field) -> Result<u64> {
+    let receipt = malformed_envelope(field).await?;
+    let number = receipt.number.context("a number")?;
+    let posted = field.posted(number).await?;
+    let publisher = named_key(HINT_PUBLISHER).address();
+    let log = field.posting_by(publisher, posted.run.run.last).await?;
+    let challenge = posted.challenge(&posted.right(), number, receipt.index.context("an index")?)?;
+    let before = field.devnet.l1.publisher_bond(publisher).await?;
+    let sent = field.bully().dispute(log.id, &challenge, salt()).await?;
+    let after = field.devnet.l1.publisher_bond(publisher).await?;
+    ensure!(after.total == before.total, "expected a bond of {} wei, seen {}", before.total, after.total);
+    Ok(sent.gas_used)
+}
+
+/// An envelope that opens to ⊥, opened.
+async fn malformed_envelope(field: &Field) -> Result<Receipt> {
+    let malformed = field.spoiler.send_malformed().await?;
+    until("the malformed envelope to be opened", async || {
+        let receipt = field.receipt(malformed.id()).await?;
+        Ok(receipt.filter(|receipt| receipt.state == EnvelopeState::Malformed))
+    })
+    .await
 }
 
 /// The challenge of a right entry, changed so that L1 has nothing to judge.
