@@ -13,7 +13,7 @@ use blindfold_client::{keys, node::Node};
 use blindfold_committee::key_file::KeyFileCost;
 use blindfold_engine::{Genesis, ManagedNode, ManagedNodeConfig};
 use blindfold_l1::{AnvilConfig, DeployConfig, L1Client, L1Config, L1Writer, ManagedAnvil, deploy};
-use blindfold_protocol::{ChainConfig, Deployment, SigningKey, limits::DEFAULT_BLOCK_GAS};
+use blindfold_protocol::{ChainConfig, Deployment, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -82,6 +82,10 @@ pub struct DevnetOptions {
     pub keep: bool,
     /// Under which URL each role finds the sequencer; directly where none is given.
     pub sequencer_url: Option<SequencerUrl>,
+    /// All deadlines, in L1 blocks of a second.
+    pub timing: L1Timing,
+    /// Last batch number of the committee's epoch.
+    pub last_number: u64,
 }
 
 impl DevnetOptions {
@@ -97,6 +101,8 @@ impl DevnetOptions {
             paying: 20,
             keep: false,
             sequencer_url: None,
+            timing: L1Timing { challenge_window: CHALLENGE_WINDOW_BLOCKS, ..L1Timing::default() },
+            last_number: LAST_NUMBER,
         }
     }
 }
@@ -162,7 +168,7 @@ impl Devnet {
         let dealt = dealt(&dir, options.max_batch).await?;
 
         progress.step("L1: contracts, committee, fee deposits");
-        let (chain, writer) = deployed(&l1_url, &dealt).await?;
+        let (chain, writer) = deployed(&l1_url, &dealt, &options).await?;
         fs::write(dir.join("rollup.json"), serde_json::to_vec_pretty(&chain)?)?;
         write_keys(&dir)?;
         let funded = funded(&l1_url, &writer, &options).await?;
@@ -248,6 +254,14 @@ impl Devnet {
     #[must_use]
     pub fn l1_url(&self) -> &str {
         self.anvil.url()
+    }
+
+    /// Mines this many L1 blocks at once. L1's clock then runs ahead by as many seconds.
+    ///
+    /// # Errors
+    /// When L1 does not answer.
+    pub async fn mine(&self, blocks: u64) -> Result<()> {
+        Ok(self.anvil.mine(blocks).await?)
     }
 
     /// Prints where everything is.
@@ -338,12 +352,14 @@ async fn dealt(dir: &Path, max_batch: u32) -> Result<Dealt> {
 }
 
 /// Deploys the contracts and registers the committee.
-async fn deployed(l1_url: &str, dealt: &Dealt) -> Result<(ChainConfig, L1Writer)> {
+async fn deployed(l1_url: &str, dealt: &Dealt, options: &DevnetOptions) -> Result<(ChainConfig, L1Writer)> {
     let governor = blindfold_l1::dev_key(0).context("anvil's first key")?;
     let sequencer = named_key(SEQUENCER).address();
     let l1_chain_id = Node::new(l1_url)?.chain_id().await?;
-    let mut config = DeployConfig::new(l1_chain_id, governor.address(), sequencer);
-    config.timing.challenge_window = CHALLENGE_WINDOW_BLOCKS;
+    let config = DeployConfig {
+        timing: options.timing,
+        ..DeployConfig::new(l1_chain_id, governor.address(), sequencer)
+    };
     let addresses = deploy(l1_url, &governor, config).await?;
     let chain = ChainConfig {
         chain_id: CHAIN_ID,
@@ -368,7 +384,7 @@ async fn deployed(l1_url: &str, dealt: &Dealt) -> Result<(ChainConfig, L1Writer)
     let writer = L1Writer::new(client, governor);
     let members: Vec<PathBuf> = dealt.members.iter().map(|(path, _)| path.clone()).collect();
     let location = "file:committee/parameters.bin".to_owned();
-    writer.register_epoch(&new_epoch(&dealt.parameters, &members, LAST_NUMBER, location)?).await?;
+    writer.register_epoch(&new_epoch(&dealt.parameters, &members, options.last_number, location)?).await?;
     Ok((chain, writer))
 }
 

@@ -100,6 +100,11 @@ impl Challenge {
         self.call.header.number
     }
 
+    /// What the contract is given.
+    pub fn call(&self) -> &HintRegistry::Challenge {
+        &self.call
+    }
+
     /// Index of the item.
     pub fn index(&self) -> u32 {
         self.call.index

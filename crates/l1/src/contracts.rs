@@ -82,7 +82,7 @@ alloy_sol_types::sol!(
 );
 
 /// A contract's error in words: its name and fields. `None` when it is none of ours.
-pub(crate) fn describe_error(data: &[u8]) -> Option<String> {
+pub fn describe_error(data: &[u8]) -> Option<String> {
     fn text<E: SolInterface + std::fmt::Debug>(data: &[u8]) -> Option<String> {
         E::abi_decode(data).ok().map(|error| format!("{error:?}"))
     }

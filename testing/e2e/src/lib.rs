@@ -3,7 +3,9 @@
 //! - [`relay`]: a recording relay in front of the sequencer, which can also forge.
 //! - [`checker`]: what a run has to show, computed from evidence the sender cannot have made up.
 //! - [`smoke`]: the run of `scripts/devnet --smoke`.
+//! - [`adversary`]: the run of `scripts/devnet --adversary`.
 
+pub mod adversary;
 pub mod checker;
 mod forge;
 pub mod relay;

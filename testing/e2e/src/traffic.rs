@@ -10,7 +10,7 @@ use blindfold_client::{
     transaction::{TransactionFields, sign},
 };
 use blindfold_l1::L1Client;
-use blindfold_protocol::{Bundle, BundleItem, ChainConfig, Envelope, SigningKey};
+use blindfold_protocol::{Bundle, BundleItem, ChainConfig, Envelope, Promise, SigningKey};
 use blindfold_rpc::ReceivedError;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -74,16 +74,40 @@ impl Sender {
     /// # Errors
     /// When the node does not answer.
     pub async fn envelope(&self, item: Vec<u8>) -> Result<Envelope> {
+        let offer = self.offer().await?;
+        self.envelope_for(item, &offer)
+    }
+
+    /// What this account offers now: four times the base fee, and half the longest time.
+    ///
+    /// # Errors
+    /// When the node does not answer.
+    pub async fn offer(&self) -> Result<Offer> {
         let status = self.wallet.status().await?;
-        let offer = Offer {
+        Ok(Offer {
             base_fee: status.base_fee.saturating_mul(4),
             priority_fee: 0,
             head: status.head.number,
             expiry_batches: 2_048,
-        };
+        })
+    }
+
+    /// An envelope with these raw bytes as its only item.
+    ///
+    /// # Errors
+    /// When it cannot be encrypted.
+    pub fn envelope_for(&self, item: Vec<u8>, offer: &Offer) -> Result<Envelope> {
         let maker = EnvelopeMaker { chain: &self.chain, committee: &self.committee, payer: &self.key };
         let bundle = Bundle { items: vec![BundleItem::transaction(item)] };
-        Ok(maker.of_bundle(&bundle, TRANSFER_GAS, &offer)?)
+        Ok(maker.of_bundle(&bundle, TRANSFER_GAS, offer)?)
+    }
+
+    /// Sends an envelope; gives the promise where one was asked for.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<Promise>> {
+        Ok(self.wallet.submit(envelope, promise).await?)
     }
 
     /// Sends one honest transfer; gives the envelope and its plaintext.
@@ -112,13 +136,13 @@ impl Sender {
     ///
     /// # Errors
     /// When it is refused: only decryption shows it.
-    pub async fn send_malformed(&self) -> Result<()> {
+    pub async fn send_malformed(&self) -> Result<Envelope> {
         let mut envelope = self.envelope(vec![1; 40]).await?;
         envelope.ciphertext.c = GENERATOR;
         let proof = prove_generator(&envelope);
         let envelope = Envelope::sign(envelope.header, envelope.ciphertext, proof, &self.key);
         self.wallet.submit(&envelope, false).await?;
-        Ok(())
+        Ok(envelope)
     }
 
     /// Wraps another one's ciphertext and proof into an envelope of its own.

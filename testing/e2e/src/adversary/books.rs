@@ -1,0 +1,168 @@
+//! Who owns what: the worth of every honest account on both layers before and after, and what it spent itself.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, U256};
+use anyhow::{Context, Result};
+use blindfold_protocol::{Canonical, Envelope};
+use blindfold_rpc::BlindApiClient;
+use serde_json::{Value, json};
+
+use super::{
+    field::Field,
+    raw::{amount, quantity},
+};
+
+/// What honest accounts had when the network stood.
+#[derive(Debug, Default)]
+pub struct Books {
+    accounts: Vec<(String, Address)>,
+    /// The account that earns nothing either: for it the books have to come out to the wei, or they find no loss.
+    exact: Option<usize>,
+    before: BTreeMap<Address, U256>,
+    spent_before: BTreeMap<Address, U256>,
+}
+
+impl Books {
+    /// Notes what these accounts have. The one called `exact` will earn nothing.
+    ///
+    /// # Errors
+    /// When L1 or the full node does not answer.
+    pub async fn open(field: &Field, accounts: &[(String, Address)], exact: &str) -> Result<Self> {
+        let accounts = accounts.to_vec();
+        let spent_before = spent(field, &accounts).await?;
+        let mut before = BTreeMap::new();
+        for (_, address) in &accounts {
+            before.insert(*address, worth(field, *address).await?);
+        }
+        let exact = accounts.iter().position(|(name, _)| name == exact);
+        Ok(Self { accounts, exact, before, spent_before })
+    }
+
+    /// Names every account that has less than it had, but for what it spent itself: gas, ordering fees, fees of the
+    /// forced queue, and what it sent to others on L2.
+    ///
+    /// # Errors
+    /// When L1 or the full node does not answer.
+    pub async fn losses(&self, field: &Field) -> Result<Vec<String>> {
+        // The worth first: what is spent later counts as spent and not as lost.
+        let mut worths = Vec::new();
+        for (name, address) in &self.accounts {
+            worths.push((name, address, worth(field, *address).await?));
+        }
+        let spent = spent(field, &self.accounts).await?;
+        let of = |map: &BTreeMap<Address, U256>, address| map.get(address).copied().unwrap_or_default();
+        let mut losses = Vec::new();
+        for (place, (name, address, after)) in worths.into_iter().enumerate() {
+            let spent = of(&spent, address) - of(&self.spent_before, address);
+            let before = of(&self.before, address);
+            if Some(place) == self.exact && after + spent != before {
+                losses.push(format!(
+                    "the books do not add up: {name} had {before}, spent {spent}, has {after}"
+                ));
+            }
+            if after + spent < before {
+                let lost = before - after - spent;
+                losses.push(format!(
+                    "{name} ({address}) lost {lost} wei: had {before}, spent {spent}, has {after}"
+                ));
+            }
+        }
+        Ok(losses)
+    }
+}
+
+/// Ether on L1 and L2, rewards, bond and fee account of an address.
+async fn worth(field: &Field, address: Address) -> Result<U256> {
+    let l1 = &field.devnet.l1;
+    let on_l1 = amount(&field.raw.call("eth_getBalance", json!([address, "latest"])).await?)?;
+    let on_l2 = field.reads()?.balance(&address).await?;
+    let claims = l1.reward(address).await? + l1.hint_reward(address).await?;
+    let bond = l1.publisher_bond(address).await?.total;
+    let held = field.node().get_fee_account(address).await?.held;
+    let fees = match field.node().get_fee_account_proof(address).await? {
+        Some(account) => U256::from(account.balance) + U256::from(account.withdrawn) + U256::from(held),
+        None => U256::from(held),
+    };
+    // What the vault has paid by an exit is still in the ledger of a rollup that stands still.
+    Ok(on_l1 + on_l2 + claims + U256::from(bond) + fees - l1.paid(address).await?)
+}
+
+/// What each spent so far.
+async fn spent(field: &Field, accounts: &[(String, Address)]) -> Result<BTreeMap<Address, U256>> {
+    let mut spent: BTreeMap<Address, U256> =
+        accounts.iter().map(|(_, address)| (*address, U256::ZERO)).collect();
+    let queue = field.devnet.chain.forced_queue;
+    transactions(&L1(field), &mut spent, |to| to == Some(queue)).await?;
+    transactions(&L2(field), &mut spent, |_| true).await?;
+    ordering_fees(field, &mut spent).await?;
+    Ok(spent)
+}
+
+/// Where blocks come from.
+trait Blocks {
+    async fn call(&self, method: &str, params: [Value; 2]) -> Result<Value>;
+}
+
+struct L1<'a>(&'a Field);
+struct L2<'a>(&'a Field);
+
+impl Blocks for L1<'_> {
+    async fn call(&self, method: &str, params: [Value; 2]) -> Result<Value> {
+        let given = params.into_iter().filter(|param| !param.is_null()).collect::<Vec<_>>();
+        self.0.raw.call(method, json!(given)).await
+    }
+}
+
+impl Blocks for L2<'_> {
+    async fn call(&self, method: &str, params: [Value; 2]) -> Result<Value> {
+        let given = params.into_iter().filter(|param| !param.is_null()).collect::<Vec<_>>();
+        Ok(self.0.reads()?.call(method, &given).await?)
+    }
+}
+
+/// Adds gas, and the value of transactions to whom it counts as spent.
+async fn transactions(
+    blocks: &impl Blocks,
+    spent: &mut BTreeMap<Address, U256>,
+    counts: impl Fn(Option<Address>) -> bool,
+) -> Result<()> {
+    let newest = quantity(&blocks.call("eth_blockNumber", [Value::Null, Value::Null]).await?)?;
+    for number in 1..=newest {
+        let block = blocks.call("eth_getBlockByNumber", [json!(format!("{number:#x}")), json!(true)]).await?;
+        for transaction in block["transactions"].as_array().context("transactions of a block")? {
+            let from = transaction["from"].as_str().context("a sender")?.parse::<Address>()?;
+            let Some(sum) = spent.get_mut(&from) else { continue };
+            let receipt =
+                blocks.call("eth_getTransactionReceipt", [transaction["hash"].clone(), Value::Null]);
+            let receipt = receipt.await?;
+            *sum += amount(&receipt["gasUsed"])? * amount(&receipt["effectiveGasPrice"])?;
+            if !receipt["blobGasPrice"].is_null() && !receipt["blobGasUsed"].is_null() {
+                *sum += amount(&receipt["blobGasUsed"])? * amount(&receipt["blobGasPrice"])?;
+            }
+            let to = transaction["to"].as_str().map(str::parse).transpose()?;
+            if receipt["status"] == "0x1" && counts(to) {
+                *sum += amount(&transaction["value"])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds the ordering fees of accepted envelopes; forced ones pay none.
+async fn ordering_fees(field: &Field, spent: &mut BTreeMap<Address, U256>) -> Result<()> {
+    let head = field.status().await?.head.number;
+    let mut cursor = 0;
+    for number in 1..=head {
+        let (sealed, codes) = field.sealed(number).await?;
+        let forced = usize::try_from(sealed.header.forced_cursor - cursor)?;
+        cursor = sealed.header.forced_cursor;
+        for (item, _) in sealed.items.iter().zip(codes).skip(forced).filter(|(_, code)| *code == 0) {
+            let envelope = Envelope::decode(item)?;
+            let Some(sum) = spent.get_mut(&envelope.header.payer) else { continue };
+            let offered = sealed.header.base_fee.saturating_add(envelope.header.priority_fee);
+            *sum += U256::from(item.len()) * U256::from(offered.min(envelope.header.max_fee));
+        }
+    }
+    Ok(())
+}

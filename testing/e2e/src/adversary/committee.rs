@@ -1,0 +1,237 @@
+//! A committee that falls silent: before its release, and for good.
+
+use alloy_primitives::{Address, B256, U256};
+use anyhow::{Context, Result, bail, ensure};
+use blindfold::devnet::{
+    MEMBERS,
+    accounts::{HINT_PUBLISHER, named_key},
+    ports::http,
+};
+use blindfold_client::{
+    FeeProof,
+    transaction::{TransactionFields, sign},
+};
+use blindfold_l1::{L1HeaderDue, PostedRun};
+use blindfold_protocol::BatchHeader;
+use blindfold_rpc::{
+    CommitteeApiClient, Encoded, ReceivedError,
+    types::{BatchState, EnvelopeState},
+};
+
+use super::{
+    field::{Field, TIMING, until},
+    report::{Gas, Outcome},
+};
+
+/// Blocks until a block is final.
+const FINALITY: u64 = 3;
+/// What the forced transaction moves: five ether.
+const RESCUED_WEI: u128 = 5 * 1_000_000_000_000_000_000;
+/// Where it goes.
+const REFUGE: Address = Address::repeat_byte(0x4e);
+/// Gas of a transfer.
+const TRANSFER_GAS: u64 = 21_000;
+/// How often L1's height is raised until something is due.
+const MINING_ATTEMPTS: usize = 8;
+
+/// Runs without hints become void; without a committee L1 makes headers, and users get their money out.
+pub async fn silent_committee(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    let withheld = certified_and_gone(field).await?;
+    void(field, &withheld, &mut gas).await?;
+
+    everything_posted(field).await?;
+    members(field, false).await?;
+    // Nothing of the rollup is left but users and a node. What the sequencer sealed from here on would come to nothing.
+    field.devnet.process("sequencer")?.kill().await?;
+    let request = field.account(field.users[0].key.clone()).request_withdrawal(u128::MAX).await?;
+    gas.step("requestWithdrawal", request.gas_used);
+    rescue(field, &mut gas).await?;
+    exit(field, request.block, &mut gas).await?;
+    Ok(gas)
+}
+
+/// Ends or starts all members.
+async fn members(field: &mut Field, run: bool) -> Result<()> {
+    for member in 1..=MEMBERS {
+        let process = field.devnet.process(&format!("member-{member}"))?;
+        if run { process.start()? } else { process.kill().await? }
+    }
+    if run {
+        for member in 1..=MEMBERS {
+            field.devnet.process(&format!("member-{member}"))?.ready().await?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the sequencer has nothing under way and L1 has all of it.
+async fn everything_posted(field: &Field) -> Result<()> {
+    until("everything to be certified and on L1", async || {
+        let status = field.sequencer_status().await?;
+        let posted = field.devnet.l1.final_posted_head().await?.number;
+        Ok((status.certified == status.head.number && posted == status.head.number).then_some(()))
+    })
+    .await
+}
+
+/// Mines until L1 is at this height.
+async fn mine_to(field: &Field, block: u64) -> Result<()> {
+    let height = field.raw.height().await?;
+    field.devnet.mine(block.saturating_sub(height).max(1)).await
+}
+
+/// A batch that is certified and posted, whose members are gone before anybody asked them for shares.
+struct Withheld {
+    id: B256,
+    number: u64,
+    run: PostedRun,
+    nonce: u64,
+}
+
+async fn certified_and_gone(field: &mut Field) -> Result<Withheld> {
+    // What is executed already must not be of the same run: a node that executed what L1 voids has to stop.
+    everything_posted(field).await?;
+    let earlier = field.posted_run(field.sequencer_status().await?.head.number).await?;
+    if earlier.headers.iter().any(|header| header.envelope_count > 0) {
+        field.posting_by(named_key(HINT_PUBLISHER).address(), earlier.run.last).await?;
+    }
+    let (raw, _) = field.users[3].transfer(field.users[3].nonce, U256::from(1));
+    let envelope = field.users[3].envelope(raw.to_vec()).await?;
+    let (id, nonce) = (envelope.id(), field.users[3].nonce);
+    // Who opens what is certified would do so at once.
+    field.devnet.process("hint-publisher")?.kill().await?;
+    field.devnet.process("full-node")?.kill().await?;
+    field.users[3].submit(&envelope, false).await?;
+    let number = until("the envelope to be certified", async || {
+        let receipt = field.receipt_of_sequencer(id).await?;
+        Ok(receipt
+            .filter(|receipt| receipt.state == EnvelopeState::Certified)
+            .and_then(|receipt| receipt.number))
+    })
+    .await?;
+    // The empty header that closes its second, too.
+    until("the second to be closed", async || {
+        Ok((field.sequencer_status().await?.head.number > number).then_some(()))
+    })
+    .await?;
+    everything_posted(field).await?;
+    let run = field.posted_run(number).await?;
+    ensure!(run.run.first == number, "expected a run that begins with batch {number}, seen {:?}", run.run);
+    members(field, false).await?;
+    Ok(Withheld { id, number, run, nonce })
+}
+
+/// No shares from half the deadline on; void after it; nothing of it executes.
+async fn void(field: &mut Field, withheld: &Withheld, gas: &mut Gas) -> Result<()> {
+    let Withheld { id, number, ref run, nonce } = *withheld;
+    let posted_at = run.run.posted_at;
+    mine_to(field, posted_at + u64::from(TIMING.hint_deadline) / 2 + FINALITY).await?;
+    members(field, true).await?;
+    for role in ["full-node", "hint-publisher"] {
+        field.devnet.process(role)?.start()?;
+    }
+    field.devnet.process("full-node")?.ready().await?;
+    for member in 1..=MEMBERS {
+        let certified = field.member(member)?.get_certified(run.run.last).await?;
+        let certificate = certified.context("the run's certificate")?.decode()?.certificate;
+        let asked = field.member(member)?.get_share(number, Encoded::new(&certificate)).await;
+        match asked.map_err(ReceivedError::from) {
+            Err(ReceivedError::Refused(refusal)) if refusal.reason == "unreleased_too_long" => {}
+            other => bail!("member {member}: expected unreleased_too_long, seen {other:?}"),
+        }
+    }
+    let anyone = field.account(field.users[3].key.clone());
+    mine_to(field, posted_at + u64::from(TIMING.hint_deadline)).await?;
+    gas.step("voidUnreleased", anyone.void_unreleased(&run.run).await?.gas_used);
+    until("the batch to be void at the full node", async || {
+        Ok((field.batch(number).await?.state == BatchState::Void).then_some(()))
+    })
+    .await?;
+    let receipt = field.receipt(id).await?.context("the void envelope's receipt")?;
+    ensure!(receipt.state == EnvelopeState::Void, "expected a void envelope, seen {receipt:?}");
+    let after = field.reads()?.nonce(&field.users[3].key.address()).await?;
+    ensure!(
+        after == nonce,
+        "expected nothing of the void batch executed, the nonce is {after} and was {nonce}"
+    );
+    Ok(())
+}
+
+/// L1 makes the header that holds a user's forced transaction, and one that closes its second.
+async fn rescue(field: &mut Field, gas: &mut Gas) -> Result<()> {
+    let user = &field.users[1];
+    let fields = TransactionFields {
+        chain_id: field.devnet.chain.chain_id,
+        nonce: user.nonce,
+        to: REFUGE,
+        value: U256::from(RESCUED_WEI),
+        input: Default::default(),
+        gas_limit: TRANSFER_GAS,
+        max_fee_per_gas: 1_000_000_000,
+        max_priority_fee_per_gas: 0,
+    };
+    let (raw, _) = sign(&fields, &user.key);
+    let forced = field.account(user.key.clone()).force_transaction(TRANSFER_GAS, &raw).await?;
+    gas.step("force", forced.gas_used);
+    let parent = last_header(field).await?;
+    mine_to(field, forced.block + u64::from(TIMING.forced_delay)).await?;
+    let made = make_header(field, &parent).await?;
+    gas.step("postL1Header with a transaction", made);
+    let closed = last_header(field).await?;
+    ensure!(
+        (closed.number, closed.envelope_count) == (parent.number + 1, 1),
+        "expected header {} with the forced transaction, seen {closed:?}",
+        parent.number + 1
+    );
+    gas.step("postL1Header that closes its second", make_header(field, &closed).await?);
+    until("the forced transaction to be executed", async || {
+        Ok((field.reads()?.balance(&REFUGE).await? == U256::from(RESCUED_WEI)).then_some(()))
+    })
+    .await
+}
+
+/// The last header on L1, final.
+async fn last_header(field: &Field) -> Result<BatchHeader> {
+    let newest = field.devnet.l1.posted_head().await?.number;
+    let run = field.posted_run(newest).await?;
+    run.headers.last().copied().context("a run with headers")
+}
+
+/// Has L1 make the header after `parent` as soon as it may.
+async fn make_header(field: &Field, parent: &BatchHeader) -> Result<u64> {
+    for _ in 0..MINING_ATTEMPTS {
+        match field.devnet.l1.standing().await?.l1_header_due(parent.envelope_count) {
+            L1HeaderDue::Now { .. } => return Ok(field.reporter().post_l1_header(parent).await?.gas_used),
+            L1HeaderDue::From(block) => mine_to(field, block).await?,
+            L1HeaderDue::NothingToInclude => {
+                bail!("nothing to include in the header after {}", parent.number)
+            }
+        }
+    }
+    bail!("L1 does not come to make the header after {}", parent.number)
+}
+
+/// The fee deposit leaves without the rollup.
+async fn exit(field: &Field, requested_at: u64, gas: &mut Gas) -> Result<()> {
+    mine_to(field, requested_at + u64::from(TIMING.withdrawal_delay)).await?;
+    let head = last_header(field).await?;
+    let payer = field.users[0].key.address();
+    until("the full node to have L1's head", async || {
+        Ok((field.status().await?.certified == head.number).then_some(()))
+    })
+    .await?;
+    let shown = FeeProof::fetch(&http(field.devnet.ports.full_node.0), payer).await?;
+    let proof = shown.against_head(&field.devnet.l1).await?;
+    let proof =
+        proof.with_context(|| format!("the full node's ledger is not that of L1's head: {shown:?}"))?;
+    let balance = proof.balance;
+    let sent = field.account(field.users[0].key.clone()).exit(&proof).await?;
+    gas.step("exit", sent.gas_used);
+    let paid = field.devnet.l1.paid(payer).await?;
+    ensure!(
+        balance > 0 && paid == U256::from(balance),
+        "expected the whole balance of {balance} wei to leave, seen {paid}"
+    );
+    Ok(())
+}

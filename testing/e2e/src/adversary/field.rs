@@ -1,0 +1,330 @@
+//! The network on which the attacks are made, with the accounts of those who make them and of those who suffer them.
+
+use std::{path::PathBuf, sync::Arc};
+
+use alloy_primitives::{Address, B256, U256};
+use anyhow::{Context, Result, bail, ensure};
+use blindfold::devnet::{
+    Devnet, DevnetOptions, MEMBERS, Progress,
+    accounts::{HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
+    ports::{Ports, http, local},
+};
+use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
+use blindfold_l1::L1Writer;
+use blindfold_protocol::{Envelope, L1Timing, SigningKey};
+use blindfold_rpc::{
+    BlindApiClient, ClientConfig, CommitteeApiClient, HttpClient, http_client,
+    types::{BatchInfo, EnvelopeState, Receipt, Status},
+};
+use serde_json::json;
+use tokio::time::{Duration, Instant, sleep};
+
+use super::{books::Books, injection::Injections, raw::RawL1, roles::SECOND_HELPER};
+use crate::{relay::Relay, traffic::Sender};
+
+/// All deadlines of the network, in L1 blocks of a second.
+pub const TIMING: L1Timing = L1Timing {
+    posting_deadline: 60,
+    forced_delay: 8,
+    answer_window: 12,
+    hint_deadline: 40,
+    challenge_window: 20,
+    withdrawal_delay: 100,
+};
+/// Honest accounts that pay for their envelopes.
+pub const USERS: usize = 4;
+/// An honest account that has ether on L2 and no fee account.
+pub const UNPAID: usize = USERS + 1;
+/// The dishonest account that pays for malformed envelopes.
+const SPOILER: usize = USERS;
+/// Posts wrong hints, and fills the sequencer's bond for it to lose.
+const FORGER: &str = "forger";
+/// Challenges and accuses without a reason.
+const BULLY: &str = "bully";
+/// Reports and answers.
+const REPORTER: &str = "reporter";
+/// What the dishonest and the reporter own on L1, in wei.
+const FUNDS_WEI: u128 = 10_000 * 1_000_000_000_000_000_000;
+/// Ciphertexts in a sub-batch at most: dealing and checking stay quick.
+pub const MAX_BATCH: u32 = 8;
+/// How long anything may take that is waited for.
+const WAIT: Duration = Duration::from_secs(90);
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Looks again and again until there is an answer.
+///
+/// # Errors
+/// The probe's own, and what was waited for when it takes too long.
+pub async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
+    let deadline = Instant::now() + WAIT;
+    loop {
+        if let Some(found) = probe().await? {
+            return Ok(found);
+        }
+        ensure!(Instant::now() < deadline, "waited {} s in vain for {what}", WAIT.as_secs());
+        sleep(LOOK_INTERVAL).await;
+    }
+}
+
+/// A running network.
+pub struct Field {
+    /// The network.
+    pub devnet: Devnet,
+    /// Between the sequencer and everybody else.
+    pub relay: Relay,
+    /// What the relay adds to the feed.
+    pub injections: Injections,
+    /// L1's own interface.
+    pub raw: RawL1,
+    /// Honest users with a fee account.
+    pub users: Vec<Sender>,
+    /// The honest user without one.
+    pub unpaid: Sender,
+    /// A dishonest user with a fee account.
+    pub spoiler: Sender,
+    /// Who owns what.
+    pub books: Books,
+    node: HttpClient,
+    sequencer: HttpClient,
+}
+
+impl Field {
+    /// Starts a network whose first epoch ends with `last_number`.
+    ///
+    /// # Errors
+    /// When a part does not start.
+    pub async fn start(dir: PathBuf, last_number: u64, progress: &Progress) -> Result<Self> {
+        let ports = Ports::free(MEMBERS)?;
+        let relay = Relay::start(local(0), local(ports.sequencer.0)).await?;
+        let binary = std::env::current_exe()?.with_file_name("blindfold");
+        ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
+        let address = relay.http_url("");
+        let options = DevnetOptions {
+            ports,
+            keep: true,
+            max_batch: MAX_BATCH,
+            accounts: UNPAID + 1,
+            paying: UNPAID,
+            sequencer_url: Some(Arc::new(move |role| format!("{address}{role}"))),
+            timing: TIMING,
+            last_number,
+            ..DevnetOptions::new(dir, binary)
+        };
+        let devnet = Devnet::start(options, progress).await?;
+        let injections = Injections::default();
+        relay.tamper(injections.tamper());
+        let raw = RawL1::new(devnet.l1_url());
+        for name in [FORGER, BULLY, REPORTER, SECOND_HELPER] {
+            let address = named_key(name).address();
+            raw.call("anvil_setBalance", json!([address, U256::from(FUNDS_WEI)])).await?;
+        }
+        let committee = CommitteeKey::fetch(&devnet.l1, 1, None).await?;
+        let mut users = Vec::new();
+        for index in 0..=UNPAID {
+            users.push(sender(&devnet, &relay, index, committee.clone()).await?);
+        }
+        let (unpaid, spoiler) = users.pop().zip(users.pop()).context("two more accounts")?;
+        let config = ClientConfig::default();
+        let node = http_client(&http(devnet.ports.full_node.0), &config)?;
+        let sequencer = http_client(&http(devnet.ports.sequencer.0), &config)?;
+        let books = Books::default();
+        let mut field =
+            Self { devnet, relay, injections, raw, users, unpaid, spoiler, books, node, sequencer };
+        field.wait_for_deposits().await?;
+        field.books = Books::open(&field, &field.honest(), "user 0").await?;
+        Ok(field)
+    }
+
+    /// Who must not lose anything.
+    pub fn honest(&self) -> Vec<(String, Address)> {
+        let named = [HINT_PUBLISHER, SECOND_HELPER, WATCHER, PROXY, REPORTER];
+        let named = named.into_iter().map(|name| (name.to_owned(), named_key(name).address()));
+        let users = (0..USERS).chain([UNPAID]);
+        named.chain(users.map(|index| (format!("user {index}"), account_key(index).address()))).collect()
+    }
+
+    /// What honest accounts lost since the start.
+    ///
+    /// # Errors
+    /// When L1 or the full node does not answer.
+    pub async fn losses(&self) -> Result<Vec<String>> {
+        self.books.losses(self).await
+    }
+
+    /// An account of [`HINT_PUBLISHER`] and the like on L1.
+    pub fn account(&self, key: SigningKey) -> L1Writer {
+        L1Writer::new(self.devnet.l1.clone(), key)
+    }
+
+    /// The dishonest publisher.
+    pub fn forger(&self) -> L1Writer {
+        self.account(named_key(FORGER))
+    }
+
+    /// The dishonest challenger and accuser.
+    pub fn bully(&self) -> L1Writer {
+        self.account(named_key(BULLY))
+    }
+
+    /// Who reports what is wrong, beside the full node.
+    pub fn reporter(&self) -> L1Writer {
+        self.account(named_key(REPORTER))
+    }
+
+    /// The sequencer's key: it is the one who cheats.
+    pub fn sequencer_key(&self) -> SigningKey {
+        named_key(SEQUENCER)
+    }
+
+    /// Deposits count once their L1 block is final and a header has credited them.
+    async fn wait_for_deposits(&self) -> Result<()> {
+        for payer in (0..UNPAID).map(account_key).chain([named_key(PROXY)]) {
+            let payer = payer.address();
+            until(&format!("the deposit of {payer} to count"), async || {
+                let account = self.node.get_fee_account(payer).await?;
+                Ok((account.balance > 0).then_some(()))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// What the full node says.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn status(&self) -> Result<Status> {
+        Ok(BlindApiClient::get_status(&self.node).await?)
+    }
+
+    /// What the sequencer says.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn sequencer_status(&self) -> Result<Status> {
+        Ok(BlindApiClient::get_status(&self.sequencer).await?)
+    }
+
+    /// One of the full node's counters.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn counter(&self, name: &str) -> Result<u64> {
+        let status = self.status().await?;
+        status.counters.get(name).copied().with_context(|| format!("the full node does not count {name}"))
+    }
+
+    /// One of the full node's metrics without labels of its own.
+    ///
+    /// # Errors
+    /// When it does not serve it.
+    pub async fn metric(&self, name: &str) -> Result<u64> {
+        let url = format!("{}/metrics", http(self.devnet.ports.full_node.1));
+        let text = reqwest::get(url).await?.text().await?;
+        let line = text.lines().find(|line| line.starts_with(name));
+        let value = line.and_then(|line| line.rsplit(' ').next()).and_then(|value| value.parse::<f64>().ok());
+        Ok(value.with_context(|| format!("the full node has no metric {name}"))? as u64)
+    }
+
+    /// Ordinary reads of the full node.
+    ///
+    /// # Errors
+    /// When its URL cannot be used.
+    pub fn reads(&self) -> Result<Node> {
+        Ok(Node::new(&http(self.devnet.ports.full_node.0))?)
+    }
+
+    /// The full node's fee accounts.
+    pub fn node(&self) -> &HttpClient {
+        &self.node
+    }
+
+    /// A batch, as the full node verified it.
+    ///
+    /// # Errors
+    /// When it has none of that number.
+    pub async fn batch(&self, number: u64) -> Result<BatchInfo> {
+        let batch = self.node.get_batch(number).await?;
+        batch.with_context(|| format!("the full node has no batch {number}"))
+    }
+
+    /// What the sequencer knows of an envelope.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn receipt_of_sequencer(&self, id: B256) -> Result<Option<Receipt>> {
+        Ok(self.sequencer.get_receipt(id).await?)
+    }
+
+    /// What the full node knows of an envelope.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn receipt(&self, id: B256) -> Result<Option<Receipt>> {
+        Ok(self.node.get_receipt(id).await?)
+    }
+
+    /// Waits until the full node has executed an envelope, and its one transaction stands in a block.
+    ///
+    /// # Errors
+    /// When something else becomes of it, or nothing.
+    pub async fn executed(&self, id: B256) -> Result<Receipt> {
+        let receipt = until(&format!("envelope {id} to be executed"), async || {
+            let receipt = self.receipt(id).await?;
+            Ok(receipt.filter(|receipt| blindfold_client::wallet::is_final(receipt.state)))
+        })
+        .await?;
+        let included =
+            |receipt: &Receipt| receipt.transactions.iter().flatten().all(|transaction| transaction.included);
+        if receipt.state != EnvelopeState::Executed || !included(&receipt) {
+            bail!("envelope {id}: expected executed with its transaction, seen {receipt:?}");
+        }
+        Ok(receipt)
+    }
+
+    /// Has user `index` send a transfer, and waits until it is executed.
+    ///
+    /// # Errors
+    /// As [`Field::executed`].
+    pub async fn transfer(&mut self, index: usize) -> Result<(Envelope, Receipt)> {
+        let (envelope, _) = self.users[index].send().await?;
+        let receipt = self.executed(envelope.id()).await?;
+        Ok((envelope, receipt))
+    }
+
+    /// A member's interface.
+    ///
+    /// # Errors
+    /// For a member that there is none of.
+    pub fn member(&self, member: u16) -> Result<HttpClient> {
+        let (port, _) = self.devnet.ports.members.get(usize::from(member) - 1).context("a member")?;
+        Ok(http_client(&http(*port), &ClientConfig::default())?)
+    }
+
+    /// How many second headers a member has refused.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn second_headers(&self, member: u16) -> Result<u64> {
+        Ok(CommitteeApiClient::get_status(&self.member(member)?).await?.second_headers_refused)
+    }
+
+    /// A wallet for the account, with another committee's key.
+    ///
+    /// # Errors
+    /// When the committee is not on L1.
+    pub async fn with_committee_of(&self, index: usize, number: u64) -> Result<Sender> {
+        let committee = CommitteeKey::fetch(&self.devnet.l1, number, None).await?;
+        let mut sender = sender(&self.devnet, &self.relay, index, committee).await?;
+        sender.nonce = self.users[index].nonce;
+        Ok(sender)
+    }
+}
+
+async fn sender(devnet: &Devnet, relay: &Relay, index: usize, committee: CommitteeKey) -> Result<Sender> {
+    let role = if index == SPOILER { "spoiler".to_owned() } else { format!("user-{index}") };
+    let endpoints =
+        WalletEndpoints { node: http(devnet.ports.full_node.0), sequencer: relay.http_url(&role) };
+    let l1 = Arc::new(devnet.l1.clone());
+    Sender::new(account_key(index), Arc::clone(&devnet.chain), l1, committee, &endpoints).await
+}

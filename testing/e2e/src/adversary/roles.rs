@@ -1,0 +1,68 @@
+//! Changing and adding roles of a running network.
+
+use std::{fs, path::Path};
+
+use alloy_primitives::Address;
+use anyhow::{Context, Result};
+use blindfold::devnet::{accounts::named_key, ports::local, process::RoleProcess};
+use blindfold_client::keys;
+use toml::{Table, Value};
+
+use super::field::Field;
+
+/// A second helper, who also posts hints to L1, somewhat later than the first.
+pub const SECOND_HELPER: &str = "hint-publisher-2";
+/// How long the second helper leaves a run to the first.
+const TAKEOVER_MS: i64 = 3_000;
+
+/// Changes a role's settings file into that of `to`.
+///
+/// # Errors
+/// When it cannot be read, changed or written.
+pub fn change_settings(
+    dir: &Path,
+    from: &str,
+    to: &str,
+    change: impl FnOnce(&mut Table) -> Result<()>,
+) -> Result<()> {
+    let path = dir.join(format!("{from}.toml"));
+    let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+    let mut table: Table = text.parse().with_context(|| format!("{}", path.display()))?;
+    change(&mut table).with_context(|| format!("{}", path.display()))?;
+    Ok(fs::write(dir.join(format!("{to}.toml")), toml::to_string(&table)?)?)
+}
+
+/// A table of settings.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn section<'a>(table: &'a mut Table, name: &str) -> Result<&'a mut Table> {
+    table.get_mut(name).and_then(Value::as_table_mut).with_context(|| format!("no table {name}"))
+}
+
+/// The process of a second helper, not started yet, and its account.
+///
+/// # Errors
+/// When its files cannot be written.
+pub fn second_helper(field: &Field) -> Result<(RoleProcess, Address)> {
+    let dir = field.devnet.dir();
+    let key = named_key(SECOND_HELPER);
+    let key_file = dir.join("keys").join(format!("{SECOND_HELPER}.json"));
+    keys::store(&key, &key_file, fs::read_to_string(dir.join("password"))?.trim())?;
+    let admin = std::net::TcpListener::bind(local(0))?.local_addr()?;
+    change_settings(dir, "hint-publisher", SECOND_HELPER, |table| {
+        table.insert("data_dir".to_owned(), dir.join(SECOND_HELPER).display().to_string().into());
+        let posting = section(table, "l1_posting")?;
+        posting.insert("takeover_ms".to_owned(), TAKEOVER_MS.into());
+        section(posting, "key")?.insert("file".to_owned(), key_file.display().to_string().into());
+        let role = section(table, "hint_publisher")?;
+        role.insert("admin_addr".to_owned(), admin.to_string().into());
+        role.insert("sequencer_url".to_owned(), field.relay.http_url(SECOND_HELPER).into());
+        Ok(())
+    })?;
+    let settings = dir.join(format!("{SECOND_HELPER}.toml")).display().to_string();
+    let arguments = vec!["hint-publisher".to_owned(), "--config".to_owned(), settings];
+    let binary = std::env::current_exe()?.with_file_name("blindfold");
+    let log = dir.join("logs").join(format!("{SECOND_HELPER}.log"));
+    Ok((RoleProcess::new(SECOND_HELPER, &binary, arguments, admin, log), key.address()))
+}

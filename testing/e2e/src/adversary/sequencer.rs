@@ -1,0 +1,243 @@
+//! A sequencer that signs what it must not sign, or does not do what it signed.
+
+use alloy_primitives::{B256, U256, keccak256};
+use alloy_sol_types::SolEvent;
+use anyhow::{Context, Result, bail, ensure};
+use blindfold::devnet::MEMBERS;
+use blindfold_l1::{ACCUSATION_STAKE_WEI, AccusationState, OmissionAnswer};
+use blindfold_protocol::{
+    Acknowledgement, Canonical, Promise, SealedBatch, SignedHeader, merkle, validity::item_leaf,
+};
+use blindfold_rpc::{CommitteeApiClient, Encoded, types::BatchInfo};
+use serde_json::Value;
+
+use super::{
+    field::{Field, TIMING, until},
+    report::{Gas, Outcome},
+};
+use crate::relay::{Direction, Recorded};
+
+/// The sequencer's bond in each case, in wei: ten ether.
+const BOND_WEI: u128 = 10 * 1_000_000_000_000_000_000;
+/// How often two envelopes are sent in the hope that they stand in one batch.
+const PAIR_ATTEMPTS: usize = 8;
+
+fn salt() -> B256 {
+    B256::from(rand::random::<[u8; 32]>())
+}
+
+/// Fills the sequencer's bond for it to lose.
+async fn bond(field: &Field) -> Result<U256> {
+    field.forger().deposit_bond(BOND_WEI).await?;
+    Ok(field.devnet.l1.bond().await?.amount)
+}
+
+async fn bond_is_lost(field: &Field) -> Result<()> {
+    let bond = field.devnet.l1.bond().await?.amount;
+    ensure!(bond.is_zero(), "expected the sequencer's bond to be lost, seen {bond} wei");
+    Ok(())
+}
+
+/// Two headers of one number.
+pub async fn equivocation(field: &mut Field) -> Outcome {
+    let (_, receipt) = field.transfer(0).await?;
+    let (sealed, _) = field.sealed(receipt.number.context("a number")?).await?;
+    let first = sealed.signed_header();
+    let mut second = sealed.header;
+    second.timestamp_ms += 1;
+    let second: SignedHeader = second.sign(&field.sequencer_key(), &field.devnet.chain.deployment);
+
+    let before = bond(field).await?;
+    let reporter = field.reporter();
+    let rewards = field.devnet.l1.reward(reporter.address()).await?;
+    let sent = reporter.report_equivocation(&first, &second, salt()).await?;
+    bond_is_lost(field).await?;
+    let earned = field.devnet.l1.reward(reporter.address()).await? - rewards;
+    ensure!(
+        earned == before / U256::from(2),
+        "expected half of {before} wei for the reporter, seen {earned}"
+    );
+    let mut gas = Gas::default();
+    gas.step("slashEquivocation", sent.gas_used);
+    gas.step("claimReward", reporter.claim_reward().await?.gas_used);
+    Ok(gas)
+}
+
+/// A second order of a batch, signed when everybody can read it.
+pub async fn reordered_after_release(field: &mut Field) -> Outcome {
+    let number = pair(field).await?;
+    let info = field.batch(number).await?;
+    let (sealed, codes) = field.sealed(number).await?;
+    ensure!(info.hints.is_some(), "expected the hints of batch {number} to be out");
+    let (reordered, verdicts) = reordered(field, &sealed, &codes, &info)?;
+    let hash = reordered.header.hash();
+    bond(field).await?;
+
+    let mut refused = Vec::new();
+    for member in 1..=MEMBERS {
+        refused.push(field.second_headers(member).await?);
+    }
+    let by_node = field.counter("second_headers_refused").await?;
+    let roles: Vec<String> =
+        (1..=MEMBERS).map(|member| format!("member-{member}")).chain(["full-node".to_owned()]).collect();
+    field.injections.arm(&roles, &reordered, &verdicts);
+    // The next header of the feed brings it along.
+    field.transfer(1).await?;
+    until("the relay to deliver the reordered header", async || {
+        Ok(field.injections.all_delivered().then_some(()))
+    })
+    .await?;
+    for (member, before) in (1..=MEMBERS).zip(refused) {
+        until(&format!("member {member} to refuse the reordered header"), async || {
+            Ok((field.second_headers(member).await? > before).then_some(()))
+        })
+        .await?;
+        no_share(field, member, number, hash, &info).await?;
+    }
+    until("the full node to refuse the reordered header", async || {
+        Ok((field.counter("second_headers_refused").await? > by_node).then_some(()))
+    })
+    .await?;
+    // The node shows both on L1 by itself.
+    until("the full node to have the sequencer's bond slashed", async || {
+        Ok(field.devnet.l1.bond().await?.amount.is_zero().then_some(()))
+    })
+    .await?;
+    no_acknowledgement(&field.relay.recording(), hash)?;
+    let known = field.batch(number).await?;
+    ensure!(known.hash == info.hash, "expected batch {number} to stay {}, seen {}", info.hash, known.hash);
+    field.transfer(0).await?;
+    let inbox = field.devnet.chain.deployment.inbox;
+    let shown = blindfold_l1::contracts::BlindedInbox::Equivocation::SIGNATURE_HASH;
+    let topics = [Some(shown), Some(B256::from(U256::from(number)))];
+    let mut gas = Gas::default();
+    gas.step("slashEquivocation", field.raw.gas_of_event(inbox, 0, &topics).await?);
+    Ok(gas)
+}
+
+/// Two executed envelopes in one batch.
+async fn pair(field: &mut Field) -> Result<u64> {
+    for _ in 0..PAIR_ATTEMPTS {
+        let mut ids = Vec::new();
+        for user in &mut field.users {
+            ids.push(user.send().await?.0.id());
+        }
+        let mut numbers = Vec::new();
+        for id in ids {
+            numbers.push(field.executed(id).await?.number.context("a number")?);
+        }
+        numbers.sort_unstable();
+        if let Some(pair) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Ok(pair[0]);
+        }
+    }
+    bail!("no two envelopes came into one batch in {PAIR_ATTEMPTS} attempts")
+}
+
+/// The same items in another order, signed by the sequencer.
+fn reordered(
+    field: &Field,
+    sealed: &SealedBatch,
+    codes: &[u8],
+    info: &BatchInfo,
+) -> Result<(SealedBatch, Vec<Option<String>>)> {
+    let mut order: Vec<usize> = (0..sealed.items.len()).collect();
+    order.reverse();
+    let items: Vec<Vec<u8>> = order.iter().map(|at| sealed.items[*at].clone()).collect();
+    let leaves = order.iter().map(|at| {
+        let leaf = blindfold_l1::ItemLeaf::new(&sealed.items[*at], codes[*at]);
+        item_leaf(&leaf.id, &keccak256(&sealed.items[*at]), codes[*at])
+    });
+    let mut header = sealed.header;
+    header.envelope_root = merkle::root(&leaves.collect::<Vec<_>>());
+    ensure!(header.hash() != sealed.header.hash(), "the reordered header is the same");
+    let signed = header.sign(&field.sequencer_key(), &field.devnet.chain.deployment);
+    let verdicts = order.iter().map(|at| info.verdicts[*at].clone()).collect();
+    Ok((SealedBatch { header, signature: signed.signature, items }, verdicts))
+}
+
+/// A certificate of the first header is none for the second.
+async fn no_share(field: &Field, member: u16, number: u64, hash: B256, info: &BatchInfo) -> Result<()> {
+    let mut certificate = match &info.certificate {
+        Some(certificate) => certificate.decode()?,
+        // A later number's covers it, and is as good to be bent.
+        None => {
+            let certified = field.member(member)?.get_certified(number).await?;
+            certified
+                .with_context(|| format!("member {member} has no certificate of {number}"))?
+                .decode()?
+                .certificate
+        }
+    };
+    certificate.number = number;
+    certificate.header_hash = hash;
+    let asked = field.member(member)?.get_share(number, Encoded::new(&certificate)).await;
+    ensure!(asked.is_err(), "member {member} gave a share for the reordered header of {number}");
+    let certified = field.member(member)?.get_certified(number).await?;
+    let Some(certified) = certified else { return Ok(()) };
+    let seen = certified.decode()?.sealed.header.hash();
+    ensure!(seen != hash, "member {member} holds the reordered header of {number} as certified");
+    Ok(())
+}
+
+/// Nobody acknowledged this header, by what the relay saw on the way to the sequencer.
+fn no_acknowledgement(recording: &[Recorded], hash: B256) -> Result<()> {
+    let mut seen = 0;
+    for record in recording.iter().filter(|record| record.direction == Direction::ToSequencer) {
+        let Ok(message) = serde_json::from_str::<Value>(&record.text) else { continue };
+        if message["method"] != "blind_submitAcknowledgement" {
+            continue;
+        }
+        // By position or by name.
+        let given = message["params"][0].as_str().or_else(|| message["params"]["acknowledgement"].as_str());
+        let acknowledgement = Acknowledgement::from_hex(given.context("an acknowledgement")?)?;
+        seen += 1;
+        ensure!(acknowledgement.header_hash != hash, "{} acknowledged the reordered header", record.role);
+    }
+    ensure!(seen > 0, "the relay saw no acknowledgement at all: nothing is shown");
+    Ok(())
+}
+
+/// A promise that is broken, and one that is kept.
+pub async fn omitted_promise(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    let deployment = field.devnet.chain.deployment;
+    // A kept one, whose envelope stands in a posted batch.
+    let (kept, receipt) = field.transfer(2).await?;
+    let number = receipt.number.context("a number")?;
+    let posted = field.posted(number).await?;
+    // The user has the promise of another one, which is never sent on.
+    let (raw, _) = field.users[2].transfer(field.users[2].nonce, U256::from(1));
+    let lost = field.users[2].envelope(raw.to_vec()).await?;
+    let promise = |id| Promise::sign(&field.sequencer_key(), &deployment, id, number);
+    let before = bond(field).await?;
+
+    let user = field.account(field.users[2].key.clone());
+    let rewards = field.devnet.l1.reward(user.address()).await?;
+    let accused = user.report_omission(&promise(lost.id()), salt()).await?;
+    gas.step("accuseOmission", accused.gas_used);
+    field.bully().report_omission(&promise(kept.id()), salt()).await?;
+    let at = posted.place(number);
+    let answer = OmissionAnswer::new(posted.run.clone(), &posted.batches[at], &posted.codes[at], kept.id());
+    let answer = answer.context("the kept promise's place")?;
+    let reporter = field.reporter();
+    let earned_before = field.devnet.l1.reward(reporter.address()).await?;
+    gas.step("answerOmission", reporter.answer_omission(&answer).await?.gas_used);
+    let earned = field.devnet.l1.reward(reporter.address()).await? - earned_before;
+    ensure!(earned == U256::from(ACCUSATION_STAKE_WEI), "expected the accuser's stake, seen {earned} wei");
+
+    until("the answer window to pass", async || {
+        Ok((field.raw.height().await? > accused.block + u64::from(TIMING.answer_window)).then_some(()))
+    })
+    .await?;
+    gas.step("slashOmission", user.slash_omission(lost.id()).await?.gas_used);
+    bond_is_lost(field).await?;
+    for (id, expected) in [(lost.id(), AccusationState::Slashed), (kept.id(), AccusationState::Answered)] {
+        let seen = field.devnet.l1.accusation(id).await?.state;
+        ensure!(seen == expected, "accusation over {id}: expected {expected:?}, seen {seen:?}");
+    }
+    let earned = field.devnet.l1.reward(user.address()).await? - rewards;
+    let due = before / U256::from(2) + U256::from(ACCUSATION_STAKE_WEI);
+    ensure!(earned == due, "expected {due} wei for the accuser, seen {earned}");
+    Ok(gas)
+}
