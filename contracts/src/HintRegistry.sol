@@ -13,32 +13,39 @@ import { HintData } from "./libraries/HintData.sol";
 import { MerkleTree } from "./libraries/MerkleTree.sol";
 
 /// @title Hints of posted runs, their bonds and their disputes
-/// @notice A publisher posts the hints of a run with all their data in the transaction and a part of its bond locked.
-/// For `challengeWindow` blocks anyone may show one wrong entry, which this contract settles in one call: it is
-/// struck out, half of the posting's bond is burnt and half goes to the challenger. What stands is made final, once
-/// and for all. Several postings may be open for one run, so a wrong first one blocks nobody. A run that has no hints
+/// @notice A publisher posts the hints of a run with all their data in the transaction. **One bond answers for all its
+/// open postings**, however many. For `challengeWindow` blocks anyone may show one wrong entry, which this contract
+/// settles in one call: the publisher loses its whole bond, half of it burnt, half the challenger's; the posting is
+/// struck out, and every other open posting of that publisher is *dead* at once, since no bond answers for it any more.
+/// A dead posting is never final, blocks nothing, and anyone may `drop` it. What stands is made final, once and for
+/// all. Several postings may be open for one run, so a wrong first one blocks nobody. A run that has no hints
 /// `hintDeadline` blocks after it was posted can be declared void.
 ///
+/// A strike may make right postings dead that others relied on. Their runs are therefore not void before another
+/// `hintDeadline` blocks passed: time to post the same hints anew.
+///
 /// What each entry must be follows from the posted header alone: the committee certified every item's verdict with
-/// the envelope root, and C fixes the session key. So there is exactly one right root for a run.
+/// the envelope root, and C fixes the session key. So there is exactly one right list of entries for a run. Singleton
+/// releases are part of the root and not judged: right entries with other releases are another posting.
 ///
 /// Nobody loses a bond by malformed input: only a completed comparison strikes a posting; everything else reverts,
 /// the stake and the commitment with it. That covers the verifier too: a call that fails, for want of gas say, is
 /// never read as an answer.
 ///
-/// Ether held = sum of `bonds[…].total` + sum of `rewards[…]`. Stakes stay here for the length of a call only.
+/// Ether held = sum of `publishers[…].bond` + sum of `rewards[…]`. Stakes stay here for the length of a call only.
 /// @dev Storage, after `CommitReveal.committedAt`; times are L1 block numbers:
 ///
 /// | variable | slots |
 /// |---|---|
 /// | `postingCount` | 1: the newest id |
-/// | `postings[id]` | 2: publisher 20 ‖ run's last number 8 ‖ block 4; posting root. Zero once struck or released |
-/// | `runs[last]` | 1: first number 8 ‖ final posting 8 ‖ open postings 4 ‖ void 1 |
-/// | `openRoots[keccak256(last, root)]` | 1: whether that root is open for that run |
-/// | `bonds[publisher]` | 1: total 16 ‖ locked 16 |
+/// | `postings[id]` | 2: publisher 20 ‖ run's last number 8 ‖ block 4; posting root. Zero once struck, released or dropped |
+/// | `runs[last]` | 1: first number 8 ‖ final posting 8 ‖ postings not closed 4 ‖ void 1 ‖ last strike 4 |
+/// | `openRoots[keccak256(last, root)]` | 1: the posting of that root for that run that is not closed |
+/// | `publishers[publisher]` | 1: bond 16 ‖ open postings 4 ‖ struck below 8 ‖ struck at 4 |
 /// | `rewards[account]` | 1 |
 ///
-/// A posting is *open* while it has a publisher and is not its run's final one. Ids are never used again.
+/// A posting is *closed* when it is its run's final one, or has no publisher any more; *dead* when it is not closed and
+/// its id is below its publisher's `struckBelow`; *open* when it is neither. Ids are never used again.
 contract HintRegistry is CommitReveal, PlaintextReader {
     /// @notice The posting's count of a batch is not that of its header.
     uint8 public constant REASON_WRONG_COUNT = 1;
@@ -55,7 +62,7 @@ contract HintRegistry is CommitReveal, PlaintextReader {
 
     /// @notice Hints that somebody posted for a run.
     struct Posting {
-        /// Who posted them, and whose bond is locked.
+        /// Who posted them, and whose bond answers for them.
         address publisher;
         /// Last number of the run.
         uint64 runLast;
@@ -71,18 +78,24 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         uint64 first;
         /// The posting that is final; 0 for none.
         uint64 finalPosting;
-        /// How many postings are open.
+        /// How many postings are open, or dead and not dropped.
         uint32 open;
         /// Whether it was declared void.
         bool isVoid;
+        /// The L1 block of the newest strike that made a posting dead which was dropped since; 0 for none.
+        uint32 struckAt;
     }
 
-    /// @notice The ether of a publisher.
-    struct Bond {
-        /// All of it.
-        uint128 total;
-        /// What open postings lock.
-        uint128 locked;
+    /// @notice What answers for a publisher's postings.
+    struct Publisher {
+        /// Its bond, in wei; at least `publisherBond` while a posting is open.
+        uint128 bond;
+        /// How many of its postings are open.
+        uint32 open;
+        /// Postings of smaller id are dead or closed.
+        uint64 struckBelow;
+        /// The L1 block in which it was struck last; 0 for never.
+        uint32 struckAt;
     }
 
     /// @notice One disputed entry with everything that it is judged by.
@@ -103,6 +116,8 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         uint32 leafCount;
         /// The chunk's siblings.
         bytes32[] chunkProof;
+        /// For the batch's first chunk keccak256 of its singleton releases as they were posted, else zero.
+        bytes32 releases;
         /// How many entries the posting gives the batch.
         uint32 count;
         /// The item's place in the batch.
@@ -121,8 +136,8 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         bytes16 key;
     }
 
-    /// @notice What a posting locks, in wei.
-    uint128 public immutable postingBond;
+    /// @notice The least bond of a publisher that has postings open, in wei.
+    uint128 public immutable publisherBond;
     /// @notice What a challenger puts up, in wei.
     uint128 public immutable challengeStake;
     /// @notice How long hints can be challenged at least, in L1 blocks.
@@ -132,13 +147,14 @@ contract HintRegistry is CommitReveal, PlaintextReader {
 
     /// @notice How many postings there ever were; ids are from 1.
     uint64 public postingCount;
-    /// @notice The postings that are open or final.
+    /// @notice The postings that are open, dead or final.
     mapping(uint64 id => Posting) public postings;
     /// @notice What became of the run that ends at a number.
     mapping(uint64 runLast => Run) public runs;
-    /// @dev Whether `keccak256(abi.encode(runLast, root))` is open.
-    mapping(bytes32 key => bool) private openRoots;
-    mapping(address publisher => Bond) private bonds;
+    /// @dev By `keccak256(abi.encode(runLast, root))`: the posting, open or dead; 0 for none.
+    mapping(bytes32 key => uint64 id) private openRoots;
+    /// @notice What answers for a publisher's postings.
+    mapping(address publisher => Publisher) public publishers;
     /// @notice Rewards that wait to be claimed.
     mapping(address account => uint256 amount) public rewards;
 
@@ -150,11 +166,13 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     event HintsPosted(
         uint64 indexed id, uint64 indexed runLast, address indexed publisher, uint64 first, bytes32 root
     );
-    /// @notice A posting was wrong at `number` and `index`, for one of the `REASON_…`s.
+    /// @notice A posting was wrong at `number` and `index`, for one of the `REASON_…`s. All other postings of
+    /// `publisher` that were open before this event are dead.
     event HintsStruck(
         uint64 indexed id,
         uint64 indexed runLast,
         address indexed challenger,
+        address publisher,
         uint8 reason,
         uint64 number,
         uint32 index,
@@ -165,33 +183,40 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     event ChallengeFailed(uint64 indexed id, address indexed challenger);
     /// @notice These are the run's hints for good.
     event HintsFinalized(uint64 indexed id, uint64 indexed runLast, uint64 first, bytes32 root);
-    /// @notice A posting of a run that has others for good was closed and its bond unlocked.
+    /// @notice A posting of a run that has others for good was closed.
     event HintsReleased(uint64 indexed id, uint64 indexed runLast);
+    /// @notice A dead posting was cleared away.
+    event HintsDropped(uint64 indexed id, uint64 indexed runLast);
     /// @notice The run has no hints and will never have any.
     event Voided(uint64 indexed first, uint64 indexed last);
     /// @notice An account took its rewards.
     event RewardClaimed(address indexed account, uint256 amount);
 
-    /// @notice A posting bond of at least 2 wei, so that half of it is something, and a stake are needed.
+    /// @notice A publisher's bond of at least 2 wei, so that half of it is something, and a stake are needed.
     error ZeroBondOrStake();
     /// @notice The call comes from a contract, or from an account that delegates to one.
     error NotTopLevel();
     /// @notice A deposit, withdrawal or claim of nothing.
     error ZeroAmount();
-    /// @notice More than the part of the bond that is not locked: deposit more, or wait until postings are closed.
-    error BondTooLow(uint256 free, uint256 needed);
+    /// @notice The bond, or the part of it that may be taken out, is less: deposit more, or wait until postings are
+    /// closed.
+    error BondTooLow(uint256 available, uint256 needed);
     /// @notice The run was not posted to the inbox.
     error RunNotPosted(uint64 last);
     /// @notice The run has its final hints.
     error RunIsFinal(uint64 last, uint64 id);
     /// @notice The run was declared void.
     error RunIsVoid(uint64 last);
-    /// @notice The run has this many postings that are not settled yet.
+    /// @notice The run has this many postings that are not settled yet: challenge, finalize or, if dead, drop them.
     error PostingsOpen(uint64 last, uint256 count);
     /// @notice The same hints are open for this run already.
     error SameHintsOpen(uint64 last, bytes32 root);
-    /// @notice The posting does not exist, was struck or released, or is final.
+    /// @notice The posting does not exist, was struck, released or dropped, or is final.
     error NotOpen(uint64 id);
+    /// @notice The posting is dead: another one of its publisher was struck and no bond answers for it. Drop it.
+    error PublisherStruck(uint64 id);
+    /// @notice The posting is not dead: challenge it, finalize it or release it.
+    error NotDead(uint64 id);
     /// @notice Not before this L1 block.
     error TooEarly(uint256 fromBlock);
     /// @notice A challenge needs exactly this stake.
@@ -210,18 +235,19 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     /// @param inbox_ The BlindedInbox, whose deadlines hold here.
     /// @param registry_ Its CommitteeRegistry.
     /// @param verifier_ The check of one hint.
-    /// @param postingBond_ What a posting locks, in wei: more than twice the gas of the worst challenge.
+    /// @param publisherBond_ What a publisher with open postings has at least, in wei: more than twice the gas of the
+    /// worst challenge, and what it should cost to make a publisher's right postings dead.
     /// @param challengeStake_ What a challenger puts up, in wei.
     constructor(
         IBlindedInbox inbox_,
         ICommitteeRegistry registry_,
         IHintVerifier verifier_,
-        uint128 postingBond_,
+        uint128 publisherBond_,
         uint128 challengeStake_
     ) PlaintextReader(inbox_, registry_, verifier_) {
-        if (postingBond_ < 2 || challengeStake_ == 0) revert ZeroBondOrStake();
+        if (publisherBond_ < 2 || challengeStake_ == 0) revert ZeroBondOrStake();
         Timing memory timing = inbox_.timing();
-        postingBond = postingBond_;
+        publisherBond = publisherBond_;
         challengeStake = challengeStake_;
         challengeWindow = timing.challengeWindow;
         hintDeadline = timing.hintDeadline;
@@ -232,20 +258,19 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     /// @notice Adds to the caller's bond.
     function depositBond() external payable {
         if (msg.value == 0) revert ZeroAmount();
-        Bond storage bond = bonds[msg.sender];
+        Publisher storage publisher = publishers[msg.sender];
         // All ether there is fits 128 bits.
-        bond.total += uint128(msg.value);
-        emit BondDeposited(msg.sender, msg.value, bond.total);
+        publisher.bond += uint128(msg.value);
+        emit BondDeposited(msg.sender, msg.value, publisher.bond);
     }
 
-    /// @notice Takes out what is not locked by open postings.
+    /// @notice Takes out of the bond what is above `publisherBond` while postings are open, anything otherwise.
     function withdrawBond(uint128 amount) external {
         if (amount == 0) revert ZeroAmount();
-        Bond storage bond = bonds[msg.sender];
-        uint256 free = bond.total - bond.locked;
-        if (amount > free) revert BondTooLow(free, amount);
-        bond.total -= amount;
-        emit BondWithdrawn(msg.sender, amount, bond.total);
+        (uint128 total, uint128 locked) = bondOf(msg.sender);
+        if (amount > total - locked) revert BondTooLow(total - locked, amount);
+        publishers[msg.sender].bond = total - amount;
+        emit BondWithdrawn(msg.sender, amount, total - amount);
         send(msg.sender, amount);
     }
 
@@ -258,16 +283,17 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         send(msg.sender, amount);
     }
 
-    /// @notice A publisher's bond, and how much of it is locked.
-    function bondOf(address publisher) external view returns (uint128 total, uint128 locked) {
-        Bond storage bond = bonds[publisher];
-        return (bond.total, bond.locked);
+    /// @notice A publisher's bond, and how much of it must stay while its postings are open.
+    function bondOf(address publisher) public view returns (uint128 total, uint128 locked) {
+        Publisher storage given = publishers[publisher];
+        return (given.bond, given.open == 0 ? 0 : publisherBond);
     }
 
     // Postings
 
-    /// @notice Posts the hints of a run and locks `postingBond` of the caller's bond. Called by plain accounts
-    /// directly, so the data are found in the transaction's input.
+    /// @notice Posts the hints of a run, for which the caller's bond of at least `publisherBond` answers as for all its
+    /// other postings. Called by plain accounts directly, so the data are found in the transaction's input. A dead
+    /// posting of the same hints is dropped.
     /// @param run A posted run that is neither void nor has its final hints.
     /// @param data A `HintData` for exactly the run's batches; see the library.
     /// @return id The posting.
@@ -276,19 +302,22 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         if (!inbox.isRun(run)) revert RunNotPosted(run.last);
         bytes32 root = HintData.postingRoot(data, run.first, run.last);
 
-        Run memory state = unsettled(run.last);
+        unsettled(run.last);
         bytes32 key = openKey(run.last, root);
-        if (openRoots[key]) revert SameHintsOpen(run.last, root);
-        Bond memory bond = bonds[msg.sender];
-        uint256 free = bond.total - bond.locked;
-        if (free < postingBond) revert BondTooLow(free, postingBond);
+        uint64 twin = openRoots[key];
+        if (twin != 0) {
+            if (isOpen(twin)) revert SameHintsOpen(run.last, root);
+            drop(twin);
+        }
+        Publisher storage publisher = publishers[msg.sender];
+        if (publisher.bond < publisherBond) revert BondTooLow(publisher.bond, publisherBond);
 
-        bonds[msg.sender].locked = bond.locked + postingBond;
-        openRoots[key] = true;
+        publisher.open++;
+        Run storage state = runs[run.last];
         state.first = run.first;
         state.open++;
-        runs[run.last] = state;
         id = ++postingCount;
+        openRoots[key] = id;
         postings[id] =
             Posting({ publisher: msg.sender, runLast: run.last, postedAt: uint32(block.number), root: root });
         emit HintsPosted(id, run.last, msg.sender, run.first, root);
@@ -296,8 +325,9 @@ contract HintRegistry is CommitReveal, PlaintextReader {
 
     /// @notice Disputes one entry of an open posting. Needs `challengeStake` and a commitment of an earlier block to
     /// `keccak256(abi.encode(id, number, index))`.
-    /// @dev An entry that is right costs the stake; an entry that is wrong costs the publisher the posting and its
-    /// bond; anything that cannot be judged reverts. Allowed after the window too, as long as the posting is open.
+    /// @dev An entry that is right costs the stake; an entry that is wrong costs the publisher its bond and all its open
+    /// postings; anything that cannot be judged reverts, and so does a dead posting, which harms nobody: the stake stays
+    /// with the challenger who comes second. Allowed after the window too, as long as the posting is open.
     function challenge(uint64 id, Challenge calldata given, bytes32 salt) external payable {
         if (msg.value != challengeStake) revert WrongStake(msg.value, challengeStake);
         Posting memory posting = opened(id);
@@ -311,12 +341,22 @@ contract HintRegistry is CommitReveal, PlaintextReader {
 
         close(posting);
         delete postings[id];
-        bonds[posting.publisher].total -= postingBond;
-        uint256 reward = postingBond / 2;
-        uint256 burnt = postingBond - reward;
+        uint256 bond = publishers[posting.publisher].bond;
+        publishers[posting.publisher] =
+            Publisher({ bond: 0, open: 0, struckBelow: postingCount + 1, struckAt: uint32(block.number) });
+        uint256 reward = bond / 2;
+        uint256 burnt = bond - reward;
         rewards[msg.sender] += reward + msg.value;
         emit HintsStruck(
-            id, posting.runLast, msg.sender, reason, given.header.number, given.index, reward, burnt
+            id,
+            posting.runLast,
+            msg.sender,
+            posting.publisher,
+            reason,
+            given.header.number,
+            given.index,
+            reward,
+            burnt
         );
         send(address(0), burnt);
     }
@@ -328,27 +368,45 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         if (block.number < from) revert TooEarly(from);
         uint64 first = unsettled(posting.runLast).first;
         close(posting);
+        publishers[posting.publisher].open--;
         runs[posting.runLast].finalPosting = id;
         emit HintsFinalized(id, posting.runLast, first, posting.root);
     }
 
-    /// @notice Closes a posting whose window is over and whose run has other hints for good, and unlocks its bond.
+    /// @notice Closes a posting whose window is over and whose run has other hints for good: its publisher's bond need
+    /// not answer for it any more.
     function release(uint64 id) external {
         Posting memory posting = opened(id);
         uint256 from = uint256(posting.postedAt) + challengeWindow;
         if (block.number < from) revert TooEarly(from);
         if (runs[posting.runLast].finalPosting == 0) revert RunNotFinal(posting.runLast);
         close(posting);
+        publishers[posting.publisher].open--;
         delete postings[id];
         emit HintsReleased(id, posting.runLast);
     }
 
-    /// @notice Declares a run void that has no hints, final or open, `hintDeadline` blocks after it was posted.
+    /// @notice Clears a dead posting away.
+    function drop(uint64 id) public {
+        Posting memory posting = unclosed(id);
+        if (!isDead(id, posting.publisher)) revert NotDead(id);
+        close(posting);
+        delete postings[id];
+        // The newest strike of its publisher's: of several the later ones cost a bond each, too.
+        Run storage state = runs[posting.runLast];
+        uint32 struckAt = publishers[posting.publisher].struckAt;
+        if (struckAt > state.struckAt) state.struckAt = struckAt;
+        emit HintsDropped(id, posting.runLast);
+    }
+
+    /// @notice Declares a run void that has no hints, final or open, `hintDeadline` blocks after it was posted, and
+    /// after the last strike that made hints of it dead. Dead postings of it must have been dropped.
     function voidUnreleased(RunReference calldata run) external {
         if (!inbox.isRun(run)) revert RunNotPosted(run.last);
-        uint256 from = uint256(run.postedAt) + hintDeadline;
-        if (block.number < from) revert TooEarly(from);
         Run memory state = unsettled(run.last);
+        uint256 since = run.postedAt > state.struckAt ? run.postedAt : state.struckAt;
+        uint256 from = since + hintDeadline;
+        if (block.number < from) revert TooEarly(from);
         if (state.open != 0) revert PostingsOpen(run.last, state.open);
         runs[run.last].isVoid = true;
         emit Voided(run.first, run.last);
@@ -367,16 +425,31 @@ contract HintRegistry is CommitReveal, PlaintextReader {
 
     /// @notice Whether a posting can be challenged.
     function isOpen(uint64 id) public view returns (bool) {
-        Posting storage posting = postings[id];
-        return posting.publisher != address(0) && runs[posting.runLast].finalPosting != id;
+        return isUnclosed(id) && !isDead(id, postings[id].publisher);
     }
 
     // Inside
 
     /// @dev An open posting.
-    function opened(uint64 id) private view returns (Posting memory) {
-        if (!isOpen(id)) revert NotOpen(id);
+    function opened(uint64 id) private view returns (Posting memory posting) {
+        posting = unclosed(id);
+        if (isDead(id, posting.publisher)) revert PublisherStruck(id);
+    }
+
+    /// @dev A posting that is open or dead.
+    function unclosed(uint64 id) private view returns (Posting memory) {
+        if (!isUnclosed(id)) revert NotOpen(id);
         return postings[id];
+    }
+
+    function isUnclosed(uint64 id) private view returns (bool) {
+        Posting storage posting = postings[id];
+        return posting.publisher != address(0) && runs[posting.runLast].finalPosting != id;
+    }
+
+    /// @dev Whether a posting that is not closed is dead.
+    function isDead(uint64 id, address publisher) private view returns (bool) {
+        return id < publishers[publisher].struckBelow;
     }
 
     /// @dev The state of a run that is neither final nor void.
@@ -386,9 +459,8 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         if (state.isVoid) revert RunIsVoid(runLast);
     }
 
-    /// @dev Undoes what being open means: the lock on the bond, the run's count, the guard against repetition.
+    /// @dev Undoes what being posted means for the run: its count, the guard against repetition.
     function close(Posting memory posting) private {
-        bonds[posting.publisher].locked -= postingBond;
         runs[posting.runLast].open--;
         delete openRoots[openKey(posting.runLast, posting.root)];
     }
@@ -410,7 +482,8 @@ contract HintRegistry is CommitReveal, PlaintextReader {
             count: given.count,
             chunkIndex: given.chunkIndex,
             leafIndex: given.leafIndex,
-            leafCount: given.leafCount
+            leafCount: given.leafCount,
+            releases: given.releases
         });
         if (HintData.rootOf(place, given.chunk, given.chunkProof) != posting.root) {
             revert ChunkNotInPosting(id);

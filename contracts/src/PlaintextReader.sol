@@ -52,6 +52,8 @@ abstract contract PlaintextReader {
         uint32 leafCount;
         /// The chunk's siblings.
         bytes32[] chunkProof;
+        /// For the batch's first chunk keccak256 of its singleton releases, else zero.
+        bytes32 releases;
     }
 
     /// @notice The headers.
@@ -119,7 +121,8 @@ abstract contract PlaintextReader {
             count: given.header.envelopeCount,
             chunkIndex: uint32(given.index / HintData.CHUNK_ENTRIES),
             leafIndex: hint.leafIndex,
-            leafCount: hint.leafCount
+            leafCount: hint.leafCount,
+            releases: hint.releases
         });
         if (HintData.rootOf(place, hint.chunk, hint.chunkProof) != root) {
             revert ChunkNotFinal(given.run.last);

@@ -15,11 +15,14 @@ contract HintChallengesTest is HintFixture {
     uint32 internal constant MALFORMED = 1;
     uint32 internal constant SKIPPED = 2;
     uint32 internal constant FORCED = 3;
+    /// @dev The publisher's bond; odd, so that halves are told apart.
+    uint256 internal constant ALL = 3 * BOND;
 
     event HintsStruck(
         uint64 indexed id,
         uint64 indexed runLast,
         address indexed challenger,
+        address publisher,
         uint8 reason,
         uint64 number,
         uint32 index,
@@ -33,7 +36,7 @@ contract HintChallengesTest is HintFixture {
     function setUp() public {
         vm.roll(1_000_000);
         deployHints();
-        fund(PUBLISHER, 10 * BOND);
+        fund(PUBLISHER, ALL);
         burnt = address(0).balance;
     }
 
@@ -68,13 +71,15 @@ contract HintChallengesTest is HintFixture {
         uint64 id = post(PUBLISHER, b.run, encode(entries));
         commitTo(CHALLENGER, id, c);
         vm.expectEmit(true, true, true, true, address(hints));
-        emit HintsStruck(id, 8, CHALLENGER, reason, c.header.number, c.index, BOND / 2, BOND - BOND / 2);
+        emit HintsStruck(
+            id, 8, CHALLENGER, PUBLISHER, reason, c.header.number, c.index, ALL / 2, ALL - ALL / 2
+        );
         challenge(CHALLENGER, id, c);
-        checkBond(PUBLISHER, 9 * BOND, 0);
-        checkEqual(hints.rewards(CHALLENGER), BOND / 2 + STAKE, "reward and stake");
-        checkEqual(address(0).balance - burnt, BOND - BOND / 2, "burnt");
-        checkEqual(address(hints).balance, 9 * BOND + BOND / 2 + STAKE, "held");
-        (,, uint32 open,) = hints.runs(8);
+        checkBond(PUBLISHER, 0, 0);
+        checkEqual(hints.rewards(CHALLENGER), ALL / 2 + STAKE, "reward and stake");
+        checkEqual(address(0).balance - burnt, ALL - ALL / 2, "burnt");
+        checkEqual(address(hints).balance, ALL / 2 + STAKE, "held");
+        (,, uint32 open,,) = hints.runs(8);
         checkEqual(open, 0, "open");
 
         // Struck for good, the run free for others.
@@ -84,13 +89,14 @@ contract HintChallengesTest is HintFixture {
         hints.finalize(id);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, id));
         hints.release(id);
+        fund(PUBLISHER, BOND);
         uint64 next = post(PUBLISHER, b.run, encode(rightEntries(b)));
         vm.roll(block.number + CHALLENGE_WINDOW);
         hints.finalize(next);
         checkEqual(hints.finalPosting(8), next, "final");
         vm.prank(CHALLENGER);
         hints.claimReward();
-        checkEqual(CHALLENGER.balance, BOND / 2 + STAKE, "claimed");
+        checkEqual(CHALLENGER.balance, ALL / 2 + STAKE, "claimed");
     }
 
     function testStrikesAWrongKey() public {
@@ -164,11 +170,11 @@ contract HintChallengesTest is HintFixture {
         vm.expectEmit(true, true, true, true, address(hints));
         emit ChallengeFailed(id, CHALLENGER);
         challenge(CHALLENGER, id, c);
-        checkBond(PUBLISHER, 10 * BOND, BOND);
+        checkBond(PUBLISHER, ALL, BOND);
         checkEqual(hints.rewards(PUBLISHER), STAKE, "the stake is the publisher's");
         checkEqual(hints.rewards(CHALLENGER), 0, "nothing");
         check(hints.isOpen(id), "open");
-        checkEqual(address(hints).balance, 10 * BOND + STAKE, "held");
+        checkEqual(address(hints).balance, ALL + STAKE, "held");
     }
 
     function testStakeIsLostAgainstTheRightKey() public {
@@ -218,7 +224,7 @@ contract HintChallengesTest is HintFixture {
         challenge(CHALLENGER, id, c);
         bool right = kind == item.kind && key == item.key;
         check(hints.isOpen(id) == right, "struck iff wrong");
-        checkEqual(address(0).balance - burnt, right ? 0 : BOND - BOND / 2, "burnt iff wrong");
+        checkEqual(address(0).balance - burnt, right ? 0 : ALL - ALL / 2, "burnt iff wrong");
     }
 
     // Everything else reverts and strikes nothing
@@ -240,7 +246,7 @@ contract HintChallengesTest is HintFixture {
         challenge(CHALLENGER, id, c);
         checkEqual(address(hints).balance, held, "held");
         checkEqual(CHALLENGER.balance, before, "the stake is back");
-        checkBond(PUBLISHER, 10 * BOND, BOND);
+        checkBond(PUBLISHER, ALL, BOND);
         check(hints.isOpen(id), "open");
     }
 
@@ -299,7 +305,7 @@ contract HintChallengesTest is HintFixture {
         commitTo(CHALLENGER, id, c);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, id));
         challenge(CHALLENGER, id, c);
-        checkBond(PUBLISHER, 10 * BOND, 0);
+        checkBond(PUBLISHER, ALL, 0);
     }
 
     /// @dev Each time at the price of a bond.
@@ -307,11 +313,12 @@ contract HintChallengesTest is HintFixture {
         (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
         commitTo(CHALLENGER, id, c);
         challenge(CHALLENGER, id, c);
+        fund(PUBLISHER, BOND);
         (id, c) = wrongKey();
-        checkBond(PUBLISHER, 9 * BOND, BOND);
+        checkBond(PUBLISHER, BOND, BOND);
         commitTo(CHALLENGER, id, c);
         challenge(CHALLENGER, id, c);
-        checkBond(PUBLISHER, 8 * BOND, 0);
+        checkBond(PUBLISHER, 0, 0);
     }
 
     function testOfAnotherRun() public {
@@ -378,7 +385,7 @@ contract HintChallengesTest is HintFixture {
         );
         check(hints.isOpen(id), "open");
         checkEqual(hints.rewards(PUBLISHER), done ? STAKE : 0, "failed or reverted");
-        checkBond(PUBLISHER, 10 * BOND, BOND);
+        checkBond(PUBLISHER, ALL, BOND);
     }
 
     /// @dev Nor does an accepted item that is no envelope, which a committee would have to certify.
@@ -423,7 +430,8 @@ contract HintChallengesTest is HintFixture {
         else if (field == 21) c.item[by % c.item.length] ^= bytes1(uint8(1 + by % 255));
         else if (field == 22) c.item = bytes.concat(c.item, hex"00");
         else if (field == 23) c.itemProof = new bytes32[](c.itemProof.length + 1);
-        else if (field == 24) c.chunkProof = new bytes32[](c.chunkProof.length + 1);
+        else if (field == 24) c.releases ^= bytes32(uint256(small));
+        else if (field == 25) c.chunkProof = new bytes32[](c.chunkProof.length + 1);
         else c.headerProof = new bytes32[](0);
     }
 
@@ -435,14 +443,14 @@ contract HintChallengesTest is HintFixture {
         if (!honest) setEntry(entries, 1, index, 1, bytes16("another"));
         uint64 id = post(PUBLISHER, b.run, encode(entries));
         HintRegistry.Challenge memory c = challengeOf(b, entries, 1, index);
-        tamper(c, field % 26, by);
+        tamper(c, field % 27, by);
         commitTo(CHALLENGER, id, c);
         vm.prank(CHALLENGER);
         (bool done,) =
             address(hints).call{ value: STAKE }(abi.encodeCall(HintRegistry.challenge, (id, c, SALT)));
         check(!done, "settled");
         check(hints.isOpen(id), "struck");
-        checkBond(PUBLISHER, 10 * BOND, BOND);
+        checkBond(PUBLISHER, ALL, BOND);
         checkEqual(CHALLENGER.balance, STAKE, "the stake is back");
     }
 
@@ -462,6 +470,6 @@ contract HintChallengesTest is HintFixture {
         (bool done,) = address(hints).call{ value: STAKE }(data);
         done;
         check(hints.isOpen(id), "struck");
-        checkBond(PUBLISHER, 10 * BOND, BOND);
+        checkBond(PUBLISHER, ALL, BOND);
     }
 }

@@ -36,7 +36,8 @@ contract HintDataTest is HintFixture {
     }
 
     function testOneEmptyBatch() public view {
-        bytes32 leaf = dataLeaf(abi.encodePacked(uint64(5), uint32(0), uint32(0), keccak256("")));
+        bytes32 leaf =
+            dataLeaf(abi.encodePacked(uint64(5), uint32(0), uint32(0), keccak256(""), keccak256("")));
         bytes32 root = caller.postingRoot(hex"01000000010000000000000000", 5, 5);
         checkEqual(root, keccak256(abi.encode(uint256(1), leaf)), "root");
     }
@@ -60,21 +61,24 @@ contract HintDataTest is HintFixture {
             count: uint32(entries[batch].length / 17),
             chunkIndex: uint32(chosen - leafAt(entries, batch)),
             leafIndex: chosen,
-            leafCount: leaves.length
+            leafCount: leaves.length,
+            releases: 0
         });
+        if (place.chunkIndex == 0) place.releases = keccak256(releasesOf(entries[batch]));
         bytes memory chunk = chunkOf(entries[batch], place.chunkIndex);
         (, bytes32[] memory proof) = MerkleProofs.prove(leaves, chosen);
         bytes32 root = rootOf(40, entries);
         checkEqual(caller.rootOf(place, chunk, proof), root, "root");
 
-        changed %= 8;
+        changed %= 9;
         if (changed == 0) place.number++;
         else if (changed == 1) place.count++;
         else if (changed == 2) place.chunkIndex++;
         else if (changed == 3) place.leafIndex++;
         else if (changed == 4) place.leafCount++;
         else if (changed == 5) place.leafIndex += 1 << proof.length;
-        else if (changed == 6) proof = new bytes32[](proof.length + 1);
+        else if (changed == 6) place.releases ^= bytes32(uint256(1));
+        else if (changed == 7) proof = new bytes32[](proof.length + 1);
         else chunk = bytes.concat(chunk, hex"00");
         check(caller.rootOf(place, chunk, proof) != root, "another place");
     }

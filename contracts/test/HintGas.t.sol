@@ -93,6 +93,15 @@ contract HintGasTest is HintFixture {
         vm.snapshotGasLastCall("HintRegistry.finalize");
     }
 
+    function testDrop() public {
+        Built memory b = disputed();
+        challenge(CHALLENGER, open, challengeOf(b, wrongEntries(b), 3, 70));
+        vm.roll(block.number + 1);
+        hints.drop(longest);
+        vm.snapshotGasLastCall("HintRegistry.drop, warm");
+        check(!hints.isOpen(longest), "dropped");
+    }
+
     function testReadPlaintext() public {
         Built memory b = finished();
         bytes[] memory entries = rightEntries(b);

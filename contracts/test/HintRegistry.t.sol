@@ -97,8 +97,12 @@ contract HintRegistryTest is HintFixture {
         hints.claimReward();
     }
 
-    function testLockedBondStays() public {
+    /// @dev However many are open, one bond answers for all.
+    function testBondOfOpenPostingsStays() public {
         Built memory b = buildRun(1, 2, 3);
+        post(PUBLISHER, b.run, encode(rightEntries(b)));
+        checkBond(PUBLISHER, 10 * BOND, BOND);
+        b = buildRun(3, 2, 3);
         post(PUBLISHER, b.run, encode(rightEntries(b)));
         checkBond(PUBLISHER, 10 * BOND, BOND);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.BondTooLow.selector, 9 * BOND, 9 * BOND + 1));
@@ -107,6 +111,18 @@ contract HintRegistryTest is HintFixture {
         vm.prank(PUBLISHER);
         hints.withdrawBond(9 * BOND);
         checkBond(PUBLISHER, BOND, BOND);
+        b = buildRun(5, 2, 3);
+        post(PUBLISHER, b.run, encode(rightEntries(b)));
+        (, uint32 open,,) = hints.publishers(PUBLISHER);
+        checkEqual(open, 3, "open");
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        for (uint64 id = 1; id <= 3; id++) {
+            checkBond(PUBLISHER, BOND, BOND);
+            hints.finalize(id);
+        }
+        vm.prank(PUBLISHER);
+        hints.withdrawBond(BOND);
+        checkBond(PUBLISHER, 0, 0);
     }
 
     function testReentrancyGetsNoMoreThanItsOwn() public {
@@ -133,7 +149,7 @@ contract HintRegistryTest is HintFixture {
         checkEqual(runLast, 8, "run");
         checkEqual(postedAt, block.number, "block");
         checkEqual(stored, root, "root");
-        (uint64 first, uint64 finalId, uint32 open, bool isVoid) = hints.runs(8);
+        (uint64 first, uint64 finalId, uint32 open, bool isVoid,) = hints.runs(8);
         checkEqual(first, 7, "first");
         checkEqual(finalId, 0, "final");
         checkEqual(open, 1, "open");
@@ -201,7 +217,7 @@ contract HintRegistryTest is HintFixture {
         hints.voidUnreleased(b.run);
     }
 
-    /// @dev Whoever was second, right or wrong, gets its bond back when its own window is over.
+    /// @dev Whoever was second, right or wrong, need not answer for it any more when its own window is over.
     function testSecondPostingIsReleased() public {
         Built memory b = buildRun(1, 1, 3);
         bytes[] memory entries = rightEntries(b);
@@ -209,7 +225,7 @@ contract HintRegistryTest is HintFixture {
         vm.roll(block.number + 10);
         setEntry(entries, 0, 0, 1, bytes16("another"));
         uint64 two = post(SECOND, b.run, encode(entries));
-        (,, uint32 open,) = hints.runs(1);
+        (,, uint32 open,,) = hints.runs(1);
         checkEqual(open, 2, "open");
         vm.roll(block.number + CHALLENGE_WINDOW - 10);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, block.number + 10));
@@ -225,7 +241,7 @@ contract HintRegistryTest is HintFixture {
         hints.release(two);
         checkBond(SECOND, 10 * BOND, 0);
         check(!hints.isOpen(two), "released");
-        (, uint64 finalId, uint32 stillOpen,) = hints.runs(1);
+        (, uint64 finalId, uint32 stillOpen,,) = hints.runs(1);
         checkEqual(finalId, one, "final");
         checkEqual(stillOpen, 0, "open");
     }
@@ -246,7 +262,7 @@ contract HintRegistryTest is HintFixture {
         vm.expectEmit(true, true, true, true, address(hints));
         emit Voided(7, 8);
         hints.voidUnreleased(b.run);
-        (,,, bool isVoid) = hints.runs(8);
+        (,,, bool isVoid,) = hints.runs(8);
         check(isVoid, "void");
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.RunIsVoid.selector, 8));
         hints.voidUnreleased(b.run);

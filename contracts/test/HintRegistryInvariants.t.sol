@@ -5,8 +5,8 @@ import { HintRegistry } from "../src/HintRegistry.sol";
 import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
 import { HintFixture } from "./helpers/HintFixture.sol";
 
-/// @dev Drives one deployment at random and keeps its own books: which posting is right, open, final, what ether went
-/// where. Every call's outcome is foretold from them.
+/// @dev Drives one deployment at random and keeps its own books: which posting is right, open, dead, final, what ether
+/// went where. Every call's outcome is foretold from them.
 contract HintRegistryHandler is HintFixture {
     uint160 public constant PUBLISHERS = 3;
     uint160 public constant CHALLENGERS = 2;
@@ -16,6 +16,7 @@ contract HintRegistryHandler is HintFixture {
         address publisher;
         uint256 postedAt;
         bool open;
+        bool dead;
         bool right;
         // The entry that is wrong, if one is.
         uint256 batch;
@@ -30,8 +31,15 @@ contract HintRegistryHandler is HintFixture {
     uint256[] public runPostedAt;
     mapping(uint64 last => uint64 id) public finalOf;
     mapping(uint64 last => bool) public isVoid;
+    /// @dev Postings that are open or dead.
     mapping(uint64 last => uint256) public openOf;
-    mapping(bytes32 => bool) private openHints;
+    /// @dev The newest strike that made a posting dead which was dropped since.
+    mapping(uint64 last => uint256) public struckAtOf;
+    /// @dev The posting of these hints, open or dead.
+    mapping(bytes32 => uint64 id) private openHints;
+    mapping(address publisher => uint256) public bond;
+    mapping(address publisher => uint256) public openBy;
+    mapping(address publisher => uint256) private lastStrike;
 
     uint256 public paidIn;
     uint256 public paidOut;
@@ -39,6 +47,7 @@ contract HintRegistryHandler is HintFixture {
     uint256 public honestBond;
     uint256 public struckHonest;
     uint256 public struck;
+    uint256 public killed;
     uint256 public refuted;
 
     constructor() {
@@ -100,19 +109,21 @@ contract HintRegistryHandler is HintFixture {
         amount = bound(amount, 1, 4 ether);
         fund(publisher(who), amount);
         paidIn += amount;
+        bond[publisher(who)] += amount;
         if (publisher(who) == publisher(0)) honestBond += amount;
     }
 
     function withdraw(uint256 who, uint256 amount) external {
         address p = publisher(who);
-        (uint128 total, uint128 locked) = hints.bondOf(p);
-        amount = bound(amount, 0, total);
-        bool allowed = amount != 0 && amount <= total - locked;
+        uint256 kept = openBy[p] == 0 ? 0 : BOND;
+        amount = bound(amount, 0, bond[p]);
+        bool allowed = amount != 0 && amount + kept <= bond[p];
         if (!allowed) vm.expectRevert();
         vm.prank(p);
         hints.withdrawBond(uint128(amount));
         if (!allowed) return;
         paidOut += amount;
+        bond[p] -= amount;
         if (p == publisher(0)) honestBond -= amount;
     }
 
@@ -163,20 +174,22 @@ contract HintRegistryHandler is HintFixture {
         internal
     {
         bytes32 hash = keccak256(abi.encode(r, entries));
-        (uint128 total, uint128 locked) = hints.bondOf(p);
-        bool allowed = finalOf[last(r)] == 0 && !isVoid[last(r)] && !openHints[hash] && total - locked >= BOND;
+        uint64 twin = openHints[hash];
+        bool allowed = finalOf[last(r)] == 0 && !isVoid[last(r)] && !known[twin].open && bond[p] >= BOND;
         bytes memory data = encode(entries);
         if (!allowed) vm.expectRevert();
         uint64 id = post(p, b.run, data);
         if (!allowed) return;
         checkEqual(id, known.length, "id");
+        if (twin != 0) dropped(twin);
         k.run = uint64(r);
         k.publisher = p;
         k.postedAt = block.number;
         k.open = true;
         known.push(k);
         openOf[last(r)]++;
-        openHints[hash] = true;
+        openBy[p]++;
+        openHints[hash] = id;
     }
 
     function challengeAny(uint256 who, uint256 chosen, uint256 batch, uint256 index, bool aim) external {
@@ -206,10 +219,24 @@ contract HintRegistryHandler is HintFixture {
             refuted++;
             return;
         }
+        openBy[k.publisher]--;
         closed(id, b);
-        burnt += BOND - BOND / 2;
+        strike(k.publisher);
+    }
+
+    /// @dev All that were open are dead.
+    function strike(address p) internal {
+        burnt += bond[p] - bond[p] / 2;
+        bond[p] = 0;
+        openBy[p] = 0;
+        lastStrike[p] = block.number;
+        for (uint64 id = 1; id < known.length; id++) {
+            if (known[id].publisher != p || !known[id].open) continue;
+            (known[id].open, known[id].dead) = (false, true);
+            killed++;
+        }
         struck++;
-        if (k.publisher == publisher(0)) struckHonest++;
+        if (p == publisher(0)) struckHonest++;
     }
 
     /// @dev Any word of a good challenge replaced: never strikes what is right.
@@ -241,14 +268,20 @@ contract HintRegistryHandler is HintFixture {
         releaseId(uint64(bound(chosen, 0, known.length)));
     }
 
+    function drop(uint256 chosen) external {
+        dropId(uint64(bound(chosen, 0, known.length)));
+    }
+
     /// @dev Lets the windows of all open postings pass and closes those of one run.
     function settle(uint256 r) external {
         if (runPostedAt.length == 0) return;
         r %= runPostedAt.length;
         vm.roll(block.number + CHALLENGE_WINDOW);
         for (uint64 id = 1; id < known.length; id++) {
-            if (known[id].run != r || !known[id].open) continue;
-            if (finalOf[last(r)] == 0) finalizeId(id);
+            if (known[id].run != r) continue;
+            if (known[id].dead) dropId(id);
+            else if (!known[id].open) continue;
+            else if (finalOf[last(r)] == 0) finalizeId(id);
             else releaseId(id);
         }
     }
@@ -264,6 +297,7 @@ contract HintRegistryHandler is HintFixture {
         hints.finalize(id);
         if (!allowed) return;
         finalOf[run] = id;
+        openBy[known[id].publisher]--;
         closed(id, rebuilt(known[id].run));
     }
 
@@ -275,14 +309,32 @@ contract HintRegistryHandler is HintFixture {
         }
         if (!allowed) vm.expectRevert();
         hints.release(id);
-        if (allowed) closed(id, rebuilt(known[id].run));
+        if (!allowed) return;
+        openBy[known[id].publisher]--;
+        closed(id, rebuilt(known[id].run));
+    }
+
+    function dropId(uint64 id) internal {
+        bool allowed = id < known.length && known[id].dead;
+        if (!allowed) vm.expectRevert();
+        hints.drop(id);
+        if (allowed) dropped(id);
+    }
+
+    function dropped(uint64 id) internal {
+        uint64 run = last(known[id].run);
+        uint256 strikeAt = lastStrike[known[id].publisher];
+        if (strikeAt > struckAtOf[run]) struckAtOf[run] = strikeAt;
+        known[id].dead = false;
+        closed(id, rebuilt(known[id].run));
     }
 
     function voidRun(uint256 r) external {
         if (runPostedAt.length == 0) return;
         r %= runPostedAt.length;
         RunReference memory run = rebuilt(r).run;
-        bool allowed = block.number >= runPostedAt[r] + HINT_DEADLINE && openOf[last(r)] == 0
+        bool allowed = block.number >= runPostedAt[r] + HINT_DEADLINE
+            && block.number >= struckAtOf[last(r)] + HINT_DEADLINE && openOf[last(r)] == 0
             && finalOf[last(r)] == 0 && !isVoid[last(r)];
         if (!allowed) vm.expectRevert();
         hints.voidUnreleased(run);
@@ -324,6 +376,7 @@ contract HintRegistryInvariantsTest is HintFixture {
         for (uint256 i = 0; i < handler.PUBLISHERS(); i++) {
             (uint128 total, uint128 locked) = hints.bondOf(handler.publisher(i));
             check(locked <= total, "locked above the bond");
+            checkEqual(total, handler.bond(handler.publisher(i)), "bond");
             owed += total + hints.rewards(handler.publisher(i));
         }
         for (uint256 i = 0; i < handler.CHALLENGERS(); i++) {
@@ -339,24 +392,27 @@ contract HintRegistryInvariantsTest is HintFixture {
         checkEqual(handler.struckHonest(), 0, "struck");
     }
 
-    function invariantLocksAreThoseOfOpenPostings() public view {
+    function invariantOpenPostingsAreCountedAndCovered() public view {
         uint256[] memory open = new uint256[](handler.PUBLISHERS());
         for (uint256 id = 1; id < handler.knownCount(); id++) {
-            (, address publisher,, bool isOpen,,,,,) = handler.known(id);
+            (uint64 run, address publisher,, bool isOpen, bool isDead,,,,,) = handler.known(id);
             check(hints.isOpen(uint64(id)) == isOpen, "open");
+            check(!isDead || hints.finalPosting(10 * run + 2) != id, "dead and final");
             if (isOpen) open[uint160(publisher) - 0x10000]++;
         }
         for (uint256 i = 0; i < open.length; i++) {
-            (, uint128 locked) = hints.bondOf(handler.publisher(i));
-            checkEqual(locked, open[i] * BOND, "locked");
+            (uint128 bond, uint32 counted,,) = hints.publishers(handler.publisher(i));
+            checkEqual(counted, open[i], "open postings");
+            check(open[i] == 0 || bond >= BOND, "no bond answers for them");
         }
     }
 
     function invariantRunsAreAsInTheBooks() public view {
         for (uint256 r = 0; r < handler.runCount(); r++) {
             uint64 last = uint64(10 * r + 2);
-            (, uint64 finalId, uint32 open, bool isVoid) = hints.runs(last);
+            (, uint64 finalId, uint32 open, bool isVoid, uint32 struckAt) = hints.runs(last);
             checkEqual(open, handler.openOf(last), "open postings");
+            checkEqual(struckAt, handler.struckAtOf(last), "last strike");
             checkEqual(finalId, handler.finalOf(last), "the final posting never changes");
             check(isVoid == handler.isVoid(last), "void");
             check(!isVoid || (finalId == 0 && open == 0), "void and not");

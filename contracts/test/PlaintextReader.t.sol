@@ -136,7 +136,7 @@ contract PlaintextReaderTest is HintFixture {
         makeFinal(b);
         PlaintextReader.PlaintextProof memory p = plaintext(b, KEYED);
         PlaintextReader.FinalHint memory h = finalHint(b, KEYED);
-        field %= read ? 17 : 13;
+        field %= read ? 18 : 13;
         uint32 small = uint32(bound(by, 1, 1_000));
         bytes32 change = bytes32(uint256(small));
         if (field == 0) p.run.first -= uint64(small % 7) + 1;
@@ -155,6 +155,7 @@ contract PlaintextReaderTest is HintFixture {
         else if (field == 13) h.chunk[by % h.chunk.length] ^= bytes1(uint8(1 + by % 255));
         else if (field == 14) h.leafIndex += small;
         else if (field == 15) h.leafCount += small;
+        else if (field == 16) h.releases ^= change;
         else h.chunkProof[by % h.chunkProof.length] ^= change;
         vm.expectRevert();
         if (read) hints.readPlaintext(p, h);

@@ -428,11 +428,12 @@ async fn what_l1_takes_back_or_others_settle_is_dropped() {
     }
     scene.pass(5);
     assert_eq!(node.round().await, WatchRound::default(), "another posting under this id is not challenged");
-    // Another reporter is faster.
-    let posting = scene.contracts.lock().post(1, wrong);
-    assert_eq!(node.round().await.cases, 1);
-    scene.contracts.lock().tell(WatchEvent::Closed { id: posting.id });
-    assert_eq!(node.round().await, WatchRound { cases: 1, ..WatchRound::default() }, "that is not final yet");
+    // Another reporter is faster, which ends the publisher's other posting, too.
+    scene.contracts.lock().post(1, wrong.clone());
+    scene.contracts.lock().post(1, wrong);
+    assert_eq!(node.round().await.cases, 2);
+    scene.contracts.lock().tell(WatchEvent::Struck { publisher: Address::ZERO });
+    assert_eq!(node.round().await, WatchRound { cases: 2, ..WatchRound::default() }, "that is not final yet");
     scene.pass(5);
     node.round().await;
     assert_eq!(node.round().await, WatchRound::default());

@@ -39,7 +39,7 @@ pub struct HintPublisherMetrics {
     pub(crate) l1_refused_batches: Counter,
     pub(crate) l1_waiting_runs: Gauge,
     pub(crate) l1_open_postings: Gauge,
-    pub(crate) l1_covered_postings: Gauge,
+    pub(crate) l1_bond_covers: Gauge,
 }
 
 impl HintPublisherMetrics {
@@ -102,8 +102,10 @@ impl HintPublisherMetrics {
                 .gauge("hint_publisher_l1_waiting_runs", "Final runs without the right hints on L1")?,
             l1_open_postings: registry
                 .gauge("hint_publisher_l1_open_postings", "Postings of ours that are not final")?,
-            l1_covered_postings: registry
-                .gauge("hint_publisher_l1_covered_postings", "Postings that the free bond covers")?,
+            l1_bond_covers: registry.gauge(
+                "hint_publisher_l1_bond_covers",
+                "1 when the bond in HintRegistry suffices for postings",
+            )?,
             registry,
         })
     }

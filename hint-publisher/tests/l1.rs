@@ -12,8 +12,8 @@ use blindfold_bte::{CiphertextPoint, Opening, Portable};
 use blindfold_hint_publisher::{
     HintPublisherMetrics,
     l1::{
-        BatchSource, Hindrance, HintBond, HintEvent, HintPoster, HintPosterDeps, HintPosting, HintTerms,
-        HintsL1, L1Blocks, L1PostingConfig, L1Trouble, PostedRun, Round, SourcedBatch,
+        BatchSource, Hindrance, HintEvent, HintPoster, HintPosterDeps, HintPosting, HintTerms, HintsL1,
+        L1Blocks, L1PostingConfig, L1Trouble, PostedRun, Round, SourcedBatch,
     },
 };
 use blindfold_protocol::{
@@ -46,7 +46,7 @@ struct Contracts {
     /// With their blocks.
     events: Vec<(u64, HintEvent)>,
     data: BTreeMap<u64, Vec<BatchHints>>,
-    bonds: BTreeMap<Address, HintBond>,
+    bonds: BTreeMap<Address, u128>,
     settled: BTreeSet<u64>,
     posts: usize,
     /// What L1 answers to the next transactions; `false` after doing what it was asked for.
@@ -63,9 +63,12 @@ impl Contracts {
         for (_, event) in &self.events {
             match event {
                 HintEvent::Posted(posting) => open.push(*posting),
-                HintEvent::Struck { id, .. }
-                | HintEvent::Finalized { id, .. }
-                | HintEvent::Released { id, .. } => open.retain(|posting| posting.id != *id),
+                HintEvent::Struck { publisher, .. } => {
+                    open.retain(|posting| posting.publisher != *publisher);
+                }
+                HintEvent::Finalized { id, .. } | HintEvent::Released { id, .. } => {
+                    open.retain(|posting| posting.id != *id)
+                }
                 HintEvent::Voided { .. } => {}
             }
         }
@@ -82,16 +85,20 @@ impl Contracts {
         let (id, block, root) = (self.data.len() as u64 + 1, self.newest + 1, root_of(&hints));
         let posting = HintPosting { id, run_last, publisher, block, root };
         self.data.insert(id, hints);
-        self.bonds.entry(publisher).or_insert(HintBond { total: 0, locked: 0 }).locked += BOND;
         self.posts += 1;
         self.tell(HintEvent::Posted(posting));
         posting
     }
 
-    fn unlock(&mut self, publisher: Address) {
-        if let Some(bond) = self.bonds.get_mut(&publisher) {
-            bond.locked -= BOND;
-        }
+    fn open_of(&self, publisher: Address) -> usize {
+        self.open().iter().filter(|posting| posting.publisher == publisher).count()
+    }
+
+    fn strike(&mut self, id: u64) {
+        let posting = self.open().into_iter().find(|posting| posting.id == id).expect("open");
+        let HintPosting { run_last, publisher, .. } = posting;
+        self.bonds.insert(publisher, 0);
+        self.tell(HintEvent::Struck { id, run_last, publisher });
     }
 }
 
@@ -147,7 +154,7 @@ impl HintsL1 for Account {
     }
 
     async fn terms(&self) -> Result<HintTerms, L1Trouble> {
-        Ok(HintTerms { posting_bond: BOND, challenge_window: WINDOW, hint_deadline: DEADLINE })
+        Ok(HintTerms { publisher_bond: BOND, challenge_window: WINDOW, hint_deadline: DEADLINE })
     }
 
     async fn runs(&self, after: u64, through: u64) -> Result<Vec<PostedRun>, L1Trouble> {
@@ -163,20 +170,14 @@ impl HintsL1 for Account {
         Ok(contracts.events.iter().filter(within).map(|(_, event)| *event).collect())
     }
 
-    async fn bond(&self) -> Result<HintBond, L1Trouble> {
-        Ok(self
-            .contracts
-            .lock()
-            .bonds
-            .get(&self.address)
-            .copied()
-            .unwrap_or(HintBond { total: 0, locked: 0 }))
+    async fn bond(&self) -> Result<u128, L1Trouble> {
+        Ok(self.contracts.lock().bonds.get(&self.address).copied().unwrap_or_default())
     }
 
     async fn deposit_bond(&self, amount: u128) -> Result<(), L1Trouble> {
         let address = self.address;
         self.act(|contracts| {
-            contracts.bonds.entry(address).or_insert(HintBond { total: 0, locked: 0 }).total += amount;
+            *contracts.bonds.entry(address).or_default() += amount;
             Ok(())
         })
         .await
@@ -191,8 +192,8 @@ impl HintsL1 for Account {
     async fn post(&self, run: &PostedRun, hints: &[BatchHints]) -> Result<HintPosting, L1Trouble> {
         let address = self.address;
         self.act(|contracts| {
-            let bond = contracts.bonds.get(&address).copied().unwrap_or(HintBond { total: 0, locked: 0 });
-            assert!(bond.free() >= BOND, "a posting that the bond does not cover");
+            let bond = contracts.bonds.get(&address).copied().unwrap_or_default();
+            assert!(bond >= BOND, "a posting that the bond does not cover");
             let root = root_of(hints);
             if contracts.open().iter().any(|posting| (posting.run_last, posting.root) == (run.last, root)) {
                 return Err(L1Trouble::Refused("SameHintsOpen".into()));
@@ -212,7 +213,6 @@ impl HintsL1 for Account {
             let posting = contracts.open().into_iter().find(|posting| posting.id == id).expect("open");
             assert!(contracts.newest >= posting.block + WINDOW, "not before its window is over");
             assert!(contracts.settled.insert(posting.run_last), "one final posting");
-            contracts.unlock(posting.publisher);
             contracts.tell(HintEvent::Finalized { id, run_last: posting.run_last });
             Ok(())
         })
@@ -223,7 +223,6 @@ impl HintsL1 for Account {
         self.act(|contracts| {
             let posting = contracts.open().into_iter().find(|posting| posting.id == id).expect("open");
             assert!(contracts.settled.contains(&posting.run_last));
-            contracts.unlock(posting.publisher);
             contracts.tell(HintEvent::Released { id, run_last: posting.run_last });
             Ok(())
         })
@@ -260,10 +259,7 @@ impl Stage {
     async fn new() -> Self {
         let contracts = Contracts {
             newest: 1,
-            bonds: BTreeMap::from([
-                (me(), HintBond { total: 10 * BOND, locked: 0 }),
-                (other(), HintBond { total: 10 * BOND, locked: 0 }),
-            ]),
+            bonds: BTreeMap::from([(me(), BOND), (other(), BOND)]),
             ..Contracts::default()
         };
         let contracts = Arc::new(Mutex::new(contracts));
@@ -425,7 +421,8 @@ async fn a_final_run_is_posted_once_and_made_final_after_its_window() {
     assert_eq!(poster.round(5).await, Round { finalized: 1, ..Round::default() });
     stage.pass(5);
     assert_eq!(poster.round(6).await, Round::default());
-    assert_eq!(stage.contracts.lock().bonds[&me()], HintBond { total: 10 * BOND, locked: 0 });
+    assert_eq!(stage.contracts.lock().bonds[&me()], BOND);
+    assert_eq!(stage.contracts.lock().open_of(me()), 0);
     poster.shows("postings_total", 1);
     poster.shows("finalized_total", 1);
     assert!(poster.readiness.is_ready());
@@ -566,7 +563,7 @@ async fn a_second_helper_waits_before_it_takes_over() {
 }
 
 #[tokio::test]
-async fn two_at_once_end_with_one_final_posting_and_no_locked_bond() {
+async fn two_at_once_end_with_one_final_posting_and_nothing_open() {
     let stage = Stage::new().await;
     let run = stage.run_of_one(1).await;
     let hints = stage.hints_of(&run);
@@ -577,47 +574,63 @@ async fn two_at_once_end_with_one_final_posting_and_no_locked_bond() {
         let mut contracts = stage.contracts.lock();
         let twin = contracts.post_as(other(), run.last, hints);
         contracts.settled.insert(run.last);
-        contracts.unlock(other());
         contracts.tell(HintEvent::Finalized { id: twin.id, run_last: run.last });
         twin.id
     };
     assert_eq!((id, poster.round(1).await), (2, Round::default()));
-    assert_eq!(stage.contracts.lock().bonds[&me()].locked, BOND, "its window is not over");
+    assert_eq!(stage.contracts.lock().open_of(me()), 1, "its window is not over");
     stage.pass(WINDOW);
     poster.round(2).await;
-    assert_eq!(stage.contracts.lock().bonds[&me()].locked, 0);
+    assert_eq!(stage.contracts.lock().open_of(me()), 0);
 }
 
 #[tokio::test]
 async fn the_bond_is_filled_at_the_start_and_a_short_one_is_told() {
     let stage = Stage::new().await;
-    stage.contracts.lock().bonds.insert(me(), HintBond { total: BOND / 2, locked: 0 });
+    stage.contracts.lock().bonds.insert(me(), BOND / 2);
     stage.run_of_one(1).await;
     let mut poster = stage.poster();
     for now in 0..2 {
         assert_eq!(poster.round(now).await, Round { waiting: 1, bond_short: true, ..Round::default() });
     }
     assert!(poster.reason().contains("l1_posting.bond_wei"), "{}", poster.reason());
-    poster.shows("covered_postings", 0);
+    poster.shows("bond_covers", 0);
     drop(poster);
-    let mut poster = stage.poster_of(me(), 0, 2 * BOND);
+    let mut poster = stage.poster_of(me(), 0, BOND);
     let lost = L1Trouble::Unavailable("scripted".into());
     // The deposit happened, its answer was lost.
     stage.contracts.lock().trouble.push((lost.clone(), false));
     assert_eq!(poster.poster.round(0).await, Err(Hindrance::L1(lost)));
     assert_eq!(poster.round(0).await.posted, 1);
-    assert_eq!(stage.contracts.lock().bonds[&me()].total, 2 * BOND);
-    poster.shows("covered_postings", 1);
+    assert_eq!(stage.contracts.lock().bonds[&me()], BOND);
+    poster.shows("bond_covers", 1);
     assert!(poster.readiness.is_ready());
-    for n in 2..4 {
+    for n in 2..5 {
         stage.run_of_one(n).await;
     }
     let round = poster.round(1).await;
-    assert_eq!(
-        (round.posted, round.waiting, round.bond_short),
-        (1, 1, true),
-        "the second is the last covered"
-    );
+    assert_eq!((round.posted, round.waiting, round.bond_short), (3, 0, false), "one bond covers all");
+}
+
+#[tokio::test]
+async fn a_strike_ends_what_its_publisher_had_open_and_others_post_it_anew() {
+    let stage = Stage::new().await;
+    let (one, two) = (stage.run_of_one(1).await, stage.run_of_one(2).await);
+    let mut wrong = stage.hints_of(&two);
+    wrong[0].entries[0] = HintEntry::Key([9; 16]);
+    let mut poster = stage.poster();
+    let guilty = {
+        let mut contracts = stage.contracts.lock();
+        contracts.post_as(other(), one.last, stage.hints_of(&one));
+        contracts.post_as(other(), two.last, wrong)
+    };
+    assert_eq!(poster.round(0).await, Round { posted: 1, ..Round::default() }, "the right one is left alone");
+    stage.contracts.lock().strike(guilty.id);
+    assert_eq!(poster.round(1).await, Round { posted: 1, ..Round::default() }, "the dead one is replaced");
+    assert_eq!(stage.contracts.lock().open_of(me()), 2);
+    stage.pass(WINDOW);
+    assert_eq!(poster.round(2).await, Round { finalized: 2, ..Round::default() });
+    poster.shows("struck_total", 0);
 }
 
 #[tokio::test]
@@ -649,14 +662,17 @@ async fn a_refusal_concerns_one_run_only_and_a_struck_posting_is_told() {
     poster.round(1_000).await;
     // L1 shows something else than what was posted: told, never posted twice.
     let id = stage.contracts.lock().open().iter().find(|open| open.run_last == one.last).map(|open| open.id);
-    stage.contracts.lock().tell(HintEvent::Struck { id: id.expect("open"), run_last: one.last });
-    poster.round(1_001).await;
+    stage.contracts.lock().strike(id.expect("open"));
+    let round = poster.round(1_001).await;
+    assert_eq!((round.posted, round.waiting, round.bond_short), (0, 2, true), "nothing without a new bond");
     poster.shows("struck_total", 1);
+    stage.contracts.lock().bonds.insert(me(), BOND);
+    assert_eq!(poster.round(1_002).await.posted, 2);
     stage.contracts.lock().reread = Some(Vec::new());
     let before = stage.contracts.lock().posts;
     stage.run_of_one(3).await;
-    poster.round(1_002).await;
     poster.round(1_003).await;
+    poster.round(1_004).await;
     assert_eq!(stage.contracts.lock().posts, before + 1);
     poster.shows("failures_total", 2);
 }

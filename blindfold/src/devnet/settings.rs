@@ -21,8 +21,6 @@ use crate::roles::{
 
 /// How often runs of headers are posted to the development L1, in milliseconds.
 const POSTING_INTERVAL_MS: u64 = 2_000;
-/// The bond of whoever posts hints, in wei: 2,000 ether, of which each posting locks some for its window.
-const HINT_BOND_WEI: u128 = 2_000_000_000_000_000_000_000;
 /// How often a role looks for a new final L1 block, in milliseconds.
 const L1_POLL_INTERVAL_MS: u64 = 500;
 
@@ -147,7 +145,7 @@ impl Layout<'_> {
             l1_posting: L1PostingSettings {
                 enabled: true,
                 key: Some(self.key(super::accounts::HINT_PUBLISHER)),
-                bond_wei: Wei(HINT_BOND_WEI),
+                bond_wei: Wei(blindfold_l1::DEFAULT_PUBLISHER_BOND_WEI),
                 interval_ms: POSTING_INTERVAL_MS,
                 ..L1PostingSettings::default()
             },

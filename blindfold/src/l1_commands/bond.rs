@@ -133,7 +133,7 @@ async fn publisher(command: &PublisherBondCommand) -> Result<()> {
             let free = bond.total.saturating_sub(bond.locked);
             ensure!(
                 amount <= free,
-                "open postings lock {}: at most {} can be taken out now",
+                "{} must stay while postings are open: at most {} can be taken out now",
                 ether(U256::from(bond.locked)),
                 ether(U256::from(free))
             );
@@ -199,20 +199,23 @@ fn sequencer_table(report: &SequencerReport) -> String {
 struct PublisherReport {
     publisher: Address,
     total: U256,
+    /// What of it must stay while postings are open.
     locked: U256,
-    /// What a posting locks.
-    posting_bond: U256,
+    open_postings: u32,
+    /// What it has to be at least for postings, however many.
+    publisher_bond: U256,
     #[serde(skip_serializing_if = "Option::is_none")]
     transaction: Option<alloy_primitives::B256>,
 }
 
 async fn show_publisher(l1: &L1Client, publisher: Address, sent: Option<&Sent>, json: bool) -> Result<()> {
-    let PublisherBond { total, locked } = l1.publisher_bond(publisher).await?;
+    let PublisherBond { total, locked, open } = l1.publisher_bond(publisher).await?;
     let report = PublisherReport {
         publisher,
         total: U256::from(total),
         locked: U256::from(locked),
-        posting_bond: U256::from(l1.hint_stakes().await?.0),
+        open_postings: open,
+        publisher_bond: U256::from(l1.hint_stakes().await?.0),
         transaction: sent.map(|sent| sent.transaction),
     };
     print(json, &report, publisher_table(&report))
@@ -220,13 +223,17 @@ async fn show_publisher(l1: &L1Client, publisher: Address, sent: Option<&Sent>, 
 
 fn publisher_table(report: &PublisherReport) -> String {
     let free = report.total.saturating_sub(report.locked);
-    // A posting bond is never zero.
-    let more = free.checked_div(report.posting_bond).unwrap_or_default();
+    let missing = report.publisher_bond.saturating_sub(report.total);
+    let covers = match missing.is_zero() {
+        true => "postings, however many".to_owned(),
+        false => format!("no posting: {} are missing", ether(missing)),
+    };
     let mut rows = vec![
         ("publisher", report.publisher.to_string()),
         ("bond", ether(report.total)),
-        ("locked", ether(report.locked)),
-        ("free", format!("{}: enough for {more} more postings", ether(free))),
+        ("covers", covers),
+        ("open postings", report.open_postings.to_string()),
+        ("can be taken out", ether(free)),
     ];
     rows.extend(report.transaction.map(|hash| ("transaction", hash.to_string())));
     table(&rows)
@@ -257,10 +264,14 @@ mod tests {
             publisher: Address::repeat_byte(2),
             total: ether(10),
             locked: ether(4),
-            posting_bond: ether(4),
+            open_postings: 7,
+            publisher_bond: ether(4),
             transaction: Some(Default::default()),
         };
-        assert!(publisher_table(&report).contains("6 ether: enough for 1 more postings"));
-        assert_eq!(serde_json::to_value(&report).unwrap()["postingBond"], "0x3782dace9d900000");
+        let text = publisher_table(&report);
+        assert!(text.contains("postings, however many") && text.contains("6 ether"), "{text}");
+        assert_eq!(serde_json::to_value(&report).unwrap()["publisherBond"], "0x3782dace9d900000");
+        let short = PublisherReport { total: ether(1), locked: ether(0), open_postings: 0, ..report };
+        assert!(publisher_table(&short).contains("no posting: 3 ether are missing"));
     }
 }

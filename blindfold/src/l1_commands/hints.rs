@@ -15,14 +15,15 @@ pub(super) const FINALIZE_EXAMPLE: &str = "Examples:
   blindfold l1 finalize 17 …      only posting 17
 
 Without ids: every posting of the last --blocks whose window is over. One whose run has other final hints is released
-instead, which frees its publisher's bond.";
+instead, for which its publisher's bond need not answer any more.";
 
 pub(super) const VOID_EXAMPLE: &str = "Examples:
   blindfold l1 void --l1 http://127.0.0.1:8545 --chain rollup.json --key key.json --password-file password
   blindfold l1 void 4096 --yes …      the run that ends with batch 4096
 
 Without a number: lists the runs of the last --blocks that can be declared void, and sends nothing. Nothing of a void
-run is ever executed: its fees stay paid, its surcharges return.";
+run is ever executed: its fees stay paid, its surcharges return. Postings of the run whose publisher was struck are
+dropped first; the deadline counts anew from that strike.";
 
 /// Options of `finalize`.
 #[derive(Args, Debug)]
@@ -147,16 +148,16 @@ pub(super) async fn void(args: &VoidArgs) -> Result<()> {
     let l1 = writer.client();
     let (newest, deadline) = (l1.newest_block().await?, u64::from(l1.timing().await?.hint_deadline));
     let blocks = args.blocks.unwrap_or(2 * deadline);
-    let waiting = without_hints(l1, &chain, newest, blocks).await?;
+    let (waiting, hints) = without_hints(l1, &chain, newest, blocks).await?;
     let Some(last) = args.last else {
-        return list(&waiting, newest, deadline, args.write.read.json);
+        return list(&waiting, &hints, newest, deadline, args.write.read.json);
     };
     let Some(run) = waiting.iter().find(|run| run.last == last) else {
         bail!(
             "no run without hints ends with batch {last} in the last {blocks} L1 blocks: `blindfold l1 void` lists them"
         );
     };
-    let from = run.posted_at.saturating_add(deadline);
+    let from = hints.void_from(run, deadline);
     ensure!(
         newest >= from,
         "batches {}–{last} may get hints until L1 block {from}, the newest is {newest}",
@@ -167,6 +168,9 @@ pub(super) async fn void(args: &VoidArgs) -> Result<()> {
         "nothing of batches {}–{last} would ever be executed, and nobody can undo it: give --yes if that is wanted",
         run.first
     );
+    for posting in hints.dead(last) {
+        writer.drop_hints(posting.id).await?;
+    }
     declare(&writer, run, args.write.read.json).await
 }
 
@@ -183,28 +187,28 @@ async fn declare(writer: &L1Writer, run: &RunReference, json: bool) -> Result<()
     print(json, &value, text)
 }
 
-/// The runs of the range that have no hints on L1 and are not void.
+/// The runs of the range that have no hints on L1 and are not void, and what happened to hints in it.
 pub(super) async fn without_hints(
     l1: &L1Client,
     chain: &ChainConfig,
     newest: u64,
     blocks: u64,
-) -> Result<Vec<RunReference>> {
+) -> Result<(Vec<RunReference>, RecentHints)> {
     let from = range_start(newest, blocks, chain);
     let hints = l1.recent_hints(from, newest).await?;
     let mut runs = l1.recent_runs(from, newest).await?;
     runs.retain(|run| !hints.covers(run.last));
-    Ok(runs)
+    Ok((runs, hints))
 }
 
-fn list(waiting: &[RunReference], newest: u64, deadline: u64, json: bool) -> Result<()> {
+fn list(waiting: &[RunReference], hints: &RecentHints, newest: u64, deadline: u64, json: bool) -> Result<()> {
     let due: Vec<Due> = waiting
         .iter()
         .map(|run| Due {
             first: run.first,
             last: run.last,
             posted_at: run.posted_at,
-            void_from: run.posted_at.saturating_add(deadline),
+            void_from: hints.void_from(run, deadline),
         })
         .filter(|due| due.void_from <= newest)
         .collect();
@@ -243,7 +247,7 @@ mod tests {
                 posting(5, 4, 104, PostingState::Open),
                 posting(6, 6, 105, PostingState::Open),
             ],
-            void: vec![],
+            ..RecentHints::default()
         };
         let found = |newest, ids: &[u64]| {
             let steps = steps(&hints, ids, newest, 24).unwrap();
@@ -264,6 +268,7 @@ mod tests {
         let hints = RecentHints {
             postings: vec![posting(1, 2, 100, PostingState::Struck), posting(2, 4, 100, PostingState::Open)],
             void: vec![(5, 6)],
+            ..RecentHints::default()
         };
         assert_eq!([2, 4, 6, 8].map(|last| hints.covers(last)), [false, true, true, false]);
         let due = Due { first: 1, last: 2, posted_at: 90, void_from: 120 };

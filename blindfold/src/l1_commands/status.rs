@@ -135,6 +135,7 @@ struct Publisher {
     address: Address,
     total: U256,
     locked: U256,
+    open: u32,
 }
 
 pub(super) async fn run(args: &StatusArgs) -> Result<()> {
@@ -154,7 +155,7 @@ pub(super) async fn run(args: &StatusArgs) -> Result<()> {
     for address in addresses.into_iter().take(MAX_PUBLISHERS) {
         let bond = l1.publisher_bond(address).await?;
         let (total, locked) = (U256::from(bond.total), U256::from(bond.locked));
-        report.publishers.push(Publisher { address, total, locked });
+        report.publishers.push(Publisher { address, total, locked, open: bond.open });
     }
     print(args.read.json, &report, text(&report))
 }
@@ -228,7 +229,7 @@ fn hints_of(standing: &Standing, hints: &RecentHints, runs: &[RunReference]) -> 
         finalized: count(PostingState::Final),
         struck: count(PostingState::Struck),
         void: hints.void.clone(),
-        waiting: waiting.map(|run| (run.first, run.last, run.posted_at.saturating_add(deadline))).collect(),
+        waiting: waiting.map(|run| (run.first, run.last, hints.void_from(run, deadline))).collect(),
     }
 }
 
@@ -302,7 +303,7 @@ fn text(report: &Report) -> String {
         format!("batches {first}–{last}, void from L1 block {from} on")
     };
     let publisher =
-        |p: &Publisher| format!("{}: {}, {} of it locked", p.address, ether(p.total), ether(p.locked));
+        |p: &Publisher| format!("{}: bond {} for {} open postings", p.address, ether(p.total), p.open);
     let mut rows = vec![
         ("L1 block", report.block.to_string()),
         ("head", format!("{} {} (L1 origin {})", head.number, head.hash, head.l1_origin)),
@@ -388,7 +389,8 @@ pub(super) mod tests {
             state: PostingState::Open,
         };
         let struck = RecentPosting { id: 2, state: PostingState::Struck, ..posting };
-        let hints = RecentHints { postings: vec![struck, posting], void: vec![(5, 5)] };
+        let (postings, void) = (vec![struck, posting], vec![(5, 5)]);
+        let hints = RecentHints { postings, void, ..RecentHints::default() };
         let run = |first, last, posted_at| RunReference { first, last, posted_at, header_root: B256::ZERO };
         let accused = |id, seal_by| SequencerEvent::Accused {
             envelope_id: B256::repeat_byte(id),

@@ -43,9 +43,9 @@ pub struct HintPublisherSettings {
 pub struct L1PostingSettings {
     /// Whether this helper posts.
     pub enabled: bool,
-    /// Pays for postings and locks its bond; needed when enabled.
+    /// Pays for postings, and its bond answers for them; needed when enabled.
     pub key: Option<KeySource>,
-    /// Up to what the bond is filled at the start.
+    /// Up to what the bond is filled at the start; one bond answers for all postings.
     pub bond_wei: Wei,
     /// Pause between two looks at L1, in milliseconds.
     pub interval_ms: u64,

@@ -8,10 +8,12 @@ import { MerkleTree } from "./MerkleTree.sol";
 /// malformed × singleton release 48`, an entry being `kind u8 · key 16` (17 bytes).
 ///
 /// Its commitment is a Merkle tree over **chunks** of up to 128 entries, in order, at least one for each batch: the
-/// leaf data are `number u64 ‖ count u32 ‖ chunk index u32 ‖ keccak256(chunk bytes)`, and the posting root is
+/// leaf data are `number u64 ‖ count u32 ‖ chunk index u32 ‖ keccak256(chunk bytes) ‖ releases`, and the posting root is
 /// `keccak256(abi.encode(leaf count, Merkle root))`. One disputed entry so costs one chunk (2,176 bytes) and a proof.
-/// Singleton releases are read by nodes, which check them by pairing; they are not part of the commitment.
-/// @dev Only the structure is checked here: what an entry says is settled by a challenge.
+/// `releases` is keccak256 of the batch's singleton releases in the leaf of its first chunk, and zero in the others:
+/// postings that differ in them only have different roots, so neither stands in the other's way.
+/// @dev Only the structure is checked here: what an entry says is settled by a challenge. Singleton releases are
+/// checked by nodes alone, by pairing; not even that there is one for each malformed entry is checked on L1.
 library HintData {
     /// @dev The version this code understands.
     uint8 internal constant VERSION = 1;
@@ -45,6 +47,8 @@ library HintData {
         uint256 leafIndex;
         /// How many chunks the posting has.
         uint256 leafCount;
+        /// For the batch's first chunk keccak256 of its singleton releases, else zero.
+        bytes32 releases;
     }
 
     /// @notice The posting root of `data`, which must be a `HintData` for batches `first ..= last`.
@@ -64,7 +68,9 @@ library HintData {
         returns (bytes32)
     {
         bytes32 leaf = keccak256(
-            abi.encodePacked(hex"00", place.number, place.count, place.chunkIndex, keccak256(chunk))
+            abi.encodePacked(
+                hex"00", place.number, place.count, place.chunkIndex, keccak256(chunk), place.releases
+            )
         );
         (bool fits, bytes32 root) = MerkleTree.rootFromProof(place.leafCount, place.leafIndex, leaf, proof);
         return fits ? keccak256(abi.encode(place.leafCount, root)) : bytes32(0);
@@ -110,40 +116,58 @@ library HintData {
             for (uint256 i = 0; i < batches; i++) {
                 uint256 count = wordAt(data, offset);
                 uint256 end = offset + 4 + count * ENTRY_BYTES;
-                leaf = hashBatch(data[offset + 4:end], (first + i) << 64 | count << 32, leaves, leaf);
                 offset = end + 4 + wordAt(data, end) * SINGLETON_BYTES;
+                bytes32 releases = hashBytes(data[end + 4:offset]);
+                uint256 place = (first + i) << 64 | count << 32;
+                leaf = hashBatch(data[end - count * ENTRY_BYTES:end], place, releases, leaves, leaf);
             }
         }
     }
 
     /// @dev Writes the leaves of one batch's chunks from place `leaf` on; the place after them.
-    function hashBatch(bytes calldata entries, uint256 place, bytes32[] memory leaves, uint256 leaf)
-        private
-        pure
-        returns (uint256)
-    {
+    function hashBatch(
+        bytes calldata entries,
+        uint256 place,
+        bytes32 releases,
+        bytes32[] memory leaves,
+        uint256 leaf
+    ) private pure returns (uint256) {
         uint256 full = CHUNK_ENTRIES * ENTRY_BYTES;
         unchecked {
             while (entries.length > full) {
-                leaves[leaf++] = hashChunk(entries[:full], place++);
+                leaves[leaf++] = hashChunk(entries[:full], place++, releases);
+                releases = 0;
                 entries = entries[full:];
             }
         }
-        leaves[leaf] = hashChunk(entries, place);
+        leaves[leaf] = hashChunk(entries, place, releases);
         return leaf + 1;
     }
 
-    /// @dev The leaf of one chunk; `place` is `number ‖ count ‖ chunk index`, 16 bytes. Works above the free memory
-    /// without taking it, so the memory used is one chunk's, however many there are.
-    function hashChunk(bytes calldata chunk, uint256 place) private pure returns (bytes32 leaf) {
+    /// @dev The leaf of one chunk; `place` is `number ‖ count ‖ chunk index`, 16 bytes.
+    function hashChunk(bytes calldata chunk, uint256 place, bytes32 releases)
+        private
+        pure
+        returns (bytes32 leaf)
+    {
+        bytes32 chunkHash = hashBytes(chunk);
         assembly ("memory-safe") {
             let buffer := mload(0x40)
-            calldatacopy(buffer, chunk.offset, chunk.length)
-            let chunkHash := keccak256(buffer, chunk.length)
             mstore8(buffer, 0x00)
             mstore(add(buffer, 1), shl(128, place))
             mstore(add(buffer, 17), chunkHash)
-            leaf := keccak256(buffer, 49)
+            mstore(add(buffer, 49), releases)
+            leaf := keccak256(buffer, 81)
+        }
+    }
+
+    /// @dev keccak256 of calldata. Works above the free memory without taking it, so the memory used is that of the
+    /// longest part, however many there are.
+    function hashBytes(bytes calldata given) private pure returns (bytes32 hash) {
+        assembly ("memory-safe") {
+            let buffer := mload(0x40)
+            calldatacopy(buffer, given.offset, given.length)
+            hash := keccak256(buffer, given.length)
         }
     }
 

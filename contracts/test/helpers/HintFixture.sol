@@ -206,14 +206,20 @@ abstract contract HintFixture is Test {
     function encode(bytes[] memory entries) internal pure returns (bytes memory data) {
         data = abi.encodePacked(uint8(1), uint32(entries.length));
         for (uint256 i = 0; i < entries.length; i++) {
-            uint32 malformed = 0;
-            for (uint256 j = 0; j < entries[i].length; j += 17) {
-                if (uint8(entries[i][j]) == 2) malformed++;
-            }
+            bytes memory releases = releasesOf(entries[i]);
             data = abi.encodePacked(
-                data, uint32(entries[i].length / 17), entries[i], malformed, new bytes(48 * malformed)
+                data, uint32(entries[i].length / 17), entries[i], uint32(releases.length / 48), releases
             );
         }
+    }
+
+    /// @dev A made-up singleton release for every malformed entry.
+    function releasesOf(bytes memory entries) internal pure virtual returns (bytes memory) {
+        uint256 malformed = 0;
+        for (uint256 j = 0; j < entries.length; j += 17) {
+            if (uint8(entries[j]) == 2) malformed++;
+        }
+        return new bytes(48 * malformed);
     }
 
     /// @dev All chunks' leaves of a posting, written apart from the contract's.
@@ -227,7 +233,8 @@ abstract contract HintFixture is Test {
                         first + uint64(i),
                         uint32(entries[i].length / 17),
                         j,
-                        keccak256(chunkOf(entries[i], j))
+                        keccak256(chunkOf(entries[i], j)),
+                        j == 0 ? keccak256(releasesOf(entries[i])) : bytes32(0)
                     )
                 );
             }
@@ -290,6 +297,7 @@ abstract contract HintFixture is Test {
         bytes32[] memory leaves = chunkLeaves(b.run.first, entries);
         c.leafCount = uint32(leaves.length);
         (, c.chunkProof) = MerkleProofs.prove(leaves, c.leafIndex);
+        if (c.chunkIndex == 0) c.releases = keccak256(releasesOf(entries[batch]));
         c.count = uint32(entries[batch].length / 17);
         c.index = index;
         if (index >= b.items[batch].length) return c;
@@ -341,7 +349,11 @@ abstract contract HintFixture is Test {
         returns (PlaintextReader.FinalHint memory)
     {
         return PlaintextReader.FinalHint({
-            chunk: c.chunk, leafIndex: c.leafIndex, leafCount: c.leafCount, chunkProof: c.chunkProof
+            chunk: c.chunk,
+            leafIndex: c.leafIndex,
+            leafCount: c.leafCount,
+            chunkProof: c.chunkProof,
+            releases: c.releases
         });
     }
 

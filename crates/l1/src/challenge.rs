@@ -64,6 +64,7 @@ impl Challenge {
             leafIndex: chunk.leaf_index,
             leafCount: chunk.leaf_count,
             chunkProof: chunk.proof,
+            releases: chunk.releases,
             count: chunk.count,
             index,
             itemHash: Default::default(),
@@ -112,8 +113,8 @@ impl Challenge {
 }
 
 /// The first entry of a posting that is not what the right hints of the run's batches say, as (batch number, item
-/// index); a batch of another length is wrong at index 0. Singleton releases are no part of what L1 commits to: they
-/// are not compared.
+/// index); a batch of another length is wrong at index 0. Singleton releases are not compared: L1 does not judge
+/// them.
 pub fn first_wrong_entry(posting: &HintPosting, truth: &[BatchHints]) -> Option<(u64, u32)> {
     truth.iter().zip(&posting.batches).find_map(|(hints, posted)| {
         if hints.entries.len() != posted.entries.len() {

@@ -20,8 +20,9 @@ use crate::{
 const REQUEST_TIMEOUT_MS: u64 = 30_000;
 /// What a forced byte costs unless said otherwise, in wei: the 40 gas of a posted byte at 1 gwei.
 pub const DEFAULT_FORCED_FEE_PER_BYTE_WEI: u128 = 40_000_000_000;
-/// What posted hints lock unless said otherwise, in wei: half of it pays the dearest challenge at 100 gwei.
-pub const DEFAULT_POSTING_BOND_WEI: u128 = 4_000_000_000_000_000_000;
+/// The least bond of a publisher with open postings unless said otherwise, in wei: half of it pays the dearest challenge
+/// at 100 gwei many times over, and the other half is what killing one's own right postings costs.
+pub const DEFAULT_PUBLISHER_BOND_WEI: u128 = 10_000_000_000_000_000_000;
 /// What a challenge stakes unless said otherwise, in wei.
 pub const DEFAULT_CHALLENGE_STAKE_WEI: u128 = 100_000_000_000_000_000;
 
@@ -38,8 +39,8 @@ pub struct DeployConfig {
     pub timing: L1Timing,
     /// What a byte of a forced item costs, in wei.
     pub forced_fee_per_byte_wei: u128,
-    /// What posted hints lock of their publisher's bond, in wei.
-    pub posting_bond_wei: u128,
+    /// The least bond of a publisher with open postings, in wei.
+    pub publisher_bond_wei: u128,
     /// What a challenge of them stakes, in wei.
     pub challenge_stake_wei: u128,
 }
@@ -53,7 +54,7 @@ impl DeployConfig {
             sequencer,
             timing: L1Timing::default(),
             forced_fee_per_byte_wei: DEFAULT_FORCED_FEE_PER_BYTE_WEI,
-            posting_bond_wei: DEFAULT_POSTING_BOND_WEI,
+            publisher_bond_wei: DEFAULT_PUBLISHER_BOND_WEI,
             challenge_stake_wei: DEFAULT_CHALLENGE_STAKE_WEI,
         }
     }
@@ -150,7 +151,7 @@ pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result
         inbox_: inbox,
         registry_: registry,
         verifier_: verifier,
-        postingBond_: config.posting_bond_wei,
+        publisherBond_: config.publisher_bond_wei,
         challengeStake_: config.challenge_stake_wei,
     };
     create(&sender, "HintRegistry", &HintRegistry::BYTECODE, &arguments.abi_encode()).await?;

@@ -21,12 +21,14 @@ const LOG_RANGE_BLOCKS: u64 = 1_000;
 pub enum HintLog {
     /// Hints were posted.
     Posted(PostedLog),
-    /// A posting was struck out.
+    /// A posting was struck out, and with it all that were open of its publisher's.
     Struck {
         /// The posting.
         id: u64,
         /// Last batch of its run.
         last: u64,
+        /// Whose it was.
+        publisher: Address,
     },
     /// These are a run's hints for good.
     Finalized {
@@ -60,7 +62,7 @@ pub struct PostedLog {
     pub first: u64,
     /// Last batch of the run.
     pub last: u64,
-    /// Whose bond is locked.
+    /// Whose bond answers for them.
     pub publisher: Address,
     /// The L1 block.
     pub l1_block: u64,
@@ -228,7 +230,7 @@ fn hint_log(log: &Log, block: u64, transaction: B256) -> Result<HintLog, L1Error
         }
         HintRegistry::HintsStruck::SIGNATURE_HASH => {
             let event = HintRegistry::HintsStruck::decode_log(&log.inner).map_err(bad)?;
-            HintLog::Struck { id: event.id, last: event.runLast }
+            HintLog::Struck { id: event.id, last: event.runLast, publisher: event.publisher }
         }
         HintRegistry::HintsFinalized::SIGNATURE_HASH => {
             let event = HintRegistry::HintsFinalized::decode_log(&log.inner).map_err(bad)?;

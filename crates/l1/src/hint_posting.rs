@@ -64,7 +64,7 @@ pub enum PostedFault {
     /// Key bytes where there is no key.
     #[error("entry {0} has key bytes and no key")]
     StrayKey(usize),
-    /// As many singleton releases as malformed items are needed. No challenge punishes this.
+    /// As many singleton releases as malformed items are needed. L1 does not check it and no challenge punishes it.
     #[error("{malformed} malformed items have {singletons} singleton releases")]
     Singletons {
         /// Malformed items.

@@ -23,6 +23,8 @@ pub struct Chunk {
     pub leaf_count: u32,
     /// Siblings up to the root.
     pub proof: Vec<B256>,
+    /// keccak256 of the batch's singleton releases for its first chunk, zero for the others.
+    pub releases: B256,
 }
 
 /// The tree of one posting.
@@ -35,12 +37,13 @@ pub struct HintTree<'a> {
 
 impl<'a> HintTree<'a> {
     /// The tree of the hints of a run that begins with `first`. Two hashes for each chunk, of which every batch has at
-    /// least one.
+    /// least one, and one for each batch.
     pub fn new(posting: &'a HintPosting, first: u64) -> Self {
         let mut leaves = Vec::new();
         for (number, batch) in (first..).zip(&posting.batches) {
             for (chunk_index, bytes) in (0u32..).zip(chunks(batch)) {
-                leaves.push(leaf(number, batch.entries.len(), chunk_index, &bytes));
+                let releases = releases_of(batch, chunk_index);
+                leaves.push(leaf(number, batch.entries.len(), chunk_index, &bytes, releases));
             }
         }
         Self { posting, first, leaves }
@@ -62,13 +65,15 @@ impl<'a> HintTree<'a> {
         let before: usize = earlier.map(|(batch, _)| chunk_count(batch)).sum();
         let chunk_index = (index as usize / CHUNK_ENTRIES).min(chunk_count(batch) - 1);
         let leaf_index = before + chunk_index;
+        let chunk_number = u32::try_from(chunk_index).ok()?;
         Some(Chunk {
             bytes: chunks(batch).nth(chunk_index)?,
             count: u32::try_from(batch.entries.len()).ok()?,
-            chunk_index: u32::try_from(chunk_index).ok()?,
+            chunk_index: chunk_number,
             leaf_index: u32::try_from(leaf_index).ok()?,
             leaf_count: u32::try_from(self.leaves.len()).ok()?,
             proof: merkle::proof(&self.leaves, leaf_index)?,
+            releases: releases_of(batch, chunk_number),
         })
     }
 }
@@ -88,14 +93,24 @@ fn chunks(batch: &PostedBatch) -> impl Iterator<Item = Vec<u8>> + '_ {
     })
 }
 
-/// The leaf's data are number u64 ‖ count u32 ‖ chunk index u32 ‖ keccak256(chunk).
-fn leaf(number: u64, count: usize, chunk_index: u32, bytes: &[u8]) -> B256 {
-    let mut data = [0; 48];
+/// What the leaf of a chunk says of its batch's singleton releases: postings that differ in them only must not have one
+/// root, or the one without them would keep the other out.
+fn releases_of(batch: &PostedBatch, chunk_index: u32) -> B256 {
+    match chunk_index {
+        0 => keccak256(batch.singletons.as_flattened()),
+        _ => B256::ZERO,
+    }
+}
+
+/// The leaf's data are number u64 ‖ count u32 ‖ chunk index u32 ‖ keccak256(chunk) ‖ releases.
+fn leaf(number: u64, count: usize, chunk_index: u32, bytes: &[u8], releases: B256) -> B256 {
+    let mut data = [0; 80];
     data[..8].copy_from_slice(&number.to_be_bytes());
     // A transaction holds far fewer entries than 2^32.
     data[8..12].copy_from_slice(&(count as u32).to_be_bytes());
     data[12..16].copy_from_slice(&chunk_index.to_be_bytes());
-    data[16..].copy_from_slice(keccak256(bytes).as_slice());
+    data[16..48].copy_from_slice(keccak256(bytes).as_slice());
+    data[48..].copy_from_slice(releases.as_slice());
     merkle::leaf(&data)
 }
 

@@ -8,7 +8,10 @@ use crate::PostedEntry;
 
 fn posting(counts: &[usize]) -> HintPosting {
     let entry = |index: usize| PostedEntry { kind: 1, key: [index as u8; 16] };
-    let batch = |count: &usize| PostedBatch { entries: (0..*count).map(entry).collect(), singletons: vec![] };
+    let batch = |count: &usize| PostedBatch {
+        entries: (0..*count).map(entry).collect(),
+        singletons: vec![[5; 48]; count % 3],
+    };
     HintPosting { batches: counts.iter().map(batch).collect() }
 }
 
@@ -30,7 +33,12 @@ fn every_entry_is_in_a_chunk_that_leads_to_the_root() {
                 assert!(chunk.bytes.is_empty());
             }
             assert_eq!((chunk.count as usize, chunk.leaf_count), (count, chunks));
-            let leaf = leaf(number, count, chunk.chunk_index, &chunk.bytes);
+            let releases = match chunk.chunk_index {
+                0 => keccak256(vec![5; 48 * (count % 3)]),
+                _ => B256::ZERO,
+            };
+            assert_eq!(chunk.releases, releases);
+            let leaf = leaf(number, count, chunk.chunk_index, &chunk.bytes, releases);
             let root = merkle::root(&tree.leaves);
             assert!(merkle::verify(&root, chunks.into(), chunk.leaf_index.into(), &leaf, &chunk.proof));
             assert_eq!(tree.root(), keccak256((U256::from(chunks), root).abi_encode()));
@@ -49,7 +57,25 @@ fn every_entry_is_in_a_chunk_that_leads_to_the_root() {
 #[test]
 fn the_tree_of_one_empty_batch_is_one_empty_chunk() {
     let posting = posting(&[0]);
-    let data = [&9u64.to_be_bytes()[..], &[0; 8], keccak256([]).as_slice()].concat();
+    let none = keccak256([]);
+    let data = [&9u64.to_be_bytes()[..], &[0; 8], none.as_slice(), none.as_slice()].concat();
     let root = keccak256((U256::from(1), merkle::leaf(&data)).abi_encode());
     assert_eq!(HintTree::new(&posting, 9).root(), root);
+}
+
+#[test]
+fn postings_that_differ_in_their_releases_only_have_other_roots() {
+    let right = posting(&[300, 2]);
+    let root = |change: fn(&mut HintPosting)| {
+        let mut posting = right.clone();
+        change(&mut posting);
+        HintTree::new(&posting, 1).root()
+    };
+    let roots = [
+        root(|_| {}),
+        root(|posting| posting.batches[1].singletons.clear()),
+        root(|posting| posting.batches[1].singletons[1][47] ^= 1),
+        root(|posting| posting.batches[0].singletons.push([5; 48])),
+    ];
+    assert!((1..4).all(|index| !roots[..index].contains(&roots[index])));
 }

@@ -22,7 +22,7 @@ pub struct PostedHints {
     pub first: u64,
     /// Last batch of the run.
     pub last: u64,
-    /// Who posted them, and whose bond is at stake.
+    /// Who posted them, and whose bond answers for them.
     pub publisher: Address,
     /// The final L1 block.
     pub l1_block: u64,
@@ -37,7 +37,7 @@ pub struct PostedHints {
 pub enum HintEvent {
     /// Somebody posted hints.
     Posted(PostedHints),
-    /// A posting was wrong and is struck out.
+    /// A posting was wrong and is struck out. All that were open of its publisher's are dead: never final.
     Struck {
         /// The posting.
         id: u64,
@@ -45,6 +45,8 @@ pub enum HintEvent {
         last: u64,
         /// Who showed it.
         challenger: Address,
+        /// Whose it was.
+        publisher: Address,
         /// The batch with the wrong entry.
         number: u64,
         /// The entry.
@@ -82,8 +84,10 @@ pub enum HintEvent {
 pub struct PublisherBond {
     /// All of it, in wei.
     pub total: u128,
-    /// What open postings lock, in wei.
+    /// What of it must stay while postings are open, in wei.
     pub locked: u128,
+    /// Its open postings. One bond answers for all.
+    pub open: u32,
 }
 
 impl L1Client {
@@ -134,7 +138,7 @@ impl L1Client {
         events.map(|event| event.map(|event| (event.first, event.last))).collect()
     }
 
-    /// The hints of a posting that is open or final, after the newest final block; `None` for one that is not there.
+    /// The hints of a posting that is open, dead or final, after the newest final block; `None` for one that is not there.
     ///
     /// # Errors
     /// As [`L1Client::hint_events`].
@@ -161,9 +165,11 @@ impl L1Client {
     /// The errors of a call.
     pub async fn publisher_bond(&self, publisher: Address) -> Result<PublisherBond, L1Error> {
         let registry = self.inner.config.contracts.hint_registry;
+        let call = HintRegistry::publishersCall { publisher };
+        let given = self.inner.rpc.view("publishers", registry, &call, "latest").await?;
         let call = HintRegistry::bondOfCall { publisher };
         let bond = self.inner.rpc.view("bondOf", registry, &call, "latest").await?;
-        Ok(PublisherBond { total: bond.total, locked: bond.locked })
+        Ok(PublisherBond { total: bond.total, locked: bond.locked, open: given.open })
     }
 
     /// What waits in `HintRegistry` for an account to be claimed, in wei.
@@ -175,14 +181,14 @@ impl L1Client {
         self.inner.rpc.view("rewards", registry, &HintRegistry::rewardsCall { account }, "latest").await
     }
 
-    /// What a posting locks and what a challenge stakes, in wei.
+    /// The least bond of a publisher with open postings, and what a challenge stakes, in wei.
     ///
     /// # Errors
     /// The errors of a call.
     pub async fn hint_stakes(&self) -> Result<(u128, u128), L1Error> {
         let registry = self.inner.config.contracts.hint_registry;
         let rpc = &self.inner.rpc;
-        let bond = rpc.view("postingBond", registry, &HintRegistry::postingBondCall {}, "latest").await?;
+        let bond = rpc.view("publisherBond", registry, &HintRegistry::publisherBondCall {}, "latest").await?;
         let stake =
             rpc.view("challengeStake", registry, &HintRegistry::challengeStakeCall {}, "latest").await?;
         Ok((bond, stake))
@@ -246,8 +252,8 @@ impl L1Client {
 fn plain_event(log: &FinalLog) -> Result<Option<HintEvent>, L1Error> {
     if let Some(event) = log.event::<HintRegistry::HintsStruck>()? {
         let (id, last, challenger) = (event.id, event.runLast, event.challenger);
-        let HintRegistry::HintsStruck { number, index, reason, .. } = event;
-        return Ok(Some(HintEvent::Struck { id, last, challenger, number, index, reason }));
+        let HintRegistry::HintsStruck { publisher, number, index, reason, .. } = event;
+        return Ok(Some(HintEvent::Struck { id, last, challenger, publisher, number, index, reason }));
     }
     if let Some(event) = log.event::<HintRegistry::ChallengeFailed>()? {
         return Ok(Some(HintEvent::ChallengeFailed { id: event.id, challenger: event.challenger }));
@@ -260,15 +266,17 @@ fn plain_event(log: &FinalLog) -> Result<Option<HintEvent>, L1Error> {
     Ok(event.map(|event| HintEvent::Voided { first: event.first, last: event.last }))
 }
 
-/// The postings among events that are still to be judged: neither struck out nor final within these events.
+/// The postings among events that are still to be judged: neither struck out nor final within these events, nor dead by
+/// a strike of their publisher.
 pub fn open_postings(events: &[HintEvent]) -> Vec<&PostedHints> {
-    let mut open = BTreeMap::new();
+    let mut open = BTreeMap::<u64, &PostedHints>::new();
     for event in events {
         match event {
             HintEvent::Posted(posting) => {
                 open.insert(posting.id, posting);
             }
-            HintEvent::Struck { id, .. } | HintEvent::Finalized { id, .. } => {
+            HintEvent::Struck { publisher, .. } => open.retain(|_, posting| posting.publisher != *publisher),
+            HintEvent::Finalized { id, .. } => {
                 open.remove(id);
             }
             HintEvent::ChallengeFailed { .. } | HintEvent::Voided { .. } => {}

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use alloy_primitives::Address;
 use alloy_sol_types::SolEvent;
 
 use crate::{
@@ -25,8 +26,8 @@ pub(crate) struct Journal {
     void: Vec<Span>,
     /// Runs with final hints; neighbours are joined.
     hinted: BTreeMap<u64, u64>,
-    /// Open postings of hints, by id.
-    open: BTreeMap<u64, Span>,
+    /// Open postings of hints with their publishers, by id.
+    open: BTreeMap<u64, (Span, Address)>,
 }
 
 impl Journal {
@@ -39,9 +40,9 @@ impl Journal {
 
     fn apply_hints(&mut self, log: &FinalLog) -> Result<(), L1Error> {
         if let Some(event) = log.event::<HintRegistry::HintsPosted>()? {
-            self.open.insert(event.id, (event.first, event.runLast));
+            self.open.insert(event.id, ((event.first, event.runLast), event.publisher));
         } else if let Some(event) = log.event::<HintRegistry::HintsStruck>()? {
-            self.open.remove(&event.id);
+            self.strike(event.publisher);
         } else if let Some(event) = log.event::<HintRegistry::HintsReleased>()? {
             self.open.remove(&event.id);
         } else if let Some(event) = log.event::<HintRegistry::HintsFinalized>()? {
@@ -51,6 +52,11 @@ impl Journal {
             self.void.push((event.first, event.last));
         }
         Ok(())
+    }
+
+    /// Nothing that was open of this publisher's stands any more.
+    fn strike(&mut self, publisher: Address) {
+        self.open.retain(|_, (_, of)| *of != publisher);
     }
 
     fn join_hinted(&mut self, first: u64, last: u64) {
@@ -73,7 +79,7 @@ impl Journal {
     }
 
     fn has_hints(&self, number: u64) -> bool {
-        let within = |(first, last): &Span| (*first..=*last).contains(&number);
+        let within = |((first, last), _): &(Span, Address)| (*first..=*last).contains(&number);
         let earlier = self.hinted.range(..=number).next_back();
         earlier.is_some_and(|(_, last)| number <= *last) || self.open.values().any(within)
     }
@@ -163,9 +169,15 @@ mod tests {
             journal.join_hinted(first, last);
         }
         assert_eq!(journal.hinted, BTreeMap::from([(1, 9)]));
-        journal.open.insert(3, (12, 14));
+        journal.open.insert(3, ((12, 14), Address::ZERO));
         for (number, there) in [(0, false), (1, true), (9, true), (10, false), (13, true), (15, false)] {
             assert_eq!(journal.has_hints(number), there, "{number}");
         }
+        let other = Address::repeat_byte(1);
+        journal.open.insert(4, ((15, 15), other));
+        journal.open.insert(5, ((16, 16), Address::ZERO));
+        journal.strike(Address::ZERO);
+        assert_eq!([13, 15, 16].map(|number| journal.has_hints(number)), [false, true, false]);
+        assert!(journal.has_hints(9), "what is final stays");
     }
 }

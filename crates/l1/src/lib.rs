@@ -62,7 +62,7 @@ pub use committee::{EpochRecord, NewEpoch, NewMember};
 pub use config::{L1Config, L1Contracts};
 pub use data::DataFault;
 pub use deploy::{
-    Addresses, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_POSTING_BOND_WEI,
+    Addresses, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_PUBLISHER_BOND_WEI,
     DeployConfig, deploy,
 };
 pub use error::{L1Error, Recovery, RunFault};

@@ -1,5 +1,7 @@
 //! What lately happened on L1, for people who act there by hand: up to the newest block, which may not stay.
 
+use std::collections::BTreeMap;
+
 use alloy_primitives::Address;
 use alloy_sol_types::{SolCall, SolEvent};
 use blindfold_protocol::BatchHeader;
@@ -22,7 +24,7 @@ pub struct RecentPosting {
     pub first: u64,
     /// Last batch of its run.
     pub last: u64,
-    /// Whose bond is at stake.
+    /// Whose bond answers for it.
     pub publisher: Address,
     /// The block it was posted in.
     pub posted_at: u64,
@@ -39,7 +41,11 @@ pub enum PostingState {
     Final,
     /// It was wrong.
     Struck,
-    /// Its run has others for good, and its bond is free.
+    /// Another one of its publisher's was wrong: no bond answers for it, and it can be dropped.
+    Dead,
+    /// It was dead and is cleared away.
+    Dropped,
+    /// Its run has others for good, and no bond need answer for it.
     Released,
 }
 
@@ -50,13 +56,43 @@ pub struct RecentHints {
     pub postings: Vec<RecentPosting>,
     /// Runs declared void in the range: first and last batch.
     pub void: Vec<(u64, u64)>,
+    /// By last batch of a run, the block of the newest strike that made hints of it dead.
+    pub struck: BTreeMap<u64, u64>,
 }
 
 impl RecentHints {
     /// Whether the run that ends at `last` is settled, or has hints that may settle it, as far as the range shows.
     pub fn covers(&self, last: u64) -> bool {
-        let posted = |posting: &RecentPosting| posting.last == last && posting.state != PostingState::Struck;
+        let stands =
+            |state| matches!(state, PostingState::Open | PostingState::Final | PostingState::Released);
+        let posted = |posting: &RecentPosting| posting.last == last && stands(posting.state);
         self.postings.iter().any(posted) || self.void.iter().any(|(_, end)| *end == last)
+    }
+
+    /// The block from which on a run without hints can be declared void, by the hint deadline in blocks: a strike that
+    /// made hints of it dead gave the time for new ones.
+    pub fn void_from(&self, run: &RunReference, deadline: u64) -> u64 {
+        let struck = self.struck.get(&run.last).copied().unwrap_or_default();
+        run.posted_at.max(struck).saturating_add(deadline)
+    }
+
+    /// The postings of the run that ends at `last` which have to be dropped before it can be declared void.
+    pub fn dead(&self, last: u64) -> impl Iterator<Item = &RecentPosting> {
+        let dead =
+            move |posting: &&RecentPosting| posting.last == last && posting.state == PostingState::Dead;
+        self.postings.iter().filter(dead)
+    }
+
+    /// Strikes a posting out in this block, and makes all that are open of its publisher's dead.
+    fn strike(&mut self, id: u64, publisher: Address, block: u64) {
+        for posting in self.postings.iter_mut().filter(|posting| posting.publisher == publisher) {
+            if posting.id == id {
+                posting.state = PostingState::Struck;
+            } else if posting.state == PostingState::Open {
+                posting.state = PostingState::Dead;
+                self.struck.insert(posting.last, block);
+            }
+        }
     }
 }
 
@@ -156,6 +192,7 @@ impl L1Client {
             HintRegistry::HintsStruck::SIGNATURE_HASH,
             HintRegistry::HintsFinalized::SIGNATURE_HASH,
             HintRegistry::HintsReleased::SIGNATURE_HASH,
+            HintRegistry::HintsDropped::SIGNATURE_HASH,
             HintRegistry::Voided::SIGNATURE_HASH,
         ];
         let registry = self.inner.config.contracts.hint_registry;
@@ -215,11 +252,14 @@ fn note(found: &mut RecentHints, log: &FinalLog) -> Result<(), L1Error> {
         });
         return Ok(());
     } else if let Some(event) = log.event::<HintRegistry::HintsStruck>()? {
-        (event.id, PostingState::Struck)
+        found.strike(event.id, event.publisher, log.block);
+        return Ok(());
     } else if let Some(event) = log.event::<HintRegistry::HintsFinalized>()? {
         (event.id, PostingState::Final)
     } else if let Some(event) = log.event::<HintRegistry::HintsReleased>()? {
         (event.id, PostingState::Released)
+    } else if let Some(event) = log.event::<HintRegistry::HintsDropped>()? {
+        (event.id, PostingState::Dropped)
     } else {
         if let Some(event) = log.event::<HintRegistry::Voided>()? {
             found.void.push((event.first, event.last));
@@ -230,4 +270,34 @@ fn note(found: &mut RecentHints, log: &FinalLog) -> Result<(), L1Error> {
         posting.state = state;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use blindfold_protocol::B256;
+
+    use super::*;
+
+    #[test]
+    fn a_strike_makes_the_publishers_open_postings_dead() {
+        let posting = |id, last, publisher, state| {
+            let publisher = Address::repeat_byte(publisher);
+            RecentPosting { id, first: last, last, publisher, posted_at: 5, state }
+        };
+        let postings = vec![
+            posting(1, 4, 1, PostingState::Final),
+            posting(2, 5, 1, PostingState::Open),
+            posting(3, 6, 1, PostingState::Open),
+            posting(4, 5, 2, PostingState::Open),
+        ];
+        let mut found = RecentHints { postings, ..RecentHints::default() };
+        found.strike(3, Address::repeat_byte(1), 9);
+        let states: Vec<PostingState> = found.postings.iter().map(|posting| posting.state).collect();
+        use PostingState::{Dead, Final, Open, Struck};
+        assert_eq!(states, [Final, Dead, Struck, Open]);
+        assert_eq!([4, 5, 6].map(|last| found.covers(last)), [true, true, false]);
+        assert_eq!(found.dead(5).map(|posting| posting.id).collect::<Vec<_>>(), [2]);
+        let run = |last| RunReference { first: last, last, posted_at: 5, header_root: B256::ZERO };
+        assert_eq!([5, 6].map(|last| found.void_from(&run(last), 100)), [109, 105]);
+    }
 }

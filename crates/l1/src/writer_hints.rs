@@ -18,7 +18,7 @@ impl L1Writer {
         self.to_hints("depositBond", U256::from(amount), &HintRegistry::depositBondCall {}).await
     }
 
-    /// Takes out what of that bond is not locked.
+    /// Takes out what of that bond need not stay for open postings.
     ///
     /// # Errors
     /// [`L1Error::Reverted`] for more; the errors of a call.
@@ -26,7 +26,7 @@ impl L1Writer {
         self.to_hints("withdrawBond", U256::ZERO, &HintRegistry::withdrawBondCall { amount }).await
     }
 
-    /// Posts the hints of a run with a part of the account's bond locked.
+    /// Posts the hints of a run. The account's bond answers for them as for all its open postings.
     ///
     /// # Errors
     /// [`L1Error::Reverted`] when the run is not posted, final or void, the same hints are open, or the bond does not
@@ -67,7 +67,7 @@ impl L1Writer {
         self.to_hints("finalize", U256::ZERO, &HintRegistry::finalizeCall { id: posting }).await
     }
 
-    /// Unlocks the bond of a posting whose run has other final hints.
+    /// Closes a posting whose run has other final hints.
     ///
     /// # Errors
     /// [`L1Error::Reverted`] before that; the errors of a call.
@@ -75,10 +75,18 @@ impl L1Writer {
         self.to_hints("release", U256::ZERO, &HintRegistry::releaseCall { id: posting }).await
     }
 
+    /// Clears away a dead posting: one whose publisher was struck.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`] for one that is not dead; the errors of a call.
+    pub async fn drop_hints(&self, posting: u64) -> Result<Sent, L1Error> {
+        self.to_hints("drop", U256::ZERO, &HintRegistry::dropCall { id: posting }).await
+    }
+
     /// Declares a run void that has no hints after its deadline.
     ///
     /// # Errors
-    /// [`L1Error::Reverted`] before that, or when there are hints; the errors of a call.
+    /// [`L1Error::Reverted`] before that, or when there are hints, dead ones that were not dropped among them; the errors of a call.
     pub async fn void_unreleased(&self, run: &RunReference) -> Result<Sent, L1Error> {
         let call = HintRegistry::voidUnreleasedCall { run: run.into() };
         self.to_hints("voidUnreleased", U256::ZERO, &call).await

@@ -14,7 +14,8 @@ use super::seam::{Claim, PostingSeen};
 const META_KEY: &str = "full_node.watch";
 /// Version byte of the stored form.
 const BOOK_VERSION: u8 = 1;
-/// Cases kept at a time. Each locks a bond or a sequencer's whole stake, so there are few; more are found again.
+/// Cases kept at a time. Each cost its author gas, and one of a publisher's or sequencer's all its bond: more are found
+/// again.
 const MAX_CASES: usize = 256;
 /// Length of an encoded [`SignedHeader`]: version, header, signature.
 const SIGNED_HEADER_BYTES: usize = 1 + 201 + 65;

@@ -86,9 +86,8 @@ impl WatchL1 for L1Watch {
                 let (run_last, block) = (last, l1_block);
                 Some(WatchEvent::Posted(PostingSeen { id, first, run_last, publisher, block, root }))
             }
-            HintLog::Struck { id, .. } | HintLog::Finalized { id, .. } | HintLog::Released { id, .. } => {
-                Some(WatchEvent::Closed { id })
-            }
+            HintLog::Struck { publisher, .. } => Some(WatchEvent::Struck { publisher }),
+            HintLog::Finalized { id, .. } | HintLog::Released { id, .. } => Some(WatchEvent::Closed { id }),
             HintLog::Voided { .. } => None,
         };
         Ok(logs.into_iter().filter_map(event).collect())

@@ -35,10 +35,16 @@ pub struct PostingSeen {
 pub enum WatchEvent {
     /// Hints were posted.
     Posted(PostingSeen),
-    /// A posting was struck out, made final or released: nothing can be said against it any more.
+    /// A posting was made final or released: nothing can be said against it any more.
     Closed {
         /// The posting.
         id: u64,
+    },
+    /// A posting was struck out. Its publisher's bond is gone, so nothing is to be said against any that was open of
+    /// its own: they are never final.
+    Struck {
+        /// The publisher.
+        publisher: Address,
     },
 }
 

@@ -389,6 +389,7 @@ fn apply(open: &mut BTreeMap<u64, PostingSeen>, event: &WatchEvent) {
         WatchEvent::Closed { id } => {
             open.remove(id);
         }
+        WatchEvent::Struck { publisher } => open.retain(|_, posting| posting.publisher != *publisher),
     }
 }
 

@@ -7,7 +7,7 @@ use blindfold_l1::{
 };
 use blindfold_protocol::{Address, B256, BatchHints, Canonical};
 
-use super::seam::{HintBond, HintEvent, HintPosting, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun};
+use super::seam::{HintEvent, HintPosting, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun};
 
 /// What a transaction of `postHints` has beside its data, with room to spare.
 const POST_HINTS_OVERHEAD_BYTES: usize = 512;
@@ -75,10 +75,10 @@ impl HintsL1 for HintsAccount {
     }
 
     async fn terms(&self) -> Result<HintTerms, L1Trouble> {
-        let (posting_bond, _) = self.writer.client().hint_stakes().await?;
+        let (publisher_bond, _) = self.writer.client().hint_stakes().await?;
         let timing = self.writer.client().timing().await?;
         let (challenge_window, hint_deadline) = (timing.challenge_window.into(), timing.hint_deadline.into());
-        Ok(HintTerms { posting_bond, challenge_window, hint_deadline })
+        Ok(HintTerms { publisher_bond, challenge_window, hint_deadline })
     }
 
     async fn runs(&self, after: u64, through: u64) -> Result<Vec<PostedRun>, L1Trouble> {
@@ -94,7 +94,7 @@ impl HintsL1 for HintsAccount {
         let logs = self.writer.client().hint_logs(after, through).await?;
         let event = |log| match log {
             HintLog::Posted(posted) => HintEvent::Posted(posting(&posted)),
-            HintLog::Struck { id, last } => HintEvent::Struck { id, run_last: last },
+            HintLog::Struck { id, last, publisher } => HintEvent::Struck { id, run_last: last, publisher },
             HintLog::Finalized { id, last } => HintEvent::Finalized { id, run_last: last },
             HintLog::Released { id, last } => HintEvent::Released { id, run_last: last },
             HintLog::Voided { last, .. } => HintEvent::Voided { run_last: last },
@@ -102,9 +102,8 @@ impl HintsL1 for HintsAccount {
         Ok(logs.into_iter().map(event).collect())
     }
 
-    async fn bond(&self) -> Result<HintBond, L1Trouble> {
-        let bond = self.writer.client().publisher_bond(self.writer.address()).await?;
-        Ok(HintBond { total: bond.total, locked: bond.locked })
+    async fn bond(&self) -> Result<u128, L1Trouble> {
+        Ok(self.writer.client().publisher_bond(self.writer.address()).await?.total)
     }
 
     async fn deposit_bond(&self, amount: u128) -> Result<(), L1Trouble> {

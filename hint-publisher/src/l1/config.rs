@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct L1PostingConfig {
-    /// Up to what the bond is filled at the start, in wei; 0 leaves it as it is.
+    /// Up to what the bond is filled at the start, in wei; 0 leaves it as it is. One bond of
+    /// `HintRegistry.publisherBond` answers for all postings, however many are open.
     pub bond_wei: u128,
     /// Pause between two looks at L1, in milliseconds.
     pub interval_ms: u64,

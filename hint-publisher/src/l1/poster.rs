@@ -47,7 +47,7 @@ pub struct Round {
     pub finalized: usize,
     /// Runs that have no posting with the right hints after it.
     pub waiting: usize,
-    /// Whether the free bond does not cover a posting that is wanted.
+    /// Whether the bond is too low for a posting that is wanted.
     pub bond_short: bool,
     /// Whether more is to be done at once.
     pub more: bool,
@@ -166,7 +166,8 @@ impl HintPoster {
         for event in l1.hint_events(self.through, blocks.newest.max(self.through)).await? {
             view.apply(&event);
         }
-        let mut task = Task { blocks, terms, free: l1.bond().await?.free(), now_ms, gathered: 0, late: None };
+        let bond = l1.bond().await?;
+        let mut task = Task { blocks, terms, bond, now_ms, gathered: 0, late: None };
         let mut round = Round::default();
         for entry in view.runs.values() {
             if entry.settled {
@@ -200,15 +201,14 @@ impl HintPoster {
                 self.known.entry(run.last).or_insert_with(fresh);
             }
             for event in events {
-                if let HintEvent::Struck { id, run_last } = event
-                    && let Some(entry) = self.book.runs.get(&run_last)
-                    && entry.open.iter().any(|posting| posting.id == id && posting.publisher == me)
+                if let HintEvent::Struck { id, run_last, publisher } = event
+                    && publisher == me
                 {
                     self.deps.metrics.l1_struck.increment();
                     tracing::error!(
                         id,
                         run_last,
-                        "hints of ours were struck out on L1 and their bond is gone"
+                        "hints of ours were struck out on L1: the whole bond is gone, and all our open postings"
                     );
                 }
                 self.book.apply(&event);
@@ -224,7 +224,7 @@ impl HintPoster {
         if self.bond_filled {
             return Ok(());
         }
-        let total = self.deps.l1.bond().await?.total;
+        let total = self.deps.l1.bond().await?;
         let missing = self.config.bond_wei.saturating_sub(total);
         if missing > 0 {
             tracing::info!(total, missing, "filling the bond for hints on L1");
@@ -234,7 +234,7 @@ impl HintPoster {
         Ok(())
     }
 
-    /// Unlocks the bond of our postings for a run that has other hints for good.
+    /// Closes our postings for a run that has other hints for good, so that the bond can be taken out one day.
     async fn unlock(&self, entry: &RunEntry, task: &Task) -> Result<(), L1Trouble> {
         let me = self.deps.l1.publisher();
         for posting in entry.open.iter().filter(|posting| posting.publisher == me && task.ripe(posting)) {
@@ -269,7 +269,7 @@ impl HintPoster {
             return self.see_through(posting, task, round).await;
         }
         let takes_over = task.now_ms >= known.seen_ms.saturating_add(self.config.takeover_ms);
-        let without_bond = matches!(known.truth, Truth::Root(_)) && task.free < task.terms.posting_bond;
+        let without_bond = matches!(known.truth, Truth::Root(_)) && !task.is_covered();
         if !takes_over || task.now_ms < known.retry_at_ms {
             task.wait_for(&run, round);
             return Ok(());
@@ -327,14 +327,13 @@ impl HintPoster {
         if entry.open.iter().any(|posting| posting.root == root) {
             return Ok(());
         }
-        if task.free < task.terms.posting_bond {
+        if !task.is_covered() {
             round.bond_short = true;
             task.wait_for(&run, round);
             return Ok(());
         }
         match self.deps.l1.post(&run, hints).await {
             Ok(posting) => {
-                task.free = task.free.saturating_sub(task.terms.posting_bond);
                 round.posted += 1;
                 self.deps.metrics.l1_postings.increment();
                 tracing::info!(first = run.first, last = run.last, id = posting.id, "hints posted to L1");
@@ -436,13 +435,12 @@ impl HintPoster {
         let open = view.runs.values().flat_map(|entry| &entry.open).filter(|posting| posting.publisher == me);
         self.deps.metrics.l1_open_postings.set(open.count() as u64);
         self.deps.metrics.l1_waiting_runs.set(round.waiting as u64);
-        let covered = task.free / task.terms.posting_bond.max(1);
-        self.deps.metrics.l1_covered_postings.set(u64::try_from(covered).unwrap_or(u64::MAX));
+        self.deps.metrics.l1_bond_covers.set(u64::from(task.is_covered()));
         let alarm = if round.bond_short {
-            let (free, bond) = (task.free, task.terms.posting_bond);
+            let (bond, needed) = (task.bond, task.terms.publisher_bond);
             Some(format!(
-                "the free bond of {me} in HintRegistry, {free} wei, does not cover a posting, {bond} wei: send it \
-                 ether, raise l1_posting.bond_wei and restart"
+                "the bond of {me} in HintRegistry is {bond} wei, less than the {needed} wei that postings need: send \
+                 it ether, raise l1_posting.bond_wei and restart"
             ))
         } else {
             task.late.map(|(first, last)| {
@@ -470,8 +468,8 @@ impl HintPoster {
 struct Task {
     blocks: L1Blocks,
     terms: HintTerms,
-    /// What further postings can lock, in wei.
-    free: u128,
+    /// Our bond, in wei.
+    bond: u128,
     now_ms: u64,
     gathered: usize,
     /// The oldest run that waits for more than half of the time there is.
@@ -479,6 +477,11 @@ struct Task {
 }
 
 impl Task {
+    /// Whether the bond answers for postings, however many.
+    fn is_covered(&self) -> bool {
+        self.bond >= self.terms.publisher_bond
+    }
+
     /// Whether a posting has outlived its window: a transaction that is sent now gets into a later block.
     fn ripe(&self, posting: &HintPosting) -> bool {
         self.blocks.newest >= posting.block.saturating_add(self.terms.challenge_window)

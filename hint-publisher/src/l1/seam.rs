@@ -21,14 +21,16 @@ pub struct PostedRun {
 /// What `HintRegistry` tells of a run's hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintEvent {
-    /// Hints were posted and their publisher's bond is locked.
+    /// Hints were posted; their publisher's bond answers for them.
     Posted(HintPosting),
-    /// A posting was shown to be wrong; its bond is gone.
+    /// A posting was shown to be wrong: its publisher's bond is gone, and all its open postings with it.
     Struck {
         /// The posting.
         id: u64,
         /// Its run's last number.
         run_last: u64,
+        /// Whose it was.
+        publisher: Address,
     },
     /// A posting stands for good.
     Finalized {
@@ -58,7 +60,7 @@ pub struct HintPosting {
     pub id: u64,
     /// Last number of the run.
     pub run_last: u64,
-    /// Whose bond is locked.
+    /// Whose bond answers for them.
     pub publisher: Address,
     /// The L1 block.
     pub block: u64,
@@ -69,28 +71,12 @@ pub struct HintPosting {
 /// What `HintRegistry` asks and allows, fixed at its deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HintTerms {
-    /// What a posting locks, in wei.
-    pub posting_bond: u128,
+    /// The least bond of a publisher with open postings, in wei. It answers for all of them.
+    pub publisher_bond: u128,
     /// How long a posting can be challenged, in L1 blocks.
     pub challenge_window: u64,
     /// How long after its posting a run without hints can be declared void, in L1 blocks.
     pub hint_deadline: u64,
-}
-
-/// A publisher's ether in `HintRegistry`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HintBond {
-    /// All of it, in wei.
-    pub total: u128,
-    /// What its open postings lock, in wei.
-    pub locked: u128,
-}
-
-impl HintBond {
-    /// What further postings can lock, in wei.
-    pub fn free(&self) -> u128 {
-        self.total.saturating_sub(self.locked)
-    }
 }
 
 /// The newest L1 blocks.
@@ -116,7 +102,7 @@ pub enum L1Trouble {
 /// `HintRegistry` and the runs of `BlindedInbox`, read and written by one account.
 #[async_trait]
 pub trait HintsL1: Send + Sync {
-    /// The account whose bond is locked.
+    /// The account whose bond answers for its postings.
     fn publisher(&self) -> Address;
 
     /// Deposits and postings before this block there are none: the deployment's first.
@@ -134,8 +120,8 @@ pub trait HintsL1: Send + Sync {
     /// The registry's events in blocks `after + 1 ..= through`, in order. `through` need not be final.
     async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<HintEvent>, L1Trouble>;
 
-    /// The publisher's bond after the newest block.
-    async fn bond(&self) -> Result<HintBond, L1Trouble>;
+    /// The publisher's bond after the newest block, in wei.
+    async fn bond(&self) -> Result<u128, L1Trouble>;
 
     /// Adds to the bond and waits until that is in a block.
     async fn deposit_bond(&self, amount: u128) -> Result<(), L1Trouble>;
@@ -154,7 +140,7 @@ pub trait HintsL1: Send + Sync {
     /// Makes a posting its run's hints for good and waits until that is in a block.
     async fn finalize(&self, id: u64) -> Result<(), L1Trouble>;
 
-    /// Unlocks the bond of a posting whose run has other hints for good, and waits until that is in a block.
+    /// Closes a posting whose run has other hints for good, and waits until that is in a block.
     async fn release(&self, id: u64) -> Result<(), L1Trouble>;
 }
 

@@ -2,8 +2,8 @@
 
 use blindfold_bte::{EncryptionKey, dealer};
 use blindfold_l1::{
-    Challenge, HintEvent, HintLog, HintPosting, HintTree, L1Writer, PostedLog, PostedRun, challenge_evidence,
-    commitment, first_wrong_entry, open_postings,
+    Challenge, HintEvent, HintLog, HintPosting, HintTree, L1Writer, PostedLog, PostedRun, PostingState,
+    PublisherBond, challenge_evidence, commitment, first_wrong_entry, open_postings,
 };
 use blindfold_protocol::{
     B256, BatchHints, Bundle, Canonical, HintEntry, LedgerEvent, SealedBatch, Settled, U256,
@@ -51,11 +51,11 @@ impl Game {
         Self { stage, batches, run, truth }
     }
 
-    /// A publisher with a bond for two postings.
+    /// A publisher with the one bond that it needs.
     async fn publisher(&self) -> L1Writer {
         let writer = self.stage.writer(POSTER).await;
         let (bond, _) = writer.client().hint_stakes().await.unwrap();
-        writer.deposit_publisher_bond(2 * bond).await.unwrap();
+        writer.deposit_publisher_bond(bond).await.unwrap();
         writer
     }
 
@@ -121,8 +121,9 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
         .await;
     reverted(publisher.post_hints(&game.run.run, &wrong_key).await, "SameHintsOpen");
     let right = HintPosting::of(&game.truth);
-    reverted(publisher.post_hints(&game.run.run, &right).await, "BondTooLow");
-    assert_eq!(client.publisher_bond(publisher.address()).await.unwrap().locked, 2 * bond);
+    let of_publisher = async || client.publisher_bond(publisher.address()).await.unwrap();
+    assert_eq!(of_publisher().await, PublisherBond { total: bond, locked: bond, open: 2 });
+    reverted(publisher.withdraw_publisher_bond(1).await, "BondTooLow");
     let through = game.stage.finalize().await;
     let events = client.hint_events(0, through).await.unwrap();
     let open = open_postings(&events);
@@ -138,20 +139,36 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     let watcher = game.stage.writer(USER).await;
     let sent = game.dispute(&watcher, 1, &wrong_key, 0).await.unwrap();
     println!("challenge of a wrong key: {} gas", sent.gas_used);
-    game.dispute(&watcher, 2, &false_malformed, 0).await.unwrap();
+    // The other one is dead with it: no bond answers for it, and whoever comes second keeps the stake.
+    reverted(game.dispute(&watcher, 2, &false_malformed, 0).await, "PublisherStruck");
+    assert_eq!(of_publisher().await, PublisherBond { total: 0, locked: 0, open: 0 });
+    reverted(publisher.post_hints(&game.run.run, &right).await, "BondTooLow");
+    let seen = client.recent_hints(0, client.newest_block().await.unwrap()).await.unwrap();
+    let states: Vec<PostingState> = seen.postings.iter().map(|posting| posting.state).collect();
+    assert_eq!(states, [PostingState::Struck, PostingState::Dead]);
+    assert_eq!((seen.struck.get(&2), seen.covers(2)), (Some(&sent.block), false));
+    watcher.drop_hints(2).await.unwrap();
+    reverted(watcher.drop_hints(2).await, "NotOpen");
     let rewards = client.hint_reward(watcher.address()).await.unwrap();
-    assert_eq!(rewards, U256::from(2 * (bond / 2 + stake)));
+    assert_eq!(rewards, U256::from(bond / 2 + stake));
+    watcher.claim_hint_reward().await.unwrap();
+    let journal_through = game.stage.finalize().await;
+    assert!(!client.hints_on_l1(2).await.unwrap(), "nothing stands after block {journal_through}");
+    // A false ⊥ is struck out by the key that opens it.
+    publisher.deposit_publisher_bond(bond).await.unwrap();
+    publisher.post_hints(&game.run.run, &false_malformed).await.unwrap();
+    game.dispute(&watcher, 3, &false_malformed, 0).await.unwrap();
     watcher.claim_hint_reward().await.unwrap();
 
     // What is right stands, and costs whoever disputes it the stake.
     publisher.deposit_publisher_bond(bond).await.unwrap();
     publisher.post_hints(&game.run.run, &right).await.unwrap();
-    game.dispute(&watcher, 3, &right, 0).await.unwrap();
-    game.dispute(&watcher, 3, &right, 1).await.unwrap();
+    game.dispute(&watcher, 4, &right, 0).await.unwrap();
+    game.dispute(&watcher, 4, &right, 1).await.unwrap();
     assert_eq!(client.hint_reward(publisher.address()).await.unwrap(), U256::from(2 * stake));
-    reverted(publisher.finalize_hints(3).await, "TooEarly");
+    reverted(publisher.finalize_hints(4).await, "TooEarly");
     game.stage.anvil.mine(u64::from(TIMING.challenge_window)).await.unwrap();
-    let finalized = publisher.finalize_hints(3).await.unwrap();
+    let finalized = publisher.finalize_hints(4).await.unwrap();
     publisher.withdraw_publisher_bond(bond).await.unwrap();
 
     let start = through;
@@ -161,14 +178,16 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     assert_eq!(client.ledger_events(start, through).await.unwrap(), [LedgerEvent::Settled(settled)]);
     let events = client.hint_events(start, through).await.unwrap();
     let challenger = watcher.address();
-    let struck = |id, reason| HintEvent::Struck { id, last: 2, challenger, number: 1, index: 0, reason };
-    assert_eq!(events[..2], [struck(1, 5), struck(2, 6)]);
-    assert!(matches!(&events[2], HintEvent::Posted(posting) if posting.hints == right));
-    assert_eq!(events[3..5], vec![HintEvent::ChallengeFailed { id: 3, challenger }; 2]);
-    assert_eq!(events[5..], [HintEvent::Finalized { id: 3, first: 1, last: 2 }]);
+    let (number, index, publisher) = (1, 0, publisher.address());
+    let struck = |id, reason| HintEvent::Struck { id, last: 2, challenger, publisher, number, index, reason };
+    assert_eq!((&events[0], &events[2]), (&struck(1, 5), &struck(3, 6)));
+    assert!(open_postings(&events[..3]).is_empty());
+    assert!(matches!(&events[3], HintEvent::Posted(posting) if posting.hints == right));
+    assert_eq!(events[4..6], vec![HintEvent::ChallengeFailed { id: 4, challenger }; 2]);
+    assert_eq!(events[6..], [HintEvent::Finalized { id: 4, first: 1, last: 2 }]);
     assert!(client.hints_on_l1(1).await.unwrap());
     assert_eq!(client.hint_posting(1).await.unwrap(), None);
-    assert_eq!(client.hint_posting(3).await.unwrap().unwrap().hints, right);
+    assert_eq!(client.hint_posting(4).await.unwrap().unwrap().hints, right);
 }
 
 #[tokio::test]
@@ -180,9 +199,12 @@ async fn structure_and_verdicts_are_judged_without_a_ciphertext() {
         (|posting| posting.batches[0].entries.truncate(1), 0, 1),
         (|posting| posting.batches[0].entries[1].kind = 2, 1, 4),
     ];
+    let (bond, _) = watcher.client().hint_stakes().await.unwrap();
     for (id, (change, index, reason)) in (1..).zip(cases) {
         let posting = game.post(&publisher, change).await;
         game.dispute(&watcher, id, &posting, index).await.unwrap();
+        // A strike takes all of the bond.
+        publisher.deposit_publisher_bond(bond).await.unwrap();
         let through = game.stage.finalize().await;
         let events = watcher.client().hint_events(0, through).await.unwrap();
         assert!(
@@ -241,7 +263,32 @@ async fn what_is_not_final_yet_is_read_with_its_data() {
     assert_eq!(client.committed_at(true, commitment).await.unwrap(), None, "it is used up");
     let newest = client.newest_block().await.unwrap();
     let later = client.hint_logs(posted.l1_block, newest).await.unwrap();
-    assert_eq!(later, [HintLog::Struck { id: posted.id, last: 2 }]);
+    assert_eq!(later, [HintLog::Struck { id: posted.id, last: 2, publisher: publisher.address() }]);
     assert_eq!(client.equivocated_at(1).await.unwrap(), None);
     assert_eq!(client.final_outputs(1, 5).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_strike_gives_a_run_time_for_new_hints_before_it_is_void() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let watcher = game.stage.writer(USER).await;
+    let client = watcher.client();
+    // Right hints and wrong ones of one publisher: the strike of the second ends both.
+    game.post(&publisher, |_| {}).await;
+    let wrong = game.post(&publisher, |posting| posting.batches[0].entries[0].key[5] ^= 1).await;
+    game.stage.anvil.mine(u64::from(TIMING.hint_deadline)).await.unwrap();
+    let sent = game.dispute(&watcher, 2, &wrong, 0).await.unwrap();
+    let seen = client.recent_hints(0, client.newest_block().await.unwrap()).await.unwrap();
+    assert_eq!(seen.dead(2).map(|posting| posting.id).collect::<Vec<_>>(), [1]);
+    let deadline = u64::from(TIMING.hint_deadline);
+    assert_eq!(seen.void_from(&game.run.run, deadline), sent.block + deadline);
+    reverted(watcher.void_unreleased(&game.run.run).await, "PostingsOpen");
+    watcher.drop_hints(1).await.unwrap();
+    reverted(watcher.void_unreleased(&game.run.run).await, "TooEarly");
+    let (bond, _) = client.hint_stakes().await.unwrap();
+    publisher.deposit_publisher_bond(bond).await.unwrap();
+    publisher.post_hints(&game.run.run, &HintPosting::of(&game.truth)).await.unwrap();
+    game.stage.anvil.mine(deadline).await.unwrap();
+    reverted(watcher.void_unreleased(&game.run.run).await, "PostingsOpen");
 }

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { HintRegistry } from "../src/HintRegistry.sol";
+import { HintFixture } from "./helpers/HintFixture.sol";
+
+/// @dev One bond answers for all postings of a publisher: what a strike does to the others.
+contract HintStrikesTest is HintFixture {
+    address internal constant HONEST = address(0x9b16);
+    address internal constant SECOND = address(0xc4a2);
+
+    event HintsDropped(uint64 indexed id, uint64 indexed runLast);
+
+    uint256 internal deployedAt;
+
+    function setUp() public {
+        vm.roll(1_000_000);
+        deployedAt = block.number;
+        deployHints();
+        fund(PUBLISHER, BOND);
+        fund(HONEST, BOND);
+    }
+
+    function sortOf(uint256, uint256 index) internal pure override returns (uint256) {
+        return index == 0 ? 0 : index == 1 ? 4 : 7;
+    }
+
+    /// @dev The one batch of this number, posted at the start.
+    function one(uint64 number) internal returns (Built memory b) {
+        b = buildRun(number, 1, 3);
+        b.run.postedAt = uint64(deployedAt);
+        inbox.tell(b.run);
+    }
+
+    function right(uint64 number) internal returns (bytes memory) {
+        return encode(rightEntries(one(number)));
+    }
+
+    function wrong(uint64 number) internal returns (bytes[] memory entries) {
+        entries = rightEntries(one(number));
+        setEntry(entries, 0, 0, 1, bytes16("another"));
+    }
+
+    function postRight(address publisher, uint64 number) internal returns (uint64) {
+        return post(publisher, one(number).run, right(number));
+    }
+
+    function postWrong(address publisher, uint64 number) internal returns (uint64) {
+        return post(publisher, one(number).run, encode(wrong(number)));
+    }
+
+    /// @dev Strikes a wrong posting of this batch.
+    function strike(address challenger, uint64 id, uint64 number) internal {
+        HintRegistry.Challenge memory c = challengeOf(one(number), wrong(number), 0, 0);
+        commitTo(challenger, id, c);
+        challenge(challenger, id, c);
+    }
+
+    function runOf(uint64 number) internal view returns (uint32 open, uint32 struckAt) {
+        (,, open,, struckAt) = hints.runs(number);
+    }
+
+    function dead(uint64 id) internal {
+        check(!hints.isOpen(id), "open");
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PublisherStruck.selector, id));
+        hints.finalize(id);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PublisherStruck.selector, id));
+        hints.release(id);
+    }
+
+    function testStrikeMakesAllOpenPostingsDead() public {
+        uint64 a = postRight(PUBLISHER, 1);
+        uint64 b = postWrong(PUBLISHER, 2);
+        uint64 c = postRight(PUBLISHER, 3);
+        uint64 others = postRight(HONEST, 2);
+        strike(CHALLENGER, b, 2);
+        checkBond(PUBLISHER, 0, 0);
+        checkBond(HONEST, BOND, BOND);
+        (uint128 bond, uint32 open, uint64 below, uint32 struckAt) = hints.publishers(PUBLISHER);
+        checkEqual(bond + open, 0, "nothing is left");
+        checkEqual(below, others + 1, "all ids before");
+        checkEqual(struckAt, block.number, "now");
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        dead(a);
+        dead(c);
+        hints.finalize(others);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, b));
+        hints.drop(b);
+    }
+
+    /// @dev By anybody, once, and nothing else.
+    function testDeadPostingsAreDropped() public {
+        uint64 a = postRight(PUBLISHER, 1);
+        uint64 b = postWrong(PUBLISHER, 2);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotDead.selector, a));
+        hints.drop(a);
+        strike(CHALLENGER, b, 2);
+        (uint32 open,) = runOf(1);
+        checkEqual(open, 1, "not dropped yet");
+        vm.expectEmit(true, true, true, true, address(hints));
+        emit HintsDropped(a, 1);
+        hints.drop(a);
+        (open,) = runOf(1);
+        checkEqual(open, 0, "dropped");
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, a));
+        hints.drop(a);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, 9));
+        hints.drop(9);
+    }
+
+    /// @dev Several wrong ones: the first challenger is paid, the second keeps its stake, and nobody is harmed.
+    function testSecondChallengerKeepsItsStake() public {
+        uint64 a = postWrong(PUBLISHER, 1);
+        uint64 b = postWrong(PUBLISHER, 2);
+        HintRegistry.Challenge memory c = challengeOf(one(2), wrong(2), 0, 0);
+        commitTo(SECOND, b, c);
+        strike(CHALLENGER, a, 1);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PublisherStruck.selector, b));
+        challenge(SECOND, b, c);
+        checkEqual(SECOND.balance, STAKE, "stake");
+        checkEqual(hints.rewards(CHALLENGER), BOND / 2 + STAKE, "reward");
+        dead(b);
+    }
+
+    function testFinalHintsOutliveTheirPublisher() public {
+        uint64 a = postRight(PUBLISHER, 1);
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        hints.finalize(a);
+        strike(CHALLENGER, postWrong(PUBLISHER, 2), 2);
+        checkEqual(hints.finalPosting(1), a, "final");
+        check(hints.finalRoot(1) != 0, "root");
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, a));
+        hints.drop(a);
+    }
+
+    /// @dev What is dead does not refuse the same hints of somebody whose bond answers for them.
+    function testDeadPostingGivesWayToItsTwin() public {
+        uint64 a = postRight(PUBLISHER, 1);
+        bytes memory data = right(1);
+        Built memory run = one(1);
+        vm.expectRevert(
+            abi.encodeWithSelector(HintRegistry.SameHintsOpen.selector, 1, rootOf(1, rightEntries(run)))
+        );
+        post(HONEST, run.run, data);
+        strike(CHALLENGER, postWrong(PUBLISHER, 2), 2);
+        vm.expectEmit(true, true, true, true, address(hints));
+        emit HintsDropped(a, 1);
+        uint64 twin = post(HONEST, run.run, data);
+        (uint32 open,) = runOf(1);
+        checkEqual(open, 1, "the twin alone");
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, a));
+        hints.drop(a);
+        vm.expectRevert(
+            abi.encodeWithSelector(HintRegistry.SameHintsOpen.selector, 1, rootOf(1, rightEntries(run)))
+        );
+        post(HONEST, run.run, data);
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        hints.finalize(twin);
+    }
+
+    function testStruckPublisherMayBeginAnew() public {
+        uint64 a = postRight(PUBLISHER, 1);
+        strike(CHALLENGER, postWrong(PUBLISHER, 2), 2);
+        Built memory run = one(3);
+        bytes memory data = right(3);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.BondTooLow.selector, 0, BOND));
+        post(PUBLISHER, run.run, data);
+        fund(PUBLISHER, BOND);
+        // No new bond brings the old ones back.
+        dead(a);
+        uint64 anew = post(PUBLISHER, run.run, data);
+        check(hints.isOpen(anew), "open");
+        hints.drop(a);
+        (, uint32 open,,) = hints.publishers(PUBLISHER);
+        checkEqual(open, 1, "the new one");
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        hints.finalize(anew);
+        vm.prank(PUBLISHER);
+        hints.withdrawBond(BOND);
+    }
+
+    function testDeadPostingIsDroppedAfterTheRunIsSettled() public {
+        uint64 a = postWrong(PUBLISHER, 1);
+        strike(CHALLENGER, postWrong(PUBLISHER, 2), 2);
+        uint64 b = postRight(HONEST, 1);
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        hints.finalize(b);
+        dead(a);
+        hints.drop(a);
+        (uint32 open,) = runOf(1);
+        checkEqual(open, 0, "open");
+        checkEqual(hints.finalPosting(1), b, "final");
+    }
+
+    /// @dev Others relied on right hints that a strike made dead: nobody makes their run void before there was as much
+    /// time as at first to post them anew.
+    function testStrikeGivesTimeToPostAnew() public {
+        uint64 a = postRight(PUBLISHER, 1);
+        uint64 b = postWrong(PUBLISHER, 2);
+        uint64 twice = postWrong(PUBLISHER, 1);
+        vm.roll(block.number + 2 * HINT_DEADLINE - 1);
+        strike(CHALLENGER, b, 2);
+        uint256 struck = block.number;
+        Built memory run = one(1);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PostingsOpen.selector, 1, 2));
+        hints.voidUnreleased(run.run);
+        hints.drop(a);
+        vm.roll(struck + HINT_DEADLINE - 1);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, struck + HINT_DEADLINE));
+        hints.voidUnreleased(run.run);
+        // Dropping late gains no further time.
+        vm.roll(struck + HINT_DEADLINE);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PostingsOpen.selector, 1, 1));
+        hints.voidUnreleased(run.run);
+        hints.drop(twice);
+        (, uint32 struckAt) = runOf(1);
+        checkEqual(struckAt, struck, "the strike");
+        hints.voidUnreleased(run.run);
+        // The struck posting itself was wrong: nobody relied on it.
+        hints.voidUnreleased(one(2).run);
+    }
+
+    function testChallengingOneselfBurnsHalf() public {
+        fund(PUBLISHER, 4 * BOND);
+        uint64 a = postWrong(PUBLISHER, 1);
+        strike(PUBLISHER, a, 1);
+        vm.prank(PUBLISHER);
+        hints.claimReward();
+        checkEqual(PUBLISHER.balance, 5 * BOND / 2 + STAKE, "half of all");
+        checkEqual(address(hints).balance, BOND, "the other one's bond");
+    }
+
+    /// @dev Right entries with other releases are another posting.
+    function testOtherReleasesBlockNobody() public {
+        Built memory b = one(1);
+        bytes memory data = right(1);
+        // Without the release of its one malformed item: L1 does not count them.
+        bytes memory bare = bytes.concat(data);
+        assembly ("memory-safe") {
+            mstore(bare, sub(mload(bare), 48))
+        }
+        bare[bare.length - 1] = 0;
+        uint64 a = post(PUBLISHER, b.run, bare);
+        bytes memory other = bytes.concat(data);
+        other[other.length - 1] = 0x01;
+        uint64 c = post(PUBLISHER, b.run, other);
+        uint64 d = post(HONEST, b.run, data);
+        check(hints.isOpen(a) && hints.isOpen(c) && hints.isOpen(d), "side by side");
+        (uint32 open,) = runOf(1);
+        checkEqual(open, 3, "open");
+    }
+}
