@@ -65,9 +65,9 @@ contract ForcedItemsTest is Deployment {
             forceTransaction(100, 100_000);
         }
         if (due == waiting) pass(1);
-        pass(FORCED_DELAY - 1);
+        pass(FORCED_DELAY);
         BatchHeader[] memory headers = run(1);
-        headers[0].l1OriginNumber = uint64(block.number);
+        headers[0].l1OriginNumber = uint64(block.number) - 1;
         headers[0].forcedCursor = uint64(taken);
         if (taken > waiting) {
             expectPostRefusal(
