@@ -5,7 +5,7 @@ use blindfold_l1::{
 };
 use blindfold_protocol::{B256, BatchHints, Promise, U256};
 
-use crate::stage::{POSTER, SEQUENCER, Stage, TIMING, USER, key};
+use crate::stage::{POSTER, SEQUENCER, Stage, TIMING, USER, key, plain};
 
 const EPOCH_LAST: u64 = 10_000;
 const SALT: B256 = B256::repeat_byte(0x5a);
@@ -19,7 +19,7 @@ async fn a_forced_item_is_followed_into_a_header_that_l1_makes() {
     assert_eq!(client.head_header().await.unwrap(), None);
     assert_eq!(client.timing().await.unwrap(), TIMING);
 
-    let batches = stage.batches(None, &[10, 20]);
+    let batches = plain(&stage.batches(None, &[10, 20]));
     let run = stage.post(&epochs, &batches).await;
     assert_eq!(client.head_run().await.unwrap(), Some(run.clone()));
     assert_eq!(client.head_header().await.unwrap(), Some(batches[1].header));
@@ -94,7 +94,7 @@ async fn postings_become_final_and_runs_without_them_void() {
 async fn an_accusation_is_seen_from_the_first_block_on() {
     let stage = Stage::new().await;
     let epochs = stage.register(EPOCH_LAST).await;
-    stage.post(&epochs, &stage.batches(None, &[10, 20])).await;
+    stage.post(&epochs, &plain(&stage.batches(None, &[10, 20]))).await;
     let accuser = stage.writer(USER).await;
     let client = accuser.client();
     accuser.deposit_bond(1_000).await.unwrap();

@@ -1,0 +1,156 @@
+//! Following from L1 alone, through the contracts on anvil: what was posted, forced and deposited there.
+
+mod common;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use blindfold_chain::{Executor, ExecutorDeps, L1View, Tracker};
+use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, PostedChain, Source};
+use blindfold_l1::{
+    AnvilConfig, CodedBatch, DeployConfig, L1Client, L1Writer, L2Call, ManagedAnvil, NewEpoch, NewMember,
+    deploy, dev_key,
+};
+use blindfold_protocol::{Address, Bytes, ChainConfig, U256, Verdict, certificate};
+use common::support::doubles::ScriptedExecution;
+use common::support::*;
+use common::{NEVER_MS, executed};
+
+const L1_CHAIN_ID: u64 = 31_337;
+
+/// Anvil, installed first where it is missing. Fails, never skips, without it.
+async fn anvil() -> ManagedAnvil {
+    let contracts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../contracts");
+    if AnvilConfig::installed(&contracts).is_err() {
+        let script = contracts.join("../scripts/contracts");
+        let status =
+            std::process::Command::new(script).arg("setup").status().expect("scripts/contracts runs");
+        assert!(status.success(), "scripts/contracts setup failed");
+    }
+    let config = AnvilConfig::installed(&contracts).expect("scripts/contracts setup installs anvil");
+    ManagedAnvil::spawn(&config).await.expect("anvil starts")
+}
+
+#[tokio::test]
+async fn what_the_contracts_hold_gives_the_same_blocks() {
+    let anvil = anvil().await;
+    let (governor, user) = (dev_key(1).unwrap(), dev_key(4).unwrap());
+    let config = DeployConfig::new(L1_CHAIN_ID, governor.address(), sequencer_key().address());
+    let addresses = deploy(anvil.url(), &dev_key(0).unwrap(), config).await.unwrap();
+    anvil.mine(4).await.unwrap();
+    let mut config = addresses.client_config(anvil.url());
+    (config.poll_interval_ms, config.request_timeout_ms) = (0, 60_000);
+    let client = L1Client::connect(config).await.unwrap();
+    let chain = Arc::new(ChainConfig {
+        deployment: addresses.deployment(),
+        registry: addresses.registry,
+        fee_vault: addresses.fee_vault,
+        forced_queue: addresses.forced_queue,
+        hint_registry: addresses.hint_registry,
+        hint_verifier: addresses.hint_verifier,
+        deposit_portal: addresses.deposit_portal,
+        output_registry: addresses.output_registry,
+        genesis_l1_origin: client.finalized().await.unwrap().number,
+        ..(*chain_config()).clone()
+    });
+
+    // A committee, three deposits of which one block takes one each, and a forced transaction.
+    let member = |key: &blindfold_bte::bls::SecretKey| NewMember {
+        key: key.public_key(),
+        possession: key.prove_possession(),
+    };
+    let epoch = NewEpoch {
+        last: LAST_NUMBER,
+        max_batch: MAX_BATCH,
+        threshold: THRESHOLD,
+        parameters_hash: epoch().parameters_hash,
+        encryption_key: committee().parameters.encryption_key(),
+        parameters_location: "parameters.bin".into(),
+        members: committee().bls.iter().map(member).collect(),
+    };
+    L1Writer::new(client.clone(), governor).register_epoch(&epoch).await.unwrap();
+    let writer = L1Writer::new(client.clone(), user);
+    for mint in 1..=3 {
+        let call = L2Call {
+            to: Some(Address::repeat_byte(0xcc)),
+            mint: U256::from(mint),
+            value: U256::ZERO,
+            gas: 5_000_000,
+            data: Bytes::new(),
+        };
+        writer.deposit_transaction(&call).await.unwrap();
+        // The portal admits no more in one L1 block.
+        anvil.mine(1).await.unwrap();
+    }
+    writer.force_transaction(50_000, &transaction(CHAIN_ID, 1)).await.unwrap();
+    anvil.mine(4).await.unwrap();
+
+    // The truth: sealed and executed here, posted once.
+    let l1: Arc<dyn L1View> = Arc::new(client.clone());
+    let tracker = Tracker::open(Arc::clone(&chain), memory(), Arc::clone(&l1)).await.unwrap();
+    let deps = ExecutorDeps {
+        tracker: tracker.clone(),
+        parameters: parameter_set(),
+        backend: backend(),
+        client: Arc::new(ScriptedExecution::new()),
+        l1: Arc::clone(&l1),
+    };
+    let executor = Executor::start(deps).await.unwrap();
+    let origin = client.finalized().await.unwrap();
+    let (mut batches, mut last) = (Vec::new(), None);
+    for second in 0..4 {
+        let (ms, forced) = ((origin.timestamp + second) * 1_000, usize::from(second == 0));
+        let sealed = tracker.seal(ms, forced, vec![], &origin, &sequencer_key()).await.unwrap();
+        let codes = sealed.verdicts.iter().map(Verdict::code).collect();
+        batches.push(CodedBatch { sealed: (*sealed.batch).clone(), codes });
+        last = Some(sealed);
+    }
+    let header = last.unwrap().batch.header;
+    let sign = |member: u16| {
+        let key = &committee().bls[usize::from(member) - 1];
+        let (number, hash) = (header.number, header.hash());
+        certificate::sign_acknowledgement(key, &chain.deployment, header.epoch, number, hash, member)
+    };
+    let epoch = tracker.epoch(header.number).await.unwrap();
+    let certificate = certificate::aggregate(&epoch, &[1, 2, 4].map(sign)).unwrap();
+    tracker.accept_certificate(&certificate).await.unwrap();
+    writer.post(&batches, &certificate).await.unwrap();
+    anvil.mine(4).await.unwrap();
+
+    let posted: Arc<dyn PostedChain> = Arc::new(client.clone());
+    let execution = Arc::new(ScriptedExecution::new());
+    let config = FullNodeConfig {
+        rpc_addr: ([127, 0, 0, 1], 0).into(),
+        admin_addr: ([127, 0, 0, 1], 0).into(),
+        source: Source::L1,
+        sequencer_url: String::new(),
+        members: Vec::new(),
+        hint_deadline_ms: NEVER_MS,
+        member_timeout_ms: 5_000,
+        member_poll_interval_ms: 50,
+    };
+    let deps = FullNodeDeps {
+        chain,
+        store: memory(),
+        l1,
+        client: Arc::clone(&execution) as _,
+        parameters: parameter_set(),
+        backend: backend(),
+        watch: None,
+        posted: Some(posted),
+    };
+    let node = FullNode::start(config, deps).await.unwrap();
+    executed(&node, 3).await;
+    let mut truth = executor.watch_status();
+    let reached = truth.wait_for(|status| status.block.is_some_and(|block| block.number == 3));
+    within("the truth's blocks", reached).await.unwrap();
+    assert_eq!(node.executor().status().block, executor.status().block);
+    // What is minted is what the portal was given, in its order, one deposit a block.
+    let start = node.tracker().config().genesis_l1_origin;
+    let deposits = client.bridge_deposits(start, origin.number).await.unwrap();
+    let lists: Vec<Vec<Bytes>> =
+        execution.executed.lock().iter().map(|inputs| inputs.l1_deposits.clone()).collect();
+    let expected: Vec<Vec<Bytes>> = deposits.into_iter().map(|deposit| vec![deposit.raw]).collect();
+    assert_eq!((lists.len(), lists), (3, expected));
+    node.shutdown().await;
+}
