@@ -1,8 +1,8 @@
 //! The adversary run: every attack that L1 is there to judge, made for real against a running network.
 //!
-//! - [`field`]: a network with short deadlines and the accounts of both sides.
-//! - [`books`]: that no honest account has less afterwards.
-//! - [`report`]: what came of each case.
+//! - `field`: a network with short deadlines and the accounts of both sides.
+//! - `books`: that no honest account has less afterwards.
+//! - `report`: what came of each case.
 //! - `hints`, `sequencer`, `forced`, `helpers`, `rotation`, `committee`: the cases.
 
 mod books;
