@@ -141,7 +141,7 @@ impl Standing {
         }
     }
 
-    /// How many of the next forced items are due now, [`MAX_FORCED_ITEMS`] at most.
+    /// How many of the next forced items are due now, 16 at most.
     pub fn forced_due(&self) -> u64 {
         let due = self.forced_next.iter().filter(|item| self.due_at(item) <= self.block).count();
         (due as u64).min(MAX_FORCED_ITEMS)
