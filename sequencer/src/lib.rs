@@ -12,8 +12,10 @@
 //! | `sealer`, `clock`, `l1_cache` | the header of each slot |
 //! | `certifier`, `hints`, `gate` | what members and helpers send |
 //! | `poster` | runs of certified headers to L1 |
+//! | `accusations` | answers on L1 to accusations of broken promises |
 //! | `rpc`, `keeper`, `metrics` | JSON-RPC, the feed, readiness, counts |
 
+mod accusations;
 mod admission;
 mod certifier;
 mod clock;
@@ -35,9 +37,11 @@ mod sources;
 mod start;
 mod verifier;
 
+pub use accusations::L1Accusations;
 pub use clock::{Clock, SystemClock};
 pub use config::{
-    AdmissionConfig, ConfigError, MempoolConfig, PeerConfig, PostingConfig, SealingConfig, SequencerConfig,
+    AccusationsConfig, AdmissionConfig, ConfigError, MempoolConfig, PeerConfig, PostingConfig, SealingConfig,
+    SequencerConfig,
 };
 pub use core::FatalFault;
 pub use lock::{DataLock, LOCK_FILE, LockError};

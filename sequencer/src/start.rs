@@ -29,6 +29,7 @@ use tokio::{
 };
 
 use crate::{
+    accusations::L1Accusations,
     admission::meta_of,
     certifier::Certifier,
     clock::Clock,
@@ -64,6 +65,8 @@ pub struct SequencerDeps {
     pub l1: Arc<dyn L1View>,
     /// Posts to L1; `None` only if `posting.enabled` is false.
     pub poster: Option<Arc<dyn L1Poster>>,
+    /// Answers accusations on L1; with `None` nobody does, and the first costs the bond.
+    pub accusations: Option<Arc<dyn L1Accusations>>,
     /// Executes. This sequencer is its only driver.
     pub execution: Arc<dyn ExecutionClient>,
     /// Signs headers and promises.
@@ -231,6 +234,10 @@ impl Sequencer {
         ];
         if let Some(poster) = poster {
             tasks.push(tokio::spawn(Arc::clone(&core).post_loop(poster)));
+        }
+        match deps.accusations {
+            Some(l1) => tasks.push(tokio::spawn(Arc::clone(&core).answer_loop(l1))),
+            None => tracing::warn!("there is no posting key: accusations on L1 are not answered from here"),
         }
         let (rpc_addr, admin_addr) = (rpc.local_addr(), admin.local_addr());
         tracing::info!(%rpc_addr, %admin_addr, head = core.tracker.head().number, "the sequencer runs");

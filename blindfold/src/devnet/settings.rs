@@ -10,7 +10,7 @@ use blindfold_client::{KeySource, ProxyConfig};
 use blindfold_committee::{MemberConfig, MemberLimits, PeerUrl};
 use blindfold_full_node::{FullNodeConfig, MemberEndpoint, Source};
 use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
-use blindfold_sequencer::{PostingConfig, SequencerConfig};
+use blindfold_sequencer::{AccusationsConfig, PostingConfig, SequencerConfig};
 use serde::Serialize;
 
 use super::ports::{Ports, http, local};
@@ -21,6 +21,8 @@ use crate::roles::{
 
 /// How often runs of headers are posted to the development L1, in milliseconds.
 const POSTING_INTERVAL_MS: u64 = 2_000;
+/// How often the sequencer looks for accusations there, in milliseconds.
+const ACCUSATIONS_INTERVAL_MS: u64 = 1_000;
 /// The bond of whoever posts hints, in wei: 2,000 ether, of which each posting locks some for its window.
 const HINT_BOND_WEI: u128 = 2_000_000_000_000_000_000_000;
 /// How often a role looks for a new final L1 block, in milliseconds.
@@ -89,6 +91,7 @@ impl Layout<'_> {
                 admin_addr: local(self.ports.sequencer.1),
                 data_dir: self.dir.join("sequencer"),
                 posting: PostingConfig { interval_ms: POSTING_INTERVAL_MS, ..PostingConfig::default() },
+                accusations: AccusationsConfig { interval_ms: ACCUSATIONS_INTERVAL_MS },
                 l1_poll_ms: L1_POLL_INTERVAL_MS,
                 ..SequencerConfig::default()
             },

@@ -17,11 +17,11 @@ use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
     TransportError,
 };
-use blindfold_l1::CodedBatch;
+use blindfold_l1::{CodedBatch, OmissionAnswer, OpenAccusation, PostedRun};
 use blindfold_protocol::{
     Address, B256, Bytes, Canonical, Deposit, Epochs, ForcedEntry, LedgerEvent, merkle,
 };
-use blindfold_sequencer::{Clock, L1Poster, PostFault, PostedHead, Run};
+use blindfold_sequencer::{Clock, L1Accusations, L1Poster, PostFault, PostedHead, Run};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -214,6 +214,15 @@ pub struct ScriptedInbox {
     /// The next run's headers go out, its data does not follow.
     pub lose_data: AtomicBool,
     pub data: Mutex<Vec<(u64, u64)>>,
+    /// What was posted, as accusations are answered from it.
+    pub headers: Mutex<Vec<PostedRun>>,
+    /// Open accusations: by envelope the number up to which it was promised.
+    pub accusations: Mutex<BTreeMap<B256, u64>>,
+    /// Every answer that was sent: envelope and batch.
+    pub answers: Mutex<Vec<(B256, u64)>>,
+    pub answer_faults: Mutex<Vec<PostFault>>,
+    /// Counts the looks for accusations.
+    pub looks: tokio::sync::watch::Sender<u64>,
     pub posted: tokio::sync::watch::Sender<u64>,
     pub attempts: tokio::sync::watch::Sender<u64>,
 }
@@ -226,6 +235,11 @@ impl ScriptedInbox {
             faults: Mutex::default(),
             lose_data: AtomicBool::new(false),
             data: Mutex::default(),
+            headers: Mutex::default(),
+            accusations: Mutex::default(),
+            answers: Mutex::default(),
+            answer_faults: Mutex::default(),
+            looks: tokio::sync::watch::Sender::new(0),
             posted: tokio::sync::watch::Sender::new(0),
             attempts: tokio::sync::watch::Sender::new(0),
         })
@@ -264,6 +278,8 @@ impl L1Poster for ScriptedInbox {
             return Err(PostFault::Refused("certificate of another header".to_owned()));
         }
         let first = run.batches[0].sealed.header.number;
+        let headers = run.batches.iter().map(|batch| batch.sealed.header).collect();
+        self.headers.lock().extend(PostedRun::new(headers, 7));
         self.runs.lock().push((first, head.number));
         self.posted.send_replace(head.number);
         if self.lose_data.swap(false, Ordering::SeqCst) {
@@ -278,6 +294,37 @@ impl L1Poster for ScriptedInbox {
             (batches[0].sealed.header.number, batches[batches.len() - 1].sealed.header.number);
         self.data.lock().push((first, last));
         Ok(merkle::leaf(b"data"))
+    }
+}
+
+#[async_trait]
+impl L1Accusations for ScriptedInbox {
+    async fn open(&self, _since: u64) -> Result<Vec<OpenAccusation>, PostFault> {
+        self.looks.send_modify(|count| *count += 1);
+        let open = self.accusations.lock().clone();
+        let accusation = |(envelope_id, seal_by)| OpenAccusation { envelope_id, seal_by, answer_until: 99 };
+        Ok(open.into_iter().map(accusation).collect())
+    }
+
+    async fn run_of(&self, number: u64, _since: u64) -> Result<Option<PostedRun>, PostFault> {
+        Ok(self.headers.lock().iter().find(|run| run.header(number).is_some()).cloned())
+    }
+
+    async fn answer(&self, answer: &OmissionAnswer) -> Result<B256, PostFault> {
+        self.answers.lock().push((answer.envelope_id(), answer.number()));
+        if let Some(fault) = self.answer_faults.lock().pop() {
+            return Err(fault);
+        }
+        let mut open = self.accusations.lock();
+        // What the contract checks beside the proofs, which `OmissionAnswer` has checked.
+        let Some(seal_by) = open.get(&answer.envelope_id()) else {
+            return Err(PostFault::Refused("no open accusation".to_owned()));
+        };
+        if answer.number() > *seal_by {
+            return Err(PostFault::Refused("sealed too late".to_owned()));
+        }
+        open.remove(&answer.envelope_id());
+        Ok(merkle::leaf(b"answer"))
     }
 }
 
