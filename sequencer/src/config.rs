@@ -29,6 +29,8 @@ pub struct SequencerConfig {
     pub posting: PostingConfig,
     /// Answers to accusations on L1.
     pub accusations: AccusationsConfig,
+    /// Claims of L2 blocks on L1.
+    pub outputs: OutputsConfig,
     /// How often the final L1 block is looked up, in milliseconds.
     pub l1_poll_ms: u64,
 }
@@ -124,6 +126,16 @@ pub struct AccusationsConfig {
     pub interval_ms: u64,
 }
 
+/// Claims of L2 blocks in `OutputRegistry`, which takes them from the sequencer's own account only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OutputsConfig {
+    /// Whether this sequencer claims at all.
+    pub enabled: bool,
+    /// Pause between two claims, in milliseconds.
+    pub interval_ms: u64,
+}
+
 impl Default for SequencerConfig {
     fn default() -> Self {
         Self {
@@ -136,6 +148,7 @@ impl Default for SequencerConfig {
             peers: PeerConfig::default(),
             posting: PostingConfig::default(),
             accusations: AccusationsConfig::default(),
+            outputs: OutputsConfig::default(),
             l1_poll_ms: 1_000,
         }
     }
@@ -200,6 +213,12 @@ impl Default for AccusationsConfig {
     }
 }
 
+impl Default for OutputsConfig {
+    fn default() -> Self {
+        Self { enabled: true, interval_ms: 30_000 }
+    }
+}
+
 /// A setting that cannot work.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ConfigError {
@@ -257,6 +276,7 @@ impl SequencerConfig {
             ("posting.retry_ms", o.retry_ms, 1, 3_600_000),
             ("posting.max_retry_ms", o.max_retry_ms, 1, 3_600_000),
             ("accusations.interval_ms", self.accusations.interval_ms, 1, 3_600_000),
+            ("outputs.interval_ms", self.outputs.interval_ms, 1, 3_600_000),
             ("l1_poll_ms", self.l1_poll_ms, 1, 600_000),
         ] {
             if value < low || value > high {

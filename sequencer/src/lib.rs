@@ -13,6 +13,7 @@
 //! | `certifier`, `hints`, `gate` | what members and helpers send |
 //! | `poster` | runs of certified headers to L1 |
 //! | `accusations` | answers on L1 to accusations of broken promises |
+//! | `outputs` | claims of executed blocks on L1 |
 //! | `rpc`, `keeper`, `metrics` | JSON-RPC, the feed, readiness, counts |
 
 mod accusations;
@@ -28,6 +29,7 @@ mod l1_cache;
 mod lock;
 mod mempool;
 mod metrics;
+mod outputs;
 mod poster;
 mod promises;
 mod refusal;
@@ -40,11 +42,12 @@ mod verifier;
 pub use accusations::L1Accusations;
 pub use clock::{Clock, SystemClock};
 pub use config::{
-    AccusationsConfig, AdmissionConfig, ConfigError, MempoolConfig, PeerConfig, PostingConfig, SealingConfig,
-    SequencerConfig,
+    AccusationsConfig, AdmissionConfig, ConfigError, MempoolConfig, OutputsConfig, PeerConfig, PostingConfig,
+    SealingConfig, SequencerConfig,
 };
 pub use core::FatalFault;
 pub use lock::{DataLock, LOCK_FILE, LockError};
+pub use outputs::{L1Outputs, OutputStanding};
 pub use poster::{L1Poster, PostFault, PostedHead, Run};
 pub use refusal::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
 pub use start::{Sequencer, SequencerDeps, SequencerHandle, StartError};

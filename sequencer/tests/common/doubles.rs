@@ -17,11 +17,13 @@ use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
     TransportError,
 };
-use blindfold_l1::{CodedBatch, OmissionAnswer, OpenAccusation, PostedRun};
+use blindfold_l1::{CodedBatch, OmissionAnswer, OpenAccusation, Output, PostedRun};
 use blindfold_protocol::{
     Address, B256, Bytes, Canonical, Deposit, Epochs, ForcedEntry, LedgerEvent, merkle,
 };
-use blindfold_sequencer::{Clock, L1Accusations, L1Poster, PostFault, PostedHead, Run};
+use blindfold_sequencer::{
+    Clock, L1Accusations, L1Outputs, L1Poster, OutputStanding, PostFault, PostedHead, Run,
+};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -223,6 +225,12 @@ pub struct ScriptedInbox {
     pub answer_faults: Mutex<Vec<PostFault>>,
     /// Counts the looks for accusations.
     pub looks: tokio::sync::watch::Sender<u64>,
+    /// Claims of L2 blocks, and the lengths of the calls.
+    pub outputs: Mutex<Vec<Output>>,
+    pub proposals: Mutex<Vec<usize>>,
+    pub output_faults: Mutex<Vec<PostFault>>,
+    /// Counts the looks for what can be claimed.
+    pub output_looks: tokio::sync::watch::Sender<u64>,
     pub posted: tokio::sync::watch::Sender<u64>,
     pub attempts: tokio::sync::watch::Sender<u64>,
 }
@@ -240,6 +248,10 @@ impl ScriptedInbox {
             answers: Mutex::default(),
             answer_faults: Mutex::default(),
             looks: tokio::sync::watch::Sender::new(0),
+            outputs: Mutex::default(),
+            proposals: Mutex::default(),
+            output_faults: Mutex::default(),
+            output_looks: tokio::sync::watch::Sender::new(0),
             posted: tokio::sync::watch::Sender::new(0),
             attempts: tokio::sync::watch::Sender::new(0),
         })
@@ -325,6 +337,36 @@ impl L1Accusations for ScriptedInbox {
         }
         open.remove(&answer.envelope_id());
         Ok(merkle::leaf(b"answer"))
+    }
+}
+
+#[async_trait]
+impl L1Outputs for ScriptedInbox {
+    async fn standing(&self) -> Result<OutputStanding, PostFault> {
+        self.output_looks.send_modify(|count| *count += 1);
+        let head = self.headers.lock().last().and_then(|run| run.headers.last().copied());
+        Ok(OutputStanding {
+            last_block: self.outputs.lock().last().map_or(0, |output| output.l2_block),
+            head: head.map_or(0, |header| header.number),
+            head_timestamp_ms: head.map_or(0, |header| header.timestamp_ms),
+        })
+    }
+
+    async fn propose(&self, proposed: &[Output]) -> Result<B256, PostFault> {
+        if let Some(fault) = self.output_faults.lock().pop() {
+            return Err(fault);
+        }
+        let standing = self.standing().await?;
+        for (output, expected) in proposed.iter().zip(standing.last_block + 1..) {
+            // What the contract checks.
+            let early = standing.head_timestamp_ms < (output.timestamp + 10) * 1_000;
+            if output.l2_block != expected || output.batch == 0 || output.batch > standing.head || early {
+                return Err(PostFault::Refused(format!("{output:?}")));
+            }
+        }
+        self.outputs.lock().extend(proposed);
+        self.proposals.lock().push(proposed.len());
+        Ok(merkle::leaf(b"outputs"))
     }
 }
 
