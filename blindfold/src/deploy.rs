@@ -11,14 +11,14 @@ use blindfold_bte::{Parameters, bls};
 use blindfold_client::{KeySource, node::Node};
 use blindfold_committee::key_file;
 use blindfold_engine::Genesis;
-use blindfold_l1::{DeployConfig, L1Writer, NewEpoch, NewMember, deploy};
-use blindfold_protocol::{ChainConfig, SigningKey, limits::DEFAULT_BLOCK_GAS};
+use blindfold_l1::{DEFAULT_FORCED_FEE_PER_BYTE_WEI, DeployConfig, L1Writer, NewEpoch, NewMember, deploy};
+use blindfold_protocol::{ChainConfig, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use clap::{Args, Subcommand};
 
 use crate::{
     l1_commands::{self, HandCommand},
     roles::{L1Settings, load_chain},
-    wallet::wei,
+    wallet::{wei, wei_u128},
 };
 
 /// Where the fees of L2 blocks go by default: the OP stack's sequencer fee vault.
@@ -92,9 +92,71 @@ pub struct DeployArgs {
     /// Held per envelope until its hint is final on L1, in wei; 0 switches it off
     #[arg(long, default_value_t = 0)]
     malformed_surcharge_wei: u128,
+    #[command(flatten)]
+    fixed: FixedArgs,
     /// Where the chain's settings go
     #[arg(long, default_value = "rollup.json")]
     out: PathBuf,
+}
+
+/// What the contracts hold for good. Defaults count L1 blocks of 12 s.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Fixed in the contracts for good (deadlines in L1 blocks)")]
+struct FixedArgs {
+    /// Without a certified header for so long, L1 makes headers itself; in L1 blocks
+    #[arg(long, value_name = "BLOCKS", default_value_t = L1Timing::default().posting_deadline)]
+    posting_deadline: u32,
+    /// How long a forced item may wait before every header must hold it; in L1 blocks
+    #[arg(long, value_name = "BLOCKS", default_value_t = L1Timing::default().forced_delay)]
+    forced_delay: u32,
+    /// How long an accused sequencer may answer before its bond is lost; in L1 blocks
+    #[arg(long, value_name = "BLOCKS", default_value_t = L1Timing::default().answer_window)]
+    answer_window: u32,
+    /// Without hints on L1 for so long, anyone may declare a posted run void; in L1 blocks
+    #[arg(long, value_name = "BLOCKS", default_value_t = L1Timing::default().hint_deadline)]
+    hint_deadline: u32,
+    /// How long posted hints can be challenged; in L1 blocks
+    #[arg(long, value_name = "BLOCKS", default_value_t = L1Timing::default().challenge_window)]
+    challenge_window: u32,
+    /// How long a request waits before a fee account can leave without the rollup; in L1 blocks
+    #[arg(long, value_name = "BLOCKS", default_value_t = L1Timing::default().withdrawal_delay)]
+    withdrawal_delay: u32,
+    /// What a byte of a forced item costs its sender, in wei
+    #[arg(long, value_name = "WEI", default_value_t = DEFAULT_FORCED_FEE_PER_BYTE_WEI)]
+    forced_fee_per_byte_wei: u128,
+    /// What posted hints lock of their publisher's bond, with its unit; half of it must pay a challenge
+    #[arg(long, value_name = "AMOUNT", default_value = "4ether", value_parser = wei_u128)]
+    posting_bond: u128,
+    /// What a challenge of posted hints stakes, with its unit
+    #[arg(long, value_name = "AMOUNT", default_value = "0.1ether", value_parser = wei_u128)]
+    challenge_stake: u128,
+}
+
+impl FixedArgs {
+    /// What is deployed, checked as far as the contracts would refuse it: they would one by one, paid for.
+    fn config(&self, l1_chain_id: u64, governor: Address, sequencer: Address) -> Result<DeployConfig> {
+        let config = DeployConfig {
+            l1_chain_id,
+            governor,
+            sequencer,
+            timing: L1Timing {
+                posting_deadline: self.posting_deadline,
+                forced_delay: self.forced_delay,
+                answer_window: self.answer_window,
+                hint_deadline: self.hint_deadline,
+                challenge_window: self.challenge_window,
+                withdrawal_delay: self.withdrawal_delay,
+            },
+            forced_fee_per_byte_wei: self.forced_fee_per_byte_wei,
+            posting_bond_wei: self.posting_bond,
+            challenge_stake_wei: self.challenge_stake,
+        };
+        config.timing.validate()?;
+        // Half of a bond is burnt, half is the reward.
+        ensure!(config.posting_bond_wei >= 2, "--posting-bond must be at least 2wei");
+        ensure!(config.challenge_stake_wei > 0, "--challenge-stake must not be 0");
+        Ok(config)
+    }
 }
 
 /// Options of `blindfold l1 register`.
@@ -149,7 +211,7 @@ async fn run_deploy(args: &DeployArgs) -> Result<()> {
     ensure!(!args.out.exists(), "{} exists already; it is never overwritten", args.out.display());
     let key = args.account.open()?;
     let l1_chain_id = Node::new(&args.account.l1)?.chain_id().await?;
-    let config = DeployConfig::new(l1_chain_id, key.address(), args.sequencer);
+    let config = args.fixed.config(l1_chain_id, key.address(), args.sequencer)?;
     eprintln!("deploying eight contracts from {}", key.address());
     let addresses = deploy(&args.account.l1, &key, config).await?;
     let chain = ChainConfig {
@@ -265,6 +327,63 @@ mod tests {
     fn dealt(dir: &Path) -> crate::dealer::Dealt {
         let cost = KeyFileCost { memory_kib: 8, iterations: 1, lanes: 1 };
         deal(&Deal { max_batch: 2, members: 4, threshold: 3, out: dir, password: "p", cost }).unwrap()
+    }
+
+    #[derive(clap::Parser)]
+    struct Fixed {
+        #[command(flatten)]
+        args: FixedArgs,
+    }
+
+    fn fixed(flags: &[&str]) -> Result<DeployConfig> {
+        let Fixed { args } = clap::Parser::try_parse_from([&["deploy"], flags].concat())?;
+        args.config(1, Address::repeat_byte(1), Address::repeat_byte(2))
+    }
+
+    #[test]
+    fn without_flags_the_contracts_get_their_defaults() {
+        let expected = DeployConfig::new(1, Address::repeat_byte(1), Address::repeat_byte(2));
+        assert_eq!(fixed(&[]).unwrap(), expected);
+    }
+
+    #[test]
+    fn every_deadline_fee_bond_and_stake_has_its_flag() {
+        let names = [
+            "--posting-deadline=101",
+            "--forced-delay=12",
+            "--answer-window=13",
+            "--hint-deadline=54",
+            "--challenge-window=25",
+            "--withdrawal-delay=136",
+            "--forced-fee-per-byte-wei=7",
+            "--posting-bond=2ether",
+            "--challenge-stake=5gwei",
+        ];
+        let config = fixed(&names).unwrap();
+        let timing = L1Timing {
+            posting_deadline: 101,
+            forced_delay: 12,
+            answer_window: 13,
+            hint_deadline: 54,
+            challenge_window: 25,
+            withdrawal_delay: 136,
+        };
+        assert_eq!(config.timing, timing);
+        let amounts = (config.forced_fee_per_byte_wei, config.posting_bond_wei, config.challenge_stake_wei);
+        assert_eq!(amounts, (7, 2_000_000_000_000_000_000, 5_000_000_000));
+    }
+
+    #[test]
+    fn what_the_contracts_would_refuse_is_refused_before_anything_is_paid() {
+        for flag in [
+            "--answer-window=0",
+            "--posting-bond=1wei",
+            "--challenge-stake=0wei",
+            "--posting-bond=4",
+            "--forced-delay=x",
+        ] {
+            assert!(fixed(&[flag]).is_err(), "{flag}");
+        }
     }
 
     #[test]

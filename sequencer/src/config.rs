@@ -27,6 +27,10 @@ pub struct SequencerConfig {
     pub peers: PeerConfig,
     /// Posting to L1.
     pub posting: PostingConfig,
+    /// Answers to accusations on L1.
+    pub accusations: AccusationsConfig,
+    /// Claims of L2 blocks on L1.
+    pub outputs: OutputsConfig,
     /// How often the final L1 block is looked up, in milliseconds.
     pub l1_poll_ms: u64,
 }
@@ -114,6 +118,24 @@ pub struct PostingConfig {
     pub max_retry_ms: u64,
 }
 
+/// Answers to accusations on L1; given whenever there is a posting key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccusationsConfig {
+    /// Pause between two looks for accusations, in milliseconds; far less than the answer window.
+    pub interval_ms: u64,
+}
+
+/// Claims of L2 blocks in `OutputRegistry`, which takes them from the sequencer's own account only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OutputsConfig {
+    /// Whether this sequencer claims at all.
+    pub enabled: bool,
+    /// Pause between two claims, in milliseconds.
+    pub interval_ms: u64,
+}
+
 impl Default for SequencerConfig {
     fn default() -> Self {
         Self {
@@ -125,6 +147,8 @@ impl Default for SequencerConfig {
             admission: AdmissionConfig::default(),
             peers: PeerConfig::default(),
             posting: PostingConfig::default(),
+            accusations: AccusationsConfig::default(),
+            outputs: OutputsConfig::default(),
             l1_poll_ms: 1_000,
         }
     }
@@ -180,6 +204,18 @@ impl Default for PostingConfig {
             retry_ms: 1_000,
             max_retry_ms: 30_000,
         }
+    }
+}
+
+impl Default for AccusationsConfig {
+    fn default() -> Self {
+        Self { interval_ms: 12_000 }
+    }
+}
+
+impl Default for OutputsConfig {
+    fn default() -> Self {
+        Self { enabled: true, interval_ms: 30_000 }
     }
 }
 
@@ -239,6 +275,8 @@ impl SequencerConfig {
             ("posting.max_bytes", o.max_bytes as u64, 1, 8 << 20),
             ("posting.retry_ms", o.retry_ms, 1, 3_600_000),
             ("posting.max_retry_ms", o.max_retry_ms, 1, 3_600_000),
+            ("accusations.interval_ms", self.accusations.interval_ms, 1, 3_600_000),
+            ("outputs.interval_ms", self.outputs.interval_ms, 1, 3_600_000),
             ("l1_poll_ms", self.l1_poll_ms, 1, 600_000),
         ] {
             if value < low || value > high {

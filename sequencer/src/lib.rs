@@ -12,8 +12,11 @@
 //! | `sealer`, `clock`, `l1_cache` | the header of each slot |
 //! | `certifier`, `hints`, `gate` | what members and helpers send |
 //! | `poster` | runs of certified headers to L1 |
+//! | `accusations` | answers on L1 to accusations of broken promises |
+//! | `outputs` | claims of executed blocks on L1 |
 //! | `rpc`, `keeper`, `metrics` | JSON-RPC, the feed, readiness, counts |
 
+mod accusations;
 mod admission;
 mod certifier;
 mod clock;
@@ -26,6 +29,7 @@ mod l1_cache;
 mod lock;
 mod mempool;
 mod metrics;
+mod outputs;
 mod poster;
 mod promises;
 mod refusal;
@@ -35,12 +39,15 @@ mod sources;
 mod start;
 mod verifier;
 
+pub use accusations::L1Accusations;
 pub use clock::{Clock, SystemClock};
 pub use config::{
-    AdmissionConfig, ConfigError, MempoolConfig, PeerConfig, PostingConfig, SealingConfig, SequencerConfig,
+    AccusationsConfig, AdmissionConfig, ConfigError, MempoolConfig, OutputsConfig, PeerConfig, PostingConfig,
+    SealingConfig, SequencerConfig,
 };
 pub use core::FatalFault;
 pub use lock::{DataLock, LOCK_FILE, LockError};
+pub use outputs::{L1Outputs, OutputStanding};
 pub use poster::{L1Poster, PostFault, PostedHead, Run};
 pub use refusal::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
 pub use start::{Sequencer, SequencerDeps, SequencerHandle, StartError};

@@ -71,6 +71,20 @@ pub struct SequencerMetrics {
     pub postings: Counter,
     /// Postings that failed.
     pub posting_failures: Counter,
+    /// Accusations on L1 that wait for an answer.
+    pub accusations_open: Gauge,
+    /// Of them those that cannot be answered: each costs the bond.
+    pub accusations_lost: Gauge,
+    /// Accusations answered.
+    pub accusations_answered: Counter,
+    /// Rounds or answers that failed.
+    pub accusation_failures: Counter,
+    /// Newest L2 block claimed on L1.
+    pub output_block_number: Gauge,
+    /// L2 blocks claimed on L1.
+    pub outputs_proposed: Counter,
+    /// Claims that failed.
+    pub output_failures: Counter,
     /// Number of the newest final L1 block.
     pub l1_final_number: Gauge,
     /// Lookups on L1 that failed.
@@ -145,6 +159,15 @@ impl SequencerMetrics {
             posted_number: m.gauge("posted_number", "Number of the newest header posted to L1")?,
             postings: m.counter("postings_total", "Runs posted to L1")?,
             posting_failures: m.counter("posting_failures_total", "Postings that failed")?,
+            accusations_open: m.gauge("accusations_open", "Accusations on L1 that wait for an answer")?,
+            accusations_lost: m
+                .gauge("accusations_lost", "Open accusations without an answer: the bond will be lost")?,
+            accusations_answered: m.counter("accusations_answered_total", "Accusations answered")?,
+            accusation_failures: m
+                .counter("accusation_failures_total", "Looks for accusations and answers that failed")?,
+            output_block_number: m.gauge("output_block_number", "Newest L2 block claimed on L1")?,
+            outputs_proposed: m.counter("outputs_proposed_total", "L2 blocks claimed on L1")?,
+            output_failures: m.counter("output_failures_total", "Claims of L2 blocks that failed")?,
             l1_final_number: m.gauge("l1_final_number", "Number of the newest final L1 block")?,
             l1_failures: m.counter("l1_failures_total", "Lookups on L1 that failed")?,
             blocks: m.counter("blocks_total", "L2 blocks executed")?,

@@ -31,14 +31,14 @@ pub struct Run {
     pub certificate: Certificate,
 }
 
-/// Why a posting did not happen, or why its outcome is not known.
+/// Why a transaction to L1 did not happen, or why its outcome is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PostFault {
     /// No answer, or the transaction did not make it: look where L1 stands and try again.
-    #[error("L1 did not take the posting: {0}")]
+    #[error("L1 does not answer or did not take the transaction: {0}")]
     Unavailable(String),
-    /// The contract refuses the run. Trying again is right when L1's head moved, and harmless otherwise.
-    #[error("the inbox refuses the posting: {0}")]
+    /// The contract refuses it. Trying again is right when L1's head moved, and harmless otherwise.
+    #[error("the contract refuses: {0}")]
     Refused(String),
 }
 
@@ -256,7 +256,7 @@ impl Core {
 }
 
 /// The batch with the verdict codes of its items.
-fn coded(record: BatchRecord) -> Result<CodedBatch, StoreError> {
+pub(crate) fn coded(record: BatchRecord) -> Result<CodedBatch, StoreError> {
     let codes = verdicts(&record)?.iter().map(Verdict::code).collect();
     Ok(CodedBatch { sealed: record.sealed, codes })
 }

@@ -39,6 +39,11 @@ impl RoleView for SequencerView {
             ("hints", metrics.hints.get()),
             ("postings", metrics.postings.get()),
             ("posting_failures", metrics.posting_failures.get()),
+            ("accusations_answered", metrics.accusations_answered.get()),
+            ("accusations_lost", u64::try_from(metrics.accusations_lost.get()).unwrap_or_default()),
+            ("accusation_failures", metrics.accusation_failures.get()),
+            ("outputs_proposed", metrics.outputs_proposed.get()),
+            ("output_failures", metrics.output_failures.get()),
             ("blocks", metrics.blocks.get()),
         ]
         .into_iter()

@@ -29,6 +29,7 @@ use tokio::{
 };
 
 use crate::{
+    accusations::L1Accusations,
     admission::meta_of,
     certifier::Certifier,
     clock::Clock,
@@ -40,6 +41,7 @@ use crate::{
     lock::{DataLock, LockError},
     mempool::Mempool,
     metrics::SequencerMetrics,
+    outputs::L1Outputs,
     poster::L1Poster,
     promises::LatePromises,
     rpc::{SequencerRpc, SequencerView},
@@ -64,6 +66,10 @@ pub struct SequencerDeps {
     pub l1: Arc<dyn L1View>,
     /// Posts to L1; `None` only if `posting.enabled` is false.
     pub poster: Option<Arc<dyn L1Poster>>,
+    /// Answers accusations on L1; with `None` nobody does, and the first costs the bond.
+    pub accusations: Option<Arc<dyn L1Accusations>>,
+    /// Claims L2 blocks on L1 from the sequencer's account; unused if `outputs.enabled` is false.
+    pub outputs: Option<Arc<dyn L1Outputs>>,
     /// Executes. This sequencer is its only driver.
     pub execution: Arc<dyn ExecutionClient>,
     /// Signs headers and promises.
@@ -231,6 +237,13 @@ impl Sequencer {
         ];
         if let Some(poster) = poster {
             tasks.push(tokio::spawn(Arc::clone(&core).post_loop(poster)));
+        }
+        match deps.accusations {
+            Some(l1) => tasks.push(tokio::spawn(Arc::clone(&core).answer_loop(l1))),
+            None => tracing::warn!("there is no posting key: accusations on L1 are not answered from here"),
+        }
+        if let Some(l1) = deps.outputs.filter(|_| core.config.outputs.enabled) {
+            tasks.push(tokio::spawn(Arc::clone(&core).propose_loop(l1)));
         }
         let (rpc_addr, admin_addr) = (rpc.local_addr(), admin.local_addr());
         tracing::info!(%rpc_addr, %admin_addr, head = core.tracker.head().number, "the sequencer runs");

@@ -10,7 +10,7 @@ use blindfold_client::{KeySource, ProxyConfig};
 use blindfold_committee::{MemberConfig, MemberLimits, PeerUrl};
 use blindfold_full_node::{FullNodeConfig, MemberEndpoint, Source};
 use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
-use blindfold_sequencer::{PostingConfig, SequencerConfig};
+use blindfold_sequencer::{AccusationsConfig, OutputsConfig, PostingConfig, SequencerConfig};
 use serde::Serialize;
 
 use super::ports::{Ports, http, local};
@@ -21,6 +21,10 @@ use crate::roles::{
 
 /// How often runs of headers are posted to the development L1, in milliseconds.
 const POSTING_INTERVAL_MS: u64 = 2_000;
+/// How often the sequencer looks for accusations there, in milliseconds.
+const ACCUSATIONS_INTERVAL_MS: u64 = 1_000;
+/// Pause between two claims of L2 blocks there, in milliseconds.
+const OUTPUTS_INTERVAL_MS: u64 = 4_000;
 /// How often a role looks for a new final L1 block, in milliseconds.
 const L1_POLL_INTERVAL_MS: u64 = 500;
 
@@ -87,6 +91,8 @@ impl Layout<'_> {
                 admin_addr: local(self.ports.sequencer.1),
                 data_dir: self.dir.join("sequencer"),
                 posting: PostingConfig { interval_ms: POSTING_INTERVAL_MS, ..PostingConfig::default() },
+                accusations: AccusationsConfig { interval_ms: ACCUSATIONS_INTERVAL_MS },
+                outputs: OutputsConfig { enabled: true, interval_ms: OUTPUTS_INTERVAL_MS },
                 l1_poll_ms: L1_POLL_INTERVAL_MS,
                 ..SequencerConfig::default()
             },

@@ -5,7 +5,9 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Context, Result, bail};
 use blindfold_client::KeySource;
 use blindfold_l1::L1Writer;
-use blindfold_sequencer::{L1Poster, Sequencer, SequencerConfig, SequencerDeps, SystemClock};
+use blindfold_sequencer::{
+    L1Accusations, L1Outputs, L1Poster, Sequencer, SequencerConfig, SequencerDeps, SystemClock,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -26,7 +28,7 @@ pub struct SequencerSettings {
     pub execution: ExecutionSettings,
     /// Signs headers and promises.
     pub signing_key: KeySource,
-    /// Pays for postings on L1; needed unless `sequencer.posting.enabled` is false.
+    /// Pays for postings and answers on L1; needed unless `sequencer.posting.enabled` is false.
     pub posting_key: Option<KeySource>,
     /// Heavy cryptography.
     #[serde(default)]
@@ -50,14 +52,23 @@ impl SequencerSettings {
         let parameters = load_parameters(&self.parameters, &self.backend, &l1).await?;
         let store = opened_store(&self.sequencer.data_dir)?;
         let place = self.sequencer.posting.data;
-        let poster = posting_key.map(|key| {
-            let writer = L1Writer::new(l1.clone(), key).with_data_in(place);
-            Arc::new(writer) as Arc<dyn L1Poster>
-        });
+        // One for all of the account's transactions, so that their nonces do not collide.
+        let writer = posting_key.map(|key| Arc::new(L1Writer::new(l1.clone(), key).with_data_in(place)));
+        // `OutputRegistry` takes claims from the sequencer's own account only.
+        let claimant = writer.clone().filter(|writer| writer.address() == chain.sequencer);
+        if let (Some(writer), None, true) = (&writer, &claimant, self.sequencer.outputs.enabled) {
+            tracing::warn!(
+                posting = %writer.address(),
+                sequencer = %chain.sequencer,
+                "the posting key is not the sequencer's: no outputs are claimed on L1"
+            );
+        }
         let deps = SequencerDeps {
             store,
             l1: Arc::new(l1),
-            poster,
+            poster: writer.clone().map(|writer| writer as Arc<dyn L1Poster>),
+            accusations: writer.clone().map(|writer| writer as Arc<dyn L1Accusations>),
+            outputs: claimant.map(|writer| writer as Arc<dyn L1Outputs>),
             execution: Arc::new(self.execution.client()?),
             key: self.signing_key.open().context("signing_key")?,
             parameters,

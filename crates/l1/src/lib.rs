@@ -15,6 +15,7 @@
 //! The endpoint is trusted for what L1 says: answers are bounded, typed and checked against each other, but not
 //! proved. Run your own. A beacon node is not trusted: blobs are checked against their versioned hashes.
 
+mod accusations;
 mod anvil;
 mod beacon;
 mod blobs;
@@ -51,6 +52,7 @@ mod writer_disputes;
 mod writer_funds;
 mod writer_hints;
 
+pub use accusations::{OpenAccusation, open_accusations};
 pub use anvil::{AnvilConfig, AnvilError, ManagedAnvil, dev_key};
 pub use blindfold_engine::L1Origin;
 pub use blobs::{

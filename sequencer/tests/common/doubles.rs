@@ -17,11 +17,13 @@ use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
     TransportError,
 };
-use blindfold_l1::CodedBatch;
+use blindfold_l1::{CodedBatch, OmissionAnswer, OpenAccusation, Output, PostedRun};
 use blindfold_protocol::{
     Address, B256, Bytes, Canonical, Deposit, Epochs, ForcedEntry, LedgerEvent, merkle,
 };
-use blindfold_sequencer::{Clock, L1Poster, PostFault, PostedHead, Run};
+use blindfold_sequencer::{
+    Clock, L1Accusations, L1Outputs, L1Poster, OutputStanding, PostFault, PostedHead, Run,
+};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -214,6 +216,21 @@ pub struct ScriptedInbox {
     /// The next run's headers go out, its data does not follow.
     pub lose_data: AtomicBool,
     pub data: Mutex<Vec<(u64, u64)>>,
+    /// What was posted, as accusations are answered from it.
+    pub headers: Mutex<Vec<PostedRun>>,
+    /// Open accusations: by envelope the number up to which it was promised.
+    pub accusations: Mutex<BTreeMap<B256, u64>>,
+    /// Every answer that was sent: envelope and batch.
+    pub answers: Mutex<Vec<(B256, u64)>>,
+    pub answer_faults: Mutex<Vec<PostFault>>,
+    /// Counts the looks for accusations.
+    pub looks: tokio::sync::watch::Sender<u64>,
+    /// Claims of L2 blocks, and the lengths of the calls.
+    pub outputs: Mutex<Vec<Output>>,
+    pub proposals: Mutex<Vec<usize>>,
+    pub output_faults: Mutex<Vec<PostFault>>,
+    /// Counts the looks for what can be claimed.
+    pub output_looks: tokio::sync::watch::Sender<u64>,
     pub posted: tokio::sync::watch::Sender<u64>,
     pub attempts: tokio::sync::watch::Sender<u64>,
 }
@@ -226,6 +243,15 @@ impl ScriptedInbox {
             faults: Mutex::default(),
             lose_data: AtomicBool::new(false),
             data: Mutex::default(),
+            headers: Mutex::default(),
+            accusations: Mutex::default(),
+            answers: Mutex::default(),
+            answer_faults: Mutex::default(),
+            looks: tokio::sync::watch::Sender::new(0),
+            outputs: Mutex::default(),
+            proposals: Mutex::default(),
+            output_faults: Mutex::default(),
+            output_looks: tokio::sync::watch::Sender::new(0),
             posted: tokio::sync::watch::Sender::new(0),
             attempts: tokio::sync::watch::Sender::new(0),
         })
@@ -264,6 +290,8 @@ impl L1Poster for ScriptedInbox {
             return Err(PostFault::Refused("certificate of another header".to_owned()));
         }
         let first = run.batches[0].sealed.header.number;
+        let headers = run.batches.iter().map(|batch| batch.sealed.header).collect();
+        self.headers.lock().extend(PostedRun::new(headers, 7));
         self.runs.lock().push((first, head.number));
         self.posted.send_replace(head.number);
         if self.lose_data.swap(false, Ordering::SeqCst) {
@@ -278,6 +306,67 @@ impl L1Poster for ScriptedInbox {
             (batches[0].sealed.header.number, batches[batches.len() - 1].sealed.header.number);
         self.data.lock().push((first, last));
         Ok(merkle::leaf(b"data"))
+    }
+}
+
+#[async_trait]
+impl L1Accusations for ScriptedInbox {
+    async fn open(&self, _since: u64) -> Result<Vec<OpenAccusation>, PostFault> {
+        self.looks.send_modify(|count| *count += 1);
+        let open = self.accusations.lock().clone();
+        let accusation = |(envelope_id, seal_by)| OpenAccusation { envelope_id, seal_by, answer_until: 99 };
+        Ok(open.into_iter().map(accusation).collect())
+    }
+
+    async fn run_of(&self, number: u64, _since: u64) -> Result<Option<PostedRun>, PostFault> {
+        Ok(self.headers.lock().iter().find(|run| run.header(number).is_some()).cloned())
+    }
+
+    async fn answer(&self, answer: &OmissionAnswer) -> Result<B256, PostFault> {
+        self.answers.lock().push((answer.envelope_id(), answer.number()));
+        if let Some(fault) = self.answer_faults.lock().pop() {
+            return Err(fault);
+        }
+        let mut open = self.accusations.lock();
+        // What the contract checks beside the proofs, which `OmissionAnswer` has checked.
+        let Some(seal_by) = open.get(&answer.envelope_id()) else {
+            return Err(PostFault::Refused("no open accusation".to_owned()));
+        };
+        if answer.number() > *seal_by {
+            return Err(PostFault::Refused("sealed too late".to_owned()));
+        }
+        open.remove(&answer.envelope_id());
+        Ok(merkle::leaf(b"answer"))
+    }
+}
+
+#[async_trait]
+impl L1Outputs for ScriptedInbox {
+    async fn standing(&self) -> Result<OutputStanding, PostFault> {
+        self.output_looks.send_modify(|count| *count += 1);
+        let head = self.headers.lock().last().and_then(|run| run.headers.last().copied());
+        Ok(OutputStanding {
+            last_block: self.outputs.lock().last().map_or(0, |output| output.l2_block),
+            head: head.map_or(0, |header| header.number),
+            head_timestamp_ms: head.map_or(0, |header| header.timestamp_ms),
+        })
+    }
+
+    async fn propose(&self, proposed: &[Output]) -> Result<B256, PostFault> {
+        if let Some(fault) = self.output_faults.lock().pop() {
+            return Err(fault);
+        }
+        let standing = self.standing().await?;
+        for (output, expected) in proposed.iter().zip(standing.last_block + 1..) {
+            // What the contract checks.
+            let early = standing.head_timestamp_ms < (output.timestamp + 10) * 1_000;
+            if output.l2_block != expected || output.batch == 0 || output.batch > standing.head || early {
+                return Err(PostFault::Refused(format!("{output:?}")));
+            }
+        }
+        self.outputs.lock().extend(proposed);
+        self.proposals.lock().push(proposed.len());
+        Ok(merkle::leaf(b"outputs"))
     }
 }
 

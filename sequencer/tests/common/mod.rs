@@ -154,6 +154,8 @@ impl World {
         config.posting.interval_ms = 5;
         config.posting.retry_ms = 5;
         config.posting.max_retry_ms = 5;
+        config.accusations.interval_ms = 5;
+        config.outputs.interval_ms = 5;
         change(&mut config, &mut chain);
         let inbox = ScriptedInbox::new(chain.deployment.genesis_hash());
         Self {
@@ -184,6 +186,8 @@ impl World {
             store,
             l1,
             poster: Some(poster),
+            accusations: Some(self.inbox.clone()),
+            outputs: Some(self.inbox.clone()),
             execution: self.execution.clone(),
             key: sequencer_key(),
             parameters: self.parameters(),

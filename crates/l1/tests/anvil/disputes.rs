@@ -2,7 +2,8 @@
 
 use blindfold_bte::dealer;
 use blindfold_l1::{
-    ACCUSATION_STAKE_WEI, ItemLeaf, OmissionAnswer, SequencerEvent, equivocation_evidence, omission_evidence,
+    ACCUSATION_STAKE_WEI, ItemLeaf, OmissionAnswer, OpenAccusation, SequencerEvent, equivocation_evidence,
+    omission_evidence,
 };
 use blindfold_protocol::{
     B256, Bundle, Canonical, Promise, U256,
@@ -88,18 +89,30 @@ async fn a_promise_is_accused_and_answered_or_costs_the_bond() {
         stage.anvil.mine(1).await.unwrap();
         accuser.accuse_omission(&promise(id), SALT).await.unwrap().block
     };
+    let open = async || client.open_accusations(0).await.unwrap();
+    let waits = |envelope_id, block| OpenAccusation {
+        envelope_id,
+        seal_by: 1,
+        answer_until: block + u64::from(TIMING.answer_window),
+    };
+    assert_eq!(open().await, []);
     let kept = accuse(id).await;
+    assert_eq!(open().await, [waits(id, kept)]);
     let answer = OmissionAnswer::new(run, &batch, &[1, 4], id).unwrap();
     let answerer = stage.writer(SEQUENCER).await;
     answerer.answer_omission(&answer).await.unwrap();
     reverted(answerer.answer_omission(&answer).await, "NoOpenAccusation");
+    assert_eq!(open().await, []);
     assert_eq!(client.reward(answerer.address()).await.unwrap(), U256::from(ACCUSATION_STAKE_WEI));
 
     let lost = B256::repeat_byte(0x77);
     let broken = accuse(lost).await;
     reverted(accuser.slash_omission(lost).await, "AnswerWindowOpen");
-    stage.anvil.mine(u64::from(TIMING.answer_window) + 1).await.unwrap();
+    // Nobody slashes at once: it is open as long.
+    stage.anvil.mine(3 * u64::from(TIMING.answer_window)).await.unwrap();
+    assert_eq!(open().await, [waits(lost, broken)]);
     accuser.slash_omission(lost).await.unwrap();
+    assert_eq!(open().await, []);
     let reward = client.reward(accuser.address()).await.unwrap();
     assert_eq!(reward, U256::from(ACCUSATION_STAKE_WEI + 500));
 

@@ -1,0 +1,181 @@
+//! Answers accusations on L1 of having left out a promised envelope: one that nobody answers within the window costs
+//! the whole bond. L1 is the record of what is open, so nothing is kept: after a kill, or after L1 took an answer back,
+//! the next look finds what is left to do.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use blindfold_l1::{L1Writer, OmissionAnswer, OpenAccusation, PostedRun};
+use blindfold_protocol::B256;
+use blindfold_store::{BatchRecord, StoreError};
+use thiserror::Error;
+use tokio::time::sleep;
+
+use crate::{
+    core::Core,
+    poster::{PostFault, coded},
+};
+
+/// The most numbers between an envelope's admission and its expiry, and so between a promise and its number.
+const MAX_LIFETIME: u64 = 4_096;
+/// Batches read from disk at a time.
+const PAGE_BATCHES: usize = 16;
+
+/// What L1 holds against the sequencer, and answers to it, as a seam: the client of the contracts implements it, tests
+/// script it.
+#[async_trait]
+pub trait L1Accusations: Send + Sync {
+    /// The accusations that wait for an answer after L1's newest block; none is older than block `since`.
+    async fn open(&self, since: u64) -> Result<Vec<OpenAccusation>, PostFault>;
+
+    /// The posted run that holds header `number`, not older than block `since`; `None` while it is not posted.
+    async fn run_of(&self, number: u64, since: u64) -> Result<Option<PostedRun>, PostFault>;
+
+    /// Answers and waits until the answer is in a block. Gives the transaction's hash.
+    async fn answer(&self, answer: &OmissionAnswer) -> Result<B256, PostFault>;
+}
+
+#[async_trait]
+impl L1Accusations for L1Writer {
+    async fn open(&self, since: u64) -> Result<Vec<OpenAccusation>, PostFault> {
+        Ok(self.client().open_accusations(since).await?)
+    }
+
+    async fn run_of(&self, number: u64, since: u64) -> Result<Option<PostedRun>, PostFault> {
+        Ok(self.client().run_of(number, since).await?)
+    }
+
+    async fn answer(&self, answer: &OmissionAnswer) -> Result<B256, PostFault> {
+        Ok(self.answer_omission(answer).await?.transaction)
+    }
+}
+
+/// Why an accusation was not answered in this round.
+#[derive(Debug, Error)]
+enum Hindrance {
+    #[error(transparent)]
+    L1(#[from] PostFault),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a round did about one accusation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The answer is in a block.
+    Answered,
+    /// It has to wait for the posting of the batch, or for the disk to reach it.
+    Waits,
+    /// There is no answer.
+    Lost,
+}
+
+impl Core {
+    /// Looks for accusations and answers them until the sequencer stops.
+    pub(crate) async fn answer_loop(self: Arc<Self>, l1: Arc<dyn L1Accusations>) {
+        let mut stop = self.stop.clone();
+        let pause = Duration::from_millis(self.config.accusations.interval_ms);
+        let mut told = BTreeSet::new();
+        loop {
+            // What is under way when the sequencer stops is found out at the next start.
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = self.answer_all(l1.as_ref(), &mut told) => {}
+            }
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// One round over everything that is open. `told` holds the lost ones of which the log was told.
+    async fn answer_all(&self, l1: &dyn L1Accusations, told: &mut BTreeSet<(B256, u64)>) {
+        let open = match l1.open(self.chain.genesis_l1_origin).await {
+            Ok(open) => open,
+            Err(fault) => {
+                self.metrics.accusation_failures.increment();
+                tracing::warn!(%fault, "looking for accusations on L1 failed; it is tried again");
+                return;
+            }
+        };
+        let mut left = open.len() as u64;
+        let mut lost = BTreeSet::new();
+        self.metrics.accusations_open.set(left);
+        for accusation in open {
+            let OpenAccusation { envelope_id, seal_by, answer_until } = accusation;
+            match self.answer_one(l1, &accusation).await {
+                Ok(Outcome::Answered) => left = left.saturating_sub(1),
+                Ok(Outcome::Waits) => {
+                    tracing::warn!(%envelope_id, seal_by, answer_until, "an answer on L1 waits for its batch");
+                }
+                Ok(Outcome::Lost) => {
+                    lost.insert((envelope_id, seal_by));
+                }
+                Err(hindrance) => {
+                    self.metrics.accusation_failures.increment();
+                    tracing::warn!(%hindrance, %envelope_id, answer_until, "an answer on L1 failed; it is tried again");
+                }
+            }
+        }
+        for (envelope_id, seal_by) in lost.difference(told) {
+            tracing::error!(
+                %envelope_id,
+                seal_by,
+                "a promise was not kept: the bond will be lost to an accusation on L1"
+            );
+        }
+        self.metrics.accusations_open.set(left);
+        self.metrics.accusations_lost.set(lost.len() as u64);
+        *told = lost;
+    }
+
+    async fn answer_one(
+        &self,
+        l1: &dyn L1Accusations,
+        accusation: &OpenAccusation,
+    ) -> Result<Outcome, Hindrance> {
+        let OpenAccusation { envelope_id, seal_by, .. } = *accusation;
+        let Some(record) = self.kept_in(accusation).await? else {
+            // Only a disk that has all headers up to the number can say that the envelope is in none.
+            let complete = self.tracker.certified().number >= seal_by;
+            return Ok(if complete { Outcome::Lost } else { Outcome::Waits });
+        };
+        let number = record.number;
+        // A header is posted after its origin.
+        let Some(run) = l1.run_of(number, record.sealed.header.l1_origin_number).await? else {
+            return Ok(Outcome::Waits);
+        };
+        let batch = coded(record)?;
+        let Some(answer) = OmissionAnswer::new(run, &batch.sealed, &batch.codes, envelope_id) else {
+            return Ok(Outcome::Lost);
+        };
+        let transaction = l1.answer(&answer).await?;
+        self.metrics.accusations_answered.increment();
+        tracing::info!(%envelope_id, number, seal_by, %transaction, "answered an accusation on L1");
+        Ok(Outcome::Answered)
+    }
+
+    /// A batch up to the promised number in which the envelope stands, whatever its verdict.
+    async fn kept_in(&self, accusation: &OpenAccusation) -> Result<Option<BatchRecord>, StoreError> {
+        let OpenAccusation { envelope_id, seal_by, .. } = *accusation;
+        let Some(location) = self.store.envelope_location(envelope_id).await? else { return Ok(None) };
+        if location.number <= seal_by {
+            return self.store.batch(location.number).await;
+        }
+        // The store names one place of several: an earlier batch may have skipped the envelope.
+        let mut from = seal_by.saturating_sub(MAX_LIFETIME).max(1);
+        while from <= seal_by {
+            let page = self.store.batches(from, PAGE_BATCHES).await?;
+            let Some(last) = page.last() else { return Ok(None) };
+            from = last.number.saturating_add(1);
+            let holds = |record: &BatchRecord| record.items.iter().any(|item| item.id == envelope_id);
+            if let Some(record) = page.into_iter().find(|record| record.number <= seal_by && holds(record)) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}

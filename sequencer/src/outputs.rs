@@ -1,0 +1,186 @@
+//! Claims executed L2 blocks in `OutputRegistry`, in order. A claim is never replaced, so blocks wait until they lie
+//! deep enough. L1 is the record of what is claimed: nothing is kept.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use blindfold_l1::{L1Writer, Output};
+use blindfold_protocol::B256;
+use blindfold_store::{BlockRecord, StoreError};
+use thiserror::Error;
+use tokio::time::sleep;
+
+use crate::{core::Core, poster::PostFault};
+
+/// Claims in one transaction at most.
+const MAX_OUTPUTS: usize = 32;
+/// Later blocks that a block must have before it is claimed.
+const DEPTH_BLOCKS: u64 = 10;
+/// `OutputRegistry.DELAY_SECONDS`, in milliseconds: how far the head on L1 must be after a claimed block.
+const DELAY_MS: u64 = 10_000;
+
+/// What L1 lets the sequencer claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputStanding {
+    /// The last L2 block with a claim; 0 for none.
+    pub last_block: u64,
+    /// Number of the last posted header; 0 before the first.
+    pub head: u64,
+    /// Its time, in milliseconds; 0 before the first.
+    pub head_timestamp_ms: u64,
+}
+
+/// Claims on L1, as a seam: the client of the contracts implements it, tests script it.
+#[async_trait]
+pub trait L1Outputs: Send + Sync {
+    /// Where L1 stands after its newest block.
+    async fn standing(&self) -> Result<OutputStanding, PostFault>;
+
+    /// Claims these outputs and waits until they are in a block. Gives the transaction's hash.
+    async fn propose(&self, outputs: &[Output]) -> Result<B256, PostFault>;
+}
+
+#[async_trait]
+impl L1Outputs for L1Writer {
+    async fn standing(&self) -> Result<OutputStanding, PostFault> {
+        let last_block = self.client().last_output().await?;
+        let head = self.client().posted_head().await?;
+        Ok(OutputStanding { last_block, head: head.number, head_timestamp_ms: head.timestamp_ms })
+    }
+
+    async fn propose(&self, outputs: &[Output]) -> Result<B256, PostFault> {
+        Ok(self.propose_outputs(outputs).await?.transaction)
+    }
+}
+
+/// Why a round claimed nothing.
+#[derive(Debug, Error)]
+enum Hindrance {
+    #[error(transparent)]
+    L1(#[from] PostFault),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Core {
+    /// Claims outputs until the sequencer stops.
+    pub(crate) async fn propose_loop(self: Arc<Self>, l1: Arc<dyn L1Outputs>) {
+        let mut stop = self.stop.clone();
+        let pause = Duration::from_millis(self.config.outputs.interval_ms);
+        loop {
+            // What is under way when the sequencer stops is found out at the next start.
+            let outcome = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                outcome = self.propose_once(l1.as_ref()) => outcome,
+            };
+            let full = outcome.unwrap_or_else(|hindrance| {
+                self.metrics.output_failures.increment();
+                tracing::warn!(%hindrance, "claiming outputs on L1 failed; it is tried again");
+                false
+            });
+            if full {
+                continue;
+            }
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// One round. True when a full transaction went out and more may follow at once.
+    async fn propose_once(&self, l1: &dyn L1Outputs) -> Result<bool, Hindrance> {
+        let standing = l1.standing().await?;
+        self.metrics.output_block_number.set(standing.last_block);
+        let executed = self.executed.borrow().block.map_or(0, |block| block.number);
+        let first = standing.last_block.saturating_add(1);
+        if first.saturating_add(DEPTH_BLOCKS) > executed {
+            return Ok(false);
+        }
+        let blocks = self.store.blocks(first, MAX_OUTPUTS).await?;
+        let outputs = claimable(&blocks, executed, &standing);
+        let Some(last) = outputs.last().map(|output| output.l2_block) else { return Ok(false) };
+        let transaction = l1.propose(&outputs).await?;
+        self.metrics.outputs_proposed.add(outputs.len() as u64);
+        self.metrics.output_block_number.set(last);
+        tracing::info!(first, last, %transaction, "claimed outputs on L1");
+        Ok(outputs.len() == MAX_OUTPUTS)
+    }
+}
+
+/// The claims of the leading blocks that follow the last claim without a gap, lie deep enough, and are far enough
+/// behind the head on L1.
+fn claimable(blocks: &[BlockRecord], executed: u64, standing: &OutputStanding) -> Vec<Output> {
+    let follows = |place: usize, block: &BlockRecord| {
+        standing.last_block.checked_add(place as u64 + 1) == Some(block.number)
+    };
+    let settled = |block: &BlockRecord| {
+        let needed_ms = block.second.saturating_mul(1_000).saturating_add(DELAY_MS);
+        block.number.saturating_add(DEPTH_BLOCKS) <= executed
+            && block.last_batch <= standing.head
+            && needed_ms <= standing.head_timestamp_ms
+    };
+    let leading =
+        blocks.iter().enumerate().take_while(|(place, block)| follows(*place, block) && settled(block));
+    let output = |block: &BlockRecord| Output {
+        l2_block: block.number,
+        batch: block.last_batch,
+        timestamp: block.second,
+        block_hash: block.hash,
+        state_root: block.state_root,
+    };
+    leading.take(MAX_OUTPUTS).map(|(_, block)| output(block)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(number: u64) -> BlockRecord {
+        BlockRecord {
+            second: 100 + number,
+            number,
+            hash: B256::repeat_byte(number as u8),
+            parent_hash: B256::ZERO,
+            state_root: B256::repeat_byte(0xee),
+            first_batch: 2 * number,
+            last_batch: 2 * number + 1,
+            transactions: String::new(),
+            payload: Vec::new(),
+        }
+    }
+
+    fn claimed(blocks: &[BlockRecord], executed: u64, standing: OutputStanding) -> Vec<u64> {
+        claimable(blocks, executed, &standing).iter().map(|output| output.l2_block).collect()
+    }
+
+    #[test]
+    fn only_settled_blocks_are_claimed_and_in_order() {
+        let blocks = [block(4), block(5), block(6)];
+        let standing = OutputStanding { last_block: 3, head: 100, head_timestamp_ms: 1_000_000 };
+        assert_eq!(claimed(&blocks, 100, standing), [4, 5, 6]);
+        assert_eq!(claimed(&blocks, 15, standing), [4, 5], "ten blocks deep");
+        assert_eq!(claimed(&blocks, 13, standing), [0; 0]);
+        assert_eq!(claimed(&blocks, 100, OutputStanding { head: 12, ..standing }), [4, 5], "posted");
+        let early = OutputStanding { head_timestamp_ms: 114_999, ..standing };
+        assert_eq!(claimed(&blocks, 100, early), [4], "ten seconds behind the head on L1");
+        assert_eq!(claimed(&blocks[1..], 100, standing), [0; 0], "no gap");
+        let expected = Output {
+            l2_block: 4,
+            batch: 9,
+            timestamp: 104,
+            block_hash: B256::repeat_byte(4),
+            state_root: B256::repeat_byte(0xee),
+        };
+        assert_eq!(claimable(&blocks[..1], 100, &standing), [expected]);
+    }
+
+    #[test]
+    fn a_transaction_has_32_claims_at_most() {
+        let blocks: Vec<BlockRecord> = (1..=40).map(block).collect();
+        let standing = OutputStanding { last_block: 0, head: 1_000, head_timestamp_ms: 1_000_000 };
+        assert_eq!(claimed(&blocks, 1_000, standing).len(), MAX_OUTPUTS);
+    }
+}
