@@ -124,9 +124,9 @@ struct FixedArgs {
     /// What a byte of a forced item costs its sender, in wei
     #[arg(long, value_name = "WEI", default_value_t = DEFAULT_FORCED_FEE_PER_BYTE_WEI)]
     forced_fee_per_byte_wei: u128,
-    /// What posted hints lock of their publisher's bond, with its unit; half of it must pay a challenge
-    #[arg(long, value_name = "AMOUNT", default_value = "4ether", value_parser = wei_u128)]
-    posting_bond: u128,
+    /// The least bond of whoever has hints open, with its unit; half of it must pay a challenge
+    #[arg(long, value_name = "AMOUNT", default_value = "10ether", value_parser = wei_u128)]
+    publisher_bond: u128,
     /// What a challenge of posted hints stakes, with its unit
     #[arg(long, value_name = "AMOUNT", default_value = "0.1ether", value_parser = wei_u128)]
     challenge_stake: u128,
@@ -148,12 +148,12 @@ impl FixedArgs {
                 withdrawal_delay: self.withdrawal_delay,
             },
             forced_fee_per_byte_wei: self.forced_fee_per_byte_wei,
-            posting_bond_wei: self.posting_bond,
+            publisher_bond_wei: self.publisher_bond,
             challenge_stake_wei: self.challenge_stake,
         };
         config.timing.validate()?;
         // Half of a bond is burnt, half is the reward.
-        ensure!(config.posting_bond_wei >= 2, "--posting-bond must be at least 2wei");
+        ensure!(config.publisher_bond_wei >= 2, "--publisher-bond must be at least 2wei");
         ensure!(config.challenge_stake_wei > 0, "--challenge-stake must not be 0");
         Ok(config)
     }
@@ -356,7 +356,7 @@ mod tests {
             "--challenge-window=25",
             "--withdrawal-delay=136",
             "--forced-fee-per-byte-wei=7",
-            "--posting-bond=2ether",
+            "--publisher-bond=2ether",
             "--challenge-stake=5gwei",
         ];
         let config = fixed(&names).unwrap();
@@ -369,7 +369,7 @@ mod tests {
             withdrawal_delay: 136,
         };
         assert_eq!(config.timing, timing);
-        let amounts = (config.forced_fee_per_byte_wei, config.posting_bond_wei, config.challenge_stake_wei);
+        let amounts = (config.forced_fee_per_byte_wei, config.publisher_bond_wei, config.challenge_stake_wei);
         assert_eq!(amounts, (7, 2_000_000_000_000_000_000, 5_000_000_000));
     }
 
@@ -377,9 +377,9 @@ mod tests {
     fn what_the_contracts_would_refuse_is_refused_before_anything_is_paid() {
         for flag in [
             "--answer-window=0",
-            "--posting-bond=1wei",
+            "--publisher-bond=1wei",
             "--challenge-stake=0wei",
-            "--posting-bond=4",
+            "--publisher-bond=4",
             "--forced-delay=x",
         ] {
             assert!(fixed(&[flag]).is_err(), "{flag}");
