@@ -22,8 +22,8 @@ import { SessionKeys } from "./libraries/SessionKeys.sol";
 ///
 /// Nothing here is secret: the time depends on the values.
 ///
-/// Cost for 300 bytes: 1.46 million gas on average over 200 random ones (1.34 to 1.56), 1.59 million for a k with a
-/// digit at every place that can have one. 12,000 of it for `[k]₁` by G1MSM (EIP-2537), some 300 for each 32 bytes of
+/// Cost for 300 bytes: 1.46 million gas on average over 200 random ones (1.37 to 1.54), 1.63 million for the k that asks
+/// for most (`scripts/contracts gas-spread`). 12,000 of it for `[k]₁` by G1MSM (EIP-2537), some 300 for each 32 bytes of
 /// E; the rest for ek^k, which no precompile gives: 63 cyclotomic squares (Granger and Scott, ePrint 2009/565) and 51
 /// products in F_p12, four digits of k at once by the Frobenius map (`GtPower`). A wrong header is found before that,
 /// for 38,000. The longest E: 1.9 million, with its calldata 2.4 of the 16.8 that EIP-7825 allows.
