@@ -4,6 +4,8 @@ use std::fmt;
 
 use blindfold_protocol::{B256, BatchHints, Canonical, DecodeError, HintEntry, release::KEY_BYTES};
 
+use crate::MAX_TRANSACTION_BYTES;
+
 const VERSION: u8 = 1;
 /// Kind of an item that takes no pd position.
 pub(crate) const SKIPPED: u8 = 0;
@@ -14,6 +16,12 @@ pub(crate) const MALFORMED: u8 = 2;
 /// Length of a posted entry, in bytes.
 pub(crate) const ENTRY_BYTES: usize = 1 + KEY_BYTES;
 const SINGLETON_BYTES: usize = 48;
+/// The most bytes that the hints of a run of several headers can take. `BlindedInbox` has the same constant and cuts
+/// what is posted into runs by it, so that a transaction that nodes relay always holds the hints of such a run. A single
+/// header with more than 2,008 items is a run all the same, and may take more.
+pub const MAX_RUN_HINT_BYTES: usize = MAX_TRANSACTION_BYTES - POST_HINTS_OVERHEAD_BYTES;
+/// What a transaction of `postHints` has beside its data, with room to spare.
+const POST_HINTS_OVERHEAD_BYTES: usize = 512;
 
 /// One entry as it was posted. Nobody has checked it: its kind may be none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -74,7 +74,7 @@ pub use evidence::{
 };
 pub use faults::{Output, SequencerEvent};
 pub use hint_logs::{HintLog, PostedLog};
-pub use hint_posting::{HintPosting, PostedBatch, PostedEntry, PostedFault};
+pub use hint_posting::{HintPosting, MAX_RUN_HINT_BYTES, PostedBatch, PostedEntry, PostedFault};
 pub use hint_tree::{Chunk, HintTree};
 pub use hints::{HintEvent, PostedHints, PublisherBond, open_postings};
 pub use postings::{Bond, L1MadeHeader, PostedHead, Posting};

@@ -154,7 +154,7 @@ impl FromL1 {
 
     async fn take_posting(&self, posting: &Posting, finalized: u64) -> Result<(), Obstacle> {
         let Some(posted) = posting.headers.last().map(|header| header.hash()) else { return Ok(()) };
-        let number = posting.run.last;
+        let (_, number) = posting.numbers();
         if number <= self.node.tracker.certified().number {
             let known = self.node.tracker.store().batch(number).await?;
             let ours = known.map_or(B256::ZERO, |record| record.hash);
@@ -169,7 +169,7 @@ impl FromL1 {
 
     /// A header that L1 made.
     async fn take_made(&self, posting: &Posting) -> Result<(), Obstacle> {
-        let (first, last) = (posting.run.first, posting.run.last);
+        let (first, last) = posting.numbers();
         let batches = posting.batches.as_ref().map_err(|fault| Obstacle::Missing {
             first,
             last,
@@ -195,7 +195,7 @@ impl FromL1 {
         certificate: &Certificate,
         finalized: u64,
     ) -> Result<(), Obstacle> {
-        let (first, last) = (posting.run.first, posting.run.last);
+        let (first, last) = posting.numbers();
         let mut refused = None;
         let fault = match &posting.batches {
             Ok(batches) => {
@@ -233,7 +233,7 @@ impl FromL1 {
         certificate: &Certificate,
         refused: &mut Option<Refusal>,
     ) -> Result<bool, Obstacle> {
-        let (first, last) = (posting.run.first, posting.run.last);
+        let (first, last) = posting.numbers();
         let run: Vec<Arc<SealedBatch>> = batches.iter().cloned().map(Arc::new).collect();
         match self.node.tracker.accept_certified_run(&run, certificate).await {
             Ok((applied, outcome)) => {

@@ -2,15 +2,12 @@
 
 use async_trait::async_trait;
 use blindfold_l1::{
-    HintLog, HintPosting as PostedData, HintTree, L1Error, L1Writer, MAX_TRANSACTION_BYTES, PostedBatch,
+    HintLog, HintPosting as PostedData, HintTree, L1Error, L1Writer, MAX_RUN_HINT_BYTES, PostedBatch,
     PostedLog, Recovery, RunReference,
 };
 use blindfold_protocol::{Address, B256, BatchHints, Canonical};
 
 use super::seam::{HintEvent, HintPosting, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun};
-
-/// What a transaction of `postHints` has beside its data, with room to spare.
-const POST_HINTS_OVERHEAD_BYTES: usize = 512;
 
 /// An account that posts hints.
 pub struct HintsAccount {
@@ -113,7 +110,7 @@ impl HintsL1 for HintsAccount {
 
     fn root(&self, first: u64, hints: &[BatchHints]) -> Option<B256> {
         let data = data_of(hints);
-        let fits = data.encode().len() <= MAX_TRANSACTION_BYTES - POST_HINTS_OVERHEAD_BYTES;
+        let fits = data.encode().len() <= MAX_RUN_HINT_BYTES;
         fits.then(|| HintTree::new(&data, first).root())
     }
 
