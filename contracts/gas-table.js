@@ -30,6 +30,11 @@ function gasTable() {
     [
       row("post a run of 1 header, without envelope data (whole transaction)", post[0], "≤ 300,000"),
       ["each further header of the run", digits(perBatch(...post)), "≤ 15,000"],
+      [
+        "each further run that they are cut into",
+        digits(of("BlindedInbox.post, 3 headers in two runs, whole transaction") - of("BlindedInbox.post, 3 headers in one run, whole transaction")),
+        "",
+      ],
       row("of it the certificate, 3 of 4 members", "CommitteeRegistry.verifyCertificate, 3 of 4", "≤ 200,000"),
       row("… 43 of 64 members", "CommitteeRegistry.verifyCertificate, 43 of 64"),
       row("post hints, 1 batch of 100 (call)", hints[0], "≤ 300,000"),
