@@ -71,7 +71,7 @@ impl Postings {
             publisher: Address::repeat_byte(7),
             l1_block,
             transaction: B256::ZERO,
-            hints: HintPosting::of(&hints),
+            hints: Ok(HintPosting::of(&hints)),
         };
         posted.push(posting);
     }

@@ -43,6 +43,8 @@ enum Obstacle {
         "L1 has header {posted} for number {number}, and {ours} is certified here: begin with an empty data_dir"
     )]
     OtherChain { number: u64, posted: B256, ours: B256 },
+    #[error("the hints of batches {first} to {last}: {fault}: set l1.beacon_url")]
+    HintsInBlobs { first: u64, last: u64, fault: DataFault },
     #[error("hints of batch {number}: {refusal}")]
     Hints { number: u64, refusal: HintsRefusal },
 }
@@ -293,15 +295,28 @@ impl FromL1 {
         Ok(through < finalized)
     }
 
-    /// What stands of a posting; the rest is passed over.
+    /// What stands of a posting; the rest is passed over. So are hints whose blobs nobody keeps any more: others may be
+    /// posted for the run, or members open its batches here.
     async fn take_hint_posting(&self, posted: &PostedHints) -> Result<(), Obstacle> {
         let mut wrong = false;
+        let hints = match &posted.hints {
+            Ok(hints) => hints,
+            Err(fault @ DataFault::NoBeacon) => {
+                let (first, last, fault) = (posted.first, posted.last, fault.clone());
+                return Err(Obstacle::HintsInBlobs { first, last, fault });
+            }
+            Err(fault) => {
+                tracing::warn!(id = posted.id, first = posted.first, last = posted.last, %fault,
+                    "hints posted to L1 cannot be read: passing them over");
+                return Ok(());
+            }
+        };
         for number in posted.first..=posted.last {
             let record = self.node.tracker.store().batch(number).await?;
             let Some(record) = record.filter(|record| record.hints.is_none() && accepted(record) > 0) else {
                 continue;
             };
-            let batch = posted.hints.batch(posted.first, number);
+            let batch = hints.batch(posted.first, number);
             let Some(Ok(hints)) = batch.map(|batch| batch.to_hints(number, record.hash)) else {
                 self.node.counters.bad_hints_rejected.add("undecodable");
                 wrong = true;
