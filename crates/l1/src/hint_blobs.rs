@@ -3,7 +3,7 @@
 
 use alloy_primitives::{Bytes, FixedBytes, U256, keccak256};
 use alloy_sol_types::SolValue;
-use blindfold_protocol::{B256, DecodeError, limits::MAX_BATCH_ITEMS, release::KEY_BYTES};
+use blindfold_protocol::{B256, DecodeError, limits::MAX_BATCH_ITEMS, release::KEY_BYTES, tags};
 
 use crate::{
     BlobFault, HintPosting, PostedBatch, PostedEntry, RunReference,
@@ -12,8 +12,6 @@ use crate::{
     hint_posting::{ENTRY_BYTES, MALFORMED, SINGLETON_BYTES},
 };
 
-/// What the posting root begins with: it is never that of hints in calldata.
-const TAG: &[u8] = b"BLINDFOLD-V1-HINTS-IN-BLOBS";
 /// The longest index that `HintRegistry` takes, in bytes.
 const MAX_INDEX_BYTES: usize = 32_768;
 /// Kind of an entry that cannot be read, or that the index contradicts: L1 strikes it out whatever the item is.
@@ -127,7 +125,7 @@ impl HintIndex {
     pub fn root(&self, first: u64, hashes: &[B256]) -> B256 {
         let index = keccak256(self.encode());
         let hashes = keccak256(hashes.concat());
-        keccak256((keccak256(TAG), U256::from(first), index, hashes).abi_encode())
+        keccak256((keccak256(tags::HINTS_IN_BLOBS), U256::from(first), index, hashes).abi_encode())
     }
 
     /// How many entries stand before those of batch `place`, from 0; of all batches for a place behind the last.
