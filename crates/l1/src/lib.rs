@@ -30,6 +30,8 @@ mod error;
 mod evidence;
 mod faults;
 mod fees;
+mod hint_blobs;
+mod hint_calls;
 mod hint_logs;
 mod hint_posting;
 mod hint_tree;
@@ -73,8 +75,9 @@ pub use evidence::{
     equivocation_evidence, omission_evidence,
 };
 pub use faults::{Output, SequencerEvent};
+pub use hint_blobs::{HintBlobs, HintData, HintIndex};
 pub use hint_logs::{HintLog, PostedLog};
-pub use hint_posting::{HintPosting, PostedBatch, PostedEntry, PostedFault};
+pub use hint_posting::{HintPosting, MAX_RUN_HINT_BYTES, PostedBatch, PostedEntry, PostedFault};
 pub use hint_tree::{Chunk, HintTree};
 pub use hints::{HintEvent, PostedHints, PublisherBond, open_postings};
 pub use postings::{Bond, L1MadeHeader, PostedHead, Posting};
