@@ -1,0 +1,1 @@
+//! The batch operations of the scheme on CUDA devices.

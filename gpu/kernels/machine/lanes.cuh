@@ -1,0 +1,74 @@
+// Groups of lanes of a warp that hold one element together.
+//
+// An element of F_p12 takes 144 registers; a thread that works on three of them spills. So six lanes hold one element, a
+// coefficient in F_p2 each: five elements to a warp, two lanes idle. What the lanes hold is a `Spread<T>`: one T on the
+// device, where the other five are in other lanes, and all six on the host. Code that works on spreads is written in
+// phases, `BF_EACH_LANE(slot)` loops, whose body knows its lane by `group.lane(slot)` and reads what other lanes had
+// *before* the phase by `exchange`. On the device the loop has one turn.
+//
+// All lanes of a warp take part in every exchange, idle ones too: no exchange under a condition that lanes of one warp
+// do not share.
+#pragma once
+
+#include "arch.cuh"
+
+namespace blindfold {
+
+// Lanes of one group.
+constexpr int GROUP_LANES = 6;
+// Groups of one warp.
+constexpr int WARP_GROUPS = 5;
+
+#if BF_ON_DEVICE
+constexpr int GROUP_SLOTS = 1;
+#else
+constexpr int GROUP_SLOTS = GROUP_LANES;
+#endif
+
+#define BF_EACH_LANE(slot) for (int slot = 0; slot < ::blindfold::GROUP_SLOTS; ++slot)
+
+// What the lanes of a group hold, one T each.
+template <class T> struct Spread {
+    T own[GROUP_SLOTS];
+};
+
+// Which lane this is.
+struct Group {
+#if BF_ON_DEVICE
+    int first; // lane of the warp that is lane 0 of the group
+    int mine;  // 0 … 5; the two idle lanes of a warp repeat lanes 0 and 1 of the last group
+    __device__ __forceinline__ int lane(int) const { return mine; }
+#else
+    int lane(int slot) const { return slot; }
+#endif
+};
+
+// What lane `source` of the group holds of `value`; each lane names its own source. T is made of 32-bit words.
+template <class T> BF_INLINE T exchange(const Group &group, const Spread<T> &value, int source) {
+    static_assert(sizeof(T) % sizeof(uint32_t) == 0, "exchanged word by word");
+#if BF_ON_DEVICE
+    T result;
+    const uint32_t *from = reinterpret_cast<const uint32_t *>(&value.own[0]);
+    uint32_t *to = reinterpret_cast<uint32_t *>(&result);
+    BF_UNROLL
+    for (size_t word = 0; word < sizeof(T) / sizeof(uint32_t); ++word)
+        to[word] = __shfl_sync(0xffffffffu, from[word], group.first + source);
+    return result;
+#else
+    (void)group;
+    return value.own[source];
+#endif
+}
+
+// Whether `any` holds in any lane of the warp (on the host: of the group).
+BF_INLINE bool warp_any(const Spread<bool> &any) {
+#if BF_ON_DEVICE
+    return __any_sync(0xffffffffu, any.own[0]) != 0;
+#else
+    bool result = false;
+    BF_EACH_LANE(slot) result = result || any.own[slot];
+    return result;
+#endif
+}
+
+} // namespace blindfold
