@@ -120,6 +120,12 @@ pub fn scalars(rng: &mut ChaCha20Rng, count: usize) -> Vec<Fr> {
     (0..count).map(|i| edges.get(i).copied().unwrap_or_else(|| random(rng))).collect()
 }
 
+/// A scalar as the kernels read it: plain limbs, least significant first.
+pub fn limbs(k: &Fr) -> [u32; 8] {
+    let limbs = k.into_bigint().0;
+    std::array::from_fn(|i| (limbs[i / 2] >> (32 * (i % 2))) as u32)
+}
+
 /// x², x the curve parameter.
 pub const X_SQUARED: u128 = 0xac45_a401_0001_a402_0000_0001_0000_0000;
 
