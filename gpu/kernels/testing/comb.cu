@@ -22,6 +22,12 @@ void blindfold_test_scalars_split(const uint32_t *k, uint32_t *halves, uint32_t 
     }
 }
 
+// All signed digits of a scalar of eight limbs.
+void blindfold_test_scalars_digits(const uint32_t *k, uint32_t window_bits, int32_t *digits) {
+    scalars::Reader reader(k, scalars::LIMBS, window_bits);
+    for (uint32_t i = 0; i < scalars::windows(255, window_bits); ++i) digits[i] = reader.next();
+}
+
 // `room` and `table` have rows·columns entries.
 void blindfold_test_comb_table(const G1Affine *base, uint32_t window_bits, G1 *room, G1Affine *table) {
     launch(Stream(), comb::FirstColumn{base, window_bits, room}, 1);
