@@ -13,10 +13,13 @@
 // A call that the compiler must not inline: whole towers inlined take nvcc minutes and spill.
 #define BF_CALL __host__ __device__ __noinline__
 #define BF_UNROLL _Pragma("unroll")
+// A loop whose body is large enough that one copy must do.
+#define BF_ROLL _Pragma("unroll 1")
 #else
 #define BF_INLINE inline
 #define BF_CALL __attribute__((noinline)) inline
 #define BF_UNROLL
+#define BF_ROLL
 #endif
 
 #if defined(__CUDA_ARCH__)
