@@ -96,3 +96,14 @@ pub fn samples12(seed: u64) -> Vec<Fq12> {
     samples.extend((0..5).map(|_| random12(&mut rng)));
     samples
 }
+
+/// |x|, x the curve parameter.
+pub const X: u64 = 0xd201_0000_0001_0000;
+
+/// The easy part of the final exponentiation: f^((p^6−1)(p²+1)).
+pub fn cyclotomic(f: &Fq12) -> Fq12 {
+    let mut conjugate = *f;
+    conjugate.c1 = -conjugate.c1;
+    let unitary = conjugate * f.inverse().expect("not zero");
+    unitary.frobenius_map(2) * unitary
+}
