@@ -27,12 +27,12 @@ BF_INLINE Fp sixth_root(int exponent) {
 }
 
 // a^(p²): two products in F_p a lane.
-BF_CALL Gt frobenius_2(const Group &group, const Gt &a) {
+BF_CALL Gt frobenius_2(Group group, Gt a) {
     return each_lane(group, [&](int slot, int k) { return fp2::mul_fp(a.own[slot], sixth_root(k)); });
 }
 
 // a^(p^power), power 1 or 3: a product in F_p2 a lane.
-BF_CALL Gt frobenius_odd(const Group &group, const Gt &a, int power) {
+BF_CALL Gt frobenius_odd(Group group, Gt a, int power) {
     return each_lane(group, [&](int slot, int k) {
         Fp2 factor = constant(power == 1 ? FROBENIUS_1[k] : FROBENIUS_3[k]);
         return fp2::mul(fp2::conjugate(a.own[slot]), factor);
@@ -52,7 +52,7 @@ BF_INLINE Gt power_of_x(const Group &group, const Gt &a, int j) {
 
 // a^(ζ^power), ζ = −x² a cube root of unity in F_r, power at most 2; cyclotomic, an endomorphism that becomes that
 // exponentiation in GT. ζ is φ² and a conjugation, and −1 = γ_2³.
-BF_CALL Gt pow_zeta(const Group &group, const Gt &a, int power) {
+BF_CALL Gt pow_zeta(Group group, Gt a, int power) {
     return each_lane(group, [&](int slot, int k) { return fp2::mul_fp(a.own[slot], sixth_root(4 * power * k % 6)); });
 }
 
@@ -61,7 +61,7 @@ BF_CALL Gt pow_zeta(const Group &group, const Gt &a, int power) {
 // F_p12 is cubic over F_p4 = F_p2[s], s = w³: a = A + B·w + C·w² with A = (a_0, a_3), B = (a_1, a_4), C = (a_2, a_5), and
 // a² = (3A² − 2Ā) + (3sC² + 2B̄)·w + (3B² − 2C̄)·w². Of a square (x + y·s)² = (x² + ξy²) + 2xy·s even lanes need the
 // first part, with (x + y)(x + ξy) and xy from the lane opposite, odd lanes the second.
-BF_CALL Gt cyclotomic_square(const Group &group, const Gt &a) {
+BF_CALL Gt cyclotomic_square(Group group, Gt a) {
     Gt products = each_lane(group, [&](int, int k) {
         // Lanes 0 and 3 square A, lanes 2 and 5 B, lanes 4 and 1 C.
         int pair = (2 * k) % 3;
