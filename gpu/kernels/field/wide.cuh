@@ -74,6 +74,14 @@ BF_INLINE Wide sub(const Wide &a, const Wide &b) {
     return r;
 }
 
+// a where the mask is all ones, 0 where it is 0.
+BF_INLINE Wide mask(const Wide &a, uint32_t mask) {
+    Wide r;
+    BF_UNROLL
+    for (int i = 0; i < LIMBS; ++i) r.limb[i] = a.limb[i] & mask;
+    return r;
+}
+
 // One limb of zeros by adding a multiple of p; as fp::product_step without its product.
 BF_INLINE void reduction_step(uint32_t *even, uint32_t *odd, const uint32_t *p, bool first) {
     if (first) {

@@ -10,7 +10,8 @@
 
 #if defined(__CUDACC__)
 #define BF_INLINE __host__ __device__ __forceinline__
-// A call that the compiler must not inline: whole towers inlined take nvcc minutes and spill.
+// A call that the compiler must not inline: whole towers inlined take nvcc minutes and spill. Arguments go by value, in
+// registers; a reference would put them in local memory.
 #define BF_CALL __host__ __device__ __noinline__
 #define BF_UNROLL _Pragma("unroll")
 // A loop whose body is large enough that one copy must do.

@@ -3,8 +3,10 @@
 // An element of F_p12 takes 144 registers; a thread that works on three of them spills. So six lanes hold one element, a
 // coefficient in F_p2 each: five elements to a warp, two lanes idle. What the lanes hold is a `Spread<T>`: one T on the
 // device, where the other five are in other lanes, and all six on the host. Code that works on spreads is written in
-// phases, `BF_EACH_LANE(slot)` loops, whose body knows its lane by `group.lane(slot)` and reads what other lanes had
-// *before* the phase by `exchange`. On the device the loop has one turn.
+// phases, whose body knows its lane and reads what other lanes had *before* the phase by `exchange`. On the device a
+// phase is one turn, on the host six.
+// Functions of spreads are written with `each_lane`, whose body cannot see what it makes: no lane can read what another
+// makes in the same phase.
 //
 // All lanes of a warp take part in every exchange, idle ones too: no exchange under a condition that lanes of one warp
 // do not share.
@@ -39,9 +41,25 @@ struct Group {
     int mine;  // 0 … 5; the two idle lanes of a warp repeat lanes 0 and 1 of the last group
     __device__ __forceinline__ int lane(int) const { return mine; }
 #else
+    // Whether the host visits the lanes from the last to the first: nothing may depend on it.
+    bool backwards = false;
     int lane(int slot) const { return slot; }
 #endif
 };
+
+// One phase: what `body(slot, lane)` returns, in every lane.
+template <class Body> BF_INLINE auto each_lane(const Group &group, const Body &body) -> Spread<decltype(body(0, 0))> {
+    Spread<decltype(body(0, 0))> result;
+#if BF_ON_DEVICE
+    result.own[0] = body(0, group.mine);
+#else
+    for (int turn = 0; turn < GROUP_SLOTS; ++turn) {
+        int slot = group.backwards ? GROUP_SLOTS - 1 - turn : turn;
+        result.own[slot] = body(slot, group.lane(slot));
+    }
+#endif
+    return result;
+}
 
 // What lane `source` of the group holds of `value`; each lane names its own source. T is made of 32-bit words.
 template <class T> BF_INLINE T exchange(const Group &group, const Spread<T> &value, int source) {

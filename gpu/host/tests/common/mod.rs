@@ -1,6 +1,8 @@
 //! What the kernels' tests share: elements in the kernels' memory layout, and inputs.
 #![allow(dead_code)] // every test takes what it needs
 
+pub mod pairs;
+
 use ark_bls12_381::{Fq, Fq2, Fq6, Fq12};
 use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField};
 use rand_chacha::ChaCha20Rng;
@@ -11,8 +13,17 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words2(pub [u64; 12]);
 
+/// An element of F_p.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Words(pub [u64; 6]);
+
 /// An element of F_p12 in tower order.
 pub type Words12 = [Words2; 6];
+
+pub fn fp_to_words(a: &Fq) -> Words {
+    Words(a.0.0)
+}
 
 pub fn fp2_to_words(a: &Fq2) -> Words2 {
     let mut words = [0; 12];
@@ -33,6 +44,14 @@ pub fn fp2_from_words(words: &Words2) -> Fq2 {
 
 pub fn to_words(a: &Fq12) -> Words12 {
     [a.c0.c0, a.c0.c1, a.c0.c2, a.c1.c0, a.c1.c1, a.c1.c2].map(|c| fp2_to_words(&c))
+}
+
+pub fn all_to_words(elements: &[Fq12]) -> Vec<Words12> {
+    elements.iter().map(to_words).collect()
+}
+
+pub fn all_from_words(elements: &[Words12]) -> Vec<Fq12> {
+    elements.iter().map(from_words).collect()
 }
 
 pub fn from_words(words: &Words12) -> Fq12 {
@@ -95,4 +114,17 @@ pub fn samples12(seed: u64) -> Vec<Fq12> {
     let mut rng = random(seed);
     samples.extend((0..5).map(|_| random12(&mut rng)));
     samples
+}
+
+/// |x|, x the curve parameter.
+pub const X: u64 = 0xd201_0000_0001_0000;
+
+pub fn conjugate(f: &Fq12) -> Fq12 {
+    Fq12::new(f.c0, -f.c1)
+}
+
+/// The easy part of the final exponentiation: f^((p^6−1)(p²+1)).
+pub fn cyclotomic(f: &Fq12) -> Fq12 {
+    let unitary = conjugate(f) * f.inverse().expect("not zero");
+    unitary.frobenius_map(2) * unitary
 }
