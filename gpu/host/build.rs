@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Translation units with what the tests call.
-const TESTING: &[&str] = &["pairing.cu", "tower.cu"];
+const TESTING: &[&str] = &["gt.cu", "pairing.cu", "tower.cu"];
 
 fn main() {
     let kernels = Path::new("../kernels");
