@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// Translation units with what the tests call.
 const TESTING: &[&str] =
-    &["comb.cu", "lines.cu", "msm.cu", "ntt.cu", "pairing.cu", "points.cu", "tower.cu"];
+    &["comb.cu", "gt.cu", "lines.cu", "msm.cu", "ntt.cu", "pairing.cu", "points.cu", "tower.cu"];
 
 fn main() {
     let kernels = Path::new("../kernels");
