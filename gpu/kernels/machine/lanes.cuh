@@ -20,6 +20,8 @@ namespace blindfold {
 constexpr int GROUP_LANES = 6;
 // Groups of one warp.
 constexpr int WARP_GROUPS = 5;
+// Threads of a block: a multiple of the 32 lanes of a warp.
+constexpr uint32_t BLOCK_THREADS = 128;
 
 #if BF_ON_DEVICE
 constexpr int GROUP_SLOTS = 1;
@@ -75,6 +77,46 @@ template <class T> BF_INLINE T exchange(const Group &group, const Spread<T> &val
 #else
     (void)group;
     return value.own[source];
+#endif
+}
+
+// What the lanes of a group hold, where each can read what it needs of the others when it needs it: in shared memory on
+// the device. Unlike a spread that is exchanged it takes no registers, and it moves in pieces of 16 bytes.
+template <class T> struct Published {
+#if BF_ON_DEVICE
+    // The padding keeps eight lanes that read 16 bytes each on different banks.
+    struct Slot {
+        T value;
+        uint4 padding;
+    };
+    const Slot *first;
+#else
+    Spread<T> value;
+#endif
+};
+
+// Publishes in one of the places of the kernel; what was published there before is gone. All lanes of the warp take part.
+template <int PLACE, class T> BF_INLINE Published<T> publish(const Group &group, const Spread<T> &value) {
+    Published<T> r;
+#if BF_ON_DEVICE
+    __shared__ typename Published<T>::Slot slots[BLOCK_THREADS];
+    __syncwarp(); // others have read what was there
+    slots[threadIdx.x].value = value.own[0];
+    __syncwarp();
+    r.first = slots + (threadIdx.x / 32 * 32 + group.first);
+#else
+    (void)group;
+    r.value = value;
+#endif
+    return r;
+}
+
+template <class T> BF_INLINE T exchange(const Group &group, const Published<T> &value, int source) {
+    (void)group;
+#if BF_ON_DEVICE
+    return value.first[source].value;
+#else
+    return value.value.own[source];
 #endif
 }
 

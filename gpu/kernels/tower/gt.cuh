@@ -60,10 +60,10 @@ BF_INLINE Gt mul_fp(const Group &group, const Gt &a, const Fp &b) {
 // Which coefficients i and j make up that of w^k: i + j = k, or k + 6 where `wraps`.
 //
 // Of an odd k there are three pairs of different i and j, turns 0 to 2. Of an even k there are two, turns 1 and 2, and two
-// squares: that of k/2, turn 0, and that of k/2 + 3.
+// squares: that of k/2, in turn 0 as a pair with itself, and that of k/2 + 3.
 struct Pair {
     int i, j;
-    bool wraps, alone;
+    bool wraps;
 };
 
 BF_INLINE Pair pair(int k, int turn) {
@@ -72,22 +72,28 @@ BF_INLINE Pair pair(int k, int turn) {
     r.j = k / 2 - turn;
     r.wraps = r.j < 0;
     r.j += r.wraps ? COEFFICIENTS : 0;
-    r.alone = r.i == r.j;
     return r;
 }
 
-// From v_i = a_i·b_i in lane i: what a sum of (a_i + a_j)(b_i + b_j) over the turns has too much, that of an even k less
-// the square of k/2 + 3, which it lacks.
-BF_INLINE Gt surplus(const Group &group, const Gt &v) {
-    Gt sum = each_lane(group, [&](int, int) { return fp2::zero(); });
+// ξ times what lanes hold.
+BF_INLINE Gt mul_by_xi(const Group &group, const Gt &a) {
+    return each_lane(group, [&](int slot, int) { return fp2::mul_by_xi(a.own[slot]); });
+}
+
+// From v_i = a_i·b_i in lane i: what a sum of (a_i + a_j)(b_i + b_j) over the turns has too much. v_i + v_j for each pair;
+// of an even k the pair of k/2 with itself has v_(k/2) too much besides, and the square of k/2 + 3 is missing.
+BF_INLINE Gt surplus(const Group &group, const Gt &products) {
+    Published<Fp2> v = publish<0>(group, products), xi_v = publish<1>(group, mul_by_xi(group, products));
+    Gt sum = each_lane(group, [&](int, int k) {
+        Fp2 square = fp2::sub(exchange(group, v, k / 2), exchange(group, xi_v, k / 2 + 3));
+        return fp2::select(k % 2 == 0, square, fp2::zero());
+    });
     BF_ROLL
     for (int turn = 0; turn < 3; ++turn) {
         sum = each_lane(group, [&](int slot, int k) {
             Pair at = pair(k, turn);
-            Fp2 first = exchange(group, v, at.alone ? at.i + 3 : at.i);
-            Fp2 second = exchange(group, v, at.j);
-            Fp2 part = fp2::select(at.alone, fp2::neg(first), fp2::add(first, second));
-            part = fp2::select(at.wraps || at.alone, fp2::mul_by_xi(part), part);
+            const Published<Fp2> &from = at.wraps ? xi_v : v;
+            Fp2 part = fp2::add(exchange(group, from, at.i), exchange(group, from, at.j));
             return fp2::add(sum.own[slot], part);
         });
     }
@@ -111,50 +117,51 @@ BF_INLINE Gt sub(const Group &group, const Gt &a, const Gt &b) {
     return each_lane(group, [&](int slot, int) { return fp2::sub(a.own[slot], b.own[slot]); });
 }
 
-// a·b: four products in F_p2 a lane, three of them in one sum (c1 below 6p²).
-BF_CALL Gt mul(Group group, Gt a, Gt b) {
+// left·right: four products in F_p2 a lane, three of them in one sum (c1 below 6p²).
+BF_CALL Gt mul(Group group, Gt left, Gt right) {
+    Published<Fp2> a = publish<0>(group, left), b = publish<1>(group, right);
+    Published<Fp2> xi_b = publish<2>(group, mul_by_xi(group, right));
     Spread<Wide2> sum = no_sum(group);
     BF_ROLL
     for (int turn = 0; turn < 3; ++turn) {
         sum = each_lane(group, [&](int slot, int k) {
             Pair at = pair(k, turn);
-            Fp2 x = exchange(group, a, at.i), y = exchange(group, b, at.i);
-            Fp2 other = exchange(group, a, at.j);
-            x = fp2::select(at.alone, x, fp2::add(x, other));
-            other = exchange(group, b, at.j);
-            y = fp2::select(at.alone, y, fp2::add(y, other));
-            y = fp2::select(at.wraps, fp2::mul_by_xi(y), y);
+            const Published<Fp2> &from = at.wraps ? xi_b : b;
+            Fp2 x = fp2::add(exchange(group, a, at.i), exchange(group, a, at.j));
+            Fp2 y = fp2::add(exchange(group, from, at.i), exchange(group, from, at.j));
             Wide2 r = sum.own[slot];
             fp2::accumulate(r, x, y);
             return r;
         });
     }
-    Gt v = each_lane(group, [&](int slot, int) { return fp2::mul(a.own[slot], b.own[slot]); });
+    Gt v = each_lane(group, [&](int, int k) { return fp2::mul(exchange(group, a, k), exchange(group, b, k)); });
     return sub(group, reduce(group, sum), surplus(group, v));
 }
 
-// a²: four squarings in F_p2 a lane. At most two of the three in one sum wrap: c1 is below 3p² + 3p² + 2p².
-BF_CALL Gt square(Group group, Gt a) {
+// base²: four squarings in F_p2 a lane. At most two of the three in one sum wrap: c1 is below 3p² + 3p² + 2p².
+BF_CALL Gt square(Group group, Gt base) {
+    Published<Fp2> a = publish<0>(group, base);
     Spread<Wide2> sum = no_sum(group);
     BF_ROLL
     for (int turn = 0; turn < 3; ++turn) {
         sum = each_lane(group, [&](int slot, int k) {
             Pair at = pair(k, turn);
-            Fp2 x = exchange(group, a, at.i), other = exchange(group, a, at.j);
-            x = fp2::select(at.alone, x, fp2::add(x, other));
+            Fp2 x = fp2::add(exchange(group, a, at.i), exchange(group, a, at.j));
             Wide2 r = sum.own[slot];
             fp2::accumulate_square(r, x, at.wraps);
             return r;
         });
     }
-    Gt v = each_lane(group, [&](int slot, int) { return fp2::square(a.own[slot]); });
+    Gt v = each_lane(group, [&](int, int k) { return fp2::square(exchange(group, a, k)); });
     return sub(group, reduce(group, sum), surplus(group, v));
 }
 
-// f·(l_0 + l_2·w² + l_3·w³), l_3 in F_p; every lane holds l_0 and l_2. Two and a half products in F_p2 a lane, in one sum
+// value·(l_0 + l_2·w² + l_3·w³), l_3 in F_p; every lane holds l_0 and l_2. Two and a half products in F_p2 a lane, in one sum
 // (c1 below 5p²).
-BF_CALL Gt mul_line(Group group, Gt f, Spread<Fp2> l_0, Spread<Fp2> l_2, Fp l_3) {
-    Spread<Wide2> sum = each_lane(group, [&](int slot, int) { return fp2::mul_wide(f.own[slot], l_0.own[slot]); });
+BF_CALL Gt mul_line(Group group, Gt value, Spread<Fp2> l_0, Spread<Fp2> l_2, Fp l_3) {
+    Published<Fp2> f = publish<0>(group, value);
+    Spread<Wide2> sum =
+        each_lane(group, [&](int slot, int k) { return fp2::mul_wide(exchange(group, f, k), l_0.own[slot]); });
     sum = each_lane(group, [&](int slot, int k) {
         Fp2 x = exchange(group, f, (k + 4) % 6);
         Wide2 r = sum.own[slot];
