@@ -3,7 +3,8 @@
 use std::path::Path;
 
 /// Translation units with what the tests call.
-const TESTING: &[&str] = &["comb.cu", "lines.cu", "msm.cu", "ntt.cu", "points.cu", "tower.cu"];
+const TESTING: &[&str] =
+    &["comb.cu", "lines.cu", "msm.cu", "ntt.cu", "points.cu", "secp256k1.cu", "tower.cu"];
 
 fn main() {
     let kernels = Path::new("../kernels");

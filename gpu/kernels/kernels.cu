@@ -4,6 +4,7 @@
 #include "curve/lines.cuh"
 #include "machine/launch.cuh"
 #include "msm/msm.cuh"
+#include "secp256k1/recover.cuh"
 #include "transform/ntt.cuh"
 #include "transform/points.cuh"
 
@@ -39,3 +40,4 @@ BF_ITEM_KERNEL(transform::ScalarLevels<1>)
 BF_ITEM_KERNEL(transform::ScalarLevels<2>)
 BF_ITEM_KERNEL(transform::ScalarLevels<3>)
 BF_ITEM_KERNEL(transform::Reverse)
+BF_ITEM_KERNEL(secp256k1::Recover)
