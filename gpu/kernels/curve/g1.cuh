@@ -1,12 +1,10 @@
 // G1: y² = x³ + 4 over F_p, a point in one thread.
 //
-// Complete homogeneous projective formulas (Renes, Costello and Batina, "Complete addition formulas for prime order
-// elliptic curves", 2015/1060, algorithms 7 to 9 with a = 0 and b₃ = 3·4): no case differs, so equal, opposite and
-// identity operands, which whoever encrypts can bring about, neither need a branch nor split a warp. An addition costs
-// 12 field products, of an affine point 11, a doubling 8.
+// The formulas are complete (complete.cuh): whoever encrypts can bring about equal, opposite and identity operands.
 #pragma once
 
 #include "../field/fp.cuh"
+#include "complete.cuh"
 
 namespace blindfold {
 
@@ -63,56 +61,27 @@ BF_INLINE G1 from_affine(const G1Affine &a) {
     return G1{a.x, fp::select(infinite, fp::one(), a.y), fp::select(infinite, fp::zero(), fp::one())};
 }
 
-// 12·a, which is 3·4·a.
-BF_INLINE Fp times_b3(const Fp &a) {
-    Fp four = fp::twice(fp::twice(a));
-    return fp::add(fp::twice(four), four);
-}
+struct Curve {
+    BF_INLINE static Fp mul(const Fp &a, const Fp &b) { return fp::mul(a, b); }
+    BF_INLINE static Fp add(const Fp &a, const Fp &b) { return fp::add(a, b); }
+    BF_INLINE static Fp sub(const Fp &a, const Fp &b) { return fp::sub(a, b); }
+    // 3·4·a.
+    BF_INLINE static Fp times_b3(const Fp &a) {
+        Fp four = fp::twice(fp::twice(a));
+        return fp::add(fp::twice(four), four);
+    }
+};
 
-// The end that additions share: with x₁x₂, y₁y₂, z₁z₂ and the sums x₁y₂ + x₂y₁, y₁z₂ + y₂z₁, x₁z₂ + x₂z₁. Six products.
-BF_INLINE G1 sum_of(const Fp &xx, const Fp &yy, const Fp &zz, const Fp &xy, const Fp &yz, const Fp &xz) {
-    Fp three_xx = fp::add(fp::twice(xx), xx);
-    Fp b3_zz = times_b3(zz), b3_xz = times_b3(xz);
-    Fp plus = fp::add(yy, b3_zz), minus = fp::sub(yy, b3_zz);
-    G1 sum;
-    sum.x = fp::sub(fp::mul(xy, minus), fp::mul(yz, b3_xz));
-    sum.y = fp::add(fp::mul(minus, plus), fp::mul(b3_xz, three_xx));
-    sum.z = fp::add(fp::mul(plus, yz), fp::mul(three_xx, xy));
-    return sum;
-}
-
-// a·d + b·c for the products a·c and b·d: (a + b)(c + d) − ac − bd.
-BF_INLINE Fp cross(const Fp &a, const Fp &b, const Fp &c, const Fp &d, const Fp &ac, const Fp &bd) {
-    return fp::sub(fp::mul(fp::add(a, b), fp::add(c, d)), fp::add(ac, bd));
-}
-
-BF_CALL G1 add(const G1 &a, const G1 &b) {
-    Fp xx = fp::mul(a.x, b.x), yy = fp::mul(a.y, b.y), zz = fp::mul(a.z, b.z);
-    return sum_of(xx, yy, zz, cross(a.x, a.y, b.x, b.y, xx, yy), cross(a.y, a.z, b.y, b.z, yy, zz),
-                  cross(a.x, a.z, b.x, b.z, xx, zz));
-}
+BF_CALL G1 add(const G1 &a, const G1 &b) { return complete::add<Curve>(a, b); }
 
 // b may be the identity.
 BF_CALL G1 add_affine(const G1 &a, const G1Affine &b) {
-    Fp xx = fp::mul(a.x, b.x), yy = fp::mul(a.y, b.y);
-    Fp yz = fp::add(fp::mul(b.y, a.z), a.y), xz = fp::add(fp::mul(b.x, a.z), a.x);
-    G1 sum = sum_of(xx, yy, a.z, cross(a.x, a.y, b.x, b.y, xx, yy), yz, xz);
-    return select(is_identity(b), a, sum);
+    return select(is_identity(b), a, complete::add_affine<Curve>(a, b));
 }
 
 BF_INLINE G1 sub(const G1 &a, const G1 &b) { return add(a, neg(b)); }
 
-BF_CALL G1 twice(const G1 &a) {
-    Fp yy = fp::square(a.y), yz = fp::mul(a.y, a.z), xy = fp::mul(a.x, a.y);
-    Fp b3_zz = times_b3(fp::square(a.z));
-    Fp eight_yy = fp::twice(fp::twice(fp::twice(yy)));
-    Fp minus = fp::sub(yy, fp::add(fp::twice(b3_zz), b3_zz));
-    G1 r;
-    r.x = fp::twice(fp::mul(minus, xy));
-    r.y = fp::add(fp::mul(minus, fp::add(yy, b3_zz)), fp::mul(b3_zz, eight_yy));
-    r.z = fp::mul(yz, eight_yy);
-    return r;
-}
+BF_CALL G1 twice(const G1 &a) { return complete::twice<Curve>(a); }
 
 // x²·a, x the curve parameter. Only for points of the subgroup.
 BF_INLINE G1 times_x_squared(const G1 &a) { return G1{fp::mul(a.x, beta()), fp::neg(a.y), a.z}; }

@@ -45,7 +45,7 @@ BF_INLINE bool is_marked(const Line &first) { return fp2::is_zero(first.slope) &
 BF_CALL Fp2 quotient(const Fp2 &a, const Fp2 &b) { return fp2::mul(a, fp2::inverse(b)); }
 
 // The line of that slope through t, whose third point has the x-coordinate λ'² − x_t − x_other; t becomes that point's
-// mirror image, the sum.
+// mirror image, the sum. `other` may be t.x itself.
 BF_CALL Line step(G2Affine &t, const Fp2 &slope, const Fp2 &other) {
     Line line{slope, fp2::sub(fp2::mul(slope, t.x), t.y)};
     t.x = fp2::sub(fp2::sub(fp2::square(slope), t.x), other);

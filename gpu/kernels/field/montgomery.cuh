@@ -5,7 +5,8 @@
 //     static constexpr uint32_t FACTOR;          // −prime^(−1) mod 2^32
 //     static uint32_t modulus(int i);            // limb i; 0 beyond the last
 //
-// Products keep even and odd columns apart, as fp.cuh says.
+// Products keep the even and the odd columns in two accumulators, so that each 32×32-bit product's halves go to adjacent
+// limbs and every row is one carry chain; ptxas makes each pair of halves one wide multiply-add.
 #pragma once
 
 #include "../machine/arch.cuh"
