@@ -37,6 +37,8 @@ fn emulate(kernels: &Path, api: bool) {
         .flag("-fno-exceptions")
         .flag("-fno-rtti")
         .flag("-fno-threadsafe-statics")
+        // The carry flag is read at every addition: no call to find it.
+        .flag("-ftls-model=initial-exec")
         .warnings(true)
         .extra_warnings(true);
     for unit in TESTING {

@@ -37,16 +37,20 @@ struct Combine {
     BF_INLINE void operator()(const Group &group, uint32_t item, bool stores) const {
         Fp2 *at = elements + (size_t(starts[item / quarter]) + item % quarter) * gt::COEFFICIENTS;
         size_t step = size_t(quarter) * gt::COEFFICIENTS;
-        Gt a = gt::load(group, at + 2 * step), b = gt::load(group, at + 3 * step);
-        Gt sum = gt::mul(group, a, b);
-        Gt even = gt::load(group, at);
-        gt::store(group, at, gt::mul(group, even, sum), stores);
-        gt::store(group, at + 2 * step, gt::mul(group, even, gt::conjugate(group, sum)), stores);
-        Gt difference = gt::frobenius(group, gt::mul(group, a, gt::conjugate(group, b)), 3);
+        // Loaded anew where needed: in registers they would be in the way of the products.
+        Gt sum = gt::mul(group, gt::load(group, at + 2 * step), gt::load(group, at + 3 * step));
+        Gt difference = gt::conjugate(group, gt::load(group, at + 3 * step));
+        difference = gt::mul(group, gt::load(group, at + 2 * step), difference);
+        difference = gt::frobenius(group, difference, 3);
         difference = gt::conjugate_if(group, !frobenius_is_fourth_root, difference);
-        even = gt::load(group, at + step);
-        gt::store(group, at + step, gt::mul(group, even, difference), stores);
-        gt::store(group, at + 3 * step, gt::mul(group, even, gt::conjugate(group, difference)), stores);
+        Gt low = gt::mul(group, gt::load(group, at), sum);
+        Gt high = gt::mul(group, gt::load(group, at), gt::conjugate(group, sum));
+        gt::store(group, at, low, stores);
+        gt::store(group, at + 2 * step, high, stores);
+        low = gt::mul(group, gt::load(group, at + step), difference);
+        high = gt::mul(group, gt::load(group, at + step), gt::conjugate(group, difference));
+        gt::store(group, at + step, low, stores);
+        gt::store(group, at + 3 * step, high, stores);
     }
 };
 

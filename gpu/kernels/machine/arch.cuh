@@ -8,25 +8,29 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(__CUDA_ARCH__)
+#define BF_ON_DEVICE 1
+#else
+#define BF_ON_DEVICE 0
+#endif
+
 #if defined(__CUDACC__)
 #define BF_INLINE __host__ __device__ __forceinline__
 // A call that the compiler must not inline: whole towers inlined take nvcc minutes and spill. Arguments go by value, in
 // registers; a reference would put them in local memory.
 #define BF_CALL __host__ __device__ __noinline__
+#else
+#define BF_INLINE inline
+#define BF_CALL __attribute__((noinline)) inline
+#endif
+
+#if BF_ON_DEVICE
 #define BF_UNROLL _Pragma("unroll")
 // A loop whose body is large enough that one copy must do.
 #define BF_ROLL _Pragma("unroll 1")
 #else
-#define BF_INLINE inline
-#define BF_CALL __attribute__((noinline)) inline
 #define BF_UNROLL
 #define BF_ROLL
-#endif
-
-#if defined(__CUDA_ARCH__)
-#define BF_ON_DEVICE 1
-#else
-#define BF_ON_DEVICE 0
 #endif
 
 namespace blindfold {

@@ -21,9 +21,10 @@ template <class Kernel> __global__ void __launch_bounds__(BLOCK_THREADS) run_ite
     if (item < items) kernel(item);
 }
 
-// Blocks of groups that a multiprocessor holds at least: 168 registers a thread, with which the functions that the time
-// goes into do not spill.
-constexpr uint32_t GROUP_BLOCKS = 3;
+// Blocks of groups that a multiprocessor holds at least. Two leave 255 registers to a thread. Three would leave 168, which
+// products over six lanes fit in, but at the price of an eighth more instructions (a quarter in products with lines):
+// ptxas then keeps carry flags in bits of registers.
+constexpr uint32_t GROUP_BLOCKS = 2;
 
 template <class Kernel> __global__ void __launch_bounds__(BLOCK_THREADS, GROUP_BLOCKS) run_groups(Kernel kernel, uint32_t items) {
 #if BF_ON_DEVICE

@@ -56,7 +56,8 @@ struct Blindings {
         size_t at = size_t(item) * gt::COEFFICIENTS;
         Gt f = gt::mul_fp(group, gt::load(group, numerators + at), inverses[item]);
         f = gt::mul(group, f, gt::conjugate(group, gt::load(group, cross + at)));
-        gt::store(group, blindings + at, pairing::hard_part(group, f), stores);
+        gt::store(group, blindings + at, f, stores);
+        pairing::hard_part(group, blindings + at, stores);
     }
 };
 
@@ -67,8 +68,8 @@ struct HardParts {
 
     BF_INLINE void operator()(const Group &group, uint32_t item, bool stores) const {
         Fp2 *element = elements + size_t(item) * gt::COEFFICIENTS;
-        Gt f = gt::conjugate_if(group, conjugates, gt::load(group, element));
-        gt::store(group, element, pairing::hard_part(group, f), stores);
+        gt::store(group, element, gt::conjugate_if(group, conjugates, gt::load(group, element)), stores);
+        pairing::hard_part(group, element, stores);
     }
 };
 

@@ -7,22 +7,29 @@
 namespace blindfold {
 namespace gt {
 
-// A constant of both coefficients.
-BF_INLINE Fp2 constant(const uint32_t (&limbs)[2][fp::LIMBS]) {
-    Fp2 r;
+// γ_power^k, power 1 or 3.
+BF_INLINE Fp2 gamma(int power, int k) {
+    Fp2 r = fp2::one();
+    (void)power, (void)k;
+#if BF_HAS_TABLES
+    const uint32_t(&limbs)[2][fp::LIMBS] = power == 1 ? FROBENIUS_1[k] : FROBENIUS_3[k];
     BF_UNROLL
     for (int i = 0; i < fp::LIMBS; ++i) {
         r.c0.limb[i] = limbs[0][i];
         r.c1.limb[i] = limbs[1][i];
     }
+#endif
     return r;
 }
 
 // γ_2^exponent, 0 ≤ exponent < 6.
 BF_INLINE Fp sixth_root(int exponent) {
-    Fp r;
+    Fp r = fp::one();
+    (void)exponent;
+#if BF_HAS_TABLES
     BF_UNROLL
     for (int i = 0; i < fp::LIMBS; ++i) r.limb[i] = FROBENIUS_2[exponent][i];
+#endif
     return r;
 }
 
@@ -34,8 +41,7 @@ BF_CALL Gt frobenius_2(Group group, Gt a) {
 // a^(p^power), power 1 or 3: a product in F_p2 a lane.
 BF_CALL Gt frobenius_odd(Group group, Gt a, int power) {
     return each_lane(group, [&](int slot, int k) {
-        Fp2 factor = constant(power == 1 ? FROBENIUS_1[k] : FROBENIUS_3[k]);
-        return fp2::mul(fp2::conjugate(a.own[slot]), factor);
+        return fp2::mul(fp2::conjugate(a.own[slot]), gamma(power, k));
     });
 }
 

@@ -9,10 +9,12 @@
 namespace blindfold {
 namespace gt {
 
-// In global memory, as lanes read different ones at a time.
+// In global memory, as lanes read different ones at a time. nvcc's host code, which is never run, has none.
 #if defined(__CUDACC__)
 #define BF_TABLE static __device__ const
+#define BF_HAS_TABLES BF_ON_DEVICE
 #else
+#define BF_HAS_TABLES 1
 #define BF_TABLE static constexpr
 #endif
 
