@@ -1,10 +1,12 @@
 //! Fixed-base multiplication, the splitting of scalars and shared inversions, against arkworks.
 
+mod common;
 mod curve;
 
 use ark_bls12_381::{Fr, G1Affine, G1Projective};
 use ark_ec::{AffineRepr, CurveGroup};
-use curve::{RawAffine, RawPoint, from_raw_affine, halves, limbs, points, random, rng, scalars};
+use common::random_field;
+use curve::{RawAffine, RawPoint, from_raw_affine, halves, limbs, points, rng, scalars};
 
 unsafe extern "C" {
     fn blindfold_test_g1_normalise(points: *const RawPoint, out: *mut RawAffine, count: u32);
@@ -38,7 +40,7 @@ fn affine_forms() {
     for count in [1, 3, 64, 100] {
         let mut rng = rng();
         let all = points(&mut rng, count);
-        let raw: Vec<_> = all.iter().map(|p| RawPoint::scaled(*p, random(&mut rng))).collect();
+        let raw: Vec<_> = all.iter().map(|p| RawPoint::scaled(*p, random_field(&mut rng))).collect();
         let mut out = vec![RawAffine::default(); count];
         // SAFETY: `count` elements each.
         unsafe { blindfold_test_g1_normalise(raw.as_ptr(), out.as_mut_ptr(), count as u32) };

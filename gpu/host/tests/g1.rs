@@ -1,11 +1,13 @@
 //! G1 arithmetic of the kernels against arkworks.
 
+mod common;
 mod curve;
 
 use ark_bls12_381::{Fr, G1Affine, G1Projective};
 use ark_ec::CurveGroup;
 use ark_ff::AdditiveGroup;
-use curve::{POSITIONS, RawAffine, RawPoint, points, random, recode, rng, scalars};
+use common::random_field;
+use curve::{POSITIONS, RawAffine, RawPoint, points, recode, rng, scalars};
 
 unsafe extern "C" {
     fn blindfold_test_g1_add(a: *const RawPoint, b: *const RawPoint, out: *mut RawPoint, count: u32);
@@ -34,7 +36,7 @@ fn pairs() -> Vec<(G1Projective, G1Projective)> {
 #[test]
 fn sums_and_differences() {
     let (pairs, mut rng) = (pairs(), rng());
-    let mut raw = |p: G1Projective| RawPoint::scaled(p, random(&mut rng));
+    let mut raw = |p: G1Projective| RawPoint::scaled(p, random_field(&mut rng));
     let (a, b): (Vec<_>, Vec<_>) = pairs.iter().map(|(a, b)| (raw(*a), raw(*b))).unzip();
     let affine: Vec<RawAffine> = pairs.iter().map(|(_, b)| b.into_affine().into()).collect();
     let count = pairs.len() as u32;
@@ -62,7 +64,7 @@ fn sums_and_differences() {
 fn doubles_and_endomorphism() {
     let mut rng = rng();
     let all = points(&mut rng, 64);
-    let raw: Vec<_> = all.iter().map(|p| RawPoint::scaled(*p, random(&mut rng))).collect();
+    let raw: Vec<_> = all.iter().map(|p| RawPoint::scaled(*p, random_field(&mut rng))).collect();
     let (mut twice, mut image) = (vec![RawPoint::default(); 64], vec![RawPoint::default(); 64]);
     // SAFETY: all arrays have 64 elements in the kernels' layout.
     unsafe {
@@ -84,7 +86,7 @@ fn multiples_of_points() {
         if let Some(point) = all.get_mut(5) {
             *point = G1Affine::identity().into();
         }
-        let raw: Vec<_> = all.iter().map(|p| RawPoint::scaled(*p, random(&mut rng))).collect();
+        let raw: Vec<_> = all.iter().map(|p| RawPoint::scaled(*p, random_field(&mut rng))).collect();
         let digits = recode(&scalars, odd);
         let mut out = vec![RawPoint::default(); count];
         // SAFETY: `count` points and results, and digits of as many scalars.

@@ -1,11 +1,13 @@
 //! Multi-scalar multiplication of the kernels against arkworks.
 
+mod common;
 mod curve;
 
 use ark_bls12_381::{Fr, G1Affine, G1Projective};
 use ark_ec::CurveGroup;
 use ark_ff::{AdditiveGroup, BigInteger, PrimeField};
-use curve::{RawAffine, RawPoint, limbs, points, random, rng, scalars};
+use common::random_field;
+use curve::{RawAffine, RawPoint, limbs, points, rng, scalars};
 
 /// Bytes of a point's digits in the direct variant.
 const DIGIT_BYTES: usize = 258;
@@ -75,7 +77,7 @@ fn weights(count: usize) -> Vec<Fr> {
         0 => Fr::from(u128::MAX),
         1 => Fr::ZERO,
         2 => Fr::from(1),
-        _ => Fr::from_le_bytes_mod_order(&random::<Fr>(&mut rng).into_bigint().to_bytes_le()[..16]),
+        _ => Fr::from_le_bytes_mod_order(&random_field::<Fr>(&mut rng).into_bigint().to_bytes_le()[..16]),
     };
     (0..count).map(weight).collect()
 }
@@ -105,7 +107,7 @@ fn windows_and_shares_of_all_kinds() {
 fn equal_and_opposite_entries() {
     let mut rng = rng();
     let point = points(&mut rng, 1)[0];
-    let k = random::<Fr>(&mut rng);
+    let k = random_field::<Fr>(&mut rng);
     check(&[point; 64], &[k; 64], true, 0, 4);
     check(&[point; 64], &[Fr::ZERO; 64], true, 0, 0);
     check(&[G1Projective::ZERO; 9], &[k; 9], true, 0, 4);

@@ -1,11 +1,13 @@
 //! F_r and its transforms against arkworks.
 
+mod common;
 mod curve;
 
 use ark_bls12_381::Fr;
 use ark_ff::{AdditiveGroup, BigInt, FftField, Field, PrimeField};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use curve::{random, rng};
+use common::random_field;
+use curve::rng;
 
 /// An element of F_r: Montgomery limbs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +62,7 @@ fn field_operations() {
     below.0[0] -= 1;
     let largest = Fr::new_unchecked(below); // r − 1 as the kernels see it
     let mut all = vec![Fr::ZERO, Fr::ONE, -Fr::ONE, largest];
-    all.extend((0..8).map(|_| random::<Fr>(&mut rng)));
+    all.extend((0..8).map(|_| random_field::<Fr>(&mut rng)));
     for a in &all {
         for b in &all {
             let (raw_a, raw_b) = (RawFr::from(*a), RawFr::from(*b));
@@ -80,7 +82,7 @@ fn transforms_on_subgroups_and_cosets() {
         let size = 1usize << log_size;
         let domain =
             Radix2EvaluationDomain::<Fr>::new(size).expect("below 2^32").get_coset(offset).expect("not 0");
-        let mut values: Vec<Fr> = (0..size).map(|_| random(&mut rng)).collect();
+        let mut values: Vec<Fr> = (0..size).map(|_| random_field(&mut rng)).collect();
         values[0] = -Fr::ONE;
         let mut raw: Vec<RawFr> = values.iter().map(|v| (*v).into()).collect();
         let (mut roots, mut squares) = (vec![RawFr::default(); size / 2 + 1], vec![RawFr::default(); 64]);

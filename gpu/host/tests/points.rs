@@ -1,5 +1,6 @@
 //! The forward transform of points against its definition, by arkworks.
 
+mod common;
 mod curve;
 
 use ark_bls12_381::{Fr, G1Affine, G1Projective};

@@ -1,9 +1,11 @@
 //! Recovery of public keys on secp256k1 against k256, its fields against arkworks.
 
+mod common;
 mod curve;
 
 use ark_ff::{BigInteger, Field, Fp256, MontBackend, MontConfig, PrimeField};
-use curve::{random, rng};
+use common::random_field;
+use curve::rng;
 use k256::ecdsa::{RecoveryId, Signature, SigningKey, VerifyingKey};
 
 #[derive(MontConfig)]
@@ -44,7 +46,7 @@ fn check_field<F: PrimeField>(scalars: bool) {
     let two = F::from(2u64);
     let mut all =
         vec![F::ZERO, F::ONE, -F::ONE, -two, two.pow([255]), two.pow([128]) - F::ONE, -two.pow([224])];
-    all.extend((0..8).map(|_| random::<F>(&mut rng)));
+    all.extend((0..8).map(|_| random_field::<F>(&mut rng)));
     for (a, b) in all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))) {
         let mut out = [[0; 32]; 4];
         // SAFETY: 32 bytes each, four results.
@@ -112,12 +114,12 @@ fn signatures_and_what_is_none() {
             .map(|i| match i {
                 3 => [0; 32],
                 4 => [0xff; 32],
-                _ => bytes(random::<Scalar>(&mut rng)),
+                _ => bytes(random_field::<Scalar>(&mut rng)),
             })
             .collect();
         let mut signatures = Vec::new();
         for (i, digest) in digests.iter().enumerate() {
-            let key = SigningKey::from_slice(&bytes(random::<Scalar>(&mut rng))).expect("a key");
+            let key = SigningKey::from_slice(&bytes(random_field::<Scalar>(&mut rng))).expect("a key");
             let (signature, id) = key.sign_prehash_recoverable(digest);
             let low = signature.normalize_s();
             let v = 27 + u8::from(id.is_y_odd() ^ (low != signature));

@@ -7,32 +7,25 @@ use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{AdditiveGroup, BigInt, BigInteger, PrimeField};
 use blindfold_gpu as _; // links the emulated kernels
 use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use crate::common::{self, random_field};
 
 /// The seed of every test here.
 const SEED: u64 = 0x6b65_726e_656c_7331;
 
 /// A generator with the fixed seed, which is printed (and seen when the test fails).
 pub fn rng() -> ChaCha20Rng {
-    println!("seed {SEED:#x}");
-    ChaCha20Rng::seed_from_u64(SEED)
-}
-
-/// A random element of F_p or F_r.
-pub fn random<F: PrimeField>(rng: &mut ChaCha20Rng) -> F {
-    let mut bytes = [0; 64];
-    rng.fill_bytes(&mut bytes);
-    F::from_le_bytes_mod_order(&bytes)
+    common::random(SEED)
 }
 
 /// A random point of G1.
 pub fn random_point(rng: &mut ChaCha20Rng) -> G1Projective {
-    G1Affine::generator() * random::<Fr>(rng)
+    G1Affine::generator() * random_field::<Fr>(rng)
 }
 
 /// A random point of G2.
 pub fn random_g2(rng: &mut ChaCha20Rng) -> G2Affine {
-    (G2Affine::generator() * random::<Fr>(rng)).into_affine()
+    (G2Affine::generator() * random_field::<Fr>(rng)).into_affine()
 }
 
 /// An element of F_p: Montgomery limbs.
@@ -117,7 +110,7 @@ pub fn scalars(rng: &mut ChaCha20Rng, count: usize) -> Vec<Fr> {
     let x_squared = Fr::from(X_SQUARED);
     let edges =
         [Fr::ZERO, Fr::from(1), -Fr::from(1), x_squared, -x_squared, x_squared - Fr::from(1), Fr::from(2)];
-    (0..count).map(|i| edges.get(i).copied().unwrap_or_else(|| random(rng))).collect()
+    (0..count).map(|i| edges.get(i).copied().unwrap_or_else(|| random_field(rng))).collect()
 }
 
 /// A scalar as the kernels read it: plain limbs, least significant first.
