@@ -4,8 +4,17 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 /// Translation units with what the tests call.
-const TESTING: &[&str] =
-    &["comb.cu", "gt.cu", "lines.cu", "msm.cu", "ntt.cu", "pairing.cu", "points.cu", "secp256k1.cu", "tower.cu"];
+const TESTING: &[&str] = &[
+    "comb.cu",
+    "gt.cu",
+    "lines.cu",
+    "msm.cu",
+    "ntt.cu",
+    "pairing.cu",
+    "points.cu",
+    "secp256k1.cu",
+    "tower.cu",
+];
 /// What the host calls.
 const API: &str = "api.cu";
 /// Compute capabilities that get machine code; the newest also as PTX, for devices to come.

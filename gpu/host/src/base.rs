@@ -107,15 +107,19 @@ struct SumRoom {
     down: Pinned<G1Limbs>,
 }
 
+/// The kernels' own working memory for so many points; not always more for more points.
+fn sum_bytes(count: usize) -> usize {
+    // SAFETY: a pure function.
+    unsafe { ffi::blindfold_sum_bytes(count as u32) as usize }
+}
+
 impl SumRoom {
-    fn new(index: Index, count: usize) -> Result<Self, DeviceError> {
-        // SAFETY: a pure function.
-        let bytes = unsafe { ffi::blindfold_sum_bytes(count as u32) };
+    fn new(index: Index, count: usize, bytes: usize) -> Result<Self, DeviceError> {
         Ok(Self {
             points: Buffer::new(index, count)?,
             up: Pinned::new(index, count)?,
             scalars: Buffer::new(index, count)?,
-            room: Buffer::new(index, bytes as usize)?,
+            room: Buffer::new(index, bytes)?,
             out: Buffer::new(index, 1)?,
             down: Pinned::new(index, 1)?,
         })
@@ -138,15 +142,15 @@ impl Sums {
             count == scalars.len() && (1..Self::LIMIT).contains(&count),
             "a scalar for each of some points"
         );
+        let bytes = sum_bytes(count);
         let room = match &mut self.0 {
-            // The room that a sum takes depends on its length.
-            Some(room) if room.points.len() == count => room,
-            other => {
-                *other = None; // frees first
-                other.insert(SumRoom::new(index, count)?)
+            Some(room) if room.points.len() >= count && room.room.len() >= bytes => room,
+            small => {
+                *small = None; // frees first
+                small.insert(SumRoom::new(index, count.next_power_of_two(), bytes.next_power_of_two())?)
             }
         };
-        room.up.values_mut().copy_from_slice(scalars);
+        room.up.values_mut()[..count].copy_from_slice(scalars);
         lane.up(count)?.copy_from_slice(points);
         lane.run(|lane| {
             lane.upload(&room.points, count)?;

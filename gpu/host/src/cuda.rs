@@ -17,8 +17,9 @@ use crate::memory::{Event, Index, Pinned, Plain, Queue};
 use crate::phases::{Phase, Phases};
 use crate::plan::{DEFAULT_TILE, Plan};
 
-/// Memory that is left to others: the driver's own for each process, and what was fragmented.
-const RESERVE_BYTES: u64 = 256 << 20;
+/// Memory that no plan counts: what the driver takes for each process, the stacks of as many threads as a device holds
+/// (up to 3 KB each), tables of keys, and what is fragmented.
+const RESERVE_BYTES: u64 = 1 << 30;
 
 /// From how many items on a device is given work, and how much of its memory it may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

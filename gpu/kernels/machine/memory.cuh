@@ -97,7 +97,7 @@ inline int count(int *out) {
 inline int select(int) { return 0; }
 
 inline int describe(int, Device *out) {
-    *out = Device{"emulated", uint64_t(1) << 32, uint64_t(1) << 32, 0, 0, 1};
+    *out = Device{"emulated", uint64_t(1) << 33, uint64_t(1) << 33, 0, 0, 1};
     return 0;
 }
 
