@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Translation units with what the tests call.
 const TESTING: &[&str] = &[
@@ -65,21 +66,35 @@ fn emulate(kernels: &Path, api: bool) {
 fn device(kernels: &Path) {
     println!("cargo::rerun-if-env-changed=NVCC");
     let nvcc = nvcc();
-    let mut build = cc::Build::new();
-    build.cuda(true).cudart("static").compiler(&nvcc).std("c++17").opt_level(3).file(kernels.join(API));
+    let object = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("api.o");
+    // Not through `cc`: it would add flags of the C++ compiler, and in debug builds `-G`, which no kernel survives.
+    let mut command = Command::new(&nvcc);
+    command.args(["-c", "-O3", "-std=c++17", "-Xcompiler", "-fPIC,-Wall,-Wextra"]);
+    if let Some(host) = env::var_os("CXX") {
+        command.arg("-ccbin").arg(host);
+    }
     for architecture in ARCHITECTURES {
-        build.flag("-gencode").flag(format!("arch=compute_{architecture},code=sm_{architecture}"));
+        command.arg("-gencode").arg(format!("arch=compute_{architecture},code=sm_{architecture}"));
     }
     if let Some(newest) = ARCHITECTURES.last() {
-        build.flag("-gencode").flag(format!("arch=compute_{newest},code=compute_{newest}"));
+        command.arg("-gencode").arg(format!("arch=compute_{newest},code=compute_{newest}"));
     }
+    command.arg("-o").arg(&object).arg(kernels.join(API));
+    match command.status() {
+        Ok(status) => assert!(status.success(), "nvcc fails on the kernels, {status}: {command:?}"),
+        Err(fault) => panic!("{} cannot be run: {fault}", nvcc.display()),
+    }
+    cc::Build::new().cpp(true).object(&object).compile("blindfold_cuda");
     // The runtime's library is beside the compiler, wherever that is.
     for folder in ["lib64", "lib", "targets/x86_64-linux/lib"] {
         if let Some(root) = nvcc.parent().and_then(Path::parent) {
             println!("cargo::rustc-link-search=native={}", root.join(folder).display());
         }
     }
-    build.compile("blindfold_cuda");
+    println!("cargo::rustc-link-lib=static=cudart_static");
+    for library in ["dl", "rt", "pthread"] {
+        println!("cargo::rustc-link-lib={library}");
+    }
 }
 
 /// The program that `NVCC` names, or the first `nvcc` on the path, or that of `CUDA_HOME`.
