@@ -104,7 +104,7 @@ impl FullNodeSettings {
             watch,
         };
         let handle = FullNode::start(self.full_node, deps).await?;
-        tables::provide_in_background(&self.data_dir, sets, backend.name(), tables::Lines::AtFirstUse);
+        tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::AtFirstUse);
         asked_to_stop().await?;
         handle.shutdown().await;
         Ok(())

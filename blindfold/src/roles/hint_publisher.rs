@@ -109,7 +109,7 @@ impl HintPublisherSettings {
         let deps = HintPublisherDeps { chain, parameters, backend: backend.clone(), l1_posting };
         let mut handle = HintPublisher::start(self.hint_publisher, deps).await?;
         // Beside the running helper: a batch that comes earlier computes what it needs, as ever.
-        tables::provide_in_background(&self.data_dir, sets, backend.name(), tables::Lines::OfTheNewest);
+        tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::OfTheNewest);
         let failed = tokio::select! {
             stopped = asked_to_stop() => {
                 stopped?;
