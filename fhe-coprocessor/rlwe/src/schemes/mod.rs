@@ -1,0 +1,3 @@
+//! What is encrypted: amounts of money ([`balance`]).
+
+pub mod balance;
