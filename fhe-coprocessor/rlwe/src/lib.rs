@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`ring`] | Z_q\[X\]/(X^N + 1): transforms, residue bases, the canonical packing |
 //! | [`rlwe`] | parameter sets, keys, encryption, counted sums |
-//! | [`schemes`] | what is encrypted: balances |
+//! | [`schemes`] | what is encrypted: balances, and numbers to be multiplied |
 //!
 //! Everything that a sum does is integer arithmetic modulo q on a canonical form, so all executors get the same bytes.
 //! Noise is bounded in the worst case, by a counter in each ciphertext, and the bound is a theorem about every

@@ -63,18 +63,36 @@ impl BasisConversion {
         let mut converted = vec![0; count * self.to.len()];
         let mut digits = vec![0; self.from.len()];
         for column in 0..count {
-            // x + (q−1)/2 lies in [0, q): its digits are those of an integer.
-            for (i, modulus) in self.from.iter().enumerate() {
-                let shifted = modulus.add(residues[i * count + column], self.halves[i]);
-                let below = sum_of_places(modulus, &digits[..i], &self.places[i]);
-                digits[i] = modulus.mul(modulus.sub(shifted, below), self.inverses[i]);
-            }
+            self.digits(residues, column, &mut digits);
             for (i, modulus) in self.to.iter().enumerate() {
                 let shifted = sum_of_places(modulus, &digits, &self.target_places[i]);
                 converted[i * count + column] = modulus.sub(shifted, self.target_halves[i]);
             }
         }
         converted
+    }
+
+    /// Mixed-radix digits of integer `column`, plus (q−1)/2, which lies in [0, q).
+    fn digits(&self, residues: &[u64], column: usize, digits: &mut [u64]) {
+        let count = residues.len() / self.from.len();
+        for (i, modulus) in self.from.iter().enumerate() {
+            let shifted = modulus.add(residues[i * count + column], self.halves[i]);
+            let below = sum_of_places(modulus, &digits[..i], &self.places[i]);
+            digits[i] = modulus.mul(modulus.sub(shifted, below), self.inverses[i]);
+        }
+    }
+
+    /// The centred integers themselves, for q < 2^127.
+    pub(crate) fn integers(&self, residues: &[u64]) -> Vec<i128> {
+        let count = residues.len() / self.from.len();
+        let half = (self.from.iter().map(|q| u128::from(q.value())).product::<u128>() / 2) as i128;
+        let mut digits = vec![0; self.from.len()];
+        let integer = |column| {
+            self.digits(residues, column, &mut digits);
+            let horner = digits.iter().zip(&self.from).rev();
+            horner.fold(0, |sum: i128, (&digit, q)| sum * i128::from(q.value()) + i128::from(digit)) - half
+        };
+        (0..count).map(integer).collect()
     }
 }
 

@@ -17,5 +17,6 @@ pub use basis::BasisConversion;
 pub use integer::integer_product;
 pub use modulus::{MAX_MODULUS_BITS, Modulus, ModulusError};
 pub use ntt::Ntt;
+pub(crate) use ntt::bit_reverse;
 pub use packing::{DecodeError, pack, packed_bytes, unpack};
 pub use poly::{Poly, Ring, Spectrum};

@@ -25,5 +25,6 @@ mod sample;
 pub use ciphertext::{Ciphertext, SumError};
 pub use encryption::{EncryptError, EncryptionWitness, MAX_RECIPIENTS, MultiCiphertext};
 pub use keys::{KeyError, OpenError, Opening, PublicKey, PublicPolynomial, SEED_BYTES, SecretKey};
+pub(crate) use keys::{pack_rows, row_bytes, uniform, unpack_poly, unpack_rows};
 pub use parameters::{Parameters, ParametersError, ParametersLiteral};
 pub(crate) use sample::Xof;
