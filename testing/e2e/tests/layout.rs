@@ -13,6 +13,7 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-bte", &["reference"]), // optional, off by default
     ("blindfold-reference", &[]),
     ("blindfold-gpu", &["bte"]),
+    ("blindfold-rlwe", &[]),
     ("blindfold-protocol", &["bte"]),
     ("blindfold-rpc", &["protocol", "bte", "telemetry"]),
     ("blindfold-store", &["protocol", "bte", "telemetry"]),
