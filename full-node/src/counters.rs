@@ -180,6 +180,12 @@ pub struct Counters {
     pub certified: Gauge,
     /// Newest block.
     pub block: Gauge,
+    /// Newest header that stands in a final L1 block.
+    pub posted: Gauge,
+    /// Newest block that is safe.
+    pub safe_block: Gauge,
+    /// Newest block that is finalized.
+    pub finalized_block: Gauge,
 }
 
 impl Counters {
@@ -263,6 +269,9 @@ impl Counters {
             head: gauge("head_number", "Newest header")?,
             certified: gauge("certified_number", "Newest certified header")?,
             block: gauge("block_number", "Newest block")?,
+            posted: gauge("posted_number", "Newest header in a final L1 block")?,
+            safe_block: gauge("safe_block_number", "Newest block that is safe")?,
+            finalized_block: gauge("finalized_block_number", "Newest block that is finalized")?,
         })
     }
 

@@ -95,6 +95,7 @@ impl FullNodeSettings {
         let posted: Arc<dyn PostedChain> = l1.clone();
         let deps = FullNodeDeps {
             posted: Some(posted),
+            settlement: Some(l1.clone()),
             store: opened_store(&self.data_dir)?,
             l1,
             client: Arc::new(self.execution.client()?),

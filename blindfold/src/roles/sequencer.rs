@@ -63,9 +63,11 @@ impl SequencerSettings {
                 "the posting key is not the sequencer's: no outputs are claimed on L1"
             );
         }
+        let l1 = Arc::new(l1);
         let deps = SequencerDeps {
             store,
-            l1: Arc::new(l1),
+            settlement: Some(l1.clone()),
+            l1,
             poster: writer.clone().map(|writer| writer as Arc<dyn L1Poster>),
             accusations: writer.clone().map(|writer| writer as Arc<dyn L1Accusations>),
             outputs: claimant.map(|writer| writer as Arc<dyn L1Outputs>),

@@ -43,6 +43,7 @@ mod recent;
 mod run;
 mod run_data;
 mod sender;
+mod settlement;
 mod standing;
 #[cfg(test)]
 mod test_server;
@@ -83,6 +84,7 @@ pub use recent::{PostingState, RecentHints, RecentPosting};
 pub use run::{PostedRun, RunReference};
 pub use run_data::{BatchData, CodedBatch, DataPart, RunData, split_run_data};
 pub use sender::Sent;
+pub use settlement::SettlementLog;
 pub use standing::{Accusation, AccusationState, L1HeaderDue, QueuedItem, Standing, VaultAccount};
 pub use writer::{DataPlace, L1Writer, MAX_TRANSACTION_BYTES};
 pub use writer_disputes::ACCUSATION_STAKE_WEI;

@@ -94,6 +94,9 @@ pub trait Store: Send + Sync {
     /// The block that holds a batch.
     async fn block_of_batch(&self, number: u64) -> Result<Option<BlockRecord>, StoreError>;
 
+    /// Number and hash of the newest block of which every batch has at most this number.
+    async fn block_through(&self, batch: u64) -> Result<Option<(u64, B256)>, StoreError>;
+
     /// Blocks by number from `from` on; at most `limit` and at most the implementation's page.
     async fn blocks(&self, from: u64, limit: usize) -> Result<Vec<BlockRecord>, StoreError>;
 

@@ -36,6 +36,7 @@ async fn a_fresh_store_is_empty() {
         assert!(store.pending_envelopes().await.unwrap().is_empty());
         assert_eq!(store.block_of_batch(u64::MAX).await.unwrap(), None);
         assert!(store.blocks(u64::MAX, 1).await.unwrap().is_empty());
+        assert_eq!(store.block_through(u64::MAX).await.unwrap(), None);
         assert_eq!(store.posted().await.unwrap(), None);
         assert_eq!(store.meta("x").await.unwrap(), None);
     })
@@ -407,6 +408,11 @@ async fn a_refused_write_leaves_its_group_untouched() {
 
 /// Polls all at once so that they queue together.
 async fn futures_join<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+        for (batch, expected) in
+            [(2, None), (3, Some((1, id(1)))), (5, Some((2, id(2)))), (99, Some((3, id(3))))]
+        {
+            assert_eq!(store.block_through(batch).await.unwrap(), expected, "{batch}");
+        }
     let mut pending: Vec<_> = futures.map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = pending.iter().map(|_| None).collect();
     std::future::poll_fn(move |context| {

@@ -362,6 +362,7 @@ impl World {
     }
 
     pub async fn try_start(&self, store: Arc<dyn Store>) -> Result<FullNode, StartError> {
+            settlement: None,
         FullNode::start(self.config.clone(), self.deps(store)).await
     }
 

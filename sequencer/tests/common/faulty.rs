@@ -73,6 +73,7 @@ hand_on! {
     fn block(number: u64) -> Option<BlockRecord>;
     fn block_by_second(second: u64) -> Option<BlockRecord>;
     fn block_of_batch(number: u64) -> Option<BlockRecord>;
+    fn block_through(batch: u64) -> Option<(u64, B256)>;
     fn blocks(from: u64, limit: usize) -> Vec<BlockRecord>;
     fn heads() -> Heads;
     fn envelope_location(id: B256) -> Option<ItemLocation>;

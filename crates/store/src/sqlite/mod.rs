@@ -265,6 +265,10 @@ impl Store for SqliteStore {
         self.read(move |connection| reads::block_of_batch(connection, number)).await
     }
 
+    async fn block_through(&self, batch: u64) -> Result<Option<(u64, B256)>, StoreError> {
+        self.read(move |connection| reads::block_through(connection, batch)).await
+    }
+
     async fn blocks(&self, from: u64, limit: usize) -> Result<Vec<BlockRecord>, StoreError> {
         self.read(move |connection| reads::blocks(connection, from, limit.min(MAX_PAGE_RECORDS))).await
     }

@@ -179,6 +179,12 @@ pub(super) fn block_of_batch(connection: &Connection, batch: u64) -> Result<Opti
     Ok(found.filter(|block| block.first_batch <= batch))
 }
 
+pub(super) fn block_through(connection: &Connection, batch: u64) -> Result<Option<(u64, B256)>, StoreError> {
+    let sql = "SELECT number, hash FROM blocks WHERE last_batch <= ?1 ORDER BY last_batch DESC LIMIT 1";
+    let batch = i64::try_from(batch).unwrap_or(i64::MAX);
+    first(connection, sql, [batch], |row| Ok((number(row, 0, What::Block)?, hash(row, 1, What::Block)?)))
+}
+
 pub(super) fn blocks(
     connection: &Connection,
     from: u64,
