@@ -36,6 +36,7 @@ pub use read::{ReadApi, ReadContext, RoleView, passthrough};
 pub use records::{accepted, makes_block, own_hints, verdicts};
 pub use settlement::{Settled, Settlement, SettlementFault, SettlementView};
 pub use tracker::{
-    Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError, Refusal,
-    SealRefusal, Sealed, Tracker, accepted_items, certificate_fault_name, check_items,
+    Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError,
+    ProofRefusal, ProvedAccount, Refusal, SealRefusal, Sealed, Tracker, accepted_items,
+    certificate_fault_name, check_items,
 };

@@ -4,7 +4,7 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, Held},
+    ledger::{Account, AccountLeaf, Held},
 };
 
 use crate::{
@@ -117,6 +117,23 @@ pub trait Store: Send + Sync {
 
     /// The head that goes with [`Store::accounts`]; none before the first batch.
     async fn ledger_head(&self) -> Result<Option<LedgerHead>, StoreError>;
+
+    /// From now on keeps what it takes to tell fee accounts as they were after batches from this number on, certified or
+    /// not, and forgets what is older. Never goes back; what was forgotten before the first call stays so.
+    async fn keep_ledgers_from(&self, number: u64) -> Result<(), StoreError>;
+
+    /// The first number of [`Store::keep_ledgers_from`] that holds; `None` where it was never called.
+    async fn ledger_floor(&self) -> Result<Option<u64>, StoreError>;
+
+    /// Accounts that changed after a batch, as they were after it, by payer; `None` for a batch so old that this is
+    /// forgotten. An account that was not there is `None`.
+    async fn leaves_changed_after(
+        &self,
+        number: u64,
+    ) -> Result<Option<Vec<(Address, Option<AccountLeaf>)>>, StoreError>;
+
+    /// An account as it was after a batch that is not too old for [`Store::leaves_changed_after`].
+    async fn leaf_after(&self, payer: Address, number: u64) -> Result<Option<AccountLeaf>, StoreError>;
 
     /// A small named value.
     async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;

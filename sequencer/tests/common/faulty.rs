@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use async_trait::async_trait;
 use blindfold_protocol::{
     Address, B256, BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, Held},
+    ledger::{Account, AccountLeaf, Held},
 };
 use blindfold_store::{
     BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
@@ -81,6 +81,10 @@ hand_on! {
     fn accounts() -> Vec<(Address, Account)>;
     fn held() -> Vec<(u64, Vec<Held>)>;
     fn ledger_head() -> Option<LedgerHead>;
+    fn keep_ledgers_from(number: u64) -> ();
+    fn ledger_floor() -> Option<u64>;
+    fn leaves_changed_after(number: u64) -> Option<Vec<(Address, Option<AccountLeaf>)>>;
+    fn leaf_after(payer: Address, number: u64) -> Option<AccountLeaf>;
     fn meta(key: &str) -> Option<Vec<u8>>;
     fn put_meta(key: &str, value: &[u8]) -> ();
 }

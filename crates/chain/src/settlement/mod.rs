@@ -16,7 +16,7 @@ use blindfold_store::{Store, StoreError};
 use tokio::sync::watch;
 
 use crate::limits::{
-    SETTLEMENT_INTERVAL_MS, SETTLEMENT_MAX_PAUSE_MS, SETTLEMENT_SAVE_BLOCKS,
+    KEPT_POSTED_HEADERS, SETTLEMENT_INTERVAL_MS, SETTLEMENT_MAX_PAUSE_MS, SETTLEMENT_SAVE_BLOCKS,
     SETTLEMENT_STEP_BLOCKS,
 };
 use crate::{Executor, L1Fault, Tracker, accepted, own_hints};
@@ -60,6 +60,7 @@ impl Settlement {
     ) -> Result<Self, StoreError> {
         let store = tracker.store();
         let stored = Stored::load(store.as_ref(), tracker.config().genesis_l1_origin).await?;
+        store.keep_ledgers_from(first_kept(stored.marks.posted)).await?;
         executor.settle(stored.marks);
         Ok(Self { tracker, executor, l1, stored, through: stored.after, runs: Runs::default() })
     }
@@ -167,6 +168,7 @@ impl Settlement {
             let store = self.tracker.store();
             next.save(store.as_ref()).await?;
             self.stored = next;
+            store.keep_ledgers_from(first_kept(marks.posted)).await?;
         }
         self.executor.settle(marks);
         Ok(())
@@ -248,6 +250,12 @@ impl Settlement {
         };
         batches.iter().all(|batch| batch.claims_l1() || by_sequencer(batch))
     }
+}
+
+/// From which header on fee accounts can be proved: somewhat before the last posted one, for whoever looks at an L1
+/// that lags behind ours.
+fn first_kept(posted: u64) -> u64 {
+    posted.saturating_sub(KEPT_POSTED_HEADERS)
 }
 
 /// The root that a posting of our own hints for the run has; `None` while some are not here.

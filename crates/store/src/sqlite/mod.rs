@@ -16,7 +16,7 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, Held},
+    ledger::{Account, AccountLeaf, Held},
 };
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
@@ -295,6 +295,25 @@ impl Store for SqliteStore {
 
     async fn ledger_head(&self) -> Result<Option<LedgerHead>, StoreError> {
         self.read(reads::ledger_head).await
+    }
+
+    async fn keep_ledgers_from(&self, number: u64) -> Result<(), StoreError> {
+        self.write(move |connection| writes::keep_ledgers_from(connection, number)).await
+    }
+
+    async fn ledger_floor(&self) -> Result<Option<u64>, StoreError> {
+        self.read(reads::ledger_floor).await
+    }
+
+    async fn leaves_changed_after(
+        &self,
+        number: u64,
+    ) -> Result<Option<Vec<(Address, Option<AccountLeaf>)>>, StoreError> {
+        self.read(move |connection| reads::leaves_changed_after(connection, number)).await
+    }
+
+    async fn leaf_after(&self, payer: Address, number: u64) -> Result<Option<AccountLeaf>, StoreError> {
+        self.read(move |connection| reads::leaf_after(connection, &payer, number)).await
     }
 
     async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
