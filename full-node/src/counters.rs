@@ -305,6 +305,7 @@ impl Counters {
             ("watch_wrong_postings", self.watch_wrong_postings.get()),
             ("watch_challenges", self.watch_challenges.get()),
             ("watch_equivocations", self.watch_equivocations.get()),
+            ("watch_outputs_compared", self.watch_outputs_compared.get()),
             ("watch_output_mismatches", self.watch_output_mismatches.get()),
         ]
         .into_iter()
