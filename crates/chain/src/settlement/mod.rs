@@ -107,7 +107,8 @@ impl Settlement {
 
     async fn read(&mut self) -> Result<(), SettlementFault> {
         let finalized = self.l1.finalized().await?;
-        while self.through < finalized {
+        // Runs that are not here yet need not be known, so a node that catches up does not gather them all.
+        while self.through < finalized && self.runs.newest() <= self.tracker.certified().number {
             let through = finalized.min(self.through.saturating_add(SETTLEMENT_STEP_BLOCKS));
             let logs = self.l1.logs(self.through, through).await?;
             logs.iter().for_each(|log| self.runs.apply(log));

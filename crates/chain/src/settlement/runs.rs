@@ -64,6 +64,11 @@ impl Runs {
         }
     }
 
+    /// Last batch of the newest run; 0 before the first, and when nothing is left to be said about any.
+    pub(super) fn newest(&self) -> u64 {
+        self.list.back().map_or(0, |run| run.reference.last)
+    }
+
     /// Whether any hints stand open for the run that ends at `last`.
     pub(super) fn has_hints(&self, last: u64) -> bool {
         self.open.values().any(|hints| hints.last == last)
