@@ -48,7 +48,7 @@ impl SequencerSettings {
         let chain = load_chain(&self.chain)?;
         let posting_key =
             self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
-        let l1 = self.l1.connect(&chain).await?;
+        let l1 = self.l1.connect_in(&chain, &self.sequencer.data_dir).await?;
         let parameters = load_parameters(&self.parameters, &self.backend, &l1).await?;
         let store = opened_store(&self.sequencer.data_dir)?;
         let place = self.sequencer.posting.data;

@@ -35,6 +35,7 @@ mod hint_posting;
 mod hint_tree;
 mod hints;
 mod journal;
+mod journal_file;
 mod ledger;
 mod logs;
 mod postings;
