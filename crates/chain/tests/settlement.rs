@@ -124,11 +124,11 @@ impl Stage {
 
     async fn open(&self) -> Settlement {
         let Machine { tracker, executor, .. } = &self.machine;
-        Settlement::open(tracker.clone(), executor.clone(), Arc::clone(&self.l1) as _).await.unwrap()
+        Settlement::open(tracker.clone(), executor.clone(), Arc::clone(&self.l1) as _).await.expect("a disk")
     }
 
     async fn marks(&self, settlement: &mut Settlement) -> (u64, u64, u64) {
-        settlement.round().await.unwrap();
+        settlement.round().await.expect("L1 and disk");
         let Settled { posted, safe, finalized } = settlement.marks();
         (posted, safe, finalized)
     }
@@ -139,7 +139,7 @@ impl Stage {
         let number = |block: Option<(u64, B256)>| block.map(|(number, _)| number);
         let there = status
             .wait_for(|status| (number(status.safe), number(status.finalized)) == (Some(safe), finalized));
-        let there = within("the client to be told", there).await.unwrap().clone();
+        let there = within("the client to be told", there).await.expect("the executor lives").clone();
         let hash = |block: Option<(u64, B256)>| block.map_or(B256::ZERO, |(_, hash)| hash);
         assert_eq!(*self.machine.client.finality.lock(), Some((hash(there.safe), hash(there.finalized))));
     }

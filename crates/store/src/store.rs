@@ -8,8 +8,8 @@ use blindfold_protocol::{
 };
 
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    StoreError,
+    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    SealedRecord, StoreError,
 };
 
 /// The durable record of one role.
@@ -127,10 +127,7 @@ pub trait Store: Send + Sync {
 
     /// Accounts that changed after a batch, as they were after it, by payer; `None` for a batch so old that this is
     /// forgotten. An account that was not there is `None`.
-    async fn leaves_changed_after(
-        &self,
-        number: u64,
-    ) -> Result<Option<Vec<(Address, Option<AccountLeaf>)>>, StoreError>;
+    async fn leaves_changed_after(&self, number: u64) -> Result<Option<Vec<EarlierLeaf>>, StoreError>;
 
     /// An account as it was after a batch that is not too old for [`Store::leaves_changed_after`].
     async fn leaf_after(&self, payer: Address, number: u64) -> Result<Option<AccountLeaf>, StoreError>;

@@ -8,8 +8,8 @@ use blindfold_protocol::{
     ledger::{Account, AccountLeaf, Held},
 };
 use blindfold_store::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    Store, StoreError,
+    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    SealedRecord, Store, StoreError,
 };
 use parking_lot::Mutex;
 
@@ -83,7 +83,7 @@ hand_on! {
     fn ledger_head() -> Option<LedgerHead>;
     fn keep_ledgers_from(number: u64) -> ();
     fn ledger_floor() -> Option<u64>;
-    fn leaves_changed_after(number: u64) -> Option<Vec<(Address, Option<AccountLeaf>)>>;
+    fn leaves_changed_after(number: u64) -> Option<Vec<EarlierLeaf>>;
     fn leaf_after(payer: Address, number: u64) -> Option<AccountLeaf>;
     fn meta(key: &str) -> Option<Vec<u8>>;
     fn put_meta(key: &str, value: &[u8]) -> ();

@@ -27,8 +27,8 @@ pub use writer::{MAX_GROUP_WRITES, WRITE_QUEUE_LIMIT};
 pub use writes::MAX_META_VALUE_BYTES;
 
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    Store, StoreError,
+    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    SealedRecord, Store, StoreError,
 };
 
 /// Connections that read beside the writer.
@@ -305,10 +305,7 @@ impl Store for SqliteStore {
         self.read(reads::ledger_floor).await
     }
 
-    async fn leaves_changed_after(
-        &self,
-        number: u64,
-    ) -> Result<Option<Vec<(Address, Option<AccountLeaf>)>>, StoreError> {
+    async fn leaves_changed_after(&self, number: u64) -> Result<Option<Vec<EarlierLeaf>>, StoreError> {
         self.read(move |connection| reads::leaves_changed_after(connection, number)).await
     }
 

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::convert::{account, array, corrupt, hash, integer, number, optional_number, structure};
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
-    StoreError, What,
+    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope,
+    PostedRecord, StoreError, What,
 };
 
 /// The first row of a query, read by a function with our errors.
@@ -265,7 +265,7 @@ fn leaf_before(row: &Row<'_>, payer: Address, column: usize) -> Result<Option<Ac
 pub(super) fn leaves_changed_after(
     connection: &Connection,
     batch: u64,
-) -> Result<Option<Vec<(Address, Option<AccountLeaf>)>>, StoreError> {
+) -> Result<Option<Vec<EarlierLeaf>>, StoreError> {
     let floor = match ledger_floor(connection)? {
         Some(floor) => floor,
         // Rows of what is certified are gone.
