@@ -169,9 +169,16 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
         backend: backend(),
         watch: None,
         posted: Some(posted),
+        settlement: Some(Arc::new(client.clone())),
     };
     let node = FullNode::start(config, deps).await.unwrap();
     executed(&node, 3).await;
+    // The run needs no hints, so with its headers on L1 everything is said.
+    let mut marked = node.executor().watch_status();
+    let told = marked.wait_for(|status| status.finalized.is_some_and(|(number, _)| number == 3));
+    let told = within("the marks", told).await.unwrap().clone();
+    assert_eq!(told.safe, told.finalized);
+    assert_eq!(told.block.map(|block| block.hash), told.safe.map(|(_, hash)| hash));
     let mut truth = executor.watch_status();
     let reached = truth.wait_for(|status| status.block.is_some_and(|block| block.number == 3));
     within("the truth's blocks", reached).await.unwrap();

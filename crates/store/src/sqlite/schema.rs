@@ -70,6 +70,17 @@ const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE acknowledgements ADD COLUMN displaced_by INTEGER;
     ",
+    // 4: fee accounts as they were before a batch, for proofs against a ledger that is not the newest. Rows of batches
+    // above the floor stay; without a floor, those of batches that are not certified. Nulls: there was no account.
+    "
+    CREATE TABLE leaf_changes (
+        number INTEGER NOT NULL, payer BLOB NOT NULL,
+        balance_before BLOB, withdrawn_before BLOB, nonces_hash_before BLOB,
+        PRIMARY KEY (number, payer)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX leaf_changes_by_payer ON leaf_changes (payer, number);
+    CREATE TABLE ledger_floor (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL) STRICT;
+    ",
 ];
 
 /// Brings the file to [`SCHEMA_VERSION`]; each step is one transaction.
