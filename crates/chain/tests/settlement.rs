@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use blindfold_chain::{L1Fault, Sealed, Settled, Settlement, SettlementFault, SettlementView};
-use blindfold_l1::{HintPosting, HintTree, PostedRun, RunReference, SettlementLog};
+use blindfold_l1::{HintBlobs, HintPosting, HintTree, PostedRun, RunReference, SettlementLog};
 use blindfold_protocol::{Address, B256, BatchHints, HintEntry, SealedBatch, Signature65};
 use parking_lot::Mutex;
 use support::doubles::ScriptedExecution;
@@ -73,6 +73,15 @@ impl Script {
         change(&mut hints);
         let (first, last) = (hints[0].number, hints[hints.len() - 1].number);
         let root = HintTree::new(&HintPosting::of(&hints), first).root();
+        self.log(block, SettlementLog::Hints { id, last, publisher: publisher(id), root });
+    }
+
+    /// The honest hints of a run, in blobs.
+    fn hint_in_blobs(&self, block: u64, id: u64, sealed: &[&Sealed]) {
+        let hints: Vec<BatchHints> =
+            sealed.iter().map(|sealed| open_batch(&sealed.batch, &sealed.verdicts).1).collect();
+        let (first, last) = (hints[0].number, hints[hints.len() - 1].number);
+        let root = HintBlobs::of(&HintPosting::of(&hints)).expect("they fit").root(first);
         self.log(block, SettlementLog::Hints { id, last, publisher: publisher(id), root });
     }
 }
@@ -190,6 +199,15 @@ async fn hints_of_a_struck_publisher_make_nothing_safe() {
     stage.l1.log(12, SettlementLog::Struck { publisher: publisher(1) });
     assert_eq!(stage.marks(&mut settlement).await, (4, 0, 0));
     stage.l1.hint(13, 2, &stage.run(1..=4), |_| {});
+    assert_eq!(stage.marks(&mut settlement).await, (4, 4, 0));
+}
+
+#[tokio::test]
+async fn hints_in_blobs_make_a_batch_as_safe_as_hints_in_calldata() {
+    let stage = Stage::new().await;
+    let mut settlement = stage.open().await;
+    stage.l1.post(10, &stage.run(1..=4));
+    stage.l1.hint_in_blobs(11, 1, &stage.run(1..=4));
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 0));
 }
 

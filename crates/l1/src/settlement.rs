@@ -70,8 +70,9 @@ impl L1Client {
         logs.iter().map(settlement_log).collect()
     }
 
-    /// Batches that L1 holds for a posted run: those that came along with its headers, or, with `again`, every list
-    /// that was posted again up to block `through`, which is final. They fit the headers; signatures are not checked.
+    /// Batches that L1 holds for a posted run and what was posted in the same call: those that came along with the
+    /// headers, or, with `again`, every list that was posted again up to block `through`, which is final. They fit the
+    /// headers; signatures are not checked.
     ///
     /// # Errors
     /// As [`L1Client::postings`]; [`L1Error::Malformed`] where the run was not posted in its block.
@@ -83,7 +84,7 @@ impl L1Client {
     ) -> Result<Vec<Vec<SealedBatch>>, L1Error> {
         let before = run.posted_at.saturating_sub(1);
         let postings = self.postings(before, run.posted_at).await?;
-        let posting = postings.into_iter().find(|posting| posting.run == *run);
+        let posting = postings.into_iter().find(|posting| posting.runs.contains(run));
         let posting = posting.ok_or_else(|| malformed_log(&format!("run {run:?} is not in its block")))?;
         if again {
             return self.reposted_data(&posting.headers, before, through).await;

@@ -5,9 +5,8 @@ use alloy_sol_types::SolCall;
 use blindfold_protocol::{B256, Canonical};
 
 use crate::{
-    BlobFault, Challenge, DataPlace, HintBlobs, HintIndex, HintPosting, HintTree, L1Error, L1Writer,
-    MAX_RUN_HINT_BYTES, RunReference, Sent, contracts::HintRegistry, evidence::challenge_evidence,
-    hint_blobs::content,
+    Challenge, DataPlace, HintIndex, HintPosting, HintRoots, L1Error, L1Writer, RunReference, Sent,
+    contracts::HintRegistry, evidence::challenge_evidence, hint_blobs::content,
 };
 
 impl L1Writer {
@@ -45,25 +44,12 @@ impl L1Writer {
     }
 
     /// The roots that L1 computes from these hints of a run that begins with `first`: in the place that
-    /// [`L1Writer::with_data_in`] says, and in the other one. `None` where they do not fit. One commitment for each blob.
+    /// [`L1Writer::with_data_in`] says, and in the other one. See [`HintRoots::of`].
     ///
     /// # Errors
     /// [`L1Error::Blobs`] when the library fails.
     pub async fn hint_roots(&self, first: u64, hints: &HintPosting) -> Result<[Option<B256>; 2], L1Error> {
-        let fits = hints.encode().len() <= MAX_RUN_HINT_BYTES;
-        let in_calldata = fits.then(|| HintTree::new(hints, first).root());
-        let hints = hints.clone();
-        let made = tokio::task::spawn_blocking(move || HintBlobs::of(&hints)).await;
-        let in_blobs = match made {
-            Ok(Ok(blobs)) => Some(blobs.root(first)),
-            Ok(Err(BlobFault::TooLong { .. })) => None,
-            Ok(Err(fault)) => return Err(L1Error::Blobs(fault)),
-            Err(error) => return Err(L1Error::Blobs(BlobFault::Kzg(error.to_string()))),
-        };
-        Ok(match self.place {
-            DataPlace::Calldata => [in_calldata, in_blobs],
-            DataPlace::Blobs => [in_blobs, in_calldata],
-        })
+        Ok(HintRoots::of(first, hints.clone()).await?.in_place(self.place))
     }
 
     /// Disputes an entry of an open posting, with the challenge's stake; the evidence was committed to in an earlier

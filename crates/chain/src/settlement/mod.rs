@@ -10,7 +10,7 @@ mod seam;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindfold_l1::{HintPosting, HintTree, RunReference};
+use blindfold_l1::{HintPosting, HintRoots, RunReference};
 use blindfold_protocol::{BatchHints, SealedBatch, validity};
 use blindfold_store::{Store, StoreError};
 use tokio::sync::watch;
@@ -208,11 +208,11 @@ impl Settlement {
         if !self.runs.has_hints(run.last) {
             return Ok(false);
         }
-        if self.runs.list[index].root.is_none() {
-            self.runs.list[index].root = own_root(self.tracker.store().as_ref(), &run).await?;
+        if self.runs.list[index].roots.is_none() {
+            self.runs.list[index].roots = own_roots(self.tracker.store().as_ref(), &run).await?;
         }
-        let Some(root) = self.runs.list[index].root else { return Ok(false) };
-        Ok(self.runs.stand(run.last, root) && self.has_data(index).await?)
+        let Some(roots) = self.runs.list[index].roots else { return Ok(false) };
+        Ok(self.runs.stand(run.last, &roots) && self.has_data(index).await?)
     }
 
     /// Whether L1 holds the run's batches, with the sequencer's signatures.
@@ -259,15 +259,12 @@ fn first_kept(posted: u64) -> u64 {
     posted.saturating_sub(KEPT_POSTED_HEADERS)
 }
 
-/// The root that a posting of our own hints for the run has; `None` while some are not here.
-async fn own_root(
-    store: &dyn Store,
-    run: &RunReference,
-) -> Result<Option<alloy_primitives::B256>, StoreError> {
+/// The roots that postings of our own hints for the run have; `None` while some are not here.
+async fn own_roots(store: &dyn Store, run: &RunReference) -> Result<Option<HintRoots>, SettlementFault> {
     let mut own: Vec<BatchHints> = Vec::new();
     for number in run.first..=run.last {
         let Some(hints) = store.batch(number).await?.and_then(own_hints) else { return Ok(None) };
         own.push(hints);
     }
-    Ok(Some(HintTree::new(&HintPosting::of(&own), run.first).root()))
+    Ok(Some(HintRoots::of(run.first, HintPosting::of(&own)).await.map_err(L1Fault::from)?))
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use alloy_primitives::{Address, B256};
-use blindfold_l1::{RunReference, SettlementLog};
+use blindfold_l1::{HintRoots, RunReference, SettlementLog};
 
 /// A posted run.
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub(super) struct Run {
     pub(super) settled: bool,
     /// Whether a batch of it needs hints, once our batches were looked at.
     pub(super) needs_hints: Option<bool>,
-    /// Root of our own hints, once all are here.
-    pub(super) root: Option<B256>,
+    /// Roots of our own hints, once all are here.
+    pub(super) roots: Option<HintRoots>,
     /// Its data was found on L1.
     pub(super) data: bool,
     /// From this final L1 block on its data is looked for again.
@@ -47,7 +47,7 @@ impl Runs {
                 head_hash,
                 settled: false,
                 needs_hints: None,
-                root: None,
+                roots: None,
                 data: false,
                 look_at: 0,
             }),
@@ -74,9 +74,9 @@ impl Runs {
         self.open.values().any(|hints| hints.last == last)
     }
 
-    /// Whether these hints stand open for it.
-    pub(super) fn stand(&self, last: u64, root: B256) -> bool {
-        self.open.values().any(|hints| (hints.last, hints.root) == (last, root))
+    /// Whether these hints stand open for it, in calldata or in blobs.
+    pub(super) fn stand(&self, last: u64, roots: &HintRoots) -> bool {
+        self.open.values().any(|hints| hints.last == last && roots.contain(hints.root))
     }
 
     /// Forgets runs up to this batch.
@@ -113,10 +113,14 @@ mod tests {
             root: B256::repeat_byte(id as u8),
         };
         [hints(1, 4, 1), hints(2, 6, 1), hints(3, 6, 2)].iter().for_each(|log| runs.apply(log));
-        assert!(runs.stand(6, B256::repeat_byte(2)) && !runs.stand(4, B256::repeat_byte(2)));
+        let in_calldata = |byte| HintRoots { calldata: Some(B256::repeat_byte(byte)), blobs: None };
+        let in_blobs = |byte| HintRoots { calldata: None, blobs: Some(B256::repeat_byte(byte)) };
+        assert!(
+            runs.stand(6, &in_calldata(2)) && runs.stand(6, &in_blobs(2)) && !runs.stand(4, &in_calldata(2))
+        );
         runs.apply(&SettlementLog::Struck { publisher: Address::repeat_byte(1) });
         assert_eq!([4, 6].map(|last| runs.has_hints(last)), [false, true]);
-        assert!(!runs.stand(6, B256::repeat_byte(2)) && runs.stand(6, B256::repeat_byte(3)));
+        assert!(!runs.stand(6, &in_calldata(2)) && runs.stand(6, &in_calldata(3)));
         // Of a run that is forgotten, and of one that is none.
         for last in [6, 3, 9] {
             runs.apply(&SettlementLog::Final { last });

@@ -15,8 +15,9 @@ pub trait SettlementView: Send + Sync {
     /// What happened to runs in blocks `after + 1 ..= through`, in L1 order. `through` is final.
     async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault>;
 
-    /// Batches that L1 holds for a posted run: those that came along, or, with `again`, every list that was posted
-    /// again up to block `through`, which is final. They fit the headers; signatures are not checked.
+    /// Batches that L1 holds for a posted run and what was posted in the same call: those that came along, or, with
+    /// `again`, every list that was posted again up to block `through`, which is final. They fit the headers; signatures
+    /// are not checked.
     async fn data(
         &self,
         run: &RunReference,
