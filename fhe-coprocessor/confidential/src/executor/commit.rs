@@ -29,8 +29,7 @@ pub(super) fn commit<S: Storage>(
     let public_leaves = applied.iter().map(|effects| {
         effects.public.iter().map(|(address, account)| (account.index, account.leaf(address))).collect()
     });
-    let (changes, public_changes) =
-        (versions(head.version, leaves), versions(head.version, public_leaves));
+    let (changes, public_changes) = (versions(head.version, leaves), versions(head.version, public_leaves));
     let (accounts, public) = rayon::join(
         || tree::update(&NodesOf(storage, Tree::Accounts), head.version, head.accounts, &changes),
         || tree::update(&NodesOf(storage, Tree::Public), head.version, head.public_accounts, &public_changes),

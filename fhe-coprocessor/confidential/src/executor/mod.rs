@@ -106,11 +106,8 @@ fn settle<P: Proofs + ?Sized>(
     pass: &Pass,
     known: &mut Known,
 ) -> bool {
-    let claims: Vec<Option<Claim>> = pass
-        .assumed
-        .par_iter()
-        .map(|(place, premises)| screened[*place].claim(settings, premises))
-        .collect();
+    let claims: Vec<Option<Claim>> =
+        pass.assumed.par_iter().map(|(place, premises)| screened[*place].claim(settings, premises)).collect();
     let checks: Vec<Check<'_>> = pass
         .assumed
         .iter()

@@ -72,12 +72,7 @@ impl Pass {
     }
 }
 
-fn verify<P: Proofs + ?Sized>(
-    settings: &Settings,
-    proofs: &P,
-    item: &Screened,
-    premises: &Premises,
-) -> bool {
+fn verify<P: Proofs + ?Sized>(settings: &Settings, proofs: &P, item: &Screened, premises: &Premises) -> bool {
     let claim = item.claim(settings, premises);
     let check: Option<Check<'_>> = claim.as_ref().and_then(|claim| item.check(claim));
     check.is_some_and(|check| proofs.verify(&[check]).first() == Some(&true))

@@ -71,6 +71,9 @@ impl Proofs for Groth16Proofs {
         let mut rng = ChaCha20Rng::from_seed(seed.finalize().0);
         let mut results = verify_batch(&mut rng, &items).into_iter();
         // Proofs that do not decode had no place in the batch.
-        decoded.iter().map(|proof| proof.is_some() && results.next().is_some_and(|result| result.is_ok())).collect()
+        decoded
+            .iter()
+            .map(|proof| proof.is_some() && results.next().is_some_and(|result| result.is_ok()))
+            .collect()
     }
 }

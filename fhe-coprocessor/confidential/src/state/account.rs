@@ -8,8 +8,8 @@ use blindfold_rlwe::ring;
 use blindfold_rlwe::rlwe::{Ciphertext, Parameters};
 
 use super::Settings;
-use crate::transaction::codec::{Reader, element_bytes};
 use crate::transaction::TransactionFault;
+use crate::transaction::codec::{Reader, element_bytes};
 use crate::{Fr, Polynomial, PolynomialError, tags};
 
 /// Version byte of an account's record.

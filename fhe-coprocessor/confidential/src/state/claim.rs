@@ -67,18 +67,15 @@ impl Claim {
     ) -> Result<Option<Self>, PolynomialError> {
         use ConfidentialTransaction as T;
         Ok(Some(match (transaction, premises) {
-            (T::Register(register), Premises::None) => {
-                Self::Registration(Box::new(RegistrationStatement {
-                    domain: *settings.domain(),
-                    account: register.owner,
-                    a: settings.a().clone(),
-                    key: settings.polynomial(register.key.polynomial())?,
-                    secret_commitment: register.secret_commitment,
-                }))
-            }
+            (T::Register(register), Premises::None) => Self::Registration(Box::new(RegistrationStatement {
+                domain: *settings.domain(),
+                account: register.owner,
+                a: settings.a().clone(),
+                key: settings.polynomial(register.key.polynomial())?,
+                secret_commitment: register.secret_commitment,
+            })),
             (T::Transfer(transfer), Premises::Payment(sender, receiver_key)) => {
-                let keys =
-                    [sender.identity.key.clone(), receiver_key.clone(), settings.auditor().clone()];
+                let keys = [sender.identity.key.clone(), receiver_key.clone(), settings.auditor().clone()];
                 Self::Transfer(Box::new(TransferStatement {
                     sender: holding(settings, sender)?,
                     receiver: transfer.receiver,

@@ -52,7 +52,9 @@ impl Genesis {
         }
         let public: Vec<(Address, PublicAccount)> = (0..count)
             .zip(allocations)
-            .map(|(index, (address, balance))| (*address, PublicAccount { index, balance: *balance, nonce: 0 }))
+            .map(|(index, (address, balance))| {
+                (*address, PublicAccount { index, balance: *balance, nonce: 0 })
+            })
             .collect();
         let leaves = public.iter().map(|(address, account)| (account.index, account.leaf(address))).collect();
         let Ok(update) = tree::update(&MemoryNodes::default(), 0, 0, &[Change { version: 0, leaves }]);
@@ -83,7 +85,12 @@ impl MemoryStorage {
     pub fn new(genesis: &Genesis) -> Self {
         let mut nodes = [MemoryNodes::default(), MemoryNodes::default()];
         nodes[1].write(&genesis.public_nodes);
-        Self { head: genesis.head, accounts: HashMap::new(), public: genesis.public.iter().copied().collect(), nodes }
+        Self {
+            head: genesis.head,
+            accounts: HashMap::new(),
+            public: genesis.public.iter().copied().collect(),
+            nodes,
+        }
     }
 
     /// The newest version.

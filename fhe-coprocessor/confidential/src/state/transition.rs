@@ -7,9 +7,7 @@ use blindfold_rlwe::rlwe::{Ciphertext, MultiCiphertext, SumError};
 use blindfold_rlwe::schemes::balance;
 
 use super::{Account, Identity, Ledger, Premises, PublicAccount, Refusal, Storage, Sum};
-use crate::transaction::{
-    ConfidentialTransaction, Deposit, Refresh, Register, Rollover, Transfer, Withdraw,
-};
+use crate::transaction::{ConfidentialTransaction, Deposit, Refresh, Register, Rollover, Transfer, Withdraw};
 
 /// Recipients of a transfer's ciphertext, by place.
 const SENDER: usize = 0;
@@ -94,8 +92,7 @@ fn judge_deposit<S: Storage>(ledger: &mut Ledger<'_, S>, deposit: &Deposit) -> J
     let payer = payer.ok_or(Refusal::InsufficientFunds)?;
     let left = payer.balance.checked_sub(deposit.amount).ok_or(Refusal::InsufficientFunds)?;
     let pending = credited(&account, |sum| sum.add_public(&balance::limbs(deposit.amount)))?;
-    let confidential =
-        ledger.head.confidential.checked_add(deposit.amount).ok_or(Refusal::SupplyOverflow)?;
+    let confidential = ledger.head.confidential.checked_add(deposit.amount).ok_or(Refusal::SupplyOverflow)?;
     let payer = PublicAccount { balance: left, nonce: payer.nonce + 1, ..payer };
     let account = Account { pending, ..Account::clone(&account) };
     let effects = Effects { confidential, ..effects(ledger, [account], [(deposit.from, payer)]) };
@@ -171,10 +168,7 @@ fn actor<S: Storage>(
     Ok(account)
 }
 
-fn receiver<S: Storage>(
-    ledger: &mut Ledger<'_, S>,
-    owner: &Address,
-) -> Result<Arc<Account>, Stop<S::Error>> {
+fn receiver<S: Storage>(ledger: &mut Ledger<'_, S>, owner: &Address) -> Result<Arc<Account>, Stop<S::Error>> {
     Ok(ledger.account(owner).map_err(Stop::Storage)?.ok_or(Refusal::UnknownReceiver)?)
 }
 
@@ -192,10 +186,7 @@ fn copy(ciphertext: &MultiCiphertext, index: usize) -> Result<Ciphertext, SumErr
 }
 
 /// A sum after a change; `None` where it would have too many terms.
-fn changed(
-    sum: &Sum,
-    change: impl FnOnce(&mut Ciphertext) -> Result<(), SumError>,
-) -> Option<Arc<Sum>> {
+fn changed(sum: &Sum, change: impl FnOnce(&mut Ciphertext) -> Result<(), SumError>) -> Option<Arc<Sum>> {
     let mut ciphertext = sum.ciphertext().clone();
     change(&mut ciphertext).ok()?;
     Some(Arc::new(Sum::new(ciphertext)))

@@ -9,7 +9,7 @@ use blindfold_rlwe::rlwe::{MultiCiphertext, Parameters, PublicKey};
 
 use super::{
     ConfidentialTransaction, Deposit, EncodedProof, Refresh, Register, Rollover, TRANSFER_RECIPIENTS,
-    Transfer, TransactionFault, VERSION, Withdraw,
+    TransactionFault, Transfer, VERSION, Withdraw,
 };
 use crate::Fr;
 
@@ -161,7 +161,8 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn key(&mut self, parameters: &Arc<Parameters>) -> Result<PublicKey, TransactionFault> {
         let bytes = self.take("key", PublicKey::encoded_bytes(parameters))?;
-        PublicKey::decode(parameters, bytes).map_err(|fault| TransactionFault::Element { field: "key", fault })
+        PublicKey::decode(parameters, bytes)
+            .map_err(|fault| TransactionFault::Element { field: "key", fault })
     }
 
     fn ciphertext(

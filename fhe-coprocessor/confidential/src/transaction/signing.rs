@@ -7,8 +7,8 @@ use alloy_primitives::{Address, B256, U256, keccak256};
 use alloy_sol_types::{Eip712Domain, SolStruct, sol};
 use blindfold_protocol::signature::{Signature65, SigningKey, recover};
 
-use super::{ConfidentialTransaction, VERSION};
 use super::codec::element_bytes;
+use super::{ConfidentialTransaction, VERSION};
 use crate::statement::Domain;
 use crate::tags;
 

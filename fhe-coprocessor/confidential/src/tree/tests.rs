@@ -30,8 +30,10 @@ fn the_empty_tree_has_its_root() {
 #[test]
 fn both_ends_of_the_index_have_proofs() {
     let mut nodes = MemoryNodes::default();
-    let changes =
-        [Change { version: 1, leaves: vec![(0, hash(1))] }, Change { version: 2, leaves: vec![(1, hash(2))] }];
+    let changes = [
+        Change { version: 1, leaves: vec![(0, hash(1))] },
+        Change { version: 2, leaves: vec![(1, hash(2))] },
+    ];
     let Ok(made) = update(&nodes, 0, 0, &changes);
     nodes.write(&made.written);
     let Ok(absent) = prove(&nodes, 2, 2, u32::MAX);

@@ -1,0 +1,4 @@
+mod attacks;
+mod batches;
+mod limits;
+mod world;
