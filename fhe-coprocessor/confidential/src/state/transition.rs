@@ -48,6 +48,9 @@ pub(crate) struct Judged {
     pub(crate) effects: Effects,
 }
 
+/// What all accounts hold together after a payment out of them, and the public account that got it.
+type Payment = (u64, Option<(Address, PublicAccount)>);
+
 type Judgement<S> = Result<Judged, Stop<<S as Storage>::Error>>;
 
 /// Judges a transaction whose signature was checked, changing nothing. At most three sums of ciphertexts.
@@ -210,7 +213,7 @@ fn pay<S: Storage>(
     ledger: &mut Ledger<'_, S>,
     address: Address,
     amount: u64,
-) -> Result<(u64, Option<(Address, PublicAccount)>), Stop<S::Error>> {
+) -> Result<Payment, Stop<S::Error>> {
     if amount == 0 {
         return Ok((ledger.head.confidential, None));
     }
