@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, keccak256};
 use blindfold_protocol::{Signature65, SigningKey};
-use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
+use blindfold_rlwe::rlwe::{EncryptionWitness, Parameters, PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -214,21 +214,11 @@ impl World {
         fee: u64,
         sender: &Account,
     ) -> T {
-        let keys = [from, to].map(|owner| self.owners[owner].secret.public_key());
-        let auditor = self.auditor.public_key();
-        let recipients = [&keys[0], &keys[1], &auditor];
-        let (ciphertext, _) = balance::encrypt(&self.public, &recipients, amount, &mut self.rng).unwrap();
-        let mut transfer = Transfer {
-            sender: self.address(from),
-            receiver: self.address(to),
-            nonce: sender.nonce,
-            fee,
-            amount: ciphertext,
-            proof: no_proof(),
-        };
+        let (mut transfer, _) = self.unproved_transfer(from, to, amount, fee, sender.nonce);
         let held = balance::decrypt(&self.owners[from].secret, sender.available.ciphertext()).unwrap();
         if held.checked_sub(fee).is_some_and(|held| held >= amount) {
-            let key = self.settings.polynomial(keys[1].polynomial()).unwrap();
+            let key = self.owners[to].secret.public_key();
+            let key = self.settings.polynomial(key.polynomial()).unwrap();
             let premises = Premises::Payment(Arc::new(sender.clone()), key);
             let claim = self.claim(&T::Transfer(Box::new(transfer.clone())), &premises);
             transfer.proof = honest(&claim);
@@ -236,21 +226,41 @@ impl World {
         T::Transfer(Box::new(transfer))
     }
 
+    /// A transfer without a proof, and the randomness of its ciphertext.
+    pub(crate) fn unproved_transfer(
+        &mut self,
+        from: usize,
+        to: usize,
+        amount: u64,
+        fee: u64,
+        nonce: u64,
+    ) -> (Transfer, EncryptionWitness) {
+        let keys = [from, to].map(|owner| self.owners[owner].secret.public_key());
+        let auditor = self.auditor.public_key();
+        let recipients = [&keys[0], &keys[1], &auditor];
+        let (ciphertext, witness) =
+            balance::encrypt(&self.public, &recipients, amount, &mut self.rng).unwrap();
+        let (sender, receiver) = (self.address(from), self.address(to));
+        (Transfer { sender, receiver, nonce, fee, amount: ciphertext, proof: no_proof() }, witness)
+    }
+
     pub(crate) fn refresh(&mut self, owner: usize) -> T {
+        let (mut refresh, _) = self.unproved_refresh(owner);
+        let premises = Premises::Account(self.account(owner));
+        let claim = self.claim(&T::Refresh(Box::new(refresh.clone())), &premises);
+        refresh.proof = honest(&claim);
+        T::Refresh(Box::new(refresh))
+    }
+
+    /// A refresh without a proof, and the randomness of its ciphertext.
+    pub(crate) fn unproved_refresh(&mut self, owner: usize) -> (Refresh, EncryptionWitness) {
         let account = self.account(owner);
         let secret = &self.owners[owner].secret;
         let held = balance::decrypt(secret, account.available.ciphertext()).unwrap();
         let key = secret.public_key();
-        let (ciphertext, _) = balance::encrypt(&self.public, &[&key], held, &mut self.rng).unwrap();
-        let mut refresh = Refresh {
-            account: self.address(owner),
-            nonce: account.nonce,
-            balance: ciphertext,
-            proof: no_proof(),
-        };
-        let claim = self.claim(&T::Refresh(Box::new(refresh.clone())), &Premises::Account(account));
-        refresh.proof = honest(&claim);
-        T::Refresh(Box::new(refresh))
+        let (balance, witness) = balance::encrypt(&self.public, &[&key], held, &mut self.rng).unwrap();
+        let owner = self.address(owner);
+        (Refresh { account: owner, nonce: account.nonce, balance, proof: no_proof() }, witness)
     }
 
     pub(crate) fn withdraw(&self, owner: usize, recipient: Address, amount: u64) -> T {
