@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a transaction was refused, in the order of looking. The names are stable.
+/// Why a transaction was refused. The names are stable; `docs/coprocessor.md` has the order of looking for each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {
     /// The bytes are no transaction, or not its one encoding. The sender's software is at fault.
@@ -44,7 +44,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Every reason in order.
+    /// Every reason.
     pub const ALL: [Self; 18] = [
         Self::Undecodable,
         Self::InvalidSignature,

@@ -2,4 +2,5 @@ mod attacks;
 mod batches;
 mod limits;
 mod proved;
+mod records;
 mod world;
