@@ -4,7 +4,7 @@
 //! hold. So a batch is gone through *assuming* that every proof not yet looked at holds; this costs additions only, and
 //! says for every transaction what its proof must prove. Then all these proofs are verified as one batch. If all hold, the
 //! assumption was right, and what was made under it is the result. If some do not, the batch is gone through again with
-//! what is now known about pairs of transaction and [premises](Premises): again everything unknown is assumed and
+//! what is now known about pairs of transaction and [premises](crate::state::Premises): again everything unknown is assumed and
 //! verified, until nothing had to be assumed. Each round settles at least the first transaction that was not; after
 //! [`MAX_ROUNDS`] proofs are verified one by one at their turn, so that a batch of bad ones cannot cost more than that.
 //!
