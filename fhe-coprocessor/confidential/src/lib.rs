@@ -1,4 +1,14 @@
-//! Confidential balances: what their transactions prove, and the circuits of these proofs.
+//! Confidential balances: their transactions, the state that these change, and what they prove.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`transaction`] | the six kinds, their encodings and what is signed |
+//! | [`state`] | accounts, the public ledger, and what one transaction does to them |
+//! | [`tree`] | the versioned Merkle tree over either |
+//! | [`executor`] | batches: proofs verified together, the result that of one after the other |
+//! | [`statement`], [`circuits`] | what is proved, and the circuits |
+//!
+//! Pure functions: no input or output, no clock. `docs/coprocessor.md` is the specification.
 //!
 //! A balance is an RLWE ciphertext over R_q = `Z_q[X]/(X^N + 1)` with eight limbs of 8 bits ([`Ring`] has the numbers). Each
 //! [statement](circuits) binds all that is public about one transaction; its proof is Groth16 over BLS12-381 with a
@@ -23,12 +33,16 @@
 
 pub mod circuits;
 mod evaluation;
+pub mod executor;
 mod gadgets;
 mod polynomial;
 mod poseidon;
 mod ring;
+pub mod state;
 pub mod statement;
 mod tags;
+pub mod transaction;
+pub mod tree;
 
 #[cfg(test)]
 extern crate self as blindfold_confidential;

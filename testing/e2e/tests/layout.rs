@@ -25,7 +25,7 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-hint-publisher", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
     ("blindfold-full-node", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
     ("blindfold-groth16", &[]),
-    ("blindfold-confidential", &["groth16"]),
+    ("blindfold-confidential", &["groth16", "rlwe", "protocol"]),
     ("blindfold-client", &["protocol", "bte", "rpc", "l1", "telemetry"]),
 ];
 
