@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use blindfold_bte::BACKEND_NAMES;
+use blindfold_bte::accelerator::Operation;
 use blindfold_telemetry::{Counter, CounterSet, Gauge, GaugeSet, Metrics, MetricsError};
 
 /// Reasons for which hints are refused, as they are labelled.
@@ -174,6 +175,8 @@ pub struct Counters {
     pub from_l1_hints_block: Gauge,
     /// Threads of the backend in use, by backend; 0 for the others.
     pub backend_threads: GaugeSet,
+    /// What a device failed to do and the processor did, by operation.
+    pub device_failures: CounterSet,
     /// Newest header.
     pub head: Gauge,
     /// Newest certified header.
@@ -265,6 +268,11 @@ impl Counters {
                 "full_node_backend_threads",
                 "Threads of the backend in use; 0 for the others",
                 &[("backend", BACKEND_NAMES)],
+            )?,
+            device_failures: metrics.counters(
+                "full_node_device_failures_total",
+                "Operations that a device failed at and the processor did",
+                &[("operation", Operation::NAMES)],
             )?,
             head: gauge("head_number", "Newest header")?,
             certified: gauge("certified_number", "Newest certified header")?,

@@ -157,6 +157,8 @@ impl FullNode {
         let metrics = Metrics::new(ROLE, env!("CARGO_PKG_VERSION"))?;
         let counters = Counters::new(&metrics)?;
         counters.backend_threads.get(&[backend.name()]).set(backend.threads() as u64);
+        let failures = counters.device_failures.clone();
+        backend.on_device_failure(Box::new(move |operation| failures.get(&[operation.name()]).increment()));
         let members = Members::new(&config.members, config.member_timeout_ms)?;
         let sequencer = match config.source {
             Source::Feed => Some(http_client(&config.sequencer_url, &ClientConfig::default())?),

@@ -1,6 +1,7 @@
 //! What the helper counts. Every series exists from the start, at zero.
 
 use blindfold_bte::BACKEND_NAMES;
+use blindfold_bte::accelerator::Operation;
 use blindfold_telemetry::{
     Counter, CounterSet, Gauge, GaugeSet, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
 };
@@ -26,6 +27,7 @@ pub struct HintPublisherMetrics {
     pub(crate) failures: Counter,
     pub(crate) bad_certificates: Counter,
     pub(crate) backend_threads: GaugeSet,
+    pub(crate) device_failures: CounterSet,
     pub(crate) in_work: Gauge,
     pub(crate) backlog: Gauge,
     pub(crate) predecrypt_seconds: Histogram,
@@ -73,6 +75,11 @@ impl HintPublisherMetrics {
                 "hint_publisher_backend_threads",
                 "Threads of the backend in use; 0 for the others",
                 &[("backend", BACKEND_NAMES)],
+            )?,
+            device_failures: registry.counters(
+                "hint_publisher_device_failures_total",
+                "Operations that a device failed at and the processor did",
+                &[("operation", Operation::NAMES)],
             )?,
             in_work: registry.gauge("hint_publisher_batches_in_work", "Batches being worked on")?,
             backlog: registry

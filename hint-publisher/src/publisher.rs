@@ -95,6 +95,8 @@ impl HintPublisher {
         }
         let metrics = HintPublisherMetrics::new()?;
         metrics.backend_threads.get(&[backend.name()]).set(backend.threads() as u64);
+        let failures = metrics.device_failures.clone();
+        backend.on_device_failure(Box::new(move |operation| failures.get(&[operation.name()]).increment()));
         let status = Arc::new(SharedStatus::default());
         let members = Members::new(&config, metrics.clone(), Arc::clone(&status))?;
         let sequencer = http_client(&config.sequencer_url, &ClientConfig::default())?;

@@ -1,6 +1,7 @@
 //! What the sequencer counts. Every series exists, at zero, from the start; labels come from fixed lists.
 
 use blindfold_bte::BACKEND_NAMES;
+use blindfold_bte::accelerator::Operation;
 use blindfold_telemetry::{
     BYTES_BUCKETS, Counter, CounterSet, Gauge, GaugeSet, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
 };
@@ -95,6 +96,8 @@ pub struct SequencerMetrics {
     pub block_number: Gauge,
     /// Threads of the backend in use, by backend; 0 for the others.
     pub backend_threads: GaugeSet,
+    /// What a device failed to do and the processor did, by operation.
+    pub device_failures: CounterSet,
 }
 
 impl SequencerMetrics {
@@ -176,6 +179,11 @@ impl SequencerMetrics {
                 "backend_threads",
                 "Threads of the backend in use; 0 for the others",
                 &[("backend", BACKEND_NAMES)],
+            )?,
+            device_failures: m.counters(
+                "device_failures_total",
+                "Operations that a device failed at and the processor did",
+                &[("operation", Operation::NAMES)],
             )?,
             registry: m,
         })

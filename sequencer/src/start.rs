@@ -153,6 +153,9 @@ impl Sequencer {
 
         let metrics = Arc::new(SequencerMetrics::new()?);
         metrics.backend_threads.get(&[deps.backend.name()]).set(deps.backend.threads() as u64);
+        let failures = metrics.device_failures.clone();
+        deps.backend
+            .on_device_failure(Box::new(move |operation| failures.get(&[operation.name()]).increment()));
         let l1 = Arc::new(L1Cache::new(deps.l1));
         let view: Arc<dyn L1View> = l1.clone();
         let tracker =

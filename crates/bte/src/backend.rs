@@ -2,6 +2,7 @@
 
 use rand_core::CryptoRng;
 
+use crate::accelerator::Operation;
 use crate::hint::HintItem;
 use crate::proof::ProofItem;
 use crate::{
@@ -17,6 +18,10 @@ pub trait Backend: Send + Sync {
 
     /// Threads it may use.
     fn threads(&self) -> usize;
+
+    /// Has `told` called, on any thread, whenever a device fails at an operation that the CPU then does. One that computes
+    /// on the CPU alone never calls.
+    fn on_device_failure(&self, _told: Box<dyn Fn(Operation) + Send + Sync>) {}
 
     /// Computes now what the first batch of this size would have to compute: seconds for large B.
     ///

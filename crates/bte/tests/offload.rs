@@ -78,6 +78,24 @@ fn a_device_that_fails_at_any_call_changes_nothing_and_is_reported() {
 }
 
 #[test]
+fn every_failure_is_told_to_all_who_listen() {
+    let case = Case::new(4, 71);
+    let (backend, failures) = offload(Double::failing_from(1));
+    let told = [Arc::new(Mutex::new(vec![])), Arc::new(Mutex::new(vec![]))];
+    for told in told.clone() {
+        let note =
+            move |operation: Operation| told.lock().expect("no panic meanwhile").push(operation.name());
+        backend.on_device_failure(Box::new(note));
+    }
+    assert_eq!(case.results(&backend), case.results(&*auto(1)));
+    let names: Vec<_> = taken(&failures).into_iter().map(|(operation, _)| operation.name()).collect();
+    assert!(!names.is_empty() && names.iter().all(|name| Operation::NAMES.contains(name)));
+    for told in told {
+        assert_eq!(*told.lock().expect("no panic meanwhile"), names);
+    }
+}
+
+#[test]
 fn a_batch_outlives_the_device_that_holds_its_cross_terms() {
     let case = Case::new(4, 72);
     let want = case.results(&*auto(1)).0;

@@ -191,7 +191,7 @@ fn the_transform_back_is_what_it_says() {
     assert!(zeta != Fr::ONE && zeta.pow([3u64]) == Fr::ONE);
     let generator = finish(&random12(&mut random(25)));
     let mut rng = random(26);
-    for (size, cosets) in [(2usize, 2usize), (2, 3), (4, 2), (8, 3), (16, 3), (32, 2), (64, 2)] {
+    for (size, cosets) in [(2usize, 2usize), (2, 3), (4, 2), (8, 3), (16, 3), (32, 2)] {
         let root = Fr::get_root_of_unity(size as u64).expect("a power of two");
         let outputs = size * cosets / 2;
         let logarithms: Vec<Fr> = (0..size * cosets).map(|_| random_field(&mut rng)).collect();

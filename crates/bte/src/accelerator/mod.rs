@@ -94,6 +94,9 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Every [name](Self::name): the label values of metrics.
+    pub const NAMES: &[&str] = &["load", "batch", "finalize", "powers", "sum"];
+
     /// One word, as labels of metrics have it.
     pub fn name(self) -> &'static str {
         match self {

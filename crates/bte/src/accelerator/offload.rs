@@ -23,7 +23,7 @@ use crate::{
     Parameters, PreDecrypted, ProofError, Release, SingletonError, par,
 };
 
-/// Told whenever the CPU does what the device failed to do: for a line in the log and a metric.
+/// Told whenever the CPU does what the device failed to do: for a line in the log.
 pub type Fallback = dyn Fn(Operation, &DeviceError) + Send + Sync;
 
 /// [`Backend`] that leaves to a device what it [takes](Accelerator::takes) and does the rest on the CPU, with the
@@ -33,8 +33,12 @@ pub struct Offload {
     accelerator: Arc<dyn Accelerator>,
     cpu: Cpu,
     fallback: Arc<Fallback>,
+    listeners: Arc<Mutex<Listeners>>,
     loaded: Mutex<Loaded>,
 }
+
+/// Who else is told of failures.
+type Listeners = Vec<Box<dyn Fn(Operation) + Send + Sync>>;
 
 /// What the device keeps.
 #[derive(Default)]
@@ -55,7 +59,14 @@ impl Offload {
         threads: usize,
         fallback: impl Fn(Operation, &DeviceError) + Send + Sync + 'static,
     ) -> Self {
-        Self { accelerator, cpu: Cpu::new(threads), fallback: Arc::new(fallback), loaded: Mutex::default() }
+        let listeners = Arc::new(Mutex::<Listeners>::default());
+        let told = Arc::clone(&listeners);
+        let fallback = move |operation, error: &DeviceError| {
+            fallback(operation, error);
+            locked(&told).iter().for_each(|told| told(operation));
+        };
+        let cpu = Cpu::new(threads);
+        Self { accelerator, cpu, fallback: Arc::new(fallback), listeners, loaded: Mutex::default() }
     }
 
     /// What the device makes of it; `None` if the CPU has to.
@@ -77,8 +88,7 @@ impl Offload {
     }
 
     fn loaded(&self) -> MutexGuard<'_, Loaded> {
-        // A panic elsewhere leaves the maps whole.
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.loaded)
     }
 
     /// Drops what the device keeps, as soon as no batch uses it; was there anything?
@@ -147,6 +157,11 @@ impl Offload {
     }
 }
 
+/// A panic elsewhere leaves what these locks guard whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn inputs(points: &[CiphertextPoint]) -> Vec<G1Limbs> {
     points.iter().map(|point| point_limbs(&point.0)).collect()
 }
@@ -164,6 +179,10 @@ impl Backend for Offload {
 
     fn threads(&self) -> usize {
         self.cpu.backend().threads()
+    }
+
+    fn on_device_failure(&self, told: Box<dyn Fn(Operation) + Send + Sync>) {
+        locked(&self.listeners).push(told);
     }
 
     fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError> {
