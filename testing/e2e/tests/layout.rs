@@ -12,6 +12,7 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-telemetry", &[]),
     ("blindfold-bte", &["reference"]), // optional, off by default
     ("blindfold-reference", &[]),
+    ("blindfold-rlwe", &[]),
     ("blindfold-protocol", &["bte"]),
     ("blindfold-rpc", &["protocol", "bte", "telemetry"]),
     ("blindfold-store", &["protocol", "bte", "telemetry"]),

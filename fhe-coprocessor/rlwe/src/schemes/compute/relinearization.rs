@@ -1,0 +1,158 @@
+//! The key that turns c0 + c1·s + c2·s² back into two parts.
+
+use std::fmt;
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
+
+use super::ComputeError;
+use crate::ring::{DecodeError, Poly, Ring, Spectrum};
+use crate::rlwe::{
+    Parameters, PublicPolynomial, SEED_BYTES, SecretKey, Xof, pack_rows, row_bytes, uniform, unpack_poly,
+};
+use crate::tags;
+
+/// For each prime q_i: b_i = −a_i·s + e_i + (q/q_i)·s², a_i from the deployment's seed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RelinearizationKey {
+    parameters: Arc<Parameters>,
+    b: Vec<Poly>,
+    /// Of b_i and a_i.
+    spectra: Vec<(Spectrum, Spectrum)>,
+    /// (q/q_i)^(−1) mod q_i.
+    inverses: Vec<u64>,
+}
+
+impl fmt::Debug for RelinearizationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RelinearizationKey").field("parts", &self.b.len()).finish_non_exhaustive()
+    }
+}
+
+impl RelinearizationKey {
+    /// The key of a secret and its wallet's seed: the same seed always gives it back, as two keys of different errors
+    /// would show more of the secret than one. Costs 4·k² + 4·k transforms for k primes.
+    #[must_use]
+    pub fn derive(secret: &SecretKey, seed: &[u8; SEED_BYTES]) -> Self {
+        let public = secret.public_polynomial();
+        let parameters = public.parameters();
+        let ring = parameters.ring();
+        let context = public.context();
+        let small = Zeroizing::new(ring.from_small(secret.coefficients()));
+        let square = Zeroizing::new(ring.mul_small(&ring.forward(&small), secret.coefficients()));
+        let part = |index: usize| {
+            let a = part_a(public, &context, index);
+            let mut xof = Xof::new(tags::RELINEARIZATION_ERROR, &[&context, &[index as u8], seed]);
+            let error = xof.small(ring.degree(), parameters.literal().error_bound);
+            // q/q_i vanishes modulo every other prime.
+            let modulus = ring.moduli().nth(index).copied();
+            let factor = cofactor(ring, index);
+            let scaled = square.residues().chunks(ring.degree()).enumerate().flat_map(|(row, residues)| {
+                residues
+                    .iter()
+                    .map(move |&x| modulus.filter(|_| row == index).map_or(0, |m| m.mul(x, factor)))
+            });
+            let mut b = ring.from_residues(scaled.collect()).unwrap_or_else(|| ring.zero());
+            ring.add_assign(&mut b, &Zeroizing::new(ring.from_small(&error)));
+            ring.sub_assign(&mut b, &ring.mul_small(&a, secret.coefficients()));
+            b
+        };
+        let b = (0..parameters.literal().primes.len()).map(part).collect();
+        Self::from_parts(public, b)
+    }
+
+    fn from_parts(public: &PublicPolynomial, b: Vec<Poly>) -> Self {
+        let parameters = public.parameters();
+        let ring = parameters.ring();
+        let context = public.context();
+        let spectra =
+            b.iter().enumerate().map(|(i, b)| (ring.forward(b), part_a(public, &context, i))).collect();
+        let inverses =
+            ring.moduli().enumerate().map(|(i, modulus)| modulus.inverse(cofactor(ring, i))).collect();
+        Self { parameters: Arc::clone(parameters), b, spectra, inverses }
+    }
+
+    /// The set.
+    #[must_use]
+    pub const fn parameters(&self) -> &Arc<Parameters> {
+        &self.parameters
+    }
+
+    /// The two parts that stand for c2·s²: Σ_i d_i·b_i and Σ_i d_i·a_i, d_i = \[c2·(q/q_i)^(−1)\] centred modulo q_i.
+    /// Costs k² + 2·k transforms for k primes.
+    pub(super) fn apply(&self, c2: &Poly) -> (Poly, Poly) {
+        let ring = self.parameters.ring();
+        let mut sums: Option<(Spectrum, Spectrum)> = None;
+        let rows = c2.residues().chunks(ring.degree()).zip(ring.moduli());
+        for (((row, modulus), &inverse), (b, a)) in rows.zip(&self.inverses).zip(&self.spectra) {
+            // Below q_i/2, and so below every prime: all have one width.
+            let digit: Vec<i64> = row.iter().map(|&x| modulus.centre(modulus.mul(x, inverse))).collect();
+            let digit = ring.forward(&ring.from_signed(&digit));
+            let (mut first, mut second) = (digit.clone(), digit);
+            ring.mul_assign(&mut first, b);
+            ring.mul_assign(&mut second, a);
+            match &mut sums {
+                Some((sum_b, sum_a)) => {
+                    ring.add_spectrum(sum_b, &first);
+                    ring.add_spectrum(sum_a, &second);
+                }
+                None => sums = Some((first, second)),
+            }
+        }
+        sums.map_or_else(|| (ring.zero(), ring.zero()), |(b, a)| (ring.inverse(&b), ring.inverse(&a)))
+    }
+
+    /// t·Σ_i N·B·q_i/2.
+    pub(super) fn noise(parameters: &Parameters) -> Option<u128> {
+        let literal = parameters.literal();
+        let halves: u128 = literal.primes.iter().map(|&q| u128::from(q / 2)).sum();
+        let factor = literal.degree as u128 * u128::from(literal.error_bound);
+        halves.checked_mul(factor)?.checked_mul(literal.plaintext_modulus.into())
+    }
+
+    /// Length of an encoding: k² packed rows of N residues.
+    #[must_use]
+    pub fn encoded_bytes(parameters: &Parameters) -> usize {
+        parameters.literal().primes.len() * row_bytes(parameters, parameters.degree())
+    }
+
+    /// Every b_i packed.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(Self::encoded_bytes(&self.parameters));
+        self.b.iter().for_each(|b| pack_rows(&self.parameters, b.residues(), &mut bytes));
+        bytes
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote, and nothing else. That it belongs to a secret is not checked.
+    ///
+    /// # Errors
+    /// [`DecodeError`].
+    pub fn decode(public: &PublicPolynomial, bytes: &[u8]) -> Result<Self, DecodeError> {
+        let parameters = public.parameters();
+        let expected = Self::encoded_bytes(parameters);
+        if bytes.len() != expected {
+            return Err(DecodeError::Length { expected, found: bytes.len() });
+        }
+        let parts = bytes.chunks(row_bytes(parameters, parameters.degree()));
+        let b = parts.map(|part| unpack_poly(parameters, part)).collect::<Result<_, _>>()?;
+        Ok(Self::from_parts(public, b))
+    }
+
+    pub(super) fn check(&self, parameters: &Parameters) -> Result<(), ComputeError> {
+        if *self.parameters == *parameters { Ok(()) } else { Err(ComputeError::Parameters) }
+    }
+}
+
+/// a_i, as it is used.
+fn part_a(public: &PublicPolynomial, context: &[u8], index: usize) -> Spectrum {
+    let mut xof = Xof::new(tags::RELINEARIZATION, &[context, &[index as u8]]);
+    public.parameters().ring().forward(&uniform(public.parameters(), &mut xof))
+}
+
+/// q/q_i mod q_i.
+fn cofactor(ring: &Ring, index: usize) -> u64 {
+    let Some(modulus) = ring.moduli().nth(index) else { return 0 };
+    let others = ring.moduli().filter(|other| *other != modulus);
+    others.fold(1, |product, other| modulus.mul(product, modulus.reduce(other.value())))
+}

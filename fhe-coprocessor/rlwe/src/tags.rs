@@ -1,0 +1,14 @@
+//! Every domain tag of this crate, once.
+
+/// The public polynomials: a from the deployment's seed.
+pub(crate) const PUBLIC: &[u8] = b"BLINDFOLD-V1-RLWE-PUBLIC";
+/// The ternary secret, from the wallet's seed.
+pub(crate) const SECRET: &[u8] = b"BLINDFOLD-V1-RLWE-SECRET";
+/// The error of the public key, from the wallet's seed.
+pub(crate) const KEY_ERROR: &[u8] = b"BLINDFOLD-V1-RLWE-KEY-ERROR";
+/// Ephemeral secret and errors of one encryption, from a fresh seed.
+pub(crate) const ENCRYPTION: &[u8] = b"BLINDFOLD-V1-RLWE-ENCRYPTION";
+/// The uniform halves of a relinearization key, from the public seed.
+pub(crate) const RELINEARIZATION: &[u8] = b"BLINDFOLD-V1-RLWE-RELINEARIZATION";
+/// The errors of a relinearization key, from the wallet's seed.
+pub(crate) const RELINEARIZATION_ERROR: &[u8] = b"BLINDFOLD-V1-RLWE-RELINEARIZATION-ERROR";
