@@ -23,6 +23,7 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-committee", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
     ("blindfold-hint-publisher", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
     ("blindfold-full-node", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
+    ("blindfold-groth16", &[]),
     ("blindfold-client", &["protocol", "bte", "rpc", "l1", "telemetry"]),
 ];
 

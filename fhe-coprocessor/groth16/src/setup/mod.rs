@@ -1,0 +1,71 @@
+//! Making keys.
+//!
+//! Whoever knows τ, α, β, δ or σ of a key can forge proofs (never read witnesses: D, A and B are uniform whatever the
+//! key). [`development`] takes them from a seed and says so in the key. Otherwise they are products of many people's
+//! factors, and one who forgot theirs is enough:
+//!
+//! | phase | secrets | depends on | here |
+//! |---|---|---|---|
+//! | 1 | τ, α, β | a size only | [`Powers`], [`PowersCeremony`] |
+//! | 2 | δ, σ | phase 1 and the circuit | [`KeyCeremony`] |
+//!
+//! The method is BGM17 (ePrint 2017/1050) with γ = 1, as analysed in "Snarky Ceremonies" (ePrint 2021/219): every
+//! contribution multiplies the secrets by factors of its own and proves that it knows them, bound to the hash of all
+//! that came before. The proof here is Schnorr's, whose challenge is SHA-256. A last contribution whose factors follow
+//! from a public beacon takes away the last contributor's choice; 2021/219 shows that security does not need it.
+//!
+//! Anyone checks the end of a ceremony with [`PowersCeremony::verify`] and [`KeyCeremony::verify`], from the
+//! transcript, the circuit and nothing else.
+
+mod chain;
+mod development;
+mod encoding;
+mod phase2;
+mod powers;
+mod prepare;
+
+pub use chain::{ChainError, Contribution, Fault, Transcript};
+pub use development::development;
+#[cfg(test)]
+pub(crate) use development::{Secrets, generate};
+pub use encoding::SetupDecodeError;
+pub use phase2::KeyCeremony;
+pub use powers::{Powers, PowersCeremony};
+pub use prepare::prepare;
+
+use crate::qap::DomainError;
+use crate::r1cs::SynthesisError;
+
+/// Why a set-up was refused or could not be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The circuit cannot be written down.
+    #[error(transparent)]
+    Synthesis(#[from] SynthesisError),
+    /// The circuit is too large for the field.
+    #[error(transparent)]
+    Domain(#[from] DomainError),
+    /// The powers of tau are for smaller circuits.
+    #[error("the powers of tau reach {got} rows, the circuit needs {want}: take a larger phase 1")]
+    TooFewPowers {
+        /// Rows the powers reach.
+        got: usize,
+        /// Rows of the circuit's domain.
+        want: usize,
+    },
+    /// A contribution is not one.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The state is not the last one with one contribution more: ask the contributor to start from the last state.
+    #[error("the state is not built on the last one")]
+    NotBuiltOnLast,
+    /// Elements are not what the transcript's secrets make them: refuse the contributor's state.
+    #[error("{0} of the state are not what the transcript makes of the last ones")]
+    Inconsistent(&'static str),
+    /// An element that phase 2 must not touch differs from what phase 1 and the circuit make it.
+    #[error("an element that no contribution may change was changed")]
+    Foreign,
+    /// A beacon asks for more hashing than supported.
+    #[error("a beacon of 2^{0} iterations is more than 2^{max}", max = chain::MAX_LOG_ITERATIONS)]
+    Beacon(u8),
+}

@@ -1,0 +1,125 @@
+//! From phase 1 to a circuit: the key with δ = σ = 1.
+
+use ark_ec::{AffineRepr, CurveGroup, pairing::Pairing};
+use ark_ff::PrimeField;
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+
+use super::{Powers, SetupError};
+use crate::key::{Origin, ProvingKey, Specific, VerifyingKey, query};
+use crate::r1cs::{Matrix, R1cs};
+use crate::{hash, par, qap, tags};
+
+/// The key with which phase 2 of a circuit begins: δ = σ = 1, so anyone can forge under it. The same for everyone who
+/// computes it. Four transforms of points, 2·n·log₂ n multiplications in all for a domain of n rows: minutes for
+/// n = 2^16, once for each circuit.
+///
+/// # Errors
+/// [`SetupError::TooFewPowers`], [`SetupError::Domain`].
+pub fn prepare<E: Pairing>(
+    powers: &Powers<E>,
+    r1cs: &R1cs<E::ScalarField>,
+) -> Result<ProvingKey<E>, SetupError> {
+    let domain = qap::domain(r1cs)?;
+    let n = domain.size();
+    if powers.rows() < n {
+        return Err(SetupError::TooFewPowers { got: powers.rows(), want: n });
+    }
+    let ((one, alpha), (beta, two)) = par::join(
+        || {
+            par::join(
+                || lagrange(&domain, &powers.tau_g1[..n]),
+                || lagrange(&domain, &powers.alpha_tau_g1[..n]),
+            )
+        },
+        || {
+            par::join(
+                || lagrange(&domain, &powers.beta_tau_g1[..n]),
+                || lagrange(&domain, &powers.tau_g2[..n]),
+            )
+        },
+    );
+    let [rows_a, rows_b, rows_c] = &r1cs.matrices;
+    let variables = r1cs.variables();
+    let mut u = columns(rows_a, &one, variables);
+    let mut k = columns(rows_a, &beta, variables);
+    let input_rows = r1cs.constraints()..r1cs.constraints() + r1cs.shape().public();
+    for (variable, row) in input_rows.enumerate() {
+        u[variable] += one[row];
+        k[variable] += beta[row];
+    }
+    let v = columns(rows_b, &one, variables);
+    let v_two = columns(rows_b, &two, variables);
+    for (sum, more) in k.iter_mut().zip(columns(rows_b, &alpha, variables)) {
+        *sum += more;
+    }
+    for (sum, more) in k.iter_mut().zip(columns(rows_c, &one, variables)) {
+        *sum += more;
+    }
+    let k = E::G1::normalize_batch(&k);
+    let (public, witness) = k.split_at(r1cs.shape().public());
+    let (committed, private) = witness.split_at(r1cs.committed());
+    let b = query(E::G2::normalize_batch(&v_two));
+    let v = E::G1::normalize_batch(&v);
+    let quotient: Vec<E::G1> =
+        (0..n - 1).map(|i| powers.tau_g1[i + n].into_group() - powers.tau_g1[i]).collect();
+    let blinding_base = ProvingKey::<E>::blinding_base();
+    let start = start(&powers.hash(), r1cs.digest());
+    Ok(ProvingKey {
+        verifying: VerifyingKey {
+            origin: Origin::Ceremony { contributions: 0, beacon: false, transcript: start },
+            shape: *r1cs.shape(),
+            circuit: *r1cs.digest(),
+            alpha: powers.alpha_tau_g1[0],
+            beta: powers.beta_g2,
+            delta: E::G2Affine::generator(),
+            sigma: E::G2Affine::generator(),
+            public: public.to_vec(),
+        },
+        beta: powers.beta_tau_g1[0],
+        delta: E::G1Affine::generator(),
+        a: query(E::G1::normalize_batch(&u)),
+        b_g1: b.variables.iter().map(|variable| v[*variable as usize]).collect(),
+        b,
+        committed: committed.to_vec(),
+        specific: Specific {
+            quotient: E::G1::normalize_batch(&quotient),
+            private: private.to_vec(),
+            unblind: blinding_base,
+            knowledge: committed.to_vec(),
+            knowledge_blinding: blinding_base,
+        },
+    })
+}
+
+/// Start of the phase-2 transcript: it names phase 1 and the circuit.
+fn start(powers: &[u8; 32], circuit: &[u8; 32]) -> [u8; 32] {
+    hash::sha256(&[tags::TRANSCRIPT, b"key", powers, circuit])
+}
+
+/// \[Lⱼ(τ)\] from \[τⁱ\].
+fn lagrange<G: AffineRepr>(domain: &Radix2EvaluationDomain<G::ScalarField>, powers: &[G]) -> Vec<G::Group> {
+    let powers: Vec<G::Group> = powers.iter().map(|point| point.into_group()).collect();
+    domain.ifft(&powers)
+}
+
+/// Of each variable the sum over rows of its coefficient times the row's point.
+fn columns<F: PrimeField, G: CurveGroup<ScalarField = F>>(
+    matrix: &Matrix<F>,
+    points: &[G],
+    variables: usize,
+) -> Vec<G> {
+    let minus_one = -F::ONE;
+    let mut out = vec![G::zero(); variables];
+    for (row, point) in points.iter().enumerate().take(matrix.rows()) {
+        for (coefficient, column) in matrix.row(row) {
+            if coefficient == F::ONE {
+                out[column] += point;
+            } else if coefficient == minus_one {
+                out[column] -= point;
+            } else {
+                out[column] += *point * coefficient;
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,71 @@
+//! Batches of one and of several circuits.
+
+use super::circuits::{Chain, ChainStatement};
+use super::{Bls, DEGREE, instance, product, rng};
+use crate::setup::development;
+use crate::{BatchItem, Prover, Verifier, VerifyError, verify_batch};
+
+#[test]
+fn batches_give_what_single_checks_give() {
+    let (prover, verifier) = product::<Bls>("product", DEGREE);
+    let chain = Chain(6);
+    let key = development::<Bls, _>(&chain, &[2; 32]).unwrap();
+    let chain_verifier = Verifier::new(key.verifying().clone());
+    let first = ark_bls12_381::Fr::from(11u64);
+    let (_, last) = chain.values(first);
+    let chain_prover = Prover::new(chain, key).unwrap();
+    let chain_statement = ChainStatement(last);
+    let mut rng = rng(5);
+
+    let statements: Vec<_> = (0..9).map(|salt| instance(DEGREE, salt)).collect();
+    let proofs: Vec<_> = statements
+        .iter()
+        .map(|(statement, witness)| prover.prove(statement, witness, &mut rng).unwrap())
+        .collect();
+    let chain_proof = chain_prover.prove(&chain_statement, &first, &mut rng).unwrap();
+    let wrong_key = proofs[0];
+
+    for size in [0, 1, 2, 9] {
+        // Wrong in place i: nothing, another's D and knowledge, C, knowledge alone.
+        for fault in 0..4 {
+            let mut altered = proofs[..size].to_vec();
+            let bad = size / 2;
+            if let Some(proof) = altered.get_mut(bad) {
+                match fault {
+                    1 => {
+                        (proof.commitment, proof.knowledge) = (chain_proof.commitment, chain_proof.knowledge);
+                    }
+                    2 => proof.c = chain_proof.c,
+                    3 => proof.knowledge = chain_proof.knowledge,
+                    _ => (),
+                }
+            }
+            let mut items: Vec<BatchItem<'_, Bls>> = altered
+                .iter()
+                .zip(&statements)
+                .map(|(proof, (statement, _))| BatchItem { verifier: &verifier, statement, proof })
+                .collect();
+            items.push(BatchItem {
+                verifier: &chain_verifier,
+                statement: &chain_statement,
+                proof: &chain_proof,
+            });
+            let results = verify_batch(&mut rng, &items);
+            for (i, (result, item)) in results.iter().zip(&items).enumerate() {
+                assert_eq!(*result, item.verifier.verify(item.statement, item.proof), "{size} {fault} {i}");
+                assert_eq!(result.is_err(), fault > 0 && i == bad && i < size, "{size} {fault} {i}");
+            }
+        }
+    }
+
+    // A statement of another circuit and a proof of another.
+    let items = [
+        BatchItem { verifier: &verifier, statement: &chain_statement, proof: &chain_proof },
+        BatchItem { verifier: &chain_verifier, statement: &chain_statement, proof: &wrong_key },
+        BatchItem { verifier: &chain_verifier, statement: &chain_statement, proof: &chain_proof },
+    ];
+    let results = verify_batch(&mut rng, &items);
+    assert!(matches!(results[0], Err(VerifyError::Statement(_))), "{:?}", results[0]);
+    assert_eq!(results[1], Err(VerifyError::Knowledge));
+    assert_eq!(results[2], Ok(()));
+}
