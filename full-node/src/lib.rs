@@ -171,7 +171,7 @@ impl FullNode {
                 tracker.clone(),
                 Arc::clone(&parameters),
                 Arc::clone(&backend),
-                executor.clone(),
+                executor.opened(),
             ),
             decryption: LocalDecryption {
                 tracker: tracker.clone(),

@@ -8,6 +8,7 @@
 //! - [`Executor`]: one L2 block per second from certified and hinted batches, through an execution client.
 //! - [`ReadApi`]: the reads of `blind_*` over the store, and [`announce`] for the topics.
 
+mod ancestors;
 pub mod announce;
 mod executor;
 mod hints;
@@ -15,11 +16,13 @@ mod intake;
 mod l1;
 mod l1_client;
 pub mod limits;
+mod opener;
 mod parameters;
 mod read;
 mod records;
 mod tracker;
 
+pub use ancestors::{HeaderSource, TakenRun};
 pub use executor::{
     BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor,
     ExecutorDeps, ExecutorStatus, InnerTransaction, NewBlock, OpenedBatches,
@@ -29,6 +32,7 @@ pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{
     L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun, origin_facts,
 };
+pub use opener::{OpenFault, Opener, unopened_outcomes};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
 pub use records::{accepted, makes_block, verdicts};
