@@ -70,6 +70,38 @@ const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE acknowledgements ADD COLUMN displaced_by INTEGER;
     ",
+    // 4: the coprocessor. A version counts confidential transactions; accounts, nodes and balances are kept as they
+    // stand at the end of a batch. balance and nonce: u64 big-endian.
+    "
+    CREATE TABLE confidential_batches (
+        number INTEGER PRIMARY KEY, hash BLOB NOT NULL, version INTEGER NOT NULL, accounts INTEGER NOT NULL,
+        accounts_root BLOB NOT NULL, ledger_root BLOB NOT NULL, state_root BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX confidential_batches_by_version ON confidential_batches (version);
+    CREATE TABLE confidential_owners (owner BLOB PRIMARY KEY, account INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE confidential_accounts (
+        account INTEGER NOT NULL, version INTEGER NOT NULL, owner BLOB NOT NULL, state BLOB NOT NULL,
+        PRIMARY KEY (account, version)
+    ) STRICT;
+    CREATE TABLE confidential_nodes (
+        level INTEGER NOT NULL, place INTEGER NOT NULL, version INTEGER NOT NULL, hash BLOB NOT NULL,
+        PRIMARY KEY (level, place, version)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE public_balances (
+        owner BLOB NOT NULL, version INTEGER NOT NULL, balance BLOB NOT NULL, nonce BLOB NOT NULL,
+        PRIMARY KEY (owner, version)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE confidential_transactions (
+        version INTEGER PRIMARY KEY, number INTEGER NOT NULL, id BLOB NOT NULL, item INTEGER NOT NULL,
+        position INTEGER NOT NULL, applied INTEGER NOT NULL, bytes BLOB NOT NULL, receipt TEXT NOT NULL,
+        state_root BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX confidential_transactions_by_number ON confidential_transactions (number);
+    CREATE INDEX confidential_transactions_by_id ON confidential_transactions (id);
+    CREATE TABLE confidential_parties (
+        party BLOB NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (party, version)
+    ) STRICT, WITHOUT ROWID;
+    ",
 ];
 
 /// Brings the file to [`SCHEMA_VERSION`]; each step is one transaction.
