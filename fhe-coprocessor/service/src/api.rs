@@ -5,14 +5,13 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
 use blindfold_chain::Tracker;
+use blindfold_rpc::RpcError;
 use blindfold_rpc::confidential::{
     ConfidentialAccount, ConfidentialApiServer, ConfidentialParameters, ConfidentialStatus,
     ConfidentialTransactionInfo, PublicBalance,
 };
-use blindfold_rpc::RpcError;
 use blindfold_store::{
-    ConfidentialAccountRecord, ConfidentialHead, ConfidentialStore, StoreError,
-    StoredConfidentialTransaction,
+    ConfidentialAccountRecord, ConfidentialHead, ConfidentialStore, StoreError, StoredConfidentialTransaction,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -163,7 +162,8 @@ impl ConfidentialApiServer for ReadApi {
         from: u64,
         limit: Option<u64>,
     ) -> Result<Vec<ConfidentialTransactionInfo>, RpcError> {
-        let limit = limit.map_or(MAX_TRANSFERS_PER_CALL, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let limit =
+            limit.map_or(MAX_TRANSFERS_PER_CALL, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let limit = limit.min(MAX_TRANSFERS_PER_CALL);
         let found = self.store.confidential_transactions_of(owner, from, limit).await.map_err(internal)?;
         found.into_iter().map(info).collect()

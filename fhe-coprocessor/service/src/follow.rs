@@ -2,7 +2,6 @@
 //! every header, certificate and hint is verified here. What does not stand is refused and counted, and asked for again.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use alloy_primitives::B256;
@@ -19,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::counters::Counters;
 use crate::limits::{MAX_SYNC_BATCHES, SYNC_RETRY_MS};
-use crate::stopped;
+use crate::{ExecutionStatus, stopped};
 
 /// The topics that say that there is something new.
 const TOPICS: [Topic; 2] = [Topic::Certificates, Topic::Hints];
@@ -43,8 +42,8 @@ pub(crate) struct Follower {
     pub(crate) poll_interval: Duration,
     /// Whether everything that the node has is here.
     pub(crate) in_sync: watch::Sender<bool>,
-    /// Every batch up to this one has its hints, or needs none.
-    pub(crate) hinted: AtomicU64,
+    /// Where execution stands: what is executed needs no hints any more.
+    pub(crate) status: watch::Receiver<ExecutionStatus>,
 }
 
 impl Follower {
@@ -178,42 +177,47 @@ impl Follower {
         }
     }
 
-    /// Asks for the hints of each certified batch that needs some and has none, in order.
+    /// Asks for the hints of each certified batch that needs some and has none, in order. Those of a batch that becomes
+    /// void never come, so none is waited for here.
     async fn fetch_hints(&self) -> Result<End, StoreError> {
         let store = self.tracker.store();
-        let first = self.hinted.load(Ordering::Relaxed) + 1;
-        let last = self.tracker.certified().number;
+        let first = self.status.borrow().head.number + 1;
+        let last = self.tracker.certified().number.min(first + MAX_SYNC_BATCHES);
+        let mut end = End::Done;
         for number in first..=last {
             let Some(record) = store.batch(number).await? else { return Ok(End::Later) };
-            if record.hints.is_some() || accepted(&record) == 0 {
-                self.hinted.store(number, Ordering::Relaxed);
-                continue;
-            }
-            let hints = match self.node.get_hints(number).await {
-                Ok(Some(encoded)) => self.decoded(&encoded).filter(|hints| hints.number == number),
-                Ok(None) => None,
-                Err(error) => {
-                    let error = ReceivedError::from(error);
-                    tracing::debug!(number, %error, "the node gives no hints");
-                    None
-                }
-            };
-            let Some(hints) = hints else { return Ok(End::Later) };
-            match self.intake.submit(None, hints).await {
-                Ok(accepted) => {
-                    self.counters.hints_verified.add(accepted.verified as u64);
-                    self.hinted.store(number, Ordering::Relaxed);
-                }
-                Err(refusal) => {
-                    if !refusal.retry() {
-                        self.counters.rejected.increment();
-                        tracing::warn!(number, %refusal, "hints refused");
-                    }
-                    return Ok(End::Later);
-                }
+            if record.hints.is_none() && accepted(&record) > 0 && !self.fetch_hints_of(number).await {
+                end = End::Later;
             }
         }
-        Ok(End::Done)
+        Ok(end)
+    }
+
+    /// Whether the hints of a batch are here now.
+    async fn fetch_hints_of(&self, number: u64) -> bool {
+        let hints = match self.node.get_hints(number).await {
+            Ok(Some(encoded)) => self.decoded(&encoded).filter(|hints| hints.number == number),
+            Ok(None) => None,
+            Err(error) => {
+                let error = ReceivedError::from(error);
+                tracing::debug!(number, %error, "the node gives no hints");
+                None
+            }
+        };
+        let Some(hints) = hints else { return false };
+        match self.intake.submit(None, hints).await {
+            Ok(accepted) => {
+                self.counters.hints_verified.add(accepted.verified as u64);
+                true
+            }
+            Err(refusal) => {
+                if !refusal.retry() {
+                    self.counters.rejected.increment();
+                    tracing::warn!(number, %refusal, "hints refused");
+                }
+                false
+            }
+        }
     }
 
     /// The structure, if the bytes are one.

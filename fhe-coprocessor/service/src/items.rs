@@ -45,7 +45,10 @@ mod tests {
             message(&[1, 1]),
         ];
         let found = confidential_items(&outcomes);
-        assert_eq!(found.iter().map(|one| (one.item, one.position)).collect::<Vec<_>>(), [(0, 1), (6, 0), (6, 1)]);
+        assert_eq!(
+            found.iter().map(|one| (one.item, one.position)).collect::<Vec<_>>(),
+            [(0, 1), (6, 0), (6, 1)]
+        );
         assert!(found.iter().all(|one| one.bytes == [1; 3]));
     }
 }

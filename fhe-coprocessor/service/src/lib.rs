@@ -19,14 +19,11 @@ mod runner;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use alloy_primitives::B256;
 use blindfold_bte::Backend;
-use blindfold_chain::{
-    HintIntake, L1View, OpenError, OpenedBatches, Opener, ParameterSet, Tracker,
-};
+use blindfold_chain::{HintIntake, L1View, OpenError, OpenedBatches, Opener, ParameterSet, Tracker};
 use blindfold_protocol::ChainConfig;
 use blindfold_rpc::confidential::{ConfidentialApiServer, ConfidentialParameters};
 use blindfold_rpc::{
@@ -121,8 +118,7 @@ impl Coprocessor {
         let tracker = Tracker::open(deps.chain, Arc::clone(&deps.store), Arc::clone(&deps.l1)).await?;
         let (stop, stopped) = watch::channel(false);
         let (in_sync, synced) = watch::channel(false);
-        let (status, of_status) =
-            watch::channel(ExecutionStatus { head, state: ExecutionState::Waiting });
+        let (status, of_status) = watch::channel(ExecutionStatus { head, state: ExecutionState::Waiting });
 
         let opened = Arc::new(OpenedBatches::default());
         let (parameters, backend) = (deps.parameters, deps.backend);
@@ -152,17 +148,13 @@ impl Coprocessor {
             counters: counters.clone(),
             poll_interval: Duration::from_millis(config.poll_interval_ms),
             in_sync,
-            hinted: AtomicU64::new(0),
+            status: of_status.clone(),
         };
 
         let readiness = Readiness::new(&["node", "execution"]);
-        let admin = admin(
-            AdminConfig { addr: config.admin_addr },
-            readiness.clone(),
-            move || metrics.render(),
-            None,
-        )
-        .await?;
+        let admin =
+            admin(AdminConfig { addr: config.admin_addr }, readiness.clone(), move || metrics.render(), None)
+                .await?;
         let reads = ReadApi {
             store: deps.state,
             tracker: tracker.clone(),

@@ -14,9 +14,7 @@ use tokio::sync::watch;
 
 use crate::counters::Counters;
 use crate::items::confidential_items;
-use crate::limits::{
-    MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS, PRUNE_STEP_VERSIONS, VOID_CHECK_INTERVAL_MS,
-};
+use crate::limits::{MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS, PRUNE_STEP_VERSIONS, VOID_CHECK_INTERVAL_MS};
 use crate::{CommittedItem, Execution, Machine, Receipt};
 
 /// Why execution stopped. Following, verifying and serving go on.
@@ -38,7 +36,9 @@ pub enum ExecutionFault {
     #[error("batch {0} was executed with another header: give this coprocessor its own folder")]
     OtherHeader(u64),
     /// L1 declared a batch void whose confidential transactions are executed here already.
-    #[error("L1 declared batch {0} void, and its confidential transactions are executed: start again from an empty folder")]
+    #[error(
+        "L1 declared batch {0} void, and its confidential transactions are executed: start again from an empty folder"
+    )]
     VoidedAfterExecution(u64),
     /// The executor itself failed; a mistake of this program.
     #[error("executing batch {0} failed")]
