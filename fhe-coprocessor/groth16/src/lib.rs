@@ -54,7 +54,7 @@
 //! Proofs can be made again: from (A, B, C, D, π) anyone makes another proof of the same statement. Statements must
 //! name what they are for. Whoever knows the secrets of a key can forge; see [`setup`]. Proving takes variable time in
 //! the witness: multi-scalar multiplication skips zeros and groups small values, so it belongs on a machine that only
-//! its owner watches. BLS12-381 is at some 120 bits, BN254 near 100 and here for tests. Unaudited.
+//! its owner watches. What is cited was analysed without η and σ in the key; the argument above is ours. BLS12-381 is at some 120 bits, BN254 near 100 and here for tests. Unaudited.
 //!
 //! # Example
 //! x·(x + c) = y at a challenge c, with x committed:
@@ -111,6 +111,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 mod verifier;
+mod windows;
 
 pub use batch::{BatchItem, verify_batch};
 pub use challenge::StatementError;

@@ -24,6 +24,11 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-hint-publisher", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
     ("blindfold-full-node", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
     ("blindfold-groth16", &[]),
+    ("blindfold-confidential", &["groth16", "rlwe", "protocol"]),
+    (
+        "blindfold-coprocessor",
+        &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "store", "chain", "telemetry"],
+    ),
     ("blindfold-client", &["protocol", "bte", "rpc", "l1", "telemetry"]),
 ];
 

@@ -171,6 +171,9 @@ impl<E: Pairing> VerifyingKey<E> {
             Origin::decode(&reader.array::<ORIGIN_BYTES>()?).ok_or(KeyError::Header("unknown origin"))?;
         let id = reader.array()?;
         let [inputs, challenges, derived] = [reader.u32()?, reader.u32()?, reader.u32()?].map(|n| n as usize);
+        if [inputs, challenges, derived].iter().any(|count| *count > bytes.len()) {
+            return Err(KeyError::Truncated);
+        }
         let shape = Shape { id, inputs, challenges, derived };
         let circuit = reader.array()?;
         let alpha = reader.proper("[α]₁", Compress::Yes)?;

@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 use super::SetupError;
 use crate::{hash, points, tags};
 
-/// Most iterations of a beacon's hash, as a power of two.
-pub(crate) const MAX_LOG_ITERATIONS: u8 = 40;
+/// Most iterations of a beacon's hash, as a power of two: what a transcript can make its verifier do.
+pub(crate) const MAX_LOG_ITERATIONS: u8 = 30;
 
 /// What is wrong with a contribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -57,17 +57,18 @@ pub(crate) fn generate<E: Pairing>(
     let Secrets { tau, alpha, beta, delta, sigma } = *secrets;
     let domain = qap::domain(r1cs)?;
     let lagrange = Zeroizing::new(domain.evaluate_all_lagrange_coefficients(tau));
-    let [u, v, w] = qap::at_point(r1cs, &lagrange);
-    let k: Zeroizing<Vec<E::ScalarField>> =
-        Zeroizing::new(u.iter().zip(&v).zip(&w).map(|((u, v), w)| beta * u + alpha * v + w).collect());
+    let [u, v, w] = qap::at_point(r1cs, &lagrange).map(Zeroizing::new);
+    let k: Zeroizing<Vec<E::ScalarField>> = Zeroizing::new(
+        u.iter().zip(v.iter()).zip(w.iter()).map(|((u, v), w)| beta * u + alpha * v + w).collect(),
+    );
     let delta_inverse = delta.inverse().unwrap_or_default();
     let first = domain.evaluate_vanishing_polynomial(tau) * delta_inverse;
-    let powers: Vec<E::ScalarField> =
-        std::iter::successors(Some(first), |last| Some(*last * tau)).take(domain.size() - 1).collect();
+    let powers = std::iter::successors(Some(first), |last| Some(*last * tau)).take(domain.size() - 1);
+    let powers: Zeroizing<Vec<E::ScalarField>> = Zeroizing::new(powers.collect());
     let (public, witness) = k.split_at(r1cs.shape().public());
     let (committed, private) = witness.split_at(r1cs.committed());
-    let scaled = |values: &[E::ScalarField], factor: E::ScalarField| -> Vec<E::ScalarField> {
-        values.iter().map(|value| *value * factor).collect()
+    let scaled = |values: &[E::ScalarField], factor: E::ScalarField| {
+        Zeroizing::new(values.iter().map(|value| *value * factor).collect::<Vec<_>>())
     };
 
     let g1 = Multiples::<E::G1>::new(4 * r1cs.variables() + domain.size());

@@ -144,7 +144,7 @@ impl<E: Pairing> PowersCeremony<E> {
     /// Closes the ceremony with a public value, hashed 2^log_iterations times.
     ///
     /// # Errors
-    /// [`SetupError::Chain`] after a beacon, [`SetupError::Beacon`] for more than 2^40 iterations.
+    /// [`SetupError::Chain`] after a beacon, [`SetupError::Beacon`] for more than 2^30 iterations.
     pub fn close(
         &mut self,
         value: [u8; 32],

@@ -223,7 +223,7 @@ fn a_beacon_is_checked_and_ends_the_ceremony() {
     assert_eq!(closed.verify(&prepared, &mut rng), Ok(()));
     let after = SetupError::Chain(ChainError { index: 2, fault: Fault::AfterBeacon });
     assert_eq!(closed.contribute(&mut rng), Err(after));
-    assert_eq!(ceremony.clone().close([1; 32], 41, &mut rng), Err(SetupError::Beacon(41)));
+    assert_eq!(ceremony.clone().close([1; 32], 31, &mut rng), Err(SetupError::Beacon(31)));
 
     // Called a beacon, but with factors of the contributor's own. The kind is no part of what is proved, so the
     // factors themselves must tell.

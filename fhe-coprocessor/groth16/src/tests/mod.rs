@@ -6,6 +6,7 @@ mod circuits;
 mod keys;
 mod oracle;
 mod proofs;
+mod synthesis;
 
 use ark_ec::pairing::Pairing;
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};

@@ -1,7 +1,8 @@
 //! Products over the integers: what a proof of an identity modulo q is about.
 
 /// x·y in Z\[X\], without reduction: n + m − 1 coefficients, each below 2^(62+7)·min(n, m) in absolute value. Costs n·m
-/// products of a word and a byte, without branches on the values.
+/// products of a word and a byte, without branches on the values. The product is the caller's to wipe: with `x` it
+/// gives `y` away.
 ///
 /// # Panics
 /// If a factor is empty, or a coefficient of `x` is 2^62 or above.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use rand_core::CryptoRng;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::keys::{pack_rows, row_bytes, unpack_poly, unpack_rows, within};
 use super::{Ciphertext, Parameters, PublicKey, PublicPolynomial, SEED_BYTES, Xof};
@@ -123,7 +123,8 @@ impl EncryptionWitness {
     fn share(&self, ring: &Ring, key: &PublicKey, e0: &[i8]) -> Vec<u64> {
         let used = self.parameters.literal().used;
         let mut c0 = if used == ring.degree() {
-            ring.mul_small(&ring.forward(key.polynomial()), &self.u).residues().to_vec()
+            // b·u alone would give u away.
+            Zeroizing::new(ring.mul_small(&ring.forward(key.polynomial()), &self.u)).residues().to_vec()
         } else {
             ring.leading_of_product(key.polynomial(), &self.u, used)
         };
@@ -158,15 +159,6 @@ impl EncryptionWitness {
     /// e0 of each recipient, used coefficients.
     pub fn e0(&self) -> impl ExactSizeIterator<Item = &[i8]> {
         self.e0.iter().map(|e0| e0.as_slice())
-    }
-}
-
-impl Zeroize for EncryptionWitness {
-    fn zeroize(&mut self) {
-        self.message.zeroize();
-        self.u.zeroize();
-        self.e1.zeroize();
-        self.e0.zeroize();
     }
 }
 

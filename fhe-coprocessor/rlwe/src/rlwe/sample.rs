@@ -43,14 +43,16 @@ impl Xof {
     /// `count` numbers uniform in −`bound`..=`bound`, `bound` ≤ 127: the next byte below the largest multiple of the
     /// number of values, modulo that number.
     pub(crate) fn small(&mut self, count: usize, bound: u8) -> Zeroizing<Vec<i8>> {
-        let values = 2 * u16::from(bound) + 1;
+        let values = 2 * u32::from(bound) + 1;
         let limit = 256 / values * values;
+        // ⌊byte/values⌋ without a division, whose time could depend on the byte: exact, as the rounding of the
+        // reciprocal moves the quotient by less than 2^8/2^16 < 1/values.
+        let reciprocal = (1_u32 << 16).div_ceil(values);
         let mut numbers = Zeroizing::new(Vec::with_capacity(count));
         while numbers.len() < count {
-            let byte = u16::from(self.byte());
+            let byte = u32::from(self.byte());
             if byte < limit {
-                // ⌊byte/values⌋ by comparisons: a division could take a time that depends on the byte.
-                let quotient: u16 = (1..=limit / values).map(|k| u16::from(byte >= k * values)).sum();
+                let quotient = (byte * reciprocal) >> 16;
                 numbers.push(((byte - quotient * values) as i16 - i16::from(bound)) as i8);
             }
         }
@@ -86,6 +88,15 @@ mod tests {
                 // 200 expected: six standard deviations either way.
                 assert!((115..=285).contains(&seen), "{value} of ±{bound}: {seen}");
             }
+        }
+    }
+
+    #[test]
+    fn every_byte_is_reduced_right() {
+        for bound in 1..=127_u32 {
+            let values = 2 * bound + 1;
+            let reciprocal = (1_u32 << 16).div_ceil(values);
+            assert!((0..256).all(|byte| (byte * reciprocal) >> 16 == byte / values));
         }
     }
 

@@ -54,7 +54,7 @@ impl RelinearizationKey {
             });
             let mut b = ring.from_residues(scaled.collect()).unwrap_or_else(|| ring.zero());
             ring.add_assign(&mut b, &Zeroizing::new(ring.from_small(&error)));
-            ring.sub_assign(&mut b, &ring.mul_small(&a, secret.coefficients()));
+            ring.sub_assign(&mut b, &Zeroizing::new(ring.mul_small(&a, secret.coefficients())));
             b
         };
         let b = (0..parameters.literal().primes.len()).map(part).collect();

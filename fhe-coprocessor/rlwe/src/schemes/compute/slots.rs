@@ -1,5 +1,7 @@
 //! N numbers modulo t in one message, so that sums and products act on each.
 
+use zeroize::Zeroizing;
+
 use crate::ring::{Ntt, bit_reverse};
 use crate::rlwe::Parameters;
 
@@ -39,7 +41,11 @@ impl Slots {
     ///
     /// # Errors
     /// [`SlotsError`].
-    pub fn encode(&self, numbers: &[u64], parameters: &Parameters) -> Result<Vec<i64>, SlotsError> {
+    pub fn encode(
+        &self,
+        numbers: &[u64],
+        parameters: &Parameters,
+    ) -> Result<Zeroizing<Vec<i64>>, SlotsError> {
         let (slots, modulus) = (parameters.degree(), self.0.modulus());
         if numbers.len() > slots {
             return Err(SlotsError::Count { count: numbers.len(), slots });
@@ -47,12 +53,12 @@ impl Slots {
         if let Some(slot) = numbers.iter().position(|&number| number >= modulus.value()) {
             return Err(SlotsError::Range { slot });
         }
-        let mut values = vec![0; slots];
+        let mut values = Zeroizing::new(vec![0; slots]);
         for (i, &number) in numbers.iter().enumerate() {
             values[bit_reverse(i, slots)] = number;
         }
         self.0.inverse(&mut values);
-        Ok(values.into_iter().map(|x| modulus.centre(x)).collect())
+        Ok(Zeroizing::new(values.iter().map(|&x| modulus.centre(x)).collect()))
     }
 
     /// The slots of a message of N centred coefficients. Costs one transform.

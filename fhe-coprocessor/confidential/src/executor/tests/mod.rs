@@ -1,0 +1,5 @@
+mod attacks;
+mod batches;
+mod limits;
+mod proved;
+mod world;
