@@ -24,20 +24,30 @@ const perBatch = (one, many) => (of(many) - of(one)) / 32;
 function gasTable() {
   const post = ["BlindedInbox.post, 1 header, whole transaction", "BlindedInbox.post, 33 headers, whole transaction"];
   const hints = ["HintRegistry.postHints, 1 batch of 100", "HintRegistry.postHints, 33 batches of 100"];
+  const blobs = ["HintRegistry.postHintsInBlobs, 1 batch of 100", "HintRegistry.postHintsInBlobs, 33 batches of 100"];
   const row = (what, name, target = "") => [what, digits(of(name)), target];
   return table(
     ["what", "gas", "target"],
     [
       row("post a run of 1 header, without envelope data (whole transaction)", post[0], "≤ 300,000"),
       ["each further header of the run", digits(perBatch(...post)), "≤ 15,000"],
+      [
+        "each further run that they are cut into",
+        digits(of("BlindedInbox.post, 3 headers in two runs, whole transaction") - of("BlindedInbox.post, 3 headers in one run, whole transaction")),
+        "",
+      ],
       row("of it the certificate, 3 of 4 members", "CommitteeRegistry.verifyCertificate, 3 of 4", "≤ 200,000"),
       row("… 43 of 64 members", "CommitteeRegistry.verifyCertificate, 43 of 64"),
       row("post hints, 1 batch of 100 (call)", hints[0], "≤ 300,000"),
       ["each further batch of 100", digits(perBatch(...hints)), "≤ 15,000"],
+      row("post hints in blobs, 1 batch of 100 (call, without blob gas)", blobs[0]),
+      ["each further batch of 100", digits(perBatch(...blobs)), ""],
       row("make hints final", "HintRegistry.finalize"),
       row("**judge one hint, 300-byte message** (`HintVerifier.verify`)", "HintVerifier.verify, 300 bytes", "≤ 3,000,000; goal 1,500,000"),
       row("… 32,768 bytes, the largest", "HintVerifier.verify, 32,768 bytes", "≤ 16,777,216"),
       row("what a challenge adds to it, 8 batches of 100", "HintRegistry.challenge, 8 batches of 100, without the check of the key"),
+      row("… an entry in one element of a blob", "HintRegistry.challenge, in blobs, one element, without the check of the key"),
+      row("… in two", "HintRegistry.challenge, in blobs, two elements, without the check of the key"),
       row("… the largest item", "HintRegistry.challenge, 33,134 bytes, without the check of the key"),
       row("read a decrypted message from final hints, 256 bytes", "HintRegistry.readPlaintext, 256 bytes"),
       row("show two headers of one number", "BlindedInbox.slashEquivocation"),

@@ -1,5 +1,6 @@
 //! The appliance as a library: the subcommands' parts, so that tests can start what the binary starts.
 
+pub mod backend;
 pub mod bench;
 pub mod cli;
 pub mod dealer;

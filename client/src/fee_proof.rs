@@ -4,7 +4,9 @@
 use alloy_primitives::{Address, B256};
 use blindfold_l1::{AccountProof, L1Client, L1Error, PostedRun};
 use blindfold_protocol::{AccountLeaf, LedgerProof};
-use blindfold_rpc::{BlindApiClient, ClientBuildError, ClientConfig, ReceivedError, http_client};
+use blindfold_rpc::{
+    BlindApiClient, ClientBuildError, ClientConfig, ReceivedError, http_client, types::LedgerAt,
+};
 
 /// How far back the run of a header is looked for that was posted already, in L1 blocks: a day.
 const SEARCHED_BLOCKS: u64 = 7_200;
@@ -57,14 +59,14 @@ pub enum FeeProofError {
 }
 
 impl FeeProof {
-    /// Asks the sequencer or a full node at `url` (HTTP) for the account of `payer`.
+    /// Asks the sequencer or a full node at `url` (HTTP) for the account of `payer` after a header.
     ///
     /// # Errors
     /// [`FeeProofError`] but for those of L1.
-    pub async fn fetch(url: &str, payer: Address) -> Result<Self, FeeProofError> {
+    pub async fn fetch(url: &str, payer: Address, at: LedgerAt) -> Result<Self, FeeProofError> {
         let server = http_client(url, &ClientConfig::default())?;
         let found = server
-            .get_fee_account_proof(payer)
+            .get_fee_account_proof(payer, Some(at))
             .await
             .map_err(|error| FeeProofError::Server(error.into()))?
             .ok_or(FeeProofError::NoAccount(payer))?;
@@ -79,6 +81,22 @@ impl FeeProof {
         let root = proof.root_with(&leaf.hash()).filter(|_| found.address == payer);
         let fee_ledger_root = root.ok_or(FeeProofError::NotAProof(payer))?;
         Ok(Self { leaf, proof, number, header_hash, fee_ledger_root })
+    }
+
+    /// Asks for the account after the last header that L1 has, whatever the server has sealed or certified since;
+    /// `None` before the first.
+    ///
+    /// # Errors
+    /// [`FeeProofError`]: a server that has not come as far refuses, and may be asked again.
+    pub async fn fetch_posted(
+        url: &str,
+        payer: Address,
+        l1: &L1Client,
+    ) -> Result<Option<Self>, FeeProofError> {
+        match l1.posted_head().await?.number {
+            0 => Ok(None),
+            number => Self::fetch(url, payer, LedgerAt::Number(number)).await.map(Some),
+        }
     }
 
     /// The proof against L1's last header, where that has this very ledger: headers that L1 made leave the ledger as

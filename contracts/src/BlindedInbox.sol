@@ -11,12 +11,17 @@ import { ForcedEntry, IForcedQueue } from "./interfaces/IForcedQueue.sol";
 import { BatchHeader, BatchHeaders } from "./libraries/BatchHeaders.sol";
 import { Domain } from "./libraries/Domain.sol";
 import { EnvelopeTree } from "./libraries/EnvelopeTree.sol";
+import { HintData } from "./libraries/HintData.sol";
 import { MerkleTree } from "./libraries/MerkleTree.sol";
 
 /// @title Certified batch headers, headers made by L1, and the sequencer's bond
 /// @notice Takes runs of certified headers in order. A certificate covers all ancestors, so a run needs only the one
 /// of its last header; every header of a run is of that one's epoch, so exactly one committee certifies a number. A
 /// header that leaves out a due entry of the ForcedQueue is refused, whoever certified it.
+///
+/// Hints are posted for a whole run, in one transaction. So a list of headers whose hints might not fit one is cut
+/// into several runs here, each as long as `MAX_RUN_HINT_BYTES` allows, and a header that is too large alone is a run
+/// of its own: none is ever refused for its size, and no posting keeps hints out.
 ///
 /// When nothing certified comes for `postingDeadline` blocks, or two headers of the next number were shown and neither
 /// was posted, anyone makes L1 write the next header itself, with the forced items that are due (`postL1Header`).
@@ -43,6 +48,9 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
 
     /// @notice The most forced items in one batch.
     uint64 public constant MAX_FORCED_ITEMS = 16;
+    /// @notice The most bytes that the hints of a run of several headers can take, whatever is in its batches: what a
+    /// transaction that nodes relay, of 128 KiB, has room for.
+    uint256 public constant MAX_RUN_HINT_BYTES = 130_560;
     /// @notice How far a header's time may be ahead of L1's.
     uint256 public constant MAX_TIME_LEAD_SECONDS = 1 hours;
 
@@ -138,9 +146,10 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
         _;
     }
 
-    /// @notice Posts a run of headers that follow the head, with the certificate of the last. Anyone may.
+    /// @notice Posts headers that follow the head, with the certificate of the last. Anyone may. They are one run, or
+    /// as many as their hints take: one event `Posted` each.
     /// @param headers The headers in order, all of one epoch.
-    /// @param data The run's envelopes, as `RunData` of docs/protocol.md, or nothing; not checked here.
+    /// @param data All their envelopes, as `RunData` of docs/protocol.md, or nothing; not checked here.
     /// @param certificate Certificate of the last header.
     function post(BatchHeader[] calldata headers, bytes calldata data, Certificate calldata certificate)
         external
@@ -151,7 +160,7 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
         if (count == 0) revert EmptyRun();
         BatchHeader calldata last = headers[count - 1];
         uint64 first = headers[0].number;
-        (bytes32 newHash, bytes32 root) = chain(headers, last.epoch);
+        (bytes32 newHash, bytes32[] memory leaves) = chain(headers, last.epoch);
         requireFreshOrigin(headers[0].l1OriginNumber);
         if (last.l1OriginNumber >= block.number) revert OriginAhead(last.l1OriginNumber);
         if (last.timestampMs > (block.timestamp + MAX_TIME_LEAD_SECONDS) * 1_000) {
@@ -163,7 +172,7 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
         );
         if (first < epochFirst) revert RunCrossesEpoch(first);
 
-        append(first, asHead(last), newHash, root);
+        appendRuns(headers, newHash, leaves);
         lastCertifiedAt = uint64(block.number);
         if (blobhash(0) != 0) emit BlobsPosted(first, last.number, blobHashes());
     }
@@ -215,16 +224,17 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
         );
     }
 
-    /// @dev Checks that the headers follow the head and each other; the last one's hash and the root over all hashes.
+    /// @dev Checks that the headers follow the head and each other; the last one's hash, and the leaves over all
+    /// hashes, with those that are missing up to a power of two.
     function chain(BatchHeader[] calldata headers, uint64 epoch)
         private
         view
-        returns (bytes32 parent, bytes32 root)
+        returns (bytes32 parent, bytes32[] memory leaves)
     {
         Head memory previous = head;
         parent = headHash;
         QueueView memory seen = QueueView({ length: queue.length(), index: type(uint64).max, enqueuedAt: 0 });
-        bytes32[] memory leaves = new bytes32[](MerkleTree.width(headers.length));
+        leaves = new bytes32[](MerkleTree.width(headers.length));
         for (uint256 i = 0; i < headers.length; i++) {
             BatchHeader calldata header = headers[i];
             uint64 number = header.number;
@@ -242,7 +252,26 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
             parent = header.hash();
             leaves[i] = MerkleTree.leaf(parent);
         }
-        root = MerkleTree.rootInPlace(leaves);
+    }
+
+    /// @dev Appends checked headers as the fewest runs whose hints fit a transaction each.
+    function appendRuns(BatchHeader[] calldata headers, bytes32 newHash, bytes32[] memory leaves) private {
+        uint256 from = 0;
+        uint256 size = HintData.HEAD_BYTES;
+        for (uint256 i = 0; i < headers.length; i++) {
+            BatchHeader calldata header = headers[i];
+            uint256 added = HintData.mostBytes(header.envelopeCount);
+            if (i > from && size + added > MAX_RUN_HINT_BYTES) {
+                bytes32 root = MerkleTree.rootInPlace(MerkleTree.slice(leaves, from, i));
+                remember(headers[from].number, header.number - 1, header.parentHash, root);
+                from = i;
+                size = HintData.HEAD_BYTES;
+            }
+            size += added;
+        }
+        if (from != 0) leaves = MerkleTree.slice(leaves, from, headers.length);
+        BatchHeader calldata last = headers[headers.length - 1];
+        append(headers[from].number, asHead(last), newHash, MerkleTree.rootInPlace(leaves));
     }
 
     /// @dev The header takes entries that exist, not too many, and leaves out none that is due, unless it is full.

@@ -9,17 +9,18 @@ import { IHintVerifier } from "./interfaces/IHintVerifier.sol";
 import { BatchHeader } from "./libraries/BatchHeaders.sol";
 import { EnvelopeTree } from "./libraries/EnvelopeTree.sol";
 import { Envelopes } from "./libraries/Envelopes.sol";
+import { HintBlobs } from "./libraries/HintBlobs.sol";
 import { HintData } from "./libraries/HintData.sol";
 import { MerkleTree } from "./libraries/MerkleTree.sol";
 
 /// @title Hints of posted runs, their bonds and their disputes
-/// @notice A publisher posts the hints of a run with all their data in the transaction. **One bond answers for all its
-/// open postings**, however many. For `challengeWindow` blocks anyone may show one wrong entry, which this contract
-/// settles in one call: the publisher loses its whole bond, half of it burnt, half the challenger's; the posting is
-/// struck out, and every other open posting of that publisher is *dead* at once, since no bond answers for it any more.
-/// A dead posting is never final, blocks nothing, and anyone may `drop` it. What stands is made final, once and for
-/// all. Several postings may be open for one run, so a wrong first one blocks nobody. A run that has no hints
-/// `hintDeadline` blocks after it was posted can be declared void.
+/// @notice A publisher posts the hints of a run with all their data in the transaction, as calldata (`postHints`) or in
+/// blobs (`postHintsInBlobs`). **One bond answers for all its open postings**, however many. For `challengeWindow`
+/// blocks anyone may show one wrong entry, which this contract settles in one call: the publisher loses its whole bond,
+/// half of it burnt, half the challenger's; the posting is struck out, and every other open posting of that publisher
+/// is *dead* at once, since no bond answers for it any more. A dead posting is never final, blocks nothing, and anyone
+/// may `drop` it. What stands is made final, once and for all. Several postings may be open for one run, so a wrong
+/// first one blocks nobody. A run that has no hints `hintDeadline` blocks after it was posted can be declared void.
 ///
 /// A strike may make right postings dead that others relied on. Their runs are therefore not void before another
 /// `hintDeadline` blocks passed: time to post the same hints anew.
@@ -49,7 +50,7 @@ import { MerkleTree } from "./libraries/MerkleTree.sol";
 contract HintRegistry is CommitReveal, PlaintextReader {
     /// @notice The posting's count of a batch is not that of its header.
     uint8 public constant REASON_WRONG_COUNT = 1;
-    /// @notice An entry of no known kind.
+    /// @notice An entry of no known kind, or none that could be read in the blobs.
     uint8 public constant REASON_UNKNOWN_KIND = 2;
     /// @notice Key bytes in an entry that has no key.
     uint8 public constant REASON_STRAY_KEY = 3;
@@ -60,6 +61,9 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     /// @notice Called malformed although a key opens it.
     uint8 public constant REASON_NOT_MALFORMED = 6;
 
+    /// @notice The index of hints in blobs calls the item malformed and the entry does not, or the other way round.
+    uint8 public constant REASON_OTHER_INDEX = 7;
+
     /// @notice Hints that somebody posted for a run.
     struct Posting {
         /// Who posted them, and whose bond answers for them.
@@ -68,7 +72,7 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         uint64 runLast;
         /// The L1 block of the posting.
         uint32 postedAt;
-        /// Commitment to all entries; see HintData.
+        /// Commitment to all entries; see HintData and HintBlobs.
         bytes32 root;
     }
 
@@ -134,6 +138,9 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         bytes item;
         /// For an envelope that is called malformed, the key that opens it.
         bytes16 key;
+        /// For hints in blobs the entry, and then neither the chunk nor its places nor `count` are looked at; empty for
+        /// hints in calldata.
+        HintBlobs.Evidence blobs;
     }
 
     /// @notice The least bond of a publisher that has postings open, in wei.
@@ -162,7 +169,7 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     event BondDeposited(address indexed publisher, uint256 amount, uint256 total);
     /// @notice A publisher took out a part of its bond.
     event BondWithdrawn(address indexed publisher, uint256 amount, uint256 total);
-    /// @notice Hints of a run; the data are in the input of this transaction.
+    /// @notice Hints of a run; the data are in the input of this transaction, or in its blobs and the index in its input.
     event HintsPosted(
         uint64 indexed id, uint64 indexed runLast, address indexed publisher, uint64 first, bytes32 root
     );
@@ -223,7 +230,8 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     error WrongStake(uint256 given, uint256 needed);
     /// @notice The posting is of another run.
     error WrongRun(uint64 given, uint64 postings);
-    /// @notice The chunk with its places and siblings does not lead to the posting's root.
+    /// @notice The chunk with its places and siblings, or the index with the versioned hashes, does not lead to the
+    /// posting's root.
     error ChunkNotInPosting(uint64 id);
     /// @notice The chunk does not hold this index, or the batch has no such item.
     error IndexNotInChunk(uint256 index);
@@ -298,11 +306,29 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     /// @param data A `HintData` for exactly the run's batches; see the library.
     /// @return id The posting.
     function postHints(RunReference calldata run, bytes calldata data) external returns (uint64 id) {
+        requirePostable(run);
+        return post(run, HintData.postingRoot(data, run.first, run.last));
+    }
+
+    /// @notice Posts the hints of a run like `postHints`, with their data in the blobs of the transaction, which cost a
+    /// fraction of calldata and which nodes keep longer than any challenge takes.
+    /// @param run A posted run that is neither void nor has its final hints.
+    /// @param index The index of these hints, for exactly the run's batches; see HintBlobs.
+    /// @return id The posting.
+    function postHintsInBlobs(RunReference calldata run, bytes calldata index) external returns (uint64 id) {
+        requirePostable(run);
+        return post(run, HintBlobs.postingRoot(index, run.first, run.last));
+    }
+
+    /// @dev A plain account calls, and the run was posted and is neither void nor has its final hints.
+    function requirePostable(RunReference calldata run) private view {
         if (msg.sender != tx.origin || msg.sender.code.length != 0) revert NotTopLevel();
         if (!inbox.isRun(run)) revert RunNotPosted(run.last);
-        bytes32 root = HintData.postingRoot(data, run.first, run.last);
-
         unsettled(run.last);
+    }
+
+    /// @dev Opens a posting of the caller with this root.
+    function post(RunReference calldata run, bytes32 root) private returns (uint64 id) {
         bytes32 key = openKey(run.last, root);
         uint64 twin = openRoots[key];
         if (twin != 0) {
@@ -477,26 +503,19 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     {
         uint64 number = given.header.number;
         if (given.run.last != posting.runLast) revert WrongRun(given.run.last, posting.runLast);
-        HintData.Place memory place = HintData.Place({
-            number: number,
-            count: given.count,
-            chunkIndex: given.chunkIndex,
-            leafIndex: given.leafIndex,
-            leafCount: given.leafCount,
-            releases: given.releases
-        });
-        if (HintData.rootOf(place, given.chunk, given.chunkProof) != posting.root) {
-            revert ChunkNotInPosting(id);
-        }
         requirePosted(given.header, given.run, given.headerProof);
-        if (given.count != given.header.envelopeCount) return REASON_WRONG_COUNT;
-        if (!HintData.holds(place, given.index)) revert IndexNotInChunk(given.index);
-
-        (uint8 kind, bytes16 key) = HintData.entry(given.chunk, given.index);
+        uint8 kind;
+        bytes16 key;
+        (reason, kind, key) = given.blobs.versionedHashes.length == 0
+            ? entryInCalldata(id, posting.root, given)
+            : entryInBlobs(id, posting.root, given);
+        if (reason != 0) return reason;
         if (kind > HintData.MALFORMED) return REASON_UNKNOWN_KIND;
         if (kind != HintData.KEY && key != 0) return REASON_STRAY_KEY;
         bytes32 leaf = EnvelopeTree.leaf(given.id, given.itemHash, given.code);
-        if (!MerkleTree.verify(given.header.envelopeRoot, given.count, given.index, leaf, given.itemProof)) {
+        if (!MerkleTree.verify(
+                given.header.envelopeRoot, given.header.envelopeCount, given.index, leaf, given.itemProof
+            )) {
             revert ItemNotInBatch(number, given.index);
         }
         if ((given.code == EnvelopeTree.ACCEPTED) != (kind != HintData.SKIPPED)) return REASON_WRONG_VERDICT;
@@ -508,6 +527,44 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         (bool ok,) = opens(Envelopes.decode(given.item), given.header.epoch, isKey ? key : given.key);
         if (isKey) return ok ? 0 : REASON_WRONG_KEY;
         return ok ? REASON_NOT_MALFORMED : 0;
+    }
+
+    /// @dev The disputed entry of hints in calldata, or that the batch has another number of them.
+    function entryInCalldata(uint64 id, bytes32 root, Challenge calldata given)
+        private
+        pure
+        returns (uint8 reason, uint8 kind, bytes16 key)
+    {
+        HintData.Place memory place = HintData.Place({
+            number: given.header.number,
+            count: given.count,
+            chunkIndex: given.chunkIndex,
+            leafIndex: given.leafIndex,
+            leafCount: given.leafCount,
+            releases: given.releases
+        });
+        if (HintData.rootOf(place, given.chunk, given.chunkProof) != root) revert ChunkNotInPosting(id);
+        if (given.count != given.header.envelopeCount) return (REASON_WRONG_COUNT, 0, 0);
+        if (!HintData.holds(place, given.index)) revert IndexNotInChunk(given.index);
+        (kind, key) = HintData.entry(given.chunk, given.index);
+    }
+
+    /// @dev The disputed entry of hints in blobs, or that the index is wrong about its batch or about it.
+    function entryInBlobs(uint64 id, bytes32 root, Challenge calldata given)
+        private
+        view
+        returns (uint8 reason, uint8 kind, bytes16 key)
+    {
+        HintBlobs.Evidence calldata shown = given.blobs;
+        if (HintBlobs.rootOf(shown, given.run.first) != root) revert ChunkNotInPosting(id);
+        HintBlobs.Place memory place =
+            HintBlobs.placeOf(shown.index, given.header.number - given.run.first, given.index);
+        if (place.count != given.header.envelopeCount) return (REASON_WRONG_COUNT, 0, 0);
+        if (given.index >= place.count) revert IndexNotInChunk(given.index);
+        (kind, key) = HintBlobs.entry(shown, place.entry);
+        if (kind <= HintData.MALFORMED && (kind == HintData.MALFORMED) != place.isMalformed) {
+            reason = REASON_OTHER_INDEX;
+        }
     }
 
     function send(address to, uint256 amount) private {

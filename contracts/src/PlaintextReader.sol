@@ -7,6 +7,7 @@ import { IHintVerifier } from "./interfaces/IHintVerifier.sol";
 import { BatchHeader } from "./libraries/BatchHeaders.sol";
 import { EnvelopeTree } from "./libraries/EnvelopeTree.sol";
 import { EnvelopeParts, Envelopes } from "./libraries/Envelopes.sol";
+import { HintBlobs } from "./libraries/HintBlobs.sol";
 import { HintData } from "./libraries/HintData.sol";
 import { MerkleTree } from "./libraries/MerkleTree.sol";
 import { MessageStream } from "./libraries/MessageStream.sol";
@@ -54,6 +55,8 @@ abstract contract PlaintextReader {
         bytes32[] chunkProof;
         /// For the batch's first chunk keccak256 of its singleton releases, else zero.
         bytes32 releases;
+        /// For hints in blobs the entry, and then nothing of the above is looked at; empty for hints in calldata.
+        HintBlobs.Evidence blobs;
     }
 
     /// @notice The headers.
@@ -77,7 +80,8 @@ abstract contract PlaintextReader {
     error WrongEnvelope(bytes32 expected, bytes32 given);
     /// @notice The run has no final hints yet.
     error RunNotFinal(uint64 last);
-    /// @notice The chunk with its places and siblings does not lead to the root of the final hints.
+    /// @notice The chunk with its places and siblings, or the index with the versioned hashes, does not lead to the root
+    /// of the final hints, or these have another number of entries for the batch.
     error ChunkNotFinal(uint64 last);
     /// @notice The key does not open the envelope, or is not the one in the final hints.
     error WrongKey();
@@ -116,18 +120,9 @@ abstract contract PlaintextReader {
         bytes32 root = finalRoot(given.run.last);
         if (root == 0) revert RunNotFinal(given.run.last);
         EnvelopeParts memory parts = accepted(given);
-        HintData.Place memory place = HintData.Place({
-            number: given.header.number,
-            count: given.header.envelopeCount,
-            chunkIndex: uint32(given.index / HintData.CHUNK_ENTRIES),
-            leafIndex: hint.leafIndex,
-            leafCount: hint.leafCount,
-            releases: hint.releases
-        });
-        if (HintData.rootOf(place, hint.chunk, hint.chunkProof) != root) {
-            revert ChunkNotFinal(given.run.last);
-        }
-        (uint8 kind, bytes16 key) = HintData.entry(hint.chunk, given.index);
+        (uint8 kind, bytes16 key) = hint.blobs.versionedHashes.length == 0
+            ? entryInCalldata(given, hint, root)
+            : entryInBlobs(given, hint.blobs, root);
         if (kind != HintData.KEY || key != given.key) revert WrongKey();
         return (given.id, MessageStream.decrypt(key, parts.ad, parts.e));
     }
@@ -152,6 +147,39 @@ abstract contract PlaintextReader {
     {
         (bool posted,) = inbox.verifyHeader(header, run, proof);
         if (!posted) revert HeaderNotPosted(header.number);
+    }
+
+    /// @dev The entry as the final hints have it in their calldata.
+    function entryInCalldata(PlaintextProof calldata given, FinalHint calldata hint, bytes32 root)
+        private
+        pure
+        returns (uint8 kind, bytes16 key)
+    {
+        HintData.Place memory place = HintData.Place({
+            number: given.header.number,
+            count: given.header.envelopeCount,
+            chunkIndex: uint32(given.index / HintData.CHUNK_ENTRIES),
+            leafIndex: hint.leafIndex,
+            leafCount: hint.leafCount,
+            releases: hint.releases
+        });
+        if (HintData.rootOf(place, hint.chunk, hint.chunkProof) != root) {
+            revert ChunkNotFinal(given.run.last);
+        }
+        return HintData.entry(hint.chunk, given.index);
+    }
+
+    /// @dev The entry as the final hints have it in their blobs.
+    function entryInBlobs(PlaintextProof calldata given, HintBlobs.Evidence calldata hint, bytes32 root)
+        private
+        view
+        returns (uint8 kind, bytes16 key)
+    {
+        if (HintBlobs.rootOf(hint, given.run.first) != root) revert ChunkNotFinal(given.run.last);
+        HintBlobs.Place memory place =
+            HintBlobs.placeOf(hint.index, given.header.number - given.run.first, given.index);
+        if (place.count != given.header.envelopeCount) revert ChunkNotFinal(given.run.last);
+        return HintBlobs.entry(hint, place.entry);
     }
 
     /// @dev The envelope, which was posted and accepted.

@@ -47,8 +47,9 @@ abstract contract PostedHeaders is IBlindedInbox {
     /// @notice The headers that L1 made, in order: numbers and blocks rise.
     L1Made[] public l1Made;
 
-    /// @notice A run was posted in the L1 block `postedAt`; `headerRoot` is the Merkle root of its header hashes. Its
-    /// headers are in the input of this transaction, or, when L1 made the one header, in the event `L1Header`.
+    /// @notice A run was posted in the L1 block `postedAt`; `headerRoot` is the Merkle root of its header hashes, and
+    /// `headHash` is the last of them. Its headers are in the input of this transaction, maybe among those of other
+    /// runs, or, when L1 made the one header, in the event `L1Header`.
     event Posted(
         uint64 indexed firstNumber,
         uint64 indexed lastNumber,
@@ -125,18 +126,19 @@ abstract contract PostedHeaders is IBlindedInbox {
 
     /// @dev Makes the last header of a run the head and remembers the run.
     function append(uint64 first, Head memory newHead, bytes32 newHash, bytes32 headerRoot) internal {
-        uint64 postedAt = uint64(block.number);
         head = newHead;
         headHash = newHash;
-        headPostedAt = postedAt;
-        runCommitment[newHead.number] = keccak256(
-            abi.encode(
-                RunReference({
-                    first: first, last: newHead.number, postedAt: postedAt, headerRoot: headerRoot
-                })
-            )
+        headPostedAt = uint64(block.number);
+        remember(first, newHead.number, newHash, headerRoot);
+    }
+
+    /// @dev Remembers a run that ends with header `lastHash`.
+    function remember(uint64 first, uint64 last, bytes32 lastHash, bytes32 headerRoot) internal {
+        uint64 postedAt = uint64(block.number);
+        runCommitment[last] = keccak256(
+            abi.encode(RunReference({ first: first, last: last, postedAt: postedAt, headerRoot: headerRoot }))
         );
-        emit Posted(first, newHead.number, postedAt, newHash, headerRoot);
+        emit Posted(first, last, postedAt, lastHash, headerRoot);
     }
 
     /// @dev Whether L1 made a header with a number in `(above, upTo]`.

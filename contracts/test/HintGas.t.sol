@@ -88,6 +88,33 @@ contract HintGasTest is HintFixture {
         check(gas < 150_000 + 32 * 3_000, "a further batch above 3,000 gas besides calldata");
     }
 
+    /// @dev An index of batches of 100 with no malformed item.
+    function indexOf(uint256 batches) internal pure returns (bytes memory index) {
+        for (uint256 i = 0; i < batches; i++) {
+            index = bytes.concat(index, abi.encodePacked(uint32(100), uint32(0)));
+        }
+    }
+
+    function postBlobs(RunReference memory run, uint256 batches) internal {
+        bytes32[] memory hashes = new bytes32[](1);
+        hashes[0] = keccak256("blob");
+        vm.blobhashes(hashes);
+        vm.prank(PUBLISHER, PUBLISHER);
+        hints.postHintsInBlobs(run, indexOf(batches));
+    }
+
+    function testPostOneInBlobs() public {
+        postBlobs(single, 1);
+        uint256 gas = vm.snapshotGasLastCall("HintRegistry.postHintsInBlobs, 1 batch of 100");
+        check(gas < 150_000, "a posting above 150,000 gas besides its blob");
+    }
+
+    function testPostManyInBlobs() public {
+        postBlobs(many, 33);
+        uint256 gas = vm.snapshotGasLastCall("HintRegistry.postHintsInBlobs, 33 batches of 100");
+        check(gas < 150_000 + 32 * 1_000, "a further batch above 1,000 gas besides its blob");
+    }
+
     function testFinalize() public {
         hints.finalize(open);
         vm.snapshotGasLastCall("HintRegistry.finalize");

@@ -180,6 +180,12 @@ pub struct Counters {
     pub certified: Gauge,
     /// Newest block.
     pub block: Gauge,
+    /// Newest header that stands in a final L1 block.
+    pub posted: Gauge,
+    /// Newest block that is safe.
+    pub safe_block: Gauge,
+    /// Newest block that is finalized.
+    pub finalized_block: Gauge,
 }
 
 impl Counters {
@@ -263,6 +269,9 @@ impl Counters {
             head: gauge("head_number", "Newest header")?,
             certified: gauge("certified_number", "Newest certified header")?,
             block: gauge("block_number", "Newest block")?,
+            posted: gauge("posted_number", "Newest header in a final L1 block")?,
+            safe_block: gauge("safe_block_number", "Newest block that is safe")?,
+            finalized_block: gauge("finalized_block_number", "Newest block that is finalized")?,
         })
     }
 
@@ -296,6 +305,7 @@ impl Counters {
             ("watch_wrong_postings", self.watch_wrong_postings.get()),
             ("watch_challenges", self.watch_challenges.get()),
             ("watch_equivocations", self.watch_equivocations.get()),
+            ("watch_outputs_compared", self.watch_outputs_compared.get()),
             ("watch_output_mismatches", self.watch_output_mismatches.get()),
         ]
         .into_iter()

@@ -29,7 +29,7 @@ use std::time::Duration;
 use blindfold_bte::Backend;
 use blindfold_chain::{
     ExecutionState, Executor, ExecutorDeps, HintIntake, L1View, OpenError, ParameterSet, ReadApi,
-    ReadContext, RoleView, Tracker, passthrough,
+    ReadContext, RoleView, Settlement, SettlementView, Tracker, passthrough,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::ChainConfig;
@@ -79,6 +79,8 @@ pub struct FullNodeDeps {
     pub watch: Option<WatchDeps>,
     /// What was posted to L1, for a node that follows from there.
     pub posted: Option<Arc<dyn PostedChain>>,
+    /// What becomes of posted runs; without it no block is ever safe or finalized.
+    pub settlement: Option<Arc<dyn SettlementView>>,
 }
 
 /// Watching L1.
@@ -138,7 +140,17 @@ impl FullNode {
     /// be there; L1 does, for the epochs.
     pub async fn start(config: FullNodeConfig, deps: FullNodeDeps) -> Result<Self, StartError> {
         config.validate()?;
-        let FullNodeDeps { chain, store, l1, client, parameters, backend, watch: watching, posted } = deps;
+        let FullNodeDeps {
+            chain,
+            store,
+            l1,
+            client,
+            parameters,
+            backend,
+            watch: watching,
+            posted,
+            settlement,
+        } = deps;
         if let Some(watching) = &watching {
             watching.config.validate()?;
         }
@@ -162,6 +174,10 @@ impl FullNode {
             l1,
         })
         .await?;
+        let settlement = match settlement {
+            Some(l1) => Some(Settlement::open(tracker.clone(), executor.clone(), l1).await?),
+            None => None,
+        };
         let (wakes, of_keeper) = mpsc::channel(MAX_WATCHED_BATCHES);
         let (announced, of_comparison) = mpsc::channel(MAX_ANNOUNCED_BLOCKS);
         let hub = Hub::default();
@@ -244,6 +260,9 @@ impl FullNode {
         if let Some(WatchDeps { config, l1 }) = watching {
             let deps = WatcherDeps { l1, tracker: tracker.clone(), book, counters: counters.clone() };
             tasks.spawn(Watcher::new(config, deps).run(stopped.clone()));
+        }
+        if let Some(settlement) = settlement {
+            tasks.spawn(settlement.run(stopped.clone()));
         }
         match from_l1 {
             Some(from_l1) => tasks.spawn(from_l1.run(stopped)),
@@ -353,6 +372,9 @@ async fn watch_readiness(
         node.counters.head.set(node.tracker.head().number);
         node.counters.certified.set(node.tracker.certified().number);
         node.counters.block.set(status.block.map_or(0, |block| block.number));
+        node.counters.posted.set(status.settled.posted);
+        node.counters.safe_block.set(status.safe.map_or(0, |(number, _)| number));
+        node.counters.finalized_block.set(status.finalized.map_or(0, |(number, _)| number));
         tokio::select! {
             () = stopped(&mut stop) => return,
             () = tokio::time::sleep(Duration::from_millis(READINESS_INTERVAL_MS)) => {}

@@ -48,7 +48,8 @@ impl Postings {
         batches: Result<Vec<SealedBatch>, DataFault>,
     ) {
         let run = PostedRun::new(headers.clone(), l1_block).expect("headers").run;
-        let posting = Posting { l1_block, transaction: B256::ZERO, run, headers, certificate, batches };
+        let posting =
+            Posting { l1_block, transaction: B256::ZERO, runs: vec![run], headers, certificate, batches };
         self.runs.lock().push(posting);
     }
 
@@ -70,7 +71,7 @@ impl Postings {
             publisher: Address::repeat_byte(7),
             l1_block,
             transaction: B256::ZERO,
-            hints: HintPosting::of(&hints),
+            hints: Ok(HintPosting::of(&hints)),
         };
         posted.push(posting);
     }

@@ -5,16 +5,19 @@ mod common;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use blindfold_chain::{Executor, ExecutorDeps, L1View, Tracker};
+use blindfold_chain::{Executor, ExecutorDeps, HintIntake, L1View, Tracker};
 use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, PostedChain, Source};
 use blindfold_l1::{
-    AnvilConfig, CodedBatch, DeployConfig, L1Client, L1Writer, L2Call, ManagedAnvil, NewEpoch, NewMember,
-    deploy, dev_key,
+    AnvilConfig, CodedBatch, DEFAULT_PUBLISHER_BOND_WEI, DataPlace, DeployConfig, HintPosting, L1Client,
+    L1Writer, L2Call, ManagedAnvil, NewEpoch, NewMember, deploy, dev_key,
 };
-use blindfold_protocol::{Address, Bytes, ChainConfig, U256, Verdict, certificate};
+use blindfold_protocol::{
+    Address, Bundle, Bytes, Canonical, ChainConfig, HintEntry, U256, Verdict, certificate,
+};
 use common::support::doubles::ScriptedExecution;
-use common::support::*;
+use common::support::{self, *};
 use common::{NEVER_MS, executed};
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
 const L1_CHAIN_ID: u64 = 31_337;
 
@@ -40,6 +43,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     anvil.mine(4).await.unwrap();
     let mut config = addresses.client_config(anvil.url());
     (config.poll_interval_ms, config.request_timeout_ms) = (0, 60_000);
+    config.beacon_url = Some(anvil.url().to_owned());
     let client = L1Client::connect(config).await.unwrap();
     let chain = Arc::new(ChainConfig {
         deployment: addresses.deployment(),
@@ -82,6 +86,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
         // The portal admits no more in one L1 block.
         anvil.mine(1).await.unwrap();
     }
+    writer.deposit(payer().address(), RICH).await.unwrap();
     writer.force_transaction(50_000, &transaction(CHAIN_ID, 1)).await.unwrap();
     anvil.mine(4).await.unwrap();
 
@@ -98,13 +103,32 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     let executor = Executor::start(deps).await.unwrap();
     let origin = client.finalized().await.unwrap();
     let (mut batches, mut last) = (Vec::new(), None);
+    let (mut hints, mut release) = (Vec::new(), None);
     for second in 0..4 {
         let (ms, forced) = ((origin.timestamp + second) * 1_000, usize::from(second == 0));
-        let sealed = tracker.seal(ms, forced, vec![], &origin, &sequencer_key()).await.unwrap();
+        // An envelope, whose hints the node has to find in a blob.
+        let bundle = Bundle::of_transactions([transaction(CHAIN_ID, 2)]);
+        let envelope = envelope_with(1, &bundle, |fields| fields.deployment = chain.deployment).encode();
+        let items = if second == 1 { vec![envelope] } else { vec![] };
+        let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
+        let checked = blindfold_protocol::check_items(
+            &chain,
+            &support::epoch(),
+            &slices,
+            &mut ChaCha20Rng::seed_from_u64(1),
+        );
+        let items = items.into_iter().zip(checked).collect();
+        let sealed = tracker.seal(ms, forced, items, &origin, &sequencer_key()).await.unwrap();
         let codes = sealed.verdicts.iter().map(Verdict::code).collect();
         batches.push(CodedBatch { sealed: (*sealed.batch).clone(), codes });
+        let opened = open_batch(&sealed.batch, &sealed.verdicts);
+        if second == 1 {
+            release = Some(opened.0);
+        }
+        hints.push(opened.1);
         last = Some(sealed);
     }
+    assert!(matches!(hints[1].entries[..], [HintEntry::Key(_)]), "accepted");
     let header = last.unwrap().batch.header;
     let sign = |member: u16| {
         let key = &committee().bls[usize::from(member) - 1];
@@ -114,7 +138,14 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     let epoch = tracker.epoch(header.number).await.unwrap();
     let certificate = certificate::aggregate(&epoch, &[1, 2, 4].map(sign)).unwrap();
     tracker.accept_certificate(&certificate).await.unwrap();
+    let intake = HintIntake::new(tracker.clone(), parameter_set(), backend(), executor.clone());
+    intake.submit(release, hints[1].clone()).await.unwrap();
     writer.post(&batches, &certificate).await.unwrap();
+    anvil.mine(4).await.unwrap();
+    let runs = client.posted_runs(0, client.finalized().await.unwrap().number).await.unwrap();
+    let publisher = L1Writer::new(client.clone(), dev_key(5).unwrap()).with_data_in(DataPlace::Blobs);
+    publisher.deposit_publisher_bond(DEFAULT_PUBLISHER_BOND_WEI).await.unwrap();
+    publisher.post_hints(&runs[0].0, &HintPosting::of(&hints)).await.unwrap();
     anvil.mine(4).await.unwrap();
 
     let posted: Arc<dyn PostedChain> = Arc::new(client.clone());
@@ -138,9 +169,16 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
         backend: backend(),
         watch: None,
         posted: Some(posted),
+        settlement: Some(Arc::new(client.clone())),
     };
     let node = FullNode::start(config, deps).await.unwrap();
     executed(&node, 3).await;
+    // The run needs no hints, so with its headers on L1 everything is said.
+    let mut marked = node.executor().watch_status();
+    let told = marked.wait_for(|status| status.finalized.is_some_and(|(number, _)| number == 3));
+    let told = within("the marks", told).await.unwrap().clone();
+    assert_eq!(told.safe, told.finalized);
+    assert_eq!(told.block.map(|block| block.hash), told.safe.map(|(_, hash)| hash));
     let mut truth = executor.watch_status();
     let reached = truth.wait_for(|status| status.block.is_some_and(|block| block.number == 3));
     within("the truth's blocks", reached).await.unwrap();

@@ -12,8 +12,8 @@ use blindfold_bte::{CiphertextPoint, Opening, Portable};
 use blindfold_hint_publisher::{
     HintPublisherMetrics,
     l1::{
-        BatchSource, Hindrance, HintEvent, HintPoster, HintPosterDeps, HintPosting, HintTerms, HintsL1,
-        L1Blocks, L1PostingConfig, L1Trouble, PostedRun, Round, SourcedBatch,
+        BatchSource, Hindrance, HintEvent, HintPoster, HintPosterDeps, HintPosting, HintRoots, HintTerms,
+        HintsL1, L1Blocks, L1PostingConfig, L1Trouble, PostedRun, Round, SourcedBatch,
     },
 };
 use blindfold_protocol::{
@@ -82,7 +82,24 @@ impl Contracts {
     }
 
     fn post_as(&mut self, publisher: Address, run_last: u64, hints: Vec<BatchHints>) -> HintPosting {
-        let (id, block, root) = (self.data.len() as u64 + 1, self.newest + 1, root_of(&hints));
+        let root = root_of(&hints);
+        self.post_with(root, publisher, run_last, hints)
+    }
+
+    /// Where this helper does not post.
+    fn post_elsewhere(&mut self, publisher: Address, run_last: u64, hints: Vec<BatchHints>) {
+        let root = elsewhere(root_of(&hints));
+        self.post_with(root, publisher, run_last, hints);
+    }
+
+    fn post_with(
+        &mut self,
+        root: B256,
+        publisher: Address,
+        run_last: u64,
+        hints: Vec<BatchHints>,
+    ) -> HintPosting {
+        let (id, block) = (self.data.len() as u64 + 1, self.newest + 1);
         let posting = HintPosting { id, run_last, publisher, block, root };
         self.data.insert(id, hints);
         self.posts += 1;
@@ -115,6 +132,11 @@ fn root_of(hints: &[BatchHints]) -> B256 {
         }
     }
     alloy_primitives::keccak256(&bytes)
+}
+
+/// The root of the same hints in the place where this helper does not post.
+fn elsewhere(root: B256) -> B256 {
+    alloy_primitives::keccak256(root)
 }
 
 #[derive(Clone)]
@@ -183,10 +205,11 @@ impl HintsL1 for Account {
         .await
     }
 
-    fn root(&self, _: u64, hints: &[BatchHints]) -> Option<B256> {
+    async fn roots(&self, _: u64, hints: &[BatchHints]) -> Result<HintRoots, L1Trouble> {
         let entries: usize = hints.iter().map(|hints| hints.entries.len()).sum();
         let largest = self.contracts.lock().largest.unwrap_or(usize::MAX);
-        (entries <= largest).then(|| root_of(hints))
+        let own = (entries <= largest).then(|| root_of(hints));
+        Ok(HintRoots { own, other: Some(elsewhere(root_of(hints))) })
     }
 
     async fn post(&self, run: &PostedRun, hints: &[BatchHints]) -> Result<HintPosting, L1Trouble> {
@@ -541,6 +564,18 @@ async fn anothers_right_posting_is_left_alone_and_a_wrong_one_is_answered() {
     // Ours is made final, and the other's right one, too: nobody else is there.
     assert_eq!(poster.round(1).await, Round { finalized: 2, ..Round::default() });
     assert_eq!(stage.contracts.lock().settled, BTreeSet::from([one.last, two.last]));
+}
+
+#[tokio::test]
+async fn the_same_hints_in_the_other_place_are_right_too() {
+    let stage = Stage::new().await;
+    let run = stage.run_of_one(1).await;
+    stage.contracts.lock().post_elsewhere(other(), run.last, stage.hints_of(&run));
+    let mut poster = stage.poster();
+    assert_eq!(poster.round(0).await, Round::default());
+    stage.pass(WINDOW);
+    assert_eq!(poster.round(1).await, Round { finalized: 1, ..Round::default() });
+    assert_eq!(stage.contracts.lock().posts, 1);
 }
 
 #[tokio::test]

@@ -7,6 +7,9 @@ use blindfold_protocol::limits::MAX_BATCH_ITEMS;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+/// Later blocks that a block must have before it is claimed on L1, unless set otherwise.
+pub(crate) const DEFAULT_OUTPUT_DEPTH_BLOCKS: u64 = 10;
+
 /// Settings of the sequencer. Unknown keys are refused; a missing key takes the default of [`SequencerConfig::default`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -134,6 +137,8 @@ pub struct OutputsConfig {
     pub enabled: bool,
     /// Pause between two claims, in milliseconds.
     pub interval_ms: u64,
+    /// Later blocks that a block must have before it is claimed: a claim is never replaced.
+    pub depth_blocks: u64,
 }
 
 impl Default for SequencerConfig {
@@ -215,7 +220,7 @@ impl Default for AccusationsConfig {
 
 impl Default for OutputsConfig {
     fn default() -> Self {
-        Self { enabled: true, interval_ms: 30_000 }
+        Self { enabled: true, interval_ms: 30_000, depth_blocks: DEFAULT_OUTPUT_DEPTH_BLOCKS }
     }
 }
 
@@ -277,6 +282,7 @@ impl SequencerConfig {
             ("posting.max_retry_ms", o.max_retry_ms, 1, 3_600_000),
             ("accusations.interval_ms", self.accusations.interval_ms, 1, 3_600_000),
             ("outputs.interval_ms", self.outputs.interval_ms, 1, 3_600_000),
+            ("outputs.depth_blocks", self.outputs.depth_blocks, 1, 1_000_000),
             ("l1_poll_ms", self.l1_poll_ms, 1, 600_000),
         ] {
             if value < low || value > high {

@@ -14,8 +14,6 @@ use crate::{core::Core, poster::PostFault};
 
 /// Claims in one transaction at most.
 const MAX_OUTPUTS: usize = 32;
-/// Later blocks that a block must have before it is claimed.
-const DEPTH_BLOCKS: u64 = 10;
 /// `OutputRegistry.DELAY_SECONDS`, in milliseconds: how far the head on L1 must be after a claimed block.
 const DELAY_MS: u64 = 10_000;
 
@@ -96,11 +94,12 @@ impl Core {
         self.metrics.output_block_number.set(standing.last_block);
         let executed = self.executed.borrow().block.map_or(0, |block| block.number);
         let first = standing.last_block.saturating_add(1);
-        if first.saturating_add(DEPTH_BLOCKS) > executed {
+        let settled = executed.saturating_sub(self.config.outputs.depth_blocks);
+        if first > settled {
             return Ok(false);
         }
         let blocks = self.store.blocks(first, MAX_OUTPUTS).await?;
-        let outputs = claimable(&blocks, executed, &standing);
+        let outputs = claimable(&blocks, settled, &standing);
         let Some(last) = outputs.last().map(|output| output.l2_block) else { return Ok(false) };
         let transaction = l1.propose(&outputs).await?;
         self.metrics.outputs_proposed.add(outputs.len() as u64);
@@ -110,15 +109,15 @@ impl Core {
     }
 }
 
-/// The claims of the leading blocks that follow the last claim without a gap, lie deep enough, and are far enough
-/// behind the head on L1.
-fn claimable(blocks: &[BlockRecord], executed: u64, standing: &OutputStanding) -> Vec<Output> {
+/// The claims of the leading blocks that follow the last claim without a gap, are not above block `through`, and are far
+/// enough behind the head on L1.
+fn claimable(blocks: &[BlockRecord], through: u64, standing: &OutputStanding) -> Vec<Output> {
     let follows = |place: usize, block: &BlockRecord| {
         standing.last_block.checked_add(place as u64 + 1) == Some(block.number)
     };
     let settled = |block: &BlockRecord| {
         let needed_ms = block.second.saturating_mul(1_000).saturating_add(DELAY_MS);
-        block.number.saturating_add(DEPTH_BLOCKS) <= executed
+        block.number <= through
             && block.last_batch <= standing.head
             && needed_ms <= standing.head_timestamp_ms
     };
@@ -152,8 +151,8 @@ mod tests {
         }
     }
 
-    fn claimed(blocks: &[BlockRecord], executed: u64, standing: OutputStanding) -> Vec<u64> {
-        claimable(blocks, executed, &standing).iter().map(|output| output.l2_block).collect()
+    fn claimed(blocks: &[BlockRecord], through: u64, standing: OutputStanding) -> Vec<u64> {
+        claimable(blocks, through, &standing).iter().map(|output| output.l2_block).collect()
     }
 
     #[test]
@@ -161,8 +160,8 @@ mod tests {
         let blocks = [block(4), block(5), block(6)];
         let standing = OutputStanding { last_block: 3, head: 100, head_timestamp_ms: 1_000_000 };
         assert_eq!(claimed(&blocks, 100, standing), [4, 5, 6]);
-        assert_eq!(claimed(&blocks, 15, standing), [4, 5], "ten blocks deep");
-        assert_eq!(claimed(&blocks, 13, standing), [0; 0]);
+        assert_eq!(claimed(&blocks, 5, standing), [4, 5], "deep enough");
+        assert_eq!(claimed(&blocks, 3, standing), [0; 0]);
         assert_eq!(claimed(&blocks, 100, OutputStanding { head: 12, ..standing }), [4, 5], "posted");
         let early = OutputStanding { head_timestamp_ms: 114_999, ..standing };
         assert_eq!(claimed(&blocks, 100, early), [4], "ten seconds behind the head on L1");

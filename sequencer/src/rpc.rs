@@ -9,7 +9,7 @@ use blindfold_rpc::{
     BlindApiServer, Encoded, PeerAddress, RawEnvelope, RpcError, SequencerApiServer,
     jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule, core::SubscriptionResult},
     types::{
-        BatchInfo, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof, Receipt, Refusal,
+        BatchInfo, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof, LedgerAt, Receipt, Refusal,
         SendOptions, SentEnvelope, Status,
     },
 };
@@ -133,8 +133,12 @@ impl BlindApiServer for SequencerRpc {
         self.reads.get_fee_account(address).await
     }
 
-    async fn get_fee_account_proof(&self, address: Address) -> Result<Option<FeeAccountProof>, RpcError> {
-        self.reads.get_fee_account_proof(address).await
+    async fn get_fee_account_proof(
+        &self,
+        address: Address,
+        at: Option<LedgerAt>,
+    ) -> Result<Option<FeeAccountProof>, RpcError> {
+        self.reads.get_fee_account_proof(address, at).await
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {

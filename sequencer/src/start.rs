@@ -9,7 +9,7 @@ use std::{
 use blindfold_bte::Backend;
 use blindfold_chain::{
     Executor, ExecutorDeps, ExecutorStatus, HintIntake, L1View, OpenError, ParameterSet, ReadApi,
-    ReadContext, Tracker, passthrough,
+    ReadContext, Settlement, SettlementView, Tracker, passthrough,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{
@@ -70,6 +70,8 @@ pub struct SequencerDeps {
     pub accusations: Option<Arc<dyn L1Accusations>>,
     /// Claims L2 blocks on L1 from the sequencer's account; unused if `outputs.enabled` is false.
     pub outputs: Option<Arc<dyn L1Outputs>>,
+    /// What becomes of posted runs; without it no block is ever safe or finalized.
+    pub settlement: Option<Arc<dyn SettlementView>>,
     /// Executes. This sequencer is its only driver.
     pub execution: Arc<dyn ExecutionClient>,
     /// Signs headers and promises.
@@ -167,6 +169,10 @@ impl Sequencer {
             l1: view,
         })
         .await?;
+        let settlement = match deps.settlement {
+            Some(l1) => Some(Settlement::open(tracker.clone(), executor.clone(), l1).await?),
+            None => None,
+        };
         let (stop, stopped) = watch::channel(false);
         let admission = &config.admission;
         let core = Arc::new(Core {
@@ -235,6 +241,9 @@ impl Sequencer {
             tokio::spawn(Arc::clone(&core).seal_loop(open)),
             tokio::spawn(Arc::clone(&core).keep(executor.clone(), readiness.clone())),
         ];
+        if let Some(settlement) = settlement {
+            tasks.push(tokio::spawn(settlement.run(core.stop.clone())));
+        }
         if let Some(poster) = poster {
             tasks.push(tokio::spawn(Arc::clone(&core).post_loop(poster)));
         }

@@ -11,7 +11,7 @@ use clap::Subcommand;
 pub enum BenchCommand {
     /// The scheme's operations on this machine, beside the paper-shaped code if asked
     #[command(
-        after_help = "Examples:\n  blindfold bench bte --batch 128 --backend portable,ifma\n  blindfold bench bte --batch 512 --threads 1,2\n  \
+        after_help = "Examples:\n  blindfold bench bte --batch 128 --backend portable,ifma\n  blindfold bench bte --batch 512 --threads 1,2\n  blindfold bench bte --batch 65536 --backend cuda --threads 0 --json\n  \
         RUSTFLAGS='-C target-cpu=native' cargo run --release -p blindfold --features bench -- bench bte --batch 32,128,512 --backend portable,ifma --peer reference --json"
     )]
     Bte(bte::BteArgs),

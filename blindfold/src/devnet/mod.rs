@@ -10,7 +10,9 @@ pub mod process;
 mod settings;
 mod story;
 
-pub use network::{Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, PROCESSES, Progress, SequencerUrl};
+pub use network::{
+    Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, L1_NODE, PROCESSES, Progress, SequencerUrl,
+};
 pub use story::first_transfer;
 
 use std::path::PathBuf;

@@ -52,6 +52,9 @@ const HINT_DEADLINE_MS: u64 = 4_000;
 pub const PROCESSES: [&str; 8] =
     ["sequencer", "member-1", "member-2", "member-3", "member-4", "hint-publisher", "full-node", "proxy"];
 
+/// The role of a full node that follows from L1 alone, where the ports name one.
+pub const L1_NODE: &str = "full-node-l1";
+
 /// Whose execution client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutionSide {
@@ -139,6 +142,7 @@ pub struct Devnet {
     processes: BTreeMap<String, RoleProcess>,
     sequencer_execution: ManagedNode,
     full_node_execution: ManagedNode,
+    l1_node_execution: Option<ManagedNode>,
     anvil: ManagedAnvil,
 }
 
@@ -186,6 +190,12 @@ impl Devnet {
             ManagedNode::start(execution("sequencer-execution", options.ports.sequencer_execution)).await?;
         let full_node_execution =
             ManagedNode::start(execution("full-node-execution", options.ports.full_node_execution)).await?;
+        let l1_node_execution = match options.ports.l1_node {
+            Some(ports) => {
+                Some(ManagedNode::start(execution("full-node-l1-execution", ports.execution)).await?)
+            }
+            None => None,
+        };
 
         progress.step("roles: sequencer, members, helper, full node, proxy");
         let processes = role_processes(&dir, &options, &l1_url)?;
@@ -199,22 +209,30 @@ impl Devnet {
             processes,
             sequencer_execution,
             full_node_execution,
+            l1_node_execution,
             anvil,
         };
-        for name in PROCESSES {
+        let names = devnet.names();
+        for name in &names {
             devnet.process(name)?.start()?;
         }
-        for name in PROCESSES {
+        for name in &names {
             devnet.process(name)?.ready().await?;
             progress.step(format!("  {name} is ready"));
         }
         Ok(devnet)
     }
 
+    /// The roles that are processes of their own, in order of start.
+    fn names(&self) -> Vec<&'static str> {
+        let l1_node = self.processes.contains_key(L1_NODE).then_some(L1_NODE);
+        PROCESSES.into_iter().chain(l1_node).collect()
+    }
+
     /// A role's process.
     ///
     /// # Errors
-    /// For a name that is none of [`PROCESSES`].
+    /// For a name that is none of [`PROCESSES`], nor [`L1_NODE`] where there is one.
     pub fn process(&mut self, name: &str) -> Result<&mut RoleProcess> {
         self.processes.get_mut(name).with_context(|| format!("no role is called {name}"))
     }
@@ -299,12 +317,13 @@ impl Devnet {
     /// # Errors
     /// When the folder cannot be removed.
     pub async fn stop(mut self) -> Result<()> {
-        for name in PROCESSES.iter().rev() {
+        for name in self.names().into_iter().rev() {
             if let Ok(process) = self.process(name) {
                 process.stop().await;
             }
         }
-        for node in [&mut self.sequencer_execution, &mut self.full_node_execution] {
+        let clients = [&mut self.sequencer_execution, &mut self.full_node_execution];
+        for node in clients.into_iter().chain(&mut self.l1_node_execution) {
             if let Err(error) = node.stop().await {
                 tracing::warn!(%error, "an execution client did not end in order");
             }
@@ -445,6 +464,9 @@ fn role_processes(
     add("hint-publisher", "hint-publisher", helper, options.ports.hint_publisher);
     let full_node = layout.write("full-node", &layout.full_node(HINT_DEADLINE_MS))?;
     add("full-node", "full-node", full_node, options.ports.full_node.1);
+    if let Some(ports) = &options.ports.l1_node {
+        add(L1_NODE, "full-node", layout.write(L1_NODE, &layout.l1_node(ports))?, ports.node.1);
+    }
     add("proxy", "proxy", layout.write("proxy", &layout.proxy())?, options.ports.proxy.1);
     Ok(processes)
 }

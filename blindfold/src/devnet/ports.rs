@@ -27,6 +27,17 @@ pub struct Ports {
     pub sequencer_execution: (u16, u16),
     /// Reads and Engine API of the full node's execution client.
     pub full_node_execution: (u16, u16),
+    /// A full node that follows from L1 alone; `None` where there is to be none.
+    pub l1_node: Option<NodePorts>,
+}
+
+/// Where a further full node listens.
+#[derive(Clone, Copy, Debug)]
+pub struct NodePorts {
+    /// JSON-RPC and admin server.
+    pub node: (u16, u16),
+    /// Reads and Engine API of its execution client.
+    pub execution: (u16, u16),
 }
 
 impl Ports {
@@ -42,6 +53,7 @@ impl Ports {
             proxy: (9590, 9591),
             sequencer_execution: (8645, 8651),
             full_node_execution: (8745, 8751),
+            l1_node: None,
         }
     }
 
@@ -50,28 +62,61 @@ impl Ports {
     /// # Errors
     /// When the operating system gives none.
     pub fn free(members: u16) -> Result<Self> {
+        Ok(Self { l1_node: None, ..FreePorts::default().network(members)? })
+    }
+
+    /// Free ones, for a full node that follows from L1 alone, too.
+    ///
+    /// # Errors
+    /// When the operating system gives none.
+    pub fn free_with_l1_node(members: u16) -> Result<Self> {
+        FreePorts::default().network(members)
+    }
+
+    /// Free ones for networks that are to run at the same time.
+    ///
+    /// # Errors
+    /// When the operating system gives none.
+    pub fn free_for_two(members: u16) -> Result<[Self; 2]> {
+        let mut free = FreePorts::default();
+        let [first, second] = [free.network(members)?, free.network(members)?];
+        Ok([Self { l1_node: None, ..first }, Self { l1_node: None, ..second }])
+    }
+}
+
+/// Finds free ports. All are held until the last is known, so that none is given twice.
+#[derive(Default)]
+struct FreePorts(Vec<TcpListener>);
+
+impl FreePorts {
+    fn next(&mut self) -> Result<u16> {
         // Below the range from which the operating system takes ports for outgoing connections: one of those could
-        // take a port between here and its use. All are held until the last is known, so that none is given twice.
-        let mut held = Vec::new();
-        let mut next = || -> Result<u16> {
-            for _ in 0..FREE_PORT_ATTEMPTS {
-                let port = rand::random_range(FREE_PORTS);
-                if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-                    held.push(listener);
-                    return Ok(port);
-                }
+        // take a port between here and its use.
+        for _ in 0..FREE_PORT_ATTEMPTS {
+            let port = rand::random_range(FREE_PORTS);
+            if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                self.0.push(listener);
+                return Ok(port);
             }
-            bail!("no free port between {} and {}", FREE_PORTS.start, FREE_PORTS.end)
-        };
-        Ok(Self {
-            l1: next()?,
-            sequencer: (next()?, next()?),
-            members: (1..=members).map(|_| Ok((next()?, next()?))).collect::<Result<_>>()?,
-            hint_publisher: next()?,
-            full_node: (next()?, next()?),
-            proxy: (next()?, next()?),
-            sequencer_execution: (next()?, next()?),
-            full_node_execution: (next()?, next()?),
+        }
+        bail!("no free port between {} and {}", FREE_PORTS.start, FREE_PORTS.end)
+    }
+
+    fn pair(&mut self) -> Result<(u16, u16)> {
+        Ok((self.next()?, self.next()?))
+    }
+
+    fn network(&mut self, members: u16) -> Result<Ports> {
+        Ok(Ports {
+            l1: self.next()?,
+            sequencer: self.pair()?,
+            members: (1..=members).map(|_| self.pair()).collect::<Result<_>>()?,
+            hint_publisher: self.next()?,
+            full_node: self.pair()?,
+            proxy: self.pair()?,
+            sequencer_execution: self.pair()?,
+            full_node_execution: self.pair()?,
+            l1_node: Some(NodePorts { node: self.pair()?, execution: self.pair()? }),
         })
     }
 }

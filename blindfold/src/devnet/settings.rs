@@ -13,18 +13,24 @@ use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
 use blindfold_sequencer::{AccusationsConfig, OutputsConfig, PostingConfig, SequencerConfig};
 use serde::Serialize;
 
-use super::ports::{Ports, http, local};
+use super::ports::{NodePorts, Ports, http, local};
 use crate::roles::{
     BackendSettings, CommitteeSettings, ExecutionSettings, FullNodeSettings, HintPublisherSettings,
     L1PostingSettings, L1Settings, ProxySettings, SequencerSettings, WatchSettings, Wei,
 };
 
-/// How often runs of headers are posted to the development L1, in milliseconds.
-const POSTING_INTERVAL_MS: u64 = 2_000;
+/// Pause between two postings of headers to the development L1, in milliseconds: about one a block of it.
+const POSTING_INTERVAL_MS: u64 = 500;
+/// How often the helper and the full node look there for hints, in milliseconds.
+const HINTS_INTERVAL_MS: u64 = 500;
 /// How often the sequencer looks for accusations there, in milliseconds.
 const ACCUSATIONS_INTERVAL_MS: u64 = 1_000;
 /// Pause between two claims of L2 blocks there, in milliseconds.
-const OUTPUTS_INTERVAL_MS: u64 = 4_000;
+const OUTPUTS_INTERVAL_MS: u64 = 500;
+/// Later blocks that a block must have before it is claimed: so few that a short run shows claims.
+const OUTPUTS_DEPTH_BLOCKS: u64 = 2;
+/// Pause of the node from L1 between two looks there, in milliseconds.
+const L1_NODE_INTERVAL_MS: u64 = 500;
 /// How often a role looks for a new final L1 block, in milliseconds.
 const L1_POLL_INTERVAL_MS: u64 = 500;
 
@@ -92,7 +98,11 @@ impl Layout<'_> {
                 data_dir: self.dir.join("sequencer"),
                 posting: PostingConfig { interval_ms: POSTING_INTERVAL_MS, ..PostingConfig::default() },
                 accusations: AccusationsConfig { interval_ms: ACCUSATIONS_INTERVAL_MS },
-                outputs: OutputsConfig { enabled: true, interval_ms: OUTPUTS_INTERVAL_MS },
+                outputs: OutputsConfig {
+                    enabled: true,
+                    interval_ms: OUTPUTS_INTERVAL_MS,
+                    depth_blocks: OUTPUTS_DEPTH_BLOCKS,
+                },
                 l1_poll_ms: L1_POLL_INTERVAL_MS,
                 ..SequencerConfig::default()
             },
@@ -152,7 +162,7 @@ impl Layout<'_> {
                 enabled: true,
                 key: Some(self.key(super::accounts::HINT_PUBLISHER)),
                 bond_wei: Wei(blindfold_l1::DEFAULT_PUBLISHER_BOND_WEI),
-                interval_ms: POSTING_INTERVAL_MS,
+                interval_ms: HINTS_INTERVAL_MS,
                 ..L1PostingSettings::default()
             },
             hint_publisher: HintPublisherConfig {
@@ -176,7 +186,7 @@ impl Layout<'_> {
             backend: BackendSettings::default(),
             watch: WatchSettings {
                 key: Some(self.key(super::accounts::WATCHER)),
-                interval_ms: POSTING_INTERVAL_MS,
+                interval_ms: HINTS_INTERVAL_MS,
                 ..WatchSettings::default()
             },
             full_node: FullNodeConfig {
@@ -189,6 +199,27 @@ impl Layout<'_> {
                 member_timeout_ms: blindfold_full_node::limits::DEFAULT_MEMBER_TIMEOUT_MS,
                 member_poll_interval_ms: blindfold_full_node::limits::DEFAULT_MEMBER_POLL_INTERVAL_MS,
             },
+        }
+    }
+
+    /// Settings of a full node that follows from L1 alone: it knows neither sequencer nor members.
+    #[must_use]
+    pub fn l1_node(&self, ports: &NodePorts) -> FullNodeSettings {
+        let settings = self.full_node(blindfold_full_node::limits::DEFAULT_HINT_DEADLINE_MS);
+        FullNodeSettings {
+            execution: self.execution("full-node-l1-execution", ports.execution),
+            data_dir: self.dir.join("full-node-l1"),
+            watch: WatchSettings { enabled: false, ..WatchSettings::default() },
+            full_node: FullNodeConfig {
+                rpc_addr: local(ports.node.0),
+                admin_addr: local(ports.node.1),
+                source: Source::L1,
+                sequencer_url: String::new(),
+                members: Vec::new(),
+                member_poll_interval_ms: L1_NODE_INTERVAL_MS,
+                ..settings.full_node
+            },
+            ..settings
         }
     }
 

@@ -32,7 +32,7 @@ impl CommitteeSettings {
     /// When it cannot start.
     pub async fn run(self) -> Result<()> {
         let chain = load_chain(&self.chain)?;
-        let l1 = Arc::new(self.l1.connect(&chain).await?);
+        let l1 = Arc::new(self.l1.connect_in(&chain, &self.data_dir).await?);
         let public = key_file::read_public(&self.key.file).context("key.file")?;
         let key = {
             let password = self.key.password()?;

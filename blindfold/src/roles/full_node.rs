@@ -83,7 +83,7 @@ impl FullNodeSettings {
     pub async fn run(self) -> Result<()> {
         self.full_node.validate()?;
         let chain = load_chain(&self.chain)?;
-        let l1 = Arc::new(self.l1.connect(&chain).await?);
+        let l1 = Arc::new(self.l1.connect_in(&chain, &self.data_dir).await?);
         let parameters = load_parameters(&self.parameters, &self.backend, &*l1).await?;
         let backend = self.backend.backend()?;
         // With fewer members than the threshold the node decrypts nothing by itself.
@@ -95,6 +95,7 @@ impl FullNodeSettings {
         let posted: Arc<dyn PostedChain> = l1.clone();
         let deps = FullNodeDeps {
             posted: Some(posted),
+            settlement: Some(l1.clone()),
             store: opened_store(&self.data_dir)?,
             l1,
             client: Arc::new(self.execution.client()?),
@@ -104,7 +105,7 @@ impl FullNodeSettings {
             watch,
         };
         let handle = FullNode::start(self.full_node, deps).await?;
-        tables::provide_in_background(&self.data_dir, sets, backend.name(), tables::Lines::AtFirstUse);
+        tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::AtFirstUse);
         asked_to_stop().await?;
         handle.shutdown().await;
         Ok(())

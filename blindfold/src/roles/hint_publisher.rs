@@ -8,7 +8,7 @@ use blindfold_hint_publisher::{
     HintPublisher, HintPublisherConfig, HintPublisherDeps, L1PostingDeps,
     l1::{HintsAccount, L1PostingConfig},
 };
-use blindfold_l1::{L1Client, L1Writer};
+use blindfold_l1::{DataPlace, L1Client, L1Writer};
 use blindfold_protocol::ChainConfig;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,9 @@ pub struct L1PostingSettings {
     pub key: Option<KeySource>,
     /// Up to what the bond is filled at the start; one bond answers for all postings.
     pub bond_wei: Wei,
+    /// Where the hints go. In blobs they are read back through a beacon node only, for some weeks: longer than they can
+    /// be challenged.
+    pub data: DataPlace,
     /// Pause between two looks at L1, in milliseconds.
     pub interval_ms: u64,
     /// How long a final run is left to other helpers first, in milliseconds.
@@ -61,8 +64,8 @@ impl Default for L1PostingSettings {
     fn default() -> Self {
         let L1PostingConfig { bond_wei, interval_ms, takeover_ms, retry_ms, max_retry_ms } =
             L1PostingConfig::default();
-        let (enabled, key, bond_wei) = (false, None, Wei(bond_wei));
-        Self { enabled, key, bond_wei, interval_ms, takeover_ms, retry_ms, max_retry_ms }
+        let (enabled, key, bond_wei, data) = (false, None, Wei(bond_wei), DataPlace::default());
+        Self { enabled, key, bond_wei, data, interval_ms, takeover_ms, retry_ms, max_retry_ms }
     }
 }
 
@@ -73,7 +76,8 @@ impl L1PostingSettings {
             return Ok(None);
         }
         let key = self.key.as_ref().context("l1_posting.enabled needs l1_posting.key")?;
-        let writer = L1Writer::new(l1.clone(), key.open().context("l1_posting.key")?);
+        let key = key.open().context("l1_posting.key")?;
+        let writer = L1Writer::new(l1.clone(), key).with_data_in(self.data);
         let config = L1PostingConfig {
             bond_wei: self.bond_wei.0,
             interval_ms: self.interval_ms,
@@ -105,7 +109,7 @@ impl HintPublisherSettings {
         let deps = HintPublisherDeps { chain, parameters, backend: backend.clone(), l1_posting };
         let mut handle = HintPublisher::start(self.hint_publisher, deps).await?;
         // Beside the running helper: a batch that comes earlier computes what it needs, as ever.
-        tables::provide_in_background(&self.data_dir, sets, backend.name(), tables::Lines::OfTheNewest);
+        tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::OfTheNewest);
         let failed = tokio::select! {
             stopped = asked_to_stop() => {
                 stopped?;

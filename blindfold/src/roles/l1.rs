@@ -1,9 +1,17 @@
 //! Connecting to L1.
 
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
 use anyhow::{Context, Result};
 use blindfold_l1::{L1Client, L1Config};
 use blindfold_protocol::ChainConfig;
 use serde::{Deserialize, Serialize};
+
+/// Name of the file, in a role's folder, with what happened to batches on L1.
+const JOURNAL: &str = "l1.journal";
 
 /// Where L1 is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,9 +43,23 @@ impl L1Settings {
     /// # Errors
     /// When L1 does not answer, or is another one.
     pub async fn connect(&self, chain: &ChainConfig) -> Result<L1Client> {
+        self.connect_with(chain, None).await
+    }
+
+    /// [`connect`](Self::connect) for a role, which keeps what happened to batches in its folder.
+    ///
+    /// # Errors
+    /// As `connect`; when the folder cannot be made.
+    pub async fn connect_in(&self, chain: &ChainConfig, data_dir: &Path) -> Result<L1Client> {
+        fs::create_dir_all(data_dir).with_context(|| format!("data_dir = {}", data_dir.display()))?;
+        self.connect_with(chain, Some(data_dir.join(JOURNAL))).await
+    }
+
+    async fn connect_with(&self, chain: &ChainConfig, journal: Option<PathBuf>) -> Result<L1Client> {
         let config = L1Config {
             poll_interval_ms: self.poll_interval_ms,
             beacon_url: self.beacon_url.clone(),
+            journal,
             ..L1Config::new(self.url.as_str(), chain)
         };
         L1Client::connect(config).await.context("l1.url")

@@ -53,7 +53,7 @@ impl ExecutionSettings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BackendSettings {
-    /// `auto` or the name of an implementation: `ifma`, `portable`.
+    /// `auto` or the name of an implementation: `cuda`, `ifma`, `portable`.
     pub name: String,
     /// Threads; 0 for all but one of the machine's, at least one: what serves requests needs a core, too.
     pub threads: usize,
@@ -75,23 +75,14 @@ impl BackendSettings {
     pub fn backend(&self) -> Result<std::sync::Arc<dyn blindfold_bte::Backend>> {
         let machine = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = if self.threads == 0 { machine.saturating_sub(1).max(1) } else { self.threads };
-        let backend = blindfold_bte::by_name(&self.name, threads).with_context(|| {
-            format!("backend.name = \"{}\"; known are auto, ifma and portable", self.name)
-        })?;
         // Builds with the feature `bench` have it; it leaks a member's key through its timing.
-        ensure!(backend.name() != "reference", "backend.name = \"reference\" is for tests and benchmarks");
-        let why = self.why(backend.name());
+        ensure!(self.name != "reference", "backend.name = \"reference\" is for tests and benchmarks");
+        let crate::backend::Chosen { backend, why, .. } = crate::backend::by_name(&self.name, threads)
+            .with_context(|| {
+                format!("backend.name = \"{}\"; known are auto, cuda, ifma and portable", self.name)
+            })?;
         tracing::info!(backend = backend.name(), threads, why, "backend chosen");
-        Ok(backend.into())
-    }
-
-    /// Why it is this backend.
-    fn why(&self, chosen: &str) -> &'static str {
-        match (self.name.as_str(), chosen) {
-            ("auto", "ifma") => "auto: this processor has AVX-512 IFMA",
-            ("auto", _) => "auto: this processor has no AVX-512 IFMA",
-            _ => "backend.name asks for it",
-        }
+        Ok(backend)
     }
 }
 
@@ -123,21 +114,14 @@ mod tests {
         assert!(blindfold_bte::BACKEND_NAMES.contains(&auto.name()));
         assert_eq!(named("portable").backend().unwrap().name(), "portable");
         match named("ifma").backend() {
-            Ok(backend) => assert_eq!((backend.name(), auto.name()), ("ifma", "ifma")),
+            Ok(backend) => assert_eq!(backend.name(), "ifma"),
             Err(fault) => {
-                assert_eq!(auto.name(), "portable");
+                assert_ne!(auto.name(), "ifma");
                 assert!(format!("{fault:#}").contains("AVX-512 IFMA"), "{fault:#}");
             }
         }
         for name in ["reference", "fast", ""] {
             assert!(named(name).backend().is_err(), "{name}");
         }
-    }
-
-    #[test]
-    fn the_log_says_why() {
-        assert_eq!(named("auto").why("ifma"), "auto: this processor has AVX-512 IFMA");
-        assert_eq!(named("auto").why("portable"), "auto: this processor has no AVX-512 IFMA");
-        assert_eq!(named("portable").why("portable"), "backend.name asks for it");
     }
 }

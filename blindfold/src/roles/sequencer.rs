@@ -48,7 +48,7 @@ impl SequencerSettings {
         let chain = load_chain(&self.chain)?;
         let posting_key =
             self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
-        let l1 = self.l1.connect(&chain).await?;
+        let l1 = self.l1.connect_in(&chain, &self.sequencer.data_dir).await?;
         let parameters = load_parameters(&self.parameters, &self.backend, &l1).await?;
         let store = opened_store(&self.sequencer.data_dir)?;
         let place = self.sequencer.posting.data;
@@ -63,9 +63,11 @@ impl SequencerSettings {
                 "the posting key is not the sequencer's: no outputs are claimed on L1"
             );
         }
+        let l1 = Arc::new(l1);
         let deps = SequencerDeps {
             store,
-            l1: Arc::new(l1),
+            settlement: Some(l1.clone()),
+            l1,
             poster: writer.clone().map(|writer| writer as Arc<dyn L1Poster>),
             accusations: writer.clone().map(|writer| writer as Arc<dyn L1Accusations>),
             outputs: claimant.map(|writer| writer as Arc<dyn L1Outputs>),

@@ -19,7 +19,7 @@ use std::{
     time::Instant,
 };
 
-use blindfold_bte::{Backend, Parameters, TableError, by_name};
+use blindfold_bte::{Backend, Parameters, TableError, UnknownBackend, auto, by_name};
 use blindfold_chain::ParameterSet;
 use blindfold_protocol::Epoch;
 
@@ -77,17 +77,21 @@ pub(super) fn wanted(parameters: &ParameterSet, wants: impl Fn(&Epoch) -> bool) 
 }
 
 /// Brings in the table for batches of B of each set, from disk or else computed and written, on a thread of its own
-/// with a backend called `backend` of one thread: batches that come meanwhile have the role's backend to themselves,
-/// and the process can end at any time. Never fails; the log tells.
+/// with a backend like `backend` but of one thread: batches that come meanwhile have the role's backend to themselves,
+/// and the process can end at any time. A device is given what it keeps. Never fails; the log tells.
 pub(super) fn provide_in_background(
     data_dir: &Path,
     sets: Vec<Arc<Parameters>>,
-    backend: &'static str,
+    backend: Arc<dyn Backend>,
     lines: Lines,
 ) {
     let folder = data_dir.join(FOLDER);
-    let work = move || match by_name(backend, 1) {
-        Ok(backend) => provide_all(&folder, &sets, backend.as_ref(), lines),
+    let work = move || match by_name(backend.name(), 1) {
+        Ok(own) => provide_all(&folder, &sets, own.as_ref(), own.as_ref(), lines),
+        // The processor computes tables for a device, which makes its lines of them.
+        Err(UnknownBackend::Feature { .. }) => {
+            provide_all(&folder, &sets, auto(1).as_ref(), backend.as_ref(), lines);
+        }
         Err(fault) => tracing::warn!(%fault, "no tables are prepared"),
     };
     // Not `spawn_blocking`: the runtime would wait for its end at a stop.
@@ -96,12 +100,18 @@ pub(super) fn provide_in_background(
     }
 }
 
-fn provide_all(folder: &Path, sets: &[Arc<Parameters>], backend: &dyn Backend, lines: Lines) {
+fn provide_all(
+    folder: &Path,
+    sets: &[Arc<Parameters>],
+    points: &dyn Backend,
+    batches: &dyn Backend,
+    lines: Lines,
+) {
     for (age, set) in sets.iter().enumerate() {
-        provide(folder, set, backend);
+        provide(folder, set, points);
         if age == 0
             && lines == Lines::OfTheNewest
-            && let Err(fault) = backend.prepare(set, set.max_batch())
+            && let Err(fault) = batches.prepare(set, set.max_batch())
         {
             tracing::warn!(%fault, "no lines are prepared");
         }

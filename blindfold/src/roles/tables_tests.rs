@@ -153,7 +153,12 @@ fn a_single_ciphertext_needs_no_table() {
 fn tables_come_in_the_background() {
     let stage = Stage::new();
     let sets = vec![Arc::new(stage.restarted())];
-    provide_in_background(&stage.dir.path().join("data"), sets, "portable", Lines::OfTheNewest);
+    provide_in_background(
+        &stage.dir.path().join("data"),
+        sets,
+        Arc::new(Portable::new(1)),
+        Lines::OfTheNewest,
+    );
     let started = Instant::now();
     while !stage.path().exists() {
         assert!(started.elapsed().as_secs() < 60, "no table was written");

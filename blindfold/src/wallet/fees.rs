@@ -4,12 +4,20 @@ use alloy_primitives::{Address, U256};
 use anyhow::{Result, bail, ensure};
 use blindfold_client::{FeeProof, FeeProofError};
 use blindfold_l1::{AccountProof, L1Client, L1Writer, Sent, VaultAccount};
+use blindfold_rpc::{
+    ReceivedError,
+    types::{LedgerAt, LedgerTag},
+};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tokio::time::{Duration, Instant, sleep};
 
 use super::{ChainArgs, KeyArgs, connected, ether, print, wei_u128};
 
+/// The account as the server knows it by now.
+const LATEST: LedgerAt = LedgerAt::Tag(LedgerTag::Latest);
+/// How often the account is asked for while L1 goes on.
+const HEAD_ATTEMPTS: usize = 5;
 /// Pause between two looks at L1.
 const POLL_INTERVAL_MS: u64 = 2_000;
 
@@ -20,7 +28,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   blindfold wallet withdraw-fees claim --node http://127.0.0.1:9580 …
 
 A request is final. The next header whose L1 origin is at or above its block moves the amount, or what there is, to
-what was withdrawn; `claim` proves that against a posted header. If no such header is posted for the withdrawal delay,
+what was withdrawn; `claim` proves that against the last posted header. If no such header is posted for the withdrawal delay,
 `exit` pays from the account as the last posted header left it.";
 
 /// `blindfold wallet withdraw-fees …`
@@ -115,41 +123,53 @@ fn claimable(withdrawn: u128, paid: U256) -> U256 {
 async fn claim(args: &ProofArgs, wait: u64, json: bool) -> Result<()> {
     let key = args.key.open()?;
     let (_, l1) = connected(&args.chain).await?;
-    let shown = FeeProof::fetch(&args.node, key.address()).await?;
+    let newest = FeeProof::fetch(&args.node, key.address(), LATEST).await?;
     let paid = l1.paid(key.address()).await?;
-    let amount = claimable(shown.leaf.withdrawn, paid);
     ensure!(
-        amount != U256::ZERO,
+        claimable(newest.leaf.withdrawn, paid) != U256::ZERO,
         "nothing to claim: {} were withdrawn by batch {} and {} were paid. A request counts when its L1 block is \
          final and a header has that origin",
-        ether(U256::from(shown.leaf.withdrawn)),
-        shown.number,
+        ether(U256::from(newest.leaf.withdrawn)),
+        newest.number,
         ether(paid)
     );
-    let proof = posted(&shown, &l1, Duration::from_secs(wait)).await?;
-    let number = proof.number;
+    let (shown, proof) = posted(&args.node, &newest, &l1, Duration::from_secs(wait)).await?;
+    let (amount, number) = (claimable(shown.leaf.withdrawn, paid), proof.number);
     let sent = L1Writer::new(l1, key).claim_withdrawal(&proof).await?;
     paid_out("claimed", &shown, amount, number, &sent, json)
 }
 
-/// Waits until L1 has the header that the proof is for.
-async fn posted(shown: &FeeProof, l1: &L1Client, limit: Duration) -> Result<AccountProof> {
+/// Waits until L1 has a header by which all is withdrawn that the newest one says.
+async fn posted(
+    node: &str,
+    newest: &FeeProof,
+    l1: &L1Client,
+    limit: Duration,
+) -> Result<(FeeProof, AccountProof)> {
     let started = Instant::now();
     let mut last = None;
     loop {
-        if let Some(proof) = shown.against_posted(l1).await? {
-            return Ok(proof);
+        match FeeProof::fetch_posted(node, newest.leaf.payer, l1).await {
+            Ok(Some(shown)) if shown.leaf.withdrawn >= newest.leaf.withdrawn => {
+                if let Some(proof) = shown.against_posted(l1).await? {
+                    return Ok((shown, proof));
+                }
+            }
+            // An earlier ledger, or a node that is not there yet.
+            Ok(_) | Err(FeeProofError::NoAccount(_)) => {}
+            Err(FeeProofError::Server(ReceivedError::Refused(error))) if error.retry => {}
+            Err(error) => return Err(error.into()),
         }
         let head = l1.posted_head().await?.number;
         if last != Some(head) {
-            eprintln!("  the account is proved by header {}; L1 has headers up to {head}", shown.number);
+            eprintln!("  withdrawn by header {} at the latest; L1 has headers up to {head}", newest.number);
             last = Some(head);
         }
         if started.elapsed() >= limit {
             bail!(
-                "L1 has headers up to {head}, the proof needs {}: try again with --wait, and see `blindfold l1 status` \
-                 for when something was posted last",
-                shown.number
+                "L1 has headers up to {head}, and none of them is known to withdraw what {} does: try again with --wait, \
+                 and see `blindfold l1 status` for when something was posted last",
+                newest.number
             );
         }
         sleep(Duration::from_millis(POLL_INTERVAL_MS)).await;
@@ -161,19 +181,25 @@ async fn exit(args: &ProofArgs, json: bool) -> Result<()> {
     let (_, l1) = connected(&args.chain).await?;
     let vault = l1.vault_account(key.address()).await?;
     may_exit(&vault, l1.newest_block().await?)?;
-    let shown = FeeProof::fetch(&args.node, key.address()).await?;
-    let Some(proof) = shown.against_head(&l1).await? else {
-        bail!(
-            "your node's ledger is that after batch {}, not that of L1's last header: post what it has certified, or \
-             ask a node that was built from L1 alone",
-            shown.number
-        );
-    };
+    let (shown, proof) = at_head(&args.node, key.address(), &l1).await?;
     let requested = vault.requested.min(shown.leaf.balance);
     let amount = claimable(shown.leaf.withdrawn.saturating_add(requested), vault.paid);
     let number = proof.number;
     let sent = L1Writer::new(l1, key).exit(&proof).await?;
     paid_out("left", &shown, amount, number, &sent, json)
+}
+
+/// The account in the ledger of L1's last header. L1 may get another one between the two questions.
+async fn at_head(node: &str, payer: Address, l1: &L1Client) -> Result<(FeeProof, AccountProof)> {
+    for _ in 0..HEAD_ATTEMPTS {
+        let Some(shown) = FeeProof::fetch_posted(node, payer, l1).await? else {
+            bail!("nothing was posted to L1 yet, so no ledger is known there");
+        };
+        if let Some(proof) = shown.against_head(l1).await? {
+            return Ok((shown, proof));
+        }
+    }
+    bail!("your node's ledger is not that of L1's last header: ask a node that follows L1")
 }
 
 /// The vault's conditions, with what to do before.
@@ -233,7 +259,7 @@ async fn status(args: &ProofArgs, json: bool) -> Result<()> {
     let payer = args.key.open()?.address();
     let (_, l1) = connected(&args.chain).await?;
     let vault = l1.vault_account(payer).await?;
-    let (number, balance, withdrawn) = match FeeProof::fetch(&args.node, payer).await {
+    let (number, balance, withdrawn) = match FeeProof::fetch(&args.node, payer, LATEST).await {
         Ok(shown) => (shown.number, shown.leaf.balance, shown.leaf.withdrawn),
         Err(FeeProofError::NoAccount(_)) => (0, 0, 0),
         Err(error) => return Err(error.into()),

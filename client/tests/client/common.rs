@@ -20,8 +20,8 @@ use blindfold_protocol::{
 };
 use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult};
 use blindfold_rpc::types::{
-    BatchHead, BatchInfo, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof, Receipt,
-    Refusal, SendOptions, SentEnvelope, Status, TransactionOutcome,
+    BatchHead, BatchInfo, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof, LedgerAt,
+    Receipt, Refusal, SendOptions, SentEnvelope, Status, TransactionOutcome,
 };
 use blindfold_rpc::{
     BlindApiServer, Encoded, NODE_ONLY_METHODS, Passthrough, READ_METHODS, RawEnvelope, ReceivedError,
@@ -430,8 +430,16 @@ impl BlindApiServer for Api {
         })
     }
 
-    async fn get_fee_account_proof(&self, _: Address) -> Result<Option<FeeAccountProof>, RpcError> {
-        Ok(self.0.lock().fee_proof.clone())
+    async fn get_fee_account_proof(
+        &self,
+        _: Address,
+        at: Option<LedgerAt>,
+    ) -> Result<Option<FeeAccountProof>, RpcError> {
+        let proof = self.0.lock().fee_proof.clone();
+        Ok(proof.filter(|proof| match at {
+            Some(LedgerAt::Number(number)) => proof.number == number,
+            _ => true,
+        }))
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {

@@ -4,13 +4,14 @@ use alloy_primitives::{Address, B256, U256};
 use blindfold_client::{FeeProof, FeeProofError};
 use blindfold_l1::L1Error;
 use blindfold_protocol::{Account, BatchHeader, Epochs, FeeLedger};
-use blindfold_rpc::types::FeeAccountProof;
+use blindfold_rpc::types::{FeeAccountProof, LedgerAt, LedgerTag};
 
 use crate::{
     common::World,
     stage::{Stage, TIMING, USER, key},
 };
 
+const LATEST: LedgerAt = LedgerAt::Tag(LedgerTag::Latest);
 const BALANCE: u128 = 600;
 const WITHDRAWN: u128 = 400;
 
@@ -62,7 +63,7 @@ async fn a_withdrawal_is_claimed_once_its_header_is_posted() {
     let first = posted(&stage, &epochs, None, B256::repeat_byte(4)).await;
     let next = stage.coded(Some(&first), vec![], &[], |header| header.fee_ledger_root = ledger().root());
 
-    let fetch = async || FeeProof::fetch(&world.node.url(), payer()).await;
+    let fetch = async || FeeProof::fetch(&world.node.url(), payer(), LATEST).await;
     assert!(matches!(fetch().await, Err(FeeProofError::NoAccount(account)) if account == payer()));
     world.node.state.lock().fee_proof = Some(shown(&next.header));
     let proof = fetch().await.unwrap();
@@ -90,10 +91,18 @@ async fn an_exit_goes_by_the_ledger_of_the_last_header_whatever_its_number() {
     writer.deposit(payer(), 1_000).await.unwrap();
     let first = posted(&stage, &epochs, None, ledger().root()).await;
     writer.request_withdrawal(u128::MAX).await.unwrap();
+    // The server shows the ledger of L1's header whatever it has sealed since.
+    assert!(FeeProof::fetch_posted(&world.node.url(), payer(), l1).await.is_err(), "nothing to show");
+    world.node.state.lock().fee_proof = Some(shown(&first));
+    let posted = FeeProof::fetch_posted(&world.node.url(), payer(), l1).await.unwrap().unwrap();
+    assert_eq!(
+        (posted.number, posted.against_head(l1).await.unwrap().map(|proof| proof.number)),
+        (1, Some(1))
+    );
     // The server is some headers ahead that were never posted and left the ledger as it was.
     let ahead = BatchHeader { number: first.number + 3, ..first };
     world.node.state.lock().fee_proof = Some(shown(&ahead));
-    let proof = FeeProof::fetch(&world.node.url(), payer()).await.unwrap();
+    let proof = FeeProof::fetch(&world.node.url(), payer(), LATEST).await.unwrap();
     let proof = proof.against_head(l1).await.unwrap().unwrap();
     assert_eq!(proof.number, first.number);
     stage.anvil.mine(u64::from(TIMING.withdrawal_delay)).await.unwrap();
@@ -113,7 +122,7 @@ async fn what_does_not_lead_to_l1s_header_is_refused_before_anything_is_paid() {
         change(&mut said);
         world.node.state.lock().fee_proof = Some(said);
     };
-    let fetch = async || FeeProof::fetch(&world.node.url(), payer()).await;
+    let fetch = async || FeeProof::fetch(&world.node.url(), payer(), LATEST).await;
     set(&|said| said.address = Address::ZERO);
     assert!(matches!(fetch().await, Err(FeeProofError::NotAProof(_))));
     set(&|said| said.index = said.count);

@@ -14,8 +14,8 @@ use blindfold_rpc::{
     jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult},
     serve,
     types::{
-        BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, FeeAccount, FeeAccountProof, Receipt,
-        Refusal, SendOptions, SentEnvelope, Status,
+        BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, FeeAccount, FeeAccountProof,
+        LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
     },
 };
 use parking_lot::Mutex;
@@ -212,7 +212,11 @@ impl BlindApiServer for Api {
         Err(RpcError::refused("not_here", "not a part of this double"))
     }
 
-    async fn get_fee_account_proof(&self, _: Address) -> Result<Option<FeeAccountProof>, RpcError> {
+    async fn get_fee_account_proof(
+        &self,
+        _: Address,
+        _: Option<LedgerAt>,
+    ) -> Result<Option<FeeAccountProof>, RpcError> {
         Ok(None)
     }
 

@@ -30,7 +30,9 @@ library HintData {
     /// @dev Bytes of a singleton release.
     uint256 internal constant SINGLETON_BYTES = 48;
     /// @dev Version and number of batches.
-    uint256 private constant HEAD_BYTES = 5;
+    uint256 internal constant HEAD_BYTES = 5;
+    /// @dev The two counts of a batch.
+    uint256 internal constant BATCH_BYTES = 8;
 
     /// @notice The data are not a `HintData` for exactly the run's batches; `offset` is where that shows.
     error BadHintData(uint256 offset);
@@ -49,6 +51,11 @@ library HintData {
         uint256 leafCount;
         /// For the batch's first chunk keccak256 of its singleton releases, else zero.
         bytes32 releases;
+    }
+
+    /// @notice The most bytes that a batch of `count` items can take: when all of them are malformed.
+    function mostBytes(uint256 count) internal pure returns (uint256) {
+        return BATCH_BYTES + count * (ENTRY_BYTES + SINGLETON_BYTES);
     }
 
     /// @notice The posting root of `data`, which must be a `HintData` for batches `first ..= last`.

@@ -23,6 +23,18 @@ library MerkleTree {
         while (padded < count) padded *= 2;
     }
 
+    /// @notice The leaves `from .. to` alone, with those that are missing up to a power of two.
+    function slice(bytes32[] memory leaves, uint256 from, uint256 to)
+        internal
+        pure
+        returns (bytes32[] memory part)
+    {
+        part = new bytes32[](width(to - from));
+        for (uint256 i = from; i < to; i++) {
+            part[i - from] = leaves[i];
+        }
+    }
+
     /// @notice The root over `leaves`, whose length is a power of two or zero. Overwrites the array.
     function rootInPlace(bytes32[] memory leaves) internal pure returns (bytes32) {
         uint256 length = leaves.length;

@@ -353,7 +353,8 @@ abstract contract HintFixture is Test {
             leafIndex: c.leafIndex,
             leafCount: c.leafCount,
             chunkProof: c.chunkProof,
-            releases: c.releases
+            releases: c.releases,
+            blobs: c.blobs
         });
     }
 

@@ -109,7 +109,7 @@ pub trait Backend: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownBackend {
     /// No build has one.
-    #[error("no backend is called {0:?}; there are: auto, ifma, portable, reference")]
+    #[error("no backend is called {0:?}; there are: auto, cuda, ifma, portable, reference")]
     Name(String),
     /// This machine's processor lacks instructions that it needs: choose `auto`.
     #[error("backend {name:?} needs a processor with AVX-512 IFMA; choose \"auto\"")]
@@ -118,7 +118,7 @@ pub enum UnknownBackend {
         name: &'static str,
     },
     /// Builds with another set of features have it.
-    #[error("backend {name:?} is not in this build, it needs the feature `{feature}` of blindfold-bte")]
+    #[error("backend {name:?} is not in this build: build with the feature `{feature}`, or choose \"auto\"")]
     Feature {
         /// The backend.
         name: &'static str,
@@ -128,9 +128,9 @@ pub enum UnknownBackend {
 }
 
 /// Every name that [`Backend::name`] of a production build gives: the label values of metrics.
-pub const BACKEND_NAMES: &[&str] = &["ifma", "portable"];
+pub const BACKEND_NAMES: &[&str] = &["cuda", "ifma", "portable"];
 
-/// The fastest backend that this machine supports, with `threads` threads (0: one for each core).
+/// The fastest backend that this machine's processor supports, with `threads` threads (0: one for each core).
 ///
 /// # Panics
 /// If the operating system refuses to start the threads.
@@ -139,7 +139,8 @@ pub fn auto(threads: usize) -> Box<dyn Backend> {
 }
 
 /// The backend called `name`, with `threads` threads (0: one for each core): `auto`, `ifma`, `portable`, or, for tests
-/// and benchmarks, `reference` (feature `reference`; always one thread).
+/// and benchmarks, `reference` (feature `reference`; always one thread). All run on the processor; the one for devices,
+/// `cuda`, is made by who has a device ([`crate::accelerator`]).
 ///
 /// # Errors
 /// [`UnknownBackend`].
@@ -155,6 +156,7 @@ pub fn by_name(name: &str, threads: usize) -> Result<Box<dyn Backend>, UnknownBa
         "reference" => Ok(Box::new(crate::ReferenceBackend::new())),
         #[cfg(not(feature = "reference"))]
         "reference" => Err(UnknownBackend::Feature { name: "reference", feature: "reference" }),
+        "cuda" => Err(UnknownBackend::Feature { name: "cuda", feature: "cuda" }),
         _ => Err(UnknownBackend::Name(name.to_owned())),
     }
 }

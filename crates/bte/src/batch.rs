@@ -11,6 +11,9 @@
 //! Only the easy part of the final exponentiation is done before the transform in GT, which then runs in the
 //! cyclotomic subgroup; the hard part is an endomorphism of it and is done once for each ciphertext, at the end.
 
+use std::sync::Arc;
+
+use crate::accelerator::Resident;
 use crate::convolution::convolve;
 use crate::curve::{G1Affine, Gt};
 use crate::opening::open_all;
@@ -61,6 +64,27 @@ pub(crate) enum Cross {
     #[cfg_attr(not(feature = "reference"), allow(dead_code))]
     // the backends of every build leave the hard part
     Full(Vec<Gt>),
+    /// In a device's memory.
+    Resident(Arc<Resident>),
+}
+
+/// The X_i in this process's memory.
+pub(crate) enum Terms<'a> {
+    /// Up to the hard part of the final exponentiation.
+    Cyclotomic(&'a [Gt]),
+    /// In GT.
+    Full(&'a [Gt]),
+}
+
+impl Cross {
+    /// Brings them here if a device has them: not within a task that others wait for.
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        match self {
+            Self::Cyclotomic(x) => Terms::Cyclotomic(x),
+            Self::Full(x) => Terms::Full(x),
+            Self::Resident(resident) => Terms::Cyclotomic(resident.on_host()),
+        }
+    }
 }
 
 /// The cross-terms of one batch, waiting for its release.
@@ -77,9 +101,12 @@ impl PreDecrypted {
         Self { parameters: parameters.hash(), headers: points.to_vec(), cross }
     }
 
-    #[cfg(target_arch = "x86_64")]
     pub(crate) fn cross(&self) -> &Cross {
         &self.cross
+    }
+
+    pub(crate) fn headers(&self) -> &[CiphertextPoint] {
+        &self.headers
     }
 
     /// Number of ciphertexts.
@@ -94,9 +121,9 @@ impl PreDecrypted {
 
     /// The cross-terms X_i, in batch order.
     pub fn cross_terms(&self) -> Vec<[u8; GT_BYTES]> {
-        match &self.cross {
-            Cross::Cyclotomic(cross) => par::map(cross.len(), |i| cross[i].hard_part().encode()),
-            Cross::Full(cross) => cross.iter().map(Gt::encode).collect(),
+        match self.cross.terms() {
+            Terms::Cyclotomic(cross) => par::map(cross.len(), |i| cross[i].hard_part().encode()),
+            Terms::Full(cross) => cross.iter().map(Gt::encode).collect(),
         }
     }
 
@@ -110,7 +137,8 @@ impl PreDecrypted {
         release: &Release,
     ) -> Result<Vec<[u8; GT_BYTES]>, BatchError> {
         self.check_parameters(parameters)?;
-        Ok(par::map(self.len(), |i| self.blinding(parameters, release, i).encode()))
+        let terms = self.cross.terms();
+        Ok(par::map(self.len(), |i| blinding(parameters, &terms, release, i).encode()))
     }
 
     fn check_parameters(&self, parameters: &Parameters) -> Result<(), BatchError> {
@@ -126,21 +154,21 @@ impl PreDecrypted {
         self.check_parameters(parameters)?;
         check_headers(&self.headers, ciphertexts)
     }
-
-    /// z_i, position from 0.
-    fn blinding(&self, parameters: &Parameters, release: &Release, position: usize) -> Gt {
-        let i = parameters.max_batch() - position;
-        let miller = parameters.miller_loop_h(i, &release.0);
-        match &self.cross {
-            Cross::Cyclotomic(x) => miller.easy_part().mul(&x[position].conjugate()).hard_part(),
-            Cross::Full(x) => miller.easy_part().hard_part().mul(&x[position].conjugate()),
-        }
-    }
 }
 
 impl std::fmt::Debug for PreDecrypted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "PreDecrypted({} ciphertexts)", self.len())
+    }
+}
+
+/// z_i, position from 0.
+fn blinding(parameters: &Parameters, terms: &Terms<'_>, release: &Release, position: usize) -> Gt {
+    let i = parameters.max_batch() - position;
+    let miller = parameters.miller_loop_h(i, &release.0);
+    match terms {
+        Terms::Cyclotomic(x) => miller.easy_part().mul(&x[position].conjugate()).hard_part(),
+        Terms::Full(x) => miller.easy_part().hard_part().mul(&x[position].conjugate()),
     }
 }
 
@@ -157,7 +185,12 @@ pub(crate) fn predecrypt(
     Ok(PreDecrypted::new(parameters, points, Cross::Cyclotomic(cross)))
 }
 
-fn cross_terms(parameters: &Parameters, points: &[CiphertextPoint], release: Option<&Release>) -> Vec<Gt> {
+/// The X_i of 2..=B ciphertexts up to the hard part; with a release the z_i^(−1).
+pub(crate) fn cross_terms(
+    parameters: &Parameters,
+    points: &[CiphertextPoint],
+    release: Option<&Release>,
+) -> Vec<Gt> {
     let points: Vec<G1Affine> = points.iter().map(|point| point.0).collect();
     convolve(
         parameters.fixed_side(points.len()),
@@ -175,7 +208,8 @@ pub(crate) fn finalize(
     ciphertexts: &[(&[u8; 32], &Ciphertext)],
 ) -> Result<Vec<Opening>, BatchError> {
     predecrypted.check(parameters, ciphertexts)?;
-    Ok(open_pieces(parameters, ciphertexts, |position| predecrypted.blinding(parameters, release, position)))
+    let terms = predecrypted.cross.terms();
+    Ok(open_pieces(parameters, ciphertexts, |position| blinding(parameters, &terms, release, position)))
 }
 
 /// Opens every ciphertext of the batch without pre-decryption.

@@ -20,6 +20,8 @@
 //! Not guaranteed: t members together can read anything at any time, without trace; nothing is post-quantum; the proof
 //! of knowledge is Fiat–Shamir (no straight-line extraction). Unaudited.
 //!
+//! Heavy work can be left to a device, behind the same [`Backend`]: [`accelerator`].
+//!
 //! Pure functions: no input or output, no clock, no randomness but what the caller passes in. Builds for browsers
 //! (`wasm32-unknown-unknown`), without threads there.
 //!
@@ -45,6 +47,7 @@
 //! # }
 //! ```
 
+pub mod accelerator;
 mod backend;
 mod batch;
 pub mod bls;
@@ -52,6 +55,7 @@ mod bulk;
 mod ciphertext;
 mod comb;
 mod convolution;
+mod cpu;
 mod curve;
 pub mod dealer;
 mod digits;

@@ -4,7 +4,7 @@ use crate::comb::generator_times_all;
 use crate::curve::{Gt, Scalar};
 use crate::hash::mask;
 use crate::hint::message_and_randomness;
-use crate::{Ciphertext, EncryptionKey, SESSION_KEY_BYTES, SessionKey};
+use crate::{Ciphertext, EncryptionKey, G1_BYTES, SESSION_KEY_BYTES, SessionKey};
 
 /// What one ciphertext of a batch decrypts to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,10 +53,21 @@ pub(crate) fn open_all(
     let headers = generator_times_all(&scalars);
     let factors = ek.products_public(&scalars);
     let equal = factors.iter().zip(blindings).map(|(factor, blinding)| factor.is(blinding));
+    let headers: Vec<[u8; G1_BYTES]> = headers.iter().map(|header| header.encode()).collect();
+    checked(ciphertexts, unmasked, &headers, equal)
+}
+
+/// The openings, given what [`unmask`] gave, the encodings of \[k\]₁ and whether ek^k = z.
+pub(crate) fn checked(
+    ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    unmasked: Vec<(SessionKey, Vec<u8>, Scalar)>,
+    headers: &[[u8; G1_BYTES]],
+    equal: impl Iterator<Item = bool>,
+) -> Vec<Opening> {
     let checked = ciphertexts.iter().zip(unmasked).zip(headers.iter().zip(equal));
     checked
         .map(|(((_, ciphertext), (key, message, _)), (header, equal))| {
-            let well_formed = equal && header.encode() == ciphertext.c;
+            let well_formed = equal && *header == ciphertext.c;
             if well_formed { Opening::WellFormed { key, message } } else { Opening::Malformed }
         })
         .collect()

@@ -4,7 +4,10 @@
 mod answers;
 mod common;
 
+use std::sync::Arc;
+
 use answers::{Questions, negative};
+use blindfold_bte::accelerator::{Double, Offload};
 use blindfold_bte::{
     Backend, BatchError, CiphertextPoint, HintError, MemberKey, Opening, Parameters, PointError, ProofError,
     Release, SessionKey, SingletonError, UnknownBackend, by_name, dealer, verify_proof,
@@ -27,7 +30,16 @@ fn plain(made: &Made) -> PlainCiphertext {
 
 fn backends() -> Vec<Box<dyn Backend>> {
     let named = |name, threads| by_name(name, threads).expect("in this build");
-    vec![named("reference", 1), named("portable", 1), named("portable", 3), named("auto", 0)]
+    let offload = Offload::new(Arc::new(Double::new()), 2, |operation, error| {
+        panic!("the double does not fail: {operation:?}, {error}")
+    });
+    vec![
+        named("reference", 1),
+        named("portable", 1),
+        named("portable", 3),
+        named("auto", 0),
+        Box::new(offload),
+    ]
 }
 
 /// Decrypts on all backends and on the reference, by convolution and by definition; all must agree in every value.

@@ -227,6 +227,8 @@ fn batches() {
     assert_eq!(Release::from_bytes(&off_subgroup()), Err(PointError::NotInSubgroup));
 
     assert_eq!(by_name("abacus", 1).err(), Some(UnknownBackend::Name("abacus".to_owned())));
+    let device = by_name("cuda", 1).err();
+    assert_eq!(device, Some(UnknownBackend::Feature { name: "cuda", feature: "cuda" }));
     assert_eq!(
         by_name("portable", 2).map(|backend| (backend.name(), backend.threads())).ok(),
         Some(("portable", 2))

@@ -6,6 +6,7 @@
 //!   ones, takes certificates, gives way to the certified header when the sequencer signed two.
 //! - [`verify_hints`]: what the batch says, proved and not believed; [`HintIntake`] stores what stands.
 //! - [`Executor`]: one L2 block per second from certified and hinted batches, through an execution client.
+//! - [`Settlement`]: which batches are safe and which are final on L1, for the execution client to know.
 //! - [`ReadApi`]: the reads of `blind_*` over the store, and [`announce`] for the topics.
 
 mod ancestors;
@@ -20,6 +21,7 @@ mod opener;
 mod parameters;
 mod read;
 mod records;
+mod settlement;
 mod tracker;
 
 pub use ancestors::{HeaderSource, TakenRun};
@@ -35,8 +37,10 @@ pub use l1::{
 pub use opener::{OpenFault, Opener, unopened_outcomes};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
-pub use records::{accepted, makes_block, verdicts};
+pub use records::{accepted, makes_block, own_hints, verdicts};
+pub use settlement::{Settled, Settlement, SettlementFault, SettlementView};
 pub use tracker::{
-    Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError, Refusal,
-    SealRefusal, Sealed, Tracker, accepted_items, certificate_fault_name, check_items,
+    Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError,
+    ProofRefusal, ProvedAccount, Refusal, SealRefusal, Sealed, Tracker, accepted_items,
+    certificate_fault_name, check_items,
 };

@@ -16,6 +16,16 @@ pub const MAX_RETRY_PAUSE_MS: u64 = 5_000;
 pub const MAX_REPLAYS_IN_A_ROW: u32 = 5;
 /// L1 blocks whose deposits are read in one step; they are read on while a block has room for more.
 pub const DEPOSIT_READ_STEP_BLOCKS: u64 = 128;
+/// How often L1 is asked what became of posted runs, in milliseconds.
+pub const SETTLEMENT_INTERVAL_MS: u64 = 1_000;
+/// Longest pause after trouble in asking, in milliseconds; it doubles.
+pub const SETTLEMENT_MAX_PAUSE_MS: u64 = 60_000;
+/// L1 blocks whose events about runs are read at a time.
+pub const SETTLEMENT_STEP_BLOCKS: u64 = 1_000;
+/// L1 blocks without news after which it is stored that they were read.
+pub const SETTLEMENT_SAVE_BLOCKS: u64 = 1_000;
+/// Headers before the last posted one whose fee ledgers are kept.
+pub const KEPT_POSTED_HEADERS: u64 = 256;
 /// Announced blocks and topic events that a slow subscriber may lag behind.
 pub const TOPIC_BUFFER_EVENTS: usize = 1_024;
 /// Parsed block records kept for receipts.

@@ -15,13 +15,13 @@ use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
 use blindfold_rpc::jsonrpsee::types::ErrorObjectOwned;
 use blindfold_rpc::types::{
     BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount,
-    FeeAccountProof, Receipt, Status,
+    FeeAccountProof, LedgerAt, LedgerTag, Receipt, Status,
 };
 use blindfold_rpc::{BlindApiServer, Encoded, Hub, Passthrough, RpcError};
 use blindfold_store::BatchRecord;
 use serde_json::value::RawValue;
 
-use crate::{Executor, ParameterSet, Tracker, accepted};
+use crate::{Executor, ParameterSet, ProofRefusal, ProvedAccount, Tracker, accepted};
 use cache::DetailsCache;
 
 /// What a role adds to the shared reads.
@@ -100,6 +100,24 @@ impl ReadApi {
         self.context.executor.status().last_batch
     }
 
+    /// The header that an account is asked for after.
+    fn ledger_number(&self, at: Option<LedgerAt>) -> Result<u64, RpcError> {
+        let ReadContext { tracker, executor, role, .. } = &self.context;
+        match at.unwrap_or(LedgerAt::Tag(LedgerTag::Posted)) {
+            LedgerAt::Number(number) => Ok(number),
+            LedgerAt::Tag(LedgerTag::Latest) => Ok(tracker.head().number),
+            LedgerAt::Tag(LedgerTag::Certified) => Ok(tracker.certified().number),
+            LedgerAt::Tag(LedgerTag::Posted) => {
+                let posted = role.posted().unwrap_or_default().max(executor.status().settled.posted);
+                // A header that was posted by somebody else may not be here yet.
+                match posted.min(tracker.certified().number) {
+                    0 => Err(RpcError::unavailable("nothing_posted", "no header of this chain is on L1 yet")),
+                    posted => Ok(posted),
+                }
+            }
+        }
+    }
+
     fn batch_info(&self, number: u64, record: BatchRecord) -> BatchInfo {
         BatchInfo {
             number,
@@ -169,24 +187,25 @@ impl BlindApiServer for ReadApi {
         })
     }
 
-    async fn get_fee_account_proof(&self, address: Address) -> Result<Option<FeeAccountProof>, RpcError> {
-        let found = self.context.tracker.with_state(|state| {
-            let (head, ledger) = (state.head(), state.ledger());
-            ledger.account(&address).cloned().zip(ledger.prove(&address)).map(|(account, proof)| {
-                FeeAccountProof {
-                    address,
-                    balance: account.balance,
-                    withdrawn: account.withdrawn,
-                    nonces_hash: account.nonces_hash(),
-                    index: proof.index,
-                    count: proof.count,
-                    siblings: proof.siblings,
-                    number: head.number,
-                    header_hash: head.hash,
-                }
-            })
-        });
-        Ok(found)
+    async fn get_fee_account_proof(
+        &self,
+        address: Address,
+        at: Option<LedgerAt>,
+    ) -> Result<Option<FeeAccountProof>, RpcError> {
+        let ReadContext { tracker, .. } = &self.context;
+        let number = self.ledger_number(at)?;
+        let found = tracker.prove_account(&address, number).await.map_err(proof_refused)?;
+        Ok(found.map(|ProvedAccount { leaf, proof, header }| FeeAccountProof {
+            address,
+            balance: leaf.balance,
+            withdrawn: leaf.withdrawn,
+            nonces_hash: leaf.nonces_hash,
+            index: proof.index,
+            count: proof.count,
+            siblings: proof.siblings,
+            number: header.number,
+            header_hash: header.hash,
+        }))
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {
@@ -203,7 +222,9 @@ impl BlindApiServer for ReadApi {
             head: BatchHead { number: head.number, hash: head.hash, timestamp_ms: head.timestamp_ms },
             certified: tracker.certified().number,
             hinted,
-            posted: role.posted(),
+            posted: role
+                .posted()
+                .or_else(|| Some(executor.status().settled.posted).filter(|posted| *posted > 0)),
             block: block.map_or(BlockHead { number: 0, hash: B256::ZERO, timestamp: 0 }, |block| BlockHead {
                 number: block.number,
                 hash: block.hash,
@@ -217,6 +238,15 @@ impl BlindApiServer for ReadApi {
 
     async fn subscribe_topic(&self, pending: PendingSubscriptionSink, topic: String) -> SubscriptionResult {
         self.context.hub.attach(pending, &topic).await
+    }
+}
+
+fn proof_refused(refusal: ProofRefusal) -> RpcError {
+    match refusal {
+        ProofRefusal::NoHeader { .. } => RpcError::unavailable("unknown_batch", refusal),
+        ProofRefusal::Forgotten(_) => RpcError::refused("ledger_forgotten", refusal),
+        ProofRefusal::Changed => RpcError::busy("chain_changed", refusal),
+        ProofRefusal::Store(error) => RpcError::internal(error),
     }
 }
 

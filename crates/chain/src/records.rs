@@ -1,7 +1,7 @@
 //! Between what the store keeps and what the rules speak of.
 
 use blindfold_protocol::validity::{AppliedBatch, CheckedItem, FORCED_TRANSACTION_REASON, Verdict};
-use blindfold_protocol::{Canonical, EnvelopeFault, SealedBatch};
+use blindfold_protocol::{BatchHints, Canonical, EnvelopeFault, HintEntry, SealedBatch};
 use blindfold_store::{BatchRecord, ItemRecord, SealedRecord, StoreError, What};
 
 /// The verdicts of a stored batch.
@@ -26,6 +26,16 @@ pub fn verdicts(record: &BatchRecord) -> Result<Vec<Verdict>, StoreError> {
 /// Accepted items of a stored batch: how many hints it needs.
 pub fn accepted(record: &BatchRecord) -> usize {
     record.items.iter().filter(|item| item.fault.is_none()).count()
+}
+
+/// The verified hints of a stored batch; all skipped where nothing was accepted, which nobody has to say. `None` while
+/// they are not here.
+pub fn own_hints(record: BatchRecord) -> Option<BatchHints> {
+    if record.hints.is_some() || accepted(&record) > 0 {
+        return record.hints;
+    }
+    let entries = vec![HintEntry::Skipped; record.items.len()];
+    Some(BatchHints { number: record.number, header_hash: record.hash, entries })
 }
 
 /// Items of a stored batch for which its second has a block: accepted envelopes and forced transactions.

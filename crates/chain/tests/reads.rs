@@ -6,17 +6,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_chain::{ReadApi, ReadContext, RoleView, announce, passthrough};
+use blindfold_chain::{ProofRefusal, ReadApi, ReadContext, RoleView, Settled, announce, passthrough};
 use blindfold_protocol::{AccountLeaf, EnvelopeFault, LedgerProof};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
-use blindfold_rpc::types::{BatchState, EnvelopeState, FeeAccountProof};
+use blindfold_rpc::types::{BatchState, EnvelopeState, FeeAccountProof, LedgerAt, LedgerTag};
 use blindfold_rpc::{
     BlindApiClient, BlindApiServer, ClientConfig, Feed, FeedConfig, FeedEvent, FeedItem, HttpClient, Hub,
     READ_METHODS, ReceivedError, ServerConfig, ServerHandle, Topic, http_client, serve,
 };
 use support::doubles::ScriptedExecution;
 use support::*;
+
+const LATEST: LedgerAt = LedgerAt::Tag(LedgerTag::Latest);
 
 struct Role;
 
@@ -144,13 +146,16 @@ async fn accounts_keys_and_status_are_told() {
     assert_eq!((account.balance, account.live_nonces, account.held), (held.balance - 7, 1, 500));
     assert_eq!((account.base_fee, account.malformed_surcharge), (machine.tracker.next_base_fee(), 500));
 
-    let shown = client.get_fee_account_proof(payer().address()).await.unwrap().unwrap();
+    let shown = client.get_fee_account_proof(payer().address(), Some(LATEST)).await.unwrap().unwrap();
     assert_eq!((shown.number, shown.header_hash, shown.balance), (1, sealed.hash, held.balance));
     let FeeAccountProof { address, balance, withdrawn, nonces_hash, index, count, siblings, .. } = shown;
     let leaf = AccountLeaf { payer: address, balance, withdrawn, nonces_hash };
     let root = LedgerProof { index, count, siblings }.root_with(&leaf.hash());
     assert_eq!(root, Some(sealed.batch.header.fee_ledger_root));
-    assert_eq!(client.get_fee_account_proof(alloy_primitives::Address::ZERO).await.unwrap(), None);
+    assert_eq!(
+        client.get_fee_account_proof(alloy_primitives::Address::ZERO, Some(LATEST)).await.unwrap(),
+        None
+    );
 
     let status = client.get_status().await.unwrap();
     assert_eq!((status.role.as_str(), status.chain_id, status.l1_chain_id), ("full_node", CHAIN_ID, 900));
@@ -162,6 +167,79 @@ async fn accounts_keys_and_status_are_told() {
     machine.hint(&sealed).await;
     assert_eq!(client.get_status().await.unwrap().hinted, 1);
     assert!(server.shutdown().await);
+}
+
+/// The `feeLedgerRoot` that a proof leads to.
+fn root_of(shown: &FeeAccountProof) -> B256 {
+    let FeeAccountProof { address, balance, withdrawn, nonces_hash, index, count, .. } = *shown;
+    let leaf = AccountLeaf { payer: address, balance, withdrawn, nonces_hash };
+    let proof = LedgerProof { index, count, siblings: shown.siblings.clone() };
+    proof.root_with(&leaf.hash()).expect("a proof")
+}
+
+#[tokio::test]
+async fn an_account_is_proved_by_the_posted_header_while_the_sequencer_seals_on() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("node.sqlite");
+    let machine = Machine::start(disk(&path).await, &l1, &Arc::new(ScriptedExecution::new())).await;
+    machine.tracker.store().keep_ledgers_from(0).await.unwrap();
+    let served = served(machine).await;
+    let (machine, client, payer) = (&served.machine, &served.client, payer().address());
+    let refused = async |at| {
+        let refused = client.get_fee_account_proof(payer, at).await.unwrap_err();
+        match ReceivedError::from(refused) {
+            ReceivedError::Refused(error) => (error.code, error.reason.into_owned(), error.retry),
+            ReceivedError::NoAnswer(why) => panic!("no answer: {why}"),
+        }
+    };
+    assert_eq!(refused(None).await, (-38003, "nothing_posted".to_owned(), true));
+
+    // Two certified headers, one more that is not, each with other accounts; L1 has the first.
+    let mut sealed = Vec::new();
+    for nonce in 1..=3 {
+        l1.deposit(alloy_primitives::Address::repeat_byte(nonce), 10 + u128::from(nonce));
+        sealed.push(sequencer.seal_envelopes(u64::from(nonce) * 250, &[envelope(nonce.into())]).await);
+    }
+    machine.take(&sealed[0]).await;
+    machine.take(&sealed[1]).await;
+    machine.tracker.apply_sealed(&sealed[2].batch).await.unwrap();
+    machine.executor.settle(Settled { posted: 1, ..Settled::default() });
+    let tag = |tag| Some(LedgerAt::Tag(tag));
+    let cases = [
+        (None, 1),
+        (tag(LedgerTag::Posted), 1),
+        (Some(LedgerAt::Number(1)), 1),
+        (tag(LedgerTag::Certified), 2),
+        (Some(LedgerAt::Number(2)), 2),
+        (tag(LedgerTag::Latest), 3),
+    ];
+    for (at, number) in cases {
+        let shown = client.get_fee_account_proof(payer, at).await.unwrap().unwrap();
+        let sealed = &sealed[number - 1];
+        assert_eq!((shown.number, shown.header_hash), (number as u64, sealed.hash), "{at:?}");
+        assert_eq!(root_of(&shown), sealed.batch.header.fee_ledger_root, "{at:?}");
+    }
+    // An account that came later is not in the earlier ledger.
+    let late = alloy_primitives::Address::repeat_byte(3);
+    assert_eq!(client.get_fee_account_proof(late, Some(LedgerAt::Number(2))).await.unwrap(), None);
+    assert!(client.get_fee_account_proof(late, Some(LATEST)).await.unwrap().is_some());
+    assert_eq!(refused(Some(LedgerAt::Number(4))).await, (-38003, "unknown_batch".to_owned(), true));
+
+    // The same after a restart; what was posted long ago is forgotten.
+    let Served { machine, server, client, .. } = served;
+    drop(client);
+    server.shutdown().await;
+    machine.executor.stop().await;
+    drop(machine);
+    let machine = Machine::start(disk(&path).await, &l1, &Arc::new(ScriptedExecution::new())).await;
+    let proved = machine.tracker.prove_account(&payer, 1).await.unwrap().unwrap();
+    assert_eq!(proved.header.hash, sealed[0].hash);
+    machine.tracker.store().keep_ledgers_from(2).await.unwrap();
+    machine.tracker.prove_account(&payer, 2).await.unwrap().unwrap();
+    let refused = machine.tracker.prove_account(&payer, 1).await;
+    assert!(matches!(refused, Err(ProofRefusal::Forgotten(1))), "{refused:?}");
 }
 
 #[tokio::test]

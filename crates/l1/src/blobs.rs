@@ -11,6 +11,7 @@ use alloy_eips::{
     eip4844::{AsCkzg, BYTES_PER_BLOB, Blob, FIELD_ELEMENTS_PER_BLOB, kzg_to_versioned_hash},
     eip7594::{BlobTransactionSidecarEip7594, MAX_BLOBS_PER_TX_FUSAKA},
 };
+use alloy_primitives::{Bytes, U256, uint};
 use blindfold_protocol::B256;
 
 /// Blobs that one transaction may carry (EIP-7594).
@@ -19,6 +20,10 @@ pub const MAX_BLOBS: usize = MAX_BLOBS_PER_TX_FUSAKA as usize;
 const USED_BYTES: usize = 31;
 const ELEMENT_BYTES: usize = 32;
 const LENGTH_BYTES: usize = 4;
+/// Generates the field's multiplicative group.
+const PRIMITIVE_ROOT: u64 = 7;
+/// The modulus of the field of elements.
+const BLS_MODULUS: U256 = uint!(0x73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001_U256);
 /// Bytes, the length in front included, that one blob holds.
 const BLOB_ROOM_BYTES: usize = FIELD_ELEMENTS_PER_BLOB as usize * USED_BYTES;
 /// The longest data that fits the blobs of one transaction, in bytes.
@@ -121,6 +126,107 @@ pub fn versioned_hash(blob: &[u8]) -> Result<B256, BlobFault> {
     let commitment =
         SETTINGS.blob_to_kzg_commitment(blob.as_ckzg()).map_err(|error| BlobFault::Kzg(error.to_string()))?;
     Ok(kzg_to_versioned_hash(commitment.as_slice()))
+}
+
+/// Blobs read in place, wherever their elements are of our form.
+pub(crate) struct BlobContent<'a> {
+    blobs: &'a [Bytes],
+}
+
+impl<'a> BlobContent<'a> {
+    /// All blobs of a transaction, in order, each of 131,072 bytes.
+    pub fn new(blobs: &'a [Bytes]) -> Self {
+        Self { blobs }
+    }
+
+    /// The elements, counted through all blobs, that hold `length` bytes of the data from byte `at` on.
+    pub fn elements(at: u64, length: usize) -> std::ops::RangeInclusive<u64> {
+        let first = at.saturating_add(LENGTH_BYTES as u64);
+        let last = first.saturating_add(length as u64).saturating_sub(1);
+        first / USED_BYTES as u64..=last / USED_BYTES as u64
+    }
+
+    /// Whether there are blobs for all these elements.
+    pub fn holds(&self, elements: &std::ops::RangeInclusive<u64>) -> bool {
+        *elements.end() / FIELD_ELEMENTS_PER_BLOB < self.blobs.len() as u64
+    }
+
+    /// N bytes of the data from byte `at` on; `None` where the blobs are over, or an element is not of our form.
+    pub fn read<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
+        let elements = Self::elements(at, N);
+        let skipped = usize::try_from((at + LENGTH_BYTES as u64) % USED_BYTES as u64).ok()?;
+        let mut bytes = Vec::with_capacity(N + 2 * USED_BYTES);
+        for element in elements {
+            match self.element(element)?.split_first()? {
+                (0, used) => bytes.extend_from_slice(used),
+                _ => return None,
+            }
+        }
+        bytes.get(skipped..)?.first_chunk().copied()
+    }
+
+    fn element(&self, element: u64) -> Option<&[u8]> {
+        let (blob, place) = split_element(element)?;
+        self.blobs.get(blob)?.get(place * ELEMENT_BYTES..(place + 1) * ELEMENT_BYTES)
+    }
+}
+
+/// The blob that holds an element, counted through all, and its place there.
+fn split_element(element: u64) -> Option<(usize, usize)> {
+    let blob = usize::try_from(element / FIELD_ELEMENTS_PER_BLOB).ok()?;
+    Some((blob, (element % FIELD_ELEMENTS_PER_BLOB) as usize))
+}
+
+/// An element of a blob, with what shows it to the precompile of EIP-4844.
+pub(crate) struct OpenedElement {
+    pub value: [u8; ELEMENT_BYTES],
+    /// The blob's commitment.
+    pub commitment: [u8; 48],
+    /// That the blob's polynomial has this value where it must.
+    pub proof: [u8; 48],
+}
+
+/// Opens an element of these blobs, counted through all. Two multi-scalar multiplications over 4,096
+/// points: call it where blocking is allowed.
+///
+/// # Errors
+/// [`BlobFault::NotData`] for an element that no blob holds; [`BlobFault::Kzg`] for a blob that is none.
+pub(crate) fn open_element(blobs: &[Bytes], element: u64) -> Result<OpenedElement, BlobFault> {
+    let beyond = BlobFault::NotData("the blobs are over before this element");
+    let (blob, place) = split_element(element).ok_or_else(|| beyond.clone())?;
+    let bytes = blobs.get(blob).ok_or(beyond)?;
+    let blob: &Blob =
+        bytes.as_ref().try_into().map_err(|_| BlobFault::NotData("a blob has another length"))?;
+    let kzg = |error: c_kzg::Error| BlobFault::Kzg(error.to_string());
+    let point = c_kzg::Bytes32::new(point_of(place).to_be_bytes());
+    let (proof, value) = SETTINGS.compute_kzg_proof(blob.as_ckzg(), &point).map_err(kzg)?;
+    let commitment = SETTINGS.blob_to_kzg_commitment(blob.as_ckzg()).map_err(kzg)?;
+    let mut found = [0; ELEMENT_BYTES];
+    found.copy_from_slice(value.as_slice());
+    Ok(OpenedElement { value: found, commitment: *commitment.to_bytes(), proof: *proof.to_bytes() })
+}
+
+/// What the precompile of EIP-4844 says of an opening; for tests.
+#[cfg(test)]
+pub(crate) fn verify_element(
+    element: u64,
+    value: [u8; ELEMENT_BYTES],
+    commitment: &[u8],
+    proof: &[u8],
+) -> Result<bool, c_kzg::Error> {
+    let place = (element % FIELD_ELEMENTS_PER_BLOB) as usize;
+    let point = c_kzg::Bytes32::new(point_of(place).to_be_bytes());
+    let (commitment, proof) = (c_kzg::Bytes48::from_bytes(commitment)?, c_kzg::Bytes48::from_bytes(proof)?);
+    SETTINGS.verify_kzg_proof(&commitment, &point, &c_kzg::Bytes32::new(value), &proof)
+}
+
+/// Where a blob's polynomial has the value of element `place`: the 4,096th root of unity to the power of the place with
+/// its 12 bits reversed (EIP-4844).
+fn point_of(place: usize) -> U256 {
+    let bits = FIELD_ELEMENTS_PER_BLOB.trailing_zeros();
+    let reversed = (place as u64).reverse_bits() >> (u64::BITS - bits);
+    let exponent = (BLS_MODULUS - U256::ONE) / U256::from(FIELD_ELEMENTS_PER_BLOB) * U256::from(reversed);
+    U256::from(PRIMITIVE_ROOT).pow_mod(exponent, BLS_MODULUS)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use alloy_primitives::{Bytes, FixedBytes};
 use blindfold_protocol::{BatchHints, HintEntry, SealedBatch, fault::CODE_ACCEPTED};
 
 use crate::{
-    HintPosting, HintTree, PostedRun,
-    contracts::HintRegistry,
+    BlobFault, HintBlobs, HintPosting, HintTree, PostedRun,
+    contracts::{HintBlobs as contract, HintRegistry},
     evidence::{EnvelopeTree, bytes},
     hint_posting::{KEY, MALFORMED, SKIPPED},
 };
@@ -73,6 +73,7 @@ impl Challenge {
             itemProof: Vec::new(),
             item: Bytes::new(),
             key: FixedBytes::ZERO,
+            blobs: no_blobs(),
         };
         // A posting of another length is wrong as such: L1 looks no further.
         if chunk.count != header.envelope_count {
@@ -96,6 +97,19 @@ impl Challenge {
         Ok(Self { call })
     }
 
+    /// The same dispute over hints that are in these blobs, of which the posting given to [`Challenge::new`] was read.
+    /// Up to four multi-scalar multiplications over 4,096 points: call it where blocking is allowed.
+    ///
+    /// # Errors
+    /// [`BlobFault`] for blobs that are none.
+    pub fn in_blobs(mut self, blobs: &HintBlobs) -> Result<Self, BlobFault> {
+        let place = self.number().saturating_sub(self.call.run.first);
+        // The contract looks at nothing of the chunk, so nothing is sent of it.
+        (self.call.chunk, self.call.chunkProof) = (Bytes::new(), Vec::new());
+        self.call.blobs = blobs.evidence(usize::try_from(place).unwrap_or(usize::MAX), self.call.index)?;
+        Ok(self)
+    }
+
     /// Number of the batch.
     pub fn number(&self) -> u64 {
         self.call.header.number
@@ -110,6 +124,10 @@ impl Challenge {
     pub fn index(&self) -> u32 {
         self.call.index
     }
+}
+
+fn no_blobs() -> contract::Evidence {
+    contract::Evidence { index: Bytes::new(), versionedHashes: Vec::new(), openings: Vec::new() }
 }
 
 /// The first entry of a posting that is not what the right hints of the run's batches say, as (batch number, item

@@ -42,6 +42,8 @@ pub(crate) struct Inner {
     pub epochs: tokio::sync::Mutex<Vec<crate::EpochRecord>>,
     /// What happened to batches. Locked while it is brought up to date, so that callers share the work.
     pub journal: tokio::sync::Mutex<crate::journal::Journal>,
+    /// The block up to which the journal on disk speaks.
+    pub journal_saved: Mutex<u64>,
 }
 
 impl L1Client {
@@ -72,6 +74,7 @@ impl L1Client {
             origins: Mutex::default(),
             epochs: tokio::sync::Mutex::default(),
             journal: tokio::sync::Mutex::default(),
+            journal_saved: Mutex::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

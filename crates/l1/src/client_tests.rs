@@ -24,6 +24,8 @@ struct Script {
     /// Ranges above this many blocks are refused.
     range_limit: u64,
     calls: u64,
+    /// The lowest block in a query for logs.
+    lowest: Option<u64>,
     missing: Option<&'static str>,
 }
 
@@ -77,6 +79,7 @@ fn client(script: Script) -> (L1Client, Arc<Mutex<Script>>) {
             "eth_getBlockByNumber" => block(number(&params[0]), script.fork, None),
             "eth_getLogs" => {
                 let (from, to) = (number(&params[0]["fromBlock"]), number(&params[0]["toBlock"]));
+                script.lowest = Some(script.lowest.map_or(from, |lowest| lowest.min(from)));
                 if to - from >= script.range_limit {
                     return Answer::Error {
                         code: RPC_LIMIT_EXCEEDED,
@@ -204,6 +207,34 @@ async fn logs_that_do_not_fit_are_refused() {
     let (forked, _) = client(scripted);
     let (before, now) = (hash(3, 0), hash(3, 1));
     assert_eq!(forked.deposits(0, 10).await, Err(L1Error::FinalityBroken { number: 3, before, now }));
+}
+
+#[tokio::test]
+async fn a_later_start_reads_what_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, script) = client(script(2_500));
+    let mut config = first.config().clone();
+    config.journal = Some(folder.path().join("l1.journal"));
+    let start = || L1Client::open(config.clone()).unwrap();
+    assert_eq!(start().posted_at(1).await, Ok(None));
+    assert_eq!(script.lock().lowest.take(), Some(1));
+    script.lock().finalized = 2_600;
+    let second = start();
+    assert_eq!(second.posted_at(1).await, Ok(None));
+    assert_eq!(script.lock().lowest.take(), Some(2_501), "only what is new");
+    // Not written again for a hundred blocks: the next start reads them once more, and nothing else.
+    assert_eq!(start().posted_at(1).await, Ok(None));
+    assert_eq!(script.lock().lowest.take(), Some(2_501));
+    // An L1 that is behind is waited for, and one that has another block there is read anew.
+    script.lock().finalized = 2_400;
+    let behind = Err(L1Error::NotFinal { number: 2_500, finalized: 2_400 });
+    assert_eq!(start().posted_at(1).await, behind);
+    (script.lock().finalized, script.lock().fork) = (2_600, 1);
+    assert_eq!(start().posted_at(1).await, Ok(None));
+    assert_eq!(script.lock().lowest.take(), Some(1));
+    std::fs::write(config.journal.as_ref().unwrap(), b"no journal").unwrap();
+    assert_eq!(start().posted_at(1).await, Ok(None));
+    assert_eq!(script.lock().lowest.take(), Some(1));
 }
 
 #[tokio::test]

@@ -41,6 +41,9 @@ pub struct L1Config {
     pub contracts: L1Contracts,
     /// The L1 block after which something can have happened to the contracts.
     pub start_block: u64,
+    /// Where what happened to batches is kept over restarts; `None` reads it from `start_block` on at each start. One
+    /// process has the file.
+    pub journal: Option<std::path::PathBuf>,
     /// How long an answer about the newest final block is taken for current, in milliseconds.
     pub poll_interval_ms: u64,
     /// How long one call may take, in milliseconds.
@@ -73,6 +76,7 @@ impl L1Config {
             deployment,
             contracts,
             start_block: 0,
+            journal: None,
             poll_interval_ms: DEFAULT_POLL_INTERVAL_MS,
             request_timeout_ms: DEFAULT_REQUEST_TIMEOUT_MS,
             confirmation_timeout_ms: DEFAULT_CONFIRMATION_TIMEOUT_MS,
@@ -88,6 +92,7 @@ impl std::fmt::Debug for L1Config {
             .field("deployment", &self.deployment)
             .field("contracts", &self.contracts)
             .field("start_block", &self.start_block)
+            .field("journal", &self.journal)
             .field("poll_interval_ms", &self.poll_interval_ms)
             .field("request_timeout_ms", &self.request_timeout_ms)
             .field("confirmation_timeout_ms", &self.confirmation_timeout_ms)

@@ -100,15 +100,25 @@ impl L1Client {
         if blobs.is_empty() {
             return Ok(Err(DataFault::Absent));
         }
-        let Some(beacon) = &self.inner.beacon else { return Ok(Err(DataFault::NoBeacon)) };
+        let found = self.blobs_of(l1_block, blobs).await?;
         let missing = || unfit(&format!("block {l1_block} or the next one is missing"));
-        let holder = self.origin(l1_block).await?.ok_or_else(missing)?;
-        // It follows a final block and need not be final itself: a wrong one names other blobs, which do not count.
-        let child = self.block(&format!("{:#x}", l1_block.saturating_add(1))).await?.ok_or_else(missing)?;
-        let Some(found) = beacon.blobs(&holder, &child, blobs).await? else {
-            return Ok(Err(DataFault::Pruned(l1_block)));
-        };
-        Ok(decode_blobs(&found).map(Bytes::from).map_err(DataFault::from))
+        let blobs = found.ok_or_else(missing)?;
+        Ok(blobs.and_then(|blobs| Ok(decode_blobs(&blobs).map(Bytes::from)?)))
+    }
+
+    /// The blobs with these versioned hashes, in order, of an L1 block, or why they cannot be had; `None` when there is
+    /// no such block, or none after it. Neither need be final: a wrong one names other blobs, which do not count.
+    pub(crate) async fn blobs_of(
+        &self,
+        l1_block: u64,
+        hashes: &[B256],
+    ) -> Result<Option<Result<Vec<Bytes>, DataFault>>, L1Error> {
+        let Some(beacon) = &self.inner.beacon else { return Ok(Some(Err(DataFault::NoBeacon))) };
+        let holder = self.block(&format!("{l1_block:#x}")).await?;
+        let child = self.block(&format!("{:#x}", l1_block.saturating_add(1))).await?;
+        let Some((holder, child)) = holder.zip(child) else { return Ok(None) };
+        let found = beacon.blobs(&holder, &child, hashes).await?;
+        Ok(Some(found.ok_or(DataFault::Pruned(l1_block))))
     }
 
     /// Input of a transaction to a contract.

@@ -2,13 +2,12 @@
 //! commitments, rewards. An answer may change with the next block, so nothing here is kept.
 
 use alloy_primitives::{Address, B256, U256};
-use alloy_rpc_types_eth::{Log, Transaction};
-use alloy_sol_types::{SolCall, SolEvent};
-use blindfold_protocol::Canonical;
+use alloy_rpc_types_eth::Log;
+use alloy_sol_types::SolEvent;
 use serde_json::json;
 
 use crate::{
-    HintPosting, HintTree, L1Client, L1Error, Output, RunReference,
+    DataFault, HintData, L1Client, L1Error, Output, RunReference,
     contracts::{BlindedInbox, HintRegistry, OutputRegistry},
     logs::malformed_log,
 };
@@ -128,35 +127,22 @@ impl L1Client {
         Ok(found)
     }
 
-    /// The run and the data of a posting, checked to have its root; `None` when L1 has no such transaction (any more).
+    /// The run and the hints of a posting, checked to have its root; `None` when L1 has no such transaction (any more),
+    /// or its block is the newest and the hints are in blobs, which are found through the next one. The inner error
+    /// says why hints in blobs cannot be had.
     ///
     /// # Errors
-    /// [`L1Error::Malformed`] when event and transaction do not fit each other; the errors of a call.
+    /// [`L1Error::Malformed`] when event and transaction do not fit each other; the errors of a call, of the beacon
+    /// node's too.
     pub async fn hint_data(
         &self,
         posted: &PostedLog,
-    ) -> Result<Option<(RunReference, HintPosting)>, L1Error> {
-        let registry = self.inner.config.contracts.hint_registry;
-        let hash = posted.transaction;
-        let found: Option<Transaction> =
-            self.inner.rpc.call("eth_getTransactionByHash", json!([hash])).await?;
-        let Some(transaction) = found else { return Ok(None) };
-        let unfit =
-            |reason: String| L1Error::Malformed { method: "eth_getTransactionByHash".to_owned(), reason };
-        let input = alloy_consensus::Transaction::input(&transaction);
-        if alloy_consensus::Transaction::to(&transaction) != Some(registry) {
-            return Err(unfit(format!("transaction {hash} does not go to HintRegistry")));
+    ) -> Result<Option<Result<HintData, DataFault>>, L1Error> {
+        let PostedLog { transaction, first, last, root, l1_block, .. } = *posted;
+        match self.hint_call(transaction, (first, last), root).await? {
+            Some(call) => self.hints_of_call(call, l1_block).await,
+            None => Ok(None),
         }
-        let call =
-            HintRegistry::postHintsCall::abi_decode(input).map_err(|error| unfit(error.to_string()))?;
-        let hints = HintPosting::decode(&call.data).map_err(|error| unfit(error.to_string()))?;
-        let root = HintTree::new(&hints, posted.first).root();
-        if (call.run.first, call.run.last, root) != (posted.first, posted.last, posted.root) {
-            return Err(unfit(format!("transaction {hash} is not what its event says")));
-        }
-        let (posted_at, header_root) = (call.run.postedAt, call.run.headerRoot);
-        let run = RunReference { first: posted.first, last: posted.last, posted_at, header_root };
-        Ok(Some((run, hints)))
     }
 
     /// The L1 block of a commitment to `HintRegistry`, or to the inbox; `None` for none, or when it is used up.

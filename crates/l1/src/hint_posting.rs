@@ -4,6 +4,8 @@ use std::fmt;
 
 use blindfold_protocol::{B256, BatchHints, Canonical, DecodeError, HintEntry, release::KEY_BYTES};
 
+use crate::MAX_TRANSACTION_BYTES;
+
 const VERSION: u8 = 1;
 /// Kind of an item that takes no pd position.
 pub(crate) const SKIPPED: u8 = 0;
@@ -13,7 +15,14 @@ pub(crate) const KEY: u8 = 1;
 pub(crate) const MALFORMED: u8 = 2;
 /// Length of a posted entry, in bytes.
 pub(crate) const ENTRY_BYTES: usize = 1 + KEY_BYTES;
-const SINGLETON_BYTES: usize = 48;
+/// Length of a singleton release, in bytes.
+pub(crate) const SINGLETON_BYTES: usize = 48;
+/// The most bytes that the hints of a run of several headers can take. `BlindedInbox` has the same constant and cuts
+/// what is posted into runs by it, so that a transaction that nodes relay always holds the hints of such a run. A single
+/// header with more than 2,008 items is a run all the same, and may take more.
+pub const MAX_RUN_HINT_BYTES: usize = MAX_TRANSACTION_BYTES - POST_HINTS_OVERHEAD_BYTES;
+/// What a transaction of `postHints` has beside its data, with room to spare.
+const POST_HINTS_OVERHEAD_BYTES: usize = 512;
 
 /// One entry as it was posted. Nobody has checked it: its kind may be none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,6 +90,11 @@ impl PostedEntry {
         out[0] = self.kind;
         out[1..].copy_from_slice(&self.key);
         out
+    }
+
+    /// As it stands in the data.
+    pub(crate) fn from_bytes([kind, key @ ..]: [u8; ENTRY_BYTES]) -> Self {
+        Self { kind, key }
     }
 }
 
@@ -176,13 +190,11 @@ impl Canonical for HintPosting {
         let mut batches = Vec::with_capacity(count.min(rest.len() / 8));
         for _ in 0..count {
             let entries = take_list::<ENTRY_BYTES>(&mut rest, "hints")?;
-            let entry = |bytes: [u8; ENTRY_BYTES]| {
-                let mut key = [0; KEY_BYTES];
-                key.copy_from_slice(&bytes[1..]);
-                PostedEntry { kind: bytes[0], key }
-            };
             let singletons = take_list(&mut rest, "singleton releases")?;
-            batches.push(PostedBatch { entries: entries.into_iter().map(entry).collect(), singletons });
+            batches.push(PostedBatch {
+                entries: entries.into_iter().map(PostedEntry::from_bytes).collect(),
+                singletons,
+            });
         }
         if !rest.is_empty() {
             return Err(DecodeError::Trailing(rest.len()));

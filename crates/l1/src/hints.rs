@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, U256};
-use alloy_sol_types::{SolCall, SolEvent};
-use blindfold_protocol::{B256, Canonical, DecodeError, validity::Settled};
+use alloy_sol_types::SolEvent;
+use blindfold_protocol::{B256, validity::Settled};
 
 use crate::{
-    HintPosting, HintTree, L1Client, L1Error,
+    DataFault, HintPosting, L1Client, L1Error,
     contracts::HintRegistry,
     data::unfit,
     logs::{FinalLog, malformed_log},
@@ -28,8 +28,9 @@ pub struct PostedHints {
     pub l1_block: u64,
     /// Hash of the transaction.
     pub transaction: B256,
-    /// The hints, checked to have the root that L1 computed. Whether they are right is another matter.
-    pub hints: HintPosting,
+    /// The hints, checked to have the root that L1 computed, or why they cannot be had out of their blobs. Whether they
+    /// are right is another matter.
+    pub hints: Result<HintPosting, DataFault>,
 }
 
 /// What happened to hints on L1.
@@ -143,20 +144,10 @@ impl L1Client {
     /// # Errors
     /// As [`L1Client::hint_events`].
     pub async fn hint_posting(&self, id: u64) -> Result<Option<PostedHints>, L1Error> {
-        let registry = self.inner.config.contracts.hint_registry;
-        let call = HintRegistry::postingsCall { id };
-        let Some(posting) = self.final_view("postings", registry, &call).await? else { return Ok(None) };
-        let block = u64::from(posting.postedAt);
-        if posting.publisher.is_zero() {
-            return Ok(None);
+        match self.posting_log(id).await? {
+            Some((log, event)) => Ok(Some(self.posted_hints(&log, &event).await?)),
+            None => Ok(None),
         }
-        let topics = [HintRegistry::HintsPosted::SIGNATURE_HASH];
-        for log in self.final_logs(registry, &topics, block.saturating_sub(1), block).await? {
-            if let Some(event) = log.event::<HintRegistry::HintsPosted>()?.filter(|event| event.id == id) {
-                return Ok(Some(self.posted_hints(&log, &event).await?));
-            }
-        }
-        Err(malformed_log(&format!("hint posting {id} is missing in block {block}")))
     }
 
     /// A publisher's bond after the newest block.
@@ -208,8 +199,10 @@ impl L1Client {
             let run = match plain_event(&log)? {
                 Some(HintEvent::Finalized { id, first, last }) => {
                     let missing = || malformed_log(&format!("final hint posting {id} is missing"));
-                    let posting = self.hint_posting(id).await?.ok_or_else(missing)?;
-                    let malformed = posting.hints.malformed(first);
+                    let (posted, event) = self.posting_log(id).await?.ok_or_else(missing)?;
+                    let (run, root) = ((event.first, event.runLast), event.root);
+                    let call = self.hint_call(posted.transaction, run, root).await?.ok_or_else(missing)?;
+                    let malformed = call.malformed();
                     Settled { first, last, malformed, void: false, l1_block }
                 }
                 Some(HintEvent::Voided { first, last }) => {
@@ -222,20 +215,35 @@ impl L1Client {
         Ok(settled)
     }
 
+    /// The event of a posting that is open, dead or final, after the newest final block.
+    async fn posting_log(&self, id: u64) -> Result<Option<(FinalLog, HintRegistry::HintsPosted)>, L1Error> {
+        let registry = self.inner.config.contracts.hint_registry;
+        let call = HintRegistry::postingsCall { id };
+        let Some(posting) = self.final_view("postings", registry, &call).await? else { return Ok(None) };
+        let block = u64::from(posting.postedAt);
+        if posting.publisher.is_zero() {
+            return Ok(None);
+        }
+        let topics = [HintRegistry::HintsPosted::SIGNATURE_HASH];
+        for log in self.final_logs(registry, &topics, block.saturating_sub(1), block).await? {
+            if let Some(event) = log.event::<HintRegistry::HintsPosted>()?.filter(|event| event.id == id) {
+                return Ok(Some((log, event)));
+            }
+        }
+        Err(malformed_log(&format!("hint posting {id} is missing in block {block}")))
+    }
+
     async fn posted_hints(
         &self,
         log: &FinalLog,
         event: &HintRegistry::HintsPosted,
     ) -> Result<PostedHints, L1Error> {
-        let registry = self.inner.config.contracts.hint_registry;
-        let input = self.input_to(registry, log.transaction).await?;
-        let call = HintRegistry::postHintsCall::abi_decode(&input).map_err(|error| unfit(&error))?;
-        // L1 took the data, so they are in order: if not, the endpoint shows another transaction.
-        let hints = HintPosting::decode(&call.data).map_err(|error: DecodeError| unfit(&error))?;
-        let root = HintTree::new(&hints, event.first).root();
-        if (call.run.first, call.run.last, root) != (event.first, event.runLast, event.root) {
-            return Err(unfit(&format!("transaction {} is not what its event says", log.transaction)));
-        }
+        let run = (event.first, event.runLast);
+        let gone = || unfit(&format!("transaction {} is missing", log.transaction));
+        let call = self.hint_call(log.transaction, run, event.root).await?.ok_or_else(gone)?;
+        let found = self.hints_of_call(call, log.block).await?;
+        let gone = || unfit(&format!("block {} or the next one is missing", log.block));
+        let hints = found.ok_or_else(gone)?.map(|data| data.hints);
         Ok(PostedHints {
             id: event.id,
             first: event.first,

@@ -9,6 +9,7 @@ use alloy_sol_types::SolEvent;
 use crate::{
     L1Client, L1Error, L1MadeHeader,
     contracts::{BlindedInbox, HintRegistry},
+    journal_file::{JournalFile, SAVE_EVERY_BLOCKS},
     logs::FinalLog,
 };
 
@@ -16,18 +17,18 @@ use crate::{
 type Span = (u64, u64);
 
 /// What is known up to a final block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Journal {
     /// The block up to which all is here; `None` before the first look.
-    through: Option<u64>,
+    pub(crate) through: Option<u64>,
     /// Runs in order, each with the block that posted it. They follow each other without a gap.
-    runs: Vec<(Span, u64)>,
-    made: Vec<L1MadeHeader>,
-    void: Vec<Span>,
+    pub(crate) runs: Vec<(Span, u64)>,
+    pub(crate) made: Vec<L1MadeHeader>,
+    pub(crate) void: Vec<Span>,
     /// Runs with final hints; neighbours are joined.
-    hinted: BTreeMap<u64, u64>,
+    pub(crate) hinted: BTreeMap<u64, u64>,
     /// Open postings of hints with their publishers, by id.
-    open: BTreeMap<u64, (Span, Address)>,
+    pub(crate) open: BTreeMap<u64, (Span, Address)>,
 }
 
 impl Journal {
@@ -118,10 +119,16 @@ impl L1Client {
         self.journal(|journal| journal.void.clone()).await
     }
 
-    /// Asks the journal, brought up to the newest final block. Costs two queries for logs per thousand new blocks.
+    /// Asks the journal, brought up to the newest final block. Costs three queries for logs per thousand new blocks.
     async fn journal<T>(&self, ask: impl FnOnce(&Journal) -> T) -> Result<T, L1Error> {
         let mut journal = self.inner.journal.lock().await;
-        let through = self.finalized().await?.number;
+        let newest = self.finalized().await?;
+        let through = newest.number;
+        if journal.through.is_none()
+            && let Some(stored) = self.stored_journal(through).await?
+        {
+            *journal = stored;
+        }
         let after = journal.through.unwrap_or(self.inner.config.start_block);
         if through > after {
             let inbox = self.inner.config.deployment.inbox;
@@ -143,8 +150,65 @@ impl L1Client {
             next.made.extend(made);
             next.through = Some(through);
             *journal = next;
+            self.store_journal(&journal, &newest).await;
         }
         Ok(ask(&journal))
+    }
+
+    /// What the file says, where it speaks for final blocks of this L1.
+    async fn stored_journal(&self, finalized: u64) -> Result<Option<Journal>, L1Error> {
+        let Some(file) = self.inner.config.journal.clone().map(|path| JournalFile { path }) else {
+            return Ok(None);
+        };
+        let (path, config) = (file.path.clone(), &self.inner.config);
+        let (deployment, start) = (config.deployment, config.start_block);
+        let aside = |reason: &dyn std::fmt::Display| {
+            tracing::warn!(path = %path.display(), %reason, "L1 is read from the beginning: the journal is of no use");
+            Ok(None)
+        };
+        let loaded = tokio::task::spawn_blocking(move || file.load(&deployment, start)).await;
+        let (journal, hash) = match loaded {
+            Ok(Ok(None)) => return Ok(None),
+            Ok(Ok(Some(Ok(found)))) => found,
+            Ok(Ok(Some(Err(fault)))) => return aside(&fault),
+            Ok(Err(fault)) => return aside(&fault),
+            Err(fault) => return aside(&fault),
+        };
+        let through = journal.through.unwrap_or(start);
+        // An L1 node that is still catching up says nothing against it, and nothing for it.
+        if through > finalized {
+            return Err(L1Error::NotFinal { number: through, finalized });
+        }
+        match self.origin(through).await? {
+            Some(origin) if origin.hash == hash => {
+                *self.inner.journal_saved.lock() = through;
+                Ok(Some(journal))
+            }
+            _ => aside(&"L1 has another block where it ends"),
+        }
+    }
+
+    /// Replaces the file now and then. What cannot be written costs the next start some time, and nothing else.
+    async fn store_journal(&self, journal: &Journal, newest: &blindfold_engine::L1Origin) {
+        let Some(file) = self.inner.config.journal.clone().map(|path| JournalFile { path }) else { return };
+        if newest.number < self.inner.journal_saved.lock().saturating_add(SAVE_EVERY_BLOCKS) {
+            return;
+        }
+        let (journal, hash) = (journal.clone(), newest.hash);
+        let (deployment, start) = (self.inner.config.deployment, self.inner.config.start_block);
+        let path = file.path.clone();
+        let saved = tokio::task::spawn_blocking(move || file.save(&journal, hash, &deployment, start)).await;
+        // Whether or not it went well: not again before as many blocks more.
+        *self.inner.journal_saved.lock() = newest.number;
+        match saved {
+            Ok(Ok(())) => {}
+            Ok(Err(fault)) => {
+                tracing::warn!(path = %path.display(), %fault, "the journal of L1 cannot be written")
+            }
+            Err(fault) => {
+                tracing::warn!(path = %path.display(), %fault, "the journal of L1 cannot be written")
+            }
+        }
     }
 }
 

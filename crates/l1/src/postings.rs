@@ -48,9 +48,9 @@ pub struct Posting {
     pub l1_block: u64,
     /// Hash of the transaction.
     pub transaction: B256,
-    /// What L1 commits to.
-    pub run: RunReference,
-    /// The headers, checked to be chained and to end in the hash of the event.
+    /// What L1 commits to: the runs that it cut the headers into, in order; mostly one.
+    pub runs: Vec<RunReference>,
+    /// The headers of all of them, checked to be chained and to be what the events say.
     pub headers: Vec<BatchHeader>,
     /// The certificate of the last header, which L1 verified; `None` for a header that L1 made itself.
     pub certificate: Option<Certificate>,
@@ -67,6 +67,14 @@ pub struct L1MadeHeader {
     pub l1_block: u64,
     /// Hash of the transaction.
     pub transaction: B256,
+}
+
+impl Posting {
+    /// First and last number of the headers; zero for a posting without any, which no client gives.
+    pub fn numbers(&self) -> (u64, u64) {
+        let number = |header: Option<&BatchHeader>| header.map_or(0, |header| header.number);
+        (number(self.headers.first()), number(self.headers.last()))
+    }
 }
 
 impl L1Client {
@@ -138,23 +146,33 @@ impl L1Client {
             BlindedInbox::L1Header::SIGNATURE_HASH,
         ];
         let logs = self.final_logs(inbox, &topics, after, through).await?;
-        // Numbers are posted once, so a last number tells which events belong together.
         let (mut blobs, mut made) = (BTreeMap::new(), BTreeMap::new());
         for log in &logs {
             if let Some(event) = log.event::<BlindedInbox::BlobsPosted>()? {
-                blobs.insert(event.lastNumber, event.versionedHashes);
+                blobs.insert(log.transaction, event.versionedHashes);
             } else if let Some(event) = log.event::<BlindedInbox::L1Header>()? {
                 made.insert(event.number, from_contract(&event.header));
             }
         }
         let mut postings = Vec::new();
+        let mut posted = Vec::new();
         for log in &logs {
-            let Some(event) = log.event::<BlindedInbox::Posted>()? else { continue };
+            if let Some(event) = log.event::<BlindedInbox::Posted>()? {
+                posted.push((log, event));
+            }
+        }
+        // One call of `post` is one transaction, with an event for each run.
+        let same = |a: &(&FinalLog, BlindedInbox::Posted), b: &(&FinalLog, BlindedInbox::Posted)| {
+            a.0.transaction == b.0.transaction && !made.contains_key(&b.1.lastNumber)
+        };
+        for runs in posted.chunk_by(same) {
+            let [(log, event), ..] = runs else { continue };
             postings.push(match made.get(&event.lastNumber) {
-                Some(header) => self.l1_made_posting(log, &event, *header).await?,
+                Some(header) => self.l1_made_posting(log, event, *header).await?,
                 None => {
-                    let hashes = blobs.get(&event.lastNumber).map(Vec::as_slice).unwrap_or_default();
-                    self.read_posting(log, &event, hashes).await?
+                    let events = runs.iter().map(|(_, event)| event);
+                    let hashes = blobs.get(&log.transaction).map(Vec::as_slice).unwrap_or_default();
+                    self.read_posting(log, events, hashes).await?
                 }
             });
         }
@@ -200,26 +218,27 @@ impl L1Client {
             None => Err(DataFault::Mismatch),
         };
         let (l1_block, transaction) = (log.block, log.transaction);
-        Ok(Posting { l1_block, transaction, run, headers: vec![header], certificate: None, batches })
+        let (runs, headers) = (vec![run], vec![header]);
+        Ok(Posting { l1_block, transaction, runs, headers, certificate: None, batches })
     }
 
     async fn read_posting(
         &self,
         log: &FinalLog,
-        event: &BlindedInbox::Posted,
+        events: impl Iterator<Item = &BlindedInbox::Posted>,
         blobs: &[B256],
     ) -> Result<Posting, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let input = self.input_to(inbox, log.transaction).await?;
         let call = BlindedInbox::postCall::abi_decode(&input).map_err(|error| unfit(&error))?;
         let headers: Vec<BatchHeader> = call.headers.iter().map(from_contract).collect();
-        let run = check_run(log, event, &headers)?;
+        let runs = check_runs(log, events, &headers)?;
         let signature = decompress_signature(&call.certificate.signature)
             .ok_or_else(|| unfit(&"a posted signature that is no point"))?;
         let certificate = headers.last().map(|last| Certificate {
             epoch: last.epoch,
             number: last.number,
-            header_hash: event.headHash,
+            header_hash: last.hash(),
             signers: call.certificate.signers,
             signature: signature.to_bytes(),
         });
@@ -230,8 +249,34 @@ impl L1Client {
             Err(fault) => Err(fault),
         };
         let (l1_block, transaction) = (log.block, log.transaction);
-        Ok(Posting { l1_block, transaction, run, headers, certificate, batches })
+        Ok(Posting { l1_block, transaction, runs, headers, certificate, batches })
     }
+}
+
+/// The headers of one transaction, cut where its events say, each piece as [`check_run`] has it.
+fn check_runs<'a>(
+    log: &FinalLog,
+    events: impl Iterator<Item = &'a BlindedInbox::Posted>,
+    headers: &[BatchHeader],
+) -> Result<Vec<RunReference>, L1Error> {
+    let mut runs: Vec<RunReference> = Vec::new();
+    let (mut rest, mut parent) = (headers, None);
+    for event in events {
+        let length = (event.lastNumber - event.firstNumber.min(event.lastNumber)).saturating_add(1);
+        let cut = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
+        let (run, after) = cut.ok_or_else(|| unlike(log))?;
+        let follows = |header: &BatchHeader| parent.is_none_or(|parent| header.parent_hash == parent);
+        if !run.first().is_some_and(follows) {
+            return Err(unlike(log));
+        }
+        runs.push(check_run(log, event, run)?);
+        (rest, parent) = (after, Some(event.headHash));
+    }
+    if rest.is_empty() { Ok(runs) } else { Err(unlike(log)) }
+}
+
+fn unlike(log: &FinalLog) -> L1Error {
+    unfit(&format!("transaction {} is not what its event says", log.transaction))
 }
 
 /// Headers as the event says: chained, and ending in its hash and root.
@@ -240,13 +285,12 @@ pub(crate) fn check_run(
     event: &BlindedInbox::Posted,
     headers: &[BatchHeader],
 ) -> Result<RunReference, L1Error> {
-    let unlike = || unfit(&format!("transaction {} is not what its event says", log.transaction));
     let chained = headers.iter().zip(headers.iter().skip(1)).all(|(a, b)| b.parent_hash == a.hash());
-    let run = PostedRun::new(headers.to_vec(), event.postedAt).ok_or_else(unlike)?.run;
+    let run = PostedRun::new(headers.to_vec(), event.postedAt).ok_or_else(|| unlike(log))?.run;
     let head_hash = headers.last().map(BatchHeader::hash);
     let said = (event.firstNumber, event.lastNumber, event.headerRoot, Some(event.headHash), event.postedAt);
     if !chained || said != (run.first, run.last, run.header_root, head_hash, log.block) {
-        return Err(unlike());
+        return Err(unlike(log));
     }
     Ok(run)
 }

@@ -133,7 +133,10 @@ impl L1Client {
                 None => {
                     let input = self.input_to(inbox, log.transaction).await?;
                     let call = BlindedInbox::postCall::abi_decode(&input).map_err(|error| unfit(&error))?;
-                    call.headers.iter().map(from_contract).collect()
+                    // One transaction may have posted several runs.
+                    let numbers = run.first..=run.last;
+                    let all = call.headers.iter().map(from_contract);
+                    all.filter(|header| numbers.contains(&header.number)).collect()
                 }
             };
             let found = check_run(log, &event, &headers)?;

@@ -35,10 +35,10 @@ const POST_DATA_OVERHEAD_BYTES: usize = 512;
 pub struct L1Writer {
     client: L1Client,
     sender: Arc<Sender>,
-    place: DataPlace,
+    pub(crate) place: DataPlace,
 }
 
-/// Where the data of posted runs goes.
+/// Where the data of posted runs and hints goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DataPlace {
@@ -78,7 +78,7 @@ impl L1Writer {
         &self.client
     }
 
-    /// Has data of runs go where it is said. Blobs are read back through a beacon node only.
+    /// Has data of runs and hints go where it is said. Blobs are read back through a beacon node only.
     pub fn with_data_in(mut self, place: DataPlace) -> Self {
         self.place = place;
         self
@@ -128,7 +128,7 @@ impl L1Writer {
                 signature: Bytes::copy_from_slice(&signature.to_eip2537()),
             },
         };
-        self.send_with_blobs("post", &call, blobs).await
+        self.send_with_blobs("post", self.client.config().deployment.inbox, &call, blobs).await
     }
 
     /// Posts the data of posted batches again, in as many parts as it takes. Gives the last transaction.
@@ -156,7 +156,8 @@ impl L1Writer {
             let (input, blobs) = self.place.split(&part);
             let data = Bytes::copy_from_slice(input);
             let call = BlindedInbox::postDataCall { firstNumber: first, data };
-            sent = Some(self.send_with_blobs("postData", &call, blobs).await?);
+            let inbox = self.client.config().deployment.inbox;
+            sent = Some(self.send_with_blobs("postData", inbox, &call, blobs).await?);
         }
         // Encoded data is never empty, so there was a part.
         sent.ok_or(L1Error::Run(RunFault::Empty))
@@ -206,10 +207,11 @@ impl L1Writer {
         }
     }
 
-    /// A call to the inbox with data in its blobs, if there is any.
-    async fn send_with_blobs<C: SolCall>(
+    /// A call with data in its blobs, if there is any.
+    pub(crate) async fn send_with_blobs<C: SolCall>(
         &self,
         name: &'static str,
+        to: Address,
         call: &C,
         data: &[u8],
     ) -> Result<Sent, L1Error> {
@@ -217,8 +219,8 @@ impl L1Writer {
             [] => (Vec::new(), MAX_TRANSACTION_BYTES),
             data => (encode_blobs(data).map_err(L1Error::Blobs)?, MAX_BLOB_TRANSACTION_BYTES),
         };
-        let to = TxKind::Call(self.client.config().deployment.inbox);
-        let (value, input, size_limit_bytes) = (U256::ZERO, call.abi_encode().into(), Some(limit));
+        let (to, value) = (TxKind::Call(to), U256::ZERO);
+        let (input, size_limit_bytes) = (call.abi_encode().into(), Some(limit));
         self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes }).await
     }
 }

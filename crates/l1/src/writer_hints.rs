@@ -5,8 +5,8 @@ use alloy_sol_types::SolCall;
 use blindfold_protocol::{B256, Canonical};
 
 use crate::{
-    Challenge, HintPosting, L1Error, L1Writer, RunReference, Sent, contracts::HintRegistry,
-    evidence::challenge_evidence,
+    Challenge, DataPlace, HintIndex, HintPosting, HintRoots, L1Error, L1Writer, RunReference, Sent,
+    contracts::HintRegistry, evidence::challenge_evidence, hint_blobs::content,
 };
 
 impl L1Writer {
@@ -26,14 +26,30 @@ impl L1Writer {
         self.to_hints("withdrawBond", U256::ZERO, &HintRegistry::withdrawBondCall { amount }).await
     }
 
-    /// Posts the hints of a run. The account's bond answers for them as for all its open postings.
+    /// Posts the hints of a run, in calldata or in blobs as [`L1Writer::with_data_in`] says. The account's bond answers
+    /// for them as for all its open postings.
     ///
     /// # Errors
     /// [`L1Error::Reverted`] when the run is not posted, final or void, the same hints are open, or the bond does not
-    /// suffice; [`L1Error::TransactionTooLarge`] for hints that need a shorter run; the errors of a call.
+    /// suffice; [`L1Error::TransactionTooLarge`] or [`L1Error::Blobs`] for more than fits; the errors of a call.
     pub async fn post_hints(&self, run: &RunReference, hints: &HintPosting) -> Result<Sent, L1Error> {
+        if self.place == DataPlace::Blobs {
+            let index = HintIndex::of(hints).encode().into();
+            let call = HintRegistry::postHintsInBlobsCall { run: run.into(), index };
+            let registry = self.client().config().contracts.hint_registry;
+            return self.send_with_blobs("postHintsInBlobs", registry, &call, &content(hints)).await;
+        }
         let call = HintRegistry::postHintsCall { run: run.into(), data: hints.encode().into() };
         self.to_hints("postHints", U256::ZERO, &call).await
+    }
+
+    /// The roots that L1 computes from these hints of a run that begins with `first`: in the place that
+    /// [`L1Writer::with_data_in`] says, and in the other one. See [`HintRoots::of`].
+    ///
+    /// # Errors
+    /// [`L1Error::Blobs`] when the library fails.
+    pub async fn hint_roots(&self, first: u64, hints: &HintPosting) -> Result<[Option<B256>; 2], L1Error> {
+        Ok(HintRoots::of(first, hints.clone()).await?.in_place(self.place))
     }
 
     /// Disputes an entry of an open posting, with the challenge's stake; the evidence was committed to in an earlier

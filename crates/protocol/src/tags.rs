@@ -16,6 +16,9 @@ pub const RANDAO: &[u8] = b"BLINDFOLD-V1-RANDAO";
 /// Prefix of the hash that turns a payer's signing key into the wallet secret mixed into session keys.
 pub const WALLET_SECRET: &[u8] = b"BLINDFOLD-V1-WALLET-SECRET";
 
+/// What the posting root of hints in blobs begins with, hashed: it is never that of hints in calldata.
+pub const HINTS_IN_BLOBS: &[u8] = b"BLINDFOLD-V1-HINTS-IN-BLOBS";
+
 /// First byte under keccak256 for a Merkle leaf.
 pub const MERKLE_LEAF: u8 = 0x00;
 /// First byte under keccak256 for a Merkle node.

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use crate::{
     Encoded, RawEnvelope, RpcError,
     types::{
-        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, Receipt, Refusal,
-        SendOptions, SentEnvelope, Status,
+        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, LedgerAt, Receipt,
+        Refusal, SendOptions, SentEnvelope, Status,
     },
 };
 
@@ -39,10 +39,14 @@ pub trait BlindApi {
     #[method(name = "getFeeAccount")]
     async fn get_fee_account(&self, address: Address) -> Result<FeeAccount, RpcError>;
 
-    /// A payer's account after the server's newest batch, with its proof for `FeeVault`; null for
-    /// one that is not in the ledger.
+    /// A payer's account after a header, by default the last posted one, with its proof for `FeeVault`; null for one
+    /// that is not in the ledger.
     #[method(name = "getFeeAccountProof")]
-    async fn get_fee_account_proof(&self, address: Address) -> Result<Option<FeeAccountProof>, RpcError>;
+    async fn get_fee_account_proof(
+        &self,
+        address: Address,
+        at: Option<LedgerAt>,
+    ) -> Result<Option<FeeAccountProof>, RpcError>;
 
     /// Where the server stands.
     #[method(name = "getStatus")]

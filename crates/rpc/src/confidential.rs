@@ -36,7 +36,7 @@ pub trait ConfidentialApi {
     #[method(name = "getTransaction")]
     async fn get_transaction(&self, id: B256) -> Result<Option<ConfidentialTransactionInfo>, RpcError>;
 
-    /// The transactions that an owner takes part in, by version from `from` on.
+    /// The transactions that an owner takes part in, by sequence from `from` on.
     #[method(name = "getTransfers")]
     async fn get_transfers(
         &self,
@@ -63,9 +63,13 @@ pub struct ConfidentialStatus {
     /// Its header hash.
     pub batch_hash: B256,
     /// Confidential transactions up to now.
+    pub sequence: u64,
+    /// Those of them that were applied.
     pub version: u64,
     /// Confidential accounts.
     pub accounts: u32,
+    /// What all accounts hold together, in base units.
+    pub confidential: u64,
     /// The state root.
     pub state_root: B256,
     /// What execution is doing: `waiting`, `waiting_for_hints`, `executing`, `retrying`, `halted`, `stopped`.
@@ -139,10 +143,12 @@ pub struct ConfidentialAccount {
     pub version: u64,
     /// Confidential accounts at that version.
     pub accounts: u32,
-    /// Root of the account tree.
+    /// Root of the tree of accounts.
     pub accounts_root: B256,
-    /// Root of the public balances.
-    pub ledger_root: B256,
+    /// Public balances at that version.
+    pub public_accounts: u32,
+    /// Root of the tree of public balances.
+    pub public_root: B256,
     /// The state root.
     pub state_root: B256,
 }
@@ -165,7 +171,9 @@ pub struct PublicBalance {
 pub struct ConfidentialTransactionInfo {
     /// Its id.
     pub id: B256,
-    /// The version that it leads to.
+    /// Its place in the order of all confidential transactions, from 1.
+    pub sequence: u64,
+    /// The version after it.
     pub version: u64,
     /// The batch.
     pub number: u64,

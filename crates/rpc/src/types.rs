@@ -177,6 +177,28 @@ pub struct FeeAccount {
     pub malformed_surcharge: u128,
 }
 
+/// Second parameter of `blind_getFeeAccountProof`: after which header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum LedgerAt {
+    /// A header by its number.
+    Number(u64),
+    /// A header by where it stands.
+    Tag(LedgerTag),
+}
+
+/// A header by where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LedgerTag {
+    /// The last one posted to L1, as far as the server knows.
+    Posted,
+    /// The last certified one.
+    Certified,
+    /// The newest, which may not be certified yet.
+    Latest,
+}
+
 /// Result of `blind_getFeeAccountProof`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -197,7 +219,7 @@ pub struct FeeAccountProof {
     pub count: u64,
     /// Siblings up to the tree's root.
     pub siblings: Vec<B256>,
-    /// The batch after which the ledger is so: the server's newest, which may not be certified yet.
+    /// The batch after which the ledger is so.
     pub number: u64,
     /// Its header hash.
     pub header_hash: B256,

@@ -1,8 +1,8 @@
 //! The seam of the coprocessor: confidential accounts, their tree, and what became of each confidential transaction.
 //!
-//! A **version** counts confidential transactions in committed order, applied and refused ones alike: version 0 is the
-//! genesis, and transaction `v` leads to version `v`. The state root of every version is kept. Accounts, tree nodes and
-//! public balances are kept as they stand at the end of each batch, which is stored in one step.
+//! A **sequence** counts confidential transactions in committed order, applied and refused ones alike; a **version**
+//! counts the applied ones, and version 0 is the genesis. The state root of every version is kept. Accounts, tree nodes
+//! and public balances are kept as they stand at the end of each batch, which is stored in one step.
 
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
@@ -17,13 +17,19 @@ pub struct ConfidentialHead {
     /// Its header hash.
     pub hash: B256,
     /// Confidential transactions up to and with it.
+    pub sequence: u64,
+    /// Those of them that were applied.
     pub version: u64,
     /// Confidential accounts.
     pub accounts: u32,
-    /// Root of the account tree.
+    /// Public balances.
+    pub public_accounts: u32,
+    /// Root of the tree of accounts.
     pub accounts_root: B256,
-    /// Root of the public balances.
-    pub ledger_root: B256,
+    /// Root of the tree of public balances.
+    pub public_root: B256,
+    /// What all confidential accounts hold together, in base units.
+    pub confidential: u64,
     /// The state root over all of these.
     pub state_root: B256,
 }
@@ -39,9 +45,20 @@ pub struct ConfidentialAccountRecord {
     pub state: Vec<u8>,
 }
 
-/// A node of the account tree. Level 0 are the leaves.
+/// One of the two trees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TreeName {
+    /// Of the confidential accounts.
+    Accounts,
+    /// Of the public balances.
+    Public,
+}
+
+/// A node of a tree. Level 0 are the leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeNodeRecord {
+    /// Which tree.
+    pub tree: TreeName,
     /// Level above the leaves.
     pub level: u8,
     /// Place in its level.
@@ -55,6 +72,8 @@ pub struct TreeNodeRecord {
 pub struct PublicBalanceRecord {
     /// Whose it is.
     pub owner: Address,
+    /// Its place in the tree: the order of the first credit.
+    pub index: u32,
     /// Base units.
     pub balance: u64,
     /// Deposits that it has signed.
@@ -64,7 +83,9 @@ pub struct PublicBalanceRecord {
 /// A confidential transaction in its place, with what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfidentialTransactionRecord {
-    /// The version that it leads to.
+    /// Its place in the order of all confidential transactions, from 1.
+    pub sequence: u64,
+    /// The version after it.
     pub version: u64,
     /// Its id.
     pub id: B256,
@@ -123,7 +144,7 @@ pub trait ConfidentialStore: Send + Sync {
     /// The newest batch that ends at this version; none where no batch ends there, or where it is pruned.
     async fn confidential_head_at(&self, version: u64) -> Result<Option<ConfidentialHead>, StoreError>;
 
-    /// The last version of the batch that holds this version: where its accounts can be read.
+    /// The first kept version, not below this one, that ends a batch: where accounts can be read.
     async fn confidential_batch_end(&self, version: u64) -> Result<Option<u64>, StoreError>;
 
     /// An account as it stands at a version that ends a batch.
@@ -143,6 +164,7 @@ pub trait ConfidentialStore: Send + Sync {
     /// Nodes as they stand at a version that ends a batch, in the order asked for; none for an empty subtree.
     async fn confidential_nodes(
         &self,
+        tree: TreeName,
         places: &[(u8, u32)],
         version: u64,
     ) -> Result<Vec<Option<B256>>, StoreError>;
@@ -159,7 +181,7 @@ pub trait ConfidentialStore: Send + Sync {
         id: B256,
     ) -> Result<Option<StoredConfidentialTransaction>, StoreError>;
 
-    /// Transactions that an account's owner looks for, by version from `from` on; at most `limit` and at most the
+    /// Transactions that an account's owner looks for, by sequence from `from` on; at most `limit` and at most the
     /// implementation's page.
     async fn confidential_transactions_of(
         &self,

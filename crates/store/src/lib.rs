@@ -17,12 +17,13 @@ mod store;
 
 pub use confidential::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
-    ConfidentialTransactionRecord, PublicBalanceRecord, StoredConfidentialTransaction, TreeNodeRecord,
+    ConfidentialTransactionRecord, PublicBalanceRecord, StoredConfidentialTransaction, TreeName,
+    TreeNodeRecord,
 };
 pub use error::{StoreError, What};
 pub use records::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
-    SealedRecord,
+    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope,
+    PostedRecord, SealedRecord,
 };
 pub use sqlite::{
     MAX_GROUP_WRITES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, READERS, SCHEMA_VERSION, SqliteStore,

@@ -4,12 +4,12 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, Held},
+    ledger::{Account, AccountLeaf, Held},
 };
 
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    StoreError,
+    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    SealedRecord, StoreError,
 };
 
 /// The durable record of one role.
@@ -94,6 +94,9 @@ pub trait Store: Send + Sync {
     /// The block that holds a batch.
     async fn block_of_batch(&self, number: u64) -> Result<Option<BlockRecord>, StoreError>;
 
+    /// Number and hash of the newest block of which every batch has at most this number.
+    async fn block_through(&self, batch: u64) -> Result<Option<(u64, B256)>, StoreError>;
+
     /// Blocks by number from `from` on; at most `limit` and at most the implementation's page.
     async fn blocks(&self, from: u64, limit: usize) -> Result<Vec<BlockRecord>, StoreError>;
 
@@ -114,6 +117,20 @@ pub trait Store: Send + Sync {
 
     /// The head that goes with [`Store::accounts`]; none before the first batch.
     async fn ledger_head(&self) -> Result<Option<LedgerHead>, StoreError>;
+
+    /// From now on keeps what it takes to tell fee accounts as they were after batches from this number on, certified or
+    /// not, and forgets what is older. Never goes back; what was forgotten before the first call stays so.
+    async fn keep_ledgers_from(&self, number: u64) -> Result<(), StoreError>;
+
+    /// The first number of [`Store::keep_ledgers_from`] that holds; `None` where it was never called.
+    async fn ledger_floor(&self) -> Result<Option<u64>, StoreError>;
+
+    /// Accounts that changed after a batch, as they were after it, by payer; `None` for a batch so old that this is
+    /// forgotten. An account that was not there is `None`.
+    async fn leaves_changed_after(&self, number: u64) -> Result<Option<Vec<EarlierLeaf>>, StoreError>;
+
+    /// An account as it was after a batch that is not too old for [`Store::leaves_changed_after`].
+    async fn leaf_after(&self, payer: Address, number: u64) -> Result<Option<AccountLeaf>, StoreError>;
 
     /// A small named value.
     async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;

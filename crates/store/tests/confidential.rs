@@ -4,7 +4,8 @@
 use alloy_primitives::{Address, B256};
 use blindfold_store::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
-    ConfidentialTransactionRecord, PublicBalanceRecord, SqliteStore, StoreError, TreeNodeRecord, What,
+    ConfidentialTransactionRecord, PublicBalanceRecord, SqliteStore, StoreError, TreeName, TreeNodeRecord,
+    What,
 };
 
 fn word(number: u64) -> B256 {
@@ -20,16 +21,20 @@ fn head(number: u64, version: u64) -> ConfidentialHead {
     ConfidentialHead {
         number,
         hash,
+        sequence: version,
         version,
         accounts: 2,
+        public_accounts: 1,
         accounts_root: word(50 + version),
-        ledger_root: word(70 + version),
+        public_root: word(70 + version),
+        confidential: u64::MAX - version,
         state_root,
     }
 }
 
 fn transaction(version: u64, id: u64, applied: bool, parties: &[u8]) -> ConfidentialTransactionRecord {
     ConfidentialTransactionRecord {
+        sequence: version,
         version,
         id: word(id),
         item: 3,
@@ -52,7 +57,7 @@ fn genesis() -> ConfidentialBatchRecord {
         transactions: Vec::new(),
         accounts: Vec::new(),
         nodes: Vec::new(),
-        balances: vec![PublicBalanceRecord { owner: party(9), balance: u64::MAX, nonce: 0 }],
+        balances: vec![PublicBalanceRecord { owner: party(9), index: 0, balance: u64::MAX, nonce: 0 }],
     }
 }
 
@@ -63,8 +68,8 @@ fn batch(number: u64, versions: std::ops::RangeInclusive<u64>) -> ConfidentialBa
         head: head(number, last),
         transactions: versions.map(|version| transaction(version, version, true, &[1, 2])).collect(),
         accounts: vec![account(0, last as u8)],
-        nodes: vec![TreeNodeRecord { level: 0, index: 0, hash: word(500 + last) }],
-        balances: vec![PublicBalanceRecord { owner: party(9), balance: last, nonce: last }],
+        nodes: vec![TreeNodeRecord { tree: TreeName::Accounts, level: 0, index: 0, hash: word(500 + last) }],
+        balances: vec![PublicBalanceRecord { owner: party(9), index: 0, balance: last, nonce: last }],
     }
 }
 
@@ -93,9 +98,9 @@ async fn a_batch_is_stored_in_one_step_and_read_by_version() {
     assert_eq!(store.confidential_account(party(8), 4).await.unwrap(), None);
     assert_eq!(store.confidential_accounts(0, 10).await.unwrap(), [account(0, 4)]);
     assert_eq!(store.confidential_accounts(1, 10).await.unwrap(), []);
-    let nodes = store.confidential_nodes(&[(0, 0), (0, 1)], 3).await.unwrap();
+    let nodes = store.confidential_nodes(TreeName::Accounts, &[(0, 0), (0, 1)], 3).await.unwrap();
     assert_eq!(nodes, [Some(word(503)), None]);
-    let balance = PublicBalanceRecord { owner: party(9), balance: 4, nonce: 4 };
+    let balance = PublicBalanceRecord { owner: party(9), index: 0, balance: 4, nonce: 4 };
     assert_eq!(store.public_balances().await.unwrap(), [balance]);
     assert_eq!(store.public_balance(party(9)).await.unwrap(), Some(balance));
     assert_eq!(store.public_balance(party(8)).await.unwrap(), None);
@@ -108,7 +113,7 @@ async fn a_batch_is_stored_in_one_step_and_read_by_version() {
     }
     let found = store.confidential_transactions_of(party(2), 2, 2).await.unwrap();
     assert_eq!(
-        found.iter().map(|one| (one.number, one.record.version)).collect::<Vec<_>>(),
+        found.iter().map(|one| (one.number, one.record.sequence)).collect::<Vec<_>>(),
         [(1, 2), (1, 3)]
     );
     assert_eq!(
@@ -122,10 +127,14 @@ async fn the_place_where_a_transaction_was_applied_comes_first() {
     let store = SqliteStore::in_memory().unwrap();
     store.put_confidential_batch(genesis()).await.unwrap();
     let mut record = batch(1, 1..=3);
-    record.transactions =
-        vec![transaction(1, 7, false, &[]), transaction(2, 7, true, &[1]), transaction(3, 7, false, &[])];
+    let places = (1..).zip([false, true, false]);
+    record.transactions = places.map(|(at, applied)| transaction(at, 7, applied, &[])).collect();
+    for (transaction, version) in record.transactions.iter_mut().zip([0, 1, 1]) {
+        transaction.version = version;
+    }
+    record.head.version = 1;
     store.put_confidential_batch(record).await.unwrap();
-    assert_eq!(store.confidential_transaction(word(7)).await.unwrap().unwrap().record.version, 2);
+    assert_eq!(store.confidential_transaction(word(7)).await.unwrap().unwrap().record.sequence, 2);
     assert_eq!(store.confidential_transaction(word(8)).await.unwrap(), None);
 }
 
@@ -146,6 +155,7 @@ async fn what_does_not_follow_is_refused() {
     assert!(
         reason(ConfidentialBatchRecord { head: head(1, 5), ..batch(1, 1..=1) }).await.contains("version")
     );
+    assert_eq!(store.confidential_nodes(TreeName::Public, &[(0, 0)], 3).await.unwrap(), [None]);
     let changes = ConfidentialBatchRecord { accounts: vec![account(0, 1)], ..empty(1, 0) };
     assert!(reason(changes).await.contains("without a transaction"));
     store.put_confidential_batch(batch(1, 1..=1)).await.unwrap();
@@ -167,7 +177,7 @@ async fn pruning_keeps_what_a_version_needs() {
     assert_eq!(store.confidential_account(party(1), 1).await.unwrap(), None);
     assert_eq!(store.confidential_head_at(1).await.unwrap(), None);
     assert_eq!(store.confidential_account(party(1), 2).await.unwrap(), Some(account(0, 2)));
-    assert_eq!(store.confidential_nodes(&[(0, 0)], 2).await.unwrap(), [Some(word(502))]);
+    assert_eq!(store.confidential_nodes(TreeName::Accounts, &[(0, 0)], 2).await.unwrap(), [Some(word(502))]);
     store.prune_confidential(u64::MAX).await.unwrap();
     assert_eq!(store.confidential_account(party(1), 3).await.unwrap(), Some(account(0, 3)));
     assert_eq!(store.confidential_head().await.unwrap(), Some(head(3, 3)));

@@ -6,11 +6,11 @@ mod common;
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
     Deployment,
-    ledger::{Held, LedgerDelta},
+    ledger::{Account, Held, LedgerDelta},
 };
 use blindfold_store::{
-    Heads, ItemLocation, ItemRecord, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PostedRecord, SqliteStore,
-    Store, StoreError, What,
+    Heads, ItemLocation, ItemRecord, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PostedRecord, SealedRecord,
+    SqliteStore, Store, StoreError, What,
 };
 use common::*;
 
@@ -36,6 +36,7 @@ async fn a_fresh_store_is_empty() {
         assert!(store.pending_envelopes().await.unwrap().is_empty());
         assert_eq!(store.block_of_batch(u64::MAX).await.unwrap(), None);
         assert!(store.blocks(u64::MAX, 1).await.unwrap().is_empty());
+        assert_eq!(store.block_through(u64::MAX).await.unwrap(), None);
         assert_eq!(store.posted().await.unwrap(), None);
         assert_eq!(store.meta("x").await.unwrap(), None);
     })
@@ -317,6 +318,63 @@ async fn revert_restores_the_ledger_and_the_pending_envelopes() {
 }
 
 #[tokio::test]
+async fn earlier_ledgers_are_kept_from_a_number_on() {
+    on_both(async |store| {
+        let (poor, rich, gone) = (account(5, &[]), account(9, &[(1, 7)]), account(2, &[]));
+        let records = chain_of_ledgers(&poor, &rich, &gone);
+        for record in &records {
+            store.put_sealed(record.clone()).await.unwrap();
+        }
+        // 1: the poor one comes; 2: becomes rich, another comes; 3: the other one goes.
+        let leaf = |account: &Account, number| Some(account.as_leaf(&payer(number)));
+        let after_one = vec![(payer(1), leaf(&poor, 1)), (payer(2), None)];
+        assert_eq!(store.leaves_changed_after(1).await.unwrap(), Some(after_one));
+        assert_eq!(store.leaves_changed_after(3).await.unwrap(), Some(vec![]));
+        let shown = [
+            (1, [leaf(&poor, 1), None]),
+            (2, [leaf(&rich, 1), leaf(&gone, 2)]),
+            (3, [leaf(&rich, 1), None]),
+            (u64::MAX, [leaf(&rich, 1), None]),
+        ];
+        for (number, leaves) in shown {
+            let found = [store.leaf_after(payer(1), number).await, store.leaf_after(payer(2), number).await];
+            assert_eq!(found.map(Result::unwrap), leaves, "{number}");
+        }
+        // Without a floor what is certified is forgotten, as it always was.
+        assert_eq!(store.ledger_floor().await.unwrap(), None);
+        store.put_certificate(&certificate(&records[0])).await.unwrap();
+        assert_eq!(store.leaves_changed_after(0).await.unwrap(), None);
+        assert!(store.leaves_changed_after(1).await.unwrap().is_some());
+        // With one it stays. It begins at what is here, and never goes back.
+        store.keep_ledgers_from(1).await.unwrap();
+        assert_eq!(store.ledger_floor().await.unwrap(), Some(3));
+        store.keep_ledgers_from(2).await.unwrap();
+        assert_eq!(store.ledger_floor().await.unwrap(), Some(3));
+        let fourth = sealed(4, records[2].hash, &[], 0, credit(1, Some(rich.clone()), Some(poor.clone())));
+        store.put_sealed(fourth.clone()).await.unwrap();
+        store.put_certificate(&certificate(&fourth)).await.unwrap();
+        assert_eq!(store.leaf_after(payer(1), 3).await.unwrap(), leaf(&rich, 1));
+        assert_eq!(store.leaves_changed_after(2).await.unwrap(), None);
+        let fifth = sealed(5, fourth.hash, &[], 0, credit(1, Some(poor.clone()), None));
+        store.put_sealed(fifth).await.unwrap();
+        store.revert_sealed(5).await.unwrap();
+        assert_eq!(store.leaves_changed_after(4).await.unwrap(), Some(vec![]));
+        store.keep_ledgers_from(4).await.unwrap();
+        assert_eq!(store.leaves_changed_after(3).await.unwrap(), None);
+    })
+    .await;
+}
+
+fn chain_of_ledgers(poor: &Account, rich: &Account, gone: &Account) -> [SealedRecord; 3] {
+    let one = sealed(1, B256::ZERO, &[], 0, credit(1, None, Some(poor.clone())));
+    let mut delta = credit(1, Some(poor.clone()), Some(rich.clone()));
+    delta.accounts.extend(credit(2, None, Some(gone.clone())).accounts);
+    let two = sealed(2, one.hash, &[], 0, delta);
+    let three = sealed(3, two.hash, &[], 0, credit(2, Some(gone.clone()), None));
+    [one, two, three]
+}
+
+#[tokio::test]
 async fn a_ledger_change_must_start_from_what_is_stored() {
     on_both(async |store| {
         let wrong = credit(1, Some(account(1, &[])), Some(account(2, &[])));
@@ -349,6 +407,11 @@ async fn blocks() {
                 expected,
                 "{batch}"
             );
+        }
+        for (batch, expected) in
+            [(2, None), (3, Some((1, id(1)))), (5, Some((2, id(2)))), (99, Some((3, id(3))))]
+        {
+            assert_eq!(store.block_through(batch).await.unwrap(), expected, "{batch}");
         }
         let mut second = block(2, 4, 4);
         second.hash = id(99);

@@ -11,7 +11,8 @@ use blindfold_rpc::confidential::{
     ConfidentialTransactionInfo, PublicBalance,
 };
 use blindfold_store::{
-    ConfidentialAccountRecord, ConfidentialHead, ConfidentialStore, StoreError, StoredConfidentialTransaction,
+    ConfidentialAccountRecord, ConfidentialHead, ConfidentialStore, StoreError,
+    StoredConfidentialTransaction, TreeName,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -86,7 +87,7 @@ impl ReadApi {
 
     async fn siblings(&self, index: u32, version: u64) -> Result<Vec<B256>, StoreError> {
         let places: Vec<(u8, u32)> = (0..TREE_DEPTH).map(|level| (level, (index >> level) ^ 1)).collect();
-        let nodes = self.store.confidential_nodes(&places, version).await?;
+        let nodes = self.store.confidential_nodes(TreeName::Accounts, &places, version).await?;
         let filled = (0..TREE_DEPTH).zip(nodes);
         Ok(filled.map(|(level, node)| node.unwrap_or_else(|| self.view.empty_root(level))).collect())
     }
@@ -111,8 +112,10 @@ impl ConfidentialApiServer for ReadApi {
             certified: self.tracker.certified().number,
             batch: head.number,
             batch_hash: head.hash,
+            sequence: head.sequence,
             version: head.version,
             accounts: head.accounts,
+            confidential: head.confidential,
             state_root: head.state_root,
             state: state.to_owned(),
             reason,
@@ -139,7 +142,8 @@ impl ConfidentialApiServer for ReadApi {
             version: head.version,
             accounts: head.accounts,
             accounts_root: head.accounts_root,
-            ledger_root: head.ledger_root,
+            public_accounts: head.public_accounts,
+            public_root: head.public_root,
             state_root: head.state_root,
             ..account
         }))
@@ -183,6 +187,7 @@ fn info(stored: StoredConfidentialTransaction) -> Result<ConfidentialTransaction
     let Receipt { kind, reason } = serde_json::from_str(&record.receipt).map_err(RpcError::internal)?;
     Ok(ConfidentialTransactionInfo {
         id: record.id,
+        sequence: record.sequence,
         version: record.version,
         number,
         item: record.item,

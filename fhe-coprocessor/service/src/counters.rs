@@ -25,7 +25,7 @@ pub struct Counters {
     pub certified: Gauge,
     /// Newest executed batch.
     pub batch: Gauge,
-    /// Confidential transactions up to now.
+    /// Confidential transactions applied up to now.
     pub version: Gauge,
     /// Confidential accounts.
     pub accounts: Gauge,
@@ -45,7 +45,7 @@ impl Counters {
             retries: counter("retries", "Attempts that failed and were repeated")?,
             certified: gauge("certified_batch", "Newest certified batch")?,
             batch: gauge("executed_batch", "Newest executed batch")?,
-            version: gauge("version", "Confidential transactions up to now")?,
+            version: gauge("version", "Confidential transactions applied up to now")?,
             accounts: gauge("accounts", "Confidential accounts")?,
         })
     }

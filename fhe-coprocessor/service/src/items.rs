@@ -2,11 +2,9 @@
 
 use blindfold_chain::ItemOutcome;
 use blindfold_protocol::Bundle;
+use blindfold_protocol::bundle::KIND_CONFIDENTIAL;
 
 use crate::CommittedItem;
-
-/// Kind of a bundle item that is a confidential transaction.
-const KIND_CONFIDENTIAL: u8 = 1;
 
 /// The confidential transactions of an opened batch. A bundle that does not parse holds none, as for every other item.
 pub(crate) fn confidential_items(outcomes: &[ItemOutcome]) -> Vec<CommittedItem> {

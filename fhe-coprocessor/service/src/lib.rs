@@ -13,9 +13,11 @@ mod config;
 mod counters;
 mod follow;
 mod items;
+mod ledger;
 pub mod limits;
 mod machine;
 mod runner;
+mod stored;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,6 +40,7 @@ use tokio::task::JoinSet;
 pub use api::{AccountView, Receipt};
 pub use config::{ConfigError, CoprocessorConfig};
 pub use counters::Counters;
+pub use ledger::{Ledger, LedgerError, LedgerView};
 pub use machine::{CommittedItem, Execution, Machine, Outcome, Roots};
 pub use runner::{ExecutionFault, ExecutionState, ExecutionStatus};
 

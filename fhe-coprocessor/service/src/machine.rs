@@ -1,7 +1,7 @@
 //! The seam to what is executed.
 
 use alloy_primitives::{Address, B256};
-use blindfold_store::{ConfidentialAccountRecord, PublicBalanceRecord, TreeNodeRecord};
+use blindfold_store::{ConfidentialAccountRecord, PublicBalanceRecord, StoreError, TreeNodeRecord};
 
 /// A bundle item of kind 1 in its committed place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,22 +23,30 @@ pub struct Outcome {
     pub kind: Option<&'static str>,
     /// Why it is refused; `None` where it was applied.
     pub refusal: Option<String>,
+    /// The version after it: the one before it, where it was refused.
+    pub version: u64,
     /// The state root after it.
     pub state_root: B256,
     /// Accounts whose owners look for it.
     pub parties: Vec<Address>,
 }
 
-/// What the state commits to.
+/// What names a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roots {
+    /// Transactions applied since the genesis.
+    pub version: u64,
     /// Confidential accounts.
     pub accounts: u32,
-    /// Root of the account tree.
+    /// Public balances.
+    pub public_accounts: u32,
+    /// Root of the tree of accounts.
     pub accounts_root: B256,
-    /// Root of the public balances.
-    pub ledger_root: B256,
-    /// The state root over all of these.
+    /// Root of the tree of public balances.
+    pub public_root: B256,
+    /// What all confidential accounts hold together, in base units.
+    pub confidential: u64,
+    /// The state root over counts and roots.
     pub state_root: B256,
 }
 
@@ -65,5 +73,8 @@ pub trait Machine: Send {
 
     /// Executes the items of one batch in order. Blocking: proofs are verified here. Whatever the items are, it ends
     /// with an outcome for each, and one that is refused changes nothing.
-    fn execute(&mut self, items: &[CommittedItem]) -> Execution;
+    ///
+    /// # Errors
+    /// The store's, where state is read from there; nothing has changed then.
+    fn execute(&mut self, items: &[CommittedItem]) -> Result<Execution, StoreError>;
 }

@@ -232,7 +232,7 @@ impl Runner {
     async fn execute(
         &mut self,
         record: &BatchRecord,
-        items: Vec<CommittedItem>,
+        mut items: Vec<CommittedItem>,
     ) -> Result<ConfidentialBatchRecord, End> {
         let head = self.status.borrow().head;
         if items.is_empty() {
@@ -244,16 +244,25 @@ impl Runner {
         self.set_state(ExecutionState::Executing);
         let failed = || ExecutionFault::Machine(record.number);
         let mut machine = self.machine.take().ok_or_else(failed)?;
-        let executed = tokio::task::spawn_blocking(move || {
-            let execution = machine.execute(&items);
-            (machine, items, execution)
-        });
-        let (machine, items, execution) = executed.await.map_err(|_| failed())?;
+        let mut pause = Pause::default();
+        let execution = loop {
+            let executed = tokio::task::spawn_blocking(move || {
+                let execution = machine.execute(&items);
+                (machine, items, execution)
+            });
+            let (back, given, execution) = executed.await.map_err(|_| failed())?;
+            (machine, items) = (back, given);
+            match execution {
+                Ok(execution) => break execution,
+                Err(error) if error.retry() => self.wait(&mut pause, &error.to_string()).await?,
+                Err(error) => return Err(error.into()),
+            }
+        };
         self.machine = Some(machine);
         if execution.outcomes.len() != items.len() {
             return Err(failed().into());
         }
-        Ok(batch_record((record.number, record.hash), head.version, items, execution))
+        Ok(batch_record((record.number, record.hash), head.sequence, items, execution))
     }
 
     /// Stores a batch, however often that takes: the machine is ahead of the disk until it is done.
@@ -319,19 +328,20 @@ impl Runner {
     }
 }
 
-/// What is stored of a batch. `version` is that before it; there is one outcome for each item.
+/// What is stored of a batch. `sequence` is that before it; there is one outcome for each item.
 pub(crate) fn batch_record(
     (number, hash): (u64, alloy_primitives::B256),
-    version: u64,
+    sequence: u64,
     items: Vec<CommittedItem>,
     execution: Execution,
 ) -> ConfidentialBatchRecord {
-    let mut last = version;
+    let mut last = sequence;
     let transactions = items.into_iter().zip(execution.outcomes).map(|(item, outcome)| {
         last += 1;
         let receipt = Receipt { kind: outcome.kind.map(str::to_owned), reason: outcome.refusal };
         ConfidentialTransactionRecord {
-            version: last,
+            sequence: last,
+            version: outcome.version,
             id: outcome.id,
             item: item.item,
             position: item.position,
@@ -348,10 +358,13 @@ pub(crate) fn batch_record(
         head: ConfidentialHead {
             number,
             hash,
-            version: last,
+            sequence: last,
+            version: roots.version,
             accounts: roots.accounts,
+            public_accounts: roots.public_accounts,
             accounts_root: roots.accounts_root,
-            ledger_root: roots.ledger_root,
+            public_root: roots.public_root,
+            confidential: roots.confidential,
             state_root: roots.state_root,
         },
         transactions,

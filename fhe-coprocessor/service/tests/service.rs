@@ -43,11 +43,11 @@ async fn items_of_kind_one_are_executed_in_committed_order_and_served() {
 
     let client = client_of(&coprocessor);
     let status = client.get_status().await.unwrap();
-    assert_eq!((status.batch, status.version, status.accounts), (4, 6, 2));
+    assert_eq!((status.batch, status.sequence, status.version, status.accounts), (4, 6, 4, 2));
     assert_eq!((status.counters["transactions_applied"], status.counters["transactions_refused"]), (4, 2));
     assert_eq!(client.get_parameters().await.unwrap(), deployment());
     let alice = client.get_account(ALICE, None).await.unwrap().unwrap();
-    assert_eq!((alice.index, alice.nonce, alice.version), (0, 11, 6));
+    assert_eq!((alice.index, alice.nonce, alice.version), (0, 11, 4));
     assert_eq!(alice.state_root, status.state_root);
     assert_eq!(alice.siblings.len(), 32);
     assert_eq!(
@@ -58,7 +58,7 @@ async fn items_of_kind_one_are_executed_in_committed_order_and_served() {
     assert_eq!(client.get_account(ALICE, Some(2)).await.unwrap().unwrap().nonce, 10, "as batch 1 left it");
     assert_eq!(client.get_account(ALICE, Some(0)).await.unwrap(), None);
     assert_eq!(client.get_account(COUNTER, None).await.unwrap(), None);
-    for (version, reason) in [(3, "version_not_kept"), (7, "version_not_reached")] {
+    for (version, reason) in [(1, "version_not_kept"), (5, "version_not_reached")] {
         let refused = client.get_account(ALICE, Some(version)).await.unwrap_err();
         assert_eq!(ReceivedError::from(refused).reason(), reason);
     }
@@ -66,15 +66,20 @@ async fn items_of_kind_one_are_executed_in_committed_order_and_served() {
     assert_eq!(client.get_public_balance(ALICE).await.unwrap().balance, 0);
 
     let refused = client.get_transaction(keccak256([1, 250])).await.unwrap().unwrap();
-    assert_eq!((refused.version, refused.number, refused.item, refused.position), (3, 2, 0, 1));
+    assert_eq!((refused.sequence, refused.version, refused.number), (3, 2, 2));
+    assert_eq!((refused.item, refused.position), (0, 1));
     assert_eq!((refused.applied, refused.reason.as_deref()), (false, Some("overflow")));
     assert_eq!(client.get_transaction(B256::ZERO).await.unwrap(), None);
     let transfers = client.get_transfers(BOB, 0, None).await.unwrap();
-    assert_eq!(transfers.iter().map(|one| one.version).collect::<Vec<_>>(), [2, 6]);
+    assert_eq!(transfers.iter().map(|one| one.sequence).collect::<Vec<_>>(), [2, 6]);
     assert_eq!(client.get_transfers(BOB, 3, Some(1)).await.unwrap(), transfers[1..]);
-    assert_eq!(client.get_state_root(3).await.unwrap(), client.get_state_root(2).await.unwrap());
-    assert_eq!(client.get_state_root(6).await.unwrap(), Some(status.state_root));
-    assert_eq!(client.get_state_root(7).await.unwrap(), None);
+    assert_eq!(
+        client.get_state_root(2).await.unwrap(),
+        Some(refused.state_root),
+        "a refused one changes nothing"
+    );
+    assert_eq!(client.get_state_root(4).await.unwrap(), Some(status.state_root));
+    assert_eq!(client.get_state_root(5).await.unwrap(), None);
     coprocessor.shutdown().await;
 }
 

@@ -43,6 +43,8 @@ enum Obstacle {
         "L1 has header {posted} for number {number}, and {ours} is certified here: begin with an empty data_dir"
     )]
     OtherChain { number: u64, posted: B256, ours: B256 },
+    #[error("the hints of batches {first} to {last}: {fault}: set l1.beacon_url")]
+    HintsInBlobs { first: u64, last: u64, fault: DataFault },
     #[error("hints of batch {number}: {refusal}")]
     Hints { number: u64, refusal: HintsRefusal },
 }
@@ -154,7 +156,7 @@ impl FromL1 {
 
     async fn take_posting(&self, posting: &Posting, finalized: u64) -> Result<(), Obstacle> {
         let Some(posted) = posting.headers.last().map(|header| header.hash()) else { return Ok(()) };
-        let number = posting.run.last;
+        let (_, number) = posting.numbers();
         if number <= self.node.tracker.certified().number {
             let known = self.node.tracker.store().batch(number).await?;
             let ours = known.map_or(B256::ZERO, |record| record.hash);
@@ -169,7 +171,7 @@ impl FromL1 {
 
     /// A header that L1 made.
     async fn take_made(&self, posting: &Posting) -> Result<(), Obstacle> {
-        let (first, last) = (posting.run.first, posting.run.last);
+        let (first, last) = posting.numbers();
         let batches = posting.batches.as_ref().map_err(|fault| Obstacle::Missing {
             first,
             last,
@@ -195,7 +197,7 @@ impl FromL1 {
         certificate: &Certificate,
         finalized: u64,
     ) -> Result<(), Obstacle> {
-        let (first, last) = (posting.run.first, posting.run.last);
+        let (first, last) = posting.numbers();
         let mut refused = None;
         let fault = match &posting.batches {
             Ok(batches) => {
@@ -233,7 +235,7 @@ impl FromL1 {
         certificate: &Certificate,
         refused: &mut Option<Refusal>,
     ) -> Result<bool, Obstacle> {
-        let (first, last) = (posting.run.first, posting.run.last);
+        let (first, last) = posting.numbers();
         let run: Vec<Arc<SealedBatch>> = batches.iter().cloned().map(Arc::new).collect();
         match self.node.tracker.accept_certified_run(&run, certificate).await {
             Ok((applied, outcome)) => {
@@ -293,15 +295,28 @@ impl FromL1 {
         Ok(through < finalized)
     }
 
-    /// What stands of a posting; the rest is passed over.
+    /// What stands of a posting; the rest is passed over. So are hints whose blobs nobody keeps any more: others may be
+    /// posted for the run, or members open its batches here.
     async fn take_hint_posting(&self, posted: &PostedHints) -> Result<(), Obstacle> {
         let mut wrong = false;
+        let hints = match &posted.hints {
+            Ok(hints) => hints,
+            Err(fault @ DataFault::NoBeacon) => {
+                let (first, last, fault) = (posted.first, posted.last, fault.clone());
+                return Err(Obstacle::HintsInBlobs { first, last, fault });
+            }
+            Err(fault) => {
+                tracing::warn!(id = posted.id, first = posted.first, last = posted.last, %fault,
+                    "hints posted to L1 cannot be read: passing them over");
+                return Ok(());
+            }
+        };
         for number in posted.first..=posted.last {
             let record = self.node.tracker.store().batch(number).await?;
             let Some(record) = record.filter(|record| record.hints.is_none() && accepted(record) > 0) else {
                 continue;
             };
-            let batch = posted.hints.batch(posted.first, number);
+            let batch = hints.batch(posted.first, number);
             let Some(Ok(hints)) = batch.map(|batch| batch.to_hints(number, record.hash)) else {
                 self.node.counters.bad_hints_rejected.add("undecodable");
                 wrong = true;

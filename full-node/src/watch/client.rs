@@ -3,8 +3,8 @@
 use alloy_primitives::{Address, B256, U256, keccak256};
 use async_trait::async_trait;
 use blindfold_l1::{
-    Challenge, HintLog, HintPosting, L1Client, L1Error, L1Writer, PostedEntry, PostedLog, PostedRun,
-    Recovery, challenge_evidence, commitment,
+    Challenge, HintBlobs, HintData, HintLog, HintPosting, L1Client, L1Error, L1Writer, PostedEntry,
+    PostedLog, PostedRun, Recovery, challenge_evidence, commitment,
 };
 use blindfold_protocol::{BatchHints, HintEntry, SignedHeader};
 
@@ -40,6 +40,17 @@ impl L1Watch {
             HintLog::Posted(posted) if (posted.id, posted.root) == (posting.id, posting.root) => Some(posted),
             _ => None,
         }))
+    }
+}
+
+impl L1Watch {
+    /// The blobs that a posting's hints are in; `None` for hints in calldata.
+    async fn blobs_of(&self, posting: &PostingSeen) -> Result<Option<HintBlobs>, WatchTrouble> {
+        let gone = || WatchTrouble::Unavailable(format!("posting {} is not there any more", posting.id));
+        let log = self.log_of(posting).await?.ok_or_else(gone)?;
+        let data = self.client.hint_data(&log).await?.ok_or_else(gone)?;
+        let data = data.map_err(|fault| WatchTrouble::Unavailable(fault.to_string()))?;
+        Ok(data.blobs)
     }
 }
 
@@ -95,12 +106,21 @@ impl WatchL1 for L1Watch {
 
     async fn posting(&self, posting: &PostingSeen) -> Result<Option<PostedHints>, WatchTrouble> {
         let Some(log) = self.log_of(posting).await? else { return Ok(None) };
-        let Some((run, data)) = self.client.hint_data(&log).await? else { return Ok(None) };
+        let data = match self.client.hint_data(&log).await? {
+            Some(Ok(data)) => data,
+            Some(Err(fault)) => {
+                let PostingSeen { id, first, run_last, .. } = *posting;
+                tracing::error!(id, first, run_last, %fault, "hints on L1 cannot be compared");
+                return Ok(None);
+            }
+            None => return Ok(None),
+        };
+        let HintData { run, hints, .. } = data;
         let batch = |batch: blindfold_l1::PostedBatch| PostedBatch {
             entries: batch.entries.iter().map(|entry| (entry.kind, entry.key)).collect(),
             singletons: batch.singletons,
         };
-        let batches = data.batches.into_iter().map(batch).collect();
+        let batches = hints.batches.into_iter().map(batch).collect();
         Ok(Some(PostedHints { run_posted_at: run.posted_at, header_root: run.header_root, batches }))
     }
 
@@ -168,6 +188,14 @@ impl WatchL1 for L1Watch {
         let codes: Vec<u8> = verdicts.iter().map(|verdict| verdict.code()).collect();
         let challenge = Challenge::new(&run, batch, &codes, &data, &truth, *index)
             .map_err(|fault| unfit(fault.to_string()))?;
+        let challenge = match self.blobs_of(posting).await? {
+            Some(blobs) => {
+                let made = tokio::task::spawn_blocking(move || challenge.in_blobs(&blobs)).await;
+                let made = made.map_err(|error| unfit(error.to_string()))?;
+                made.map_err(|fault| unfit(fault.to_string()))?
+            }
+            None => challenge,
+        };
         self.writer()?.challenge(posting.id, &challenge, salt).await?;
         Ok(())
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use blindfold_chain::{Tracker, verdicts};
-use blindfold_protocol::{BatchHints, HintEntry};
-use blindfold_store::{BatchRecord, Store, StoreError};
+use blindfold_chain::{Tracker, own_hints, verdicts};
+use blindfold_protocol::BatchHints;
+use blindfold_store::{Store, StoreError};
 use tokio::sync::watch;
 
 use super::WatchConfig;
@@ -230,7 +230,7 @@ impl Watcher {
         }
         let mut own = Vec::new();
         for number in posting.first..=posting.run_last {
-            let hints = self.store.batch(number).await?.and_then(hints_of);
+            let hints = self.store.batch(number).await?.and_then(own_hints);
             let Some(hints) = hints else { return Ok(None) };
             own.push(hints);
         }
@@ -391,13 +391,4 @@ fn apply(open: &mut BTreeMap<u64, PostingSeen>, event: &WatchEvent) {
         }
         WatchEvent::Struck { publisher } => open.retain(|_, posting| posting.publisher != *publisher),
     }
-}
-
-/// The verified hints of a batch; all skipped where nothing was accepted, which nobody has to say.
-fn hints_of(record: BatchRecord) -> Option<BatchHints> {
-    if record.hints.is_some() || blindfold_chain::accepted(&record) > 0 {
-        return record.hints;
-    }
-    let entries = vec![HintEntry::Skipped; record.items.len()];
-    Some(BatchHints { number: record.number, header_hash: record.hash, entries })
 }

@@ -22,7 +22,7 @@ use blindfold_protocol::{
 use blindfold_rpc::jsonrpsee::PendingSubscriptionSink;
 use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
 use blindfold_rpc::types::{
-    BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, Receipt, Status,
+    BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, LedgerAt, Receipt, Status,
 };
 use blindfold_rpc::{
     BlindApiServer, ClientConfig, CommitteeApiServer, Encoded, FeedEvent, HttpClient, Hub, RpcError,
@@ -110,8 +110,12 @@ impl BlindApiServer for Api {
         self.reads.get_fee_account(address).await
     }
 
-    async fn get_fee_account_proof(&self, address: Address) -> Result<Option<FeeAccountProof>, RpcError> {
-        self.reads.get_fee_account_proof(address).await
+    async fn get_fee_account_proof(
+        &self,
+        address: Address,
+        at: Option<LedgerAt>,
+    ) -> Result<Option<FeeAccountProof>, RpcError> {
+        self.reads.get_fee_account_proof(address, at).await
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {
@@ -358,6 +362,7 @@ impl World {
             backend: backend(),
             watch: None,
             posted: None,
+            settlement: None,
         }
     }
 

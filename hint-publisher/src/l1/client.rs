@@ -2,15 +2,11 @@
 
 use async_trait::async_trait;
 use blindfold_l1::{
-    HintLog, HintPosting as PostedData, HintTree, L1Error, L1Writer, MAX_TRANSACTION_BYTES, PostedBatch,
-    PostedLog, Recovery, RunReference,
+    HintLog, HintPosting as PostedData, L1Error, L1Writer, PostedBatch, PostedLog, Recovery, RunReference,
 };
-use blindfold_protocol::{Address, B256, BatchHints, Canonical};
+use blindfold_protocol::{Address, B256, BatchHints};
 
-use super::seam::{HintEvent, HintPosting, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun};
-
-/// What a transaction of `postHints` has beside its data, with room to spare.
-const POST_HINTS_OVERHEAD_BYTES: usize = 512;
+use super::seam::{HintEvent, HintPosting, HintRoots, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun};
 
 /// An account that posts hints.
 pub struct HintsAccount {
@@ -111,10 +107,9 @@ impl HintsL1 for HintsAccount {
         Ok(())
     }
 
-    fn root(&self, first: u64, hints: &[BatchHints]) -> Option<B256> {
-        let data = data_of(hints);
-        let fits = data.encode().len() <= MAX_TRANSACTION_BYTES - POST_HINTS_OVERHEAD_BYTES;
-        fits.then(|| HintTree::new(&data, first).root())
+    async fn roots(&self, first: u64, hints: &[BatchHints]) -> Result<HintRoots, L1Trouble> {
+        let [own, other] = self.writer.hint_roots(first, &data_of(hints)).await?;
+        Ok(HintRoots { own, other })
     }
 
     async fn post(&self, run: &PostedRun, hints: &[BatchHints]) -> Result<HintPosting, L1Trouble> {
@@ -129,7 +124,11 @@ impl HintsL1 for HintsAccount {
     async fn posted(&self, wanted: &HintPosting) -> Result<Option<Vec<BatchHints>>, L1Trouble> {
         let same = |posted: &PostedLog| (posted.id, posted.root) == (wanted.id, wanted.root);
         let Some(log) = self.log_of(wanted.block, same).await? else { return Ok(None) };
-        let Some((_, data)) = self.writer.client().hint_data(&log).await? else { return Ok(None) };
+        let data = match self.writer.client().hint_data(&log).await? {
+            Some(Ok(data)) => data.hints,
+            // The root says what the blobs hold.
+            Some(Err(_)) | None => return Ok(None),
+        };
         // A posting names numbers and no headers; entries that are no hints are none of ours.
         let hints = (log.first..).zip(&data.batches).map(|(number, batch)| {
             batch.to_hints(number, B256::ZERO).unwrap_or(BatchHints {

@@ -22,5 +22,6 @@ pub use gather::{GatherFault, gather};
 pub(crate) use poster::L1_POSTING;
 pub use poster::{Hindrance, HintPoster, HintPosterDeps, Round};
 pub use seam::{
-    BatchSource, HintEvent, HintPosting, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun, SourcedBatch,
+    BatchSource, HintEvent, HintPosting, HintRoots, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun,
+    SourcedBatch,
 };

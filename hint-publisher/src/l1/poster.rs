@@ -16,7 +16,9 @@ use super::{
     L1PostingConfig,
     book::{Book, RunEntry},
     gather::{GatherFault, gather},
-    seam::{BatchSource, HintEvent, HintPosting, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun},
+    seam::{
+        BatchSource, HintEvent, HintPosting, HintRoots, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun,
+    },
 };
 use crate::HintPublisherMetrics;
 
@@ -76,8 +78,8 @@ enum Truth {
     Unknown,
     /// No batch has an item.
     Empty,
-    /// The root of the right hints.
-    Root(B256),
+    /// The roots of the right hints.
+    Roots(HintRoots),
 }
 
 /// What this process knows of a run beside L1's record.
@@ -263,13 +265,13 @@ impl HintPoster {
         if known.truth == Truth::Empty {
             return Ok(());
         }
-        if let Truth::Root(root) = known.truth
-            && let Some(posting) = entry.open.iter().find(|posting| posting.root == root)
+        if let Truth::Roots(roots) = known.truth
+            && let Some(posting) = entry.open.iter().find(|posting| roots.has(posting.root))
         {
             return self.see_through(posting, task, round).await;
         }
         let takes_over = task.now_ms >= known.seen_ms.saturating_add(self.config.takeover_ms);
-        let without_bond = matches!(known.truth, Truth::Root(_)) && !task.is_covered();
+        let without_bond = matches!(known.truth, Truth::Roots(_)) && !task.is_covered();
         if !takes_over || task.now_ms < known.retry_at_ms {
             task.wait_for(&run, round);
             return Ok(());
@@ -313,20 +315,23 @@ impl HintPoster {
         round: &mut Round,
     ) -> Result<(), Hindrance> {
         let run = entry.run;
-        let Some(root) = self.deps.l1.root(run.first, hints) else {
+        let roots = self.deps.l1.roots(run.first, hints).await?;
+        let is_posted = entry.open.iter().any(|posting| roots.has(posting.root));
+        let Some(root) = roots.own.filter(|_| !is_posted) else {
+            if is_posted {
+                self.learn(run.last, Truth::Roots(roots));
+                return Ok(());
+            }
             self.put_off(run.last, task.now_ms);
             task.wait_for(&run, round);
             tracing::error!(
                 first = run.first,
                 last = run.last,
-                "the hints of this run are more than one transaction may carry: it cannot be posted as it is"
+                "the hints of this run are more than one transaction may carry: set l1_posting.data to \"blobs\""
             );
             return Ok(());
         };
-        self.learn(run.last, Truth::Root(root));
-        if entry.open.iter().any(|posting| posting.root == root) {
-            return Ok(());
-        }
+        self.learn(run.last, Truth::Roots(roots));
         if !task.is_covered() {
             round.bond_short = true;
             task.wait_for(&run, round);

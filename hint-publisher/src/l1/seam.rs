@@ -68,6 +68,22 @@ pub struct HintPosting {
     pub root: B256,
 }
 
+/// The roots that `HintRegistry` computes from right hints, by where their data are. Both are right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HintRoots {
+    /// In the place that this helper posts to; `None` when they do not fit there.
+    pub own: Option<B256>,
+    /// In the other one; `None` likewise.
+    pub other: Option<B256>,
+}
+
+impl HintRoots {
+    /// Whether a posting of this root has these hints.
+    pub fn has(&self, root: B256) -> bool {
+        self.own == Some(root) || self.other == Some(root)
+    }
+}
+
 /// What `HintRegistry` asks and allows, fixed at its deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HintTerms {
@@ -126,15 +142,15 @@ pub trait HintsL1: Send + Sync {
     /// Adds to the bond and waits until that is in a block.
     async fn deposit_bond(&self, amount: u128) -> Result<(), L1Trouble>;
 
-    /// The root that `HintRegistry` computes from these hints: those of consecutive batches, the first of number
-    /// `first`. `None` when they are more than any posting may have.
-    fn root(&self, first: u64, hints: &[BatchHints]) -> Option<B256>;
+    /// The roots that `HintRegistry` computes from these hints: those of consecutive batches, the first of number
+    /// `first`.
+    async fn roots(&self, first: u64, hints: &[BatchHints]) -> Result<HintRoots, L1Trouble>;
 
     /// Posts the hints of all batches of a run, in order, and waits until they are in a block.
     async fn post(&self, run: &PostedRun, hints: &[BatchHints]) -> Result<HintPosting, L1Trouble>;
 
-    /// The entries of a posting as they stand in its transaction, one list for each batch; `None` when L1 has no such
-    /// posting (any more).
+    /// The entries of a posting as they stand in its transaction or its blobs, one list for each batch; `None` when L1
+    /// has no such posting (any more), or its blobs cannot be read.
     async fn posted(&self, posting: &HintPosting) -> Result<Option<Vec<BatchHints>>, L1Trouble>;
 
     /// Makes a posting its run's hints for good and waits until that is in a block.

@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use async_trait::async_trait;
 use blindfold_protocol::{
     Address, B256, BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, Held},
+    ledger::{Account, AccountLeaf, Held},
 };
 use blindfold_store::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    Store, StoreError,
+    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    SealedRecord, Store, StoreError,
 };
 use parking_lot::Mutex;
 
@@ -73,6 +73,7 @@ hand_on! {
     fn block(number: u64) -> Option<BlockRecord>;
     fn block_by_second(second: u64) -> Option<BlockRecord>;
     fn block_of_batch(number: u64) -> Option<BlockRecord>;
+    fn block_through(batch: u64) -> Option<(u64, B256)>;
     fn blocks(from: u64, limit: usize) -> Vec<BlockRecord>;
     fn heads() -> Heads;
     fn envelope_location(id: B256) -> Option<ItemLocation>;
@@ -80,6 +81,10 @@ hand_on! {
     fn accounts() -> Vec<(Address, Account)>;
     fn held() -> Vec<(u64, Vec<Held>)>;
     fn ledger_head() -> Option<LedgerHead>;
+    fn keep_ledgers_from(number: u64) -> ();
+    fn ledger_floor() -> Option<u64>;
+    fn leaves_changed_after(number: u64) -> Option<Vec<EarlierLeaf>>;
+    fn leaf_after(payer: Address, number: u64) -> Option<AccountLeaf>;
     fn meta(key: &str) -> Option<Vec<u8>>;
     fn put_meta(key: &str, value: &[u8]) -> ();
 }

@@ -188,6 +188,7 @@ impl World {
             poster: Some(poster),
             accusations: Some(self.inbox.clone()),
             outputs: Some(self.inbox.clone()),
+            settlement: None,
             execution: self.execution.clone(),
             key: sequencer_key(),
             parameters: self.parameters(),

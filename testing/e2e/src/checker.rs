@@ -25,6 +25,12 @@ pub struct Evidence {
     pub status: Value,
     /// Block number and hash as the full node's execution client has them.
     pub blocks: BTreeMap<u64, B256>,
+    /// The same of the node that follows from L1 alone.
+    pub blocks_from_l1: BTreeMap<u64, B256>,
+    /// The blocks that the full node, the node from L1 and the sequencer show as safe.
+    pub safe: [u64; 3],
+    /// The block that the full node shows as finalized.
+    pub finalized: u64,
     /// When the full node announced each block, in Unix milliseconds.
     pub block_seen_ms: BTreeMap<u64, u64>,
     /// `blind_getFeeAccount` of the full node for every account that L1 or a batch names.
@@ -62,6 +68,18 @@ pub struct Summary {
     pub plaintext_seen_before_certificate: u64,
     /// Whether every block of the full node has the hash the sequencer announced.
     pub full_node_matches: bool,
+    /// Whether the node from L1 alone has the same blocks.
+    pub node_from_l1_matches: bool,
+    /// The last block.
+    pub last_block: u64,
+    /// The newest block that is safe at the full node, at the node from L1 and at the sequencer.
+    pub safe_block: u64,
+    /// The newest block that is finalized at the full node.
+    pub finalized_block: u64,
+    /// Claims of L2 blocks on L1 that the full node compared with its own.
+    pub outputs_compared: u64,
+    /// Of them those that differ.
+    pub output_mismatches: u64,
     /// Whether deposits equal balances plus held surcharges.
     pub funds_conserved: bool,
     /// From the envelope's request at the relay to the first certificate that covers it.
@@ -373,6 +391,12 @@ pub fn summarize(evidence: &Evidence) -> Result<Summary, CheckError> {
     summary.bad_certificates_rejected = counter("bad_certificates_rejected")?;
     summary.second_headers_refused = second_headers_refused(&evidence.recording);
     summary.full_node_matches = full_node_matches(evidence);
+    summary.node_from_l1_matches = evidence.blocks_from_l1 == evidence.blocks;
+    summary.last_block = evidence.blocks.keys().next_back().copied().unwrap_or_default();
+    summary.safe_block = evidence.safe.into_iter().min().unwrap_or_default();
+    summary.finalized_block = evidence.finalized;
+    summary.outputs_compared = counter("watch_outputs_compared")?;
+    summary.output_mismatches = counter("watch_output_mismatches")?;
     summary.funds_conserved = funds_conserved(evidence)?;
     Ok(summary)
 }

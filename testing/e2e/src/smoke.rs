@@ -11,12 +11,12 @@ use std::{
 use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::{
-    Devnet, DevnetOptions, ExecutionSide, MEMBERS, Progress,
+    Devnet, DevnetOptions, ExecutionSide, L1_NODE, MEMBERS, Progress,
     accounts::{PROXY, SEQUENCER, account_key, named_key},
     ports::{Ports, http, local},
 };
 use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
-use blindfold_protocol::{Canonical, SealedBatch};
+use blindfold_protocol::{Canonical, L1Timing, SealedBatch};
 use blindfold_rpc::{Feed, FeedConfig, FeedEvent, FeedItem, Topic};
 use clap::Parser;
 use parking_lot::Mutex;
@@ -39,6 +39,10 @@ const WALLETS: usize = 10;
 const ORDINARY: usize = 10;
 /// How often a state that has no notification is looked up.
 const LOOK_INTERVAL_MS: u64 = 100;
+/// How often it is looked whether a claim was compared; an envelope goes out each time.
+const CLAIM_LOOK_INTERVAL_MS: u64 = 500;
+/// How long hints can be challenged in this run, in L1 blocks of a second: so short that some become final.
+const CHALLENGE_WINDOW_BLOCKS: u32 = 10;
 /// How long everything sent may take to have its outcome everywhere.
 const SETTLE_TIMEOUT_MS: u64 = 180_000;
 
@@ -71,6 +75,8 @@ struct Run {
     wallets: Vec<Sender>,
     ordinary: Vec<Ordinary>,
     node: Node,
+    l1_node: Node,
+    sequencer: Node,
     committee: CommitteeKey,
     block_seen_ms: Arc<Mutex<BTreeMap<u64, u64>>>,
     progress: Progress,
@@ -84,7 +90,9 @@ pub async fn run(args: SmokeArgs) -> Result<()> {
     let progress = Progress::default();
     let mut run = Run::start(&args, progress).await?;
     let disk_plaintexts = run.traffic(args.envelopes).await?;
+    run.compare_outputs().await?;
     run.settle().await?;
+    run.settle_on_l1().await?;
     let evidence = run.evidence(disk_plaintexts).await?;
     let summary = summarize(&evidence)?;
     if let Some(parent) = args.summary.parent() {
@@ -94,7 +102,9 @@ pub async fn run(args: SmokeArgs) -> Result<()> {
     println!("{}", serde_json::to_string_pretty(&summary)?);
 
     let mut problems = verdict(&summary, args.envelopes);
-    progress.step("self-test: the checker has to find a plaintext and a lost envelope put before it");
+    progress.step(
+        "self-test: the checker has to find a plaintext, another block and a lost envelope put before it",
+    );
     problems.extend(self_test(evidence));
     if problems.is_empty() {
         run.devnet.stop().await?;
@@ -111,7 +121,8 @@ pub async fn run(args: SmokeArgs) -> Result<()> {
 
 impl Run {
     async fn start(args: &SmokeArgs, progress: Progress) -> Result<Self> {
-        let ports = Ports::free(MEMBERS)?;
+        let ports = Ports::free_with_l1_node(MEMBERS)?;
+        let l1_node = Node::new(&http(ports.l1_node.context("a node from L1")?.node.0))?;
         let relay = Relay::start(local(0), local(ports.sequencer.0)).await?;
         let binary = std::env::current_exe()?.with_file_name("blindfold");
         ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
@@ -120,6 +131,7 @@ impl Run {
             ports,
             keep: true,
             sequencer_url: Some(Arc::new(move |role| format!("{address}{role}"))),
+            timing: L1Timing { challenge_window: CHALLENGE_WINDOW_BLOCKS, ..L1Timing::default() },
             ..DevnetOptions::new(args.dir.clone(), binary)
         };
         let devnet = Devnet::start(options, &progress).await?;
@@ -149,7 +161,20 @@ impl Run {
         let block_seen_ms = Arc::default();
         tokio::spawn(watch_blocks(devnet.ports.full_node.0, Arc::clone(&block_seen_ms)));
         let node = Node::new(&http(devnet.ports.full_node.0))?;
-        Ok(Self { devnet, relay, forgeries, wallets, ordinary, node, committee, block_seen_ms, progress })
+        let sequencer = Node::new(&http(devnet.ports.sequencer.0))?;
+        Ok(Self {
+            devnet,
+            relay,
+            forgeries,
+            wallets,
+            ordinary,
+            node,
+            l1_node,
+            sequencer,
+            committee,
+            block_seen_ms,
+            progress,
+        })
     }
 
     /// Everything that is sent and everything that is broken, in order. Gives the plaintexts found on the disk.
@@ -173,10 +198,12 @@ impl Run {
         self.both(2).await?;
         self.devnet.process("hint-publisher")?.start()?;
 
-        self.progress.step("kill -9: member 2");
+        self.progress.step("kill -9: member 2, and the node from L1");
+        self.devnet.process(L1_NODE)?.kill().await?;
         self.devnet.process("member-2")?.kill().await?;
         self.both(2).await?;
         self.devnet.process("member-2")?.start()?;
+        self.devnet.process(L1_NODE)?.start()?;
         self.devnet.process("member-2")?.ready().await?;
 
         self.progress.step("kill -9: the sequencer, while the proxy goes on taking transactions");
@@ -326,8 +353,7 @@ impl Run {
     }
 
     async fn state(&self, id: B256) -> Result<String> {
-        let sequencer = Node::new(&http(self.devnet.ports.sequencer.0))?;
-        let receipt = sequencer.call("blind_getReceipt", &[json!(id)]).await?;
+        let receipt = self.sequencer.call("blind_getReceipt", &[json!(id)]).await?;
         Ok(receipt["state"].as_str().unwrap_or_default().to_owned())
     }
 
@@ -345,7 +371,7 @@ impl Run {
 
     /// Deposits count once their L1 block is final and a header has credited them.
     async fn wait_for_deposits(&self) -> Result<()> {
-        let sequencer = Node::new(&http(self.devnet.ports.sequencer.0))?;
+        let sequencer = &self.sequencer;
         let deadline = Instant::now() + Duration::from_millis(SETTLE_TIMEOUT_MS);
         let payers = (0..WALLETS).map(account_key).chain([named_key(PROXY)]);
         for payer in payers {
@@ -356,6 +382,53 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// Goes on sending until the full node has compared a claim of the sequencer's on L1: claims wait for the chain to go
+    /// on.
+    async fn compare_outputs(&mut self) -> Result<()> {
+        self.progress.step("more traffic, until the full node has compared a claim of an L2 block on L1");
+        let deadline = Instant::now() + Duration::from_millis(SETTLE_TIMEOUT_MS);
+        loop {
+            let status = self.node.call("blind_getStatus", &[]).await?;
+            if status["counters"]["watch_outputs_compared"].as_u64().is_some_and(|compared| compared > 0) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "no claim of an L2 block on L1 was compared: {status}");
+            let (first, _) = self.wallets.split_first_mut().context("a wallet")?;
+            first.send().await?;
+            sleep(Duration::from_millis(CLAIM_LOOK_INTERVAL_MS)).await;
+        }
+    }
+
+    /// Waits until the last block is safe at every node, the one that knows L1 alone among them, and some block is
+    /// finalized.
+    async fn settle_on_l1(&self) -> Result<()> {
+        self.progress.step("waiting until the last block is safe everywhere, at the node from L1 alone, too");
+        let deadline = Instant::now() + Duration::from_millis(SETTLE_TIMEOUT_MS);
+        loop {
+            let last = tagged(&self.node, "latest").await?;
+            let mut behind = Vec::new();
+            for (name, node) in
+                [("full node", &self.node), ("node from L1", &self.l1_node), ("sequencer", &self.sequencer)]
+            {
+                let safe = tagged(node, "safe").await?;
+                if safe != last {
+                    behind.push(format!("{name}: {safe:?} is safe"));
+                }
+            }
+            let finalized = tagged(&self.node, "finalized").await?;
+            if behind.is_empty() && finalized.is_some_and(|(number, _)| number > 0) {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "the last block is {last:?}, finalized is {finalized:?}, {}; logs in {}/logs",
+                behind.join(", "),
+                self.devnet.dir().display()
+            );
+            sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
+        }
     }
 
     /// Waits until everything admitted has its outcome at the full node, every header is on L1, and nothing is held.
@@ -430,14 +503,18 @@ impl Run {
         for id in admitted(&recording) {
             receipts.insert(id, self.node.call("blind_getReceipt", &[json!(id)]).await?);
         }
-        let mut blocks = BTreeMap::new();
-        for number in 0..=status["block"]["number"].as_u64().context("the node's block")? {
-            let block = self
-                .node
-                .call("eth_getBlockByNumber", &[json!(format!("{number:#x}")), json!(false)])
-                .await?;
-            blocks.insert(number, block["hash"].as_str().context("a block's hash")?.parse()?);
-        }
+        let last = status["block"]["number"].as_u64().context("the node's block")?;
+        let (blocks, blocks_from_l1) = (blocks(&self.node, last).await?, blocks(&self.l1_node, last).await?);
+        let number = async |node, tag| {
+            let found = tagged(node, tag).await?;
+            Ok::<_, anyhow::Error>(found.map_or(0, |(number, _)| number))
+        };
+        let safe = [
+            number(&self.node, "safe").await?,
+            number(&self.l1_node, "safe").await?,
+            number(&self.sequencer, "safe").await?,
+        ];
+        let finalized = number(&self.node, "finalized").await?;
         let origin = batches
             .last()
             .and_then(|batch| batch["sealed"].as_str())
@@ -461,6 +538,9 @@ impl Run {
             receipts,
             status,
             blocks,
+            blocks_from_l1,
+            safe,
+            finalized,
             block_seen_ms,
             accounts,
             headers_on_l1: self.headers_on_l1().await?,
@@ -469,6 +549,29 @@ impl Run {
             encryption_key: self.committee.key.clone(),
         })
     }
+}
+
+/// Number and hash of the block under a tag; `None` for one that the client has none for.
+async fn tagged(node: &Node, tag: &str) -> Result<Option<(u64, B256)>> {
+    // A client without such a block answers with an error, or with null.
+    let Ok(block) = node.call("eth_getBlockByNumber", &[json!(tag), json!(false)]).await else {
+        return Ok(None);
+    };
+    let (Some(number), Some(hash)) = (block["number"].as_str(), block["hash"].as_str()) else {
+        return Ok(None);
+    };
+    Ok(Some((u64::from_str_radix(number.trim_start_matches("0x"), 16)?, hash.parse()?)))
+}
+
+/// The hashes of the blocks up to this one.
+async fn blocks(node: &Node, last: u64) -> Result<BTreeMap<u64, B256>> {
+    let mut blocks = BTreeMap::new();
+    for number in 0..=last {
+        let found =
+            tagged(node, &format!("{number:#x}")).await?.with_context(|| format!("block {number}"))?;
+        blocks.insert(found.0, found.1);
+    }
+    Ok(blocks)
 }
 
 /// Ids that the sequencer answered with, as the relay saw them.

@@ -77,11 +77,21 @@ pub fn verdict(summary: &Summary, envelopes: u64) -> Vec<String> {
     let seen = summary.plaintext_seen_before_certificate;
     check(seen == 0, format!("{seen} plaintexts seen before their certificate"));
     check(summary.full_node_matches, "the full node's blocks differ from the sequencer's".to_owned());
+    check(
+        summary.node_from_l1_matches,
+        "the blocks of the node from L1 differ from the full node's".to_owned(),
+    );
+    let (last, safe, finalized) = (summary.last_block, summary.safe_block, summary.finalized_block);
+    check(last > 0 && safe == last, format!("block {safe} is safe everywhere, the last is {last}"));
+    check((1..=safe).contains(&finalized), format!("block {finalized} is finalized, block {safe} is safe"));
+    let (compared, differ) = (summary.outputs_compared, summary.output_mismatches);
+    check(compared > 0 && differ == 0, format!("{compared} claims on L1 compared, {differ} differ"));
     check(summary.funds_conserved, "deposits are not balances plus held surcharges".to_owned());
     problems
 }
 
-/// The checker must not be blind: one plaintext and one lost envelope are put into the evidence, and have to be found.
+/// The checker must not be blind: one plaintext, one other block and one lost envelope are put into the evidence, and
+/// have to be found.
 pub fn self_test(mut evidence: Evidence) -> Vec<String> {
     let mut problems = Vec::new();
     let Some(plaintext) = some_plaintext(&evidence) else {
@@ -101,6 +111,15 @@ pub fn self_test(mut evidence: Evidence) -> Vec<String> {
         Err(error) => problems.push(format!("self-test: {error}")),
     }
     evidence.recording.remove(0);
+
+    let block = evidence.blocks_from_l1.insert(1, B256::repeat_byte(0x5b));
+    match summarize(&evidence) {
+        Ok(summary) if !summary.node_from_l1_matches => {}
+        other => {
+            problems.push(format!("self-test: another block of the node from L1 was not found: {other:?}"))
+        }
+    }
+    evidence.blocks_from_l1.extend(block.map(|hash| (1, hash)));
 
     let lost = B256::repeat_byte(0x5a);
     evidence.recording.push(planted(json!({"id": 1, "method": "blind_sendEnvelope"}).to_string()));

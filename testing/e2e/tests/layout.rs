@@ -12,6 +12,7 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-telemetry", &[]),
     ("blindfold-bte", &["reference"]), // optional, off by default
     ("blindfold-reference", &[]),
+    ("blindfold-gpu", &["bte"]),
     ("blindfold-rlwe", &[]),
     ("blindfold-protocol", &["bte"]),
     ("blindfold-rpc", &["protocol", "bte", "telemetry"]),
@@ -29,7 +30,7 @@ const CHAIN: &[(&str, &[&str])] = &[
         "blindfold-coprocessor",
         &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "store", "chain", "telemetry"],
     ),
-    ("blindfold-client", &["protocol", "bte", "rpc", "l1", "telemetry"]),
+    ("blindfold-client", &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "l1", "telemetry"]),
 ];
 
 fn metadata() -> Value {

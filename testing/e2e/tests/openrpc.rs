@@ -13,8 +13,8 @@ use blindfold_rpc::{
     Wire,
     jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult, types::ErrorObjectOwned},
     types::{
-        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, Receipt, Refusal,
-        SendOptions, SentEnvelope, Status,
+        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, LedgerAt, Receipt,
+        Refusal, SendOptions, SentEnvelope, Status,
     },
 };
 use blindfold_sequencer::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
@@ -57,7 +57,11 @@ impl BlindApiServer for Nothing {
     async fn get_fee_account(&self, _: Address) -> Result<FeeAccount, RpcError> {
         nothing()
     }
-    async fn get_fee_account_proof(&self, _: Address) -> Result<Option<FeeAccountProof>, RpcError> {
+    async fn get_fee_account_proof(
+        &self,
+        _: Address,
+        _: Option<LedgerAt>,
+    ) -> Result<Option<FeeAccountProof>, RpcError> {
         nothing()
     }
     async fn get_status(&self) -> Result<Status, RpcError> {
@@ -280,8 +284,9 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
             let address: Address = real(address);
             assert_eq!(real::<FeeAccount>(result).address, address);
         }
-        ("blind_getFeeAccountProof", [address]) => {
+        ("blind_getFeeAccountProof", [address, at]) => {
             let address: Address = real(address);
+            real::<LedgerAt>(at);
             if let Some(proof) = real::<Option<FeeAccountProof>>(result) {
                 assert_eq!(proof.address, address);
                 assert_eq!(proof.siblings.len(), blindfold_protocol::merkle::depth(proof.count));

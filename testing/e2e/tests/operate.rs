@@ -248,6 +248,7 @@ fn every_port_of_the_development_network_is_documented() {
         proxy,
         sequencer_execution,
         full_node_execution,
+        l1_node: _,
     } = Ports::documented(4);
     let pairs = [sequencer, full_node, proxy, sequencer_execution, full_node_execution];
     let pairs = pairs.into_iter().chain(members).flat_map(|(first, second)| [first, second]);

@@ -20,7 +20,7 @@ use self::{
     machine::{PEER_ASSEMBLY, peak_mib, reset_peak},
     operation::{Operation, Sample, Samples},
     own::Own,
-    report::{Memory, Report},
+    report::{Memory, Phase, Report},
 };
 
 /// Options of `blindfold bench bte`.
@@ -32,7 +32,7 @@ pub struct BteArgs {
     /// Threads of the backends, one number or several (0: one for each core); the peer has one
     #[arg(long, value_delimiter = ',', default_value = "1")]
     threads: Vec<usize>,
-    /// Which implementations, timed in turn: auto, ifma, portable, reference
+    /// Which implementations, timed in turn: auto, cuda, ifma, portable, reference
     #[arg(long, visible_alias = "backends", value_delimiter = ',', default_value = "auto")]
     backend: Vec<String>,
     /// Time the paper-shaped code in the same run (feature `bench`)
@@ -79,6 +79,11 @@ trait Contender {
 
     /// Drops what it made for the batch.
     fn forget(&mut self);
+
+    /// Where the time of the last sample went, by the clock of the device that it ran on.
+    fn phases(&self, _operation: Operation) -> Vec<Phase> {
+        vec![]
+    }
 
     /// One sample; `None` if it has no such operation. A wrong result is an error.
     fn run(&mut self, operation: Operation, fixture: &Fixture) -> Result<Option<Sample>>;

@@ -1,30 +1,65 @@
 //! The production code as a contender.
 
+#[cfg(feature = "cuda")]
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use anyhow::{Context, Result, ensure};
-use blindfold_bte::{Backend, Parameters, PreDecrypted, by_name};
+use blindfold_bte::{Backend, Parameters, PreDecrypted};
 
 use super::Contender;
 use super::fixture::Fixture;
 use super::operation::{Operation, Sample, sample};
+#[cfg(feature = "cuda")]
+use super::report::Phase;
 
 /// A backend on some number of threads.
 pub(super) struct Own {
-    backend: Box<dyn Backend>,
+    backend: Arc<dyn Backend>,
     threads: usize,
     lines_max_bytes: usize,
     /// Of the current batch.
     prepared: Option<Parameters>,
     /// What the last pre-decryption of the current batch gave.
     predecrypted: Option<PreDecrypted>,
+    #[cfg(feature = "cuda")]
+    devices: Vec<blindfold_gpu::Cuda>,
+    /// Of the last round of each operation.
+    #[cfg(feature = "cuda")]
+    phases: BTreeMap<Operation, Vec<Phase>>,
 }
 
 impl Own {
     /// # Errors
     /// No such backend here.
     pub(super) fn new(name: &str, threads: usize, lines_max_bytes: usize) -> Result<Self> {
-        let backend = by_name(name, threads)?;
-        let threads = backend.threads();
-        Ok(Self { backend, threads, lines_max_bytes, prepared: None, predecrypted: None })
+        let chosen = crate::backend::by_name(name, threads)?;
+        eprintln!("{}: {}", chosen.backend.name(), chosen.why);
+        Ok(Self {
+            threads: chosen.backend.threads(),
+            backend: chosen.backend,
+            lines_max_bytes,
+            prepared: None,
+            predecrypted: None,
+            #[cfg(feature = "cuda")]
+            devices: chosen.devices,
+            #[cfg(feature = "cuda")]
+            phases: BTreeMap::new(),
+        })
+    }
+
+    /// Keeps what the device says about the operation that has just run. One batch at a time is always on one device.
+    #[cfg(feature = "cuda")]
+    fn keep_phases(&mut self, operation: Operation) {
+        let phases = self.devices.iter().map(|device| match operation {
+            Operation::Predecrypt | Operation::Decrypt => device.phases().batch,
+            Operation::Finalize => device.phases().release,
+            _ => vec![],
+        });
+        if let Some(phases) = phases.into_iter().find(|phases| !phases.is_empty()) {
+            let phase = |phase: &blindfold_gpu::Phase| Phase { name: phase.name, ms: f64::from(phase.ms) };
+            self.phases.insert(operation, phases.iter().map(phase).collect());
+        }
     }
 
     fn parameters(&self) -> Result<&Parameters> {
@@ -94,6 +129,11 @@ impl Contender for Own {
         (self.prepared, self.predecrypted) = (None, None);
     }
 
+    #[cfg(feature = "cuda")]
+    fn phases(&self, operation: Operation) -> Vec<Phase> {
+        self.phases.get(&operation).cloned().unwrap_or_default()
+    }
+
     fn run(&mut self, operation: Operation, fixture: &Fixture) -> Result<Option<Sample>> {
         let (parameters, points) = (self.parameters()?, &fixture.points);
         let sample = match operation {
@@ -138,6 +178,8 @@ impl Contender for Own {
             | Operation::Helper
             | Operation::HelperUnchecked => return Ok(None),
         };
+        #[cfg(feature = "cuda")]
+        self.keep_phases(operation);
         Ok(Some(sample))
     }
 }

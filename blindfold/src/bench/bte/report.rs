@@ -57,6 +57,16 @@ struct Figure {
     /// How many times as fast as the same backend on the first number of threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     speedup: Option<f64>,
+    /// On a device: its part of the last round, by its own clock.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    phases: Vec<Phase>,
+}
+
+/// A part of an operation that a device did.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Phase {
+    pub(super) name: &'static str,
+    pub(super) ms: f64,
 }
 
 /// Resident memory of the process while one batch size was measured, tables of all contenders included.
@@ -120,6 +130,7 @@ impl Report {
                         .and_then(|peer| cpu(peer, operation.of_peer()))
                         .map(|peer| peer / cpu_ms.median),
                     speedup: first.and_then(|(_, first)| times(median(first, *operation))),
+                    phases: contender.phases(*operation),
                 });
             }
         }
@@ -178,6 +189,9 @@ impl Report {
                 factor(figure.times_peer_cpu),
                 factor(figure.speedup)
             );
+            for Phase { name, ms } in &figure.phases {
+                println!("  {name:<20} {:<18} {ms:>11.2}", "on the device");
+            }
         }
     }
 }

@@ -74,12 +74,12 @@ const TWO_ADICITY: u32 = 32;
 const PARALLEL_MIN: usize = 16;
 
 /// M and c: which points a domain has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
     /// log₂ M, at least 1.
-    pub(crate) log_size: u32,
+    pub log_size: u32,
     /// c: 2 or 3.
-    pub(crate) cosets: usize,
+    pub cosets: usize,
 }
 
 impl Shape {
@@ -99,17 +99,17 @@ impl Shape {
     }
 
     /// M: length of one transform.
-    pub(crate) fn size(self) -> usize {
+    pub fn size(self) -> usize {
         1 << self.log_size
     }
 
     /// n = c·M: points in all, each a pairing.
-    pub(crate) fn points(self) -> usize {
+    pub fn points(self) -> usize {
         self.cosets * self.size()
     }
 
     /// L = n/2: most ciphertexts in one batch.
-    pub(crate) fn capacity(self) -> usize {
+    pub fn capacity(self) -> usize {
         self.points() / 2
     }
 
@@ -119,19 +119,19 @@ impl Shape {
     }
 
     /// Input folding, first half: ciphertext `position` of a batch (from 0) is C'_slot.
-    pub(crate) fn slot(self, position: usize) -> usize {
+    pub fn slot(self, position: usize) -> usize {
         self.capacity() - 1 - position
     }
 
     /// Input folding, first half: −pd is C'_slot; there are one more slots than [`Shape::capacity`].
-    pub(crate) fn release_slot(self) -> usize {
+    pub fn release_slot(self) -> usize {
         self.capacity()
     }
 
     /// Input folding, second half, and output rule: in coset j, C'_m is multiplied by ζ^twist(j, m) and added to
     /// element m mod M of the transform's input; element i mod M of the transform's output is raised to
     /// ζ^twist(j, i) for output i.
-    pub(crate) fn twist(self, coset: usize, exponent: usize) -> usize {
+    pub fn twist(self, coset: usize, exponent: usize) -> usize {
         coset * exponent % 3
     }
 }
@@ -170,9 +170,15 @@ impl Domain {
 
     /// All powers of ω, in order. The level of a forward transform that has blocks of length 2h multiplies element i
     /// of each block's second half by ω^(i·M/2h).
-    #[allow(dead_code)] // for backends that prepare their twiddles in another form
     pub(crate) fn roots(&self) -> &[Scalar] {
         &self.roots
+    }
+
+    /// Is the cube of Frobenius exponentiation by ω^(M/4), or by its opposite? Without meaning for M = 2, which has no
+    /// fourth root.
+    pub(crate) fn frobenius_is_fourth_root(&self) -> bool {
+        let x = Scalar::from_u64(X).neg();
+        x.mul(&x).mul(&x) == *self.root(self.shape.size() / 4)
     }
 }
 

@@ -4,8 +4,7 @@
 //! to a primitive fourth root of unity. Third roots, for the twists between cosets, are free for the same reason.
 
 use super::{Domain, PARALLEL_MIN};
-use crate::curve::{Gt, Scalar};
-use crate::digits::X;
+use crate::curve::Gt;
 use crate::par;
 
 /// X_i = Π_j (Π_f values_(j,f)^(ω^(if)))^(ζ^(ji)) for 0 ≤ i < `outputs`.
@@ -24,16 +23,13 @@ pub(super) fn back(domain: &Domain, values: &[Gt], outputs: usize) -> Vec<Gt> {
 
 struct Transform<'a> {
     domain: &'a Domain,
-    /// Is the cube of Frobenius exponentiation by ω^(M/4), or by its opposite?
+    /// See [`Domain::frobenius_is_fourth_root`].
     frobenius_is_fourth_root: bool,
 }
 
 impl<'a> Transform<'a> {
     fn new(domain: &'a Domain) -> Self {
-        let x = Scalar::from_u64(X).neg();
-        // For M = 2 there is no fourth root, and none is used.
-        let frobenius_is_fourth_root = x.mul(&x).mul(&x) == *domain.root(domain.shape().size() / 4);
-        Self { domain, frobenius_is_fourth_root }
+        Self { domain, frobenius_is_fourth_root: domain.frobenius_is_fourth_root() }
     }
 
     /// The transform with root ω^stride of a bit-reversed input. In that order even elements are the first half, and

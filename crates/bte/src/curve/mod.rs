@@ -10,7 +10,6 @@ mod fp6;
 mod g1;
 mod g2;
 mod gt;
-#[cfg(target_arch = "x86_64")]
 pub(crate) mod limbs;
 mod scalar;
 pub(crate) mod straus;

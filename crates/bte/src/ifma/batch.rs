@@ -9,9 +9,11 @@ use super::pairing::{Arguments, LaneLines};
 use super::points::{PackedPoint, Points};
 use super::target::{Packed12, easy_parts, hard_parts};
 use super::tower::Fp12;
-use crate::batch::{Cross, check_headers};
+use crate::batch::{Cross, Terms, check_headers};
 use crate::curve::{G1Affine, G2Affine, Gt};
-use crate::{BatchError, Ciphertext, CiphertextPoint, Opening, Parameters, PreDecrypted, Release, par};
+use crate::{
+    BatchError, Ciphertext, CiphertextPoint, EncryptionKey, Opening, Parameters, PreDecrypted, Release, par,
+};
 
 /// Ciphertexts that one task opens.
 const PIECE: usize = 64;
@@ -39,16 +41,20 @@ pub(super) unsafe fn predecrypt(
     parameters.check_batch(points.len())?;
     let cross = match points {
         [_] => vec![Gt::one()],
-        _ => {
-            // SAFETY: by this function's contract.
-            let cross = unsafe { cross_terms(parameters, points, None) };
-            par::pieces(cross.len(), PIECE, LANES, |range| {
-                // SAFETY: likewise.
-                unsafe { unpacked(&cross[range]) }
-            })
-        }
+        // SAFETY: by this function's contract.
+        _ => unsafe { unpacked_cross_terms(parameters, points) },
     };
     Ok(PreDecrypted::new(parameters, points, Cross::Cyclotomic(cross)))
+}
+
+/// The X_i of 2..=B ciphertexts up to the hard part.
+pub(super) unsafe fn unpacked_cross_terms(parameters: &Parameters, points: &[CiphertextPoint]) -> Vec<Gt> {
+    // SAFETY: by this function's contract.
+    let cross = unsafe { cross_terms(parameters, points, None) };
+    par::pieces(cross.len(), PIECE, LANES, |range| {
+        // SAFETY: likewise.
+        unsafe { unpacked(&cross[range]) }
+    })
 }
 
 unsafe fn cross_terms(
@@ -72,10 +78,11 @@ pub(super) unsafe fn finalize(
     predecrypted.check(parameters, ciphertexts)?;
     // SAFETY: by this function's contract.
     let argument = unsafe { argument(&release.0) };
+    let terms = predecrypted.cross().terms();
     Ok(par::pieces(ciphertexts.len(), PIECE, LANES, |range| {
         // SAFETY: likewise.
         unsafe {
-            let blindings = blindings(parameters, predecrypted.cross(), &argument, range.clone());
+            let blindings = blindings(parameters, &terms, &argument, range.clone());
             open_all(parameters.ek(), &ciphertexts[range], &blindings)
         }
     }))
@@ -102,7 +109,25 @@ pub(super) unsafe fn decrypt(
     }))
 }
 
+/// Opens a piece of a batch, given its blinding factors.
+pub(super) unsafe fn open_given(
+    key: &EncryptionKey,
+    ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    blindings: &[Gt],
+) -> Vec<Opening> {
+    // SAFETY: by this function's contract.
+    unsafe { open_all(key, ciphertexts, &packed(blindings)) }
+}
+
 lanes! {
+    fn packed(elements: &[Gt]) -> Vec<Fp12> {
+        let vector = |elements: &[Gt]| {
+            let lanes: [Gt; LANES] = std::array::from_fn(|lane| *elements.get(lane).unwrap_or(&elements[0]));
+            Fp12::from_gt(lanes.each_ref())
+        };
+        elements.chunks(LANES).map(vector).collect()
+    }
+
     fn argument(release: &G1Affine) -> Arguments {
         let packed = PackedPoint::pack(&[*release])[0];
         match Points::gather(&[&packed; LANES]).arguments().pop() {
@@ -131,7 +156,7 @@ lanes! {
     }
 
     /// z_i = e(pd, h_(B−i))/X_i of the positions of a range that begins at a whole vector, eight to a vector.
-    fn blindings(parameters: &Parameters, cross: &Cross, release: &Arguments, range: Range<usize>) -> Vec<Fp12> {
+    fn blindings(parameters: &Parameters, terms: &Terms<'_>, release: &Arguments, range: Range<usize>) -> Vec<Fp12> {
         let groups = range.start / LANES..range.end.div_ceil(LANES);
         let make = |points: &[G2Affine]| LaneLines::new(points);
         let mut values: Vec<Fp12> = groups
@@ -143,12 +168,12 @@ lanes! {
             let lanes: [Gt; LANES] = std::array::from_fn(|lane| x[(start + lane).min(range.end - 1)]);
             value.mul(&Fp12::from_gt(lanes.each_ref()).conjugate())
         };
-        match cross {
-            Cross::Cyclotomic(x) => {
+        match terms {
+            Terms::Cyclotomic(x) => {
                 values.iter_mut().enumerate().for_each(|(vector, value)| *value = over(value, vector, x));
                 hard_parts(&mut values);
             }
-            Cross::Full(x) => {
+            Terms::Full(x) => {
                 hard_parts(&mut values);
                 values.iter_mut().enumerate().for_each(|(vector, value)| *value = over(value, vector, x));
             }

@@ -15,7 +15,7 @@ const PIECE: usize = 1024;
 const SUM_MIN: usize = 24;
 
 /// Only made by [`super::Ifma`].
-pub(super) struct LaneBulk(());
+pub(crate) struct LaneBulk(());
 
 impl LaneBulk {
     /// # Safety

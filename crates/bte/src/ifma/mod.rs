@@ -55,6 +55,7 @@ pub(crate) use field::LANES;
 pub(crate) use pairing::LaneLines;
 
 use crate::curve::straus::sum_secret;
+use crate::curve::{Gt, Scalar};
 use crate::digits::glv_halves;
 use crate::hint::HintItem;
 use crate::proof::{ProofItem, verify_proofs_with};
@@ -91,9 +92,37 @@ impl Ifma {
             && is_x86_feature_detected!("adx")
     }
 
-    fn bulk(&self) -> LaneBulk {
-        // SAFETY: `new` has found the features.
+    pub(crate) fn bulk(&self) -> LaneBulk {
+        // SAFETY: `new` has found the features; so in all methods.
         unsafe { LaneBulk::new() }
+    }
+
+    /// Runs `work` on this backend's threads.
+    pub(crate) fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.portable.install(work)
+    }
+
+    /// The X_i of 2..=B ciphertexts up to the hard part, on the current pool.
+    pub(crate) fn cross_terms(&self, parameters: &Parameters, points: &[CiphertextPoint]) -> Vec<Gt> {
+        // SAFETY: as above.
+        unsafe { batch::unpacked_cross_terms(parameters, points) }
+    }
+
+    /// [`crate::opening::open_all`].
+    pub(crate) fn open_all(
+        &self,
+        key: &EncryptionKey,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+        blindings: &[Gt],
+    ) -> Vec<Opening> {
+        // SAFETY: as above.
+        unsafe { batch::open_given(key, ciphertexts, blindings) }
+    }
+
+    /// The encodings of \[k\]₁.
+    pub(crate) fn headers(&self, scalars: &[Scalar]) -> Vec<[u8; G1_BYTES]> {
+        // SAFETY: as above.
+        unsafe { opening::headers(scalars) }
     }
 }
 
@@ -108,7 +137,7 @@ impl Backend for Ifma {
 
     fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError> {
         parameters.check_batch(batch)?;
-        // SAFETY: `new` has found the features; so in all methods.
+        // SAFETY: as above.
         self.portable.install(|| unsafe { batch::prepare(parameters, batch) });
         Ok(())
     }

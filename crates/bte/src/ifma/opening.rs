@@ -10,7 +10,7 @@ use crate::curve::Scalar;
 use crate::hash::mask_encoded;
 use crate::hint::{HintItem, check_masked_key, message_and_randomness};
 use crate::opening::unmask;
-use crate::{Ciphertext, EncryptionKey, HintError, Opening, SESSION_KEY_BYTES, par};
+use crate::{Ciphertext, EncryptionKey, G1_BYTES, HintError, Opening, SESSION_KEY_BYTES, par};
 
 /// Items that share field inversions.
 const PIECE: usize = 64;
@@ -27,6 +27,15 @@ pub(super) unsafe fn open_hints(
         // SAFETY: by this function's contract.
         unsafe { open_piece(key, &items[range]) }
     })
+}
+
+/// The encodings of \[k\]₁.
+///
+/// # Safety
+/// The machine must support what [`super::Ifma::new`] tests.
+pub(super) unsafe fn headers(scalars: &[Scalar]) -> Vec<[u8; G1_BYTES]> {
+    // SAFETY: by this function's contract.
+    unsafe { encode_points(&generator_times(scalars), scalars.len()) }
 }
 
 lanes! {

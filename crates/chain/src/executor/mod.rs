@@ -14,6 +14,7 @@
 
 mod deposits;
 mod details;
+mod finality;
 mod opened;
 mod plan;
 mod run;
@@ -21,6 +22,7 @@ mod seconds;
 
 use std::sync::Arc;
 
+use alloy_primitives::B256;
 use blindfold_bte::Backend;
 use blindfold_engine::{BlockId, ExecutionClient};
 use blindfold_store::{BlockRecord, StoreError};
@@ -28,7 +30,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::limits::TOPIC_BUFFER_EVENTS;
-use crate::{L1View, ParameterSet, Tracker, VoidRun};
+use crate::{L1View, ParameterSet, Settled, Tracker, VoidRun};
 
 pub use details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
 pub use opened::OpenedBatches;
@@ -104,6 +106,12 @@ pub struct ExecutorStatus {
     pub deposits_wait: bool,
     /// What L1 declared void, as far as it was looked at here.
     pub void_runs: Arc<Vec<VoidRun>>,
+    /// How far the batches stand on L1, as it was told to [`Executor::settle`].
+    pub settled: Settled,
+    /// Number and hash of the block that the client shows as safe.
+    pub safe: Option<(u64, B256)>,
+    /// Number and hash of the block that the client shows as finalized.
+    pub finalized: Option<(u64, B256)>,
 }
 
 /// Handle of the executing task. Cheap to clone; the task ends with [`stop`](Self::stop) or the last handle.
@@ -116,6 +124,7 @@ struct Inner {
     opened: Arc<OpenedBatches>,
     blocks: broadcast::Sender<Arc<NewBlock>>,
     status: watch::Receiver<ExecutorStatus>,
+    settled: watch::Sender<Settled>,
     stop: watch::Sender<bool>,
     task: parking_lot::Mutex<Option<JoinHandle<()>>>,
 }
@@ -126,15 +135,22 @@ impl Executor {
         let opened = Arc::new(OpenedBatches::default());
         let blocks = broadcast::Sender::new(TOPIC_BUFFER_EVENTS);
         let (stop, stopped) = watch::channel(false);
-        let runner = run::Runner::open(deps, Arc::clone(&opened), blocks.clone(), stopped).await?;
+        let (settled, of_runner) = watch::channel(Settled::default());
+        let runner = run::Runner::open(deps, Arc::clone(&opened), blocks.clone(), of_runner, stopped).await?;
         let status = runner.status();
         let task = parking_lot::Mutex::new(Some(tokio::spawn(runner.run())));
-        Ok(Self { inner: Arc::new(Inner { opened, blocks, status, stop, task }) })
+        Ok(Self { inner: Arc::new(Inner { opened, blocks, status, settled, stop, task }) })
     }
 
     /// Where verified hints leave what they opened.
     pub fn opened(&self) -> Arc<OpenedBatches> {
         Arc::clone(&self.inner.opened)
+    }
+
+    /// Says how far the batches stand on L1: the client is told which blocks are safe and finalized by that. A mark
+    /// that is lower than one told before changes nothing.
+    pub fn settle(&self, settled: Settled) {
+        self.inner.settled.send_if_modified(|before| before.raise(settled));
     }
 
     /// Every block from now on, after it is durable.

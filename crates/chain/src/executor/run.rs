@@ -21,7 +21,7 @@ use super::{ExecutionState, ExecutorDeps, ExecutorStatus, NewBlock, OpenedBatche
 use crate::limits::{CLIENT_CHECK_INTERVAL_MS, MAX_REPLAYS_IN_A_ROW, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS};
 use crate::opener::{OpenFault, Opener, unopened_outcomes};
 use crate::records::accepted;
-use crate::{ItemOutcome, L1Fault};
+use crate::{ItemOutcome, L1Fault, Settled};
 
 /// Why execution stopped. Nothing else stops with it.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +80,7 @@ pub enum ExecutionFault {
 }
 
 /// Why the loop ends.
-enum End {
+pub(super) enum End {
     Stopped,
     Fault(ExecutionFault),
 }
@@ -108,10 +108,11 @@ struct Parent {
 }
 
 pub(super) struct Runner {
-    deps: ExecutorDeps,
+    pub(super) deps: ExecutorDeps,
     opener: Opener,
     blocks: broadcast::Sender<Arc<NewBlock>>,
-    status: watch::Sender<ExecutorStatus>,
+    pub(super) status: watch::Sender<ExecutorStatus>,
+    pub(super) settled: watch::Receiver<Settled>,
     stopped: watch::Receiver<bool>,
     gathering: Gathering,
     next_batch: u64,
@@ -126,6 +127,7 @@ impl Runner {
         deps: ExecutorDeps,
         opened: Arc<OpenedBatches>,
         blocks: broadcast::Sender<Arc<NewBlock>>,
+        settled: watch::Receiver<Settled>,
         stopped: watch::Receiver<bool>,
     ) -> Result<Self, StoreError> {
         let store = deps.tracker.store();
@@ -156,6 +158,9 @@ impl Runner {
             replayed_blocks: 0,
             deposits_wait: taken.more,
             void_runs: Arc::default(),
+            settled: Settled::default(),
+            safe: None,
+            finalized: None,
         });
         let gathering = Gathering::default();
         let opener = Opener::new(
@@ -172,6 +177,7 @@ impl Runner {
             opener,
             blocks,
             status,
+            settled,
             stopped,
             gathering,
             next_batch,
@@ -230,7 +236,8 @@ impl Runner {
         let block = self.execute(parent.0, &inputs, &plan.transactions).await?;
         let details =
             plan.finish(&block, (inputs.l1_origin.number, inputs.sequence_number), deposits.cursor)?;
-        self.record(&closed, block, details).await
+        self.record(&closed, block, details).await?;
+        self.mark(false).await
     }
 
     async fn next_second(&mut self) -> Result<ClosedSecond, End> {
@@ -250,6 +257,7 @@ impl Runner {
             let idle = tokio::select! {
                 _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
                 changed = certified.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
+                changed = self.settled.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
                 () = tokio::time::sleep(check) => true,
             };
             if idle {
@@ -261,6 +269,7 @@ impl Runner {
                     read => read?,
                 }
             }
+            self.mark(idle).await?;
         }
     }
 
@@ -347,11 +356,13 @@ impl Runner {
             let idle = tokio::select! {
                 _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
                 changed = arrivals.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
+                changed = self.settled.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
                 () = tokio::time::sleep(check) => true,
             };
             if idle {
                 self.restore_client().await?;
             }
+            self.mark(idle).await?;
         }
     }
 
@@ -428,7 +439,7 @@ impl Runner {
     }
 
     /// Makes our head the client's, from stored payloads if need be. Waits as long as the client is away.
-    async fn restore_client(&mut self) -> Result<(), End> {
+    pub(super) async fn restore_client(&mut self) -> Result<(), End> {
         let Some(head) = self.parent.as_ref().map(|parent| parent.id).filter(|id| id.number > 0) else {
             return Ok(());
         };

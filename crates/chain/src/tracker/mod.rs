@@ -1,5 +1,6 @@
 //! Following the chain of headers: the one writer over the validity rule's state, its disk and its view of L1.
 
+mod accounts;
 mod advance;
 mod certify;
 mod items;
@@ -18,6 +19,7 @@ use tokio::sync::{Mutex, watch};
 
 use crate::{L1Fault, L1View};
 
+pub use accounts::{ProofRefusal, ProvedAccount};
 pub use advance::{SealRefusal, Sealed};
 pub use certify::CertificateOutcome;
 pub use items::{CHECK_CHUNK_ITEMS, accepted_items, check_items};
@@ -92,6 +94,7 @@ struct Shared {
     writer: Arc<Mutex<()>>,
     sealed: watch::Sender<HeaderId>,
     certified: watch::Sender<HeaderId>,
+    earlier: accounts::Cached,
 }
 
 impl Tracker {
@@ -116,6 +119,7 @@ impl Tracker {
             writer: Arc::default(),
             sealed: watch::Sender::new(sealed),
             certified: watch::Sender::new(certified),
+            earlier: accounts::Cached::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }

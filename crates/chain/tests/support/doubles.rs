@@ -177,6 +177,10 @@ pub struct ScriptedExecution {
     /// Blocks made with `execute`, and blocks taken with `import`.
     pub executed: Mutex<Vec<BlockInputs>>,
     pub imported: AtomicUsize,
+    /// What is marked safe and finalized; a client that loses blocks forgets both.
+    pub finality: Mutex<Option<(B256, B256)>>,
+    /// How often it was told.
+    pub told: AtomicUsize,
     /// Makes this client's blocks differ from everybody else's.
     pub salt: Mutex<Vec<u8>>,
 }
@@ -194,6 +198,7 @@ impl ScriptedExecution {
     /// Forgets everything above a block, as a killed client does.
     pub fn lose_blocks_above(&self, number: u64) {
         self.blocks.lock().retain(|kept, _| *kept <= number);
+        *self.finality.lock() = None;
     }
 
     pub fn head_now(&self) -> BlockId {
@@ -300,8 +305,17 @@ impl ExecutionClient for ScriptedExecution {
         Ok(())
     }
 
-    async fn set_finality(&self, _safe: B256, _finalized: B256) -> Result<(), EngineError> {
-        self.up("set_finality")
+    async fn set_finality(&self, safe: B256, finalized: B256) -> Result<(), EngineError> {
+        self.up("set_finality")?;
+        let blocks = self.blocks.lock();
+        let known = |hash: B256| hash.is_zero() || blocks.values().any(|block| block.hash == hash);
+        if !known(safe) || !known(finalized) {
+            let reason = "scripted: not a block of this client".to_owned();
+            return Err(EngineError::UnknownFinality { safe, finalized, reason });
+        }
+        *self.finality.lock() = Some((safe, finalized));
+        self.told.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
 
     async fn read(&self, method: &str, params: Value) -> Result<Value, ReadError> {

@@ -2,8 +2,9 @@
 
 use blindfold_bte::{EncryptionKey, dealer};
 use blindfold_l1::{
-    Challenge, HintEvent, HintLog, HintPosting, HintTree, L1Writer, PostedLog, PostedRun, PostingState,
-    PublisherBond, challenge_evidence, commitment, first_wrong_entry, open_postings,
+    Challenge, DataFault, DataPlace, HintBlobs, HintData, HintEvent, HintLog, HintPosting, HintTree,
+    L1Client, L1Writer, PostedLog, PostedRun, PostingState, PublisherBond, challenge_evidence, commitment,
+    first_wrong_entry, open_postings,
 };
 use blindfold_protocol::{
     B256, BatchHints, Bundle, Canonical, HintEntry, LedgerEvent, SealedBatch, Settled, U256,
@@ -82,6 +83,23 @@ impl Game {
         self.stage.anvil.mine(1).await.unwrap();
         writer.challenge(id, &challenge, SALT).await
     }
+
+    /// The same of hints in blobs.
+    async fn dispute_in_blobs(
+        &self,
+        writer: &L1Writer,
+        id: u64,
+        blobs: &HintBlobs,
+        index: u32,
+    ) -> blindfold_l1::Sent {
+        let (batch, truth) = (&self.batches[0], &self.truth[0]);
+        let challenge = Challenge::new(&self.run, batch, &CODES, &blobs.hints(), truth, index).unwrap();
+        let challenge = challenge.in_blobs(blobs).unwrap();
+        let evidence = challenge_evidence(id, challenge.number(), challenge.index());
+        writer.commit_challenge(evidence, SALT).await.unwrap();
+        self.stage.anvil.mine(1).await.unwrap();
+        writer.challenge(id, &challenge, SALT).await.unwrap()
+    }
 }
 
 fn envelope(
@@ -130,10 +148,10 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     assert!(client.hints_on_l1(2).await.unwrap());
     assert_eq!(client.posted_at(2).await.unwrap(), Some(game.run.run.posted_at));
     assert_eq!(open.iter().map(|posting| posting.id).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(open[0].hints, wrong_key);
+    assert_eq!(open[0].hints.as_ref(), Ok(&wrong_key));
     assert_eq!((open[1].first, open[1].last, open[1].publisher), (1, 2, publisher.address()));
     for posting in &open {
-        assert_eq!(first_wrong_entry(&posting.hints, &game.truth), Some((1, 0)));
+        assert_eq!(first_wrong_entry(posting.hints.as_ref().unwrap(), &game.truth), Some((1, 0)));
     }
 
     let watcher = game.stage.writer(USER).await;
@@ -182,12 +200,99 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     let struck = |id, reason| HintEvent::Struck { id, last: 2, challenger, publisher, number, index, reason };
     assert_eq!((&events[0], &events[2]), (&struck(1, 5), &struck(3, 6)));
     assert!(open_postings(&events[..3]).is_empty());
-    assert!(matches!(&events[3], HintEvent::Posted(posting) if posting.hints == right));
+    assert!(matches!(&events[3], HintEvent::Posted(posting) if posting.hints.as_ref() == Ok(&right)));
     assert_eq!(events[4..6], vec![HintEvent::ChallengeFailed { id: 4, challenger }; 2]);
     assert_eq!(events[6..], [HintEvent::Finalized { id: 4, first: 1, last: 2 }]);
     assert!(client.hints_on_l1(1).await.unwrap());
     assert_eq!(client.hint_posting(1).await.unwrap(), None);
-    assert_eq!(client.hint_posting(4).await.unwrap().unwrap().hints, right);
+    assert_eq!(client.hint_posting(4).await.unwrap().unwrap().hints, Ok(right.clone()));
+}
+
+/// The events of postings of the run, by id.
+async fn posted(client: &L1Client, id: u64) -> PostedLog {
+    let newest = client.newest_block().await.unwrap();
+    let logs = client.hint_logs(0, newest).await.unwrap();
+    let found = logs.into_iter().find_map(|log| match log {
+        HintLog::Posted(posted) if posted.id == id => Some(posted),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+#[tokio::test]
+async fn hints_in_blobs_are_read_back_and_judged_like_those_in_calldata() {
+    let game = Game::new().await;
+    let plain = game.publisher().await;
+    let publisher = game.publisher().await.with_data_in(DataPlace::Blobs);
+    let client = publisher.client();
+    let (bond, stake) = client.hint_stakes().await.unwrap();
+    let right = HintPosting::of(&game.truth);
+    let [own, other] = publisher.hint_roots(1, &right).await.unwrap();
+    assert_eq!(own, Some(HintBlobs::of(&right).unwrap().root(1)));
+    assert_eq!(other, Some(HintTree::new(&right, 1).root()));
+
+    // A wrong key, and a false ⊥ that the index has too.
+    let watcher = game.stage.writer(USER).await;
+    let changes: [(Change, u8); 2] = [
+        (|posting| posting.batches[0].entries[0].key[5] ^= 1, 5),
+        (
+            |posting| {
+                posting.batches[0].entries[0] = blindfold_l1::PostedEntry { kind: 2, key: [0; 16] };
+                posting.batches[0].singletons.push([7; 48]);
+            },
+            6,
+        ),
+    ];
+    let start = client.newest_block().await.unwrap();
+    for (id, (change, _)) in (1..).zip(changes) {
+        let wrong = game.post(&publisher, change).await;
+        reverted(publisher.post_hints(&game.run.run, &wrong).await, "SameHintsOpen");
+        let log = posted(client, id).await;
+        assert_eq!(client.hint_data(&log).await.unwrap(), None, "nothing names the newest block yet");
+        game.stage.anvil.mine(1).await.unwrap();
+        let data = client.hint_data(&log).await.unwrap().unwrap().unwrap();
+        assert_eq!((data.run, &data.hints), (game.run.run, &wrong));
+        assert_eq!(first_wrong_entry(&data.hints, &game.truth), Some((1, 0)));
+        let blobs = data.blobs.unwrap();
+        assert_eq!(blobs.root(1), log.root);
+        let sent = game.dispute_in_blobs(&watcher, id, &blobs, 0).await;
+        println!("challenge of an entry in a blob: {} gas", sent.gas_used);
+        watcher.claim_hint_reward().await.unwrap();
+        publisher.deposit_publisher_bond(bond).await.unwrap();
+    }
+
+    // What is right stands, beside the same in calldata, and costs whoever disputes it the stake.
+    game.post(&publisher, |_| {}).await;
+    game.post(&plain, |_| {}).await;
+    assert_eq!(posted(client, 3).await.root, own.unwrap());
+    assert_eq!(posted(client, 4).await.root, other.unwrap());
+    let log = posted(client, 3).await;
+    let blobs = client.hint_data(&log).await.unwrap().unwrap().unwrap().blobs.unwrap();
+    for index in [0, 1] {
+        game.dispute_in_blobs(&watcher, 3, &blobs, index).await;
+    }
+    assert_eq!(client.hint_reward(publisher.address()).await.unwrap(), U256::from(2 * stake));
+    game.stage.anvil.mine(u64::from(TIMING.challenge_window)).await.unwrap();
+    let finalized = publisher.finalize_hints(3).await.unwrap();
+
+    let through = game.stage.finalize().await;
+    let events = client.hint_events(start, through).await.unwrap();
+    let reasons: Vec<u8> = events
+        .iter()
+        .filter_map(|event| match event {
+            HintEvent::Struck { reason, .. } => Some(*reason),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reasons, changes.map(|(_, reason)| reason));
+    assert_eq!(client.hint_posting(3).await.unwrap().unwrap().hints, Ok(right));
+    // Who has no beacon node knows all the same what the fee ledger has to know.
+    let mut config = game.stage.config();
+    config.beacon_url = None;
+    let blind = L1Client::connect(config).await.unwrap();
+    assert_eq!(blind.hint_posting(3).await.unwrap().unwrap().hints, Err(DataFault::NoBeacon));
+    let settled = Settled { first: 1, last: 2, malformed: vec![], void: false, l1_block: finalized.block };
+    assert_eq!(blind.settled_runs(start, through).await.unwrap(), [settled]);
 }
 
 #[tokio::test]
@@ -246,7 +351,10 @@ async fn what_is_not_final_yet_is_read_with_its_data() {
     assert!(posted.l1_block > before, "it is not final");
     assert_eq!((posted.first, posted.last, posted.publisher), (1, 2, publisher.address()));
     assert_eq!(posted.root, HintTree::new(&wrong, 1).root());
-    assert_eq!(client.hint_data(&posted).await.unwrap(), Some((game.run.run, wrong.clone())));
+    assert_eq!(
+        client.hint_data(&posted).await.unwrap(),
+        Some(Ok(HintData { run: game.run.run, hints: wrong.clone(), blobs: None }))
+    );
     let lost = PostedLog { transaction: B256::ZERO, ..posted };
     assert_eq!(client.hint_data(&lost).await.unwrap(), None);
     let runs = client.posted_runs(0, before).await.unwrap();

@@ -9,12 +9,14 @@ mod forced;
 mod hints;
 mod stage;
 
+use alloy_sol_types::SolCall;
 use blindfold_bte::bls::SecretKey;
 use blindfold_l1::{
-    AnvilConfig, AnvilError, DataFault, DeployConfig, L1Client, L1Config, L1Contracts, L1Error, L1Writer,
-    ManagedAnvil, Recovery, RunFault, deploy, dev_key,
+    AnvilConfig, AnvilError, CodedBatch, DataFault, DeployConfig, HintPosting, L1Client, L1Config,
+    L1Contracts, L1Error, L1Writer, MAX_RUN_HINT_BYTES, ManagedAnvil, PostedBatch, PostedEntry, PostedRun,
+    Recovery, RunFault, contracts::BlindedInbox, deploy, dev_key,
 };
-use blindfold_protocol::{Address, Canonical, Certificate, SigningKey, certificate};
+use blindfold_protocol::{Address, Bytes, Canonical, Certificate, SigningKey, certificate};
 use serde_json::json;
 
 use stage::{
@@ -90,6 +92,49 @@ async fn runs_are_posted_and_read_back() {
     assert_eq!(postings[1].certificate, Some(second_certificate));
     certificate::verify(&second_certificate, epochs.at(6).unwrap(), &stage.deployment()).unwrap();
     assert_eq!(client.postings(sent.block, through).await.unwrap().len(), 1);
+}
+
+/// 1,100 items may take 71,508 bytes of hints: two such headers do not fit one transaction of hints.
+#[tokio::test]
+async fn what_is_posted_is_cut_into_runs_whose_hints_fit_a_transaction() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let writer = stage.writer(POSTER).await;
+    let client = writer.client();
+    let mut batches: Vec<CodedBatch> = Vec::new();
+    for items in [1_100, 800, 1_100] {
+        let codes = vec![1; items];
+        let parent = batches.last().map(|batch| batch.sealed.header);
+        let sealed = stage.coded(parent.as_ref(), vec![vec![3]; items], &codes, |_| {});
+        batches.push(CodedBatch { sealed, codes });
+    }
+    let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
+    let certificate = stage.certify(&epochs, &headers[2]);
+    let sent = writer.post(&batches, &certificate).await.unwrap();
+    let through = stage.finalize().await;
+
+    let postings = client.postings(0, through).await.unwrap();
+    assert_eq!(postings.len(), 1, "one transaction");
+    assert_eq!((postings[0].numbers(), &postings[0].headers), ((1, 3), &headers));
+    assert_eq!((postings[0].certificate, postings[0].l1_block), (Some(certificate), sent.block));
+    assert!(postings[0].batches == Ok(plain(&batches)), "{:?}", postings[0].batches.as_ref().err());
+    let runs = &postings[0].runs;
+    assert_eq!(runs.iter().map(|run| (run.first, run.last)).collect::<Vec<_>>(), [(1, 2), (3, 3)]);
+    assert_eq!(&client.recent_runs(0, through).await.unwrap(), runs);
+    for (run, headers) in runs.iter().zip([&headers[..2], &headers[2..]]) {
+        assert_eq!(client.headers_of(run).await.unwrap(), PostedRun::new(headers.to_vec(), sent.block));
+    }
+    // The worst that the first may take is what the contract reckons with.
+    let worst = |items: usize| PostedBatch {
+        entries: vec![PostedEntry { kind: 2, key: [0; 16] }; items],
+        singletons: vec![[0; 48]; items],
+    };
+    let hints = HintPosting { batches: vec![worst(1_100), worst(800)] };
+    assert_eq!(hints.encode().len(), 5 + 2 * 8 + 65 * 1_900);
+    let call = BlindedInbox::MAX_RUN_HINT_BYTESCall {}.abi_encode();
+    let request = json!({ "to": stage.deployment().inbox, "data": Bytes::from(call) });
+    let room = stage.anvil.call("eth_call", json!([request, "latest"])).await.unwrap();
+    assert_eq!(room, json!(format!("{:#066x}", MAX_RUN_HINT_BYTES)));
 }
 
 #[tokio::test]

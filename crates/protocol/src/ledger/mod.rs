@@ -44,8 +44,13 @@ impl Account {
 
     /// The Merkle leaf of this account.
     pub fn leaf(&self, payer: &Address) -> B256 {
+        self.as_leaf(payer).hash()
+    }
+
+    /// The account as the ledger's tree sees it.
+    pub fn as_leaf(&self, payer: &Address) -> AccountLeaf {
         let (balance, withdrawn, nonces_hash) = (self.balance, self.withdrawn, self.nonces_hash());
-        AccountLeaf { payer: *payer, balance, withdrawn, nonces_hash }.hash()
+        AccountLeaf { payer: *payer, balance, withdrawn, nonces_hash }
     }
 }
 
@@ -240,6 +245,25 @@ pub struct FeeLedger {
     tree: LedgerTree,
 }
 
+/// The tree of a ledger that is not the newest, for proofs alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierLedger {
+    tree: LedgerTree,
+}
+
+impl EarlierLedger {
+    /// Its `feeLedgerRoot`.
+    pub fn root(&self) -> B256 {
+        fee_root(self.tree.len() as u64, &self.tree.root())
+    }
+
+    /// Proof of an account against [`EarlierLedger::root`].
+    pub fn prove(&self, payer: &Address) -> Option<LedgerProof> {
+        let (index, siblings) = self.tree.prove(payer)?;
+        Some(LedgerProof { index: index as u64, count: self.tree.len() as u64, siblings })
+    }
+}
+
 impl FeeLedger {
     /// The ledger of stored accounts and held surcharges. Empty accounts are left out; of a payer named twice the last
     /// counts.
@@ -287,6 +311,18 @@ impl FeeLedger {
     pub fn prove(&self, payer: &Address) -> Option<LedgerProof> {
         let (index, siblings) = self.tree.prove(payer)?;
         Some(LedgerProof { index: index as u64, count: self.tree.len() as u64, siblings })
+    }
+
+    /// The tree of an earlier ledger: this one's, with these accounts as they were then. Costs a copy of the tree, a
+    /// path for each account that changed, and the tree from the first on that came or went.
+    pub fn tree_with<'a>(
+        &self,
+        then: impl IntoIterator<Item = (Address, Option<&'a AccountLeaf>)>,
+    ) -> EarlierLedger {
+        let leaves = then.into_iter().map(|(payer, leaf)| (payer, leaf.map(AccountLeaf::hash))).collect();
+        let mut tree = self.tree.clone();
+        tree.update(&leaves);
+        EarlierLedger { tree }
     }
 
     /// Starts a step; the ledger changes only with [`FeeLedger::apply`].

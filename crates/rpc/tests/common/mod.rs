@@ -15,7 +15,7 @@ use blindfold_rpc::{
     serve,
     types::{
         BatchHead, BatchInfo, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof,
-        Receipt, Refusal, SendOptions, SentEnvelope, Status,
+        LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
     },
 };
 use serde_json::value::to_raw_value;
@@ -93,7 +93,11 @@ impl BlindApiServer for Role {
         })
     }
 
-    async fn get_fee_account_proof(&self, _: Address) -> Result<Option<FeeAccountProof>, RpcError> {
+    async fn get_fee_account_proof(
+        &self,
+        _: Address,
+        _: Option<LedgerAt>,
+    ) -> Result<Option<FeeAccountProof>, RpcError> {
         Ok(None)
     }
 

@@ -12,14 +12,18 @@ use super::{
 };
 use crate::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
-    ConfidentialTransactionRecord, PublicBalanceRecord, StoreError, StoredConfidentialTransaction, What,
+    ConfidentialTransactionRecord, PublicBalanceRecord, StoreError, StoredConfidentialTransaction, TreeName,
+    What,
 };
 
-const HEAD_COLUMNS: &str = "SELECT number, hash, version, accounts, accounts_root, ledger_root, state_root
-    FROM confidential_batches";
+const HEAD_COLUMNS: &str =
+    "SELECT number, hash, sequence, version, accounts, public_accounts, accounts_root, public_root,
+    confidential, state_root FROM confidential_batches";
 const ACCOUNT_COLUMNS: &str = "SELECT account, owner, state FROM confidential_accounts";
-const BALANCE_COLUMNS: &str = "SELECT owner, balance, nonce FROM public_balances";
-const TRANSACTION_COLUMNS: &str = "SELECT number, version, id, item, position, applied, bytes, receipt, state_root FROM confidential_transactions";
+const BALANCE_COLUMNS: &str = "SELECT owner, account, balance, nonce FROM public_balances";
+const TRANSACTION_COLUMNS: &str =
+    "SELECT number, sequence, version, id, item, position, applied, bytes, receipt,
+    state_root FROM confidential_transactions";
 
 fn narrow<T: TryFrom<u64>>(row: &Row<'_>, column: usize, what: What) -> Result<T, StoreError> {
     T::try_from(number(row, column, what)?).map_err(|_| corrupt(what, "number out of range"))
@@ -30,11 +34,14 @@ fn head_of_row(row: &Row<'_>) -> Result<ConfidentialHead, StoreError> {
     Ok(ConfidentialHead {
         number: number(row, 0, what)?,
         hash: hash(row, 1, what)?,
-        version: number(row, 2, what)?,
-        accounts: narrow(row, 3, what)?,
-        accounts_root: hash(row, 4, what)?,
-        ledger_root: hash(row, 5, what)?,
-        state_root: hash(row, 6, what)?,
+        sequence: number(row, 2, what)?,
+        version: number(row, 3, what)?,
+        accounts: narrow(row, 4, what)?,
+        public_accounts: narrow(row, 5, what)?,
+        accounts_root: hash(row, 6, what)?,
+        public_root: hash(row, 7, what)?,
+        confidential: u64::from_be_bytes(array(row, 8, what)?),
+        state_root: hash(row, 9, what)?,
     })
 }
 
@@ -51,8 +58,9 @@ fn balance_of_row(row: &Row<'_>) -> Result<PublicBalanceRecord, StoreError> {
     let what = What::ConfidentialAccount;
     Ok(PublicBalanceRecord {
         owner: Address::from(array::<20>(row, 0, what)?),
-        balance: u64::from_be_bytes(array(row, 1, what)?),
-        nonce: u64::from_be_bytes(array(row, 2, what)?),
+        index: narrow(row, 1, what)?,
+        balance: u64::from_be_bytes(array(row, 2, what)?),
+        nonce: u64::from_be_bytes(array(row, 3, what)?),
     })
 }
 
@@ -62,14 +70,15 @@ fn transaction_of_row(row: &Row<'_>) -> Result<StoredConfidentialTransaction, St
     Ok(StoredConfidentialTransaction {
         number: number(row, 0, what)?,
         record: ConfidentialTransactionRecord {
-            version: number(row, 1, what)?,
-            id: hash(row, 2, what)?,
-            item: narrow(row, 3, what)?,
-            position: narrow(row, 4, what)?,
-            applied: row.get(5)?,
-            bytes: row.get(6)?,
-            receipt: row.get(7)?,
-            state_root: hash(row, 8, what)?,
+            sequence: number(row, 1, what)?,
+            version: number(row, 2, what)?,
+            id: hash(row, 3, what)?,
+            item: narrow(row, 4, what)?,
+            position: narrow(row, 5, what)?,
+            applied: row.get(6)?,
+            bytes: row.get(7)?,
+            receipt: row.get(8)?,
+            state_root: hash(row, 9, what)?,
             parties: Vec::new(),
         },
     })
@@ -84,8 +93,7 @@ fn is_next(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result<b
     let offered = batch.head;
     let what = What::ConfidentialBatch;
     let newest = head(connection)?;
-    let (expected, version) =
-        newest.map_or((0, 0), |newest| (newest.number.saturating_add(1), newest.version));
+    let expected = newest.map_or(0, |newest| newest.number.saturating_add(1));
     if offered.number < expected {
         let sql = format!("{HEAD_COLUMNS} WHERE number = ?1");
         let stored = first(connection, &sql, [integer(offered.number, "batch number")?], head_of_row)?;
@@ -103,18 +111,19 @@ fn is_next(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result<b
         return Err(StoreError::NotNext { expected, offered: offered.number });
     }
     let inconsistent = |reason| StoreError::Inconsistent { what, number: offered.number, reason };
-    let mut last = version;
+    let before = newest.map_or((0, 0), |newest| (newest.sequence, newest.version));
+    let mut at = before;
     for transaction in &batch.transactions {
-        if transaction.version != last.saturating_add(1) {
+        at = (at.0.saturating_add(1), at.1.saturating_add(u64::from(transaction.applied)));
+        if (transaction.sequence, transaction.version) != at {
             return Err(inconsistent("its transactions do not follow one another"));
         }
-        last = transaction.version;
     }
-    if offered.version != last {
+    if (offered.sequence, offered.version) != at {
         return Err(inconsistent("its version is not that of its last transaction"));
     }
     let changes = !(batch.accounts.is_empty() && batch.nodes.is_empty() && batch.balances.is_empty());
-    if newest.is_some() && last == version && changes {
+    if newest.is_some() && before.1 == at.1 && changes {
         return Err(inconsistent("it changes something without a transaction"));
     }
     Ok(true)
@@ -127,13 +136,23 @@ fn put_batch(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result
     let head = &batch.head;
     let (batch_number, version) = (integer(head.number, "batch number")?, integer(head.version, "version")?);
     let sql = "INSERT INTO confidential_batches
-        (number, hash, version, accounts, accounts_root, ledger_root, state_root) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let (hash, accounts_root) = (head.hash.as_slice(), head.accounts_root.as_slice());
-    let (ledger_root, state_root) = (head.ledger_root.as_slice(), head.state_root.as_slice());
+        (number, hash, sequence, version, accounts, public_accounts, accounts_root, public_root, confidential, state_root)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     execute(
         connection,
         sql,
-        params![batch_number, hash, version, head.accounts, accounts_root, ledger_root, state_root],
+        params![
+            batch_number,
+            head.hash.as_slice(),
+            integer(head.sequence, "sequence")?,
+            version,
+            head.accounts,
+            head.public_accounts,
+            head.accounts_root.as_slice(),
+            head.public_root.as_slice(),
+            head.confidential.to_be_bytes(),
+            head.state_root.as_slice(),
+        ],
     )?;
     for account in &batch.accounts {
         let owner = account.owner.as_slice();
@@ -145,13 +164,15 @@ fn put_batch(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result
         execute(connection, sql, params![account.index, version, owner, account.state])?;
     }
     for node in &batch.nodes {
-        let sql = "INSERT INTO confidential_nodes (level, place, version, hash) VALUES (?1, ?2, ?3, ?4)";
-        execute(connection, sql, params![node.level, node.index, version, node.hash.as_slice()])?;
+        let sql =
+            "INSERT INTO confidential_nodes (tree, level, place, version, hash) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let hash = node.hash.as_slice();
+        execute(connection, sql, params![tree(node.tree), node.level, node.index, version, hash])?;
     }
     for balance in &batch.balances {
-        let sql = "INSERT INTO public_balances (owner, version, balance, nonce) VALUES (?1, ?2, ?3, ?4)";
+        let sql = "INSERT INTO public_balances (owner, version, account, balance, nonce) VALUES (?1, ?2, ?3, ?4, ?5)";
         let (amount, nonce) = (balance.balance.to_be_bytes(), balance.nonce.to_be_bytes());
-        execute(connection, sql, params![balance.owner.as_slice(), version, amount, nonce])?;
+        execute(connection, sql, params![balance.owner.as_slice(), version, balance.index, amount, nonce])?;
     }
     for transaction in &batch.transactions {
         put_transaction(connection, batch_number, transaction)?;
@@ -164,32 +185,32 @@ fn put_transaction(
     batch: i64,
     transaction: &ConfidentialTransactionRecord,
 ) -> Result<(), StoreError> {
-    let version = integer(transaction.version, "version")?;
+    let (sequence, version) =
+        (integer(transaction.sequence, "sequence")?, integer(transaction.version, "version")?);
     let sql = "INSERT INTO confidential_transactions
-        (version, number, id, item, position, applied, bytes, receipt, state_root)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        (sequence, version, number, id, item, position, applied, bytes, receipt, state_root)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     let ConfidentialTransactionRecord { id, item, position, applied, bytes, receipt, state_root, .. } =
         transaction;
+    let (id, root) = (id.as_slice(), state_root.as_slice());
     execute(
         connection,
         sql,
-        params![
-            version,
-            batch,
-            id.as_slice(),
-            item,
-            position,
-            applied,
-            bytes,
-            receipt,
-            state_root.as_slice()
-        ],
+        params![sequence, version, batch, id, item, position, applied, bytes, receipt, root],
     )?;
     for party in &transaction.parties {
-        let sql = "INSERT INTO confidential_parties (party, version) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-        execute(connection, sql, params![party.as_slice(), version])?;
+        let sql = "INSERT INTO confidential_parties (party, sequence) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        execute(connection, sql, params![party.as_slice(), sequence])?;
     }
     Ok(())
+}
+
+/// How a tree is named in a row.
+const fn tree(name: TreeName) -> u8 {
+    match name {
+        TreeName::Accounts => 0,
+        TreeName::Public => 1,
+    }
 }
 
 /// A bound for `version <= ?`; above what can be stored there is nothing more to see.
@@ -204,7 +225,10 @@ fn page(limit: usize) -> i64 {
 fn prune(connection: &Connection, version: u64) -> Result<(), StoreError> {
     for (table, key) in [
         ("confidential_accounts", "later.account = old.account"),
-        ("confidential_nodes", "later.level = old.level AND later.place = old.place"),
+        (
+            "confidential_nodes",
+            "later.tree = old.tree AND later.level = old.level AND later.place = old.place",
+        ),
         ("public_balances", "later.owner = old.owner"),
     ] {
         let sql = format!(
@@ -279,15 +303,16 @@ impl ConfidentialStore for SqliteStore {
 
     async fn confidential_nodes(
         &self,
+        of: TreeName,
         places: &[(u8, u32)],
         version: u64,
     ) -> Result<Vec<Option<B256>>, StoreError> {
         let places = places.to_vec();
         self.read(move |connection| {
-            let sql = "SELECT hash FROM confidential_nodes WHERE level = ?1 AND place = ?2 AND version <= ?3
+            let sql = "SELECT hash FROM confidential_nodes WHERE tree = ?1 AND level = ?2 AND place = ?3 AND version <= ?4
                 ORDER BY version DESC LIMIT 1";
             let node = |(level, place): &(u8, u32)| {
-                let at = params![level, place, bound(version)];
+                let at = params![tree(of), level, place, bound(version)];
                 first(connection, sql, at, |row| hash(row, 0, What::ConfidentialAccount))
             };
             places.iter().map(node).collect()
@@ -321,7 +346,7 @@ impl ConfidentialStore for SqliteStore {
     ) -> Result<Option<StoredConfidentialTransaction>, StoreError> {
         self.read(move |connection| {
             let sql =
-                format!("{TRANSACTION_COLUMNS} WHERE id = ?1 ORDER BY applied DESC, version DESC LIMIT 1");
+                format!("{TRANSACTION_COLUMNS} WHERE id = ?1 ORDER BY applied DESC, sequence DESC LIMIT 1");
             first(connection, &sql, [id.as_slice()], transaction_of_row)
         })
         .await
@@ -335,10 +360,10 @@ impl ConfidentialStore for SqliteStore {
     ) -> Result<Vec<StoredConfidentialTransaction>, StoreError> {
         self.read(move |connection| {
             let sql = format!(
-                "{TRANSACTION_COLUMNS} WHERE version IN (
-                    SELECT version FROM confidential_parties WHERE party = ?1 AND version >= ?2
-                    ORDER BY version LIMIT ?3)
-                 ORDER BY version"
+                "{TRANSACTION_COLUMNS} WHERE sequence IN (
+                    SELECT sequence FROM confidential_parties WHERE party = ?1 AND sequence >= ?2
+                    ORDER BY sequence LIMIT ?3)
+                 ORDER BY sequence"
             );
             all(connection, &sql, params![party.as_slice(), bound(from), page(limit)], transaction_of_row)
         })
@@ -358,10 +383,9 @@ impl ConfidentialStore for SqliteStore {
     async fn confidential_state_root(&self, version: u64) -> Result<Option<B256>, StoreError> {
         self.read(move |connection| {
             let what = What::ConfidentialTransaction;
-            let sql = "SELECT state_root FROM confidential_transactions WHERE version = ?1";
-            let found = first(connection, sql, [bound(version)], |row| hash(row, 0, what))?;
-            if found.is_some() || version > 0 {
-                return Ok(found);
+            if version > 0 {
+                let sql = "SELECT state_root FROM confidential_transactions WHERE version = ?1 LIMIT 1";
+                return first(connection, sql, [bound(version)], |row| hash(row, 0, what));
             }
             let sql = "SELECT state_root FROM confidential_batches WHERE number = 0";
             first(connection, sql, [], |row| hash(row, 0, What::ConfidentialBatch))

@@ -17,7 +17,7 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, Held},
+    ledger::{Account, AccountLeaf, Held},
 };
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
@@ -28,8 +28,8 @@ pub use writer::{MAX_GROUP_WRITES, WRITE_QUEUE_LIMIT};
 pub use writes::MAX_META_VALUE_BYTES;
 
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    Store, StoreError,
+    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    SealedRecord, Store, StoreError,
 };
 
 /// Connections that read beside the writer.
@@ -266,6 +266,10 @@ impl Store for SqliteStore {
         self.read(move |connection| reads::block_of_batch(connection, number)).await
     }
 
+    async fn block_through(&self, batch: u64) -> Result<Option<(u64, B256)>, StoreError> {
+        self.read(move |connection| reads::block_through(connection, batch)).await
+    }
+
     async fn blocks(&self, from: u64, limit: usize) -> Result<Vec<BlockRecord>, StoreError> {
         self.read(move |connection| reads::blocks(connection, from, limit.min(MAX_PAGE_RECORDS))).await
     }
@@ -292,6 +296,22 @@ impl Store for SqliteStore {
 
     async fn ledger_head(&self) -> Result<Option<LedgerHead>, StoreError> {
         self.read(reads::ledger_head).await
+    }
+
+    async fn keep_ledgers_from(&self, number: u64) -> Result<(), StoreError> {
+        self.write(move |connection| writes::keep_ledgers_from(connection, number)).await
+    }
+
+    async fn ledger_floor(&self) -> Result<Option<u64>, StoreError> {
+        self.read(reads::ledger_floor).await
+    }
+
+    async fn leaves_changed_after(&self, number: u64) -> Result<Option<Vec<EarlierLeaf>>, StoreError> {
+        self.read(move |connection| reads::leaves_changed_after(connection, number)).await
+    }
+
+    async fn leaf_after(&self, payer: Address, number: u64) -> Result<Option<AccountLeaf>, StoreError> {
+        self.read(move |connection| reads::leaf_after(connection, &payer, number)).await
     }
 
     async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {

@@ -1,13 +1,13 @@
 //! Queries. Each runs on one connection and so sees one state.
 
 use alloy_primitives::{Address, B256};
-use blindfold_protocol::ledger::{Account, Held};
+use blindfold_protocol::ledger::{Account, AccountLeaf, Held};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::convert::{account, array, corrupt, hash, integer, number, optional_number, structure};
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
-    StoreError, What,
+    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope,
+    PostedRecord, StoreError, What,
 };
 
 /// The first row of a query, read by a function with our errors.
@@ -179,6 +179,12 @@ pub(super) fn block_of_batch(connection: &Connection, batch: u64) -> Result<Opti
     Ok(found.filter(|block| block.first_batch <= batch))
 }
 
+pub(super) fn block_through(connection: &Connection, batch: u64) -> Result<Option<(u64, B256)>, StoreError> {
+    let sql = "SELECT number, hash FROM blocks WHERE last_batch <= ?1 ORDER BY last_batch DESC LIMIT 1";
+    let batch = i64::try_from(batch).unwrap_or(i64::MAX);
+    first(connection, sql, [batch], |row| Ok((number(row, 0, What::Block)?, hash(row, 1, What::Block)?)))
+}
+
 pub(super) fn blocks(
     connection: &Connection,
     from: u64,
@@ -237,6 +243,66 @@ pub(super) fn accounts(connection: &Connection) -> Result<Vec<(Address, Account)
     all(connection, "SELECT payer, balance, withdrawn, nonces FROM accounts ORDER BY payer", [], |row| {
         Ok((Address::from(array::<20>(row, 0, What::Account)?), account(row, 1, 2, 3)?))
     })
+}
+
+pub(super) fn ledger_floor(connection: &Connection) -> Result<Option<u64>, StoreError> {
+    first(connection, "SELECT number FROM ledger_floor", [], |row| number(row, 0, What::Account))
+}
+
+/// Columns of an account before a batch: balance, withdrawn, hash of the nonces. `None` is no account.
+fn leaf_before(row: &Row<'_>, payer: Address, column: usize) -> Result<Option<AccountLeaf>, StoreError> {
+    if row.get_ref(column)? == rusqlite::types::ValueRef::Null {
+        return Ok(None);
+    }
+    Ok(Some(AccountLeaf {
+        payer,
+        balance: u128::from_be_bytes(array(row, column, What::Account)?),
+        withdrawn: u128::from_be_bytes(array(row, column + 1, What::Account)?),
+        nonces_hash: hash(row, column + 2, What::Account)?,
+    }))
+}
+
+pub(super) fn leaves_changed_after(
+    connection: &Connection,
+    batch: u64,
+) -> Result<Option<Vec<EarlierLeaf>>, StoreError> {
+    let floor = match ledger_floor(connection)? {
+        Some(floor) => floor,
+        // Rows of what is certified are gone.
+        None => newest(connection, CERTIFIED, What::Certificate)?.unwrap_or_default(),
+    };
+    if batch < floor {
+        return Ok(None);
+    }
+    let sql = "
+        SELECT payer, balance_before, withdrawn_before, nonces_hash_before, MIN(number) FROM leaf_changes
+        WHERE number > ?1 GROUP BY payer ORDER BY payer";
+    let batch = i64::try_from(batch).unwrap_or(i64::MAX);
+    let found = all(connection, sql, [batch], |row| {
+        let payer = Address::from(array::<20>(row, 0, What::Account)?);
+        Ok((payer, leaf_before(row, payer, 1)?))
+    })?;
+    Ok(Some(found))
+}
+
+pub(super) fn leaf_after(
+    connection: &Connection,
+    payer: &Address,
+    batch: u64,
+) -> Result<Option<AccountLeaf>, StoreError> {
+    let sql = "
+        SELECT balance_before, withdrawn_before, nonces_hash_before FROM leaf_changes
+        WHERE payer = ?1 AND number > ?2 ORDER BY number LIMIT 1";
+    let batch = i64::try_from(batch).unwrap_or(i64::MAX);
+    let changed =
+        first(connection, sql, params![payer.as_slice(), batch], |row| leaf_before(row, *payer, 0))?;
+    match changed {
+        Some(before) => Ok(before),
+        None => {
+            let account = account_of(connection, payer)?;
+            Ok(account.map(|account| account.as_leaf(payer)))
+        }
+    }
 }
 
 pub(super) fn held(connection: &Connection) -> Result<Vec<(u64, Vec<Held>)>, StoreError> {

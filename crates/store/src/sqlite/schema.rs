@@ -70,12 +70,25 @@ const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE acknowledgements ADD COLUMN displaced_by INTEGER;
     ",
-    // 4: the coprocessor. A version counts confidential transactions; accounts, nodes and balances are kept as they
-    // stand at the end of a batch. balance and nonce: u64 big-endian.
+    // 4: fee accounts as they were before a batch, for proofs against a ledger that is not the newest. Rows of batches
+    // above the floor stay; without a floor, those of batches that are not certified. Nulls: there was no account.
+    "
+    CREATE TABLE leaf_changes (
+        number INTEGER NOT NULL, payer BLOB NOT NULL,
+        balance_before BLOB, withdrawn_before BLOB, nonces_hash_before BLOB,
+        PRIMARY KEY (number, payer)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX leaf_changes_by_payer ON leaf_changes (payer, number);
+    CREATE TABLE ledger_floor (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL) STRICT;
+    ",
+    // 5: the coprocessor. A version counts confidential transactions that were applied, a sequence all of them;
+    // accounts, nodes and balances are kept as they stand at the end of a batch. tree: 0 of the accounts, 1 of the
+    // public balances. balance, nonce, confidential: u64 big-endian.
     "
     CREATE TABLE confidential_batches (
-        number INTEGER PRIMARY KEY, hash BLOB NOT NULL, version INTEGER NOT NULL, accounts INTEGER NOT NULL,
-        accounts_root BLOB NOT NULL, ledger_root BLOB NOT NULL, state_root BLOB NOT NULL
+        number INTEGER PRIMARY KEY, hash BLOB NOT NULL, sequence INTEGER NOT NULL, version INTEGER NOT NULL,
+        accounts INTEGER NOT NULL, public_accounts INTEGER NOT NULL, accounts_root BLOB NOT NULL,
+        public_root BLOB NOT NULL, confidential BLOB NOT NULL, state_root BLOB NOT NULL
     ) STRICT;
     CREATE INDEX confidential_batches_by_version ON confidential_batches (version);
     CREATE TABLE confidential_owners (owner BLOB PRIMARY KEY, account INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -84,22 +97,23 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (account, version)
     ) STRICT;
     CREATE TABLE confidential_nodes (
-        level INTEGER NOT NULL, place INTEGER NOT NULL, version INTEGER NOT NULL, hash BLOB NOT NULL,
-        PRIMARY KEY (level, place, version)
+        tree INTEGER NOT NULL, level INTEGER NOT NULL, place INTEGER NOT NULL, version INTEGER NOT NULL,
+        hash BLOB NOT NULL, PRIMARY KEY (tree, level, place, version)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE public_balances (
-        owner BLOB NOT NULL, version INTEGER NOT NULL, balance BLOB NOT NULL, nonce BLOB NOT NULL,
-        PRIMARY KEY (owner, version)
+        owner BLOB NOT NULL, version INTEGER NOT NULL, account INTEGER NOT NULL, balance BLOB NOT NULL,
+        nonce BLOB NOT NULL, PRIMARY KEY (owner, version)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE confidential_transactions (
-        version INTEGER PRIMARY KEY, number INTEGER NOT NULL, id BLOB NOT NULL, item INTEGER NOT NULL,
-        position INTEGER NOT NULL, applied INTEGER NOT NULL, bytes BLOB NOT NULL, receipt TEXT NOT NULL,
-        state_root BLOB NOT NULL
+        sequence INTEGER PRIMARY KEY, version INTEGER NOT NULL, number INTEGER NOT NULL, id BLOB NOT NULL,
+        item INTEGER NOT NULL, position INTEGER NOT NULL, applied INTEGER NOT NULL, bytes BLOB NOT NULL,
+        receipt TEXT NOT NULL, state_root BLOB NOT NULL
     ) STRICT;
+    CREATE INDEX confidential_transactions_by_version ON confidential_transactions (version);
     CREATE INDEX confidential_transactions_by_number ON confidential_transactions (number);
     CREATE INDEX confidential_transactions_by_id ON confidential_transactions (id);
     CREATE TABLE confidential_parties (
-        party BLOB NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (party, version)
+        party BLOB NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (party, sequence)
     ) STRICT, WITHOUT ROWID;
     ",
 ];

@@ -185,6 +185,18 @@ fn apply_ledger(connection: &Connection, row: i64, delta: &LedgerDelta) -> Resul
                 change.before.as_ref().map(nonces_to_bytes)
             ],
         )?;
+        execute(
+            connection,
+            "INSERT INTO leaf_changes (number, payer, balance_before, withdrawn_before, nonces_hash_before)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                row,
+                change.payer.as_slice(),
+                change.before.as_ref().map(|account| account.balance.to_be_bytes()),
+                change.before.as_ref().map(|account| account.withdrawn.to_be_bytes()),
+                change.before.as_ref().map(|account| account.nonces_hash().0)
+            ],
+        )?;
         set_account(connection, change.payer.as_slice(), change.after.as_ref())?;
     }
     for change in &delta.held {
@@ -272,6 +284,7 @@ pub(super) fn revert_sealed(connection: &Connection, batch: u64) -> Result<(), S
     for sql in [
         "DELETE FROM account_changes WHERE number = ?1",
         "DELETE FROM held_changes WHERE number = ?1",
+        "DELETE FROM leaf_changes WHERE number = ?1",
         "DELETE FROM items WHERE number = ?1",
         "DELETE FROM releases WHERE number = ?1",
         "DELETE FROM hints WHERE number = ?1",
@@ -306,10 +319,26 @@ fn forget_way_back(connection: &Connection, row: i64) -> Result<(), StoreError> 
     for sql in [
         "DELETE FROM account_changes WHERE number <= ?1",
         "DELETE FROM held_changes WHERE number <= ?1",
+        "DELETE FROM leaf_changes WHERE number <= MIN(?1, COALESCE((SELECT number FROM ledger_floor), ?1))",
         "DELETE FROM envelopes WHERE number <= ?1",
     ] {
         execute(connection, sql, [row])?;
     }
+    Ok(())
+}
+
+pub(super) fn keep_ledgers_from(connection: &Connection, wanted: u64) -> Result<(), StoreError> {
+    let floor = match reads::ledger_floor(connection)? {
+        Some(floor) if floor >= wanted => return Ok(()),
+        Some(_) => wanted,
+        // What was certified before is forgotten already.
+        None => wanted.max(reads::newest_batch(connection)?.map_or(0, |(newest, _)| newest)),
+    };
+    let row = integer(floor, "batch number")?;
+    let sql = "INSERT INTO ledger_floor (only, number) VALUES (1, ?1)
+               ON CONFLICT (only) DO UPDATE SET number = excluded.number";
+    execute(connection, sql, [row])?;
+    execute(connection, "DELETE FROM leaf_changes WHERE number <= ?1", [row])?;
     Ok(())
 }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use blindfold_protocol::{
     Address, B256, BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, Held},
+    ledger::{Account, AccountLeaf, Held},
 };
 use blindfold_store::{
     BatchRecord, BlockRecord, ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead,
-    ConfidentialStore, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, PublicBalanceRecord,
-    SealedRecord, SqliteStore, Store, StoreError, StoredConfidentialTransaction,
+    ConfidentialStore, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    PublicBalanceRecord, SealedRecord, SqliteStore, Store, StoreError, StoredConfidentialTransaction,
+    TreeName,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -122,6 +123,7 @@ disk! { Store;
         fn revert_blocks(from_number: u64);
         fn put_posted(posted: PostedRecord);
         fn put_meta(key: &str, value: &[u8]);
+        fn keep_ledgers_from(number: u64);
     }
     reads {
         fn pending_envelopes() -> Vec<PendingEnvelope>;
@@ -139,6 +141,10 @@ disk! { Store;
         fn account(payer: Address) -> Option<Account>;
         fn accounts() -> Vec<(Address, Account)>;
         fn held() -> Vec<(u64, Vec<Held>)>;
+        fn block_through(batch: u64) -> Option<(u64, B256)>;
+        fn ledger_floor() -> Option<u64>;
+        fn leaves_changed_after(number: u64) -> Option<Vec<EarlierLeaf>>;
+        fn leaf_after(payer: Address, number: u64) -> Option<AccountLeaf>;
         fn ledger_head() -> Option<LedgerHead>;
         fn meta(key: &str) -> Option<Vec<u8>>;
     }
@@ -155,7 +161,7 @@ disk! { ConfidentialStore;
         fn confidential_batch_end(version: u64) -> Option<u64>;
         fn confidential_account(owner: Address, version: u64) -> Option<ConfidentialAccountRecord>;
         fn confidential_accounts(from: u32, limit: usize) -> Vec<ConfidentialAccountRecord>;
-        fn confidential_nodes(places: &[(u8, u32)], version: u64) -> Vec<Option<B256>>;
+        fn confidential_nodes(tree: TreeName, places: &[(u8, u32)], version: u64) -> Vec<Option<B256>>;
         fn public_balances() -> Vec<PublicBalanceRecord>;
         fn public_balance(owner: Address) -> Option<PublicBalanceRecord>;
         fn confidential_transaction(id: B256) -> Option<StoredConfidentialTransaction>;

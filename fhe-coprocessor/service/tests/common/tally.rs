@@ -7,7 +7,9 @@ use alloy_primitives::keccak256;
 use blindfold_coprocessor::{AccountView, CommittedItem, Execution, Machine, Outcome, Roots};
 use blindfold_protocol::{Address, B256, Bytes};
 use blindfold_rpc::confidential::{ConfidentialAccount, ConfidentialCiphertext};
-use blindfold_store::{ConfidentialAccountRecord, ConfidentialStore, PublicBalanceRecord, TreeNodeRecord};
+use blindfold_store::{
+    ConfidentialAccountRecord, ConfidentialStore, PublicBalanceRecord, StoreError, TreeName, TreeNodeRecord,
+};
 
 /// Whose public balance counts all transactions.
 pub const COUNTER: Address = Address::repeat_byte(0xcc);
@@ -40,17 +42,20 @@ impl Tally {
     fn roots(&self) -> Roots {
         let accounts: Vec<u8> =
             self.accounts.iter().flat_map(|(name, (index, sum))| [*name, *index as u8, *sum]).collect();
-        let (accounts_root, ledger_root) = (keccak256(accounts), keccak256(self.applied.to_be_bytes()));
+        let (accounts_root, public_root) = (keccak256(accounts), keccak256(self.applied.to_be_bytes()));
         Roots {
             accounts: self.accounts.len() as u32,
+            version: self.applied,
+            public_accounts: 1,
             accounts_root,
-            ledger_root,
-            state_root: keccak256([accounts_root, ledger_root].concat()),
+            public_root,
+            confidential: 0,
+            state_root: keccak256([accounts_root, public_root].concat()),
         }
     }
 
     fn counter(&self) -> PublicBalanceRecord {
-        PublicBalanceRecord { owner: COUNTER, balance: self.applied, nonce: 0 }
+        PublicBalanceRecord { owner: COUNTER, index: 0, balance: self.applied, nonce: 0 }
     }
 }
 
@@ -65,17 +70,18 @@ impl Machine for Tally {
         }
     }
 
-    fn execute(&mut self, items: &[CommittedItem]) -> Execution {
+    fn execute(&mut self, items: &[CommittedItem]) -> Result<Execution, StoreError> {
         let mut changed = BTreeSet::new();
         let outcomes = items.iter().map(|item| {
             let applied = self.apply(&item.bytes);
             let parties = applied.iter().map(|name| Address::repeat_byte(*name)).collect();
             changed.extend(applied.iter().copied());
-            let state_root = self.roots().state_root;
+            let Roots { version, state_root, .. } = self.roots();
             Outcome {
                 id: keccak256(&item.bytes),
                 kind: Some("tally"),
                 refusal: applied.err(),
+                version,
                 state_root,
                 parties,
             }
@@ -89,17 +95,18 @@ impl Machine for Tally {
             })
             .collect();
         let nodes = accounts.iter().map(|account| TreeNodeRecord {
+            tree: TreeName::Accounts,
             level: 0,
             index: account.index,
             hash: keccak256(&account.state),
         });
-        Execution {
+        Ok(Execution {
             outcomes,
             nodes: nodes.collect(),
             accounts,
             balances: vec![self.counter()],
             roots: self.roots(),
-        }
+        })
     }
 }
 
@@ -121,7 +128,8 @@ impl AccountView for TallyView {
             version: 0,
             accounts: 0,
             accounts_root: B256::ZERO,
-            ledger_root: B256::ZERO,
+            public_accounts: 0,
+            public_root: B256::ZERO,
             state_root: B256::ZERO,
         })
     }

@@ -5,13 +5,19 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, U256};
 use anyhow::{Context, Result};
 use blindfold_protocol::{Canonical, Envelope};
-use blindfold_rpc::BlindApiClient;
+use blindfold_rpc::{
+    BlindApiClient,
+    types::{LedgerAt, LedgerTag},
+};
 use serde_json::{Value, json};
 
 use super::{
     field::Field,
     raw::{amount, quantity},
 };
+
+/// The ledger as the server knows it by now.
+const LATEST: LedgerAt = LedgerAt::Tag(LedgerTag::Latest);
 
 /// What honest accounts had when the network stood.
 #[derive(Debug, Default)]
@@ -80,7 +86,7 @@ async fn worth(field: &Field, address: Address) -> Result<U256> {
     let claims = l1.reward(address).await? + l1.hint_reward(address).await?;
     let bond = l1.publisher_bond(address).await?.total;
     let held = field.node().get_fee_account(address).await?.held;
-    let fees = match field.node().get_fee_account_proof(address).await? {
+    let fees = match field.node().get_fee_account_proof(address, Some(LATEST)).await? {
         Some(account) => U256::from(account.balance) + U256::from(account.withdrawn) + U256::from(held),
         None => U256::from(held),
     };

@@ -221,7 +221,8 @@ async fn exit(field: &Field, requested_at: u64, gas: &mut Gas) -> Result<()> {
         Ok((field.status().await?.certified == head.number).then_some(()))
     })
     .await?;
-    let shown = FeeProof::fetch(&http(field.devnet.ports.full_node.0), payer).await?;
+    let node = http(field.devnet.ports.full_node.0);
+    let shown = FeeProof::fetch_posted(&node, payer, &field.devnet.l1).await?.context("a posted header")?;
     let proof = shown.against_head(&field.devnet.l1).await?;
     let proof =
         proof.with_context(|| format!("the full node's ledger is not that of L1's head: {shown:?}"))?;

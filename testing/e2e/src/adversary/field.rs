@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::{
-    Devnet, DevnetOptions, MEMBERS, Progress,
+    Devnet, DevnetOptions, Progress,
     accounts::{HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
     ports::{Ports, http, local},
 };
@@ -93,8 +93,7 @@ impl Field {
     ///
     /// # Errors
     /// When a part does not start.
-    pub async fn start(dir: PathBuf, last_number: u64, progress: &Progress) -> Result<Self> {
-        let ports = Ports::free(MEMBERS)?;
+    pub async fn start(dir: PathBuf, ports: Ports, last_number: u64, progress: &Progress) -> Result<Self> {
         let relay = Relay::start(local(0), local(ports.sequencer.0)).await?;
         let binary = std::env::current_exe()?.with_file_name("blindfold");
         ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());

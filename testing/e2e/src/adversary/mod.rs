@@ -22,8 +22,9 @@ mod sequencer;
 use std::{fs, path::PathBuf, time::Instant};
 
 use anyhow::{Result, bail};
-use blindfold::devnet::Progress;
+use blindfold::devnet::{MEMBERS, Progress, ports::Ports};
 use clap::Parser;
+use parking_lot::Mutex;
 
 use field::Field;
 use report::{Outcome, Report};
@@ -124,18 +125,27 @@ async fn case(name: &str, field: &mut Field) -> Outcome {
     }
 }
 
-/// Runs the cases.
+/// Runs the cases. The networks stand beside each other: most of a run is waiting for L1.
 ///
 /// # Errors
 /// When an attack did not fail, or somebody honest lost something; the file with the outcomes is written all the same.
 pub async fn run(args: AdversaryArgs) -> Result<()> {
     let progress = Progress::default();
-    let mut report = Report::default();
+    let report = Mutex::default();
+    // Together, so that no port is given to both.
+    let [long, short] = Ports::free_for_two(MEMBERS)?;
     let outcome = tokio::select! {
-        outcome = groups(&args, progress, &mut report) => outcome,
+        outcomes = async {
+            let [first, second] = &GROUPS;
+            tokio::join!(
+                group(&args, first, long, progress, &report),
+                group(&args, second, short, progress, &report),
+            )
+        } => outcomes.0.and(outcomes.1),
         // What was started is dropped, and so killed.
         stopped = tokio::signal::ctrl_c() => stopped.map_err(Into::into).and_then(|()| bail!("stopped by Ctrl-C")),
     };
+    let report = report.into_inner();
     report.write(&args.out)?;
     outcome?;
     if report.problems().is_empty() {
@@ -155,31 +165,33 @@ pub async fn run(args: AdversaryArgs) -> Result<()> {
     bail!("adversary run failed:\n  - {}", report.problems().join("\n  - "))
 }
 
-async fn groups(args: &AdversaryArgs, progress: Progress, report: &mut Report) -> Result<()> {
-    for group in &GROUPS {
-        let wanted = |name: &&&str| args.cases.is_empty() || args.cases.iter().any(|case| case == **name);
-        let cases: Vec<&str> = group.cases.iter().filter(wanted).copied().collect();
-        if cases.is_empty() {
-            continue;
-        }
-        progress.step(format!("a network for {}", cases.join(", ")));
-        let dir = args.dir.join(group.name);
-        let mut field = Field::start(dir, group.last_number, &progress).await?;
-        let logs = field.devnet.dir().join("logs");
-        for name in cases {
-            progress.step(name);
-            let started = Instant::now();
-            let outcome = case(name, &mut field).await;
-            report.case(name, started.elapsed().as_secs_f64(), outcome, &logs);
-        }
-        progress.step("has anybody honest lost anything?");
-        match field.losses().await {
-            Ok(losses) => losses.into_iter().for_each(|loss| report.problem(loss)),
-            Err(error) => report.problem(format!("the books of {}: {error:#}", group.name)),
-        }
-        field.devnet.stop().await?;
+async fn group(
+    args: &AdversaryArgs,
+    group: &Group,
+    ports: Ports,
+    progress: Progress,
+    report: &Mutex<Report>,
+) -> Result<()> {
+    let wanted = |name: &&&str| args.cases.is_empty() || args.cases.iter().any(|case| case == **name);
+    let cases: Vec<&str> = group.cases.iter().filter(wanted).copied().collect();
+    if cases.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    progress.step(format!("a network for {}", cases.join(", ")));
+    let mut field = Field::start(args.dir.join(group.name), ports, group.last_number, &progress).await?;
+    let logs = field.devnet.dir().join("logs");
+    for name in cases {
+        progress.step(name);
+        let started = Instant::now();
+        let outcome = case(name, &mut field).await;
+        report.lock().case(name, started.elapsed().as_secs_f64(), outcome, &logs);
+    }
+    progress.step(format!("{}: has anybody honest lost anything?", group.name));
+    match field.losses().await {
+        Ok(losses) => losses.into_iter().for_each(|loss| report.lock().problem(loss)),
+        Err(error) => report.lock().problem(format!("the books of {}: {error:#}", group.name)),
+    }
+    field.devnet.stop().await
 }
 
 #[cfg(test)]

@@ -86,9 +86,12 @@ impl Field {
                 return Ok(None);
             }
             let postings = l1.postings(start, l1.finalized().await?.number).await?;
-            let posting =
-                postings.into_iter().find(|posting| (posting.run.first..=posting.run.last).contains(&number));
-            Ok(posting.map(|posting| PostedRun { run: posting.run, headers: posting.headers }))
+            let run = postings.iter().flat_map(|posting| &posting.runs);
+            let run = run.copied().find(|run| (run.first..=run.last).contains(&number));
+            match run {
+                Some(run) => Ok(l1.headers_of(&run).await?),
+                None => Ok(None),
+            }
         })
         .await
     }

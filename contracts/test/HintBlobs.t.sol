@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { HintRegistry } from "../src/HintRegistry.sol";
+import { PlaintextReader } from "../src/PlaintextReader.sol";
+import { HintBlobs } from "../src/libraries/HintBlobs.sol";
+import { HintFixture } from "./helpers/HintFixture.sol";
+
+/// @dev Hints in blobs, with the real precompile on `testing/vectors/hints/blobs.json`: the last batch of each posting
+/// there has 12 items, of which 1, 5 and 9 are malformed and 2, 6 and 10 skipped. In `twoBlobs` a batch of 7,460 is in
+/// front, so that its item 8 lies in two blobs; in `damaged` items 1, 2 and 3 cannot be read.
+contract HintBlobsTest is HintFixture {
+    uint64 internal constant FIRST = 7;
+    uint32 internal constant EARLIER = 7_460;
+    uint32 internal constant ITEMS = 12;
+    uint256 internal constant ALL = 3 * BOND;
+
+    event ChallengeFailed(uint64 indexed id, address indexed challenger);
+
+    string internal json;
+
+    function setUp() public {
+        vm.roll(1_000_000);
+        deployHints();
+        fund(PUBLISHER, ALL);
+        json = vm.readFile("../testing/vectors/hints/blobs.json");
+    }
+
+    function sortOf(uint256, uint256 index) internal pure override returns (uint256) {
+        return index % 4 == 1 ? 4 : index % 4 == 2 ? 6 : 0;
+    }
+
+    // What the file has
+
+    function pathOf(string memory name, string memory field) internal pure returns (string memory) {
+        return string.concat(".", name, field);
+    }
+
+    function hashesOf(string memory name) internal view returns (bytes32[] memory hashes) {
+        hashes = new bytes32[](vm.parseJsonUint(json, pathOf(name, ".blobs")));
+        for (uint256 i = 0; i < hashes.length; i++) {
+            string memory place = string.concat(".versionedHashes[", vm.toString(i), "]");
+            hashes[i] = vm.parseJsonBytes32(json, pathOf(name, place));
+        }
+    }
+
+    function indexOf(string memory name) internal view returns (bytes memory) {
+        return vm.parseJsonBytes(json, pathOf(name, ".index"));
+    }
+
+    function shown(string memory name, uint32 item) internal view returns (HintBlobs.Evidence memory given) {
+        given.index = indexOf(name);
+        given.versionedHashes = hashesOf(name);
+        string memory path = pathOf(name, string.concat(".shown[", vm.toString(item), "]"));
+        given.openings = new HintBlobs.Opening[](vm.parseJsonUint(json, string.concat(path, ".elements")));
+        for (uint256 i = 0; i < given.openings.length; i++) {
+            string memory one = string.concat(path, ".openings[", vm.toString(i), "]");
+            given.openings[i] = HintBlobs.Opening({
+                value: uint256(vm.parseJsonBytes32(json, string.concat(one, ".value"))),
+                commitment: vm.parseJsonBytes(json, string.concat(one, ".commitment")),
+                proof: vm.parseJsonBytes(json, string.concat(one, ".proof"))
+            });
+        }
+    }
+
+    // Runs and postings
+
+    /// @dev A run whose right hints are those of the small posting.
+    function small() internal returns (Built memory b) {
+        uint256[] memory counts = new uint256[](1);
+        counts[0] = ITEMS;
+        b = buildRun(FIRST, counts, 0);
+        setKeys(b.items[0]);
+    }
+
+    /// @dev A run whose right hints are those of the posting in two blobs. Nobody looks at the first batch's items.
+    function large() internal returns (Built memory b) {
+        uint256[] memory counts = new uint256[](2);
+        counts[1] = ITEMS;
+        b = buildRun(FIRST, counts, 0);
+        setKeys(b.items[1]);
+        b.headers[0].envelopeCount = EARLIER;
+        tell(b);
+    }
+
+    function setKeys(Item[] memory items) internal {
+        for (uint256 i = 0; i < items.length; i++) {
+            if (items[i].kind != 1) continue;
+            items[i].key = bytes16(uint128((i + 1) * 0x01010101010101010101010101010101));
+            tellKey(items[i]);
+        }
+    }
+
+    function postBlobs(Built memory b, bytes memory index, bytes32[] memory hashes)
+        internal
+        returns (uint64 id)
+    {
+        vm.blobhashes(hashes);
+        vm.prank(PUBLISHER, PUBLISHER);
+        id = hints.postHintsInBlobs(b.run, index);
+        vm.blobhashes(new bytes32[](0));
+    }
+
+    function postBlobs(Built memory b, string memory name) internal returns (uint64) {
+        return postBlobs(b, indexOf(name), hashesOf(name));
+    }
+
+    function evidenceOf(Built memory b, string memory name, uint256 batch, uint32 item)
+        internal
+        view
+        returns (HintRegistry.Challenge memory c)
+    {
+        c = challengeOf(b, rightEntries(b), batch, item);
+        (c.chunk, c.chunkProof) = ("", new bytes32[](0));
+        (c.chunkIndex, c.leafIndex, c.leafCount, c.releases, c.count) = (0, 0, 0, 0, 0);
+        c.blobs = shown(name, item);
+    }
+
+    /// @dev The challenge strikes for this reason; 0 for none.
+    function settles(uint64 id, HintRegistry.Challenge memory c, uint8 reason) internal {
+        commitTo(CHALLENGER, id, c);
+        uint256 before = hints.rewards(PUBLISHER);
+        vm.prank(CHALLENGER);
+        hints.challenge{ value: STAKE, gas: 5_000_000 }(id, c, SALT);
+        check(hints.isOpen(id) == (reason == 0), "struck iff there is a reason");
+        checkEqual(hints.rewards(PUBLISHER) - before, reason == 0 ? STAKE : 0, "stake");
+        checkBond(PUBLISHER, reason == 0 ? ALL : 0, reason == 0 ? BOND : 0);
+        checkEqual(hints.rewards(CHALLENGER), reason == 0 ? 0 : ALL / 2 + STAKE, "reward");
+    }
+
+    function reverts(uint64 id, HintRegistry.Challenge memory c, bytes memory reason) internal {
+        commitTo(CHALLENGER, id, c);
+        vm.expectRevert(reason);
+        challenge(CHALLENGER, id, c);
+        checkBond(PUBLISHER, ALL, BOND);
+        check(hints.isOpen(id), "open");
+    }
+
+    // Every outcome
+
+    function testRootsAreThoseOfTheVectors() public {
+        uint64 id = postBlobs(small(), "small");
+        (,,, bytes32 root) = hints.postings(id);
+        checkEqual(root, vm.parseJsonBytes32(json, ".small.root"), "root");
+        id = postBlobs(large(), "twoBlobs");
+        (,,, root) = hints.postings(id);
+        checkEqual(root, vm.parseJsonBytes32(json, ".twoBlobs.root"), "root");
+    }
+
+    function testRightEntriesStand() public {
+        Built memory b = large();
+        uint64 id = postBlobs(b, "twoBlobs");
+        for (uint32 i = 0; i < ITEMS; i++) {
+            HintRegistry.Challenge memory c = evidenceOf(b, "twoBlobs", 1, i);
+            c.key = bytes16("whatever");
+            settles(id, c, 0);
+        }
+    }
+
+    function testStrikesAWrongKeyInTwoBlobs() public {
+        Built memory b = large();
+        b.items[1][8].key = bytes16("another");
+        tellKey(b.items[1][8]);
+        uint64 id = postBlobs(b, "twoBlobs");
+        settles(id, evidenceOf(b, "twoBlobs", 1, 8), 5);
+    }
+
+    function testStrikesAFalseMalformedClaim() public {
+        Built memory b = small();
+        b.items[0][5].key = bytes16("opens it");
+        tellKey(b.items[0][5]);
+        uint64 id = postBlobs(b, "small");
+        settles(id, evidenceOf(b, "small", 0, 5), 6);
+    }
+
+    function testStrikesAWrongVerdict() public {
+        Built memory b = small();
+        (b.items[0][2].code, b.items[0][4].code) = (0, 3);
+        b.headers[0].envelopeRoot = rootOfItems(b.items[0]);
+        tell(b);
+        uint64 id = postBlobs(b, "small");
+        settles(id, evidenceOf(b, "small", 0, 2), 4);
+    }
+
+    function testStrikesAWrongCount() public {
+        Built memory b = small();
+        b.headers[0].envelopeCount = ITEMS + 1;
+        tell(b);
+        uint64 id = postBlobs(b, "small");
+        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 3);
+        c.blobs.openings = new HintBlobs.Opening[](0);
+        settles(id, c, 1);
+    }
+
+    function testStrikesEntriesThatCannotBeRead() public {
+        for (uint32 i = 1; i <= 3; i++) {
+            Built memory b = small();
+            uint64 id = postBlobs(b, "damaged");
+            settles(id, evidenceOf(b, "damaged", 0, i), 2);
+            vm.prank(CHALLENGER);
+            hints.claimReward();
+            fund(PUBLISHER, ALL);
+        }
+        // What else is in the same blob is judged as ever.
+        Built memory again = small();
+        settles(postBlobs(again, "damaged"), evidenceOf(again, "damaged", 0, 0), 0);
+    }
+
+    function testStrikesEntriesBehindTheBlobs() public {
+        Built memory b = small();
+        b.headers[0].envelopeCount = EARLIER + 9;
+        tell(b);
+        bytes memory index = abi.encodePacked(uint32(EARLIER + 9), uint32(0));
+        uint64 id = postBlobs(b, index, hashesOf("small"));
+        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 0);
+        c.index = EARLIER + 8;
+        c.blobs.index = index;
+        c.blobs.openings = new HintBlobs.Opening[](0);
+        settles(id, c, 2);
+    }
+
+    function testStrikesAnIndexThatLeavesOutAMalformedItem() public {
+        Built memory b = small();
+        bytes memory index = abi.encodePacked(uint32(ITEMS), uint32(2), uint32(1), uint32(9));
+        uint64 id = postBlobs(b, index, hashesOf("small"));
+        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 5);
+        c.blobs.index = index;
+        settles(id, c, 7);
+    }
+
+    function testStrikesAnIndexThatCallsAnotherItemMalformed() public {
+        Built memory b = small();
+        bytes memory index =
+            abi.encodePacked(uint32(ITEMS), uint32(4), uint32(1), uint32(5), uint32(8), uint32(9));
+        uint64 id = postBlobs(b, index, hashesOf("small"));
+        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 8);
+        c.blobs.index = index;
+        settles(id, c, 7);
+    }
+
+    // Everything else reverts and strikes nothing
+
+    function testOpeningsThatShowNothing() public {
+        Built memory b = large();
+        uint64 id = postBlobs(b, "twoBlobs");
+        HintRegistry.Challenge memory c = evidenceOf(b, "twoBlobs", 1, 8);
+        // The entry's first byte is the last element's of the first blob.
+        bytes memory reason = abi.encodeWithSelector(HintBlobs.BadOpening.selector, 4_095);
+        c.blobs.openings[0].value ^= 1;
+        reverts(id, c, reason);
+        c = evidenceOf(b, "twoBlobs", 1, 8);
+        c.blobs.openings[0].proof = c.blobs.openings[1].proof;
+        reverts(id, c, reason);
+        c = evidenceOf(b, "twoBlobs", 1, 8);
+        c.blobs.openings[0].commitment = c.blobs.openings[1].commitment;
+        reverts(id, c, reason);
+        c = evidenceOf(b, "twoBlobs", 1, 8);
+        c.blobs.openings[0].proof = bytes.concat(c.blobs.openings[0].proof, hex"00");
+        reverts(id, c, reason);
+        c = evidenceOf(b, "twoBlobs", 1, 8);
+        (c.blobs.openings[0], c.blobs.openings[1]) = (c.blobs.openings[1], c.blobs.openings[0]);
+        reverts(id, c, reason);
+        c = evidenceOf(b, "twoBlobs", 1, 8);
+        HintBlobs.Opening[] memory one = new HintBlobs.Opening[](1);
+        one[0] = c.blobs.openings[0];
+        c.blobs.openings = one;
+        reverts(id, c, abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 4_095, 2));
+    }
+
+    /// @dev The opening of another element of the same blob is none of this one.
+    function testAnotherElementIsNotTheOne() public {
+        Built memory b = small();
+        uint64 id = postBlobs(b, "small");
+        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 0);
+        c.blobs.openings = shown("small", 4).openings;
+        reverts(id, c, abi.encodeWithSelector(HintBlobs.BadOpening.selector, 0));
+    }
+
+    function testEvidenceOfAnotherPosting() public {
+        Built memory b = small();
+        uint64 id = postBlobs(b, "small");
+        bytes memory reason = abi.encodeWithSelector(HintRegistry.ChunkNotInPosting.selector, id);
+        HintRegistry.Challenge memory c = evidenceOf(b, "damaged", 0, 1);
+        reverts(id, c, reason);
+        c = evidenceOf(b, "small", 0, 1);
+        c.blobs.index[3] = bytes1(uint8(ITEMS + 1));
+        reverts(id, c, reason);
+        // Nor does a chunk lead to the root of hints in blobs, nor an index to that of hints in calldata.
+        c = challengeOf(b, rightEntries(b), 0, 1);
+        reverts(id, c, reason);
+        id = post(PUBLISHER, b.run, encode(rightEntries(b)));
+        reason = abi.encodeWithSelector(HintRegistry.ChunkNotInPosting.selector, id);
+        reverts(id, evidenceOf(b, "small", 0, 1), reason);
+    }
+
+    function testAnIndexThatOnlyThePostingHas() public {
+        Built memory b = small();
+        uint64 id = postBlobs(b, "small");
+        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 0);
+        c.index = ITEMS;
+        reverts(id, c, abi.encodeWithSelector(HintRegistry.IndexNotInChunk.selector, ITEMS));
+    }
+
+    // Posting
+
+    function refuses(bytes memory index, bytes memory reason) internal {
+        Built memory b = small();
+        vm.blobhashes(hashesOf("small"));
+        vm.prank(PUBLISHER, PUBLISHER);
+        vm.expectRevert(reason);
+        hints.postHintsInBlobs(b.run, index);
+    }
+
+    function testPostingNeedsABlob() public {
+        Built memory b = small();
+        vm.prank(PUBLISHER, PUBLISHER);
+        vm.expectRevert(abi.encodeWithSelector(HintBlobs.NoBlobs.selector));
+        hints.postHintsInBlobs(b.run, indexOf("small"));
+    }
+
+    function testIndexesOfAnotherForm() public {
+        bytes4 bad = HintBlobs.BadHintIndex.selector;
+        refuses("", abi.encodeWithSelector(bad, 0));
+        refuses(abi.encodePacked(uint32(ITEMS)), abi.encodeWithSelector(bad, 4));
+        refuses(abi.encodePacked(uint32(ITEMS), uint32(0), uint32(0)), abi.encodeWithSelector(bad, 8));
+        refuses(abi.encodePacked(uint32(ITEMS), uint32(1)), abi.encodeWithSelector(bad, 8));
+        refuses(abi.encodePacked(uint32(3), uint32(1), uint32(3)), abi.encodeWithSelector(bad, 8));
+        refuses(abi.encodePacked(uint32(3), uint32(2), uint32(1), uint32(1)), abi.encodeWithSelector(bad, 12));
+        refuses(abi.encodePacked(uint32(3), uint32(2), uint32(2), uint32(1)), abi.encodeWithSelector(bad, 12));
+        refuses(new bytes(32_772), abi.encodeWithSelector(bad, 32_768));
+    }
+
+    function testTheRulesOfPostingsHold() public {
+        Built memory b = small();
+        uint64 id = postBlobs(b, "small");
+        (,,, bytes32 root) = hints.postings(id);
+        refuses(indexOf("small"), abi.encodeWithSelector(HintRegistry.SameHintsOpen.selector, FIRST, root));
+        // The same hints in calldata are another posting.
+        post(PUBLISHER, b.run, encode(rightEntries(b)));
+        (,, uint32 open,,) = hints.runs(FIRST);
+        checkEqual(open, 2, "open");
+        vm.blobhashes(hashesOf("small"));
+        vm.prank(PUBLISHER, CHALLENGER);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotTopLevel.selector));
+        hints.postHintsInBlobs(b.run, indexOf("small"));
+        vm.blobhashes(hashesOf("damaged"));
+        vm.prank(CHALLENGER, CHALLENGER);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.BondTooLow.selector, 0, BOND));
+        hints.postHintsInBlobs(b.run, indexOf("small"));
+    }
+
+    // Reading
+
+    function testReadPlaintext() public {
+        Built memory b = large();
+        uint64 id = postBlobs(b, "twoBlobs");
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        hints.finalize(id);
+        HintRegistry.Challenge memory c = evidenceOf(b, "twoBlobs", 1, 8);
+        PlaintextReader.PlaintextProof memory p = plaintextOf(c);
+        (bytes32 envelope, bytes memory message) = hints.readPlaintext(p, finalHintOf(c));
+        checkEqual(envelope, b.items[1][8].id, "id");
+        bytes32 ad = caller.decode(p.item).ad;
+        checkEqual(message, caller.decrypt(p.key, ad, caller.decode(p.item).e), "message");
+        p.key = bytes16("another");
+        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.WrongKey.selector));
+        hints.readPlaintext(p, finalHintOf(c));
+        // The hint of another item, of another posting, or none.
+        p = plaintextOf(c);
+        c.blobs = shown("twoBlobs", 0);
+        vm.expectRevert(abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 4_095, 2));
+        hints.readPlaintext(p, finalHintOf(c));
+        c.blobs = shown("small", 8);
+        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.ChunkNotFinal.selector, FIRST + 1));
+        hints.readPlaintext(p, finalHintOf(c));
+        c = challengeOf(b, rightEntries(b), 1, 8);
+        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.ChunkNotFinal.selector, FIRST + 1));
+        hints.readPlaintext(p, finalHintOf(c));
+    }
+
+    // Cost
+
+    /// @dev A wrong key is shown, with nothing warm.
+    function challengeCold(uint32 item, string memory name) internal {
+        Built memory b = small();
+        b.items[0][item].key = bytes16("another");
+        tellKey(b.items[0][item]);
+        uint64 id = postBlobs(b, "small");
+        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, item);
+        commitTo(CHALLENGER, id, c);
+        vm.cool(address(hints));
+        vm.cool(address(inbox));
+        vm.cool(address(committees));
+        vm.cool(address(verifier));
+        challenge(CHALLENGER, id, c);
+        vm.snapshotGasLastCall(name);
+        check(!hints.isOpen(id), "struck");
+    }
+
+    function testGasOfAnEntryInOneElement() public {
+        challengeCold(0, "HintRegistry.challenge, in blobs, one element, without the check of the key");
+    }
+
+    function testGasOfAnEntryInTwoElements() public {
+        challengeCold(3, "HintRegistry.challenge, in blobs, two elements, without the check of the key");
+    }
+}

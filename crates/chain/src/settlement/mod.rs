@@ -1,0 +1,270 @@
+//! How far the chain stands on L1: which batches are *safe* and which are *final* (docs/protocol.md, "Safe and final").
+//!
+//! L1 is read in final blocks only and every mark is durable before it is told, so no mark ever falls, whatever is
+//! killed. The executor makes blocks of the marks and tells them to the execution client.
+
+mod marks;
+mod runs;
+mod seam;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindfold_l1::{HintPosting, HintRoots, RunReference};
+use blindfold_protocol::{BatchHints, SealedBatch, validity};
+use blindfold_store::{Store, StoreError};
+use tokio::sync::watch;
+
+use crate::limits::{
+    KEPT_POSTED_HEADERS, SETTLEMENT_INTERVAL_MS, SETTLEMENT_MAX_PAUSE_MS, SETTLEMENT_SAVE_BLOCKS,
+    SETTLEMENT_STEP_BLOCKS,
+};
+use crate::{Executor, L1Fault, Tracker, accepted, own_hints};
+use marks::Stored;
+use runs::Runs;
+
+pub use marks::Settled;
+pub use seam::SettlementView;
+
+/// Why a round ended before its end. What it found until then counts.
+#[derive(Debug, thiserror::Error)]
+pub enum SettlementFault {
+    /// L1.
+    #[error(transparent)]
+    L1(#[from] L1Fault),
+    /// The disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Reads what becomes of posted runs, and moves the marks.
+pub struct Settlement {
+    tracker: Tracker,
+    executor: Executor,
+    l1: Arc<dyn SettlementView>,
+    stored: Stored,
+    /// The L1 block up to which events were taken.
+    through: u64,
+    runs: Runs,
+}
+
+impl Settlement {
+    /// Goes on from what is on disk, and tells the executor of it.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub async fn open(
+        tracker: Tracker,
+        executor: Executor,
+        l1: Arc<dyn SettlementView>,
+    ) -> Result<Self, StoreError> {
+        let store = tracker.store();
+        let stored = Stored::load(store.as_ref(), tracker.config().genesis_l1_origin).await?;
+        store.keep_ledgers_from(first_kept(stored.marks.posted)).await?;
+        executor.settle(stored.marks);
+        Ok(Self { tracker, executor, l1, stored, through: stored.after, runs: Runs::default() })
+    }
+
+    /// Reads on until told to stop.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut pause_ms = SETTLEMENT_INTERVAL_MS;
+        loop {
+            // What a round has begun on disk ends by itself.
+            let outcome = tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                outcome = self.round() => outcome,
+            };
+            pause_ms = match outcome {
+                Ok(()) => SETTLEMENT_INTERVAL_MS,
+                Err(fault) => {
+                    tracing::warn!(%fault, pause_ms, "how far the chain stands on L1 is not known; trying again");
+                    SETTLEMENT_MAX_PAUSE_MS.min(pause_ms * 2)
+                }
+            };
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = tokio::time::sleep(Duration::from_millis(pause_ms)) => {}
+            }
+        }
+    }
+
+    /// The marks now.
+    pub fn marks(&self) -> Settled {
+        self.stored.marks
+    }
+
+    /// Reads L1 to its end, and moves the marks as far as it says and as far as we have come.
+    ///
+    /// # Errors
+    /// [`SettlementFault`]; marks that could be moved are moved.
+    pub async fn round(&mut self) -> Result<(), SettlementFault> {
+        let read = self.read().await;
+        let mut marks = self.stored.marks;
+        let moved = self.advance(&mut marks).await;
+        self.keep(marks).await?;
+        read.and(moved)
+    }
+
+    async fn read(&mut self) -> Result<(), SettlementFault> {
+        let finalized = self.l1.finalized().await?;
+        // Runs that are not here yet need not be known, so a node that catches up does not gather them all.
+        while self.through < finalized && self.runs.newest() <= self.tracker.certified().number {
+            let through = finalized.min(self.through.saturating_add(SETTLEMENT_STEP_BLOCKS));
+            let logs = self.l1.logs(self.through, through).await?;
+            logs.iter().for_each(|log| self.runs.apply(log));
+            self.through = through;
+        }
+        Ok(())
+    }
+
+    /// Moves each mark over the runs that follow it. Data is looked at last: its source may be away.
+    async fn advance(&mut self, marks: &mut Settled) -> Result<(), SettlementFault> {
+        let certified = self.tracker.certified().number;
+        for index in 0..self.runs.list.len() {
+            let (last, head_hash) = (self.last(index), self.runs.list[index].head_hash);
+            if last <= marks.posted {
+                continue;
+            }
+            if last > certified {
+                break;
+            }
+            let ours = self.tracker.store().batch(last).await?.map(|record| record.hash);
+            if ours != Some(head_hash) {
+                tracing::error!(number = last, ?ours, posted = %head_hash,
+                    "L1 has another header than this node: nothing from here on is safe");
+                break;
+            }
+            marks.posted = last;
+        }
+        for index in 0..self.runs.list.len() {
+            let last = self.last(index);
+            if last <= marks.finalized {
+                continue;
+            }
+            if last > marks.posted || !self.is_final(index).await? {
+                break;
+            }
+            marks.finalized = last;
+        }
+        marks.safe = marks.safe.max(marks.finalized);
+        for index in 0..self.runs.list.len() {
+            let last = self.last(index);
+            if last <= marks.safe {
+                continue;
+            }
+            if last > marks.posted || !self.is_safe(index).await? {
+                break;
+            }
+            marks.safe = last;
+        }
+        Ok(())
+    }
+
+    async fn keep(&mut self, marks: Settled) -> Result<(), SettlementFault> {
+        self.runs.forget(marks.finalized);
+        let next = Stored { after: self.runs.resume_after(self.through), marks };
+        // Without news a later start reads some blocks again, that is all.
+        let far = next.after.saturating_sub(self.stored.after) >= SETTLEMENT_SAVE_BLOCKS;
+        if marks != self.stored.marks || far {
+            let store = self.tracker.store();
+            next.save(store.as_ref()).await?;
+            self.stored = next;
+            store.keep_ledgers_from(first_kept(marks.posted)).await?;
+        }
+        self.executor.settle(marks);
+        Ok(())
+    }
+
+    fn last(&self, index: usize) -> u64 {
+        self.runs.list[index].reference.last
+    }
+
+    async fn is_final(&mut self, index: usize) -> Result<bool, SettlementFault> {
+        if self.runs.list[index].settled {
+            return Ok(true);
+        }
+        let needs_hints = match self.runs.list[index].needs_hints {
+            Some(needs_hints) => needs_hints,
+            None => {
+                let RunReference { first, last, .. } = self.runs.list[index].reference;
+                let mut needs_hints = false;
+                for number in first..=last {
+                    let record = self.tracker.store().batch(number).await?;
+                    needs_hints |= record.is_none_or(|record| accepted(&record) > 0);
+                }
+                self.runs.list[index].needs_hints = Some(needs_hints);
+                needs_hints
+            }
+        };
+        Ok(!needs_hints)
+    }
+
+    async fn is_safe(&mut self, index: usize) -> Result<bool, SettlementFault> {
+        if self.is_final(index).await? {
+            return Ok(true);
+        }
+        let run = self.runs.list[index].reference;
+        // Our hints are not looked at before somebody has posted any.
+        if !self.runs.has_hints(run.last) {
+            return Ok(false);
+        }
+        if self.runs.list[index].roots.is_none() {
+            self.runs.list[index].roots = own_roots(self.tracker.store().as_ref(), &run).await?;
+        }
+        let Some(roots) = self.runs.list[index].roots else { return Ok(false) };
+        Ok(self.runs.stand(run.last, &roots) && self.has_data(index).await?)
+    }
+
+    /// Whether L1 holds the run's batches, with the sequencer's signatures.
+    async fn has_data(&mut self, index: usize) -> Result<bool, SettlementFault> {
+        let (run, through) = (self.runs.list[index].reference, self.through);
+        if self.runs.list[index].data {
+            return Ok(true);
+        }
+        if through < self.runs.list[index].look_at {
+            return Ok(false);
+        }
+        let along = self.l1.data(&run, through, false).await?;
+        let found = along.iter().any(|batches| self.signed(batches)) || {
+            let again = self.l1.data(&run, through, true).await?;
+            again.iter().any(|batches| self.signed(batches))
+        };
+        let entry = &mut self.runs.list[index];
+        entry.data = found;
+        // The longer it is missing, the seldomer it is looked for.
+        entry.look_at = through.saturating_add(1 + through.saturating_sub(run.posted_at) / 4);
+        if !found {
+            tracing::warn!(
+                first = run.first,
+                last = run.last,
+                "L1 does not show the data of these batches: without it they are not safe before their hints are final"
+            );
+        }
+        Ok(found)
+    }
+
+    fn signed(&self, batches: &[SealedBatch]) -> bool {
+        let config = self.tracker.config();
+        let (deployment, sequencer) = (&config.deployment, &config.sequencer);
+        let by_sequencer = |batch: &SealedBatch| {
+            validity::check_signature(&batch.signed_header(), deployment, sequencer).is_ok()
+        };
+        batches.iter().all(|batch| batch.claims_l1() || by_sequencer(batch))
+    }
+}
+
+/// From which header on fee accounts can be proved: somewhat before the last posted one, for whoever looks at an L1
+/// that lags behind ours.
+fn first_kept(posted: u64) -> u64 {
+    posted.saturating_sub(KEPT_POSTED_HEADERS)
+}
+
+/// The roots that postings of our own hints for the run have; `None` while some are not here.
+async fn own_roots(store: &dyn Store, run: &RunReference) -> Result<Option<HintRoots>, SettlementFault> {
+    let mut own: Vec<BatchHints> = Vec::new();
+    for number in run.first..=run.last {
+        let Some(hints) = store.batch(number).await?.and_then(own_hints) else { return Ok(None) };
+        own.push(hints);
+    }
+    Ok(Some(HintRoots::of(run.first, HintPosting::of(&own)).await.map_err(L1Fault::from)?))
+}

@@ -1,0 +1,47 @@
+//! What settlement needs of L1, as a seam: the client of the contracts implements it, tests script it.
+
+use async_trait::async_trait;
+use blindfold_l1::{L1Client, RunReference, SettlementLog};
+use blindfold_protocol::SealedBatch;
+
+use crate::L1Fault;
+
+/// What became of posted runs, in final blocks only, so that an answer never changes.
+#[async_trait]
+pub trait SettlementView: Send + Sync {
+    /// Number of the newest final block.
+    async fn finalized(&self) -> Result<u64, L1Fault>;
+
+    /// What happened to runs in blocks `after + 1 ..= through`, in L1 order. `through` is final.
+    async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault>;
+
+    /// Batches that L1 holds for a posted run and what was posted in the same call: those that came along, or, with
+    /// `again`, every list that was posted again up to block `through`, which is final. They fit the headers; signatures
+    /// are not checked.
+    async fn data(
+        &self,
+        run: &RunReference,
+        through: u64,
+        again: bool,
+    ) -> Result<Vec<Vec<SealedBatch>>, L1Fault>;
+}
+
+#[async_trait]
+impl SettlementView for L1Client {
+    async fn finalized(&self) -> Result<u64, L1Fault> {
+        Ok(L1Client::finalized(self).await?.number)
+    }
+
+    async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault> {
+        Ok(self.settlement_logs(after, through).await?)
+    }
+
+    async fn data(
+        &self,
+        run: &RunReference,
+        through: u64,
+        again: bool,
+    ) -> Result<Vec<Vec<SealedBatch>>, L1Fault> {
+        Ok(self.posted_data(run, through, again).await?)
+    }
+}

@@ -1,0 +1,301 @@
+//! Which batches are safe and which are final on L1, and what the execution client is told of it.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use blindfold_chain::{L1Fault, Sealed, Settled, Settlement, SettlementFault, SettlementView};
+use blindfold_l1::{HintBlobs, HintPosting, HintTree, PostedRun, RunReference, SettlementLog};
+use blindfold_protocol::{Address, B256, BatchHints, HintEntry, SealedBatch, Signature65};
+use parking_lot::Mutex;
+use support::doubles::ScriptedExecution;
+use support::*;
+
+/// L1 as a script: what stands in which final block.
+#[derive(Default)]
+struct Script {
+    logs: Mutex<Vec<(u64, SettlementLog)>>,
+    finalized: Mutex<u64>,
+    /// Data by last batch: what came along, and what was posted again.
+    along: Mutex<BTreeMap<u64, Vec<SealedBatch>>>,
+    again: Mutex<BTreeMap<u64, Vec<SealedBatch>>>,
+    beacon_down: AtomicBool,
+}
+
+#[async_trait]
+impl SettlementView for Script {
+    async fn finalized(&self) -> Result<u64, L1Fault> {
+        Ok(*self.finalized.lock())
+    }
+
+    async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault> {
+        let within = |block: &u64| (after + 1..=through).contains(block);
+        Ok(self.logs.lock().iter().filter(|(block, _)| within(block)).map(|(_, log)| *log).collect())
+    }
+
+    async fn data(&self, run: &RunReference, _: u64, again: bool) -> Result<Vec<Vec<SealedBatch>>, L1Fault> {
+        if self.beacon_down.load(Ordering::SeqCst) {
+            return Err(L1Fault::Unavailable { reason: "scripted".to_owned() });
+        }
+        let data = if again { &self.again } else { &self.along };
+        Ok(data.lock().get(&run.last).cloned().into_iter().collect())
+    }
+}
+
+impl Script {
+    fn log(&self, block: u64, log: SettlementLog) {
+        self.logs.lock().push((block, log));
+        let mut finalized = self.finalized.lock();
+        *finalized = block.max(*finalized);
+    }
+
+    /// A run with its data.
+    fn post(&self, block: u64, sealed: &[&Sealed]) {
+        let batches: Vec<SealedBatch> = sealed.iter().map(|sealed| (*sealed.batch).clone()).collect();
+        self.along.lock().insert(batches.last().expect("a batch").header.number, batches.clone());
+        self.post_headers(block, &batches);
+    }
+
+    fn post_headers(&self, block: u64, batches: &[SealedBatch]) {
+        let headers: Vec<_> = batches.iter().map(|batch| batch.header).collect();
+        let head_hash = headers.last().expect("a header").hash();
+        let run = PostedRun::new(headers, block).expect("a header").run;
+        self.log(block, SettlementLog::Posted { run, head_hash });
+    }
+
+    /// The honest hints of a run, with a change.
+    fn hint(&self, block: u64, id: u64, sealed: &[&Sealed], change: impl FnOnce(&mut Vec<BatchHints>)) {
+        let mut hints: Vec<BatchHints> =
+            sealed.iter().map(|sealed| open_batch(&sealed.batch, &sealed.verdicts).1).collect();
+        change(&mut hints);
+        let (first, last) = (hints[0].number, hints[hints.len() - 1].number);
+        let root = HintTree::new(&HintPosting::of(&hints), first).root();
+        self.log(block, SettlementLog::Hints { id, last, publisher: publisher(id), root });
+    }
+
+    /// The honest hints of a run, in blobs.
+    fn hint_in_blobs(&self, block: u64, id: u64, sealed: &[&Sealed]) {
+        let hints: Vec<BatchHints> =
+            sealed.iter().map(|sealed| open_batch(&sealed.batch, &sealed.verdicts).1).collect();
+        let (first, last) = (hints[0].number, hints[hints.len() - 1].number);
+        let root = HintBlobs::of(&HintPosting::of(&hints)).expect("they fit").root(first);
+        self.log(block, SettlementLog::Hints { id, last, publisher: publisher(id), root });
+    }
+}
+
+/// Each posting has a publisher of its own.
+fn publisher(id: u64) -> Address {
+    Address::repeat_byte(id as u8)
+}
+
+/// A node that executed blocks 1 to 3 out of batches 1 to 6, two for a block, certified and opened.
+struct Stage {
+    machine: Machine,
+    l1: Arc<Script>,
+    sealed: Vec<Sealed>,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let l1 = l1();
+        let sequencer = Sequencer::new(&l1).await;
+        let client = Arc::new(ScriptedExecution::new());
+        let machine = Machine::start(memory(), &l1, &client).await;
+        let mut sealed = Vec::new();
+        for second in 0..3 {
+            let full = sequencer.seal_envelopes(second * 1_000, &[envelope(second)]).await;
+            sequencer.certify(&full).await;
+            sealed.push(full);
+            let empty = sequencer.seal_envelopes(second * 1_000 + 500, &[]).await;
+            sequencer.certify(&empty).await;
+            sealed.push(empty);
+        }
+        let last = sequencer.seal_envelopes(3_000, &[]).await;
+        sequencer.certify(&last).await;
+        sealed.push(last);
+        for sealed in &sealed {
+            machine.take(sealed).await;
+        }
+        for full in sealed.iter().step_by(2).take(3) {
+            machine.hint(full).await;
+        }
+        machine.executed(3).await;
+        Self { machine, l1: Arc::default(), sealed }
+    }
+
+    /// The batches of these numbers.
+    fn run(&self, numbers: std::ops::RangeInclusive<usize>) -> Vec<&Sealed> {
+        self.sealed[numbers.start() - 1..*numbers.end()].iter().collect()
+    }
+
+    async fn open(&self) -> Settlement {
+        let Machine { tracker, executor, .. } = &self.machine;
+        Settlement::open(tracker.clone(), executor.clone(), Arc::clone(&self.l1) as _).await.expect("a disk")
+    }
+
+    async fn marks(&self, settlement: &mut Settlement) -> (u64, u64, u64) {
+        settlement.round().await.expect("L1 and disk");
+        let Settled { posted, safe, finalized } = settlement.marks();
+        (posted, safe, finalized)
+    }
+
+    /// Waits until the client was told of these blocks.
+    async fn told(&self, safe: u64, finalized: Option<u64>) {
+        let mut status = self.machine.executor.watch_status();
+        let number = |block: Option<(u64, B256)>| block.map(|(number, _)| number);
+        let there = status
+            .wait_for(|status| (number(status.safe), number(status.finalized)) == (Some(safe), finalized));
+        let there = within("the client to be told", there).await.expect("the executor lives").clone();
+        let hash = |block: Option<(u64, B256)>| block.map_or(B256::ZERO, |(_, hash)| hash);
+        assert_eq!(*self.machine.client.finality.lock(), Some((hash(there.safe), hash(there.finalized))));
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_safe_with_headers_data_and_hints_and_final_with_final_hints() {
+    let stage = Stage::new().await;
+    let l1 = &stage.l1;
+    let mut settlement = stage.open().await;
+    assert_eq!(stage.marks(&mut settlement).await, (0, 0, 0));
+    l1.post(10, &stage.run(1..=2));
+    assert_eq!(stage.marks(&mut settlement).await, (2, 0, 0), "no hints");
+    // Wrong hints do not count, whether somebody challenges them or not.
+    l1.hint(11, 1, &stage.run(1..=2), |hints| hints[0].entries[0] = HintEntry::Key([9; 16]));
+    assert_eq!(stage.marks(&mut settlement).await, (2, 0, 0), "other hints than ours");
+    l1.hint(12, 2, &stage.run(1..=2), |_| {});
+    assert_eq!(stage.marks(&mut settlement).await, (2, 2, 0));
+    assert_eq!(stage.machine.executor.status().safe, None, "the header that closes the second is not posted");
+    // A strike later takes nothing back.
+    l1.log(13, SettlementLog::Struck { publisher: publisher(2) });
+    l1.post(13, &stage.run(3..=4));
+    assert_eq!(stage.marks(&mut settlement).await, (4, 2, 0));
+    stage.told(1, None).await;
+    l1.log(14, SettlementLog::Final { last: 2 });
+    assert_eq!(stage.marks(&mut settlement).await, (4, 2, 2));
+    stage.told(1, Some(1)).await;
+    // What L1 declared void needs no hints, what has no envelope does not either.
+    l1.log(15, SettlementLog::Void { last: 4 });
+    l1.post(15, &stage.run(5..=6));
+    l1.post(15, &stage.run(7..=7));
+    assert_eq!(stage.marks(&mut settlement).await, (7, 4, 4));
+    stage.told(2, Some(2)).await;
+    l1.hint(16, 3, &stage.run(5..=6), |_| {});
+    assert_eq!(stage.marks(&mut settlement).await, (7, 7, 4), "a header without an envelope needs none");
+    stage.told(3, Some(2)).await;
+    l1.log(17, SettlementLog::Final { last: 6 });
+    assert_eq!(stage.marks(&mut settlement).await, (7, 7, 7));
+    stage.told(3, Some(3)).await;
+}
+
+#[tokio::test]
+async fn hints_of_a_struck_publisher_make_nothing_safe() {
+    let stage = Stage::new().await;
+    let mut settlement = stage.open().await;
+    stage.l1.post(10, &stage.run(1..=4));
+    stage.l1.hint(11, 1, &stage.run(1..=4), |_| {});
+    stage.l1.log(12, SettlementLog::Struck { publisher: publisher(1) });
+    assert_eq!(stage.marks(&mut settlement).await, (4, 0, 0));
+    stage.l1.hint(13, 2, &stage.run(1..=4), |_| {});
+    assert_eq!(stage.marks(&mut settlement).await, (4, 4, 0));
+}
+
+#[tokio::test]
+async fn hints_in_blobs_make_a_batch_as_safe_as_hints_in_calldata() {
+    let stage = Stage::new().await;
+    let mut settlement = stage.open().await;
+    stage.l1.post(10, &stage.run(1..=4));
+    stage.l1.hint_in_blobs(11, 1, &stage.run(1..=4));
+    assert_eq!(stage.marks(&mut settlement).await, (4, 4, 0));
+}
+
+#[tokio::test]
+async fn data_that_is_missing_is_waited_for_unless_the_hints_are_final() {
+    let stage = Stage::new().await;
+    let l1 = &stage.l1;
+    let mut settlement = stage.open().await;
+    let run = stage.run(1..=2);
+    l1.post(10, &run);
+    let right = l1.along.lock().remove(&2).unwrap();
+    l1.hint(11, 1, &run, |_| {});
+    assert_eq!(stage.marks(&mut settlement).await, (2, 0, 0), "without data");
+    // Data without the sequencer's signature is no use to anybody.
+    let mut forged = right.clone();
+    forged[0].signature = Signature65([7; 65]);
+    l1.again.lock().insert(2, forged);
+    *l1.finalized.lock() = 40;
+    assert_eq!(stage.marks(&mut settlement).await, (2, 0, 0), "forged data");
+    l1.again.lock().insert(2, right);
+    *l1.finalized.lock() = 100;
+    assert_eq!(stage.marks(&mut settlement).await, (2, 2, 0));
+    // A beacon node that is away keeps nothing from being final.
+    l1.post(101, &stage.run(3..=4));
+    l1.hint(102, 2, &stage.run(3..=4), |_| {});
+    l1.beacon_down.store(true, Ordering::SeqCst);
+    assert!(matches!(settlement.round().await, Err(SettlementFault::L1(_))));
+    assert_eq!(settlement.marks(), Settled { posted: 4, safe: 2, finalized: 0 });
+    for last in [2, 4] {
+        l1.log(103, SettlementLog::Final { last });
+    }
+    assert_eq!(stage.marks(&mut settlement).await, (4, 4, 4));
+}
+
+#[tokio::test]
+async fn marks_survive_restarts_and_never_fall() {
+    let stage = Stage::new().await;
+    let l1 = &stage.l1;
+    let mut settlement = stage.open().await;
+    l1.post(10, &stage.run(1..=2));
+    l1.hint(11, 1, &stage.run(1..=2), |_| {});
+    l1.log(12, SettlementLog::Final { last: 2 });
+    l1.post(12, &stage.run(3..=4));
+    l1.hint(13, 2, &stage.run(3..=4), |_| {});
+    assert_eq!(stage.marks(&mut settlement).await, (4, 4, 2));
+    stage.told(1, Some(1)).await;
+    drop(settlement);
+    // Another process: blocks up to 11 are not read again, and a strike meanwhile takes nothing back.
+    l1.logs.lock().retain(|(block, _)| *block > 11);
+    l1.log(14, SettlementLog::Struck { publisher: publisher(2) });
+    let mut settlement = stage.open().await;
+    assert_eq!(settlement.marks(), Settled { posted: 4, safe: 4, finalized: 2 });
+    assert_eq!(stage.marks(&mut settlement).await, (4, 4, 2));
+    l1.log(15, SettlementLog::Void { last: 4 });
+    assert_eq!(stage.marks(&mut settlement).await, (4, 4, 4));
+    // The header that closes the second of batches 3 and 4 is not posted.
+    stage.told(1, Some(1)).await;
+}
+
+#[tokio::test]
+async fn a_client_that_lost_its_blocks_gets_them_back_before_it_is_told() {
+    let stage = Stage::new().await;
+    let mut settlement = stage.open().await;
+    stage.l1.post(10, &stage.run(1..=7));
+    stage.l1.hint(11, 1, &stage.run(1..=7), |_| {});
+    stage.machine.client.lose_blocks_above(1);
+    assert_eq!(stage.marks(&mut settlement).await, (7, 7, 0));
+    stage.told(3, None).await;
+    assert_eq!(stage.machine.client.imported.load(Ordering::SeqCst), 2);
+    // Killed again while nothing happens: it is told again.
+    stage.machine.client.lose_blocks_above(0);
+    within("the marks again", async {
+        while stage.machine.client.finality.lock().is_none() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    stage.told(3, None).await;
+}
+
+#[tokio::test]
+async fn another_header_on_l1_is_not_ours_and_nothing_after_it_is_safe() {
+    let stage = Stage::new().await;
+    let mut settlement = stage.open().await;
+    let mut batches: Vec<SealedBatch> =
+        stage.run(1..=2).iter().map(|sealed| (*sealed.batch).clone()).collect();
+    batches[1].header.timestamp_ms += 1;
+    stage.l1.post_headers(10, &batches);
+    stage.l1.log(11, SettlementLog::Final { last: 2 });
+    assert_eq!(stage.marks(&mut settlement).await, (0, 0, 0));
+}

@@ -1,0 +1,223 @@
+//! Hints whose data are in blobs: an index in the transaction's input, and in the blobs what it says
+//! (`HintRegistry.postHintsInBlobs`, docs/protocol.md).
+
+use alloy_primitives::{Bytes, FixedBytes, U256, keccak256};
+use alloy_sol_types::SolValue;
+use blindfold_protocol::{B256, DecodeError, limits::MAX_BATCH_ITEMS, release::KEY_BYTES, tags};
+
+use crate::{
+    BlobFault, HintPosting, PostedBatch, PostedEntry, RunReference,
+    blobs::{BlobContent, OpenedElement, encode_blobs, open_element, versioned_hash},
+    contracts::HintBlobs as contract,
+    hint_posting::{ENTRY_BYTES, MALFORMED, SINGLETON_BYTES},
+};
+
+/// The longest index that `HintRegistry` takes, in bytes.
+const MAX_INDEX_BYTES: usize = 32_768;
+/// Kind of an entry that cannot be read, or that the index contradicts: L1 strikes it out whatever the item is.
+const NO_ENTRY: PostedEntry = PostedEntry { kind: 0xff, key: [0; KEY_BYTES] };
+/// Bytes of an index that a batch takes beside the places of its malformed items.
+const BATCH_BYTES: usize = 8;
+
+/// Where the hints of a run stand in blobs: for each batch how many entries it has, and which are malformed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HintIndex {
+    batches: Vec<IndexedBatch>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct IndexedBatch {
+    count: u32,
+    /// Ascending.
+    malformed: Vec<u32>,
+}
+
+/// Hints in blobs as L1 and a beacon node show them. What they say may be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HintBlobs {
+    pub(crate) index: HintIndex,
+    pub(crate) hashes: Vec<B256>,
+    /// 131,072 bytes each.
+    pub(crate) blobs: Vec<Bytes>,
+}
+
+/// What L1 holds of a posting, with its hints where they could be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HintData {
+    /// The run.
+    pub run: RunReference,
+    /// The hints.
+    pub hints: HintPosting,
+    /// The blobs they are in, for a challenge; `None` for hints in calldata.
+    pub blobs: Option<HintBlobs>,
+}
+
+impl HintIndex {
+    /// The index of these hints.
+    pub fn of(hints: &HintPosting) -> Self {
+        let batch = |batch: &PostedBatch| IndexedBatch {
+            // A posting holds far fewer entries than 2^32.
+            count: batch.entries.len() as u32,
+            malformed: (0u32..)
+                .zip(&batch.entries)
+                .filter(|(_, entry)| entry.kind == MALFORMED)
+                .map(|(place, _)| place)
+                .collect(),
+        };
+        Self { batches: hints.batches.iter().map(batch).collect() }
+    }
+
+    /// As it stands in the transaction's input.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for IndexedBatch { count, malformed } in &self.batches {
+            out.extend_from_slice(&count.to_be_bytes());
+            out.extend_from_slice(&(malformed.len() as u32).to_be_bytes());
+            malformed.iter().for_each(|place| out.extend_from_slice(&place.to_be_bytes()));
+        }
+        out
+    }
+
+    /// Reads what the contract takes for so many batches.
+    ///
+    /// # Errors
+    /// [`DecodeError`] for anything else.
+    pub fn decode(bytes: &[u8], batches: u64) -> Result<Self, DecodeError> {
+        let (field, limit) = ("index", MAX_INDEX_BYTES as u64);
+        if bytes.len() > MAX_INDEX_BYTES {
+            return Err(DecodeError::TooLarge { field, got: bytes.len() as u64, limit });
+        }
+        let (words, left) = bytes.as_chunks::<4>();
+        if !left.is_empty() {
+            return Err(DecodeError::Trailing(left.len()));
+        }
+        let mut words = words.iter().map(|word| u32::from_be_bytes(*word));
+        let short = DecodeError::Short { field, needed: BATCH_BYTES, left: 0 };
+        let mut found = Vec::new();
+        for _ in 0..batches {
+            let (Some(count), Some(malformed)) = (words.next(), words.next()) else { return Err(short) };
+            let length = malformed as usize;
+            let malformed: Vec<u32> = words.by_ref().take(length).collect();
+            if malformed.len() < length {
+                return Err(short);
+            }
+            let ascending = malformed.is_sorted_by(|a, b| a < b);
+            if let Some(last) = malformed.last().filter(|last| !ascending || **last >= count) {
+                return Err(DecodeError::TooLarge { field, got: u64::from(*last), limit: u64::from(count) });
+            }
+            found.push(IndexedBatch { count, malformed });
+        }
+        match words.count() {
+            0 => Ok(Self { batches: found }),
+            words => Err(DecodeError::Trailing(4 * words)),
+        }
+    }
+
+    /// The items that the index calls malformed, as (batch number, item index), of a run that begins with `first`.
+    pub fn malformed(&self, first: u64) -> Vec<(u64, u32)> {
+        let batches = (first..).zip(&self.batches);
+        batches
+            .flat_map(|(number, batch)| batch.malformed.iter().map(move |place| (number, *place)))
+            .collect()
+    }
+
+    /// What `HintRegistry` stores for this index with blobs of these versioned hashes.
+    pub fn root(&self, first: u64, hashes: &[B256]) -> B256 {
+        let index = keccak256(self.encode());
+        let hashes = keccak256(hashes.concat());
+        keccak256((keccak256(tags::HINTS_IN_BLOBS), U256::from(first), index, hashes).abi_encode())
+    }
+
+    /// How many entries stand before those of batch `place`, from 0; of all batches for a place behind the last.
+    fn before(&self, place: usize) -> u64 {
+        self.batches.iter().take(place).map(|batch| u64::from(batch.count)).sum()
+    }
+}
+
+/// What the blobs of these hints hold: all entries, then all singleton releases.
+pub(crate) fn content(hints: &HintPosting) -> Vec<u8> {
+    let entries = hints.batches.iter().flat_map(|batch| &batch.entries);
+    let mut out: Vec<u8> = entries.flat_map(|entry| entry.to_bytes()).collect();
+    let releases = hints.batches.iter().flat_map(|batch| &batch.singletons);
+    out.extend(releases.flatten());
+    out
+}
+
+impl HintBlobs {
+    /// Hints in blobs. One commitment, over 4,096 points, for each blob: call it where blocking is allowed.
+    ///
+    /// # Errors
+    /// [`BlobFault::TooLong`] for more than the blobs of a transaction hold.
+    pub fn of(hints: &HintPosting) -> Result<Self, BlobFault> {
+        let blobs = encode_blobs(&content(hints))?;
+        let hashes = blobs.iter().map(|blob| versioned_hash(blob.as_slice())).collect::<Result<_, _>>()?;
+        let blobs = blobs.iter().map(|blob| Bytes::copy_from_slice(blob.as_slice())).collect();
+        Ok(Self { index: HintIndex::of(hints), hashes, blobs })
+    }
+
+    /// What `HintRegistry` stores for them, for a run that begins with `first`.
+    pub fn root(&self, first: u64) -> B256 {
+        self.index.root(first, &self.hashes)
+    }
+
+    /// The hints at the places that the index gives. An entry that cannot be read or that the index contradicts is of
+    /// no known kind. A run has at most 4,096 items: of batches beyond that only as much is given as shows that their
+    /// count is wrong, so that what is reserved is bounded whatever the index says.
+    pub fn hints(&self) -> HintPosting {
+        let content = BlobContent::new(&self.blobs);
+        let total = self.index.before(usize::MAX);
+        let (mut entry_at, mut release_at) = (0u64, total.saturating_mul(ENTRY_BYTES as u64));
+        let mut room = MAX_BATCH_ITEMS + 1;
+        let mut batches = Vec::with_capacity(self.index.batches.len());
+        for IndexedBatch { count, malformed } in &self.index.batches {
+            let shown = room.min(*count as usize);
+            room -= shown;
+            let mut listed = malformed.iter().copied().peekable();
+            let entries = (0u32..).take(shown).map(|place| {
+                let is_listed = listed.next_if_eq(&place).is_some();
+                let bytes = content.read::<ENTRY_BYTES>((entry_at + u64::from(place)) * ENTRY_BYTES as u64);
+                let entry = bytes.map_or(NO_ENTRY, PostedEntry::from_bytes);
+                if (entry.kind == MALFORMED) == is_listed { entry } else { NO_ENTRY }
+            });
+            let entries = entries.collect();
+            entry_at += u64::from(*count);
+            // Of a release that cannot be read nothing is left that could pass for one.
+            let releases = malformed.iter().take(shown).map(|_| {
+                let at = release_at;
+                release_at += SINGLETON_BYTES as u64;
+                content.read::<SINGLETON_BYTES>(at).unwrap_or([0; SINGLETON_BYTES])
+            });
+            let singletons = releases.collect();
+            batches.push(PostedBatch { entries, singletons });
+        }
+        HintPosting { batches }
+    }
+
+    /// What shows the entry of item `item` of batch `place`, from 0, to the contract: for each of the one or two
+    /// elements that it lies in a proof, one multi-scalar multiplication over 4,096 points.
+    ///
+    /// # Errors
+    /// [`BlobFault::Kzg`] for a blob that is none.
+    pub(crate) fn evidence(&self, place: usize, item: u32) -> Result<contract::Evidence, BlobFault> {
+        let at = (self.index.before(place) + u64::from(item)) * ENTRY_BYTES as u64;
+        let elements = BlobContent::elements(at, ENTRY_BYTES);
+        let mut openings = Vec::new();
+        // Where the blobs are over there is nothing to show.
+        if BlobContent::new(&self.blobs).holds(&elements) {
+            for element in elements {
+                let OpenedElement { value, commitment, proof } = open_element(&self.blobs, element)?;
+                openings.push(contract::Opening {
+                    value: U256::from_be_bytes(value),
+                    commitment: Bytes::copy_from_slice(&commitment),
+                    proof: Bytes::copy_from_slice(&proof),
+                });
+            }
+        }
+        let hashes = self.hashes.iter().map(|hash| FixedBytes(hash.0)).collect();
+        Ok(contract::Evidence { index: self.index.encode().into(), versionedHashes: hashes, openings })
+    }
+}
+
+#[cfg(test)]
+#[path = "hint_blobs_tests.rs"]
+mod tests;

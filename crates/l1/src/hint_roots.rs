@@ -1,0 +1,47 @@
+//! What `HintRegistry` stores for hints, wherever their data are.
+
+use blindfold_protocol::{B256, Canonical};
+
+use crate::{BlobFault, DataPlace, HintBlobs, HintPosting, HintTree, L1Error, MAX_RUN_HINT_BYTES};
+
+/// The roots of the same hints of one run. `None` where they do not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HintRoots {
+    /// With their data in the transaction's input.
+    pub calldata: Option<B256>,
+    /// With their data in its blobs.
+    pub blobs: Option<B256>,
+}
+
+impl HintRoots {
+    /// The roots of the hints of a run that begins with `first`. One commitment, over 4,096 points, for each blob, away
+    /// from the executor's threads.
+    ///
+    /// # Errors
+    /// [`L1Error::Blobs`] when the library fails.
+    pub async fn of(first: u64, hints: HintPosting) -> Result<Self, L1Error> {
+        let fits = hints.encode().len() <= MAX_RUN_HINT_BYTES;
+        let calldata = fits.then(|| HintTree::new(&hints, first).root());
+        let made = tokio::task::spawn_blocking(move || HintBlobs::of(&hints)).await;
+        let blobs = match made {
+            Ok(Ok(blobs)) => Some(blobs.root(first)),
+            Ok(Err(BlobFault::TooLong { .. })) => None,
+            Ok(Err(fault)) => return Err(L1Error::Blobs(fault)),
+            Err(error) => return Err(L1Error::Blobs(BlobFault::Kzg(error.to_string()))),
+        };
+        Ok(Self { calldata, blobs })
+    }
+
+    /// That of hints in `place`, and that of the same hints in the other.
+    pub fn in_place(&self, place: DataPlace) -> [Option<B256>; 2] {
+        match place {
+            DataPlace::Calldata => [self.calldata, self.blobs],
+            DataPlace::Blobs => [self.blobs, self.calldata],
+        }
+    }
+
+    /// Whether a posting with this root holds these hints.
+    pub fn contain(&self, root: B256) -> bool {
+        [self.calldata, self.blobs].contains(&Some(root))
+    }
+}

@@ -1,0 +1,169 @@
+//! Powers of one element by a table, and sums of multiples of points.
+
+use std::sync::{Arc, Mutex};
+
+use blindfold_bte::accelerator::{Base, DeviceError, G1Limbs, GtLimbs, ScalarLimbs};
+
+use crate::cuda::{Lane, Shared, lock};
+use crate::device::done;
+use crate::exponents;
+use crate::ffi;
+use crate::memory::{Buffer, Index, Pinned};
+
+/// Window of the table: 5 rows, 19,747 elements, 11.4 MB, which stay in a device's cache.
+const WINDOW_BITS: u32 = 13;
+/// Windows of an exponent.
+const CODES: usize = exponents::DIGITS * (64u32.div_ceil(WINDOW_BITS)) as usize;
+
+/// An element of GT with its table.
+pub(crate) struct Comb {
+    shared: Arc<Shared>,
+    entries: Buffer<GtLimbs>,
+    room: Mutex<Option<Room>>,
+}
+
+/// For so many exponents as were asked for at once.
+struct Room {
+    up: Pinned<i32>,
+    codes: Buffer<i32>,
+    powers: Buffer<GtLimbs>,
+}
+
+impl Room {
+    fn new(index: Index, exponents: usize) -> Result<Self, DeviceError> {
+        Ok(Self {
+            up: Pinned::new(index, CODES * exponents)?,
+            codes: Buffer::new(index, CODES * exponents)?,
+            powers: Buffer::new(index, exponents)?,
+        })
+    }
+}
+
+impl Comb {
+    /// Fills the table, a product for each of its elements.
+    pub(crate) fn new(shared: Arc<Shared>, base: &GtLimbs) -> Result<Self, DeviceError> {
+        // SAFETY: a pure function.
+        let entries =
+            Buffer::new(shared.index, unsafe { ffi::blindfold_comb_entries(WINDOW_BITS) } as usize)?;
+        let mut lane = shared.batches();
+        let base = Buffer::filled(shared.index, &mut lane.queue, &[*base])?;
+        lane.run(|lane| {
+            // SAFETY: as many entries as were asked for, and one element.
+            let code =
+                unsafe { ffi::blindfold_fill_comb(lane.queue.raw(), entries.raw(), WINDOW_BITS, base.raw()) };
+            done(code, 0)
+        })?;
+        drop(lane);
+        Ok(Self { shared, entries, room: Mutex::default() })
+    }
+}
+
+impl Base for Comb {
+    fn powers(&self, exponents: &[ScalarLimbs]) -> Result<Vec<GtLimbs>, DeviceError> {
+        let count = exponents.len();
+        let mut lane = self.shared.releases();
+        let mut room = lock(&self.room);
+        let room = match &mut *room {
+            Some(room) if room.powers.len() >= count => room,
+            small => {
+                *small = None; // frees first
+                small.insert(Room::new(self.shared.index, count.next_power_of_two())?)
+            }
+        };
+        for (codes, k) in room.up.values_mut().chunks_exact_mut(CODES).zip(exponents) {
+            codes.copy_from_slice(&exponents::comb(exponents::base_x(*k), WINDOW_BITS));
+        }
+        lane.run(|lane| {
+            lane.queue.upload(&room.codes, &room.up, CODES * count)?;
+            // SAFETY: the table, the codes of so many exponents, and room for as many powers.
+            let code = unsafe {
+                let (entries, codes, powers) = (self.entries.raw(), room.codes.raw(), room.powers.raw());
+                ffi::blindfold_comb_powers(
+                    lane.queue.raw(),
+                    entries,
+                    WINDOW_BITS,
+                    codes,
+                    powers,
+                    count as u32,
+                )
+            };
+            done(code, 0)?;
+            lane.download(&room.powers, count)
+        })?;
+        Ok(lane.down(count))
+    }
+}
+
+/// Working memory of sums, kept between them.
+#[derive(Default)]
+pub(crate) struct Sums(Option<SumRoom>);
+
+struct SumRoom {
+    points: Buffer<G1Limbs>,
+    up: Pinned<ScalarLimbs>,
+    scalars: Buffer<ScalarLimbs>,
+    room: Buffer<u8>,
+    out: Buffer<G1Limbs>,
+    down: Pinned<G1Limbs>,
+}
+
+/// The kernels' own working memory for so many points; not always more for more points.
+fn sum_bytes(count: usize) -> usize {
+    // SAFETY: a pure function.
+    unsafe { ffi::blindfold_sum_bytes(count as u32) as usize }
+}
+
+impl SumRoom {
+    fn new(index: Index, count: usize, bytes: usize) -> Result<Self, DeviceError> {
+        Ok(Self {
+            points: Buffer::new(index, count)?,
+            up: Pinned::new(index, count)?,
+            scalars: Buffer::new(index, count)?,
+            room: Buffer::new(index, bytes)?,
+            out: Buffer::new(index, 1)?,
+            down: Pinned::new(index, 1)?,
+        })
+    }
+}
+
+impl Sums {
+    /// Fewer points than this.
+    pub(crate) const LIMIT: usize = 1 << 26;
+
+    pub(crate) fn sum(
+        &mut self,
+        index: Index,
+        lane: &mut Lane,
+        points: &[G1Limbs],
+        scalars: &[ScalarLimbs],
+    ) -> Result<G1Limbs, DeviceError> {
+        let count = points.len();
+        assert!(
+            count == scalars.len() && (1..Self::LIMIT).contains(&count),
+            "a scalar for each of some points"
+        );
+        let bytes = sum_bytes(count);
+        let room = match &mut self.0 {
+            Some(room) if room.points.len() >= count && room.room.len() >= bytes => room,
+            small => {
+                *small = None; // frees first
+                small.insert(SumRoom::new(index, count.next_power_of_two(), bytes.next_power_of_two())?)
+            }
+        };
+        room.up.values_mut()[..count].copy_from_slice(scalars);
+        lane.up(count)?.copy_from_slice(points);
+        lane.run(|lane| {
+            lane.upload(&room.points, count)?;
+            lane.queue.upload(&room.scalars, &room.up, count)?;
+            // SAFETY: so many points and scalars, the room that was asked for, and a point.
+            let code = unsafe {
+                let (points, scalars) = (room.points.raw(), room.scalars.raw());
+                let (space, out) = (room.room.raw(), room.out.raw());
+                ffi::blindfold_sum(lane.queue.raw(), points, scalars, count as u32, space, out)
+            };
+            done(code, 0)?;
+            lane.queue.download(&mut room.down, &room.out, 1)
+        })?;
+        Ok(room.down.values()[0])
+    }
+}
