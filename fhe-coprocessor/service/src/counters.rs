@@ -32,7 +32,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn new(metrics: &Metrics) -> Result<Self, MetricsError> {
+    /// Registers all of them, at zero.
+    pub fn new(metrics: &Metrics) -> Result<Self, MetricsError> {
         let counter = |name: &str, help: &str| metrics.counter(&format!("coprocessor_{name}_total"), help);
         let gauge = |name: &str, help: &str| metrics.gauge(&format!("coprocessor_{name}"), help);
         Ok(Self {
