@@ -12,8 +12,12 @@ use crate::{
     dealer::{Deal, deal},
     deploy::{GenesisArgs, L1Command},
     devnet::DevnetArgs,
-    roles::{CommitteeSettings, FullNodeSettings, HintPublisherSettings, ProxySettings, SequencerSettings},
+    roles::{
+        CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
+        SequencerSettings,
+    },
     settings::{SettingsArgs, load},
+    setup::SetupCommand,
     wallet::WalletArgs,
 };
 
@@ -66,6 +70,9 @@ enum Command {
     /// Follow, verify and execute the chain; serve eth_* and blind_*
     #[command(after_help = "Example:\n  blindfold full-node --config full-node.toml")]
     FullNode(SettingsArgs),
+    /// Execute confidential transactions in committed order; serve confidential_*
+    #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLE_COPROCESSOR)]
+    Coprocessor(CoprocessorArgs),
     /// Encrypt what an ordinary wallet sends
     #[command(
         after_help = "Example:\n  blindfold proxy --config proxy.toml\n  cast send --rpc-url http://127.0.0.1:9590 --value 1ether 0x…"
@@ -81,6 +88,25 @@ enum Command {
 const EXAMPLE_SEQUENCER: &str = "Examples:\n  blindfold sequencer --config sequencer.toml\n  \
     BLINDFOLD_SEQUENCER__L1__URL=http://127.0.0.1:8545 blindfold sequencer --config sequencer.toml\n\n\
     Every key: docs/operate.md. Flags win over the environment, the environment over the file.";
+
+const EXAMPLE_COPROCESSOR: &str = "Examples:\n  blindfold coprocessor --config coprocessor.toml\n  \
+    blindfold coprocessor setup dev --out confidential-keys\n\n\
+    Every key: docs/operate.md. What is executed: docs/coprocessor.md.";
+
+#[derive(Args, Debug)]
+struct CoprocessorArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[command(subcommand)]
+    command: Option<CoprocessorCommand>,
+}
+
+#[derive(Subcommand, Debug)]
+enum CoprocessorCommand {
+    /// Make the circuits' keys and the constants of a deployment
+    #[command(subcommand)]
+    Setup(SetupCommand),
+}
 
 #[derive(Args, Debug)]
 struct DealerArgs {
@@ -122,6 +148,7 @@ pub fn run(cli: Cli) -> Result<()> {
             | Command::Wallet(_)
             | Command::Bench(_)
             | Command::Dealer(_)
+            | Command::Coprocessor(CoprocessorArgs { command: Some(_), .. })
     ) && cli.log == "info";
     init_logging(format, if quiet { "warn" } else { &cli.log })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -138,6 +165,12 @@ async fn dispatch(command: Command) -> Result<()> {
         Command::Committee(args) => load::<CommitteeSettings>("committee", &args)?.run().await,
         Command::HintPublisher(args) => load::<HintPublisherSettings>("hint-publisher", &args)?.run().await,
         Command::FullNode(args) => load::<FullNodeSettings>("full-node", &args)?.run().await,
+        Command::Coprocessor(CoprocessorArgs { settings, command: None }) => {
+            load::<CoprocessorSettings>("coprocessor", &settings)?.run().await
+        }
+        Command::Coprocessor(CoprocessorArgs {
+            command: Some(CoprocessorCommand::Setup(command)), ..
+        }) => crate::setup::run(command).await,
         Command::Proxy(args) => load::<ProxySettings>("proxy", &args)?.run().await,
         Command::Wallet(args) => crate::wallet::run(args).await,
         Command::Bench(command) => crate::bench::run(command).await,
@@ -204,6 +237,9 @@ mod tests {
     fn parse(line: &str) -> Result<Cli, clap::Error> {
         let line = line.replace("ADDRESS", ADDRESS).replace("HASH", HASH);
         let line = line.replace("CHAIN", CHAIN).replace("KEY", KEY).replace("NODE", NODE);
+        let line = line.replace("SEQUENCER", "--sequencer http://127.0.0.1:3");
+        let line =
+            line.replace("CONFIDENTIAL", "--deployment d --coprocessor http://127.0.0.1:4 --proving-keys k");
         Cli::try_parse_from(std::iter::once("blindfold").chain(line.split_whitespace()))
     }
 
@@ -238,6 +274,19 @@ mod tests {
             "l1 void KEY CHAIN",
             "l1 void 7 --yes KEY CHAIN --json",
             "l1 claim-reward KEY CHAIN",
+            "coprocessor --config coprocessor.toml --set coprocessor.kept_versions=5",
+            "coprocessor setup dev --out keys --json",
+            "coprocessor setup deployment --keys k --contract ADDRESS --operator ADDRESS --minimum-fee 1 \
+             --allocate ADDRESS=5 --auditor-key a --out confidential.json",
+            "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL --wait",
+            "wallet confidential deposit 5 --to ADDRESS KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
+            "wallet confidential send ADDRESS 5 --fee 2 KEY CHAIN NODE SEQUENCER CONFIDENTIAL --wait 5 --json",
+            "wallet confidential rollover KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
+            "wallet confidential refresh KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
+            "wallet confidential withdraw 5 --to ADDRESS KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
+            "wallet confidential balance KEY --chain r --deployment d --coprocessor http://127.0.0.1:4",
+            "wallet confidential history KEY --chain r --deployment d --coprocessor http://127.0.0.1:4 --json",
+            "wallet confidential audit ADDRESS --auditor-key a --chain r --deployment d --coprocessor http://127.0.0.1:4",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");

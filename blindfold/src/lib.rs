@@ -9,6 +9,7 @@ pub mod devnet;
 pub mod l1_commands;
 pub mod roles;
 pub mod settings;
+pub mod setup;
 #[cfg(test)]
 mod test_chain;
 mod wallet;

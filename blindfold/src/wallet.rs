@@ -2,6 +2,7 @@
 
 mod accuse;
 mod bridge;
+mod confidential;
 mod fees;
 mod force;
 
@@ -142,6 +143,9 @@ enum WalletCommand {
     /// Take the sequencer's bond for an accusation that nobody answered in time
     #[command(after_help = accuse::SLASH_EXAMPLE)]
     Slash(accuse::SlashArgs),
+    /// Balances that only their owners read, and an auditor
+    #[command(subcommand, after_help = confidential::EXAMPLES)]
+    Confidential(confidential::ConfidentialCommand),
     /// Check signature, certificate, place and hint of an envelope against L1
     Check {
         /// Envelope id
@@ -251,6 +255,7 @@ pub async fn run(args: WalletArgs) -> Result<()> {
         WalletCommand::Bridge(args) => bridge::run(&args, json).await,
         WalletCommand::WithdrawFees(command) => fees::run(&command, json).await,
         WalletCommand::Accuse(args) => accuse::run(&args, json).await,
+        WalletCommand::Confidential(command) => confidential::run(command, json).await,
         WalletCommand::Slash(args) => accuse::slash(&args, json).await,
         WalletCommand::Status { id, key, chain, servers } => {
             let Some(receipt) = wallet(&key, &chain, &servers).await?.receipt(id).await? else {

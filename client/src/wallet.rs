@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use blindfold_protocol::{
-    Canonical, ChainConfig, Envelope, Promise, SigningKey, envelope_builder::BuildError,
+    Bundle, BundleItem, Canonical, ChainConfig, Envelope, Promise, SigningKey, envelope_builder::BuildError,
 };
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, Encoded, HttpClient, ReceivedError, SequencerApiClient,
@@ -221,6 +221,32 @@ impl Wallet {
             transactions: vec![transaction.hash],
             promised_by: promise.map(|promise| promise.seal_by),
             promise: promise.as_ref().map(Encoded::new),
+            bytes: envelope.encode().len() as u64,
+        })
+    }
+
+    /// Encrypts one confidential transaction and sends the envelope. It asks for no gas.
+    ///
+    /// # Errors
+    /// [`WalletError`].
+    pub async fn send_confidential(&self, id: B256, bytes: Vec<u8>) -> Result<Sent, WalletError> {
+        let status = self.status().await?;
+        let committee = self.committee(status.head.number).await?;
+        let offer = Offer {
+            base_fee: status.base_fee,
+            priority_fee: 0,
+            head: status.head.number,
+            expiry_batches: DEFAULT_EXPIRY_BATCHES,
+        };
+        let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
+        let bundle = Bundle { items: vec![BundleItem::confidential(bytes)] };
+        let envelope = maker.of_bundle(&bundle, 0, &offer)?;
+        self.submit(&envelope, false).await?;
+        Ok(Sent {
+            envelope: envelope.id(),
+            transactions: vec![id],
+            promised_by: None,
+            promise: None,
             bytes: envelope.encode().len() as u64,
         })
     }

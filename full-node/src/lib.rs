@@ -189,7 +189,7 @@ impl FullNode {
                 tracker.clone(),
                 Arc::clone(&parameters),
                 Arc::clone(&backend),
-                executor.clone(),
+                executor.opened(),
             ),
             decryption: LocalDecryption {
                 tracker: tracker.clone(),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_chain::{Applied, NextStep, Refusal, announce};
+use async_trait::async_trait;
+use blindfold_chain::{Applied, HeaderSource, NextStep, Refusal, announce};
 use blindfold_protocol::{Certificate, SealedBatch};
 use blindfold_rpc::types::BatchInfo;
 use blindfold_rpc::{BlindApiClient, ReceivedError};
@@ -11,6 +12,7 @@ use blindfold_rpc::{BlindApiClient, ReceivedError};
 use crate::follower::{Follower, decoded, end_of};
 use crate::keeper::Wake;
 use crate::limits::MAX_SYNC_BATCHES;
+use crate::node::Node;
 
 /// How a run of catching up ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,55 +111,18 @@ impl Follower {
         Ok(())
     }
 
-    /// Takes a certified batch; where ancestors of it differ from ours, they are fetched and go with it.
+    /// Takes a certified batch, and with it ancestors that differ from ours.
     async fn take_certified(
         &mut self,
         sealed: Arc<SealedBatch>,
         certificate: Certificate,
     ) -> Result<(), Refusal> {
-        let mut run = vec![sealed];
-        loop {
-            // Ours may be about to give way to them, and would be forgotten.
-            for sealed in &run {
-                self.node.differs_from_ours(sealed.signed_header()).await;
-            }
-            match self.node.tracker.accept_certified_run(&run, &certificate).await {
-                Ok((applied, outcome)) => {
-                    for (sealed, applied) in run.iter().zip(&applied) {
-                        self.tell(sealed, applied);
-                    }
-                    self.node.certificate_taken(&certificate, outcome);
-                    return Ok(());
-                }
-                Err(Refusal::AncestorDiffers { number, parent })
-                    if run.len() < blindfold_chain::limits::MAX_UNCERTIFIED_HEADERS as usize =>
-                {
-                    match self.fetch_header(number, parent).await {
-                        Some(ancestor) => run.insert(0, ancestor),
-                        None => return Err(Refusal::AncestorDiffers { number, parent }),
-                    }
-                }
-                Err(refusal) => return Err(refusal),
-            }
+        let taken = self.node.tracker.accept_with_ancestors(self.node.as_ref(), sealed, &certificate).await?;
+        for (sealed, applied) in &taken.batches {
+            self.tell(sealed, applied);
         }
-    }
-
-    async fn fetch_header(&self, number: u64, hash: B256) -> Option<Arc<SealedBatch>> {
-        let fits = |sealed: &SealedBatch| sealed.header.number == number && sealed.header.hash() == hash;
-        if let Some(sequencer) = &self.node.sequencer
-            && let Ok(Some(info)) = sequencer.get_batch(number).await
-            && let Some(sealed) = decoded(&info.sealed).filter(fits)
-        {
-            return Some(Arc::new(sealed));
-        }
-        for member in self.node.members.iter() {
-            if let Ok(Some(batch)) = member.certified(number).await
-                && fits(&batch.sealed)
-            {
-                return Some(Arc::new(batch.sealed));
-            }
-        }
-        None
+        self.node.certificate_taken(&certificate, taken.outcome);
+        Ok(())
     }
 
     fn tell(&self, sealed: &SealedBatch, applied: &Applied) {
@@ -203,5 +168,31 @@ impl Follower {
             }
         }
         false
+    }
+}
+
+#[async_trait]
+impl HeaderSource for Node {
+    async fn header(&self, number: u64, hash: B256) -> Option<Arc<SealedBatch>> {
+        let fits = |sealed: &SealedBatch| sealed.header.number == number && sealed.header.hash() == hash;
+        if let Some(sequencer) = &self.sequencer
+            && let Ok(Some(info)) = sequencer.get_batch(number).await
+            && let Some(sealed) = decoded(&info.sealed).filter(fits)
+        {
+            return Some(Arc::new(sealed));
+        }
+        for member in self.members.iter() {
+            if let Ok(Some(batch)) = member.certified(number).await
+                && fits(&batch.sealed)
+            {
+                return Some(Arc::new(batch.sealed));
+            }
+        }
+        None
+    }
+
+    /// Ours would be forgotten when it gives way.
+    async fn about_to_offer(&self, sealed: &SealedBatch) {
+        self.differs_from_ours(sealed.signed_header()).await;
     }
 }

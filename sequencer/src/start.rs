@@ -192,7 +192,7 @@ impl Sequencer {
                 tracker.clone(),
                 Arc::clone(&deps.parameters),
                 Arc::clone(&deps.backend),
-                executor.clone(),
+                executor.opened(),
             ),
             reopened: AtomicBool::new(false),
             executed: executor.watch_status(),

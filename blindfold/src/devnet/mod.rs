@@ -4,12 +4,14 @@
 //! sequencer, and kills parts of it.
 
 pub mod accounts;
+mod confidential;
 mod network;
 pub mod ports;
 pub mod process;
 mod settings;
 mod story;
 
+pub use confidential::{COPROCESSOR, confidential_transfer};
 pub use network::{
     Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, L1_NODE, PROCESSES, Progress, SequencerUrl,
 };
@@ -43,6 +45,9 @@ pub struct DevnetArgs {
     /// Leave the folder where it is
     #[arg(long)]
     keep: bool,
+    /// Run a coprocessor, and let two accounts pay each other confidentially; its first run makes the circuits' keys
+    #[arg(long)]
+    confidential: bool,
     /// End after the first transfer instead of waiting for Ctrl-C
     #[arg(long)]
     once: bool,
@@ -58,12 +63,16 @@ pub async fn run(args: DevnetArgs) -> Result<()> {
         ports,
         max_batch: args.max_batch,
         keep: args.keep,
+        confidential: args.confidential,
         ..DevnetOptions::new(args.dir.clone(), std::env::current_exe()?)
     };
     let progress = Progress::default();
     let starting = async {
         let devnet = Devnet::start(options, &progress).await?;
         first_transfer(&devnet, &progress).await?;
+        if args.confidential {
+            confidential_transfer(&devnet, &progress).await?;
+        }
         anyhow::Ok(devnet)
     };
     let devnet = tokio::select! {

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use super::{
     MEMBERS, THRESHOLD,
     accounts::{HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
+    confidential::{self, COPROCESSOR},
     ports::{Ports, http},
     process::RoleProcess,
     settings::Layout,
@@ -89,6 +90,8 @@ pub struct DevnetOptions {
     pub timing: L1Timing,
     /// Last batch number of the committee's epoch.
     pub last_number: u64,
+    /// Run a coprocessor, too.
+    pub confidential: bool,
 }
 
 impl DevnetOptions {
@@ -106,6 +109,7 @@ impl DevnetOptions {
             sequencer_url: None,
             timing: L1Timing { challenge_window: CHALLENGE_WINDOW_BLOCKS, ..L1Timing::default() },
             last_number: LAST_NUMBER,
+            confidential: false,
         }
     }
 }
@@ -197,6 +201,12 @@ impl Devnet {
             None => None,
         };
 
+        if options.confidential {
+            progress.step("confidential balances: the circuits' keys (kept for later runs), a deployment");
+            let (dir, chain) = (dir.clone(), chain.clone());
+            tokio::task::spawn_blocking(move || confidential::prepare(&dir, &chain)).await??;
+        }
+
         progress.step("roles: sequencer, members, helper, full node, proxy");
         let processes = role_processes(&dir, &options, &l1_url)?;
         let l1 = L1Client::connect(L1Config::new(&l1_url, &chain)).await?;
@@ -226,13 +236,14 @@ impl Devnet {
     /// The roles that are processes of their own, in order of start.
     fn names(&self) -> Vec<&'static str> {
         let l1_node = self.processes.contains_key(L1_NODE).then_some(L1_NODE);
-        PROCESSES.into_iter().chain(l1_node).collect()
+        let coprocessor = self.processes.contains_key(COPROCESSOR).then_some(COPROCESSOR);
+        PROCESSES.into_iter().chain(l1_node).chain(coprocessor).collect()
     }
 
     /// A role's process.
     ///
     /// # Errors
-    /// For a name that is none of [`PROCESSES`], nor [`L1_NODE`] where there is one.
+    /// For a name that is none of [`PROCESSES`], nor [`L1_NODE`] or [`COPROCESSOR`] where there is one.
     pub fn process(&mut self, name: &str) -> Result<&mut RoleProcess> {
         self.processes.get_mut(name).with_context(|| format!("no role is called {name}"))
     }
@@ -295,6 +306,9 @@ impl Devnet {
         println!("  sequencer                        {}", http(ports.sequencer.0));
         for (member, (rpc, _)) in (1u16..).zip(&ports.members) {
             println!("  member {member}                         {}", http(*rpc));
+        }
+        if self.processes.contains_key(COPROCESSOR) {
+            println!("  coprocessor                      {}", http(ports.coprocessor.0));
         }
         println!("  L1                               {}", http(ports.l1));
         println!("  logs and data                    {}", self.dir.display());
@@ -466,6 +480,10 @@ fn role_processes(
     add("full-node", "full-node", full_node, options.ports.full_node.1);
     if let Some(ports) = &options.ports.l1_node {
         add(L1_NODE, "full-node", layout.write(L1_NODE, &layout.l1_node(ports))?, ports.node.1);
+    }
+    if options.confidential {
+        let settings = layout.write(COPROCESSOR, &layout.coprocessor())?;
+        add(COPROCESSOR, "coprocessor", settings, options.ports.coprocessor.1);
     }
     add("proxy", "proxy", layout.write("proxy", &layout.proxy())?, options.ports.proxy.1);
     Ok(processes)

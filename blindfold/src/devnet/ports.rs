@@ -23,6 +23,8 @@ pub struct Ports {
     pub full_node: (u16, u16),
     /// The proxy's JSON-RPC and admin server.
     pub proxy: (u16, u16),
+    /// The coprocessor's JSON-RPC and admin server.
+    pub coprocessor: (u16, u16),
     /// Reads and Engine API of the sequencer's execution client.
     pub sequencer_execution: (u16, u16),
     /// Reads and Engine API of the full node's execution client.
@@ -51,6 +53,7 @@ impl Ports {
             hint_publisher: 9571,
             full_node: (9580, 9581),
             proxy: (9590, 9591),
+            coprocessor: (9600, 9601),
             sequencer_execution: (8645, 8651),
             full_node_execution: (8745, 8751),
             l1_node: None,
@@ -114,6 +117,7 @@ impl FreePorts {
             hint_publisher: self.next()?,
             full_node: self.pair()?,
             proxy: self.pair()?,
+            coprocessor: self.pair()?,
             sequencer_execution: self.pair()?,
             full_node_execution: self.pair()?,
             l1_node: Some(NodePorts { node: self.pair()?, execution: self.pair()? }),

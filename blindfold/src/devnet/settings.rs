@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context, Result};
 use blindfold_client::{KeySource, ProxyConfig};
 use blindfold_committee::{MemberConfig, MemberLimits, PeerUrl};
+use blindfold_coprocessor::CoprocessorConfig;
 use blindfold_full_node::{FullNodeConfig, MemberEndpoint, Source};
 use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
 use blindfold_sequencer::{AccusationsConfig, OutputsConfig, PostingConfig, SequencerConfig};
@@ -15,8 +16,9 @@ use serde::Serialize;
 
 use super::ports::{NodePorts, Ports, http, local};
 use crate::roles::{
-    BackendSettings, CommitteeSettings, ExecutionSettings, FullNodeSettings, HintPublisherSettings,
-    L1PostingSettings, L1Settings, ProxySettings, SequencerSettings, WatchSettings, Wei,
+    BackendSettings, CommitteeSettings, CoprocessorSettings, ExecutionSettings, FullNodeSettings,
+    HintPublisherSettings, L1PostingSettings, L1Settings, ProxySettings, SequencerSettings, WatchSettings,
+    Wei,
 };
 
 /// Pause between two postings of headers to the development L1, in milliseconds: about one a block of it.
@@ -220,6 +222,28 @@ impl Layout<'_> {
                 ..settings.full_node
             },
             ..settings
+        }
+    }
+
+    /// Settings of the coprocessor's process.
+    #[must_use]
+    pub fn coprocessor(&self) -> CoprocessorSettings {
+        CoprocessorSettings {
+            chain: self.chain(),
+            deployment: super::confidential::deployment_file(self.dir),
+            keys_dir: super::confidential::keys_dir(self.dir),
+            parameters: vec![self.parameters()],
+            l1: self.l1(),
+            data_dir: self.dir.join("coprocessor"),
+            backend: BackendSettings::default(),
+            insecure_development_setup: true,
+            coprocessor: CoprocessorConfig {
+                rpc_addr: local(self.ports.coprocessor.0),
+                admin_addr: local(self.ports.coprocessor.1),
+                node_url: http(self.ports.full_node.0),
+                poll_interval_ms: blindfold_coprocessor::limits::DEFAULT_POLL_INTERVAL_MS,
+                kept_versions: blindfold_coprocessor::limits::DEFAULT_KEPT_VERSIONS,
+            },
         }
     }
 

@@ -1,6 +1,7 @@
 //! One file for each role: its settings, and how it is put together from the libraries.
 
 mod committee;
+mod coprocessor;
 mod files;
 mod full_node;
 mod hint_publisher;
@@ -11,6 +12,7 @@ mod tables;
 mod wei;
 
 pub use committee::CommitteeSettings;
+pub use coprocessor::{CoprocessorSettings, load_deployment};
 pub use files::{load_chain, load_parameters, opened_store};
 pub use full_node::{FullNodeSettings, WatchSettings};
 pub use hint_publisher::{HintPublisherSettings, L1PostingSettings};

@@ -1,4 +1,4 @@
-//! Taking hints: verified, stored, handed to the executor.
+//! Taking hints: verified, stored, handed on to whoever executes.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use blindfold_protocol::{BatchHints, HintEntry, Release};
 use blindfold_store::StoreError;
 
 use crate::records::verdicts;
-use crate::{Executor, HintsFault, ParameterSet, Tracker, check_release_shape, verify_hints};
+use crate::{HintsFault, OpenedBatches, ParameterSet, Tracker, check_release_shape, verify_hints};
 
 /// Hints that are not taken. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
@@ -85,21 +85,21 @@ pub struct HintIntake {
     tracker: Tracker,
     parameters: Arc<ParameterSet>,
     backend: Arc<dyn Backend>,
-    executor: Executor,
+    opened: Arc<OpenedBatches>,
 }
 
 impl HintIntake {
-    /// A door to `executor` and the tracker's store.
+    /// A door to the tracker's store and to the shelf of whoever executes ([`Executor::opened`](crate::Executor::opened)).
     pub fn new(
         tracker: Tracker,
         parameters: Arc<ParameterSet>,
         backend: Arc<dyn Backend>,
-        executor: Executor,
+        opened: Arc<OpenedBatches>,
     ) -> Self {
-        Self { tracker, parameters, backend, executor }
+        Self { tracker, parameters, backend, opened }
     }
 
-    /// Verifies hints completely, stores them with the release durably, and wakes the executor.
+    /// Verifies hints completely, stores them with the release durably, and puts what they open on the shelf.
     ///
     /// Of `release` only the form is checked: hints prove themselves, and a wrong release can give none.
     pub async fn submit(
@@ -145,7 +145,7 @@ impl HintIntake {
             }
         }
         store.put_hints(&hints).await?;
-        self.executor.notify_hinted(number, Some(outcomes));
+        self.opened.put(number, Some(outcomes));
         Ok(HintsAccepted { number, hash, verified, new: true })
     }
 }

@@ -9,6 +9,7 @@
 //! - [`Settlement`]: which batches are safe and which are final on L1, for the execution client to know.
 //! - [`ReadApi`]: the reads of `blind_*` over the store, and [`announce`] for the topics.
 
+mod ancestors;
 pub mod announce;
 mod executor;
 mod hints;
@@ -16,12 +17,14 @@ mod intake;
 mod l1;
 mod l1_client;
 pub mod limits;
+mod opener;
 mod parameters;
 mod read;
 mod records;
 mod settlement;
 mod tracker;
 
+pub use ancestors::{HeaderSource, TakenRun};
 pub use executor::{
     BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor,
     ExecutorDeps, ExecutorStatus, InnerTransaction, NewBlock, OpenedBatches,
@@ -31,6 +34,7 @@ pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{
     L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun, origin_facts,
 };
+pub use opener::{OpenFault, Opener, unopened_outcomes};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
 pub use records::{accepted, makes_block, own_hints, verdicts};

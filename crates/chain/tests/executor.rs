@@ -385,6 +385,6 @@ async fn each_fault_that_stops_execution_is_named() {
     let (_, mut hints) = open_batch(&one.batch, &one.verdicts);
     hints.entries[0] = blindfold_protocol::HintEntry::Key([1; 16]);
     store.put_hints(&hints).await.unwrap();
-    node.executor.notify_hinted(1, None);
+    node.executor.opened().put(1, None);
     halts_with(&node, "stored hints of batch 1").await;
 }

@@ -11,6 +11,7 @@
 pub mod admin;
 pub mod api;
 mod client;
+pub mod confidential;
 pub mod encoded;
 mod error;
 mod feed;
@@ -29,6 +30,7 @@ pub use api::{
     SequencerApiServer,
 };
 pub use client::{ClientBuildError, ClientConfig, http_client, ws_client};
+pub use confidential::{ConfidentialApiClient, ConfidentialApiServer};
 pub use encoded::{Encoded, RawEnvelope, Wire};
 pub use error::{ReceivedError, RpcError, code};
 pub use feed::{Feed, FeedConfig, FeedEvent, FeedItem};

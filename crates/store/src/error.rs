@@ -26,6 +26,12 @@ pub enum What {
     Account,
     /// A small named value.
     Meta,
+    /// What a batch changed in the coprocessor's state.
+    ConfidentialBatch,
+    /// A confidential account, its place in the tree, or a public balance beside it.
+    ConfidentialAccount,
+    /// A confidential transaction.
+    ConfidentialTransaction,
 }
 
 impl fmt::Display for What {
@@ -40,6 +46,9 @@ impl fmt::Display for What {
             Self::Envelope => "envelope",
             Self::Account => "account",
             Self::Meta => "meta value",
+            Self::ConfidentialBatch => "confidential batch",
+            Self::ConfidentialAccount => "confidential account",
+            Self::ConfidentialTransaction => "confidential transaction",
         })
     }
 }

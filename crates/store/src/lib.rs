@@ -4,14 +4,22 @@
 //! returns: what was acknowledged, signed or announced after that survives a kill at any instant. Writes queued at the
 //! same time share one transaction and one fsync, and still fail one by one.
 //!
+//! [`ConfidentialStore`] is the coprocessor's part of the seam, in the same file.
+//!
 //! What a store refuses, whoever asks: a second header or a second signature for a number, a ledger change that does
 //! not start from the stored balance, a gap in the chain of batches, and the files of another deployment.
 
+mod confidential;
 mod error;
 mod records;
 mod sqlite;
 mod store;
 
+pub use confidential::{
+    ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
+    ConfidentialTransactionRecord, PublicBalanceRecord, StoredConfidentialTransaction, TreeName,
+    TreeNodeRecord,
+};
 pub use error::{StoreError, What};
 pub use records::{
     BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope,

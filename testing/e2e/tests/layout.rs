@@ -26,7 +26,11 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-full-node", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
     ("blindfold-groth16", &[]),
     ("blindfold-confidential", &["groth16", "rlwe", "protocol"]),
-    ("blindfold-client", &["protocol", "bte", "rpc", "l1", "telemetry"]),
+    (
+        "blindfold-coprocessor",
+        &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "store", "chain", "telemetry"],
+    ),
+    ("blindfold-client", &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "l1", "telemetry"]),
 ];
 
 fn metadata() -> Value {

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blindfold::{
     devnet::ports::Ports,
-    roles::{CommitteeSettings, FullNodeSettings, HintPublisherSettings, ProxySettings, SequencerSettings},
+    roles::{
+        CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
+        SequencerSettings,
+    },
 };
 use blindfold_telemetry::Metrics;
 use serde::{Serialize, de::DeserializeOwned};
@@ -175,6 +178,19 @@ fn a_full_nodes_settings_are_documented() {
 }
 
 #[test]
+fn the_coprocessors_settings_are_documented() {
+    let minimal = json!({
+        "chain": "rollup.json", "deployment": "confidential.json", "keys_dir": "confidential-keys",
+        "parameters": ["parameters.bin"], "l1": l1(), "data_dir": "coprocessor",
+        "coprocessor": {
+            "rpc_addr": "127.0.0.1:9600", "admin_addr": "127.0.0.1:9601", "node_url": "http://127.0.0.1:9580",
+        },
+    });
+    let full = with(&minimal, &[("/l1", full_l1())]);
+    check_settings::<CoprocessorSettings>("### Settings of the coprocessor", &minimal, &full);
+}
+
+#[test]
 fn the_proxys_settings_are_documented() {
     let minimal = json!({ "chain": "rollup.json", "l1": l1(), "fee_key": key() });
     let full = with(
@@ -213,6 +229,8 @@ fn names_in(source: &str) -> BTreeSet<String> {
 fn every_metric_is_documented_and_no_other() {
     let full_node = Metrics::new("full_node", "test").expect("a registry");
     blindfold_full_node::Counters::new(&full_node).expect("registers");
+    let coprocessor = Metrics::new("coprocessor", "test").expect("a registry");
+    blindfold_coprocessor::Counters::new(&coprocessor).expect("registers");
     let sequencer = names_in(include_str!("../../../sequencer/src/metrics.rs"));
     let proxy = names_in(include_str!("../../../client/src/proxy/mod.rs"));
     let member = blindfold_committee::MemberMetrics::new().expect("registers").registry;
@@ -222,6 +240,7 @@ fn every_metric_is_documented_and_no_other() {
         ("### Metrics of a committee member", names_of(&member)),
         ("### Metrics of the helper", names_of(&helper)),
         ("### Metrics of a full node", names_of(&full_node)),
+        ("### Metrics of the coprocessor", names_of(&coprocessor)),
         ("### Metrics of the proxy", proxy),
     ] {
         let documented: BTreeSet<String> = rows(section(heading))
@@ -246,11 +265,12 @@ fn every_port_of_the_development_network_is_documented() {
         hint_publisher,
         full_node,
         proxy,
+        coprocessor,
         sequencer_execution,
         full_node_execution,
         l1_node: _,
     } = Ports::documented(4);
-    let pairs = [sequencer, full_node, proxy, sequencer_execution, full_node_execution];
+    let pairs = [sequencer, full_node, proxy, coprocessor, sequencer_execution, full_node_execution];
     let pairs = pairs.into_iter().chain(members).flat_map(|(first, second)| [first, second]);
     for port in pairs.chain([l1, hint_publisher]) {
         assert!(numbers.contains(&port), "port {port} is not in the table of operate.md");
@@ -271,6 +291,7 @@ fn every_environment_variable_is_documented() {
     let sources = [
         include_str!("../../../blindfold/src/cli.rs"),
         include_str!("../../../blindfold/src/wallet.rs"),
+        include_str!("../../../blindfold/src/wallet/confidential.rs"),
         include_str!("../../../blindfold/src/deploy.rs"),
         include_str!("../../../crates/engine/src/managed.rs"),
     ];

@@ -30,7 +30,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::limits::TOPIC_BUFFER_EVENTS;
-use crate::{ItemOutcome, L1View, ParameterSet, Settled, Tracker, VoidRun};
+use crate::{L1View, ParameterSet, Settled, Tracker, VoidRun};
 
 pub use details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
 pub use opened::OpenedBatches;
@@ -142,9 +142,9 @@ impl Executor {
         Ok(Self { inner: Arc::new(Inner { opened, blocks, status, settled, stop, task }) })
     }
 
-    /// Says that verified hints of batch `number` are stored; `outcomes` saves opening them again.
-    pub fn notify_hinted(&self, number: u64, outcomes: Option<Vec<ItemOutcome>>) {
-        self.inner.opened.put(number, outcomes);
+    /// Where verified hints leave what they opened.
+    pub fn opened(&self) -> Arc<OpenedBatches> {
+        Arc::clone(&self.inner.opened)
     }
 
     /// Says how far the batches stand on L1: the client is told which blocks are safe and finalized by that. A mark

@@ -37,12 +37,12 @@ impl OpenedBatches {
     }
 
     /// Takes a batch off the shelf.
-    pub(super) fn take(&self, number: u64) -> Option<Arc<Vec<ItemOutcome>>> {
+    pub(crate) fn take(&self, number: u64) -> Option<Arc<Vec<ItemOutcome>>> {
         self.shelf.lock().take(number)
     }
 
     /// Changes whenever hints arrive.
-    pub(super) fn watch(&self) -> watch::Receiver<u64> {
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 }

@@ -10,7 +10,6 @@ use blindfold_engine::{
     ReplayError, StoredPayload, replay,
 };
 use blindfold_protocol::block::{OrderFault, Second, sequence_number};
-use blindfold_protocol::validity::Verdict;
 use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError, What};
 use tokio::sync::{broadcast, watch};
 
@@ -20,8 +19,9 @@ use super::plan::{Plan, SkippedOutside};
 use super::seconds::{ClosedSecond, Gathering};
 use super::{ExecutionState, ExecutorDeps, ExecutorStatus, NewBlock, OpenedBatches};
 use crate::limits::{CLIENT_CHECK_INTERVAL_MS, MAX_REPLAYS_IN_A_ROW, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS};
-use crate::records::{accepted, verdicts};
-use crate::{HintsFault, ItemOutcome, L1Fault, Settled, verify_hints};
+use crate::opener::{OpenFault, Opener, unopened_outcomes};
+use crate::records::accepted;
+use crate::{ItemOutcome, L1Fault, Settled};
 
 /// Why execution stopped. Nothing else stops with it.
 #[derive(Debug, thiserror::Error)]
@@ -55,20 +55,9 @@ pub enum ExecutionFault {
     /// Stored batches are out of order: our disk is damaged.
     #[error(transparent)]
     Order(#[from] OrderFault),
-    /// Hints that were verified when they were stored no longer stand: our disk is damaged.
-    #[error("stored hints of batch {number}: {fault}")]
-    StoredHints {
-        /// Batch number.
-        number: u64,
-        /// What does not stand.
-        fault: HintsFault,
-    },
-    /// The parameters of the batch's epoch are not configured.
-    #[error("no parameters are configured for batch {number}")]
-    NoParameters {
-        /// Batch number.
-        number: u64,
-    },
+    /// A batch with hints that does not open.
+    #[error(transparent)]
+    Open(OpenFault),
     /// L1 does not have, or no longer has, the block that a certified header names.
     #[error("L1 block {number} has not the hash {expected} that a certified header names")]
     OriginMismatch {
@@ -102,6 +91,15 @@ impl<F: Into<ExecutionFault>> From<F> for End {
     }
 }
 
+impl From<OpenFault> for End {
+    fn from(fault: OpenFault) -> Self {
+        match fault {
+            OpenFault::Stopped => Self::Stopped,
+            fault => Self::Fault(ExecutionFault::Open(fault)),
+        }
+    }
+}
+
 /// The block that the next one builds on.
 struct Parent {
     id: BlockId,
@@ -111,7 +109,7 @@ struct Parent {
 
 pub(super) struct Runner {
     pub(super) deps: ExecutorDeps,
-    opened: Arc<OpenedBatches>,
+    opener: Opener,
     blocks: broadcast::Sender<Arc<NewBlock>>,
     pub(super) status: watch::Sender<ExecutorStatus>,
     pub(super) settled: watch::Receiver<Settled>,
@@ -165,12 +163,18 @@ impl Runner {
             finalized: None,
         });
         let gathering = Gathering::default();
+        let opener = Opener::new(
+            Arc::clone(deps.tracker.store()),
+            Arc::clone(&deps.parameters),
+            Arc::clone(&deps.backend),
+            opened,
+        );
         let deposits = Deposits::after(taken);
         let next_batch = last_batch + 1;
         let checked_runs = 0;
         Ok(Self {
             deps,
-            opened,
+            opener,
             blocks,
             status,
             settled,
@@ -338,18 +342,14 @@ impl Runner {
         if accepted(record) == 0 {
             return Ok(Arc::new(unopened_outcomes(record, false)?));
         }
-        let mut arrivals = self.opened.watch();
+        let mut arrivals = self.opener.arrivals();
         loop {
             arrivals.borrow_and_update();
             if self.is_void(number).await? {
                 return Ok(Arc::new(unopened_outcomes(record, true)?));
             }
-            if let Some(outcomes) = self.opened.take(number) {
+            if let Some(outcomes) = self.opener.open(number).await? {
                 return Ok(outcomes);
-            }
-            let now = self.deps.tracker.store().batch(number).await?;
-            if let Some(now) = now.filter(|now| now.hints.is_some()) {
-                return self.open_stored(now).await;
             }
             self.set_state(ExecutionState::WaitingForHints { number });
             let check = Duration::from_millis(CLIENT_CHECK_INTERVAL_MS);
@@ -364,21 +364,6 @@ impl Runner {
             }
             self.mark(idle).await?;
         }
-    }
-
-    /// Opens a batch from the hints on disk, verifying them as if they had just arrived.
-    async fn open_stored(&self, record: BatchRecord) -> Result<Arc<Vec<ItemOutcome>>, End> {
-        let number = record.sealed.header.number;
-        let hints = record.hints.clone().ok_or(ExecutionFault::Damaged { what: "hints", number })?;
-        let parameters = self.deps.parameters.at(number).cloned();
-        let parameters = parameters.ok_or(ExecutionFault::NoParameters { number })?;
-        let verdicts = verdicts(&record)?;
-        let backend = Arc::clone(&self.deps.backend);
-        let opened = tokio::task::spawn_blocking(move || {
-            verify_hints(backend.as_ref(), &parameters, &record.sealed, &verdicts, &hints)
-        });
-        let outcomes = opened.await.map_err(|_| End::Stopped)?;
-        Ok(Arc::new(outcomes.map_err(|fault| ExecutionFault::StoredHints { number, fault })?))
     }
 
     /// The parent's hash, and its origin and sequence number.
@@ -585,14 +570,4 @@ impl PayloadSource for StoredPayloads {
 /// The details of a stored block.
 pub(crate) fn parse_details(record: &BlockRecord) -> Result<BlockDetails, serde_json::Error> {
     serde_json::from_str(&record.transactions)
-}
-
-/// The outcomes of a batch of which nothing is opened: it has no accepted item, or is void.
-fn unopened_outcomes(record: &BatchRecord, void: bool) -> Result<Vec<ItemOutcome>, StoreError> {
-    let outcomes = verdicts(record)?.into_iter().map(|verdict| match verdict {
-        Verdict::Skipped(fault) => ItemOutcome::Skipped(fault),
-        Verdict::ForcedTransaction if !void => ItemOutcome::ForcedTransaction,
-        Verdict::ForcedTransaction | Verdict::Accepted { .. } => ItemOutcome::Void,
-    });
-    Ok(outcomes.collect())
 }

@@ -370,7 +370,7 @@ impl Machine {
         })
         .await
         .expect("it starts");
-        let intake = HintIntake::new(tracker.clone(), parameter_set(), backend(), executor.clone());
+        let intake = HintIntake::new(tracker.clone(), parameter_set(), backend(), executor.opened());
         Self { tracker, executor, intake, client: Arc::clone(client) }
     }
 

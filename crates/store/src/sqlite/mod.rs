@@ -1,5 +1,6 @@
 //! The embedded store: one SQLite file, write-ahead log, an fsync for each group of writes.
 
+mod confidential;
 mod convert;
 mod reads;
 mod schema;

@@ -22,7 +22,7 @@ pub(super) fn first<T>(
     rows.next()?.map(read).transpose()
 }
 
-fn all<T>(
+pub(super) fn all<T>(
     connection: &Connection,
     sql: &str,
     params: impl rusqlite::Params,

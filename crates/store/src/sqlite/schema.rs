@@ -81,6 +81,41 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX leaf_changes_by_payer ON leaf_changes (payer, number);
     CREATE TABLE ledger_floor (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL) STRICT;
     ",
+    // 5: the coprocessor. A version counts confidential transactions that were applied, a sequence all of them;
+    // accounts, nodes and balances are kept as they stand at the end of a batch. tree: 0 of the accounts, 1 of the
+    // public balances. balance, nonce, confidential: u64 big-endian.
+    "
+    CREATE TABLE confidential_batches (
+        number INTEGER PRIMARY KEY, hash BLOB NOT NULL, sequence INTEGER NOT NULL, version INTEGER NOT NULL,
+        accounts INTEGER NOT NULL, public_accounts INTEGER NOT NULL, accounts_root BLOB NOT NULL,
+        public_root BLOB NOT NULL, confidential BLOB NOT NULL, state_root BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX confidential_batches_by_version ON confidential_batches (version);
+    CREATE TABLE confidential_owners (owner BLOB PRIMARY KEY, account INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE confidential_accounts (
+        account INTEGER NOT NULL, version INTEGER NOT NULL, owner BLOB NOT NULL, state BLOB NOT NULL,
+        PRIMARY KEY (account, version)
+    ) STRICT;
+    CREATE TABLE confidential_nodes (
+        tree INTEGER NOT NULL, level INTEGER NOT NULL, place INTEGER NOT NULL, version INTEGER NOT NULL,
+        hash BLOB NOT NULL, PRIMARY KEY (tree, level, place, version)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE public_balances (
+        owner BLOB NOT NULL, version INTEGER NOT NULL, account INTEGER NOT NULL, balance BLOB NOT NULL,
+        nonce BLOB NOT NULL, PRIMARY KEY (owner, version)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE confidential_transactions (
+        sequence INTEGER PRIMARY KEY, version INTEGER NOT NULL, number INTEGER NOT NULL, id BLOB NOT NULL,
+        item INTEGER NOT NULL, position INTEGER NOT NULL, applied INTEGER NOT NULL, bytes BLOB NOT NULL,
+        receipt TEXT NOT NULL, state_root BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX confidential_transactions_by_version ON confidential_transactions (version);
+    CREATE INDEX confidential_transactions_by_number ON confidential_transactions (number);
+    CREATE INDEX confidential_transactions_by_id ON confidential_transactions (id);
+    CREATE TABLE confidential_parties (
+        party BLOB NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (party, sequence)
+    ) STRICT, WITHOUT ROWID;
+    ",
 ];
 
 /// Brings the file to [`SCHEMA_VERSION`]; each step is one transaction.

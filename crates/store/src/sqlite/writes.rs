@@ -17,7 +17,11 @@ use crate::{BlockRecord, PendingEnvelope, PostedRecord, SealedRecord, StoreError
 /// Longest value of [`crate::Store::put_meta`].
 pub const MAX_META_VALUE_BYTES: usize = 1 << 20;
 
-fn execute(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<usize, StoreError> {
+pub(super) fn execute(
+    connection: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> Result<usize, StoreError> {
     Ok(connection.prepare_cached(sql)?.execute(params)?)
 }
 

@@ -1,0 +1,119 @@
+//! `blindfold coprocessor`.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result};
+use blindfold_client::confidential::{ConfidentialDeployment, provers};
+use blindfold_coprocessor::{Coprocessor, CoprocessorConfig, CoprocessorDeps, Ledger, LedgerView};
+use blindfold_protocol::ChainConfig;
+use blindfold_rpc::confidential::ConfidentialParameters;
+use blindfold_store::ConfidentialStore;
+use serde::{Deserialize, Serialize};
+
+use super::{BackendSettings, L1Settings, asked_to_stop, load_chain, load_parameters, opened_store};
+
+/// Settings of a coprocessor's process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoprocessorSettings {
+    /// The chain's settings, `rollup.json`.
+    pub chain: PathBuf,
+    /// The deployment of confidential balances, `confidential.json`.
+    pub deployment: PathBuf,
+    /// Folder of the circuits' verifying keys.
+    pub keys_dir: PathBuf,
+    /// The committees' parameter files.
+    pub parameters: Vec<PathBuf>,
+    /// L1, the coprocessor's own view.
+    pub l1: L1Settings,
+    /// Folder of the coprocessor's files.
+    pub data_dir: PathBuf,
+    /// Heavy cryptography.
+    #[serde(default)]
+    pub backend: BackendSettings,
+    /// Whether verifying keys may come from a development set-up, whose maker can forge proofs: make money of nothing.
+    #[serde(default)]
+    pub insecure_development_setup: bool,
+    /// The role's own settings.
+    pub coprocessor: CoprocessorConfig,
+}
+
+/// Reads the deployment of confidential balances, `confidential.json`.
+///
+/// # Errors
+/// A file that cannot be read or is none.
+pub fn load_deployment(path: &Path) -> Result<ConfidentialDeployment> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("deployment = {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is no confidential.json", path.display()))
+}
+
+impl CoprocessorSettings {
+    /// Runs until asked to stop.
+    ///
+    /// # Errors
+    /// When it cannot start.
+    pub async fn run(self) -> Result<()> {
+        self.coprocessor.validate()?;
+        let chain = load_chain(&self.chain)?;
+        let deployment = load_deployment(&self.deployment)?;
+        let (_, settings) = deployment.settings(&chain)?;
+        let proofs = provers::verifiers(&self.keys_dir, &deployment.keys, self.insecure_development_setup)
+            .context("the verifying keys; insecure_development_setup = true takes development keys")?;
+        if self.insecure_development_setup {
+            tracing::warn!("insecure_development_setup: whoever made the keys can forge proofs");
+        }
+        let l1 = Arc::new(self.l1.connect(&chain).await?);
+        let parameters = load_parameters(&self.parameters, &self.backend, &*l1).await?;
+        let backend = self.backend.backend()?;
+        let store = opened_store(&self.data_dir)?;
+        let state: Arc<dyn ConfidentialStore> = store.clone();
+        let machine = Ledger::open(
+            Arc::clone(&settings),
+            deployment.genesis()?,
+            Arc::new(proofs),
+            Arc::clone(&state),
+            backend.threads(),
+        )
+        .await?;
+        let deps = CoprocessorDeps {
+            deployment: shown(&deployment, &chain, &settings, self.insecure_development_setup),
+            chain,
+            store,
+            state,
+            l1,
+            parameters,
+            backend,
+            machine: Box::new(machine),
+            view: Arc::new(LedgerView::new(settings)),
+        };
+        let handle = Coprocessor::start(self.coprocessor, deps).await?;
+        asked_to_stop().await?;
+        handle.shutdown().await;
+        Ok(())
+    }
+}
+
+/// What `confidential_getParameters` answers.
+fn shown(
+    deployment: &ConfidentialDeployment,
+    chain: &ChainConfig,
+    settings: &blindfold_confidential::state::Settings,
+    development_setup: bool,
+) -> ConfidentialParameters {
+    let keys = deployment.keys.iter().map(|(circuit, hashes)| (circuit.clone(), hashes.verifying));
+    ConfidentialParameters {
+        l1_chain_id: chain.deployment.l1_chain_id,
+        chain_id: chain.chain_id,
+        contract: deployment.contract,
+        seed: deployment.seed,
+        auditor_key: deployment.auditor_key.clone(),
+        operator: deployment.operator,
+        minimum_fee: deployment.minimum_fee,
+        counter_limit: u32::from(settings.parameters().literal().max_additions),
+        verifying_keys: keys.collect(),
+        development_setup,
+    }
+}

@@ -1,0 +1,307 @@
+//! `blindfold wallet confidential`: balances that only their owners read.
+
+use std::{io::IsTerminal, path::PathBuf, time::Duration};
+
+use alloy_primitives::{Address, B256};
+use anyhow::{Context, Result, bail};
+use blindfold_client::Wallet;
+use blindfold_client::confidential::{Auditor, ConfidentialDeployment, ConfidentialWallet, Made, Proving};
+use blindfold_rpc::confidential::{ConfidentialApiClient, ConfidentialTransactionInfo};
+use blindfold_rpc::{ClientConfig, HttpClient, http_client};
+use clap::{Args, Subcommand};
+use tokio::time::{Instant, sleep};
+
+use super::{ChainArgs, KeyArgs, ServerArgs, print, wallet};
+use crate::{
+    roles::{load_chain, load_deployment},
+    setup::read_seed,
+};
+
+/// Examples of the commands.
+pub(crate) const EXAMPLES: &str = "Examples:\n  blindfold wallet confidential register --key k --password-file p --wait\n  \
+    blindfold wallet confidential deposit 1000 --key k --password-file p --wait\n  \
+    blindfold wallet confidential rollover --key k --password-file p --wait\n  \
+    blindfold wallet confidential send 0x… 250 --key k --password-file p --wait\n  \
+    blindfold wallet confidential balance --key k --password-file p\n\n\
+    Amounts are whole base units. The account's secret follows from the key: the key is all there is to keep.";
+
+/// How often a waiting wallet asks for the outcome.
+const POLL_INTERVAL_MS: u64 = 200;
+/// Transactions asked for at a time.
+const PAGE: u64 = 64;
+
+/// What a wallet does with confidential balances.
+#[derive(Subcommand, Debug)]
+pub(crate) enum ConfidentialCommand {
+    /// Open the confidential account of this key
+    Register(SendArgs),
+    /// Move public base units into a confidential account
+    Deposit {
+        /// Base units
+        amount: u64,
+        /// Whose account; the key's own by default
+        #[arg(long)]
+        to: Option<Address>,
+        #[command(flatten)]
+        send: SendArgs,
+    },
+    /// Pay an amount that only sender, receiver and auditor can read
+    Send {
+        /// Whom
+        to: Address,
+        /// Base units
+        amount: u64,
+        /// Base units for the operator; the deployment's least fee by default
+        #[arg(long)]
+        fee: Option<u64>,
+        #[command(flatten)]
+        send: SendArgs,
+    },
+    /// Make available what came since the last rollover
+    Rollover(SendArgs),
+    /// Encrypt the available balance anew, so that its counter starts again
+    Refresh(SendArgs),
+    /// Pay public base units out of the account
+    Withdraw {
+        /// Base units
+        amount: u64,
+        /// Who is paid; the key's own address by default
+        #[arg(long)]
+        to: Option<Address>,
+        #[command(flatten)]
+        send: SendArgs,
+    },
+    /// What the account holds. With the key alone: nothing else is needed to recover an account
+    Balance {
+        #[command(flatten)]
+        key: KeyArgs,
+        #[command(flatten)]
+        at: DeploymentArgs,
+    },
+    /// What happened to the account
+    History {
+        #[command(flatten)]
+        key: KeyArgs,
+        #[command(flatten)]
+        at: DeploymentArgs,
+    },
+    /// Read the transfers of an account with the auditor's key
+    Audit {
+        /// Whose transfers
+        owner: Address,
+        /// File with the auditor's seed
+        #[arg(long)]
+        auditor_key: PathBuf,
+        #[command(flatten)]
+        at: DeploymentArgs,
+    },
+}
+
+/// Where a deployment of confidential balances is.
+#[derive(Args, Debug)]
+pub(crate) struct DeploymentArgs {
+    /// The chain's settings, rollup.json
+    #[arg(long, env = "BLINDFOLD_CHAIN")]
+    chain: PathBuf,
+    /// The deployment, confidential.json
+    #[arg(long, env = "BLINDFOLD_CONFIDENTIAL")]
+    deployment: PathBuf,
+    /// Your own coprocessor
+    #[arg(long, env = "BLINDFOLD_COPROCESSOR_URL")]
+    coprocessor: String,
+}
+
+/// What sending needs.
+#[derive(Args, Debug)]
+pub(crate) struct SendArgs {
+    #[command(flatten)]
+    key: KeyArgs,
+    #[command(flatten)]
+    chain: ChainArgs,
+    #[command(flatten)]
+    servers: ServerArgs,
+    /// The deployment, confidential.json
+    #[arg(long, env = "BLINDFOLD_CONFIDENTIAL")]
+    deployment: PathBuf,
+    /// Your own coprocessor
+    #[arg(long, env = "BLINDFOLD_COPROCESSOR_URL")]
+    coprocessor: String,
+    /// Folder of the circuits' proving keys
+    #[arg(long, env = "BLINDFOLD_CONFIDENTIAL_KEYS")]
+    proving_keys: PathBuf,
+    /// Wait for the outcome, this many seconds at most
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
+    wait: Option<u64>,
+}
+
+fn connected(url: &str) -> Result<HttpClient> {
+    Ok(http_client(url, &ClientConfig::default())?)
+}
+
+/// A wallet that reads, and proves with the keys of `proving_keys`.
+fn opened(
+    key: &KeyArgs,
+    rollup: &std::path::Path,
+    (deployment, coprocessor): (&std::path::Path, &str),
+    proving_keys: PathBuf,
+) -> Result<ConfidentialWallet> {
+    let chain = load_chain(rollup)?;
+    let deployment: ConfidentialDeployment = load_deployment(deployment)?;
+    let (public, settings) = deployment.settings(&chain)?;
+    let keys = (proving_keys, deployment.keys);
+    Ok(ConfidentialWallet::new(settings, public, key.open()?, connected(coprocessor)?, keys))
+}
+
+impl SendArgs {
+    async fn opened(&self) -> Result<(ConfidentialWallet, Wallet)> {
+        let at = (self.deployment.as_path(), self.coprocessor.as_str());
+        let confidential = opened(&self.key, &self.chain.chain, at, self.proving_keys.clone())?;
+        Ok((confidential, wallet(&self.key, &self.chain, &self.servers).await?))
+    }
+
+    /// Sends what was made, and waits for the outcome where asked to.
+    async fn send(&self, wallet: &Wallet, made: Made, json: bool) -> Result<()> {
+        let sent = wallet.send_confidential(made.id, made.bytes).await?;
+        let text = format!("envelope {}  transaction {}", sent.envelope, made.id);
+        let Some(seconds) = self.wait else { return print(json, &sent, text) };
+        if !json {
+            println!("{text}");
+        }
+        let info = outcome(&connected(&self.coprocessor)?, made.id, seconds).await?;
+        let line = match &info.reason {
+            None => format!("applied in batch {}, version {}", info.number, info.version),
+            Some(reason) => format!("refused in batch {}: {reason}", info.number),
+        };
+        print(json, &serde_json::json!({"sent": sent, "outcome": info}), line)?;
+        match info.reason {
+            None => Ok(()),
+            Some(reason) => bail!("the transaction was refused: {reason} (docs/coprocessor.md)"),
+        }
+    }
+}
+
+async fn outcome(coprocessor: &HttpClient, id: B256, seconds: u64) -> Result<ConfidentialTransactionInfo> {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    loop {
+        if let Some(info) = coprocessor.get_transaction(id).await.context("the coprocessor")? {
+            return Ok(info);
+        }
+        if Instant::now() > deadline {
+            bail!(
+                "the coprocessor has not executed {id} after {seconds} s; its envelope stays valid until it expires"
+            );
+        }
+        sleep(Duration::from_millis(POLL_INTERVAL_MS)).await;
+    }
+}
+
+/// Tells where proving stands: one line that is written over on a terminal, a line for each part elsewhere.
+fn progress() -> impl FnMut(Proving) + Send + 'static {
+    let (started, terminal) = (std::time::Instant::now(), std::io::stderr().is_terminal());
+    move |part| {
+        let what = match part {
+            Proving::Key => "reading the proving key".to_owned(),
+            Proving::Stage(stage) => format!("proving: {stage:?}").to_lowercase(),
+        };
+        let line = format!("[{:6.1} s] {what}", started.elapsed().as_secs_f64());
+        if terminal {
+            eprint!("\r\x1b[K{line}\r");
+        } else {
+            eprintln!("{line}");
+        }
+    }
+}
+
+/// Runs one command.
+///
+/// # Errors
+/// Whatever the command meets.
+pub(crate) async fn run(command: ConfidentialCommand, json: bool) -> Result<()> {
+    use ConfidentialCommand as C;
+    match command {
+        C::Register(send) => {
+            let (confidential, wallet) = send.opened().await?;
+            send.send(&wallet, confidential.register(progress()).await?, json).await
+        }
+        C::Deposit { amount, to, send } => {
+            let (confidential, wallet) = send.opened().await?;
+            let made = confidential.deposit(to.unwrap_or(confidential.address()), amount).await?;
+            send.send(&wallet, made, json).await
+        }
+        C::Send { to, amount, fee, send } => {
+            let (confidential, wallet) = send.opened().await?;
+            send.send(&wallet, confidential.send(to, amount, fee, progress()).await?, json).await
+        }
+        C::Rollover(send) => {
+            let (confidential, wallet) = send.opened().await?;
+            send.send(&wallet, confidential.rollover().await?, json).await
+        }
+        C::Refresh(send) => {
+            let (confidential, wallet) = send.opened().await?;
+            send.send(&wallet, confidential.refresh(progress()).await?, json).await
+        }
+        C::Withdraw { amount, to, send } => {
+            let (confidential, wallet) = send.opened().await?;
+            let to = to.unwrap_or(confidential.address());
+            send.send(&wallet, confidential.withdraw(to, amount, progress()).await?, json).await
+        }
+        C::Balance { key, at } => {
+            let balances = at.wallet(&key)?.balances().await?;
+            let advice = balances.advice.map(|advice| format!("\nadvice     {advice}")).unwrap_or_default();
+            let text = format!(
+                "available  {}  ({} terms)\npending    {}  ({} terms)\npublic     {}{advice}",
+                balances.available,
+                balances.available_terms,
+                balances.pending,
+                balances.pending_terms,
+                balances.public
+            );
+            print(json, &balances, text)
+        }
+        C::History { key, at } => {
+            let entries = at.wallet(&key)?.history().await?;
+            let lines: Vec<String> = entries
+                .iter()
+                .map(|entry| {
+                    let with = entry.with.map(|with| format!("  {with}")).unwrap_or_default();
+                    format!("{:>8}  {:<8}  {:>+20}{with}", entry.sequence, entry.kind, entry.change)
+                })
+                .collect();
+            print(json, &entries, lines.join("\n"))
+        }
+        C::Audit { owner, auditor_key, at } => audit(owner, &auditor_key, &at, json).await,
+    }
+}
+
+impl DeploymentArgs {
+    fn wallet(&self, key: &KeyArgs) -> Result<ConfidentialWallet> {
+        // Reading proves nothing.
+        opened(key, &self.chain, (&self.deployment, &self.coprocessor), PathBuf::new())
+    }
+}
+
+async fn audit(owner: Address, auditor_key: &std::path::Path, at: &DeploymentArgs, json: bool) -> Result<()> {
+    let chain = load_chain(&at.chain)?;
+    let (public, settings) = load_deployment(&at.deployment)?.settings(&chain)?;
+    let auditor = Auditor::new(settings, &public, &read_seed(auditor_key)?)?;
+    let coprocessor = connected(&at.coprocessor)?;
+    let (mut transfers, mut from) = (Vec::new(), 0);
+    loop {
+        let page = coprocessor.get_transfers(owner, from, Some(PAGE)).await.context("the coprocessor")?;
+        let Some(last) = page.last() else { break };
+        from = last.sequence + 1;
+        for info in &page {
+            transfers.extend(auditor.read(info)?);
+        }
+    }
+    let lines: Vec<String> = transfers
+        .iter()
+        .map(|one| {
+            format!(
+                "{:>8}  {} → {}  {}  (fee {})",
+                one.sequence, one.sender, one.receiver, one.amount, one.fee
+            )
+        })
+        .collect();
+    print(json, &transfers, lines.join("\n"))
+}

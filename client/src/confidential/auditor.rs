@@ -1,0 +1,81 @@
+//! The auditor's view.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256};
+use blindfold_confidential::state::Settings;
+use blindfold_confidential::transaction::ConfidentialTransaction;
+use blindfold_rlwe::rlwe::{PublicPolynomial, SecretKey};
+use blindfold_rlwe::schemes::balance;
+use blindfold_rpc::confidential::ConfidentialTransactionInfo;
+use serde::Serialize;
+
+use super::wallet::ConfidentialError;
+
+/// The auditor's place among the recipients of a transfer.
+const AUDITOR: usize = 2;
+
+/// Reads the amounts of transfers.
+pub struct Auditor {
+    settings: Arc<Settings>,
+    secret: SecretKey,
+}
+
+/// A transfer as the auditor sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Audited {
+    /// The transaction.
+    pub id: B256,
+    /// Its place in the order.
+    pub sequence: u64,
+    /// Who paid.
+    pub sender: Address,
+    /// Who was paid.
+    pub receiver: Address,
+    /// The amount, in base units.
+    pub amount: u64,
+    /// The fee, in base units.
+    pub fee: u64,
+}
+
+impl Auditor {
+    /// With the auditor's seed.
+    ///
+    /// # Errors
+    /// [`ConfidentialError::OtherAuditor`] where the deployment has another auditor.
+    pub fn new(
+        settings: Arc<Settings>,
+        public: &Arc<PublicPolynomial>,
+        seed: &[u8; 32],
+    ) -> Result<Self, ConfidentialError> {
+        let secret = SecretKey::derive(public, seed);
+        let key = settings.polynomial(secret.public_key().polynomial())?;
+        if key != *settings.auditor() {
+            return Err(ConfidentialError::OtherAuditor);
+        }
+        Ok(Self { settings, secret })
+    }
+
+    /// The transfer in a transaction; `None` for other kinds, and for a refused one, which moved nothing. One ring
+    /// product.
+    ///
+    /// # Errors
+    /// [`ConfidentialError::Claim`] for bytes that the coprocessor cannot have applied.
+    pub fn read(&self, info: &ConfidentialTransactionInfo) -> Result<Option<Audited>, ConfidentialError> {
+        if !info.applied {
+            return Ok(None);
+        }
+        let decoded = ConfidentialTransaction::decode(self.settings.parameters(), &info.transaction);
+        let ConfidentialTransaction::Transfer(transfer) = decoded? else { return Ok(None) };
+        let part = transfer.amount.for_recipient(AUDITOR).ok_or(ConfidentialError::NoPart)?;
+        Ok(Some(Audited {
+            id: info.id,
+            sequence: info.sequence,
+            sender: transfer.sender,
+            receiver: transfer.receiver,
+            amount: balance::decrypt(&self.secret, &part)?,
+            fee: transfer.fee,
+        }))
+    }
+}

@@ -1,0 +1,22 @@
+//! Confidential balances, the owner's side: secrets, proofs, and what to send.
+//!
+//! - [`ConfidentialDeployment`]: `confidential.json`, the constants that every party shares.
+//! - [`ConfidentialWallet`]: makes transactions, reads balances and histories.
+//! - [`Auditor`]: reads the amounts of transfers with the auditor's key.
+//! - [`provers`]: the circuits' keys.
+//!
+//! The account's secret follows from the wallet's key and the deployment alone ([`account_secret`]): who has the key
+//! has the account, and nothing else needs a backup.
+
+mod account;
+mod auditor;
+mod deployment;
+pub mod provers;
+mod wallet;
+
+pub use account::{AccountClaimFault, checked};
+pub use auditor::{Audited, Auditor};
+pub use deployment::{Allocation, ConfidentialDeployment, DeploymentFault, KeyHashes};
+pub use wallet::{
+    Balances, ConfidentialError, ConfidentialWallet, HistoryEntry, Made, Proving, account_secret,
+};

@@ -1,0 +1,215 @@
+//! The four circuits with their keys: what a wallet proves with, what a coprocessor verifies with.
+
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::B256;
+use ark_bls12_381::Bls12_381;
+use blindfold_confidential::circuits::{Refresh, Registration, Transfer, Withdrawal};
+use blindfold_confidential::executor::Groth16Proofs;
+use blindfold_confidential::transaction::{EncodedProof, PROOF_BYTES};
+use blindfold_confidential::{Fr, Ring};
+use blindfold_groth16::{
+    Circuit, KeyError, OriginError, ProveError, Prover, ProverError, ProvingKey, Stage, Verifier,
+    VerifyingKey, setup,
+};
+
+use super::deployment::KeyHashes;
+
+/// Names of the circuits, of their files and in `confidential.json`.
+pub const CIRCUITS: [&str; 4] = ["registration", "transfer", "refresh", "withdrawal"];
+
+/// Keys that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    /// A file cannot be read or written.
+    #[error("{path}: {reason}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        reason: String,
+    },
+    /// A file holds no key, or another than the deployment pins.
+    #[error("{path}: {fault}; fetch the deployment's key file again")]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        fault: KeyError,
+    },
+    /// A verifying key is not the one that the deployment pins.
+    #[error("{path} has hash {found}, the deployment pins {pinned}")]
+    Hash {
+        /// The file.
+        path: PathBuf,
+        /// The hash of the file's key.
+        found: B256,
+        /// By `confidential.json`.
+        pinned: B256,
+    },
+    /// `confidential.json` says nothing of a circuit.
+    #[error("confidential.json pins no key of the circuit {0:?}")]
+    NotPinned(&'static str),
+    /// Keys that production settings refuse.
+    #[error("{circuit}: {fault}")]
+    Origin {
+        /// The circuit.
+        circuit: &'static str,
+        /// Why.
+        fault: OriginError,
+    },
+    /// A key of another circuit.
+    #[error(transparent)]
+    Prover(#[from] ProverError),
+    /// The set-up failed.
+    #[error(transparent)]
+    Setup(#[from] setup::SetupError),
+}
+
+fn proving_file(dir: &Path, circuit: &str) -> PathBuf {
+    dir.join(format!("{circuit}.proving"))
+}
+
+fn verifying_file(dir: &Path, circuit: &str) -> PathBuf {
+    dir.join(format!("{circuit}.verifying"))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, KeysError> {
+    let failed = |error: std::io::Error| KeysError::File { path: path.to_owned(), reason: error.to_string() };
+    std::fs::read(path).map_err(failed)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), KeysError> {
+    let failed = |error: std::io::Error| KeysError::File { path: path.to_owned(), reason: error.to_string() };
+    std::fs::write(path, bytes).map_err(failed)
+}
+
+/// The keys that a deployment pins.
+pub type Pinned = std::collections::BTreeMap<String, KeyHashes>;
+
+fn pinned(keys: &Pinned, circuit: &'static str) -> Result<KeyHashes, KeysError> {
+    keys.get(circuit).copied().ok_or(KeysError::NotPinned(circuit))
+}
+
+/// A circuit with its proving key, as the deployment pins it. Records the circuit's rows and reads some tens of megabytes.
+///
+/// # Errors
+/// [`KeysError`].
+pub fn prover<C: Circuit<Fr>>(
+    dir: &Path,
+    keys: &Pinned,
+    name: &'static str,
+    circuit: C,
+) -> Result<Prover<Bls12_381, C>, KeysError> {
+    let path = proving_file(dir, name);
+    let bytes = read(&path)?;
+    let key = ProvingKey::decode_pinned(&bytes, &pinned(keys, name)?.proving.0)
+        .map_err(|fault| KeysError::Key { path, fault })?;
+    Ok(Prover::new(circuit, key)?)
+}
+
+/// Proves, telling each stage.
+///
+/// # Errors
+/// [`ProveError`].
+pub fn prove<C: Circuit<Fr>>(
+    prover: &Prover<Bls12_381, C>,
+    statement: &C::Statement,
+    witness: &C::Witness,
+    progress: &mut dyn FnMut(Stage),
+) -> Result<EncodedProof, ProveError> {
+    let proof = prover.prove_with(statement, witness, &mut rand::rng(), progress)?;
+    let mut bytes = [0; PROOF_BYTES];
+    bytes.copy_from_slice(&proof.encode());
+    Ok(EncodedProof(bytes))
+}
+
+/// The verifying keys that a deployment pins. Development keys are refused unless `insecure` says that they may be used.
+///
+/// # Errors
+/// [`KeysError`].
+pub fn verifiers(dir: &Path, keys: &Pinned, insecure: bool) -> Result<Groth16Proofs, KeysError> {
+    let verifier = |circuit: &'static str| -> Result<Verifier<Bls12_381>, KeysError> {
+        let path = verifying_file(dir, circuit);
+        let bytes = read(&path)?;
+        let key =
+            VerifyingKey::decode(&bytes).map_err(|fault| KeysError::Key { path: path.clone(), fault })?;
+        let (found, pinned) = (B256::from(key.hash()), pinned(keys, circuit)?.verifying);
+        if found != pinned {
+            return Err(KeysError::Hash { path, found, pinned });
+        }
+        if !insecure {
+            key.origin().require_ceremony(1).map_err(|fault| KeysError::Origin { circuit, fault })?;
+        }
+        Ok(Verifier::new(key))
+    };
+    let [registration, transfer, refresh, withdrawal] = CIRCUITS;
+    Ok(Groth16Proofs {
+        registration: verifier(registration)?,
+        transfer: verifier(transfer)?,
+        refresh: verifier(refresh)?,
+        withdrawal: verifier(withdrawal)?,
+    })
+}
+
+/// The file beside the keys that names their hashes.
+const HASHES_FILE: &str = "keys.json";
+
+/// The hashes that were written beside the keys when they were made. The keys are held against them when they are read.
+///
+/// # Errors
+/// [`KeysError`], also where a circuit's key is missing.
+pub fn pinned_in(dir: &Path) -> Result<Pinned, KeysError> {
+    let path = dir.join(HASHES_FILE);
+    let pinned = serde_json::from_slice(&read(&path)?)
+        .map_err(|error| KeysError::File { path: path.clone(), reason: error.to_string() })?;
+    if complete(dir) {
+        return Ok(pinned);
+    }
+    Err(KeysError::File { path, reason: "a circuit's key is missing beside it".to_owned() })
+}
+
+fn complete(dir: &Path) -> bool {
+    CIRCUITS
+        .iter()
+        .all(|circuit| proving_file(dir, circuit).is_file() && verifying_file(dir, circuit).is_file())
+}
+
+fn hashes_of(key: &ProvingKey<Bls12_381>) -> KeyHashes {
+    KeyHashes { verifying: B256::from(key.verifying().hash()), proving: B256::from(key.hash()) }
+}
+
+/// Makes keys from a seed, which whoever knows it can forge proofs with: for development. Tells each circuit.
+///
+/// # Errors
+/// [`KeysError`].
+pub fn development(
+    dir: &Path,
+    ring: Ring,
+    seed: &[u8; 32],
+    progress: &mut dyn FnMut(&'static str),
+) -> Result<Pinned, KeysError> {
+    std::fs::create_dir_all(dir)
+        .map_err(|error| KeysError::File { path: dir.to_owned(), reason: error.to_string() })?;
+    let [registration, transfer, refresh, withdrawal] = CIRCUITS;
+    let mut pinned = Pinned::new();
+    let mut stored = |circuit: &'static str, key: ProvingKey<Bls12_381>| -> Result<(), KeysError> {
+        write(&proving_file(dir, circuit), &key.encode())?;
+        write(&verifying_file(dir, circuit), &key.verifying().encode())?;
+        pinned.insert(circuit.to_owned(), hashes_of(&key));
+        Ok(())
+    };
+    progress(registration);
+    stored(registration, setup::development(&Registration(ring), seed)?)?;
+    progress(transfer);
+    stored(transfer, setup::development(&Transfer(ring), seed)?)?;
+    progress(refresh);
+    stored(refresh, setup::development(&Refresh(ring), seed)?)?;
+    progress(withdrawal);
+    stored(withdrawal, setup::development(&Withdrawal(ring), seed)?)?;
+    let path = dir.join(HASHES_FILE);
+    let text = serde_json::to_vec_pretty(&pinned)
+        .map_err(|error| KeysError::File { path: path.clone(), reason: error.to_string() })?;
+    write(&path, &text)?;
+    Ok(pinned)
+}

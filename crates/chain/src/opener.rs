@@ -1,0 +1,92 @@
+//! What the items of a certified batch are, as soon as its hints are here.
+
+use std::sync::Arc;
+
+use blindfold_bte::Backend;
+use blindfold_protocol::validity::Verdict;
+use blindfold_store::{BatchRecord, Store, StoreError};
+use tokio::sync::watch;
+
+use crate::records::verdicts;
+use crate::{HintsFault, ItemOutcome, OpenedBatches, ParameterSet, verify_hints};
+
+/// Why a batch with hints does not open: the fault of our disk or of our configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenFault {
+    /// Our disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Hints that were verified when they were stored no longer stand: our disk is damaged.
+    #[error("stored hints of batch {number}: {fault}")]
+    StoredHints {
+        /// Batch number.
+        number: u64,
+        /// What does not stand.
+        fault: HintsFault,
+    },
+    /// The parameters of the batch's epoch are not configured.
+    #[error("no parameters are configured for batch {number}")]
+    NoParameters {
+        /// Batch number.
+        number: u64,
+    },
+    /// The process is shutting down.
+    #[error("shutting down")]
+    Stopped,
+}
+
+/// Opens certified batches for whoever executes them: from the shelf of what was just verified, else from the hints on
+/// disk. Cheap to clone.
+#[derive(Clone)]
+pub struct Opener {
+    store: Arc<dyn Store>,
+    parameters: Arc<ParameterSet>,
+    backend: Arc<dyn Backend>,
+    opened: Arc<OpenedBatches>,
+}
+
+impl Opener {
+    /// Opens the batches of `store`, which [`HintIntake`](crate::HintIntake) fills, with what it leaves on `opened`.
+    pub fn new(
+        store: Arc<dyn Store>,
+        parameters: Arc<ParameterSet>,
+        backend: Arc<dyn Backend>,
+        opened: Arc<OpenedBatches>,
+    ) -> Self {
+        Self { store, parameters, backend, opened }
+    }
+
+    /// Changes whenever hints arrive.
+    pub fn arrivals(&self) -> watch::Receiver<u64> {
+        self.opened.watch()
+    }
+
+    /// What the items of a batch are; `None` while its hints are missing.
+    ///
+    /// Hints from the disk are verified as if they had just arrived.
+    pub async fn open(&self, number: u64) -> Result<Option<Arc<Vec<ItemOutcome>>>, OpenFault> {
+        if let Some(outcomes) = self.opened.take(number) {
+            return Ok(Some(outcomes));
+        }
+        let Some(record) = self.store.batch(number).await? else { return Ok(None) };
+        let Some(hints) = record.hints.clone() else { return Ok(None) };
+        let parameters = self.parameters.at(number).cloned().ok_or(OpenFault::NoParameters { number })?;
+        let verdicts = verdicts(&record)?;
+        let backend = Arc::clone(&self.backend);
+        let opened = tokio::task::spawn_blocking(move || {
+            verify_hints(backend.as_ref(), &parameters, &record.sealed, &verdicts, &hints)
+        });
+        let outcomes = opened.await.map_err(|_| OpenFault::Stopped)?;
+        Ok(Some(Arc::new(outcomes.map_err(|fault| OpenFault::StoredHints { number, fault })?)))
+    }
+}
+
+/// The outcomes of a batch of which nothing is opened: it has no accepted item, or is void.
+pub fn unopened_outcomes(record: &BatchRecord, void: bool) -> Result<Vec<ItemOutcome>, StoreError> {
+    let outcomes = verdicts(record)?.into_iter().map(|verdict| match verdict {
+        Verdict::Skipped(fault) => ItemOutcome::Skipped(fault),
+        Verdict::ForcedTransaction if !void => ItemOutcome::ForcedTransaction,
+        Verdict::ForcedTransaction | Verdict::Accepted { .. } => ItemOutcome::Void,
+    });
+    Ok(outcomes.collect())
+}

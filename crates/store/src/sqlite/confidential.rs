@@ -1,0 +1,399 @@
+//! The coprocessor's tables.
+
+use alloy_primitives::{Address, B256};
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+
+use super::{
+    MAX_PAGE_RECORDS, SqliteStore,
+    convert::{array, corrupt, hash, integer, number},
+    reads::{all, first},
+    writes::execute,
+};
+use crate::{
+    ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
+    ConfidentialTransactionRecord, PublicBalanceRecord, StoreError, StoredConfidentialTransaction, TreeName,
+    What,
+};
+
+const HEAD_COLUMNS: &str =
+    "SELECT number, hash, sequence, version, accounts, public_accounts, accounts_root, public_root,
+    confidential, state_root FROM confidential_batches";
+const ACCOUNT_COLUMNS: &str = "SELECT account, owner, state FROM confidential_accounts";
+const BALANCE_COLUMNS: &str = "SELECT owner, account, balance, nonce FROM public_balances";
+const TRANSACTION_COLUMNS: &str =
+    "SELECT number, sequence, version, id, item, position, applied, bytes, receipt,
+    state_root FROM confidential_transactions";
+
+fn narrow<T: TryFrom<u64>>(row: &Row<'_>, column: usize, what: What) -> Result<T, StoreError> {
+    T::try_from(number(row, column, what)?).map_err(|_| corrupt(what, "number out of range"))
+}
+
+fn head_of_row(row: &Row<'_>) -> Result<ConfidentialHead, StoreError> {
+    let what = What::ConfidentialBatch;
+    Ok(ConfidentialHead {
+        number: number(row, 0, what)?,
+        hash: hash(row, 1, what)?,
+        sequence: number(row, 2, what)?,
+        version: number(row, 3, what)?,
+        accounts: narrow(row, 4, what)?,
+        public_accounts: narrow(row, 5, what)?,
+        accounts_root: hash(row, 6, what)?,
+        public_root: hash(row, 7, what)?,
+        confidential: u64::from_be_bytes(array(row, 8, what)?),
+        state_root: hash(row, 9, what)?,
+    })
+}
+
+fn account_of_row(row: &Row<'_>) -> Result<ConfidentialAccountRecord, StoreError> {
+    let what = What::ConfidentialAccount;
+    Ok(ConfidentialAccountRecord {
+        index: narrow(row, 0, what)?,
+        owner: Address::from(array::<20>(row, 1, what)?),
+        state: row.get(2)?,
+    })
+}
+
+fn balance_of_row(row: &Row<'_>) -> Result<PublicBalanceRecord, StoreError> {
+    let what = What::ConfidentialAccount;
+    Ok(PublicBalanceRecord {
+        owner: Address::from(array::<20>(row, 0, what)?),
+        index: narrow(row, 1, what)?,
+        balance: u64::from_be_bytes(array(row, 2, what)?),
+        nonce: u64::from_be_bytes(array(row, 3, what)?),
+    })
+}
+
+/// The parties are not read back: they are for finding it.
+fn transaction_of_row(row: &Row<'_>) -> Result<StoredConfidentialTransaction, StoreError> {
+    let what = What::ConfidentialTransaction;
+    Ok(StoredConfidentialTransaction {
+        number: number(row, 0, what)?,
+        record: ConfidentialTransactionRecord {
+            sequence: number(row, 1, what)?,
+            version: number(row, 2, what)?,
+            id: hash(row, 3, what)?,
+            item: narrow(row, 4, what)?,
+            position: narrow(row, 5, what)?,
+            applied: row.get(6)?,
+            bytes: row.get(7)?,
+            receipt: row.get(8)?,
+            state_root: hash(row, 9, what)?,
+            parties: Vec::new(),
+        },
+    })
+}
+
+fn head(connection: &Connection) -> Result<Option<ConfidentialHead>, StoreError> {
+    first(connection, &format!("{HEAD_COLUMNS} ORDER BY number DESC LIMIT 1"), [], head_of_row)
+}
+
+/// Whether the batch is still to be written; refuses one that contradicts what is stored or itself.
+fn is_next(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result<bool, StoreError> {
+    let offered = batch.head;
+    let what = What::ConfidentialBatch;
+    let newest = head(connection)?;
+    let expected = newest.map_or(0, |newest| newest.number.saturating_add(1));
+    if offered.number < expected {
+        let sql = format!("{HEAD_COLUMNS} WHERE number = ?1");
+        let stored = first(connection, &sql, [integer(offered.number, "batch number")?], head_of_row)?;
+        return match stored {
+            Some(stored) if stored == offered => Ok(false),
+            stored => Err(StoreError::Conflict {
+                what,
+                number: offered.number,
+                stored: stored.map_or(B256::ZERO, |stored| stored.state_root),
+                offered: offered.state_root,
+            }),
+        };
+    }
+    if offered.number != expected {
+        return Err(StoreError::NotNext { expected, offered: offered.number });
+    }
+    let inconsistent = |reason| StoreError::Inconsistent { what, number: offered.number, reason };
+    let before = newest.map_or((0, 0), |newest| (newest.sequence, newest.version));
+    let mut at = before;
+    for transaction in &batch.transactions {
+        at = (at.0.saturating_add(1), at.1.saturating_add(u64::from(transaction.applied)));
+        if (transaction.sequence, transaction.version) != at {
+            return Err(inconsistent("its transactions do not follow one another"));
+        }
+    }
+    if (offered.sequence, offered.version) != at {
+        return Err(inconsistent("its version is not that of its last transaction"));
+    }
+    let changes = !(batch.accounts.is_empty() && batch.nodes.is_empty() && batch.balances.is_empty());
+    if newest.is_some() && before.1 == at.1 && changes {
+        return Err(inconsistent("it changes something without a transaction"));
+    }
+    Ok(true)
+}
+
+fn put_batch(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result<(), StoreError> {
+    if !is_next(connection, batch)? {
+        return Ok(());
+    }
+    let head = &batch.head;
+    let (batch_number, version) = (integer(head.number, "batch number")?, integer(head.version, "version")?);
+    let sql = "INSERT INTO confidential_batches
+        (number, hash, sequence, version, accounts, public_accounts, accounts_root, public_root, confidential, state_root)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    execute(
+        connection,
+        sql,
+        params![
+            batch_number,
+            head.hash.as_slice(),
+            integer(head.sequence, "sequence")?,
+            version,
+            head.accounts,
+            head.public_accounts,
+            head.accounts_root.as_slice(),
+            head.public_root.as_slice(),
+            head.confidential.to_be_bytes(),
+            head.state_root.as_slice(),
+        ],
+    )?;
+    for account in &batch.accounts {
+        let owner = account.owner.as_slice();
+        let sql =
+            "INSERT INTO confidential_owners (owner, account) VALUES (?1, ?2) ON CONFLICT (owner) DO NOTHING";
+        execute(connection, sql, params![owner, account.index])?;
+        let sql =
+            "INSERT INTO confidential_accounts (account, version, owner, state) VALUES (?1, ?2, ?3, ?4)";
+        execute(connection, sql, params![account.index, version, owner, account.state])?;
+    }
+    for node in &batch.nodes {
+        let sql =
+            "INSERT INTO confidential_nodes (tree, level, place, version, hash) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let hash = node.hash.as_slice();
+        execute(connection, sql, params![tree(node.tree), node.level, node.index, version, hash])?;
+    }
+    for balance in &batch.balances {
+        let sql = "INSERT INTO public_balances (owner, version, account, balance, nonce) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let (amount, nonce) = (balance.balance.to_be_bytes(), balance.nonce.to_be_bytes());
+        execute(connection, sql, params![balance.owner.as_slice(), version, balance.index, amount, nonce])?;
+    }
+    for transaction in &batch.transactions {
+        put_transaction(connection, batch_number, transaction)?;
+    }
+    Ok(())
+}
+
+fn put_transaction(
+    connection: &Connection,
+    batch: i64,
+    transaction: &ConfidentialTransactionRecord,
+) -> Result<(), StoreError> {
+    let (sequence, version) =
+        (integer(transaction.sequence, "sequence")?, integer(transaction.version, "version")?);
+    let sql = "INSERT INTO confidential_transactions
+        (sequence, version, number, id, item, position, applied, bytes, receipt, state_root)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let ConfidentialTransactionRecord { id, item, position, applied, bytes, receipt, state_root, .. } =
+        transaction;
+    let (id, root) = (id.as_slice(), state_root.as_slice());
+    execute(
+        connection,
+        sql,
+        params![sequence, version, batch, id, item, position, applied, bytes, receipt, root],
+    )?;
+    for party in &transaction.parties {
+        let sql = "INSERT INTO confidential_parties (party, sequence) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        execute(connection, sql, params![party.as_slice(), sequence])?;
+    }
+    Ok(())
+}
+
+/// How a tree is named in a row.
+const fn tree(name: TreeName) -> u8 {
+    match name {
+        TreeName::Accounts => 0,
+        TreeName::Public => 1,
+    }
+}
+
+/// A bound for `version <= ?`; above what can be stored there is nothing more to see.
+fn bound(version: u64) -> i64 {
+    i64::try_from(version).unwrap_or(i64::MAX)
+}
+
+fn page(limit: usize) -> i64 {
+    i64::try_from(limit.min(MAX_PAGE_RECORDS)).unwrap_or(i64::MAX)
+}
+
+fn prune(connection: &Connection, version: u64) -> Result<(), StoreError> {
+    for (table, key) in [
+        ("confidential_accounts", "later.account = old.account"),
+        (
+            "confidential_nodes",
+            "later.tree = old.tree AND later.level = old.level AND later.place = old.place",
+        ),
+        ("public_balances", "later.owner = old.owner"),
+    ] {
+        let sql = format!(
+            "DELETE FROM {table} AS old WHERE old.version < ?1 AND EXISTS (
+                SELECT 1 FROM {table} AS later WHERE {key} AND later.version > old.version AND later.version <= ?1)"
+        );
+        execute(connection, &sql, [bound(version)])?;
+    }
+    // A batch whose accounts are gone answers no more for its version; the newest stays.
+    let sql = "DELETE FROM confidential_batches WHERE version < ?1
+        AND number > 0 AND number < (SELECT MAX(number) FROM confidential_batches)";
+    execute(connection, sql, [bound(version)])?;
+    Ok(())
+}
+
+#[async_trait]
+impl ConfidentialStore for SqliteStore {
+    async fn put_confidential_batch(&self, batch: ConfidentialBatchRecord) -> Result<(), StoreError> {
+        self.write(move |connection| put_batch(connection, &batch)).await
+    }
+
+    async fn confidential_head(&self) -> Result<Option<ConfidentialHead>, StoreError> {
+        self.read(head).await
+    }
+
+    async fn confidential_head_at(&self, version: u64) -> Result<Option<ConfidentialHead>, StoreError> {
+        self.read(move |connection| {
+            let sql = format!("{HEAD_COLUMNS} WHERE version = ?1 ORDER BY number DESC LIMIT 1");
+            first(connection, &sql, [bound(version)], head_of_row)
+        })
+        .await
+    }
+
+    async fn confidential_batch_end(&self, version: u64) -> Result<Option<u64>, StoreError> {
+        self.read(move |connection| {
+            let sql = "SELECT version FROM confidential_batches WHERE version >= ?1 ORDER BY version LIMIT 1";
+            first(connection, sql, [bound(version)], |row| number(row, 0, What::ConfidentialBatch))
+        })
+        .await
+    }
+
+    async fn confidential_account(
+        &self,
+        owner: Address,
+        version: u64,
+    ) -> Result<Option<ConfidentialAccountRecord>, StoreError> {
+        self.read(move |connection| {
+            let sql = format!(
+                "{ACCOUNT_COLUMNS} WHERE account = (SELECT account FROM confidential_owners WHERE owner = ?1)
+                 AND version <= ?2 ORDER BY version DESC LIMIT 1"
+            );
+            first(connection, &sql, params![owner.as_slice(), bound(version)], account_of_row)
+        })
+        .await
+    }
+
+    async fn confidential_accounts(
+        &self,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<ConfidentialAccountRecord>, StoreError> {
+        self.read(move |connection| {
+            let sql = format!(
+                "{ACCOUNT_COLUMNS} AS now WHERE account >= ?1 AND version = (
+                    SELECT MAX(version) FROM confidential_accounts AS all_of_it WHERE all_of_it.account = now.account)
+                 ORDER BY account LIMIT ?2"
+            );
+            all(connection, &sql, params![from, page(limit)], account_of_row)
+        })
+        .await
+    }
+
+    async fn confidential_nodes(
+        &self,
+        of: TreeName,
+        places: &[(u8, u32)],
+        version: u64,
+    ) -> Result<Vec<Option<B256>>, StoreError> {
+        let places = places.to_vec();
+        self.read(move |connection| {
+            let sql = "SELECT hash FROM confidential_nodes WHERE tree = ?1 AND level = ?2 AND place = ?3 AND version <= ?4
+                ORDER BY version DESC LIMIT 1";
+            let node = |(level, place): &(u8, u32)| {
+                let at = params![tree(of), level, place, bound(version)];
+                first(connection, sql, at, |row| hash(row, 0, What::ConfidentialAccount))
+            };
+            places.iter().map(node).collect()
+        })
+        .await
+    }
+
+    async fn public_balances(&self) -> Result<Vec<PublicBalanceRecord>, StoreError> {
+        self.read(|connection| {
+            let sql = format!(
+                "{BALANCE_COLUMNS} AS now WHERE version = (
+                    SELECT MAX(version) FROM public_balances AS all_of_it WHERE all_of_it.owner = now.owner)
+                 ORDER BY owner"
+            );
+            all(connection, &sql, [], balance_of_row)
+        })
+        .await
+    }
+
+    async fn public_balance(&self, owner: Address) -> Result<Option<PublicBalanceRecord>, StoreError> {
+        self.read(move |connection| {
+            let sql = format!("{BALANCE_COLUMNS} WHERE owner = ?1 ORDER BY version DESC LIMIT 1");
+            first(connection, &sql, [owner.as_slice()], balance_of_row)
+        })
+        .await
+    }
+
+    async fn confidential_transaction(
+        &self,
+        id: B256,
+    ) -> Result<Option<StoredConfidentialTransaction>, StoreError> {
+        self.read(move |connection| {
+            let sql =
+                format!("{TRANSACTION_COLUMNS} WHERE id = ?1 ORDER BY applied DESC, sequence DESC LIMIT 1");
+            first(connection, &sql, [id.as_slice()], transaction_of_row)
+        })
+        .await
+    }
+
+    async fn confidential_transactions_of(
+        &self,
+        party: Address,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredConfidentialTransaction>, StoreError> {
+        self.read(move |connection| {
+            let sql = format!(
+                "{TRANSACTION_COLUMNS} WHERE sequence IN (
+                    SELECT sequence FROM confidential_parties WHERE party = ?1 AND sequence >= ?2
+                    ORDER BY sequence LIMIT ?3)
+                 ORDER BY sequence"
+            );
+            all(connection, &sql, params![party.as_slice(), bound(from), page(limit)], transaction_of_row)
+        })
+        .await
+    }
+
+    async fn confidential_transactions_in(&self, batch: u64) -> Result<u64, StoreError> {
+        self.read(move |connection| {
+            let sql = "SELECT COUNT(*) FROM confidential_transactions WHERE number = ?1";
+            let counted =
+                first(connection, sql, [bound(batch)], |row| number(row, 0, What::ConfidentialTransaction))?;
+            Ok(counted.unwrap_or(0))
+        })
+        .await
+    }
+
+    async fn confidential_state_root(&self, version: u64) -> Result<Option<B256>, StoreError> {
+        self.read(move |connection| {
+            let what = What::ConfidentialTransaction;
+            if version > 0 {
+                let sql = "SELECT state_root FROM confidential_transactions WHERE version = ?1 LIMIT 1";
+                return first(connection, sql, [bound(version)], |row| hash(row, 0, what));
+            }
+            let sql = "SELECT state_root FROM confidential_batches WHERE number = 0";
+            first(connection, sql, [], |row| hash(row, 0, What::ConfidentialBatch))
+        })
+        .await
+    }
+
+    async fn prune_confidential(&self, version: u64) -> Result<(), StoreError> {
+        self.write(move |connection| prune(connection, version)).await
+    }
+}

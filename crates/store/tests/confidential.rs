@@ -1,0 +1,186 @@
+//! The coprocessor's tables: batches in one step, versions, pruning, and what is refused.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use alloy_primitives::{Address, B256};
+use blindfold_store::{
+    ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
+    ConfidentialTransactionRecord, PublicBalanceRecord, SqliteStore, StoreError, TreeName, TreeNodeRecord,
+    What,
+};
+
+fn word(number: u64) -> B256 {
+    alloy_primitives::keccak256(number.to_be_bytes())
+}
+
+fn party(number: u8) -> Address {
+    Address::repeat_byte(number)
+}
+
+fn head(number: u64, version: u64) -> ConfidentialHead {
+    let (hash, state_root) = (word(1_000 + number), word(version));
+    ConfidentialHead {
+        number,
+        hash,
+        sequence: version,
+        version,
+        accounts: 2,
+        public_accounts: 1,
+        accounts_root: word(50 + version),
+        public_root: word(70 + version),
+        confidential: u64::MAX - version,
+        state_root,
+    }
+}
+
+fn transaction(version: u64, id: u64, applied: bool, parties: &[u8]) -> ConfidentialTransactionRecord {
+    ConfidentialTransactionRecord {
+        sequence: version,
+        version,
+        id: word(id),
+        item: 3,
+        position: 1,
+        applied,
+        bytes: vec![version as u8; 10],
+        receipt: format!("{{\"version\":{version}}}"),
+        state_root: word(version),
+        parties: parties.iter().copied().map(party).collect(),
+    }
+}
+
+fn account(index: u32, state: u8) -> ConfidentialAccountRecord {
+    ConfidentialAccountRecord { index, owner: party(index as u8 + 1), state: vec![state; 100] }
+}
+
+fn genesis() -> ConfidentialBatchRecord {
+    ConfidentialBatchRecord {
+        head: head(0, 0),
+        transactions: Vec::new(),
+        accounts: Vec::new(),
+        nodes: Vec::new(),
+        balances: vec![PublicBalanceRecord { owner: party(9), index: 0, balance: u64::MAX, nonce: 0 }],
+    }
+}
+
+/// A batch with transactions `versions`, which changes account 0.
+fn batch(number: u64, versions: std::ops::RangeInclusive<u64>) -> ConfidentialBatchRecord {
+    let last = *versions.end();
+    ConfidentialBatchRecord {
+        head: head(number, last),
+        transactions: versions.map(|version| transaction(version, version, true, &[1, 2])).collect(),
+        accounts: vec![account(0, last as u8)],
+        nodes: vec![TreeNodeRecord { tree: TreeName::Accounts, level: 0, index: 0, hash: word(500 + last) }],
+        balances: vec![PublicBalanceRecord { owner: party(9), index: 0, balance: last, nonce: last }],
+    }
+}
+
+fn empty(number: u64, version: u64) -> ConfidentialBatchRecord {
+    let nothing = ConfidentialBatchRecord { head: head(number, version), ..genesis() };
+    ConfidentialBatchRecord { balances: Vec::new(), ..nothing }
+}
+
+#[tokio::test]
+async fn a_batch_is_stored_in_one_step_and_read_by_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
+    assert_eq!(store.confidential_head().await.unwrap(), None);
+    for record in [genesis(), batch(1, 1..=3), empty(2, 3), batch(3, 4..=4)] {
+        store.put_confidential_batch(record.clone()).await.unwrap();
+        store.put_confidential_batch(record).await.unwrap();
+    }
+    assert_eq!(store.confidential_head().await.unwrap(), Some(head(3, 4)));
+    assert_eq!(store.confidential_head_at(3).await.unwrap(), Some(head(2, 3)));
+    assert_eq!(store.confidential_head_at(2).await.unwrap(), None, "no batch ends there");
+    assert_eq!(store.confidential_batch_end(2).await.unwrap(), Some(3));
+    assert_eq!(store.confidential_batch_end(5).await.unwrap(), None);
+    for (version, state) in [(0, None), (3, Some(account(0, 3))), (4, Some(account(0, 4)))] {
+        assert_eq!(store.confidential_account(party(1), version).await.unwrap(), state);
+    }
+    assert_eq!(store.confidential_account(party(8), 4).await.unwrap(), None);
+    assert_eq!(store.confidential_accounts(0, 10).await.unwrap(), [account(0, 4)]);
+    assert_eq!(store.confidential_accounts(1, 10).await.unwrap(), []);
+    let nodes = store.confidential_nodes(TreeName::Accounts, &[(0, 0), (0, 1)], 3).await.unwrap();
+    assert_eq!(nodes, [Some(word(503)), None]);
+    let balance = PublicBalanceRecord { owner: party(9), index: 0, balance: 4, nonce: 4 };
+    assert_eq!(store.public_balances().await.unwrap(), [balance]);
+    assert_eq!(store.public_balance(party(9)).await.unwrap(), Some(balance));
+    assert_eq!(store.public_balance(party(8)).await.unwrap(), None);
+    for version in 0..=4 {
+        assert_eq!(store.confidential_state_root(version).await.unwrap(), Some(word(version)));
+    }
+    assert_eq!(store.confidential_state_root(u64::MAX).await.unwrap(), None);
+    for (number, count) in [(0, 0), (1, 3), (2, 0), (3, 1), (u64::MAX, 0)] {
+        assert_eq!(store.confidential_transactions_in(number).await.unwrap(), count);
+    }
+    let found = store.confidential_transactions_of(party(2), 2, 2).await.unwrap();
+    assert_eq!(
+        found.iter().map(|one| (one.number, one.record.sequence)).collect::<Vec<_>>(),
+        [(1, 2), (1, 3)]
+    );
+    assert_eq!(
+        found[0].record,
+        ConfidentialTransactionRecord { parties: vec![], ..transaction(2, 2, true, &[]) }
+    );
+}
+
+#[tokio::test]
+async fn the_place_where_a_transaction_was_applied_comes_first() {
+    let store = SqliteStore::in_memory().unwrap();
+    store.put_confidential_batch(genesis()).await.unwrap();
+    let mut record = batch(1, 1..=3);
+    let places = (1..).zip([false, true, false]);
+    record.transactions = places.map(|(at, applied)| transaction(at, 7, applied, &[])).collect();
+    for (transaction, version) in record.transactions.iter_mut().zip([0, 1, 1]) {
+        transaction.version = version;
+    }
+    record.head.version = 1;
+    store.put_confidential_batch(record).await.unwrap();
+    assert_eq!(store.confidential_transaction(word(7)).await.unwrap().unwrap().record.sequence, 2);
+    assert_eq!(store.confidential_transaction(word(8)).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_does_not_follow_is_refused() {
+    let store = SqliteStore::in_memory().unwrap();
+    let not_next = |expected, offered| Err(StoreError::NotNext { expected, offered });
+    assert_eq!(store.put_confidential_batch(batch(1, 1..=1)).await, not_next(0, 1));
+    store.put_confidential_batch(genesis()).await.unwrap();
+    assert_eq!(store.put_confidential_batch(batch(2, 1..=1)).await, not_next(1, 2));
+    let reason = |record| async {
+        match store.put_confidential_batch(record).await {
+            Err(StoreError::Inconsistent { what: What::ConfidentialBatch, reason, .. }) => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(reason(batch(1, 2..=2)).await.contains("follow one another"));
+    assert!(
+        reason(ConfidentialBatchRecord { head: head(1, 5), ..batch(1, 1..=1) }).await.contains("version")
+    );
+    assert_eq!(store.confidential_nodes(TreeName::Public, &[(0, 0)], 3).await.unwrap(), [None]);
+    let changes = ConfidentialBatchRecord { accounts: vec![account(0, 1)], ..empty(1, 0) };
+    assert!(reason(changes).await.contains("without a transaction"));
+    store.put_confidential_batch(batch(1, 1..=1)).await.unwrap();
+    let mut other = batch(1, 1..=1);
+    other.head.state_root = word(99);
+    let conflict =
+        StoreError::Conflict { what: What::ConfidentialBatch, number: 1, stored: word(1), offered: word(99) };
+    assert_eq!(store.put_confidential_batch(other).await, Err(conflict));
+    assert_eq!(store.confidential_head().await.unwrap(), Some(head(1, 1)));
+}
+
+#[tokio::test]
+async fn pruning_keeps_what_a_version_needs() {
+    let store = SqliteStore::in_memory().unwrap();
+    for record in [genesis(), batch(1, 1..=1), batch(2, 2..=2), batch(3, 3..=3)] {
+        store.put_confidential_batch(record).await.unwrap();
+    }
+    store.prune_confidential(2).await.unwrap();
+    assert_eq!(store.confidential_account(party(1), 1).await.unwrap(), None);
+    assert_eq!(store.confidential_head_at(1).await.unwrap(), None);
+    assert_eq!(store.confidential_account(party(1), 2).await.unwrap(), Some(account(0, 2)));
+    assert_eq!(store.confidential_nodes(TreeName::Accounts, &[(0, 0)], 2).await.unwrap(), [Some(word(502))]);
+    store.prune_confidential(u64::MAX).await.unwrap();
+    assert_eq!(store.confidential_account(party(1), 3).await.unwrap(), Some(account(0, 3)));
+    assert_eq!(store.confidential_head().await.unwrap(), Some(head(3, 3)));
+    assert_eq!(store.confidential_state_root(0).await.unwrap(), Some(word(0)));
+    assert_eq!(store.confidential_state_root(1).await.unwrap(), Some(word(1)), "roots stay");
+}

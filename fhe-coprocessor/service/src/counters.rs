@@ -1,0 +1,67 @@
+//! What the coprocessor counts: shown by `/metrics` and by `counters` of `confidential_getStatus`.
+
+use std::collections::BTreeMap;
+
+use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
+
+/// The coprocessor's counts since the start of the process.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    /// Headers checked completely and taken.
+    pub headers_verified: Counter,
+    /// Headers, certificates and hints that were refused.
+    pub rejected: Counter,
+    /// Hint entries verified against their ciphertexts.
+    pub hints_verified: Counter,
+    /// Batches executed.
+    pub batches_executed: Counter,
+    /// Confidential transactions applied.
+    pub transactions_applied: Counter,
+    /// Confidential transactions refused.
+    pub transactions_refused: Counter,
+    /// Attempts that failed and were repeated.
+    pub retries: Counter,
+    /// Newest certified batch.
+    pub certified: Gauge,
+    /// Newest executed batch.
+    pub batch: Gauge,
+    /// Confidential transactions applied up to now.
+    pub version: Gauge,
+    /// Confidential accounts.
+    pub accounts: Gauge,
+}
+
+impl Counters {
+    /// Registers all of them, at zero.
+    pub fn new(metrics: &Metrics) -> Result<Self, MetricsError> {
+        let counter = |name: &str, help: &str| metrics.counter(&format!("coprocessor_{name}_total"), help);
+        let gauge = |name: &str, help: &str| metrics.gauge(&format!("coprocessor_{name}"), help);
+        Ok(Self {
+            headers_verified: counter("headers_verified", "Headers checked completely and taken")?,
+            rejected: counter("rejected", "Headers, certificates and hints that were refused")?,
+            hints_verified: counter("hints_verified", "Hint entries verified against their ciphertexts")?,
+            batches_executed: counter("batches_executed", "Batches executed")?,
+            transactions_applied: counter("transactions_applied", "Confidential transactions applied")?,
+            transactions_refused: counter("transactions_refused", "Confidential transactions refused")?,
+            retries: counter("retries", "Attempts that failed and were repeated")?,
+            certified: gauge("certified_batch", "Newest certified batch")?,
+            batch: gauge("executed_batch", "Newest executed batch")?,
+            version: gauge("version", "Confidential transactions applied up to now")?,
+            accounts: gauge("accounts", "Confidential accounts")?,
+        })
+    }
+
+    /// All counts by stable name.
+    pub fn by_name(&self) -> BTreeMap<String, u64> {
+        let named = [
+            ("headers_verified", &self.headers_verified),
+            ("rejected", &self.rejected),
+            ("hints_verified", &self.hints_verified),
+            ("batches_executed", &self.batches_executed),
+            ("transactions_applied", &self.transactions_applied),
+            ("transactions_refused", &self.transactions_refused),
+            ("retries", &self.retries),
+        ];
+        named.into_iter().map(|(name, counter)| (name.to_owned(), counter.get())).collect()
+    }
+}

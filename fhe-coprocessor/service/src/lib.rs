@@ -1,0 +1,280 @@
+//! The coprocessor role: executes confidential transactions in the order that the sequencer committed to blindly.
+//!
+//! - follows a full node (or the sequencer), verifies every header, certificate and hint itself, and opens messages by
+//!   re-encryption: no trust in that node ([`blindfold_chain`]);
+//! - takes the bundle items of kind 1 in committed order and executes them on a [`Machine`];
+//! - what a batch changed is durable, in one step, before anybody can read it; after `kill -9` it goes on from there;
+//! - serves `confidential_*`: accounts with their proofs, transactions, state roots.
+//!
+//! What is executed is a function of certified batches alone, so every coprocessor of a deployment has the same state.
+
+mod api;
+mod config;
+mod counters;
+mod follow;
+mod items;
+mod ledger;
+pub mod limits;
+mod machine;
+mod runner;
+mod stored;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use blindfold_bte::Backend;
+use blindfold_chain::{HintIntake, L1View, OpenError, OpenedBatches, Opener, ParameterSet, Tracker};
+use blindfold_protocol::ChainConfig;
+use blindfold_rpc::confidential::{ConfidentialApiServer, ConfidentialParameters};
+use blindfold_rpc::{
+    AdminConfig, ClientBuildError, ClientConfig, Readiness, ServeError, ServerConfig, ServerHandle, admin,
+    http_client, serve,
+};
+use blindfold_store::{ConfidentialHead, ConfidentialStore, Store, StoreError};
+use blindfold_telemetry::{Metrics, MetricsError};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub use api::{AccountView, Receipt};
+pub use config::{ConfigError, CoprocessorConfig};
+pub use counters::Counters;
+pub use ledger::{Ledger, LedgerError, LedgerView};
+pub use machine::{CommittedItem, Execution, Machine, Outcome, Roots};
+pub use runner::{ExecutionFault, ExecutionState, ExecutionStatus};
+
+use api::ReadApi;
+use follow::Follower;
+use limits::READINESS_INTERVAL_MS;
+use runner::{Runner, batch_record};
+
+/// The name of the role: in metrics and on its disk.
+pub const ROLE: &str = "coprocessor";
+
+/// What a coprocessor works with; the binary opens it.
+pub struct CoprocessorDeps {
+    /// The chain's configuration, validated.
+    pub chain: Arc<ChainConfig>,
+    /// The coprocessor's own disk: the chain of headers.
+    pub store: Arc<dyn Store>,
+    /// The coprocessor's own disk: its state.
+    pub state: Arc<dyn ConfidentialStore>,
+    /// Its own view of L1.
+    pub l1: Arc<dyn L1View>,
+    /// The committees' public parameters, checked.
+    pub parameters: Arc<ParameterSet>,
+    /// Opens hints.
+    pub backend: Arc<dyn Backend>,
+    /// Executes. It stands where `state` ends.
+    pub machine: Box<dyn Machine>,
+    /// Shows its accounts.
+    pub view: Arc<dyn AccountView>,
+    /// What is told of the deployment.
+    pub deployment: ConfidentialParameters,
+}
+
+/// Why a coprocessor did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A URL.
+    #[error(transparent)]
+    Client(#[from] ClientBuildError),
+    /// The chain on disk, or L1.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A metric; a mistake of this program.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+    /// A port.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// A running coprocessor. Stop it with [`shutdown`](Self::shutdown); dropping it stops it, too, without waiting.
+pub struct Coprocessor {
+    tracker: Tracker,
+    counters: Counters,
+    status: watch::Receiver<ExecutionStatus>,
+    rpc: ServerHandle,
+    admin: ServerHandle,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl Coprocessor {
+    /// Opens the chain on disk, stores the genesis on an empty one, and starts all tasks. The node that is followed need
+    /// not be there; L1 does, for the epochs.
+    pub async fn start(config: CoprocessorConfig, deps: CoprocessorDeps) -> Result<Self, StartError> {
+        config.validate()?;
+        let metrics = Metrics::new(ROLE, env!("CARGO_PKG_VERSION"))?;
+        let counters = Counters::new(&metrics)?;
+        let node = http_client(&config.node_url, &ClientConfig::default())?;
+        deps.store.bind(&deps.chain.deployment, ROLE).await?;
+        let head = opened_state(deps.state.as_ref(), deps.machine.as_ref()).await?;
+        let tracker = Tracker::open(deps.chain, Arc::clone(&deps.store), Arc::clone(&deps.l1)).await?;
+        let (stop, stopped) = watch::channel(false);
+        let (in_sync, synced) = watch::channel(false);
+        let (status, of_status) = watch::channel(ExecutionStatus { head, state: ExecutionState::Waiting });
+
+        let opened = Arc::new(OpenedBatches::default());
+        let (parameters, backend) = (deps.parameters, deps.backend);
+        let opener = Opener::new(
+            Arc::clone(&deps.store),
+            Arc::clone(&parameters),
+            Arc::clone(&backend),
+            Arc::clone(&opened),
+        );
+        let runner = Runner {
+            tracker: tracker.clone(),
+            opener,
+            l1: deps.l1,
+            store: Arc::clone(&deps.state),
+            machine: Some(deps.machine),
+            counters: counters.clone(),
+            kept_versions: config.kept_versions,
+            status,
+            stopped: stopped.clone(),
+            void_runs: Vec::new(),
+            pruned: 0,
+        };
+        let follower = Follower {
+            tracker: tracker.clone(),
+            intake: HintIntake::new(tracker.clone(), parameters, backend, opened),
+            node,
+            counters: counters.clone(),
+            poll_interval: Duration::from_millis(config.poll_interval_ms),
+            in_sync,
+            status: of_status.clone(),
+        };
+
+        let readiness = Readiness::new(&["node", "execution"]);
+        let admin =
+            admin(AdminConfig { addr: config.admin_addr }, readiness.clone(), move || metrics.render(), None)
+                .await?;
+        let reads = ReadApi {
+            store: deps.state,
+            tracker: tracker.clone(),
+            status: of_status.clone(),
+            counters: counters.clone(),
+            parameters: Arc::new(deps.deployment),
+            view: deps.view,
+        };
+        let rpc = serve(ServerConfig::new(config.rpc_addr), reads.into_rpc(), None).await?;
+
+        let mut tasks = JoinSet::new();
+        tasks.spawn(runner.run());
+        tasks.spawn(follower.run(config.feed_url(), stopped.clone()));
+        let watched = Watched { readiness, synced, status: of_status.clone(), counters: counters.clone() };
+        tasks.spawn(watched.run(tracker.clone(), stopped));
+        Ok(Self { tracker, counters, status: of_status, rpc, admin, stop, tasks })
+    }
+
+    /// Where JSON-RPC is served.
+    pub fn rpc_addr(&self) -> SocketAddr {
+        self.rpc.local_addr()
+    }
+
+    /// Where health and metrics are served.
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin.local_addr()
+    }
+
+    /// The chain of headers as it was verified here.
+    pub fn tracker(&self) -> &Tracker {
+        &self.tracker
+    }
+
+    /// What the coprocessor counts.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Follows where execution stands.
+    pub fn watch_status(&self) -> watch::Receiver<ExecutionStatus> {
+        self.status.clone()
+    }
+
+    /// Stops serving, finishes what is being written, and returns when all tasks have ended.
+    pub async fn shutdown(mut self) {
+        self.stop.send_replace(true);
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a task ended abnormally");
+            }
+        }
+        let (rpc, admin) = (self.rpc.shutdown().await, self.admin.shutdown().await);
+        if !(rpc && admin) {
+            tracing::warn!("connections were cut off at shutdown");
+        }
+    }
+}
+
+/// Where the stored state ends; on an empty disk the genesis, which is stored.
+async fn opened_state(
+    store: &dyn ConfidentialStore,
+    machine: &dyn Machine,
+) -> Result<ConfidentialHead, StoreError> {
+    if let Some(head) = store.confidential_head().await? {
+        return Ok(head);
+    }
+    let genesis = batch_record((0, B256::ZERO), 0, Vec::new(), machine.genesis());
+    let head = genesis.head;
+    store.put_confidential_batch(genesis).await?;
+    Ok(head)
+}
+
+/// Returns when the role is told to stop, or is gone.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error means that the sender, and with it the role, is gone.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// What `/readyz` and the gauges show.
+struct Watched {
+    readiness: Readiness,
+    synced: watch::Receiver<bool>,
+    status: watch::Receiver<ExecutionStatus>,
+    counters: Counters,
+}
+
+impl Watched {
+    /// Keeps them up to date.
+    async fn run(self, tracker: Tracker, mut stop: watch::Receiver<bool>) {
+        loop {
+            self.show(&tracker);
+            tokio::select! {
+                () = stopped(&mut stop) => return,
+                () = tokio::time::sleep(Duration::from_millis(READINESS_INTERVAL_MS)) => {}
+            }
+        }
+    }
+
+    fn show(&self, tracker: &Tracker) {
+        if *self.synced.borrow() {
+            self.readiness.set_ready("node");
+        } else {
+            self.readiness.set_not_ready("node", "not caught up with the node");
+        }
+        let status = self.status.borrow().clone();
+        match status.state {
+            ExecutionState::Retrying(reason) | ExecutionState::Halted(reason) => {
+                self.readiness.set_not_ready("execution", reason);
+            }
+            ExecutionState::Stopped => self.readiness.set_not_ready("execution", "stopped"),
+            ExecutionState::Waiting | ExecutionState::WaitingForHints(_) | ExecutionState::Executing => {
+                self.readiness.set_ready("execution");
+            }
+        }
+        self.counters.certified.set(tracker.certified().number);
+        self.counters.batch.set(status.head.number);
+        self.counters.version.set(status.head.version);
+        self.counters.accounts.set(u64::from(status.head.accounts));
+    }
+}

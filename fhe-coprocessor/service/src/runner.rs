@@ -1,0 +1,384 @@
+//! The executing task: each certified batch in order, durable before it is announced.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindfold_chain::{
+    ItemOutcome, L1Fault, L1View, OpenFault, Opener, Tracker, VoidRun, accepted, unopened_outcomes,
+};
+use blindfold_store::{
+    BatchRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore, ConfidentialTransactionRecord,
+    StoreError,
+};
+use tokio::sync::watch;
+
+use crate::counters::Counters;
+use crate::items::confidential_items;
+use crate::limits::{MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS, PRUNE_STEP_VERSIONS, VOID_CHECK_INTERVAL_MS};
+use crate::{CommittedItem, Execution, Machine, Receipt};
+
+/// Why execution stopped. Following, verifying and serving go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecutionFault {
+    /// Our disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A batch with hints that does not open.
+    #[error(transparent)]
+    Open(OpenFault),
+    /// A certified batch that is not on disk: our disk is damaged.
+    #[error("certified batch {0} is not on disk")]
+    Missing(u64),
+    /// L1 answers with something unusable.
+    #[error(transparent)]
+    L1(#[from] L1Fault),
+    /// The state was computed with another chain of batches: it belongs to another deployment, or the disk is damaged.
+    #[error("batch {0} was executed with another header: give this coprocessor its own folder")]
+    OtherHeader(u64),
+    /// L1 declared a batch void whose confidential transactions are executed here already.
+    #[error(
+        "L1 declared batch {0} void, and its confidential transactions are executed: start again from an empty folder"
+    )]
+    VoidedAfterExecution(u64),
+    /// The executor itself failed; a mistake of this program.
+    #[error("executing batch {0} failed")]
+    Machine(u64),
+}
+
+enum End {
+    Stopped,
+    Fault(ExecutionFault),
+}
+
+impl<F: Into<ExecutionFault>> From<F> for End {
+    fn from(fault: F) -> Self {
+        Self::Fault(fault.into())
+    }
+}
+
+impl From<OpenFault> for End {
+    fn from(fault: OpenFault) -> Self {
+        match fault {
+            OpenFault::Stopped => Self::Stopped,
+            fault => Self::Fault(ExecutionFault::Open(fault)),
+        }
+    }
+}
+
+/// What execution is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExecutionState {
+    /// Waiting for a certified batch.
+    Waiting,
+    /// Waiting for the hints of this batch.
+    WaitingForHints(u64),
+    /// At work.
+    Executing,
+    /// Something failed that may pass; the words say what.
+    Retrying(String),
+    /// Given up; an operator has to look, and a restart tries again.
+    Halted(String),
+    /// Stopped on request.
+    Stopped,
+}
+
+/// Where execution stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecutionStatus {
+    /// The newest batch that is executed and durable.
+    pub head: ConfidentialHead,
+    /// What it is doing.
+    pub state: ExecutionState,
+}
+
+/// What the task works with.
+pub(crate) struct Runner {
+    pub(crate) tracker: Tracker,
+    pub(crate) opener: Opener,
+    pub(crate) l1: Arc<dyn L1View>,
+    pub(crate) store: Arc<dyn ConfidentialStore>,
+    /// Away while it executes.
+    pub(crate) machine: Option<Box<dyn Machine>>,
+    pub(crate) counters: Counters,
+    pub(crate) kept_versions: u64,
+    pub(crate) status: watch::Sender<ExecutionStatus>,
+    pub(crate) stopped: watch::Receiver<bool>,
+    /// Void runs as far as they were compared with what is executed.
+    pub(crate) void_runs: Vec<VoidRun>,
+    /// The version up to which old state was forgotten last.
+    pub(crate) pruned: u64,
+}
+
+impl Runner {
+    pub(crate) async fn run(mut self) {
+        let end = self.work().await;
+        match end {
+            End::Stopped => self.set_state(ExecutionState::Stopped),
+            End::Fault(fault) => {
+                tracing::error!(%fault, "execution stopped; following and serving go on");
+                self.set_state(ExecutionState::Halted(fault.to_string()));
+                let _ = self.stopped.wait_for(|stopped| *stopped).await;
+            }
+        }
+    }
+
+    async fn work(&mut self) -> End {
+        if let Err(end) = self.check_head().await {
+            return end;
+        }
+        loop {
+            if let Err(end) = self.step().await {
+                return end;
+            }
+        }
+    }
+
+    /// The chain on disk must be the one that the state was computed from.
+    async fn check_head(&mut self) -> Result<(), End> {
+        let head = self.status.borrow().head;
+        let batch = self.tracker.store().batch(head.number).await?;
+        if head.number > 0 && batch.is_none_or(|batch| batch.hash != head.hash) {
+            return Err(ExecutionFault::OtherHeader(head.number).into());
+        }
+        Ok(())
+    }
+
+    /// One batch: waits until it is certified and opened, executes it, stores it, announces it.
+    async fn step(&mut self) -> Result<(), End> {
+        let number = self.status.borrow().head.number + 1;
+        let record = self.certified(number).await?;
+        let outcomes = self.outcomes(&record).await?;
+        let items = confidential_items(&outcomes);
+        let batch = self.execute(&record, items).await?;
+        self.store(batch.clone()).await?;
+        self.announce(&batch);
+        self.prune(batch.head.version).await
+    }
+
+    async fn certified(&mut self, number: u64) -> Result<BatchRecord, End> {
+        let mut certified = self.tracker.watch_certified();
+        while certified.borrow_and_update().number < number {
+            self.set_state(ExecutionState::Waiting);
+            let check = Duration::from_millis(VOID_CHECK_INTERVAL_MS);
+            let idle = tokio::select! {
+                _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
+                changed = certified.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
+                () = tokio::time::sleep(check) => true,
+            };
+            // What became void late is noticed without the next batch, too. L1 may be away meanwhile.
+            if idle {
+                match self.read_void_runs().await {
+                    Err(End::Fault(ExecutionFault::L1(fault))) if fault.is_transient() => {}
+                    read => read?,
+                }
+            }
+        }
+        let record = self.tracker.store().batch(number).await?;
+        Ok(record.ok_or(ExecutionFault::Missing(number))?)
+    }
+
+    /// What the items of a batch are, as soon as its hints are there, or L1 has declared it void.
+    async fn outcomes(&mut self, record: &BatchRecord) -> Result<Arc<Vec<ItemOutcome>>, End> {
+        let number = record.number;
+        if accepted(record) == 0 {
+            return Ok(Arc::new(unopened_outcomes(record, false)?));
+        }
+        let mut arrivals = self.opener.arrivals();
+        loop {
+            arrivals.borrow_and_update();
+            if self.is_void(number).await? {
+                return Ok(Arc::new(unopened_outcomes(record, true)?));
+            }
+            if let Some(outcomes) = self.opener.open(number).await? {
+                return Ok(outcomes);
+            }
+            self.set_state(ExecutionState::WaitingForHints(number));
+            tokio::select! {
+                _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
+                changed = arrivals.changed() => changed.map_err(|_| End::Stopped)?,
+                () = tokio::time::sleep(Duration::from_millis(VOID_CHECK_INTERVAL_MS)) => {}
+            }
+        }
+    }
+
+    /// Reads what L1 declared void, and halts when confidential transactions of it are executed already.
+    async fn read_void_runs(&mut self) -> Result<(), End> {
+        let runs = self.l1.void_runs().await?;
+        let executed = self.status.borrow().head.number;
+        for run in runs.iter().skip(self.void_runs.len()) {
+            for number in run.first..=run.last.min(executed) {
+                if self.store.confidential_transactions_in(number).await? > 0 {
+                    return Err(ExecutionFault::VoidedAfterExecution(number).into());
+                }
+            }
+        }
+        self.void_runs = runs;
+        Ok(())
+    }
+
+    async fn is_void(&mut self, number: u64) -> Result<bool, End> {
+        let mut pause = Pause::default();
+        loop {
+            match self.read_void_runs().await {
+                Ok(()) => return Ok(self.void_runs.iter().any(|run| run.contains(number))),
+                Err(End::Fault(ExecutionFault::L1(fault))) if fault.is_transient() => {
+                    self.wait(&mut pause, &fault.to_string()).await?;
+                }
+                Err(end) => return Err(end),
+            }
+        }
+    }
+
+    async fn execute(
+        &mut self,
+        record: &BatchRecord,
+        mut items: Vec<CommittedItem>,
+    ) -> Result<ConfidentialBatchRecord, End> {
+        let head = self.status.borrow().head;
+        if items.is_empty() {
+            let head = ConfidentialHead { number: record.number, hash: record.hash, ..head };
+            let (transactions, accounts) = (Vec::new(), Vec::new());
+            let (nodes, balances) = (Vec::new(), Vec::new());
+            return Ok(ConfidentialBatchRecord { head, transactions, accounts, nodes, balances });
+        }
+        self.set_state(ExecutionState::Executing);
+        let failed = || ExecutionFault::Machine(record.number);
+        let mut machine = self.machine.take().ok_or_else(failed)?;
+        let mut pause = Pause::default();
+        let execution = loop {
+            let executed = tokio::task::spawn_blocking(move || {
+                let execution = machine.execute(&items);
+                (machine, items, execution)
+            });
+            let (back, given, execution) = executed.await.map_err(|_| failed())?;
+            (machine, items) = (back, given);
+            match execution {
+                Ok(execution) => break execution,
+                Err(error) if error.retry() => self.wait(&mut pause, &error.to_string()).await?,
+                Err(error) => return Err(error.into()),
+            }
+        };
+        self.machine = Some(machine);
+        if execution.outcomes.len() != items.len() {
+            return Err(failed().into());
+        }
+        Ok(batch_record((record.number, record.hash), head.sequence, items, execution))
+    }
+
+    /// Stores a batch, however often that takes: the machine is ahead of the disk until it is done.
+    async fn store(&mut self, batch: ConfidentialBatchRecord) -> Result<(), End> {
+        let mut pause = Pause::default();
+        loop {
+            match self.store.put_confidential_batch(batch.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.retry() => self.wait(&mut pause, &error.to_string()).await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn announce(&self, batch: &ConfidentialBatchRecord) {
+        let applied = batch.transactions.iter().filter(|transaction| transaction.applied).count() as u64;
+        let refused = batch.transactions.len() as u64 - applied;
+        self.counters.batches_executed.increment();
+        self.counters.transactions_applied.add(applied);
+        self.counters.transactions_refused.add(refused);
+        let ConfidentialHead { number, version, accounts, state_root, .. } = batch.head;
+        if applied + refused > 0 {
+            tracing::info!(number, version, applied, refused, accounts, %state_root, "executed a batch");
+        }
+        self.status.send_modify(|status| status.head = batch.head);
+    }
+
+    /// Forgets state that is older than the settings keep, now and then.
+    async fn prune(&mut self, version: u64) -> Result<(), End> {
+        let keep_from = version.saturating_sub(self.kept_versions);
+        if self.kept_versions == 0 || keep_from < self.pruned + PRUNE_STEP_VERSIONS {
+            return Ok(());
+        }
+        match self.store.prune_confidential(keep_from).await {
+            Ok(()) => self.pruned = keep_from,
+            Err(error) if error.retry() => tracing::warn!(%error, "old state is not forgotten yet"),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    async fn wait(&mut self, pause: &mut Pause, reason: &str) -> Result<(), End> {
+        tracing::warn!(reason, pause_ms = pause.0, "execution waits and tries again");
+        self.counters.retries.increment();
+        self.set_state(ExecutionState::Retrying(reason.to_owned()));
+        tokio::select! {
+            _ = self.stopped.wait_for(|stopped| *stopped) => Err(End::Stopped),
+            () = tokio::time::sleep(Duration::from_millis(pause.0)) => {
+                pause.0 = MAX_RETRY_PAUSE_MS.min(pause.0 * 2);
+                Ok(())
+            }
+        }
+    }
+
+    fn set_state(&self, state: ExecutionState) {
+        self.status.send_if_modified(|status| {
+            let changed = status.state != state;
+            if changed {
+                status.state = state;
+            }
+            changed
+        });
+    }
+}
+
+/// What is stored of a batch. `sequence` is that before it; there is one outcome for each item.
+pub(crate) fn batch_record(
+    (number, hash): (u64, alloy_primitives::B256),
+    sequence: u64,
+    items: Vec<CommittedItem>,
+    execution: Execution,
+) -> ConfidentialBatchRecord {
+    let mut last = sequence;
+    let transactions = items.into_iter().zip(execution.outcomes).map(|(item, outcome)| {
+        last += 1;
+        let receipt = Receipt { kind: outcome.kind.map(str::to_owned), reason: outcome.refusal };
+        ConfidentialTransactionRecord {
+            sequence: last,
+            version: outcome.version,
+            id: outcome.id,
+            item: item.item,
+            position: item.position,
+            applied: receipt.reason.is_none(),
+            bytes: item.bytes,
+            receipt: receipt.to_json(),
+            state_root: outcome.state_root,
+            parties: outcome.parties,
+        }
+    });
+    let transactions: Vec<_> = transactions.collect();
+    let roots = execution.roots;
+    ConfidentialBatchRecord {
+        head: ConfidentialHead {
+            number,
+            hash,
+            sequence: last,
+            version: roots.version,
+            accounts: roots.accounts,
+            public_accounts: roots.public_accounts,
+            accounts_root: roots.accounts_root,
+            public_root: roots.public_root,
+            confidential: roots.confidential,
+            state_root: roots.state_root,
+        },
+        transactions,
+        accounts: execution.accounts,
+        nodes: execution.nodes,
+        balances: execution.balances,
+    }
+}
+
+/// A pause in milliseconds that doubles with each use.
+struct Pause(u64);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self(MIN_RETRY_PAUSE_MS)
+    }
+}

@@ -1,0 +1,173 @@
+//! A disk that hangs for ever before or after one of its writes, as if the process were killed there, or that refuses.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use blindfold_protocol::{
+    Address, B256, BatchHints, Certificate, Deployment, Release,
+    ledger::{Account, AccountLeaf, Held},
+};
+use blindfold_store::{
+    BatchRecord, BlockRecord, ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead,
+    ConfidentialStore, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    PublicBalanceRecord, SealedRecord, SqliteStore, Store, StoreError, StoredConfidentialTransaction,
+    TreeName,
+};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// Where it hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    Before,
+    After,
+}
+
+/// Hands everything on to a file, except for the write that is to be the last.
+pub struct Disk {
+    /// Gone from the moment at which it hangs: the file is free for the next process.
+    inner: Mutex<Option<SqliteStore>>,
+    /// Writes that still pass, and where the one after them hangs.
+    left: Mutex<Option<(usize, Moment)>>,
+    refusals: Mutex<Vec<StoreError>>,
+    pub hangs: Notify,
+}
+
+impl Disk {
+    pub async fn open(path: &Path, hang: Option<(usize, Moment)>) -> Arc<Self> {
+        let inner = loop {
+            match SqliteStore::open(path) {
+                Ok(store) => break store,
+                // The writer of the one before is still closing.
+                Err(StoreError::InUse(_)) => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let (inner, left, refusals) = (Mutex::new(Some(inner)), Mutex::new(hang), Mutex::default());
+        Arc::new(Self { inner, left, refusals, hangs: Notify::new() })
+    }
+
+    /// The next writes of the coprocessor's state are refused with these errors, last first.
+    pub fn refuse(&self, errors: Vec<StoreError>) {
+        *self.refusals.lock() = errors;
+    }
+
+    async fn pass(&self, moment: Moment) {
+        let hang = {
+            let mut left = self.left.lock();
+            match &mut *left {
+                None => false,
+                Some((0, at)) => *at == moment || moment == Moment::After,
+                Some((count, _)) => {
+                    *count -= usize::from(moment == Moment::After);
+                    false
+                }
+            }
+        };
+        if hang {
+            self.inner.lock().take();
+            self.hangs.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The file; a process that was killed asks for nothing any more.
+    async fn inner(&self) -> SqliteStore {
+        let inner = self.inner.lock().clone();
+        match inner {
+            Some(inner) => inner,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn refused(&self) -> Result<(), StoreError> {
+        self.refusals.lock().pop().map_or(Ok(()), Err)
+    }
+}
+
+macro_rules! disk {
+    ($trait:ident; writes { $(fn $write:ident($($write_argument:ident: $write_type:ty),*);)* }
+     reads { $(fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty;)* }) => {
+        #[async_trait]
+        impl $trait for Disk {
+            $(async fn $write(&self, $($write_argument: $write_type),*) -> Result<(), StoreError> {
+                self.pass(Moment::Before).await;
+                if stringify!($write) == "put_confidential_batch" {
+                    self.refused()?;
+                }
+                self.inner().await.$write($($write_argument),*).await?;
+                self.pass(Moment::After).await;
+                Ok(())
+            })*
+            $(async fn $name(&self, $($argument: $type),*) -> Result<$output, StoreError> {
+                self.inner().await.$name($($argument),*).await
+            })*
+        }
+    };
+}
+
+disk! { Store;
+    writes {
+        fn bind(deployment: &Deployment, role: &str);
+        fn put_envelope(envelope: PendingEnvelope);
+        fn remove_envelopes(ids: &[B256], outcome: &str, number: u64);
+        fn prune_outcomes(below_number: u64);
+        fn put_sealed(record: SealedRecord);
+        fn revert_sealed(number: u64);
+        fn put_acknowledged(number: u64, hash: B256);
+        fn put_certificate(certificate: &Certificate);
+        fn put_release(release: &Release);
+        fn put_hints(hints: &BatchHints);
+        fn put_block(block: BlockRecord);
+        fn revert_blocks(from_number: u64);
+        fn put_posted(posted: PostedRecord);
+        fn put_meta(key: &str, value: &[u8]);
+        fn keep_ledgers_from(number: u64);
+    }
+    reads {
+        fn pending_envelopes() -> Vec<PendingEnvelope>;
+        fn envelope_outcome(id: B256) -> Option<String>;
+        fn acknowledged(number: u64) -> Option<B256>;
+        fn posted() -> Option<PostedRecord>;
+        fn batch(number: u64) -> Option<BatchRecord>;
+        fn batches(from: u64, limit: usize) -> Vec<BatchRecord>;
+        fn block(number: u64) -> Option<BlockRecord>;
+        fn block_by_second(second: u64) -> Option<BlockRecord>;
+        fn block_of_batch(number: u64) -> Option<BlockRecord>;
+        fn blocks(from: u64, limit: usize) -> Vec<BlockRecord>;
+        fn heads() -> Heads;
+        fn envelope_location(id: B256) -> Option<ItemLocation>;
+        fn account(payer: Address) -> Option<Account>;
+        fn accounts() -> Vec<(Address, Account)>;
+        fn held() -> Vec<(u64, Vec<Held>)>;
+        fn block_through(batch: u64) -> Option<(u64, B256)>;
+        fn ledger_floor() -> Option<u64>;
+        fn leaves_changed_after(number: u64) -> Option<Vec<EarlierLeaf>>;
+        fn leaf_after(payer: Address, number: u64) -> Option<AccountLeaf>;
+        fn ledger_head() -> Option<LedgerHead>;
+        fn meta(key: &str) -> Option<Vec<u8>>;
+    }
+}
+
+disk! { ConfidentialStore;
+    writes {
+        fn put_confidential_batch(batch: ConfidentialBatchRecord);
+        fn prune_confidential(version: u64);
+    }
+    reads {
+        fn confidential_head() -> Option<ConfidentialHead>;
+        fn confidential_head_at(version: u64) -> Option<ConfidentialHead>;
+        fn confidential_batch_end(version: u64) -> Option<u64>;
+        fn confidential_account(owner: Address, version: u64) -> Option<ConfidentialAccountRecord>;
+        fn confidential_accounts(from: u32, limit: usize) -> Vec<ConfidentialAccountRecord>;
+        fn confidential_nodes(tree: TreeName, places: &[(u8, u32)], version: u64) -> Vec<Option<B256>>;
+        fn public_balances() -> Vec<PublicBalanceRecord>;
+        fn public_balance(owner: Address) -> Option<PublicBalanceRecord>;
+        fn confidential_transaction(id: B256) -> Option<StoredConfidentialTransaction>;
+        fn confidential_transactions_of(party: Address, from: u64, limit: usize)
+            -> Vec<StoredConfidentialTransaction>;
+        fn confidential_transactions_in(number: u64) -> u64;
+        fn confidential_state_root(version: u64) -> Option<B256>;
+    }
+}
