@@ -114,6 +114,7 @@ async fn every_kind_of_skip_is_told() {
             BundleItem::transaction(transaction(CHAIN_ID + 1, 12)),
             BundleItem::transaction(vec![0xff, 1, 2]),
             BundleItem { kind: 3, bytes: vec![1] },
+            BundleItem::confidential([1]),
             BundleItem::transaction(transaction(CHAIN_ID, 13)),
         ],
     };
@@ -135,11 +136,12 @@ async fn every_kind_of_skip_is_told() {
             Some("wrong_chain_id"),
             Some("undecodable"),
             Some("reserved_kind"),
+            Some("confidential"),
             Some("gas_above_remaining"),
         ]
     );
     let hashes: Vec<_> = first.transactions.iter().map(|inner| inner.hash.is_some()).collect();
-    assert_eq!(hashes, vec![true, true, true, false, false, true]);
+    assert_eq!(hashes, vec![true, true, true, false, false, true, true]);
     assert_eq!(block.details.envelope(1, 1).unwrap().outcome, EnvelopeOutcome::Malformed);
     assert_eq!(block.details.envelope(1, 2).unwrap().outcome, EnvelopeOutcome::Executed);
     assert_eq!(block.details.envelope(1, 3).unwrap().outcome, EnvelopeOutcome::Skipped("duplicate".into()));
@@ -156,7 +158,8 @@ async fn every_kind_of_skip_is_told() {
             (Some(2), "wrong_chain_id"),
             (Some(3), "undecodable"),
             (Some(4), "reserved_kind"),
-            (Some(5), "gas_above_remaining"),
+            (Some(5), "confidential"),
+            (Some(6), "gas_above_remaining"),
             (None, "duplicate"),
         ]
     );

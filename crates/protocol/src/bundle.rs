@@ -4,8 +4,10 @@ use crate::limits::{MAX_BUNDLE_ITEMS, MAX_MESSAGE_BYTES, SIZE_BUCKETS, VERSION};
 use std::fmt;
 use zeroize::Zeroize;
 
-/// Kind of an item that is a raw signed EIP-2718 transaction. All other kinds are reserved.
+/// Kind of an item that is a raw signed EIP-2718 transaction.
 pub const KIND_TRANSACTION: u8 = 0;
+/// Kind of an item that is a confidential transaction: the coprocessor's, never an L2 block's. Kinds above are reserved.
+pub const KIND_CONFIDENTIAL: u8 = 1;
 
 const FIXED_BYTES: usize = 1 + 2;
 const ITEM_OVERHEAD_BYTES: usize = 1 + 4;
@@ -13,7 +15,7 @@ const ITEM_OVERHEAD_BYTES: usize = 1 + 4;
 /// One item of a bundle. Its bytes are plaintext: wiped when dropped and never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BundleItem {
-    /// What the bytes are; see [`KIND_TRANSACTION`].
+    /// What the bytes are; see [`KIND_TRANSACTION`] and [`KIND_CONFIDENTIAL`].
     pub kind: u8,
     /// The item itself.
     pub bytes: Vec<u8>,
@@ -23,6 +25,11 @@ impl BundleItem {
     /// A raw signed EIP-2718 transaction.
     pub fn transaction(bytes: impl Into<Vec<u8>>) -> Self {
         Self { kind: KIND_TRANSACTION, bytes: bytes.into() }
+    }
+
+    /// An encoded confidential transaction.
+    pub fn confidential(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { kind: KIND_CONFIDENTIAL, bytes: bytes.into() }
     }
 }
 

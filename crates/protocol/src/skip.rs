@@ -2,7 +2,7 @@
 //!
 //! The other half, on the state, is the client's own pre-checks (`crates/engine`).
 
-use crate::bundle::{Bundle, BundleFault, KIND_TRANSACTION};
+use crate::bundle::{Bundle, BundleFault, KIND_CONFIDENTIAL, KIND_TRANSACTION};
 use crate::forced::ForcedTransaction;
 use alloy_consensus::{Transaction, TxEnvelope};
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
@@ -14,6 +14,8 @@ use std::fmt;
 pub enum StaticSkip {
     /// Not a transaction; the kind has no meaning yet.
     ReservedKind,
+    /// A confidential transaction: the coprocessor takes it from the committed order, the L2 block never does.
+    Confidential,
     /// The bytes are no transaction, or not its one encoding.
     Undecodable,
     /// A type other than 0, 1, 2 and 4: a blob would need data we do not have, a deposit would mint.
@@ -28,8 +30,9 @@ pub enum StaticSkip {
 
 impl StaticSkip {
     /// Every reason in the rule's order.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::ReservedKind,
+        Self::Confidential,
         Self::Undecodable,
         Self::TypeNotAllowed,
         Self::Unprotected,
@@ -41,6 +44,7 @@ impl StaticSkip {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ReservedKind => "reserved_kind",
+            Self::Confidential => "confidential",
             Self::Undecodable => "undecodable",
             Self::TypeNotAllowed => "type_not_allowed",
             Self::Unprotected => "unprotected",
@@ -91,8 +95,10 @@ pub fn forced_candidate(chain_id: u64, forced: &ForcedTransaction) -> Candidate 
 
 /// The transaction's gas limit, or the first reason against it.
 fn judge(chain_id: u64, remaining: u64, kind: u8, bytes: &[u8]) -> Result<u64, StaticSkip> {
-    if kind != KIND_TRANSACTION {
-        return Err(StaticSkip::ReservedKind);
+    match kind {
+        KIND_TRANSACTION => {}
+        KIND_CONFIDENTIAL => return Err(StaticSkip::Confidential),
+        _ => return Err(StaticSkip::ReservedKind),
     }
     check_type(bytes)?;
     let mut rest = bytes;

@@ -25,6 +25,7 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-hint-publisher", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
     ("blindfold-full-node", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
     ("blindfold-groth16", &[]),
+    ("blindfold-confidential", &["groth16", "rlwe", "protocol"]),
     ("blindfold-elgamal-baseline", &[]), // benchmark only
     ("blindfold-client", &["protocol", "bte", "rpc", "l1", "telemetry"]),
 ];

@@ -17,7 +17,8 @@ pub(super) struct Plan {
     origins: Vec<(usize, usize)>,
 }
 
-/// Whether what was left out is a transaction, with a hash that somebody may ask for.
+/// Whether what was left out is a transaction, with a hash that somebody may ask for. A confidential one's is its id
+/// at the coprocessor.
 fn names_transaction(reason: StaticSkip) -> bool {
     !matches!(reason, StaticSkip::ReservedKind | StaticSkip::Undecodable)
 }

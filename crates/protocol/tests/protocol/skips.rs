@@ -58,8 +58,14 @@ fn allowed_types_pass_unchanged() {
 
 #[test]
 fn every_skip() {
-    let kind = vec![BundleItem { kind: 1, bytes: dynamic(CHAIN_ID, 21_000) }];
-    assert_eq!(judge(100_000, kind), [Err(StaticSkip::ReservedKind)]);
+    for kind in [2, 3, 255] {
+        let items = vec![BundleItem { kind, bytes: dynamic(CHAIN_ID, 21_000) }];
+        assert_eq!(judge(100_000, items), [Err(StaticSkip::ReservedKind)]);
+    }
+    // Whatever the bytes are: another machine judges them.
+    for bytes in [vec![], vec![0xff], dynamic(CHAIN_ID, 21_000)] {
+        assert_eq!(judge(100_000, vec![BundleItem::confidential(bytes)]), [Err(StaticSkip::Confidential)]);
+    }
 
     let good = dynamic(CHAIN_ID, 21_000);
     for bytes in [vec![], vec![0x80], vec![0xbf, 1], vec![0xc0], vec![2], good[..good.len() - 1].to_vec()] {
@@ -89,6 +95,7 @@ fn every_skip() {
     let names = StaticSkip::ALL.map(StaticSkip::as_str);
     let expected = [
         "reserved_kind",
+        "confidential",
         "undecodable",
         "type_not_allowed",
         "unprotected",
@@ -122,7 +129,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, rng_seed: prop::test_runner::RngSeed::Fixed(4), ..Default::default() })]
 
     #[test]
-    fn arbitrary_items_never_panic(items in vec((0u8..2, vec(any::<u8>(), 0..40)), 0..6)) {
+    fn arbitrary_items_never_panic(items in vec((0u8..3, vec(any::<u8>(), 0..40)), 0..6)) {
         let items = items.into_iter().map(|(kind, bytes)| BundleItem { kind, bytes }).collect();
         judge(100_000, items);
     }

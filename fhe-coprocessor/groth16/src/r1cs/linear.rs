@@ -50,7 +50,13 @@ impl<F: PrimeField> LinearCombination<F> {
         &self.0
     }
 
-    /// The same sum with its variables in order, each once, none with coefficient 0.
+    /// The same sum with its variables in order, each once, none with coefficient 0: what a long sum that is used again
+    /// should be brought to.
+    pub fn combined(self) -> Self {
+        Self(self.canonical())
+    }
+
+    /// The terms of [`Self::combined`].
     pub(crate) fn canonical(mut self) -> Vec<(F, Variable)> {
         self.0.sort_by_key(|(_, variable)| *variable);
         let mut out: Vec<(F, Variable)> = Vec::with_capacity(self.0.len());

@@ -15,10 +15,11 @@ pub use linear::{LinearCombination, Variable};
 pub use synthesis::{Synthesis, SynthesisError};
 
 use ark_ff::PrimeField;
+use zeroize::Zeroizing;
 
 pub(crate) use matrix::Matrix;
 
-use crate::circuit::{Circuit, Shape};
+use crate::circuit::{Circuit, Shape, Statement};
 use crate::{hash, tags};
 
 /// The rows of a circuit.
@@ -45,6 +46,29 @@ impl<F: PrimeField> R1cs<F> {
         let (committed, private, matrices) = cs.into_rows();
         let digest = digest(&shape, committed, private, &matrices);
         Ok(Self { shape, committed, private, matrices, digest })
+    }
+
+    /// The whole assignment of a witness for given challenges, in the order of [`Variable::index`]: for tests of
+    /// circuits, which alter it and see what rows notice. A proof's challenges come from its commitment instead.
+    ///
+    /// # Errors
+    /// As the circuit's two methods.
+    ///
+    /// # Panics
+    /// Where the statement has other numbers of inputs than the circuit, or the challenges another number.
+    pub fn assignment<C: Circuit<F>>(
+        &self,
+        circuit: &C,
+        statement: &C::Statement,
+        witness: &C::Witness,
+        challenges: &[F],
+    ) -> Result<Zeroizing<Vec<F>>, SynthesisError> {
+        let mut cs = Synthesis::assign(self.shape, &statement.inputs(), self.variables());
+        let committed = circuit.commit(&mut cs, Some(witness))?;
+        cs.set_challenges(challenges, &statement.derived(challenges));
+        circuit.constrain(&mut cs, committed, Some(witness))?;
+        let (_, _, _, values) = cs.into_values();
+        Ok(values)
     }
 
     /// What the circuit says of itself.

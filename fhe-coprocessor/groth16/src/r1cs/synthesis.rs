@@ -65,6 +65,12 @@ impl<F: PrimeField> Synthesis<F> {
         Self { shape, committed: 0, private: 0, committing: true, mode }
     }
 
+    /// Whether rows are recorded and variables have no values. Gadgets may spare the work of building long sums where
+    /// they are not; the variables and the number of rows must be the same.
+    pub fn is_recording(&self) -> bool {
+        matches!(self.mode, Mode::Record(_))
+    }
+
     /// The public input `i` of the statement.
     ///
     /// # Panics

@@ -1,0 +1,6 @@
+mod attacks;
+mod batches;
+mod limits;
+mod proved;
+mod records;
+mod world;

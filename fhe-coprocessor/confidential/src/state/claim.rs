@@ -1,0 +1,146 @@
+//! From a transaction and the state at its turn to the statement that its proof must prove.
+
+use std::sync::Arc;
+
+use blindfold_groth16::Statement;
+
+use super::{Account, Settings, Sum};
+use crate::circuits::{RefreshStatement, RegistrationStatement, TransferStatement, WithdrawalStatement};
+use crate::statement::{Ciphertext, FreshCiphertext, Holding};
+use crate::transaction::ConfidentialTransaction;
+use crate::{Fr, LIMBS, Polynomial, PolynomialError};
+
+/// What of the state a proof depends on. Equal premises make equal statements.
+#[derive(Debug, Clone)]
+pub enum Premises {
+    /// Nothing: a registration's statement stands in the transaction.
+    None,
+    /// The account that acts.
+    Account(Arc<Account>),
+    /// The account that pays, and the key of the one that is paid.
+    Payment(Arc<Account>, Polynomial),
+}
+
+impl PartialEq for Premises {
+    /// `pending` is no premise.
+    fn eq(&self, other: &Self) -> bool {
+        let same = |one: &Arc<Account>, other: &Arc<Account>| {
+            Arc::ptr_eq(one, other)
+                || one.identity == other.identity
+                    && one.nonce == other.nonce
+                    && one.available == other.available
+        };
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Account(one), Self::Account(other)) => same(one, other),
+            (Self::Payment(one, key), Self::Payment(other, other_key)) => {
+                same(one, other) && key == other_key
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A statement to be proved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// Of a registration.
+    Registration(Box<RegistrationStatement>),
+    /// Of a transfer.
+    Transfer(Box<TransferStatement>),
+    /// Of a refresh.
+    Refresh(Box<RefreshStatement>),
+    /// Of a withdrawal.
+    Withdrawal(Box<WithdrawalStatement>),
+}
+
+impl Claim {
+    /// The statement of a transaction; `None` for kinds without a proof, and for premises of another kind. Hashes up to
+    /// two polynomials.
+    ///
+    /// # Errors
+    /// [`PolynomialError`], for a transaction of another set of parameters.
+    pub fn new(
+        settings: &Settings,
+        transaction: &ConfidentialTransaction,
+        premises: &Premises,
+    ) -> Result<Option<Self>, PolynomialError> {
+        use ConfidentialTransaction as T;
+        Ok(Some(match (transaction, premises) {
+            (T::Register(register), Premises::None) => Self::Registration(Box::new(RegistrationStatement {
+                domain: *settings.domain(),
+                account: register.owner,
+                a: settings.a().clone(),
+                key: settings.polynomial(register.key.polynomial())?,
+                secret_commitment: register.secret_commitment,
+            })),
+            (T::Transfer(transfer), Premises::Payment(sender, receiver_key)) => {
+                let keys = [sender.identity.key.clone(), receiver_key.clone(), settings.auditor().clone()];
+                Self::Transfer(Box::new(TransferStatement {
+                    sender: holding(settings, sender)?,
+                    receiver: transfer.receiver,
+                    fee: transfer.fee,
+                    amount: FreshCiphertext {
+                        a: settings.a().clone(),
+                        keys,
+                        c1: settings.polynomial(transfer.amount.c1())?,
+                        c0: [0, 1, 2].map(|recipient| limbs(transfer.amount.c0(recipient))),
+                    },
+                }))
+            }
+            (T::Refresh(refresh), Premises::Account(account)) => Self::Refresh(Box::new(RefreshStatement {
+                owner: holding(settings, account)?,
+                balance: FreshCiphertext {
+                    a: settings.a().clone(),
+                    keys: [account.identity.key.clone()],
+                    c1: settings.polynomial(refresh.balance.c1())?,
+                    c0: [limbs(refresh.balance.c0(0))],
+                },
+            })),
+            (T::Withdraw(withdraw), Premises::Account(account)) => {
+                Self::Withdrawal(Box::new(WithdrawalStatement {
+                    owner: holding(settings, account)?,
+                    recipient: withdraw.recipient,
+                    amount: withdraw.amount,
+                }))
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The statement, as the proof system takes it.
+    #[must_use]
+    pub fn statement(&self) -> &(dyn Statement<Fr> + Sync) {
+        match self {
+            Self::Registration(statement) => &**statement,
+            Self::Transfer(statement) => &**statement,
+            Self::Refresh(statement) => &**statement,
+            Self::Withdrawal(statement) => &**statement,
+        }
+    }
+}
+
+/// The account as a statement names it.
+fn holding(settings: &Settings, account: &Account) -> Result<Holding, PolynomialError> {
+    Ok(Holding {
+        domain: *settings.domain(),
+        account: account.identity.owner,
+        nonce: account.nonce,
+        secret_commitment: account.identity.secret_commitment,
+        available: ciphertext(settings, &account.available)?,
+    })
+}
+
+fn ciphertext(settings: &Settings, sum: &Sum) -> Result<Ciphertext, PolynomialError> {
+    let c1 = settings.polynomial(sum.ciphertext().c1())?;
+    Ok(Ciphertext { c1, c0: limbs(Some(sum.ciphertext().c0())) })
+}
+
+/// The used coefficients; settings have seen to it that there are eight.
+fn limbs(c0: Option<&[u64]>) -> [u64; LIMBS] {
+    let mut limbs = [0; LIMBS];
+    for (limb, coefficient) in limbs.iter_mut().zip(c0.unwrap_or_default()) {
+        *limb = *coefficient;
+    }
+    limbs
+}

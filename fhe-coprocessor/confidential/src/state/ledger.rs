@@ -1,0 +1,133 @@
+//! The state as a transaction sees it: what is stored, under what the transactions before it changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Keccak256};
+
+use super::{Account, Effects, PublicAccount, Settings};
+use crate::tags;
+use crate::tree::{self, Place};
+
+/// Which of the two trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tree {
+    /// Accounts with encrypted balances.
+    Accounts,
+    /// The public ledger.
+    Public,
+}
+
+/// Where the state is kept. What is read is the newest version, but for nodes of the trees.
+pub trait Storage: Sync {
+    /// Why nothing could be read.
+    type Error: Send;
+
+    /// The account of an owner.
+    ///
+    /// # Errors
+    /// The store's.
+    fn account(&self, owner: &Address) -> Result<Option<Arc<Account>>, Self::Error>;
+
+    /// The public account of an address.
+    ///
+    /// # Errors
+    /// The store's.
+    fn public_account(&self, address: &Address) -> Result<Option<PublicAccount>, Self::Error>;
+
+    /// A node, as [`tree::Nodes::node`].
+    ///
+    /// # Errors
+    /// The store's.
+    fn node(&self, tree: Tree, place: Place, version: u64) -> Result<Option<B256>, Self::Error>;
+}
+
+/// The nodes of one tree of a store.
+pub(crate) struct NodesOf<'a, S: Storage>(pub(crate) &'a S, pub(crate) Tree);
+
+impl<S: Storage> tree::Nodes for NodesOf<'_, S> {
+    type Error = S::Error;
+
+    fn node(&self, place: Place, version: u64) -> Result<Option<B256>, S::Error> {
+        self.0.node(self.1, place, version)
+    }
+}
+
+/// What names a version of the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Transactions applied since genesis.
+    pub version: u64,
+    /// Accounts.
+    pub accounts: u32,
+    /// Public accounts.
+    pub public_accounts: u32,
+    /// Root of the accounts' tree.
+    pub accounts_root: B256,
+    /// Root of the public ledger's tree.
+    pub public_root: B256,
+    /// What all accounts hold together, in base units: deposits less withdrawals and fees. With the public balances it is
+    /// the supply, which never changes.
+    pub confidential: u64,
+}
+
+impl Head {
+    /// keccak256(0x02 ‖ accounts u32 ‖ root of the accounts ‖ root of the public ledger).
+    #[must_use]
+    pub fn state_root(&self) -> B256 {
+        let mut hash = Keccak256::new();
+        hash.update([tags::STATE_ROOT]);
+        hash.update(self.accounts.to_be_bytes());
+        hash.update(self.accounts_root);
+        hash.update(self.public_root);
+        hash.finalize()
+    }
+}
+
+/// A store's newest version with changes over it.
+pub(crate) struct Ledger<'a, S> {
+    pub(crate) settings: &'a Settings,
+    storage: &'a S,
+    pub(crate) head: Head,
+    accounts: HashMap<Address, Option<Arc<Account>>>,
+    public: HashMap<Address, Option<PublicAccount>>,
+}
+
+impl<'a, S: Storage> Ledger<'a, S> {
+    pub(crate) fn new(settings: &'a Settings, storage: &'a S, head: Head) -> Self {
+        Self { settings, storage, head, accounts: HashMap::new(), public: HashMap::new() }
+    }
+
+    pub(crate) fn account(&mut self, owner: &Address) -> Result<Option<Arc<Account>>, S::Error> {
+        if let Some(known) = self.accounts.get(owner) {
+            return Ok(known.clone());
+        }
+        let account = self.storage.account(owner)?;
+        self.accounts.insert(*owner, account.clone());
+        Ok(account)
+    }
+
+    /// The public account of an address; one that was never credited has no index yet.
+    pub(crate) fn public_account(&mut self, address: &Address) -> Result<Option<PublicAccount>, S::Error> {
+        if let Some(known) = self.public.get(address) {
+            return Ok(*known);
+        }
+        let account = self.storage.public_account(address)?;
+        self.public.insert(*address, account);
+        Ok(account)
+    }
+
+    /// Puts what a transaction made in place.
+    pub(crate) fn put(&mut self, effects: &Effects) {
+        self.head.version += 1;
+        self.head.confidential = effects.confidential;
+        for account in &effects.accounts {
+            self.head.accounts = self.head.accounts.max(account.identity.index + 1);
+            self.accounts.insert(account.identity.owner, Some(Arc::clone(account)));
+        }
+        for (address, account) in &effects.public {
+            self.head.public_accounts = self.head.public_accounts.max(account.index + 1);
+            self.public.insert(*address, Some(*account));
+        }
+    }
+}
