@@ -204,7 +204,8 @@ impl Ledger {
         spends.into_iter().map(|spend| self.execute_one(&spend?, rng)).collect()
     }
 
-    fn verify<R>(&self, claims: &[(&Spend, Premises)], rng: &mut R) -> bool
+    /// Whether all spends are proved, each about its premises: in as many parts as there are threads.
+    pub fn verify<R>(&self, claims: &[(&Spend, Premises)], rng: &mut R) -> bool
     where
         R: CryptoRng + SeedableRng<Seed = [u8; 32]>,
     {
