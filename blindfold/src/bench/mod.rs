@@ -1,7 +1,9 @@
 //! `blindfold bench`: figures with the machine they were measured on.
 
 mod bte;
+mod coprocessor;
 mod load;
+mod machine;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -15,6 +17,10 @@ pub enum BenchCommand {
         RUSTFLAGS='-C target-cpu=native' cargo run --release -p blindfold --features bench -- bench bte --batch 32,128,512 --backend portable,ifma --peer reference --json"
     )]
     Bte(bte::BteArgs),
+    /// Confidential balances: proofs, sizes and the executor, beside additions without FHE
+    #[command(after_help = "Examples:\n  blindfold bench coprocessor --transfers 20 --accounts 4\n  \
+        RUSTFLAGS='-C target-cpu=native' cargo run --release -p blindfold --features bench -- bench coprocessor --json")]
+    Coprocessor(coprocessor::CoprocessorArgs),
     /// A running system under an open-loop load of encrypted transfers
     #[command(
         after_help = "Example:\n  blindfold bench load --rpc http://127.0.0.1:9545 --node http://127.0.0.1:9580 \\\n      --l1 http://127.0.0.1:8545 --chain target/devnet/run/rollup.json --seconds 30 --rate 100 --json"
@@ -29,6 +35,9 @@ pub enum BenchCommand {
 pub async fn run(command: BenchCommand) -> Result<()> {
     match command {
         BenchCommand::Bte(args) => tokio::task::spawn_blocking(move || bte::run(&args)).await?,
+        BenchCommand::Coprocessor(args) => {
+            tokio::task::spawn_blocking(move || coprocessor::run(&args)).await?
+        }
         BenchCommand::Load(args) => load::run(args).await,
     }
 }

@@ -31,6 +31,8 @@ const CHAIN: &[(&str, &[&str])] = &[
         &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "store", "chain", "telemetry"],
     ),
     ("blindfold-client", &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "l1", "telemetry"]),
+    ("blindfold-elgamal-baseline", &[]), // benchmark only
+    ("blindfold-client", &["protocol", "bte", "rpc", "l1", "telemetry"]),
 ];
 
 fn metadata() -> Value {

@@ -2,7 +2,6 @@
 //! turn at one operation before the next begins, so that they see the same machine.
 
 mod fixture;
-mod machine;
 mod operation;
 mod own;
 #[cfg(feature = "bench")]
@@ -17,11 +16,11 @@ use clap::{Args, ValueEnum};
 
 use self::{
     fixture::Fixture,
-    machine::{PEER_ASSEMBLY, peak_mib, reset_peak},
     operation::{Operation, Sample, Samples},
     own::Own,
     report::{Memory, Phase, Report},
 };
+use super::machine::{PEER_ASSEMBLY, peak_mib, reset_peak};
 
 /// Options of `blindfold bench bte`.
 #[derive(Args, Debug)]

@@ -102,17 +102,6 @@ pub(super) fn sample<T>(
     Ok(Sample { wall: wall.as_secs_f64() / calls, cpu: cpu.as_secs_f64() / calls })
 }
 
-#[cfg(unix)]
-fn cpu_time() -> Duration {
-    use nix::time::{ClockId, clock_gettime};
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(Duration::from).unwrap_or_default()
-}
-
-#[cfg(not(unix))]
-fn cpu_time() -> Duration {
-    Duration::ZERO
-}
-
 /// Samples of one operation, one for each round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples(Vec<Sample>);

@@ -4,9 +4,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::fixture::{MESSAGE_BYTES, threshold};
-use super::machine::{Machine, PEER_ASSEMBLY};
 use super::operation::{Operation, Spread};
 use super::{BteArgs, Contender, Taken};
+use crate::bench::machine::{Machine, PEER_ASSEMBLY};
 
 /// Why a ratio may mean nothing.
 pub(super) const NO_ASSEMBLY: &str = "the reference runs WITHOUT its field assembly, ratios to it are void: build with \

@@ -1,14 +1,16 @@
 //! What the figures were measured on, and with what build.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 /// Is arkworks' field assembly compiled in? It needs these instructions at compile time and falls back silently.
-pub(super) const PEER_ASSEMBLY: bool =
+pub(in crate::bench) const PEER_ASSEMBLY: bool =
     cfg!(all(feature = "bench", target_arch = "x86_64", target_feature = "adx", target_feature = "bmi2"));
 
 /// The machine and the build.
 #[derive(Debug, Serialize)]
-pub(super) struct Machine {
+pub(in crate::bench) struct Machine {
     /// Model name of the processor.
     cpu: String,
     /// Cores this process may use.
@@ -26,7 +28,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn this() -> Self {
+    pub(in crate::bench) fn this() -> Self {
         Self {
             cpu: cpu().unwrap_or_else(|| "unknown".to_owned()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -40,7 +42,7 @@ impl Machine {
     }
 
     /// One line for people.
-    pub(super) fn line(&self) -> String {
+    pub(in crate::bench) fn line(&self) -> String {
         format!(
             "{}, {} cores, instructions {}; built for {}{}",
             self.cpu,
@@ -97,7 +99,7 @@ fn names(found: &[(&'static str, bool)]) -> Vec<&'static str> {
 
 /// The process's largest resident memory in MiB since [`reset_peak`], or since its start where that cannot be reset;
 /// `None` where the system does not say.
-pub(super) fn peak_mib() -> Option<f64> {
+pub(in crate::bench) fn peak_mib() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -105,6 +107,19 @@ pub(super) fn peak_mib() -> Option<f64> {
 }
 
 /// Starts a new peak (Linux). Where it is refused, peaks are those of the whole process.
-pub(super) fn reset_peak() {
+pub(in crate::bench) fn reset_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Time of all threads of this process on their cores.
+#[cfg(unix)]
+pub(in crate::bench) fn cpu_time() -> Duration {
+    use nix::time::{ClockId, clock_gettime};
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(Duration::from).unwrap_or_default()
+}
+
+/// Unknown here.
+#[cfg(not(unix))]
+pub(in crate::bench) fn cpu_time() -> Duration {
+    Duration::ZERO
 }
