@@ -32,7 +32,6 @@ const CHAIN: &[(&str, &[&str])] = &[
     ),
     ("blindfold-client", &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "l1", "telemetry"]),
     ("blindfold-elgamal-baseline", &[]), // benchmark only
-    ("blindfold-client", &["protocol", "bte", "rpc", "l1", "telemetry"]),
 ];
 
 fn metadata() -> Value {
