@@ -12,7 +12,7 @@ use blindfold_l1::{
     L1Writer, L2Call, ManagedAnvil, NewEpoch, NewMember, deploy, dev_key,
 };
 use blindfold_protocol::{
-    Address, Bundle, Bytes, Canonical, ChainConfig, HintEntry, U256, Verdict, certificate,
+    Address, B256, Bundle, Bytes, Canonical, ChainConfig, HintEntry, U256, Verdict, certificate,
 };
 use common::support::doubles::ScriptedExecution;
 use common::support::{self, *};
@@ -38,7 +38,8 @@ async fn anvil() -> ManagedAnvil {
 async fn what_the_contracts_hold_gives_the_same_blocks() {
     let anvil = anvil().await;
     let (governor, user) = (dev_key(1).unwrap(), dev_key(4).unwrap());
-    let config = DeployConfig::new(L1_CHAIN_ID, governor.address(), sequencer_key().address());
+    let mut config = DeployConfig::new(L1_CHAIN_ID, governor.address(), sequencer_key().address());
+    config.timing.challenge_window = 4;
     let addresses = deploy(anvil.url(), &dev_key(0).unwrap(), config).await.unwrap();
     anvil.mine(4).await.unwrap();
     let mut config = addresses.client_config(anvil.url());
@@ -173,12 +174,17 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     };
     let node = FullNode::start(config, deps).await.unwrap();
     executed(&node, 3).await;
-    // The run needs no hints, so with its headers on L1 everything is said.
+    // The hints in the blob are the node's own, so what they open is safe; final when they are.
     let mut marked = node.executor().watch_status();
-    let told = marked.wait_for(|status| status.finalized.is_some_and(|(number, _)| number == 3));
-    let told = within("the marks", told).await.unwrap().clone();
-    assert_eq!(told.safe, told.finalized);
+    let number = |block: Option<(u64, B256)>| block.map(|(number, _)| number);
+    let told = marked.wait_for(|status| number(status.safe) == Some(3));
+    let told = within("the safe block", told).await.unwrap().clone();
     assert_eq!(told.block.map(|block| block.hash), told.safe.map(|(_, hash)| hash));
+    assert_eq!(number(told.finalized), None);
+    publisher.finalize_hints(1).await.unwrap();
+    anvil.mine(4).await.unwrap();
+    let last = marked.wait_for(|status| number(status.finalized) == Some(3));
+    assert_eq!(within("the final block", last).await.unwrap().finalized, told.safe);
     let mut truth = executor.watch_status();
     let reached = truth.wait_for(|status| status.block.is_some_and(|block| block.number == 3));
     within("the truth's blocks", reached).await.unwrap();
