@@ -5,7 +5,7 @@
 //! together), and nothing of it can multiply two hidden numbers.
 //!
 //! # Construction
-//! Twisted ElGamal of Chen, Ma, Tang and Au (PGC, ePrint 2019/319, section 5) over Ristretto, with generators G (blinding)
+//! Twisted ElGamal of Chen, Ma, Tang and Au (PGC, ePrint 2019/319) over Ristretto, with generators G (blinding)
 //! and H (value): a key is pk = t·G, and an amount v for several recipients
 //!
 //! X_i = r·pk_i for each of them, Y = r·G + v·H, the same Y for all.
