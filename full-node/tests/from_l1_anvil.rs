@@ -139,7 +139,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     let epoch = tracker.epoch(header.number).await.unwrap();
     let certificate = certificate::aggregate(&epoch, &[1, 2, 4].map(sign)).unwrap();
     tracker.accept_certificate(&certificate).await.unwrap();
-    let intake = HintIntake::new(tracker.clone(), parameter_set(), backend(), executor.clone());
+    let intake = HintIntake::new(tracker.clone(), parameter_set(), backend(), executor.opened());
     intake.submit(release, hints[1].clone()).await.unwrap();
     writer.post(&batches, &certificate).await.unwrap();
     anvil.mine(4).await.unwrap();
