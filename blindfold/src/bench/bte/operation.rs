@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::super::median;
+use super::super::{machine::cpu_time, median};
 
 /// Quick operations are repeated until a sample has lasted so long.
 const SAMPLE_MIN: Duration = Duration::from_millis(40);
