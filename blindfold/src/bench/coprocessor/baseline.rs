@@ -40,21 +40,15 @@ pub(super) fn run(plan: &Plan, measure: &Measure) -> Result<Figures> {
     let (prove, proved) = prove(plan, measure, &start, &secrets, &mut rng)?;
     let generators = &start.settings().generators;
     let first = proved.first().context("no transfer")?;
-    let mut seed = plan.seed;
-    let mut fresh = move || {
-        seed += 1;
-        StdRng::seed_from_u64(seed)
-    };
-    let mut verify_with = fresh.clone();
     let (verify_one, ()) = measure.time_single(|| {
         let claims = [(&first.spend, &first.premises)];
-        ensure!(verify_together(generators, DOMAIN, &claims, &mut verify_with()), "a proof does not hold");
+        ensure!(verify_together(generators, DOMAIN, &claims, &mut weights()), "a proof does not hold");
         Ok(())
     })?;
     let claims: Vec<(&Spend, Premises)> =
         proved.iter().map(|proved| (&proved.spend, proved.premises.clone())).collect();
     let (verify_batch, ()) = measure.time(|| {
-        ensure!(start.verify(&claims, &mut fresh()), "the batch does not verify");
+        ensure!(start.verify(&claims, &mut weights()), "the batch does not verify");
         Ok(())
     })?;
     let batch: Vec<Vec<u8>> = proved.iter().map(|proved| proved.bytes.clone()).collect();
@@ -133,11 +127,15 @@ fn prove(
     Ok((Times::median(&samples), all))
 }
 
+/// Where the weights of a verification come from: nobody must foresee them.
+fn weights() -> StdRng {
+    StdRng::from_rng(&mut rand::rng())
+}
+
 /// The state after batches, none of whose transactions may be refused.
 fn execute(start: &Ledger, batches: &[&[Vec<u8>]]) -> Result<Ledger> {
     let mut ledger = start.clone();
-    // Weights of the verification: any but foreseeable ones.
-    let mut rng = StdRng::from_rng(&mut rand::rng());
+    let mut rng = weights();
     for batch in batches {
         for outcome in ledger.execute(batch, &mut rng) {
             outcome.context("refused")?;
