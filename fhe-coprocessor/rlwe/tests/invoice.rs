@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use blindfold_rlwe::ring::DecodeError;
-use blindfold_rlwe::rlwe::{OpenError, Parameters};
-use blindfold_rlwe::schemes::compute::ComputeError;
+use blindfold_rlwe::rlwe::{EncryptionWitness, OpenError, Parameters, PublicPolynomial, SecretKey};
+use blindfold_rlwe::schemes::compute::{Compute, ComputeCiphertext, ComputeError, RelinearizationKey};
 use blindfold_rlwe::schemes::invoice::{
     InvoiceCiphertext, InvoiceError, InvoiceKey, InvoiceSecret, Invoices, MAX_LINES, MODULI,
 };
@@ -101,6 +101,29 @@ fn the_masks_drown_the_noise() {
     }
     println!("distance 2^{:.1}, moduli 2^{:.2}", distance.log2(), t_product.log2());
     assert!(distance.log2() < -27.0);
+}
+
+/// What the mask is up against in fact: all coefficients of products of full invoices.
+#[test]
+fn the_noise_of_products_is_far_below_its_bound() {
+    let mut rng = ChaCha20Rng::seed_from_u64(SEED);
+    for t in MODULI {
+        let parameters = Parameters::compute_modulo(t).unwrap();
+        let public = PublicPolynomial::new(&parameters, &[9; 32]).unwrap();
+        let secret = SecretKey::derive(&public, &[1; 32]);
+        let key = RelinearizationKey::derive(&secret, &[1; 32]);
+        let mut encrypt = || {
+            let mut message = vec![0; 4096];
+            message[..MAX_LINES].fill_with(|| (rng.next_u64() % t) as i64 - (t / 2) as i64);
+            let witness = EncryptionWitness::sample(&parameters, 1, &message, &mut rng).unwrap();
+            ComputeCiphertext::fresh(&witness.encrypt(&public, &[&secret.public_key()]).unwrap(), 0).unwrap()
+        };
+        let compute = Compute::new(&parameters).unwrap();
+        let product = compute.multiply(&encrypt(), &encrypt(), &key).unwrap();
+        let (_, noise) = compute.open(&secret, &product).unwrap();
+        println!("t = {t}: noise 2^{} of at most 2^{}", noise.ilog2(), product.noise_bound().ilog2());
+        assert!(noise < product.noise_bound() >> 15);
+    }
 }
 
 #[test]
