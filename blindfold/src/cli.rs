@@ -287,6 +287,12 @@ mod tests {
             "wallet confidential balance KEY --chain r --deployment d --coprocessor http://127.0.0.1:4",
             "wallet confidential history KEY --chain r --deployment d --coprocessor http://127.0.0.1:4 --json",
             "wallet confidential audit ADDRESS --auditor-key a --chain r --deployment d --coprocessor http://127.0.0.1:4",
+            "wallet confidential invoice order q.csv --out o KEY --chain r --deployment d",
+            "wallet confidential invoice prices p.csv --order o --out p --chain r --deployment d --json",
+            "wallet confidential invoice total --order o --prices p --out t --chain r --deployment d \
+             --coprocessor http://127.0.0.1:4",
+            "wallet confidential invoice verify t --order o --prices p --chain r --deployment d --json",
+            "wallet confidential invoice open t --order o KEY --chain r --deployment d",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");
@@ -304,6 +310,8 @@ mod tests {
             "wallet send ADDRESS 1ether --promise-file f KEY CHAIN NODE --sequencer http://127.0.0.1:3",
             "wallet force-envelope ADDRESS 1ether --l1-password-file q KEY CHAIN NODE",
             "wallet slash 0x11 KEY CHAIN",
+            "wallet confidential invoice open t KEY --chain r --deployment d",
+            "wallet confidential invoice total --order o --prices p --chain r --deployment d",
             "l1 void --yes KEY CHAIN",
             "l1 bond publisher announce 1ether KEY CHAIN",
         ] {
@@ -333,6 +341,13 @@ mod tests {
             ("l1", "claim-reward"),
         ] {
             assert!(find(group, name).contains(&format!("blindfold {group} {name}")), "{group} {name}");
+        }
+        let invoice = cli.find_subcommand("wallet").and_then(|wallet| wallet.find_subcommand("confidential"));
+        let invoice = invoice.and_then(|confidential| confidential.find_subcommand("invoice")).unwrap();
+        for command in invoice.get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let name = command.get_name();
+            assert!(help.contains(&format!("blindfold wallet confidential invoice {name}")), "{name}");
         }
     }
 }

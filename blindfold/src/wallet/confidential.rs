@@ -1,5 +1,7 @@
 //! `blindfold wallet confidential`: balances that only their owners read.
 
+mod invoice;
+
 use std::{io::IsTerminal, path::PathBuf, time::Duration};
 
 use alloy_primitives::{Address, B256};
@@ -95,6 +97,9 @@ pub(crate) enum ConfidentialCommand {
         #[command(flatten)]
         at: DeploymentArgs,
     },
+    /// Total an invoice whose prices the payer does not see, and whose quantities the supplier does not
+    #[command(subcommand, after_help = invoice::EXAMPLES)]
+    Invoice(invoice::InvoiceCommand),
 }
 
 /// Where a deployment of confidential balances is.
@@ -270,6 +275,7 @@ pub(crate) async fn run(command: ConfidentialCommand, json: bool) -> Result<()> 
             print(json, &entries, lines.join("\n"))
         }
         C::Audit { owner, auditor_key, at } => audit(owner, &auditor_key, &at, json).await,
+        C::Invoice(command) => invoice::run(command, json).await,
     }
 }
 

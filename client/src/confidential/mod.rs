@@ -3,6 +3,7 @@
 //! - [`ConfidentialDeployment`]: `confidential.json`, the constants that every party shares.
 //! - [`ConfidentialWallet`]: makes transactions, reads balances and histories.
 //! - [`Auditor`]: reads the amounts of transfers with the auditor's key.
+//! - [`invoice`]: totals of hidden prices and hidden quantities.
 //! - [`provers`]: the circuits' keys.
 //!
 //! The account's secret follows from the wallet's key and the deployment alone ([`account_secret`]): who has the key
@@ -11,6 +12,7 @@
 mod account;
 mod auditor;
 mod deployment;
+pub mod invoice;
 pub mod provers;
 mod wallet;
 

@@ -48,6 +48,17 @@ pub trait ConfidentialApi {
     /// The state root of a version; null for one that is not reached.
     #[method(name = "getStateRoot")]
     async fn get_state_root(&self, version: u64) -> Result<Option<B256>, RpcError>;
+
+    /// The masked total of an invoice, from key, quantities and prices as their encodings have them and the supplier's
+    /// seed of the mask. Nothing of it is kept.
+    #[method(name = "getInvoiceTotal")]
+    async fn get_invoice_total(
+        &self,
+        key: Bytes,
+        quantities: Bytes,
+        prices: Bytes,
+        mask_seed: B256,
+    ) -> Result<Bytes, RpcError>;
 }
 
 /// Where the coprocessor stands.

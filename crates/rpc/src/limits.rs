@@ -3,6 +3,9 @@
 /// Largest JSON-RPC request, and largest message from a WebSocket client: twice the largest envelope or hint list in
 /// hex, with room for a small batch of calls.
 pub const MAX_REQUEST_BYTES: u32 = 1 << 20;
+/// Largest request of a coprocessor, and of who asks one: an invoice's key, quantities and prices are 2,986,200 digits
+/// of hex.
+pub const MAX_CONFIDENTIAL_REQUEST_BYTES: u32 = 3 << 20;
 /// Largest answer or notification: a sealed batch of 8 MiB is 16 MiB of hex.
 pub const MAX_MESSAGE_BYTES: u32 = 24 << 20;
 /// Most calls in one JSON-RPC batch request.

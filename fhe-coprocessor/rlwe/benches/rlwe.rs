@@ -5,6 +5,7 @@ use std::hint::black_box;
 use blindfold_rlwe::rlwe::{Ciphertext, EncryptionWitness, Parameters, PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance;
 use blindfold_rlwe::schemes::compute::{Compute, ComputeCiphertext, RelinearizationKey};
+use blindfold_rlwe::schemes::invoice::{Invoices, MAX_LINES};
 use criterion::{Criterion, criterion_group, criterion_main};
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
@@ -60,8 +61,35 @@ fn products(criterion: &mut Criterion) -> Result<(), Failure> {
     Ok(())
 }
 
+fn invoices(criterion: &mut Criterion) -> Result<(), Failure> {
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let invoices = Invoices::new(&[0; 32])?;
+    let secret = invoices.secret(&[1; 32]);
+    let key = invoices.key(&secret);
+    let quantities = invoices.encrypt_quantities(&key, &[u16::MAX; MAX_LINES], &mut rng)?;
+    let prices = invoices.encrypt_prices(&key, &[u32::MAX; MAX_LINES], &mut rng)?;
+    let total = invoices.total(&key, &quantities, &prices, &[2; 32])?;
+    let (encoded_key, encoded_prices) = (key.encode(), prices.encode());
+    let mut group = criterion.benchmark_group("invoice");
+    group.bench_function("tables", |b| b.iter(|| Invoices::new(black_box(&[0; 32])).is_ok()));
+    group.bench_function("key", |b| b.iter(|| invoices.key(black_box(&secret))));
+    group.bench_function("encrypt prices", |b| {
+        b.iter(|| invoices.encrypt_prices(&key, black_box(&[u32::MAX; MAX_LINES]), &mut rng).is_ok());
+    });
+    group.bench_function("decode key", |b| b.iter(|| invoices.decode_key(black_box(&encoded_key)).is_ok()));
+    group.bench_function("decode prices", |b| {
+        b.iter(|| invoices.decode_ciphertext(black_box(&encoded_prices)).is_ok());
+    });
+    group.bench_function("total", |b| {
+        b.iter(|| invoices.total(&key, black_box(&quantities), &prices, &[2; 32]).is_ok());
+    });
+    group.bench_function("open", |b| b.iter(|| invoices.open(&secret, black_box(&quantities), &total)));
+    group.finish();
+    Ok(())
+}
+
 fn all(criterion: &mut Criterion) {
-    for part in [balances, products] {
+    for part in [balances, products, invoices] {
         if let Err(error) = part(criterion) {
             panic!("the benchmark's own input is refused: {error}");
         }

@@ -12,3 +12,5 @@ pub(crate) const ENCRYPTION: &[u8] = b"BLINDFOLD-V1-RLWE-ENCRYPTION";
 pub(crate) const RELINEARIZATION: &[u8] = b"BLINDFOLD-V1-RLWE-RELINEARIZATION";
 /// The errors of a relinearization key, from the wallet's seed.
 pub(crate) const RELINEARIZATION_ERROR: &[u8] = b"BLINDFOLD-V1-RLWE-RELINEARIZATION-ERROR";
+/// What a mask adds to a result, from its own seed.
+pub(crate) const MASK: &[u8] = b"BLINDFOLD-V1-RLWE-MASK";

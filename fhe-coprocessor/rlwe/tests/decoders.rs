@@ -103,3 +103,49 @@ proptest! {
         prop_assert!(cut / 8 == 0 || taken.iter().all(Result::is_err));
     }
 }
+
+/// Keys and ciphertexts of products: altered encodings of the real set, seeds 5.
+mod products {
+    use std::sync::LazyLock;
+
+    use blindfold_rlwe::schemes::invoice::Invoices;
+
+    use super::*;
+
+    static INVOICES: LazyLock<(Invoices, [Vec<u8>; 3])> = LazyLock::new(|| {
+        let invoices = Invoices::new(&[9; 32]).unwrap();
+        let key = invoices.key(&invoices.secret(&[1; 32]));
+        let mut rng = ChaCha20Rng::seed_from_u64(5);
+        let prices = invoices.encrypt_prices(&key, &[3, 4], &mut rng).unwrap();
+        let quantities = invoices.encrypt_quantities(&key, &[5], &mut rng).unwrap();
+        let total = invoices.total(&key, &quantities, &prices, &[0; 32]).unwrap();
+        (invoices, [key.encode(), prices.encode(), total.encode()])
+    });
+
+    proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(5), cases: 24, ..Default::default() })]
+        #[test]
+        fn altered_encodings_are_refused_or_canonical(
+            which in 0_usize..3, cut in 0_usize..2, flips in prop::collection::vec((any::<usize>(), any::<u8>()), 0..6),
+        ) {
+            let (invoices, samples) = &*INVOICES;
+            let mut bytes = samples[which].clone();
+            bytes.truncate(bytes.len() - cut);
+            for (at, flip) in flips {
+                let at = at % bytes.len();
+                bytes[at] ^= flip;
+            }
+            let taken = [
+                invoices.decode_key(&bytes).map(|key| key.encode()),
+                invoices.decode_ciphertext(&bytes).map(|ciphertext| ciphertext.encode()),
+                invoices.decode_total(&bytes).map(|total| total.encode()),
+            ];
+            for (kind, result) in taken.into_iter().enumerate() {
+                prop_assert!(result.is_err() || (kind == which && cut == 0));
+                if let Ok(encoded) = result {
+                    prop_assert!(encoded == bytes, "one form only");
+                }
+            }
+        }
+    }
+}

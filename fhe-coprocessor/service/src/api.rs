@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::counters::Counters;
+use crate::invoices::{InvoiceDesk, Request};
 use crate::limits::MAX_TRANSFERS_PER_CALL;
 use crate::{ExecutionState, ExecutionStatus};
 
@@ -63,6 +64,7 @@ pub(crate) struct ReadApi {
     pub(crate) counters: Counters,
     pub(crate) parameters: Arc<ConfidentialParameters>,
     pub(crate) view: Arc<dyn AccountView>,
+    pub(crate) invoices: InvoiceDesk,
 }
 
 impl ReadApi {
@@ -175,6 +177,16 @@ impl ConfidentialApiServer for ReadApi {
 
     async fn get_state_root(&self, version: u64) -> Result<Option<B256>, RpcError> {
         self.store.confidential_state_root(version).await.map_err(internal)
+    }
+
+    async fn get_invoice_total(
+        &self,
+        key: Bytes,
+        quantities: Bytes,
+        prices: Bytes,
+        mask_seed: B256,
+    ) -> Result<Bytes, RpcError> {
+        self.invoices.total(Request { key, quantities, prices, mask_seed }).await
     }
 }
 

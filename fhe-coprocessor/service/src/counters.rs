@@ -19,6 +19,8 @@ pub struct Counters {
     pub transactions_applied: Counter,
     /// Confidential transactions refused.
     pub transactions_refused: Counter,
+    /// Totals of invoices computed.
+    pub invoices_computed: Counter,
     /// Attempts that failed and were repeated.
     pub retries: Counter,
     /// Newest certified batch.
@@ -43,6 +45,7 @@ impl Counters {
             batches_executed: counter("batches_executed", "Batches executed")?,
             transactions_applied: counter("transactions_applied", "Confidential transactions applied")?,
             transactions_refused: counter("transactions_refused", "Confidential transactions refused")?,
+            invoices_computed: counter("invoices_computed", "Totals of invoices computed")?,
             retries: counter("retries", "Attempts that failed and were repeated")?,
             certified: gauge("certified_batch", "Newest certified batch")?,
             batch: gauge("executed_batch", "Newest executed batch")?,
@@ -60,6 +63,7 @@ impl Counters {
             ("batches_executed", &self.batches_executed),
             ("transactions_applied", &self.transactions_applied),
             ("transactions_refused", &self.transactions_refused),
+            ("invoices_computed", &self.invoices_computed),
             ("retries", &self.retries),
         ];
         named.into_iter().map(|(name, counter)| (name.to_owned(), counter.get())).collect()

@@ -4,7 +4,8 @@
 //!   re-encryption: no trust in that node ([`blindfold_chain`]);
 //! - takes the bundle items of kind 1 in committed order and executes them on a [`Machine`];
 //! - what a batch changed is durable, in one step, before anybody can read it; after `kill -9` it goes on from there;
-//! - serves `confidential_*`: accounts with their proofs, transactions, state roots.
+//! - serves `confidential_*`: accounts with their proofs, transactions, state roots; and, for whoever asks, totals of
+//!   invoices from ciphertexts that he brings.
 //!
 //! What is executed is a function of certified batches alone, so every coprocessor of a deployment has the same state.
 
@@ -12,6 +13,7 @@ mod api;
 mod config;
 mod counters;
 mod follow;
+mod invoices;
 mod items;
 mod ledger;
 pub mod limits;
@@ -27,7 +29,9 @@ use alloy_primitives::B256;
 use blindfold_bte::Backend;
 use blindfold_chain::{HintIntake, L1View, OpenError, OpenedBatches, Opener, ParameterSet, Tracker};
 use blindfold_protocol::ChainConfig;
+use blindfold_rlwe::schemes::invoice::InvoiceError;
 use blindfold_rpc::confidential::{ConfidentialApiServer, ConfidentialParameters};
+use blindfold_rpc::limits::MAX_CONFIDENTIAL_REQUEST_BYTES;
 use blindfold_rpc::{
     AdminConfig, ClientBuildError, ClientConfig, Readiness, ServeError, ServerConfig, ServerHandle, admin,
     http_client, serve,
@@ -46,6 +50,7 @@ pub use runner::{ExecutionFault, ExecutionState, ExecutionStatus};
 
 use api::ReadApi;
 use follow::Follower;
+use invoices::InvoiceDesk;
 use limits::READINESS_INTERVAL_MS;
 use runner::{Runner, batch_record};
 
@@ -95,6 +100,9 @@ pub enum StartError {
     /// A port.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// The numbers of invoices; a mistake of this program.
+    #[error(transparent)]
+    Invoices(#[from] InvoiceError),
 }
 
 /// A running coprocessor. Stop it with [`shutdown`](Self::shutdown); dropping it stops it, too, without waiting.
@@ -163,10 +171,13 @@ impl Coprocessor {
             tracker: tracker.clone(),
             status: of_status.clone(),
             counters: counters.clone(),
+            invoices: InvoiceDesk::new(deps.deployment.seed, counters.clone())?,
             parameters: Arc::new(deps.deployment),
             view: deps.view,
         };
-        let rpc = serve(ServerConfig::new(config.rpc_addr), reads.into_rpc(), None).await?;
+        let mut server = ServerConfig::new(config.rpc_addr);
+        server.max_request_bytes = MAX_CONFIDENTIAL_REQUEST_BYTES;
+        let rpc = serve(server, reads.into_rpc(), None).await?;
 
         let mut tasks = JoinSet::new();
         tasks.spawn(runner.run());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use blindfold_protocol::{
-    Acknowledgement, Address, B256, BatchHints, Canonical, Certificate, CertifiedBatch, Envelope,
+    Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Certificate, CertifiedBatch, Envelope,
     EnvelopeFault, Promise, Release, ReleaseShare, SealedBatch, SingletonShare,
 };
 use blindfold_rpc::{
@@ -132,6 +132,7 @@ fn the_methods_are_those_that_the_servers_register() {
     served.extend(BlindApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(SequencerApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(CommitteeApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
+    served.insert("confidential_getInvoiceTotal".to_owned());
     let document = document();
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     let described: Vec<String> =
@@ -333,6 +334,12 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
         ("committee_getStatus", []) => drop(real::<CommitteeStatus>(result)),
         ("proxy_getEnvelope", [hash]) => {
             real::<B256>(hash);
+        }
+        ("confidential_getInvoiceTotal", [key, quantities, prices, mask_seed]) => {
+            for bytes in [key, quantities, prices, &result] {
+                real::<Bytes>(bytes);
+            }
+            real::<B256>(mask_seed);
         }
         (method, params) => panic!("no example of {method} has {} parameters", params.len()),
     }

@@ -198,11 +198,19 @@ impl Parameters {
     /// # Errors
     /// None in practice: the numbers are fixed.
     pub fn compute() -> Result<Arc<Self>, ParametersError> {
+        Self::compute_modulo(65_537)
+    }
+
+    /// `compute` with another t, for results that several t make whole.
+    ///
+    /// # Errors
+    /// [`ParametersError::PlaintextModulus`], [`ParametersError::NoiseBudget`].
+    pub fn compute_modulo(plaintext_modulus: u64) -> Result<Arc<Self>, ParametersError> {
         Self::new(ParametersLiteral {
             name: "compute",
             degree: 4096,
             primes: vec![18_014_398_492_704_769, 18_014_398_207_492_097],
-            plaintext_modulus: 65_537,
+            plaintext_modulus,
             used: 4096,
             error_bound: 16,
             message_bound: None,

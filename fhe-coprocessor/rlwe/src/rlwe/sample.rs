@@ -59,6 +59,20 @@ impl Xof {
         numbers
     }
 
+    /// `count` numbers uniform in 0..=`largest`: the next 16 bytes, least significant first, cut to the width of
+    /// `largest`, if not above it.
+    pub(crate) fn wide(&mut self, count: usize, largest: u128) -> Zeroizing<Vec<u128>> {
+        let mask = u128::MAX.checked_shr(largest.leading_zeros()).unwrap_or(0);
+        let mut numbers = Zeroizing::new(Vec::with_capacity(count));
+        while numbers.len() < count {
+            let number = u128::from_le_bytes(std::array::from_fn(|_| self.byte())) & mask;
+            if number <= largest {
+                numbers.push(number);
+            }
+        }
+        numbers
+    }
+
     /// `count` residues uniform below the prime: the next 8 bytes, least significant first, cut to its width, if below.
     pub(crate) fn residues(&mut self, count: usize, modulus: &Modulus) -> Vec<u64> {
         let mut residues = Vec::with_capacity(count);
@@ -89,6 +103,17 @@ mod tests {
                 assert!((115..=285).contains(&seen), "{value} of ±{bound}: {seen}");
             }
         }
+    }
+
+    #[test]
+    fn wide_numbers_reach_every_value_up_to_the_largest_and_none_above() {
+        for largest in [0_u128, 1, 4, 6] {
+            let numbers = Xof::new(b"test", &[]).wide(400, largest);
+            assert!((0..=largest).all(|value| numbers.contains(&value)));
+            assert!(numbers.iter().all(|&number| number <= largest));
+        }
+        let numbers = Xof::new(b"test", &[]).wide(100, u128::MAX);
+        assert!(numbers.iter().any(|number| number >> 127 == 1));
     }
 
     #[test]

@@ -14,7 +14,7 @@ const TRAILER_BYTES: usize = 2 + 16;
 pub enum ComputeError {
     /// The set does not fit this scheme.
     #[error(
-        "the compute scheme needs all N coefficients, primes of one width, at most 108 bits of q, and a prime t ≡ 1 mod 2N below 2^17"
+        "the compute scheme needs all N coefficients, primes of one width, at most 108 bits of q, and a prime t ≡ 1 mod 2N below 2^20"
     )]
     Set,
     /// Operands are of different sets.
@@ -92,6 +92,18 @@ impl ComputeCiphertext {
         self.noise
     }
 
+    /// Whether it is whole and claims the noise of a fresh encryption: neither more nor less.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.kept == self.parameters.degree() && self.noise == fresh_noise(&self.parameters)
+    }
+
+    /// How many coefficients of c0 are left.
+    #[must_use]
+    pub const fn kept(&self) -> usize {
+        self.kept
+    }
+
     /// log₂ of how often the noise could double before it reaches q/2, rounded down.
     #[must_use]
     pub fn budget_bits(&self) -> u32 {
@@ -141,6 +153,12 @@ impl ComputeCiphertext {
         if let Some(c0) = self.parameters.ring().from_residues(residues) {
             self.c0 = c0;
         }
+    }
+
+    /// Length of an encoding with so many coefficients of c0 left.
+    #[must_use]
+    pub fn encoded_bytes(parameters: &Parameters, kept: usize) -> usize {
+        row_bytes(parameters, parameters.degree()) + row_bytes(parameters, kept) + TRAILER_BYTES
     }
 
     /// c1 ‖ kept coefficients of c0, packed, ‖ their number, 2 bytes ‖ the noise bound, 16 bytes, least significant

@@ -40,8 +40,8 @@ impl Compute {
         let own: Vec<Modulus> = ring.moduli().copied().collect();
         let one_width = own.iter().all(|modulus| modulus.bits() == own[0].bits());
         let apart = literal.primes.iter().all(|prime| !AUXILIARY.contains(prime));
-        // 2·t·N·q ≤ 2^(1 + 17 + 15 + 108) < P.
-        let narrow = parameters.modulus() >> 108 == 0 && t >> 17 == 0;
+        // 2·t·N·q ≤ 2^(1 + 20 + 15 + 108) < P.
+        let narrow = parameters.modulus() >> 108 == 0 && t >> 20 == 0;
         if literal.used != literal.degree || !one_width || !apart || !narrow {
             return Err(ComputeError::Set);
         }

@@ -12,12 +12,19 @@ use crate::rlwe::{
 };
 use crate::tags;
 
-/// For each prime q_i: b_i = −a_i·s + e_i + (q/q_i)·s², a_i from the deployment's seed.
+/// Digits for each prime: the residue is cut in two halves of w = 27 bits.
+const HALVES: usize = 2;
+
+/// For each prime q_i and each half h of a residue: b_ih = −a_ih·s + e_ih + (q/q_i)·2^(w·h)·s², a_ih from the
+/// deployment's seed.
+///
+/// Halves, because whole residues as digits would bring the most noise of a product by far: 2^26 more, which
+/// [`mask`](super::Compute::mask) would lack to drown it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RelinearizationKey {
     parameters: Arc<Parameters>,
     b: Vec<Poly>,
-    /// Of b_i and a_i.
+    /// Of b_ih and a_ih.
     spectra: Vec<(Spectrum, Spectrum)>,
     /// (q/q_i)^(−1) mod q_i.
     inverses: Vec<u64>,
@@ -31,7 +38,7 @@ impl fmt::Debug for RelinearizationKey {
 
 impl RelinearizationKey {
     /// The key of a secret and its wallet's seed: the same seed always gives it back, as two keys of different errors
-    /// would show more of the secret than one. Costs 4·k² + 4·k transforms for k primes.
+    /// would show more of the secret than one. Costs 8·k² + 4·k transforms for k primes.
     #[must_use]
     pub fn derive(secret: &SecretKey, seed: &[u8; SEED_BYTES]) -> Self {
         let public = secret.public_polynomial();
@@ -40,13 +47,15 @@ impl RelinearizationKey {
         let context = public.context();
         let small = Zeroizing::new(ring.from_small(secret.coefficients()));
         let square = Zeroizing::new(ring.mul_small(&ring.forward(&small), secret.coefficients()));
-        let part = |index: usize| {
-            let a = part_a(public, &context, index);
-            let mut xof = Xof::new(tags::RELINEARIZATION_ERROR, &[&context, &[index as u8], seed]);
+        let part = |part: usize| {
+            let (index, half) = (part / HALVES, part % HALVES);
+            let a = part_a(public, &context, part);
+            let mut xof = Xof::new(tags::RELINEARIZATION_ERROR, &[&context, &[part as u8], seed]);
             let error = xof.small(ring.degree(), parameters.literal().error_bound);
             // q/q_i vanishes modulo every other prime.
             let modulus = ring.moduli().nth(index).copied();
-            let factor = cofactor(ring, index);
+            let factor =
+                modulus.map_or(0, |m| m.mul(cofactor(ring, index), 1 << (half_bits(m.bits()) * half as u32)));
             let scaled = square.residues().chunks(ring.degree()).enumerate().flat_map(|(row, residues)| {
                 residues
                     .iter()
@@ -57,7 +66,7 @@ impl RelinearizationKey {
             ring.sub_assign(&mut b, &Zeroizing::new(ring.mul_small(&a, secret.coefficients())));
             b
         };
-        let b = (0..parameters.literal().primes.len()).map(part).collect();
+        let b = (0..parts(parameters)).map(part).collect();
         Self::from_parts(public, b)
     }
 
@@ -78,45 +87,50 @@ impl RelinearizationKey {
         &self.parameters
     }
 
-    /// The two parts that stand for c2·s²: Σ_i d_i·b_i and Σ_i d_i·a_i, d_i = \[c2·(q/q_i)^(−1)\] centred modulo q_i.
-    /// Costs k² + 2·k transforms for k primes.
+    /// The two parts that stand for c2·s²: Σ d_ih·b_ih and Σ d_ih·a_ih, where d_i0 + 2^w·d_i1 = \[c2·(q/q_i)^(−1)\]
+    /// centred modulo q_i and |d_ih| ≤ 2^(w−1). Costs 2·k² + 2·k transforms for k primes.
     pub(super) fn apply(&self, c2: &Poly) -> (Poly, Poly) {
         let ring = self.parameters.ring();
         let mut sums: Option<(Spectrum, Spectrum)> = None;
         let rows = c2.residues().chunks(ring.degree()).zip(ring.moduli());
-        for (((row, modulus), &inverse), (b, a)) in rows.zip(&self.inverses).zip(&self.spectra) {
-            // Below q_i/2, and so below every prime: all have one width.
-            let digit: Vec<i64> = row.iter().map(|&x| modulus.centre(modulus.mul(x, inverse))).collect();
-            let digit = ring.forward(&ring.from_signed(&digit));
-            let (mut first, mut second) = (digit.clone(), digit);
-            ring.mul_assign(&mut first, b);
-            ring.mul_assign(&mut second, a);
-            match &mut sums {
-                Some((sum_b, sum_a)) => {
-                    ring.add_spectrum(sum_b, &first);
-                    ring.add_spectrum(sum_a, &second);
+        for (((row, modulus), &inverse), spectra) in
+            rows.zip(&self.inverses).zip(self.spectra.chunks_exact(HALVES))
+        {
+            let width = half_bits(modulus.bits());
+            let digits = row.iter().map(|&x| halves(modulus.centre(modulus.mul(x, inverse)), width));
+            let (low, high): (Vec<i64>, Vec<i64>) = digits.unzip();
+            for (digit, (b, a)) in [low, high].iter().zip(spectra) {
+                let digit = ring.forward(&ring.from_signed(digit));
+                let (mut first, mut second) = (digit.clone(), digit);
+                ring.mul_assign(&mut first, b);
+                ring.mul_assign(&mut second, a);
+                match &mut sums {
+                    Some((sum_b, sum_a)) => {
+                        ring.add_spectrum(sum_b, &first);
+                        ring.add_spectrum(sum_a, &second);
+                    }
+                    None => sums = Some((first, second)),
                 }
-                None => sums = Some((first, second)),
             }
         }
         sums.map_or_else(|| (ring.zero(), ring.zero()), |(b, a)| (ring.inverse(&b), ring.inverse(&a)))
     }
 
-    /// t·Σ_i N·B·q_i/2.
+    /// t·Σ_i N·B·2·2^(w−1).
     pub(super) fn noise(parameters: &Parameters) -> Option<u128> {
         let literal = parameters.literal();
-        let halves: u128 = literal.primes.iter().map(|&q| u128::from(q / 2)).sum();
+        let digits: u128 = parameters.ring().moduli().map(|q| 1 << half_bits(q.bits())).sum();
         let factor = literal.degree as u128 * u128::from(literal.error_bound);
-        halves.checked_mul(factor)?.checked_mul(literal.plaintext_modulus.into())
+        digits.checked_mul(factor)?.checked_mul(literal.plaintext_modulus.into())
     }
 
-    /// Length of an encoding: k² packed rows of N residues.
+    /// Length of an encoding: 2·k² packed rows of N residues, 221,184 bytes for `compute`.
     #[must_use]
     pub fn encoded_bytes(parameters: &Parameters) -> usize {
-        parameters.literal().primes.len() * row_bytes(parameters, parameters.degree())
+        parts(parameters) * row_bytes(parameters, parameters.degree())
     }
 
-    /// Every b_i packed.
+    /// Every b_ih packed.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::encoded_bytes(&self.parameters));
@@ -134,8 +148,8 @@ impl RelinearizationKey {
         if bytes.len() != expected {
             return Err(DecodeError::Length { expected, found: bytes.len() });
         }
-        let parts = bytes.chunks(row_bytes(parameters, parameters.degree()));
-        let b = parts.map(|part| unpack_poly(parameters, part)).collect::<Result<_, _>>()?;
+        let rows = bytes.chunks(row_bytes(parameters, parameters.degree()));
+        let b = rows.map(|part| unpack_poly(parameters, part)).collect::<Result<_, _>>()?;
         Ok(Self::from_parts(public, b))
     }
 
@@ -144,9 +158,26 @@ impl RelinearizationKey {
     }
 }
 
-/// a_i, as it is used.
-fn part_a(public: &PublicPolynomial, context: &[u8], index: usize) -> Spectrum {
-    let mut xof = Xof::new(tags::RELINEARIZATION, &[context, &[index as u8]]);
+/// How many b_ih there are.
+fn parts(parameters: &Parameters) -> usize {
+    HALVES * parameters.literal().primes.len()
+}
+
+/// w for a prime of so many bits.
+const fn half_bits(bits: u32) -> u32 {
+    bits.div_ceil(2)
+}
+
+/// low + 2^w·high = x with −2^(w−1) ≤ low < 2^(w−1), and |high| ≤ 2^(w−1) for |x| < 2^(2w−1).
+const fn halves(x: i64, w: u32) -> (i64, i64) {
+    let middle = 1 << (w - 1);
+    let low = ((x + middle) & ((1 << w) - 1)) - middle;
+    (low, (x - low) >> w)
+}
+
+/// a_ih, as it is used.
+fn part_a(public: &PublicPolynomial, context: &[u8], part: usize) -> Spectrum {
+    let mut xof = Xof::new(tags::RELINEARIZATION, &[context, &[part as u8]]);
     public.parameters().ring().forward(&uniform(public.parameters(), &mut xof))
 }
 
@@ -155,4 +186,21 @@ fn cofactor(ring: &Ring, index: usize) -> u64 {
     let Some(modulus) = ring.moduli().nth(index) else { return 0 };
     let others = ring.moduli().filter(|other| *other != modulus);
     others.fold(1, |product, other| modulus.mul(product, modulus.reduce(other.value())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_make_the_digit_again_and_stay_small() {
+        let largest = 18_014_398_492_704_769_i64 / 2;
+        for x in
+            [0, 1, -1, largest, -largest, (1 << 26) - 1, 1 << 26, -(1 << 26), -(1 << 26) - 1, (1 << 53) - 1]
+        {
+            let (low, high) = halves(x, 27);
+            assert_eq!(low + (high << 27), x);
+            assert!(low.abs() <= 1 << 26 && high.abs() <= 1 << 26, "{x}: {low}, {high}");
+        }
+    }
 }
