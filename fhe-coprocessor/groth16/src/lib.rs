@@ -98,6 +98,7 @@
 mod batch;
 mod challenge;
 mod circuit;
+mod curve;
 mod hash;
 mod key;
 mod par;
@@ -116,6 +117,7 @@ mod windows;
 pub use batch::{BatchItem, verify_batch};
 pub use challenge::StatementError;
 pub use circuit::{Circuit, Shape, Statement};
+pub use curve::Curve;
 pub use key::{KeyError, Origin, OriginError, ProvingKey, VerifyingKey};
 pub use points::PointError;
 pub use proof::{Element, Proof, ProofDecodeError};
