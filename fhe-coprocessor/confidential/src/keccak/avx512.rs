@@ -1,7 +1,7 @@
 //! Keccak-f\[1600\] (FIPS 202, section 3) on eight states at once: word i of all eight in one vector.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_loadu_epi64, _mm512_rolv_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
+    __m512i, _mm512_rol_epi64, _mm512_set_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
     _mm512_storeu_epi64, _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
@@ -22,9 +22,6 @@ const CHI: i32 = 0xd2;
 /// Constants of ι: the output of the linear feedback shift register of FIPS 202, algorithm 5, at bits 2^j − 1.
 const ROUND_CONSTANTS: [u64; ROUNDS] = round_constants();
 
-/// Rotations of ρ and places of π for word x + 5y: it goes to y + 5·(2x + 3y).
-const PLACES: [(usize, u64); WORDS] = places();
-
 const fn round_constants() -> [u64; ROUNDS] {
     let mut constants = [0; ROUNDS];
     let mut register = 1u8;
@@ -42,18 +39,6 @@ const fn round_constants() -> [u64; ROUNDS] {
         round += 1;
     }
     constants
-}
-
-const fn places() -> [(usize, u64); WORDS] {
-    let mut places = [(0, 0); WORDS];
-    let (mut x, mut y, mut step) = (1, 0, 0);
-    while step < 24 {
-        let rotation = ((step + 1) * (step + 2) / 2) % 64;
-        places[x + 5 * y] = (y + 5 * ((2 * x + 3 * y) % 5), rotation);
-        (x, y) = (y, (2 * x + 3 * y) % 5);
-        step += 1;
-    }
-    places
 }
 
 /// Whether this processor runs [`keccak256`].
@@ -105,48 +90,65 @@ fn absorb(messages: &[&[u8]; LANES]) -> [B256; LANES] {
 #[target_feature(enable = "avx512f")]
 fn mix(state: &mut [__m512i; WORDS], blocks: &[&[u8]; LANES]) {
     for (word, vector) in state.iter_mut().enumerate().take(RATE_WORDS) {
-        let mut lanes = [0i64; LANES];
-        for (lane, block) in lanes.iter_mut().zip(blocks) {
+        let [a, b, c, d, e, f, g, h] = blocks.map(|block| {
             let mut bytes = [0; 8];
             bytes.copy_from_slice(&block[8 * word..][..8]);
-            *lane = i64::from_le_bytes(bytes);
-        }
-        // SAFETY: 64 bytes are read, and there are 64.
-        *vector = _mm512_xor_si512(*vector, unsafe { _mm512_loadu_epi64(lanes.as_ptr()) });
+            i64::from_le_bytes(bytes)
+        });
+        *vector = _mm512_xor_si512(*vector, _mm512_set_epi64(h, g, f, e, d, c, b, a));
     }
     permute(state);
 }
 
+/// Five words of the state after ρ and π, each from its place and turned, then χ. All indices are constants, so that the
+/// state stays in registers.
+macro_rules! row {
+    ($from:ident, $to:ident, $row:literal, $($place:literal << $rotation:literal),*) => {
+        let turned = [$(_mm512_rol_epi64::<$rotation>($from[$place])),*];
+        $to[$row] = _mm512_ternarylogic_epi64::<CHI>(turned[0], turned[1], turned[2]);
+        $to[$row + 1] = _mm512_ternarylogic_epi64::<CHI>(turned[1], turned[2], turned[3]);
+        $to[$row + 2] = _mm512_ternarylogic_epi64::<CHI>(turned[2], turned[3], turned[4]);
+        $to[$row + 3] = _mm512_ternarylogic_epi64::<CHI>(turned[3], turned[4], turned[0]);
+        $to[$row + 4] = _mm512_ternarylogic_epi64::<CHI>(turned[4], turned[0], turned[1]);
+    };
+}
+
+/// θ on one column: adds the parities of its neighbours, that of the right one turned.
+macro_rules! column {
+    ($a:ident, $left:expr, $right:expr, $($place:literal),*) => {
+        let right = _mm512_rol_epi64::<1>($right);
+        $($a[$place] = _mm512_ternarylogic_epi64::<XOR>($a[$place], $left, right);)*
+    };
+}
+
+macro_rules! parity {
+    ($a:ident, $x:literal) => {
+        _mm512_ternarylogic_epi64::<XOR>(
+            _mm512_ternarylogic_epi64::<XOR>($a[$x], $a[$x + 5], $a[$x + 10]),
+            $a[$x + 15],
+            $a[$x + 20],
+        )
+    };
+}
+
 #[target_feature(enable = "avx512f")]
 fn permute(state: &mut [__m512i; WORDS]) {
-    let xor3 = |x, y, z| _mm512_ternarylogic_epi64::<XOR>(x, y, z);
-    let rotate = |x, by: u64| _mm512_rolv_epi64(x, _mm512_set1_epi64(by as i64));
     let mut a = *state;
+    let mut b = a;
     for constant in ROUND_CONSTANTS {
-        // θ
-        let mut parity = [_mm512_setzero_si512(); 5];
-        for x in 0..5 {
-            parity[x] = xor3(xor3(a[x], a[x + 5], a[x + 10]), a[x + 15], a[x + 20]);
-        }
-        let mut turned = [_mm512_setzero_si512(); 5];
-        for x in 0..5 {
-            turned[x] = rotate(parity[x], 1);
-        }
-        // θ's last step, ρ and π
-        let mut b = [_mm512_setzero_si512(); WORDS];
-        for (i, (place, rotation)) in PLACES.into_iter().enumerate() {
-            b[place] = rotate(xor3(a[i], parity[(i + 4) % 5], turned[(i + 1) % 5]), rotation);
-        }
-        // χ
-        for y in 0..5 {
-            for x in 0..5 {
-                let row = 5 * y;
-                a[row + x] =
-                    _mm512_ternarylogic_epi64::<CHI>(b[row + x], b[row + (x + 1) % 5], b[row + (x + 2) % 5]);
-            }
-        }
-        // ι
-        a[0] = _mm512_xor_si512(a[0], _mm512_set1_epi64(constant as i64));
+        let parity = [parity!(a, 0), parity!(a, 1), parity!(a, 2), parity!(a, 3), parity!(a, 4)];
+        column!(a, parity[4], parity[1], 0, 5, 10, 15, 20);
+        column!(a, parity[0], parity[2], 1, 6, 11, 16, 21);
+        column!(a, parity[1], parity[3], 2, 7, 12, 17, 22);
+        column!(a, parity[2], parity[4], 3, 8, 13, 18, 23);
+        column!(a, parity[3], parity[0], 4, 9, 14, 19, 24);
+        row!(a, b, 0, 0 << 0, 6 << 44, 12 << 43, 18 << 21, 24 << 14);
+        row!(a, b, 5, 3 << 28, 9 << 20, 10 << 3, 16 << 45, 22 << 61);
+        row!(a, b, 10, 1 << 1, 7 << 6, 13 << 25, 19 << 8, 20 << 18);
+        row!(a, b, 15, 4 << 27, 5 << 36, 11 << 10, 17 << 15, 23 << 56);
+        row!(a, b, 20, 2 << 62, 8 << 55, 14 << 39, 15 << 41, 21 << 2);
+        b[0] = _mm512_xor_si512(b[0], _mm512_set1_epi64(constant as i64));
+        a = b;
     }
     *state = a;
 }
