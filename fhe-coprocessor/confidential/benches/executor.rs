@@ -1,7 +1,8 @@
 //! How many transfers an executor applies, at N = 2048: medians of elapsed and means of processor time, as a table.
 //!
-//! `cargo bench -p blindfold-confidential --bench executor [-- N]`: without a number all but the proofs (every proof passes),
-//! in batches of 512 from as many senders as there are. With one, N transfers are proved first and their proofs verified.
+//! `cargo bench -p blindfold-confidential --bench executor [-- N [FILE]]`: without a number all but the proofs (every proof
+//! passes), in batches of 512 from as many senders as there are. With one, N transfers are proved first and their proofs
+//! verified; FILE keeps them, so that the next run need not prove.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -191,10 +192,25 @@ fn verifier(circuit: impl Circuit<Fr>) -> Verifier<Bls12_381> {
     Verifier::new(key.verifying().clone())
 }
 
+/// A transfer of each sender, proved.
+fn prove(world: &mut World, prover: &Prover<Bls12_381, TransferCircuit>) -> Vec<Vec<u8>> {
+    (0..world.owners.len())
+        .map(|sender| {
+            let (mut transfer, witness) = world.transfer(sender);
+            let proof = prover.prove(&witness.statement, &witness, &mut world.rng).expect("a true statement");
+            transfer.proof.0.copy_from_slice(&proof.encode());
+            encode(transfer)
+        })
+        .collect()
+}
+
+fn encode(transfer: Transfer) -> Vec<u8> {
+    ConfidentialTransaction::Transfer(Box::new(transfer)).encode()
+}
+
 fn main() {
     let proved: usize = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(0);
     let mut world = World::new(if proved == 0 { SENDERS } else { proved.max(2) });
-    let encode = |transfer: Transfer| ConfidentialTransaction::Transfer(Box::new(transfer)).encode();
     let count = world.owners.len();
     if proved == 0 {
         let batch: Vec<Vec<u8>> = (0..count).map(|sender| encode(world.transfer(sender).0)).collect();
@@ -211,14 +227,14 @@ fn main() {
         withdrawal: verifier(Withdrawal(ring)),
     };
     let prover = Prover::new(TransferCircuit(ring), key).expect("its own key");
-    let batch: Vec<Vec<u8>> = (0..count)
-        .map(|sender| {
-            let (mut transfer, witness) = world.transfer(sender);
-            let proof = prover.prove(&witness.statement, &witness, &mut world.rng).expect("a true statement");
-            transfer.proof.0.copy_from_slice(&proof.encode());
-            encode(transfer)
-        })
-        .collect();
+    let kept = std::env::args().skip_while(|argument| argument.parse::<usize>().is_err()).nth(1);
+    let batch = match kept.as_ref().and_then(|file| std::fs::read(file).ok()) {
+        Some(bytes) => bytes.chunks(bytes.len() / count).map(<[u8]>::to_vec).collect(),
+        None => prove(&mut world, &prover),
+    };
+    if let Some(file) = kept {
+        std::fs::write(file, batch.concat()).expect("a file that can be written");
+    }
     world.measure("with proofs", &proofs, &batch);
     world.measure("without proofs", &Unverified, &batch);
 }

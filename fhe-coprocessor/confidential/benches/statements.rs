@@ -8,7 +8,7 @@ use ark_bls12_381::Bls12_381;
 use ark_ff::Field;
 use blindfold_confidential::circuits::{Refresh, Registration, Transfer, Withdrawal};
 use blindfold_confidential::{Fr, Polynomial, Ring};
-use blindfold_groth16::{BatchItem, Circuit, Proof, Prover, Statement, Verifier, setup, verify_batch};
+use blindfold_groth16::{BatchItem, Circuit, Proof, Prover, Stage, Statement, Verifier, setup, verify_batch};
 use native::World;
 
 #[path = "../testing/native.rs"]
@@ -69,6 +69,14 @@ fn bench<C>(
     let instances: Vec<_> = (0..DISTINCT).map(|_| instance(world)).collect();
     let (statement, witness) = &instances[0];
     let proof = measure("prove", 5, 1, || prover.prove(statement, witness, &mut world.rng).expect("right"));
+    let mut stages: Vec<(String, Instant)> = Vec::new();
+    let mut stage = |stage: Stage| stages.push((format!("{stage:?}"), Instant::now()));
+    prover.prove_with(statement, witness, &mut world.rng, &mut stage).expect("right");
+    stages.push((String::new(), Instant::now()));
+    for pair in stages.windows(2) {
+        let took = pair[1].1 - pair[0].1;
+        println!("    {:<26} once   {:>9.3} ms", pair[0].0.to_lowercase(), took.as_secs_f64() * 1e3);
+    }
     measure("digest of a statement", 50, 1, || statement.digest());
     let challenges = [Fr::from(1u64 << 63).square(), Fr::ONE];
     measure("public values at τ", 50, 1, || statement.derived(&challenges));

@@ -35,6 +35,7 @@ pub mod circuits;
 mod evaluation;
 pub mod executor;
 mod gadgets;
+mod keccak;
 mod polynomial;
 mod poseidon;
 mod ring;

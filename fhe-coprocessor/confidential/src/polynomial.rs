@@ -1,20 +1,33 @@
 //! Public polynomials.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{B256, keccak256};
+use blindfold_rlwe::ring::pack;
 
+use crate::keccak::hash_on_all_threads;
 use crate::ring::Ring;
 
 /// A public polynomial of R_q in canonical form, with its hash: a, a key, or the c1 of a ciphertext. Shared, so a clone
-/// costs nothing; hashed once, so statements about the same key do not hash it again.
+/// costs nothing; hashed at most once, so statements about the same key do not hash it again.
 #[derive(Clone)]
 pub struct Polynomial(Arc<Inner>);
 
 struct Inner {
     coefficients: Vec<u64>,
-    hash: B256,
+    /// Width of a packed coefficient.
+    bits: u32,
+    hash: OnceLock<B256>,
+}
+
+impl Inner {
+    fn packed(&self) -> Vec<u8> {
+        let mut packed = Vec::new();
+        pack(&self.coefficients, self.bits, &mut packed);
+        packed
+    }
 }
 
 /// Numbers that are no element of R_q; whoever sent them is at fault.
@@ -34,7 +47,7 @@ pub enum PolynomialError {
 }
 
 impl Polynomial {
-    /// Checks and hashes N coefficients, lowest first. Costs one Keccak-256 of N·54 bits.
+    /// Checks N coefficients, lowest first.
     ///
     /// # Errors
     /// [`PolynomialError`].
@@ -45,8 +58,7 @@ impl Polynomial {
         if let Some(place) = coefficients.iter().position(|coefficient| *coefficient >= ring.modulus()) {
             return Err(PolynomialError::Coefficient(place));
         }
-        let hash = keccak256(pack(&coefficients, ring.modulus_bits()));
-        Ok(Self(Arc::new(Inner { coefficients, hash })))
+        Ok(Self(Arc::new(Inner { coefficients, bits: ring.modulus_bits(), hash: OnceLock::new() })))
     }
 
     /// The coefficients, lowest first, each below q.
@@ -55,9 +67,27 @@ impl Polynomial {
     }
 
     /// Keccak-256 of the packed coefficients: value i takes the bits from i times the width of q, lowest bit first, zero
-    /// bits at the end.
+    /// bits at the end. Costs that hash the first time.
     pub fn hash(&self) -> &B256 {
-        &self.0.hash
+        self.0.hash.get_or_init(|| keccak256(self.0.packed()))
+    }
+
+    /// Hashes those that are not hashed yet, on all threads.
+    pub(crate) fn hash_all<'a>(polynomials: impl IntoIterator<Item = &'a Self>) {
+        let mut seen = HashSet::new();
+        let unhashed: Vec<&Inner> = polynomials
+            .into_iter()
+            .map(|polynomial| &*polynomial.0)
+            .filter(|inner| inner.hash.get().is_none() && seen.insert(std::ptr::from_ref(*inner)))
+            .collect();
+        hash_on_all_threads(
+            &unhashed,
+            |inner| inner.packed(),
+            |inner, hash| {
+                // Another thread may have been first, with the same hash.
+                inner.hash.get_or_init(|| hash);
+            },
+        );
     }
 }
 
@@ -71,26 +101,8 @@ impl Eq for Polynomial {}
 
 impl fmt::Debug for Polynomial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Polynomial").field(&self.0.hash).finish()
+        f.debug_tuple("Polynomial").field(self.hash()).finish()
     }
-}
-
-fn pack(values: &[u64], bits: u32) -> Vec<u8> {
-    let mut out = Vec::with_capacity((values.len() * bits as usize).div_ceil(8));
-    let (mut pool, mut filled) = (0u128, 0);
-    for value in values {
-        pool |= u128::from(*value) << filled;
-        filled += bits;
-        while filled >= 8 {
-            out.push(pool as u8);
-            pool >>= 8;
-            filled -= 8;
-        }
-    }
-    if filled > 0 {
-        out.push(pool as u8);
-    }
-    out
 }
 
 #[cfg(test)]
@@ -112,13 +124,22 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_of_54_bits_a_coefficient_lowest_first() {
-        let packed = pack(&[1, 1, 0, 0, 0, 0, 0, Ring::BALANCE.modulus() - 1], 54);
-        assert_eq!(packed.len(), 54);
-        assert_eq!((packed[0], packed[6]), (1, 1 << 6));
-        let top = u64::from_le_bytes([
-            packed[47], packed[48], packed[49], packed[50], packed[51], packed[52], packed[53], 0,
-        ]);
-        assert_eq!(top >> 2, Ring::BALANCE.modulus() - 1);
+    fn the_hash_is_of_54_bits_a_coefficient_however_it_is_made() {
+        let ring = Ring::new(16, Ring::BALANCE.modulus()).unwrap();
+        let of = |salt: u64| Polynomial::new(&ring, (0..16).map(|i| i * 3 + salt).collect()).unwrap();
+        let polynomials: Vec<Polynomial> = (0..11).map(of).collect();
+        let copy = polynomials[3].clone();
+        polynomials[5].hash();
+        Polynomial::hash_all(polynomials.iter().chain([&copy]));
+        for (salt, polynomial) in polynomials.iter().enumerate() {
+            let mut bits = [0u8; 16 * 54 / 8];
+            for (i, coefficient) in polynomial.coefficients().iter().enumerate() {
+                for bit in 0..54 {
+                    bits[(54 * i + bit) / 8] |= ((coefficient >> bit & 1) as u8) << ((54 * i + bit) % 8);
+                }
+            }
+            assert_eq!(*polynomial.hash(), keccak256(bits));
+            assert_eq!(polynomial.hash(), of(salt as u64).hash());
+        }
     }
 }

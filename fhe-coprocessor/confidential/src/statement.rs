@@ -65,7 +65,7 @@ pub struct FreshCiphertext<const K: usize> {
 impl Holding {
     /// c1(τ), and Σ c0_j·τ^j.
     pub(crate) fn derived(&self, powers: &Powers) -> [Fr; 2] {
-        [powers.evaluate(self.available.c1.coefficients()), powers.evaluate(&self.available.c0)]
+        [powers.evaluate(&self.available.c1), powers.evaluate_limbs(&self.available.c0)]
     }
 }
 
@@ -76,10 +76,9 @@ impl<const K: usize> FreshCiphertext<K> {
 
     /// a(τ), c1(τ), Σ_i P^i·b_i(τ) and Σ_i P^i·Σ_j c0_ij·τ^j with the packing factor P.
     pub(crate) fn derived(&self, powers: &Powers) -> [Fr; 4] {
-        let keys =
-            packing().zip(&self.keys).map(|(factor, key)| factor * powers.evaluate(key.coefficients()));
-        let c0 = packing().zip(&self.c0).map(|(factor, limbs)| factor * powers.evaluate(limbs));
-        let [a, c1] = [&self.a, &self.c1].map(|polynomial| powers.evaluate(polynomial.coefficients()));
+        let keys = packing().zip(&self.keys).map(|(factor, key)| factor * powers.evaluate(key));
+        let c0 = packing().zip(&self.c0).map(|(factor, limbs)| factor * powers.evaluate_limbs(limbs));
+        let [a, c1] = [&self.a, &self.c1].map(|polynomial| powers.evaluate(polynomial));
         [a, c1, keys.sum(), c0.sum()]
     }
 }

@@ -1,24 +1,30 @@
 //! Checking many proofs at once, of one circuit or of several.
 //!
-//! With random weights rⱼ, sⱼ of 128 bits the equations of all proofs become one:
+//! With a random κ and random weights rⱼ of 128 bits the equations of all proofs become one:
 //!
-//! ∏ e(rⱼ·Aⱼ, Bⱼ) = ∏ₖ e((Σ rⱼ)·αₖ, βₖ) · e(Σ rⱼ·Cⱼ, δₖ) · e(−Σ sⱼ·Dⱼ, σₖ) · e(Σ rⱼ·(Xⱼ + Dⱼ) + Σ sⱼ·πⱼ, 1)
+//! ∏ e(rⱼ·Aⱼ, Bⱼ) = ∏ₖ e((Σ rⱼ)·αₖ, βₖ) · e(Σ rⱼ·Cⱼ, δₖ) · e(−κ·Σ rⱼ·Dⱼ, σₖ) · e(Σ rⱼ·(Xⱼ + Dⱼ) + κ·Σ rⱼ·πⱼ, 1)
 //!
-//! where k runs over the keys, j of each k over its proofs, and Xⱼ = Σ xᵢ·Kᵢ. A batch with a false proof passes with
-//! probability 2^−128 at most: points of other order do not occur, because decoding a proof checks every one.
+//! where k runs over the keys, j of each k over its proofs, and Xⱼ = Σ xᵢ·Kᵢ. In logarithms this is Σ rⱼ·(Eⱼ + κ·Fⱼ) = 0,
+//! with Eⱼ = 0 and Fⱼ = 0 the two equations of proof j. Points of other order do not occur, because decoding a proof
+//! checks every one, so these are linear forms over F_r (small exponents: Bellare, Garay and Rabin, Eurocrypt 1998). If
+//! Eⱼ or Fⱼ is not 0 for some j, then Eⱼ + κ·Fⱼ is 0 for at most one κ of the field, and else the sum is 0 for at most
+//! one of 2^128 values of rⱼ, whatever the other weights: a batch with a false proof passes with probability
+//! 2^−128 + 1/r at most.
 
-use ark_ec::{AffineRepr, CurveGroup, pairing::Pairing};
+use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{AdditiveGroup, Field, PrimeField, Zero};
 use rand_core::CryptoRng;
 
 use crate::challenge;
 use crate::circuit::Statement;
-use crate::points::{msm, msm_128};
-use crate::verifier::{Verifier, VerifyError, is_one};
-use crate::{Proof, par};
+use crate::verifier::{Verifier, VerifyError};
+use crate::{Curve, Proof, hash, par};
+
+/// Proofs whose Miller loops share their squarings, at most.
+const LOOPS_MAX: usize = 16;
 
 /// A proof with what it is to prove.
-pub struct BatchItem<'a, E: Pairing> {
+pub struct BatchItem<'a, E: Curve> {
     /// The circuit's verifier.
     pub verifier: &'a Verifier<E>,
     /// The statement.
@@ -27,8 +33,8 @@ pub struct BatchItem<'a, E: Pairing> {
     pub proof: &'a Proof<E>,
 }
 
-/// An item whose public inputs are known, with its two weights.
-struct Ready<'a, E: Pairing> {
+/// An item whose public inputs are known.
+struct Ready<'a, E: Curve> {
     verifier: &'a Verifier<E>,
     proof: &'a Proof<E>,
     public: Vec<E::ScalarField>,
@@ -36,10 +42,10 @@ struct Ready<'a, E: Pairing> {
 
 /// Verifies many proofs, one result each in order; gives what [`Verifier::verify`] gives for each.
 ///
-/// For each proof the challenges, one Miller loop and six multiplications by 128 bits; for each circuit three Miller
-/// loops and a multiplication for each public input; one final exponentiation. Where that fails, halving finds the bad
+/// For each proof the challenges, one Miller loop, one multiplication by 128 bits and three terms of that length in sums;
+/// for each circuit three Miller loops and a multiplication for each public input; one final exponentiation. Where that fails, halving finds the bad
 /// ones: about log₂ n more checks for each.
-pub fn verify_batch<E: Pairing>(
+pub fn verify_batch<E: Curve>(
     rng: &mut (impl CryptoRng + ?Sized),
     items: &[BatchItem<'_, E>],
 ) -> Vec<Result<(), VerifyError>> {
@@ -67,14 +73,15 @@ pub fn verify_batch<E: Pairing>(
 }
 
 /// The items of one key and what is summed over them.
-struct KeySums<'a, E: Pairing> {
+struct KeySums<'a, E: Curve> {
     verifier: &'a Verifier<E>,
     members: Vec<usize>,
 }
 
 /// The equation of a group of items.
-fn holds<E: Pairing>(rng: &mut (impl CryptoRng + ?Sized), ready: &[Ready<'_, E>], group: &[usize]) -> bool {
-    let weights: Vec<[u128; 2]> = group.iter().map(|_| [(); 2].map(|()| random_weight(rng))).collect();
+fn holds<E: Curve>(rng: &mut (impl CryptoRng + ?Sized), ready: &[Ready<'_, E>], group: &[usize]) -> bool {
+    let kappa: E::ScalarField = hash::random(rng);
+    let weights: Vec<u128> = group.iter().map(|_| random_weight(rng)).collect();
     let mut keys: Vec<KeySums<'_, E>> = Vec::new();
     for (member, i) in group.iter().enumerate() {
         let verifier = ready[*i].verifier;
@@ -83,22 +90,24 @@ fn holds<E: Pairing>(rng: &mut (impl CryptoRng + ?Sized), ready: &[Ready<'_, E>]
             None => keys.push(KeySums { verifier, members: vec![member] }),
         }
     }
-    let proof = |member: usize| ready[group[member]].proof;
+    let item = |member: usize| &ready[group[member]];
     let (own, shared) = par::join(
         || {
-            par::pieces(group.len(), 2, 1, |range| {
-                let scaled: Vec<E::G1> = range
-                    .clone()
-                    .map(|member| proof(member).a.mul_bigint(limbs(weights[member][0])))
-                    .collect();
-                let b = range.map(|member| proof(member).b);
-                E::multi_miller_loop(E::G1::normalize_batch(&scaled), b).0
+            // Pieces of one size, so that threads end together although each has few of them.
+            par::map(group.len().div_ceil(LOOPS_MAX), |piece| {
+                let range = piece * LOOPS_MAX..group.len().min((piece + 1) * LOOPS_MAX);
+                let a: Vec<E::G1Affine> = range.clone().map(|member| item(member).proof.a).collect();
+                let weighed = E::weigh(&a, &weights[range.clone()]);
+                let b = range.map(|member| item(member).proof.b);
+                E::miller_loops(&weighed.into_iter().zip(b).collect::<Vec<_>>())
             })
         },
         || {
             par::map(keys.len(), |k| {
                 let KeySums { verifier, members } = &keys[k];
-                key_loops(verifier, members, &weights, |member| &ready[group[member]])
+                let weights: Vec<u128> = members.iter().map(|member| weights[*member]).collect();
+                let items: Vec<&Ready<'_, E>> = members.iter().map(|member| item(*member)).collect();
+                key_loops(verifier, &items, &weights, kappa)
             })
         },
     );
@@ -111,53 +120,47 @@ fn holds<E: Pairing>(rng: &mut (impl CryptoRng + ?Sized), ready: &[Ready<'_, E>]
         product *= loops;
         rest -= sum;
     }
-    product *= E::multi_miller_loop([rest.into_affine()], [E::G2Affine::generator()]).0;
-    is_one::<E>(product)
+    product *= E::miller_loops(&[(rest.into_affine(), E::G2Affine::generator())]);
+    E::is_one(product)
 }
 
-/// The loops against one key's α, δ and σ, and the sum that meets 1.
-fn key_loops<'a, E: Pairing>(
+/// The loops against one key's β, δ and σ, and the sum that meets 1.
+fn key_loops<E: Curve>(
     verifier: &Verifier<E>,
-    members: &[usize],
-    weights: &[[u128; 2]],
-    item: impl Fn(usize) -> &'a Ready<'a, E>,
+    items: &[&Ready<'_, E>],
+    weights: &[u128],
+    kappa: E::ScalarField,
 ) -> (E::TargetField, E::G1) {
-    let column =
-        |which: usize| -> Vec<u128> { members.iter().map(|member| weights[*member][which]).collect() };
-    let (r, s) = (column(0), column(1));
-    let points = |of: fn(&Proof<E>) -> E::G1Affine| -> Vec<E::G1Affine> {
-        members.iter().map(|member| of(item(*member).proof)).collect()
+    let sum = |of: fn(&Proof<E>) -> E::G1Affine| {
+        let points: Vec<E::G1Affine> = items.iter().map(|item| of(item.proof)).collect();
+        E::sum_weighted(&points, weights)
     };
-    let (c, commitments) = (points(|proof| proof.c), points(|proof| proof.commitment));
+    let ((c, commitments), knowledge) = par::join(
+        || par::join(|| sum(|proof| proof.c), || sum(|proof| proof.commitment)),
+        || sum(|proof| proof.knowledge),
+    );
     let mut public = vec![E::ScalarField::ZERO; verifier.key.public.len()];
-    for (member, weight) in members.iter().zip(&r) {
+    for (item, weight) in items.iter().zip(weights) {
         let weight = E::ScalarField::from(*weight);
-        for (sum, value) in public.iter_mut().zip(&item(*member).public) {
+        for (sum, value) in public.iter_mut().zip(&item.public) {
             *sum += weight * value;
         }
     }
     // The first public variable is the constant 1, so its sum is Σ rⱼ.
     let total = public.first().copied().unwrap_or_default();
     let scalars: Vec<_> = public.iter().map(|value| value.into_bigint()).collect();
-    let against_one = msm(&verifier.key.public, &scalars)
-        + msm_128(&commitments, &r)
-        + msm_128(&points(|proof| proof.knowledge), &s);
-    let against = [-(verifier.key.alpha.into_group() * total), -msm_128(&c, &r), msm_128(&commitments, &s)];
-    let loops = E::multi_miller_loop(
-        E::G1::normalize_batch(&against),
-        [verifier.key.beta.into(), verifier.delta.clone(), verifier.sigma.clone()],
-    );
-    (loops.0, against_one)
+    let against_one = E::sum_g1(&verifier.key.public, &scalars) + commitments + knowledge * kappa;
+    let against = [-(verifier.key.alpha.into_group() * total), -c, commitments * kappa];
+    let against = E::G1::normalize_batch(&against);
+    let key = &verifier.key;
+    let loops = E::miller_loops(&[(against[0], key.beta), (against[1], key.delta), (against[2], key.sigma)]);
+    (loops, against_one)
 }
 
 fn random_weight(rng: &mut (impl CryptoRng + ?Sized)) -> u128 {
     let mut bytes = [0; 16];
     rng.fill_bytes(&mut bytes);
     u128::from_le_bytes(bytes)
-}
-
-fn limbs(weight: u128) -> [u64; 2] {
-    [weight as u64, (weight >> 64) as u64]
 }
 
 /// Which of the items 0..count fail, found by halving: `holds` checks a whole group at once and never fails one without

@@ -75,11 +75,3 @@ pub(crate) fn msm<G: AffineRepr>(
     .into_iter()
     .fold(G::Group::zero(), |sum, part| sum + part)
 }
-
-/// Σ weightsᵢ · basesᵢ for weights below 2^128: half the doublings of a full scalar.
-pub(crate) fn msm_128<G: AffineRepr>(bases: &[G], weights: &[u128]) -> G::Group {
-    let low: Vec<u64> = weights.iter().map(|weight| *weight as u64).collect();
-    let high: Vec<u64> = weights.iter().map(|weight| (*weight >> 64) as u64).collect();
-    let high = G::Group::msm_u64(bases, &high);
-    high * G::ScalarField::from(1u128 << 64) + G::Group::msm_u64(bases, &low)
-}

@@ -3,6 +3,7 @@
 use ark_ec::pairing::Pairing;
 use ark_serialize::Compress;
 
+use crate::Curve;
 use crate::points::{self, PointError};
 
 /// A proof: A, B and C of Groth16, the commitment D and the proof that its opening is known.
@@ -75,6 +76,13 @@ impl<E: Pairing> Proof<E> {
         out
     }
 
+    /// D, the commitment from which the challenges follow.
+    pub fn commitment(&self) -> &E::G1Affine {
+        &self.commitment
+    }
+}
+
+impl<E: Curve> Proof<E> {
     /// Decodes the one encoding of a proof and checks every point for curve and subgroup. Four square roots and checks
     /// in G1, one of each in G2.
     ///
@@ -89,20 +97,14 @@ impl<E: Pairing> Proof<E> {
         let (first, rest) = bytes.split_at(g1);
         let (second, rest) = rest.split_at(points::size::<E::G2Affine>(Compress::Yes));
         let point = |element, bytes: &[u8]| {
-            points::read(bytes, Compress::Yes).map_err(|error| ProofDecodeError::Point(element, error))
+            E::read_g1(bytes).map_err(|error| ProofDecodeError::Point(element, error))
         };
         Ok(Self {
             a: point(Element::A, first)?,
-            b: points::read(second, Compress::Yes)
-                .map_err(|error| ProofDecodeError::Point(Element::B, error))?,
+            b: E::read_g2(second).map_err(|error| ProofDecodeError::Point(Element::B, error))?,
             c: point(Element::C, &rest[..g1])?,
             commitment: point(Element::Commitment, &rest[g1..2 * g1])?,
             knowledge: point(Element::Knowledge, &rest[2 * g1..])?,
         })
-    }
-
-    /// D, the commitment from which the challenges follow.
-    pub fn commitment(&self) -> &E::G1Affine {
-        &self.commitment
     }
 }

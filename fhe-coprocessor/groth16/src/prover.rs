@@ -9,10 +9,9 @@ use zeroize::Zeroizing;
 use crate::challenge::{self, StatementError};
 use crate::circuit::{Circuit, Statement};
 use crate::key::{ProvingKey, Query};
-use crate::points::msm;
 use crate::qap::{self, DomainError, Unsatisfied};
 use crate::r1cs::{R1cs, Synthesis, SynthesisError};
-use crate::{Proof, hash, par};
+use crate::{Curve, Proof, hash, par};
 
 /// Why a prover cannot be made; take the key of this circuit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +70,7 @@ pub struct Prover<E: Pairing, C> {
     blinding_base: E::G1Affine,
 }
 
-impl<E: Pairing, C: Circuit<E::ScalarField>> Prover<E, C> {
+impl<E: Curve, C: Circuit<E::ScalarField>> Prover<E, C> {
     /// Records the circuit's rows and checks that the key is for them.
     ///
     /// # Errors
@@ -176,8 +175,8 @@ impl<E: Pairing, C: Circuit<E::ScalarField>> Prover<E, C> {
         let (key, base) = (&self.key, self.blinding_base);
         let specific = &key.specific;
         let (commitment, knowledge) = par::join(
-            || msm(&key.committed, &scalars) + base * blinding,
-            || msm(&specific.knowledge, &scalars) + specific.knowledge_blinding * blinding,
+            || E::sum_g1(&key.committed, &scalars) + base * blinding,
+            || E::sum_g1(&specific.knowledge, &scalars) + specific.knowledge_blinding * blinding,
         );
         (commitment.into_affine(), knowledge.into_affine())
     }
@@ -198,13 +197,16 @@ impl<E: Pairing, C: Circuit<E::ScalarField>> Prover<E, C> {
         let at_b = gather(&key.b, &z);
         let ((a, b_g1), (b, (quotient, private))) = par::join(
             || {
-                let a = msm(&key.a.points, &gather(&key.a, &z));
-                (a + key.verifying.alpha + key.delta * r, msm(&key.b_g1, &at_b) + key.beta + key.delta * s)
+                let a = E::sum_g1(&key.a.points, &gather(&key.a, &z));
+                (
+                    a + key.verifying.alpha + key.delta * r,
+                    E::sum_g1(&key.b_g1, &at_b) + key.beta + key.delta * s,
+                )
             },
             || {
-                let b = msm(&key.b.points, &at_b) + key.verifying.beta + key.verifying.delta * s;
-                let quotient = msm(&key.specific.quotient, &quotient);
-                (b, (quotient, msm(&key.specific.private, private)))
+                let b = E::sum_g2(&key.b.points, &at_b) + key.verifying.beta + key.verifying.delta * s;
+                let quotient = E::sum_g1(&key.specific.quotient, &quotient);
+                (b, (quotient, E::sum_g1(&key.specific.private, private)))
             },
         );
         let c = private + quotient + a * s + b_g1 * r - key.delta * (r * s) - key.specific.unblind * blinding;

@@ -69,7 +69,7 @@ impl Statement<Fr> for RegistrationStatement {
 
     fn derived(&self, challenges: &[Fr]) -> Vec<Fr> {
         let powers = Powers::of(challenges[TAU], [&self.a, &self.key]);
-        vec![powers.evaluate(self.a.coefficients()), powers.evaluate(self.key.coefficients())]
+        vec![powers.evaluate(&self.a), powers.evaluate(&self.key)]
     }
 }
 

@@ -9,10 +9,10 @@ use rayon::prelude::*;
 use super::pass::Pass;
 use super::screen::Screened;
 use super::{Executed, Receipt};
-use crate::state::{Effects, Head, NodesOf, Storage, Tree};
+use crate::state::{Effects, Head, NodesOf, Storage, Sum, Tree};
 use crate::tree::{self, Change};
 
-/// Leaves hashed on all threads, then each tree on one.
+/// Ciphertexts, leaves and nodes hashed on all threads.
 pub(super) fn commit<S: Storage>(
     storage: &S,
     head: Head,
@@ -20,6 +20,8 @@ pub(super) fn commit<S: Storage>(
     pass: Pass,
 ) -> Result<Executed, S::Error> {
     let applied: Vec<&Effects> = pass.outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
+    let changed = applied.iter().flat_map(|effects| &effects.accounts);
+    Sum::hash_all(changed.flat_map(|account| [&account.available, &account.pending]));
     let leaves: Vec<Vec<(u32, B256)>> = applied
         .par_iter()
         .map(|effects| {

@@ -28,6 +28,8 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256};
 use rayon::prelude::*;
 
+use crate::Polynomial;
+use crate::keccak::keccak256_on_all_threads;
 use crate::state::{Account, Claim, Head, PublicAccount, Refusal, Settings, Storage};
 use crate::tree::Written;
 
@@ -70,8 +72,8 @@ pub struct Executed {
 
 /// Executes encoded transactions on the newest version of a state.
 ///
-/// For each transaction, on all threads: decoding, a signature or a proof, up to five hashes of 14 KB. On one: two sums of
-/// N coefficients and up to 96 hashes of 65 bytes.
+/// For each transaction, on all threads: decoding, a signature or a proof, up to five hashes of 14 KB, up to 96 of 65
+/// bytes. On one: two sums of N coefficients.
 ///
 /// # Errors
 /// The store's; then nothing is known about any transaction.
@@ -82,8 +84,11 @@ pub fn execute<S: Storage, P: Proofs + ?Sized>(
     head: Head,
     batch: &[impl AsRef<[u8]> + Sync],
 ) -> Result<Executed, S::Error> {
-    let screened: Vec<Screened> =
-        batch.par_iter().map(|bytes| Screened::new(settings, bytes.as_ref())).collect();
+    let screened: Vec<Screened> = batch
+        .par_iter()
+        .zip(keccak256_on_all_threads(batch))
+        .map(|(bytes, id)| Screened::new(settings, bytes.as_ref(), id))
+        .collect();
     let mut known = Known::new(screened.len());
     let mut round = 0;
     loop {
@@ -108,6 +113,7 @@ fn settle<P: Proofs + ?Sized>(
 ) -> bool {
     let claims: Vec<Option<Claim>> =
         pass.assumed.par_iter().map(|(place, premises)| screened[*place].claim(settings, premises)).collect();
+    Polynomial::hash_all(claims.iter().flatten().flat_map(Claim::polynomials));
     let checks: Vec<Check<'_>> = pass
         .assumed
         .iter()

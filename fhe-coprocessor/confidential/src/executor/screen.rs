@@ -1,6 +1,6 @@
 //! What is known of a transaction without the state.
 
-use alloy_primitives::{B256, keccak256};
+use alloy_primitives::B256;
 
 use super::Check;
 use crate::state::{Claim, Premises, Refusal, Settings};
@@ -13,15 +13,15 @@ pub(super) struct Screened {
 }
 
 impl Screened {
-    /// Decodes; where the kind has a signature, one recovery.
-    pub(super) fn new(settings: &Settings, bytes: &[u8]) -> Self {
+    /// Decodes; where the kind has a signature, one recovery. `id` is the hash of the bytes.
+    pub(super) fn new(settings: &Settings, bytes: &[u8], id: B256) -> Self {
         let transaction = ConfidentialTransaction::decode(settings.parameters(), bytes)
             .map_err(|_| Refusal::Undecodable)
             .and_then(|transaction| {
                 let signed = transaction.is_signed(settings.domain());
                 if signed { Ok(transaction) } else { Err(Refusal::InvalidSignature) }
             });
-        Self { id: keccak256(bytes), transaction }
+        Self { id, transaction }
     }
 
     /// What the proof must prove.

@@ -1,5 +1,6 @@
 //! Accounts with encrypted balances.
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{Address, B256, Keccak256, keccak256};
@@ -8,6 +9,7 @@ use blindfold_rlwe::ring;
 use blindfold_rlwe::rlwe::{Ciphertext, Parameters};
 
 use super::Settings;
+use crate::keccak::hash_on_all_threads;
 use crate::transaction::TransactionFault;
 use crate::transaction::codec::{Reader, element_bytes};
 use crate::{Fr, Polynomial, PolynomialError, tags};
@@ -40,10 +42,32 @@ impl Sum {
     /// keccak256 of c1 ‖ c0, packed, without the counter. Costs N·54 bits of hashing the first time.
     #[must_use]
     pub fn hash(&self) -> &B256 {
-        self.hash.get_or_init(|| {
-            let record = self.ciphertext.encode();
-            keccak256(&record[..record.len() - COUNTER_BYTES])
-        })
+        self.hash.get_or_init(|| keccak256(self.packed()))
+    }
+
+    /// Hashes those that are not hashed yet, on all threads.
+    pub(crate) fn hash_all<'a>(sums: impl IntoIterator<Item = &'a Arc<Self>>) {
+        let mut seen = HashSet::new();
+        let unhashed: Vec<&Self> = sums
+            .into_iter()
+            .map(|sum| &**sum)
+            .filter(|sum| sum.hash.get().is_none() && seen.insert(std::ptr::from_ref(*sum)))
+            .collect();
+        hash_on_all_threads(
+            &unhashed,
+            |sum| sum.packed(),
+            |sum, hash| {
+                // Another thread may have been first, with the same hash.
+                sum.hash.get_or_init(|| hash);
+            },
+        );
+    }
+
+    /// c1 ‖ c0.
+    fn packed(&self) -> Vec<u8> {
+        let mut record = self.ciphertext.encode();
+        record.truncate(record.len() - COUNTER_BYTES);
+        record
     }
 }
 

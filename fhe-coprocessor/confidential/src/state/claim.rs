@@ -55,8 +55,8 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// The statement of a transaction; `None` for kinds without a proof, and for premises of another kind. Hashes up to
-    /// two polynomials.
+    /// The statement of a transaction; `None` for kinds without a proof, and for premises of another kind. Copies up
+    /// to two polynomials.
     ///
     /// # Errors
     /// [`PolynomialError`], for a transaction of another set of parameters.
@@ -106,6 +106,20 @@ impl Claim {
             }
             _ => return Ok(None),
         }))
+    }
+
+    /// The polynomials that the statement binds.
+    pub(crate) fn polynomials(&self) -> Vec<&Polynomial> {
+        match self {
+            Self::Registration(statement) => vec![&statement.a, &statement.key],
+            Self::Transfer(statement) => {
+                statement.amount.polynomials().chain([&statement.sender.available.c1]).collect()
+            }
+            Self::Refresh(statement) => {
+                statement.balance.polynomials().chain([&statement.owner.available.c1]).collect()
+            }
+            Self::Withdrawal(statement) => vec![&statement.owner.available.c1],
+        }
     }
 
     /// The statement, as the proof system takes it.

@@ -118,7 +118,7 @@ impl Settings {
         self.minimum_fee
     }
 
-    /// A polynomial of the set, hashed: one Keccak-256 of it packed.
+    /// A polynomial of the set. A copy of its coefficients.
     ///
     /// # Errors
     /// [`PolynomialError`], where it is of another set.

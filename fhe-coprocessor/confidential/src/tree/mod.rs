@@ -12,16 +12,21 @@ mod memory;
 mod tests;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::LazyLock;
 
-use alloy_primitives::{B256, Keccak256};
+use alloy_primitives::{B256, keccak256};
 
+use crate::keccak::keccak256_on_all_threads;
 use crate::tags;
 
 pub use memory::MemoryNodes;
 
 /// Levels above the leaves.
 pub const DEPTH: u8 = 32;
+
+/// A tag and two hashes.
+const NODE_BYTES: usize = 65;
 
 /// Where a node stands: level 0 is that of the leaves, level 32 has the root alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,11 +100,14 @@ pub struct Update {
 /// keccak256(0x01 ‖ left ‖ right).
 #[must_use]
 pub fn node_hash(left: &B256, right: &B256) -> B256 {
-    let mut hash = Keccak256::new();
-    hash.update([tags::TREE_NODE]);
-    hash.update(left);
-    hash.update(right);
-    hash.finalize()
+    keccak256(node_bytes(left, right))
+}
+
+fn node_bytes(left: &B256, right: &B256) -> [u8; NODE_BYTES] {
+    let mut bytes = [tags::TREE_NODE; NODE_BYTES];
+    bytes[1..33].copy_from_slice(&left.0);
+    bytes[33..].copy_from_slice(&right.0);
+    bytes
 }
 
 /// The node of a level with no leaf set under it.
@@ -118,7 +126,8 @@ pub fn empty(level: u8) -> B256 {
 /// The tree of `version` with `count` leaves, which stand at the indices below `count`; changed version by version.
 ///
 /// Costs for each change 32 hashes for a leaf, less what its leaves' paths share, and reads log₂(`count`) nodes for each
-/// leaf that was not touched before.
+/// leaf that was not touched before. All versions go up level by level: what they have on one level depends on the level
+/// below alone, so it is hashed together, on all threads.
 ///
 /// # Errors
 /// The store's.
@@ -128,66 +137,64 @@ pub fn update<N: Nodes + ?Sized>(
     count: u32,
     changes: &[Change],
 ) -> Result<Update, N::Error> {
-    let mut current: HashMap<Place, B256> = HashMap::new();
-    let mut update = Update::default();
-    for change in changes {
-        let mut level: Vec<(Place, B256)> =
-            change.leaves.iter().map(|(index, hash)| (Place::leaf(*index), *hash)).collect();
-        level.sort_unstable_by_key(|(place, _)| *place);
-        loop {
-            for (place, hash) in &level {
-                current.insert(*place, *hash);
-                update.written.push(Written { place: *place, version: change.version, hash: *hash });
-            }
-            if level.first().is_none_or(|(place, _)| place.level == DEPTH) {
-                break;
-            }
-            level = parents(nodes, version, count, &mut current, &level)?;
+    let mut level: Vec<Vec<(u32, B256)>> = changes.iter().map(|change| change.leaves.clone()).collect();
+    level.iter_mut().for_each(|leaves| leaves.sort_unstable_by_key(|(index, _)| *index));
+    let mut written: Vec<Vec<Written>> = vec![Vec::new(); changes.len()];
+    for height in 0..=DEPTH {
+        for ((written, nodes), change) in written.iter_mut().zip(&level).zip(changes) {
+            written.extend(nodes.iter().map(|&(index, hash)| Written {
+                place: Place { level: height, index },
+                version: change.version,
+                hash,
+            }));
         }
-        let root = match level.first() {
-            Some((_, root)) => *root,
-            // A change without leaves.
-            None => read(nodes, version, count, &mut current, Place::ROOT)?,
-        };
-        update.roots.push(root);
+        if height < DEPTH {
+            level = parents(nodes, version, count, height, &level)?;
+        }
     }
-    Ok(update)
+    // A change without leaves has the root before it.
+    let mut root = match level.first() {
+        Some(first) if first.is_empty() => kept(nodes, version, count, Place::ROOT)?,
+        _ => B256::ZERO,
+    };
+    let roots = level.iter().map(|nodes| {
+        root = nodes.first().map_or(root, |(_, hash)| *hash);
+        root
+    });
+    Ok(Update { roots: roots.collect(), written: written.into_iter().flatten().collect() })
 }
 
-/// The nodes above those of one level, in order.
+/// For each version the nodes above those that it sets on one level, in order.
 fn parents<N: Nodes + ?Sized>(
     nodes: &N,
     version: u64,
     count: u32,
-    current: &mut HashMap<Place, B256>,
-    level: &[(Place, B256)],
-) -> Result<Vec<(Place, B256)>, N::Error> {
-    let mut above: Vec<(Place, B256)> = Vec::with_capacity(level.len());
-    for (place, hash) in level {
-        let parent = place.parent();
-        if above.last().is_some_and(|(last, _)| *last == parent) {
-            continue;
+    height: u8,
+    level: &[Vec<(u32, B256)>],
+) -> Result<Vec<Vec<(u32, B256)>>, N::Error> {
+    // The level as it is in the version that is looked at, as far as it was looked at.
+    let mut current: HashMap<u32, B256> = HashMap::new();
+    let (mut above, mut children) = (Vec::with_capacity(level.len()), Vec::new());
+    for set in level {
+        current.extend(set.iter().copied());
+        let mut indices: Vec<u32> = set.iter().map(|(index, _)| index >> 1).collect();
+        indices.dedup();
+        for parent in &indices {
+            let mut child = |side: u32| -> Result<B256, N::Error> {
+                let index = parent << 1 | side;
+                Ok(match current.entry(index) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(unknown) => {
+                        *unknown.insert(kept(nodes, version, count, Place { level: height, index })?)
+                    }
+                })
+            };
+            children.push(node_bytes(&child(0)?, &child(1)?));
         }
-        let sibling = read(nodes, version, count, current, place.sibling())?;
-        let hash = if place.index & 1 == 0 { node_hash(hash, &sibling) } else { node_hash(&sibling, hash) };
-        above.push((parent, hash));
+        above.push(indices);
     }
-    Ok(above)
-}
-
-fn read<N: Nodes + ?Sized>(
-    nodes: &N,
-    version: u64,
-    count: u32,
-    current: &mut HashMap<Place, B256>,
-    place: Place,
-) -> Result<B256, N::Error> {
-    if let Some(hash) = current.get(&place) {
-        return Ok(*hash);
-    }
-    let hash = kept(nodes, version, count, place)?;
-    current.insert(place, hash);
-    Ok(hash)
+    let mut hashes = keccak256_on_all_threads(&children).into_iter();
+    Ok(above.into_iter().map(|indices| indices.into_iter().zip(hashes.by_ref()).collect()).collect())
 }
 
 /// The node of a version that is kept; places right of the last leaf are not looked for.

@@ -1,23 +1,23 @@
 //! Both phases of a set-up, and what must be refused.
 
-use ark_ec::{AffineRepr, CurveGroup, pairing::Pairing};
+use ark_ec::{AffineRepr, CurveGroup};
 
 use super::circuits::Product;
 use super::{Bls, Bn, instance, rng};
 use crate::setup::{
     ChainError, Fault, KeyCeremony, Powers, PowersCeremony, SetupDecodeError, SetupError, prepare,
 };
-use crate::{KeyError, Origin, Prover, ProvingKey, R1cs, Verifier, qap};
+use crate::{Curve, KeyError, Origin, Prover, ProvingKey, R1cs, Verifier, qap};
 
 const DEGREE: usize = 3;
 const CIRCUIT: Product = Product { name: "ceremony", degree: DEGREE };
 
-fn rows<E: Pairing>() -> R1cs<E::ScalarField> {
+fn rows<E: Curve>() -> R1cs<E::ScalarField> {
     R1cs::of(&CIRCUIT).unwrap()
 }
 
 /// Phase 1 with two contributors and a beacon.
-fn powers<E: Pairing>() -> PowersCeremony<E> {
+fn powers<E: Curve>() -> PowersCeremony<E> {
     let mut rng = rng(1);
     let mut ceremony = PowersCeremony::new(4);
     for _ in 0..2 {
@@ -30,11 +30,11 @@ fn powers<E: Pairing>() -> PowersCeremony<E> {
     ceremony
 }
 
-fn prepared<E: Pairing>() -> ProvingKey<E> {
+fn prepared<E: Curve>() -> ProvingKey<E> {
     prepare(powers().powers(), &rows::<E>()).unwrap()
 }
 
-fn whole<E: Pairing>() {
+fn whole<E: Curve>() {
     let mut rng = rng(2);
     let prepared = prepared::<E>();
     let mut ceremony = KeyCeremony::new(&prepared);

@@ -8,15 +8,17 @@ mod oracle;
 mod proofs;
 mod synthesis;
 
-use ark_ec::pairing::Pairing;
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
 use crate::setup::development;
-use crate::{Prover, Verifier};
+use crate::{Curve, Prover, Verifier};
 use circuits::{Product, ProductStatement};
 
 pub(crate) type Bls = ark_bls12_381::Bls12_381;
 pub(crate) type Bn = ark_bn254::Bn254;
+
+/// Arkworks' code throughout.
+impl Curve for Bn {}
 
 pub(crate) const DEGREE: usize = 12;
 
@@ -25,7 +27,7 @@ pub(crate) fn rng(seed: u64) -> ChaCha20Rng {
 }
 
 /// Prover and verifier of the product circuit under a development key.
-pub(crate) fn product<E: Pairing>(name: &'static str, degree: usize) -> (Prover<E, Product>, Verifier<E>) {
+pub(crate) fn product<E: Curve>(name: &'static str, degree: usize) -> (Prover<E, Product>, Verifier<E>) {
     let circuit = Product { name, degree };
     let key = development::<E, _>(&circuit, &[7; 32]).unwrap();
     let verifier = Verifier::new(key.verifying().clone());

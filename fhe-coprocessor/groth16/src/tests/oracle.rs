@@ -1,6 +1,6 @@
 //! ark-groth16 as oracle: the same rows, the same decisions, and proofs that each side takes from the other.
 
-use ark_ec::{AffineRepr, pairing::Pairing};
+use ark_ec::AffineRepr;
 use ark_ff::{Field, PrimeField};
 use ark_groth16::r1cs_to_qap::LibsnarkReduction;
 use ark_groth16::{Groth16, prepare_verifying_key};
@@ -12,7 +12,7 @@ use super::circuits::{Chain, ChainStatement};
 use super::{Bls, Bn, DEGREE, instance, product, rng};
 use crate::key::Query;
 use crate::setup::development;
-use crate::{Proof, ProveError, Prover, R1cs, Verifier, challenge};
+use crate::{Curve, Proof, ProveError, Prover, R1cs, Verifier, challenge};
 
 type Oracle<E> = Groth16<E, LibsnarkReduction>;
 
@@ -45,7 +45,7 @@ impl<F: PrimeField> ConstraintSynthesizer<F> for Rows<'_, F> {
 }
 
 /// Our key in the oracle's types; it keeps points at infinity.
-fn converted<E: Pairing>(prover: &Prover<E, Chain>) -> ark_groth16::ProvingKey<E>
+fn converted<E: Curve>(prover: &Prover<E, Chain>) -> ark_groth16::ProvingKey<E>
 where
     Chain: crate::Circuit<E::ScalarField>,
 {
@@ -76,7 +76,7 @@ where
     }
 }
 
-fn agree<E: Pairing>() {
+fn agree<E: Curve>() {
     for length in [1, 5, 14, 40] {
         let circuit = Chain(length);
         let key = development::<E, _>(&circuit, &[9; 32]).unwrap();

@@ -4,11 +4,11 @@ use ark_ec::{AffineRepr, CurveGroup, pairing::Pairing};
 
 use super::{Bls, Bn, DEGREE, instance, product, rng};
 use crate::{
-    Circuit, Element, PointError, Proof, ProofDecodeError, ProveError, Stage, Statement, SynthesisError,
-    VerifyError, challenge,
+    Circuit, Curve, Element, PointError, Proof, ProofDecodeError, ProveError, Stage, Statement,
+    SynthesisError, VerifyError, challenge,
 };
 
-fn complete<E: Pairing>() {
+fn complete<E: Curve>() {
     for degree in [1, 2, DEGREE, 33] {
         let (prover, verifier) = product::<E>("product", degree);
         let (statement, witness) = instance(degree, 3);
@@ -29,7 +29,7 @@ fn honest_proofs_verify_over_both_curves() {
     assert_eq!(Proof::<Bn>::encoded_len(), 192);
 }
 
-fn altered<E: Pairing>() {
+fn altered<E: Curve>() {
     let (prover, verifier) = product::<E>("product", DEGREE);
     let (statement, witness) = instance(DEGREE, 3);
     let good = prover.prove(&statement, &witness, &mut rng(1)).unwrap();

@@ -46,20 +46,19 @@ pub const fn packed_bytes(count: usize, bits: u32) -> usize {
 /// Appends `values`, each below 2^`bits`, `bits` ≤ 64, lowest bit first: value i takes the bits i·`bits` and up.
 pub fn pack(values: &[u64], bits: u32, out: &mut Vec<u8>) {
     out.reserve(packed_bytes(values.len(), bits));
+    // Fewer than 64 bits wait, so that with a value they fit.
     let (mut pool, mut filled) = (0_u128, 0);
     for &value in values {
         debug_assert!(bits == 64 || value >> bits == 0, "the value fits its width");
         pool |= u128::from(value) << filled;
         filled += bits;
-        while filled >= 8 {
-            out.push(pool as u8);
-            pool >>= 8;
-            filled -= 8;
+        if filled >= u64::BITS {
+            out.extend_from_slice(&(pool as u64).to_le_bytes());
+            pool >>= u64::BITS;
+            filled -= u64::BITS;
         }
     }
-    if filled > 0 {
-        out.push(pool as u8);
-    }
+    out.extend_from_slice(&(pool as u64).to_le_bytes()[..filled.div_ceil(8) as usize]);
 }
 
 /// Reads `count` residues of the width of `modulus`. Costs a comparison for each.
@@ -74,12 +73,16 @@ pub fn unpack(bytes: &[u8], count: usize, modulus: &Modulus) -> Result<Vec<u64>,
     }
     let mut values = Vec::with_capacity(count);
     let (mut pool, mut filled) = (0_u128, 0);
-    let mut bytes = bytes.iter();
+    let mut words = bytes.chunks(8).map(|bytes| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    });
     for index in 0..count {
-        while filled < bits {
-            // The length was checked: there is a byte.
-            pool |= u128::from(bytes.next().copied().unwrap_or(0)) << filled;
-            filled += 8;
+        if filled < bits {
+            // The length was checked: there is a word, the last one filled up with zeros.
+            pool |= u128::from(words.next().unwrap_or(0)) << filled;
+            filled += u64::BITS;
         }
         let value = (pool as u64) & ((1 << bits) - 1);
         if value >= modulus.value() {
