@@ -24,6 +24,8 @@ pub(crate) struct Function {
     pub(crate) result: Option<Block>,
     /// Bytes of local memory.
     pub(crate) local_bytes: u32,
+    /// Registers that may be read before anything is written to them.
+    pub(crate) unwritten: Vec<Register>,
 }
 
 /// A parameter: so many bytes, in consecutive words.

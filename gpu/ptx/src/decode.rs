@@ -58,8 +58,8 @@ struct Decoder<'m> {
     open: Vec<(usize, String, u32)>,
     word_constants: HashMap<u32, u32>,
     long_constants: HashMap<u64, u32>,
-    /// Of words and longs, for messages.
-    names: Vec<(Register, String)>,
+    /// Those that are no predicates.
+    declared: Vec<Register>,
 }
 
 type Operands<'c, 't, 'a> = &'c mut Cursor<'t, 'a>;
@@ -80,6 +80,7 @@ impl<'m> Decoder<'m> {
                 parameters: vec![],
                 result: None,
                 local_bytes: 0,
+                unwritten: vec![],
             },
             registers: HashMap::new(),
             blocks: vec![],
@@ -89,7 +90,7 @@ impl<'m> Decoder<'m> {
             open: vec![],
             word_constants: HashMap::new(),
             long_constants: HashMap::new(),
-            names: vec![],
+            declared: vec![],
         };
         decoder.function.parameters = source.parameters.iter().map(|p| decoder.block(p)).collect();
         decoder.function.result = source.result.as_ref().map(|p| decoder.block(p));
@@ -168,7 +169,7 @@ impl<'m> Decoder<'m> {
                 "b32" => Register::Word(*next + number),
                 _ => Register::Long(*next + number),
             };
-            self.names.push((register, if count == 1 { name.clone() } else { format!("{name}{number}") }));
+            self.declared.push(register);
         }
         self.registers.insert(name, (class, *next));
         *next += count;
@@ -209,7 +210,7 @@ impl<'m> Decoder<'m> {
         }
         debug_assert!(self.function.word_constants.iter().all(|(place, _)| *place < first_word));
         self.function.joins = flow::joins(&self.function);
-        flow::check_defined(&self.function, &self.names)?;
+        self.function.unwritten = flow::unwritten(&self.function, &self.declared);
         Ok(self.function)
     }
 
@@ -219,7 +220,9 @@ impl<'m> Decoder<'m> {
         let stem = word.trim_end_matches(|c: char| c.is_ascii_digit());
         let found = match self.registers.get(word) {
             Some(found) => Some((*found, 0)),
-            None => self.registers.get(stem).and_then(|found| Some((*found, word[stem.len()..].parse().ok()?))),
+            None => {
+                self.registers.get(stem).and_then(|found| Some((*found, word[stem.len()..].parse().ok()?)))
+            }
         };
         let ((class, first), number): ((&str, u32), u32) =
             found.ok_or_else(|| at.wrong(&format!("{word} is no register")))?;
@@ -390,7 +393,9 @@ impl<'m> Decoder<'m> {
                 let to = self.word_out(at)?;
                 Self::comma(at)?;
                 let (base, offset) = Self::address(at)?;
-                let Base::Long(base) = self.base(base, at)? else { return Err(at.wrong("an address of 32 bits")) };
+                let Base::Long(base) = self.base(base, at)? else {
+                    return Err(at.wrong("an address of 32 bits"));
+                };
                 Self::comma(at)?;
                 Operation::AtomicAdd(to, base, offset, self.word_in(false, at)?)
             }
@@ -461,7 +466,8 @@ impl<'m> Decoder<'m> {
         }
         let short = of.bits == 16;
         // Of shorts only what is the same for all 32 bits, cut off.
-        let cut = !matches!(binary, Binary::MulHi | Binary::MulHiSigned | Binary::MinSigned | Binary::MaxSigned);
+        let cut =
+            !matches!(binary, Binary::MulHi | Binary::MulHiSigned | Binary::MinSigned | Binary::MaxSigned);
         if of.bits == 8 || short && (!cut || binary == Binary::ShiftRightSigned) {
             return Err(at.unknown(name));
         }
@@ -663,7 +669,9 @@ impl<'m> Decoder<'m> {
         if count > 1 {
             parts.next();
         }
-        let (Some(of), None) = (parts.next().and_then(kind), parts.next()) else { return Err(at.unknown(name)) };
+        let (Some(of), None) = (parts.next().and_then(kind), parts.next()) else {
+            return Err(at.unknown(name));
+        };
         let (base, offset, values) = if load {
             let values = self.vector(at)?;
             Self::comma(at)?;
@@ -711,8 +719,10 @@ impl<'m> Decoder<'m> {
         for (number, register) in values.iter().enumerate() {
             let byte = offset + (number * of.bytes()) as i64;
             let inside = byte >= 0 && byte as usize + of.bytes() <= block.bytes as usize;
-            if !inside || byte as usize % of.bytes() != 0 {
-                return Err(at.wrong(&format!("byte {byte} of {base} is read or written as {} bits", of.bits)));
+            if !inside || !(byte as usize).is_multiple_of(of.bytes()) {
+                return Err(
+                    at.wrong(&format!("byte {byte} of {base} is read or written as {} bits", of.bits))
+                );
             }
             let word = block.first + byte as u32 / 4;
             let bit = byte as u32 % 4 * 8;

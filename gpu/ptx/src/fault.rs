@@ -30,14 +30,6 @@ pub enum Fault {
         /// What is wrong with the flag.
         what: &'static str,
     },
-    /// A register is read on a path on which it was not written.
-    #[error("{function} reads register {register} where nothing has written it")]
-    Undefined {
-        /// The kernel or function.
-        function: String,
-        /// Its name.
-        register: String,
-    },
     /// No kernel of that name in any module.
     #[error("no kernel is called {0}")]
     NoKernel(String),

@@ -108,7 +108,8 @@ fn uses(operation: &Operation, reads: &mut Vec<Use>, writes: &mut Vec<Use>) {
             writes.push(W(*d));
         }
         O::Call(call) => {
-            writes.extend(call.result.iter().flat_map(|block| block.first..block.first + block.words()).map(W));
+            writes
+                .extend(call.result.iter().flat_map(|block| block.first..block.first + block.words()).map(W));
         }
         O::WarpBarrier(named) => reads.push(W(*named)),
         O::Shuffle(d, in_range, a, b, c, e) => {
@@ -250,7 +251,11 @@ pub(crate) fn check_flags(function: &Function) -> Result<(), Fault> {
                         _ => None,
                     };
                     if let Some(what) = wrong {
-                        return Err(Fault::Flag { function: function.name.clone(), line: instruction.line, what });
+                        return Err(Fault::Flag {
+                            function: function.name.clone(),
+                            line: instruction.line,
+                            what,
+                        });
                     }
                     if carry.writes() {
                         flag = Some(carry.subtracts());
@@ -263,8 +268,9 @@ pub(crate) fn check_flags(function: &Function) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Every register is written on every way to where it is read.
-pub(crate) fn check_defined(function: &Function, names: &[(Register, String)]) -> Result<(), Fault> {
+/// Registers that are read on some way on which nothing has written them. nvcc leaves such ways where it cannot see that
+/// they are never taken.
+pub(crate) fn unwritten(function: &Function, declared: &[Register]) -> Vec<Register> {
     let runs = Runs::of(function);
     let (words, longs) = (function.words as usize, function.longs as usize);
     let total = words + longs + function.predicates as usize;
@@ -284,7 +290,8 @@ pub(crate) fn check_defined(function: &Function, names: &[(Register, String)]) -
                 live.iter_mut().zip(&wanted[*way]).for_each(|(a, b)| *a |= b);
             }
             for instruction in function.code[runs.starts[run]..runs.starts[run + 1]].iter().rev() {
-                (reads.clear(), writes.clear());
+                reads.clear();
+                writes.clear();
                 uses(&instruction.operation, &mut reads, &mut writes);
                 if let Some(guard) = instruction.guard {
                     reads.push(Use::Predicate(guard.predicate));
@@ -301,8 +308,5 @@ pub(crate) fn check_defined(function: &Function, names: &[(Register, String)]) -
         }
     }
     let is_wanted = |used: Use| wanted[0][place(used) / 64] >> (place(used) % 64) & 1 == 1;
-    match names.iter().find(|(register, _)| is_wanted(of(*register))) {
-        Some((_, register)) => Err(Fault::Undefined { function: function.name.clone(), register: register.clone() }),
-        None => Ok(()),
-    }
+    declared.iter().copied().filter(|register| is_wanted(of(*register))).collect()
 }

@@ -85,7 +85,8 @@ impl Module {
                 let mut frame = machine.take_frame(number, &function);
                 for (block, bytes) in function.parameters.iter().zip(launch.arguments) {
                     for (word, part) in bytes.chunks(4).enumerate() {
-                        frame.words[block.first as usize + word] = Words::of(crate::memory::read(part) as u32);
+                        frame.words[block.first as usize + word] =
+                            Words::of(crate::memory::read(part) as u32);
                     }
                 }
                 let threads = launch.threads - warp * LANES as u32;
@@ -199,9 +200,9 @@ impl<'a> Machine<'a> {
         match self.order {
             Order::Forward => {}
             Order::Backward => all.reverse(),
-            Order::Drawn(_) => {
-                (1..all.len()).rev().for_each(|last| all.swap(last, (self.draw() % (last as u64 + 1)) as usize))
-            }
+            Order::Drawn(_) => (1..all.len())
+                .rev()
+                .for_each(|last| all.swap(last, (self.draw() % (last as u64 + 1)) as usize)),
         }
         all
     }

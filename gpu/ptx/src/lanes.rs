@@ -108,5 +108,7 @@ impl Longs {
 
 /// The lanes of a mask, in one order or the other.
 pub(crate) fn lanes_of(mask: Mask, backwards: bool) -> impl Iterator<Item = usize> {
-    (0..LANES).map(move |i| if backwards { LANES - 1 - i } else { i }).filter(move |lane| mask >> lane & 1 == 1)
+    (0..LANES)
+        .map(move |i| if backwards { LANES - 1 - i } else { i })
+        .filter(move |lane| mask >> lane & 1 == 1)
 }

@@ -37,8 +37,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Fault> {
             }
             // A sign and its digits are one word.
             b'-' if bytes.get(at + 1).is_some_and(u8::is_ascii_digit) => at += 1,
-            b',' | b';' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'+' | b':' | b'|' | b'<' | b'>' | b'=' | b'@'
-            | b'!' => {
+            b',' | b';' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'+' | b':' | b'|' | b'<' | b'>'
+            | b'=' | b'@' | b'!' => {
                 at += 1;
                 all.push(Token { text: &text[start..at], line });
                 continue;

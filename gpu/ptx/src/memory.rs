@@ -151,7 +151,11 @@ impl Local {
 }
 
 /// Up to eight bytes of a slice.
+#[inline(always)]
 pub(crate) fn read(from: &[u8]) -> u64 {
+    if let Ok(word) = from.try_into() {
+        return u64::from(u32::from_le_bytes(word));
+    }
     let mut bytes = [0; 8];
     bytes[..from.len()].copy_from_slice(from);
     u64::from_le_bytes(bytes)

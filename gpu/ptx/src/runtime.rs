@@ -61,11 +61,14 @@ type Stream = Mutex<Vec<Work>>;
 
 struct Event(Mutex<Option<Instant>>);
 
+/// Its module and its name there.
+type Kernel = (Arc<Module>, Arc<str>);
+
 #[derive(Default)]
 struct Runtime {
     memory: Memory,
     /// By the address of the function that stands for a kernel on the host.
-    kernels: Mutex<HashMap<usize, (Arc<Module>, Arc<str>)>>,
+    kernels: Mutex<HashMap<usize, Kernel>>,
     /// By address: the length of what was allocated, on the device and on the host.
     allocated: Mutex<HashMap<usize, usize>>,
     streams: Mutex<HashMap<usize, Arc<Stream>>>,
@@ -154,7 +157,9 @@ impl Runtime {
             matches!(known, Known::Allocated(_, end) if (at + bytes) as u64 <= end)
         };
         if bytes > 0 && !whole(to) && !whole(from) {
-            give_up(format_args!("{bytes} bytes are copied from {from:#x} to {to:#x}, neither of which is on the device"));
+            give_up(format_args!(
+                "{bytes} bytes are copied from {from:#x} to {to:#x}, neither of which is on the device"
+            ));
         }
     }
 
@@ -184,12 +189,12 @@ impl Runtime {
 
     fn release(&self, address: usize) -> bool {
         let Some(bytes) = lock(&self.allocated).remove(&address) else { return false };
-        let layout = Layout::from_size_align(bytes + 2 * MARGIN as usize, ALIGNMENT as usize);
+        let Ok(layout) = Layout::from_size_align(bytes + 2 * MARGIN as usize, ALIGNMENT as usize) else {
+            return false;
+        };
         // SAFETY: as it was allocated, and freed once.
-        layout.is_ok_and(|layout| {
-            unsafe { std::alloc::dealloc((address - MARGIN as usize) as *mut u8, layout) };
-            true
-        })
+        unsafe { std::alloc::dealloc((address - MARGIN as usize) as *mut u8, layout) };
+        true
     }
 }
 
@@ -225,7 +230,9 @@ unsafe fn text_of(image: *const u8) -> Result<String, &'static str> {
             // SAFETY: the entry's own bytes.
             let text = unsafe { std::slice::from_raw_parts(image.add(at + entry), bytes) };
             let end = text.iter().position(|byte| *byte == 0).unwrap_or(bytes);
-            return std::str::from_utf8(&text[..end]).map(str::to_owned).map_err(|_| "has PTX that is no text");
+            return std::str::from_utf8(&text[..end])
+                .map(str::to_owned)
+                .map_err(|_| "has PTX that is no text");
         }
         at += entry + bytes;
     }
@@ -468,7 +475,8 @@ pub unsafe extern "C" fn cudaMalloc(out: *mut *mut c_void, bytes: usize) -> c_in
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaFree(address: *mut c_void) -> c_int {
     RUNTIME.work_on_all();
-    let known = address.is_null() || RUNTIME.memory.remove(address.cast()) && RUNTIME.release(address as usize);
+    let known =
+        address.is_null() || RUNTIME.memory.remove(address.cast()) && RUNTIME.release(address as usize);
     if known { 0 } else { failed(INVALID_VALUE) }
 }
 

@@ -1,4 +1,4 @@
-//! Who used which byte of memory, and when: what finds races.
+//! Who used which memory, and when: what finds races.
 //!
 //! Threads of different warps are ordered by nothing during a launch; those of one warp by barriers of the warp alone, not
 //! by running in lock step and not by shuffles. Two uses of a byte that nothing orders are a race if one of them writes,
@@ -43,7 +43,7 @@ const MANY_WARPS: u32 = u32::MAX - 1;
 /// With the number of the warp: several of its lanes since its last barrier.
 const MANY_LANES: u32 = 1 << 31;
 
-/// Of one byte: the last writer and the last readers.
+/// Of a word or a byte: the last writer and the last readers.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     writer: u32,
@@ -54,13 +54,15 @@ struct Cell {
     read_only: bool,
 }
 
-const UNUSED: Cell = Cell { writer: NOBODY, written: 0, reader: NOBODY, read: 0, atomic: false, read_only: false };
+const UNUSED: Cell =
+    Cell { writer: NOBODY, written: 0, reader: NOBODY, read: 0, atomic: false, read_only: false };
 
 fn warp_of(id: u32) -> u32 {
     if id & MANY_LANES != 0 { id & !MANY_LANES } else { id / LANES as u32 }
 }
 
 /// Whether something orders an earlier use, at a time, before `who`.
+#[inline(always)]
 fn ordered(earlier: u32, at: u32, who: Who) -> bool {
     earlier == NOBODY
         || earlier == who.thread
@@ -76,6 +78,7 @@ fn told(id: u32) -> String {
 }
 
 impl Cell {
+    #[inline(always)]
     fn used(&mut self, who: Who, way: Way) -> Result<(), (String, &'static str)> {
         let after_write = ordered(self.writer, self.written, who) || self.atomic && way == Way::Atomic;
         if !after_write || way == Way::ReadOnly && self.writer != NOBODY {
@@ -97,7 +100,10 @@ impl Cell {
             }
             Way::Write | Way::Atomic => {
                 if !ordered(self.reader, self.read, who) || self.read_only {
-                    return Err((told(self.reader), if self.read_only { "read as never written" } else { "read" }));
+                    return Err((
+                        told(self.reader),
+                        if self.read_only { "read as never written" } else { "read" },
+                    ));
                 }
                 (self.writer, self.written, self.atomic) = (who.thread, who.time, way == Way::Atomic);
             }
@@ -106,12 +112,33 @@ impl Cell {
     }
 }
 
+/// Bytes of a page.
 const PAGE: u64 = 4096;
+/// Bytes of a word.
+const WORD: usize = 4;
+
+/// What is known of a page: of its words, or, once parts of words have been used, of its bytes.
+struct Page {
+    cells: Vec<Cell>,
+    bytes_of_cell: usize,
+}
+
+impl Page {
+    fn new() -> Self {
+        Self { cells: vec![UNUSED; PAGE as usize / WORD], bytes_of_cell: WORD }
+    }
+
+    #[cold]
+    fn split(&mut self) {
+        self.cells = self.cells.iter().flat_map(|cell| [*cell; WORD]).collect();
+        self.bytes_of_cell = 1;
+    }
+}
 
 /// Of a whole space, since it was made.
 pub(crate) struct Shadow {
     space: &'static str,
-    pages: Vec<Box<[Cell]>>,
+    pages: Vec<Page>,
     numbers: HashMap<u64, usize>,
     /// Pages that were looked for lately, by their lowest bits.
     recent: [(u64, usize); 64],
@@ -124,15 +151,16 @@ impl Shadow {
 
     /// As if nothing had been used.
     pub(crate) fn clear(&mut self) {
-        self.pages.iter_mut().for_each(|page| page.fill(UNUSED));
+        self.pages.iter_mut().for_each(|page| page.cells.fill(UNUSED));
     }
 
-    fn page(&mut self, number: u64) -> &mut [Cell] {
+    #[inline(always)]
+    fn page(&mut self, number: u64) -> &mut Page {
         let recent = &mut self.recent[(number % 64) as usize];
         if recent.0 != number {
             let pages = &mut self.pages;
             let known = self.numbers.entry(number).or_insert_with(|| {
-                pages.push(vec![UNUSED; PAGE as usize].into_boxed_slice());
+                pages.push(Page::new());
                 pages.len() - 1
             });
             *recent = (number, *known);
@@ -140,25 +168,41 @@ impl Shadow {
         &mut self.pages[recent.1]
     }
 
-    /// Notes a use of aligned bytes, at most as many as a page has.
+    /// Notes a use of aligned bytes, at most as many as a page has. With `written`, something must have written them.
     ///
     /// # Errors
-    /// [`Wrong::Race`].
-    pub(crate) fn used(&mut self, who: Who, address: u64, bytes: usize, way: Way) -> Result<(), Wrong> {
-        let first = (address % PAGE) as usize;
-        let space = self.space;
-        let cells = &mut self.page(address / PAGE)[first..first + bytes];
-        for (number, cell) in cells.iter_mut().enumerate() {
+    /// [`Wrong::Race`], [`Wrong::Unwritten`].
+    #[inline(always)]
+    pub(crate) fn used(
+        &mut self,
+        who: Who,
+        address: u64,
+        bytes: usize,
+        way: Way,
+        written: bool,
+    ) -> Result<(), Wrong> {
+        let (first, space) = ((address % PAGE) as usize, self.space);
+        let page = self.page(address / PAGE);
+        if bytes < page.bytes_of_cell {
+            page.split();
+        }
+        let size = page.bytes_of_cell;
+        for (number, cell) in page.cells[first / size..(first + bytes) / size].iter_mut().enumerate() {
+            let at = address + (number * size) as u64;
+            if written && cell.writer == NOBODY {
+                return Err(Wrong::Unwritten { lane: who.thread as usize % LANES, address: at });
+            }
             if let Err((other, did)) = cell.used(who, way) {
-                let address = address + number as u64;
-                return Err(Wrong::Race { thread: who.thread, does: way.does(), space, address, other, did });
+                return Err(Wrong::Race {
+                    thread: who.thread,
+                    does: way.does(),
+                    space,
+                    address: at,
+                    other,
+                    did,
+                });
             }
         }
         Ok(())
-    }
-
-    /// Whether something has written the byte.
-    pub(crate) fn written(&mut self, address: u64) -> bool {
-        self.page(address / PAGE)[(address % PAGE) as usize].writer != NOBODY
     }
 }

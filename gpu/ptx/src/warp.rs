@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::code::{Access, Base, Binary, Call, Carry, Comparison, Function, Operation, Register, Space, Special, Unary};
+use crate::code::{
+    Access, Base, Binary, Call, Carry, Comparison, Function, Operation, Register, Space, Special, Unary,
+};
 use crate::decode::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::fault::{Fault, Wrong};
 use crate::grid::Machine;
 use crate::lanes::{ALL, LANES, Longs, Mask, Words, lanes_of};
+use crate::memory::POISON;
 use crate::shadow::{Way, Who};
 
 /// The registers of one execution of a function.
@@ -186,13 +189,22 @@ fn compare<T: Ord>(which: Comparison, a: T, b: T) -> bool {
 
 impl Machine<'_> {
     /// Executes a function in some lanes of the warp.
-    pub(crate) fn execute(&mut self, function: &Function, frame: &mut Frame, lanes: Mask) -> Result<(), Fault> {
+    pub(crate) fn execute(
+        &mut self,
+        function: &Function,
+        frame: &mut Frame,
+        lanes: Mask,
+    ) -> Result<(), Fault> {
         let before = self.local.enter(function.local_bytes).map_err(|what| Fault::Execution {
             function: function.name.clone(),
             line: function.code.first().map_or(0, |instruction| instruction.line),
             what,
         })?;
         let local_base = self.local.base(function.local_bytes);
+        for register in &function.unwritten {
+            lanes_of(lanes, false)
+                .for_each(|lane| frame.set(*register, lane, u64::from_ne_bytes([POISON; 8])));
+        }
         self.walk(function, frame, lanes, local_base)?;
         self.local.leave(before);
         Ok(())
@@ -222,19 +234,37 @@ impl Machine<'_> {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-    fn walk_avx512(&mut self, f: &Function, frame: &mut Frame, lanes: Mask, local_base: u64) -> Result<(), Fault> {
+    fn walk_avx512(
+        &mut self,
+        f: &Function,
+        frame: &mut Frame,
+        lanes: Mask,
+        local_base: u64,
+    ) -> Result<(), Fault> {
         self.steps(f, frame, lanes, local_base)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn walk_avx2(&mut self, f: &Function, frame: &mut Frame, lanes: Mask, local_base: u64) -> Result<(), Fault> {
+    fn walk_avx2(
+        &mut self,
+        f: &Function,
+        frame: &mut Frame,
+        lanes: Mask,
+        local_base: u64,
+    ) -> Result<(), Fault> {
         self.steps(f, frame, lanes, local_base)
     }
 
     /// Lanes that branch apart go on one after the other, each up to the place where all ways meet.
     #[inline(always)]
-    fn steps(&mut self, function: &Function, frame: &mut Frame, lanes: Mask, local_base: u64) -> Result<(), Fault> {
+    fn steps(
+        &mut self,
+        function: &Function,
+        frame: &mut Frame,
+        lanes: Mask,
+        local_base: u64,
+    ) -> Result<(), Fault> {
         let end = function.code.len() as u32;
         let mut paths = vec![Path { place: 0, until: end, lanes }];
         while let Some(path) = paths.last() {
@@ -255,7 +285,10 @@ impl Machine<'_> {
                     Operation::Branch(target) if active == lanes => place = target,
                     Operation::Branch(_) if active == 0 => place += 1,
                     Operation::Branch(target) => {
-                        break Some((function.joins[place as usize], [(place + 1, lanes & !active), (target, active)]));
+                        break Some((
+                            function.joins[place as usize],
+                            [(place + 1, lanes & !active), (target, active)],
+                        ));
                     }
                     Operation::Return => {
                         paths.iter_mut().for_each(|path| path.lanes &= !active);
@@ -264,10 +297,14 @@ impl Machine<'_> {
                     }
                     _ => {
                         if active != 0 {
-                            self.step(&instruction.operation, frame, active, local_base).map_err(|stop| match stop {
-                                Stop::Inner(fault) => fault,
-                                Stop::Wrong(what) => {
-                                    Fault::Execution { function: function.name.clone(), line: instruction.line, what }
+                            self.step(&instruction.operation, frame, active, local_base).map_err(|stop| {
+                                match stop {
+                                    Stop::Inner(fault) => fault,
+                                    Stop::Wrong(what) => Fault::Execution {
+                                        function: function.name.clone(),
+                                        line: instruction.line,
+                                        what,
+                                    },
                                 }
                             })?;
                         }
@@ -295,7 +332,13 @@ impl Machine<'_> {
     }
 
     #[inline(always)]
-    fn step(&mut self, operation: &Operation, frame: &mut Frame, lanes: Mask, local_base: u64) -> Result<(), Stop> {
+    fn step(
+        &mut self,
+        operation: &Operation,
+        frame: &mut Frame,
+        lanes: Mask,
+        local_base: u64,
+    ) -> Result<(), Stop> {
         use Operation as O;
         match operation {
             O::Carry(carry, d, a, b, c) => {
@@ -382,7 +425,9 @@ impl Machine<'_> {
             O::CompareWord(which, of, d, a, b) => {
                 let (a, b) = (frame.word(*a), frame.word(*b));
                 let result = if of.signed {
-                    a.compare(b, |a, b| compare(*which, of.extend(a.into()) as i64, of.extend(b.into()) as i64))
+                    a.compare(b, |a, b| {
+                        compare(*which, of.extend(a.into()) as i64, of.extend(b.into()) as i64)
+                    })
                 } else {
                     a.compare(b, |a, b| compare(*which, a, b))
                 };
@@ -494,7 +539,8 @@ impl Machine<'_> {
                 for lane in lanes_of(lanes, false) {
                     let clamp = frame.word(*clamp).0[lane];
                     let segments = clamp >> 8 & 31;
-                    let (first, last) = (lane as u32 & segments, lane as u32 & segments | clamp & 31 & !segments);
+                    let (first, last) =
+                        (lane as u32 & segments, lane as u32 & segments | clamp & 31 & !segments);
                     let wanted = first | frame.word(*source).0[lane] & 31 & !segments;
                     let from = if wanted <= last { wanted } else { lane as u32 };
                     valid |= u32::from(wanted <= last) << lane;
@@ -600,7 +646,8 @@ impl Machine<'_> {
 
     /// The address in local memory where all lanes have words, if it is the same for all.
     fn same_local_word(&self, access: &Access, frame: &Frame, lanes: Mask) -> Option<u64> {
-        let words = access.kind.bits == 32 && access.values.iter().all(|register| matches!(register, Register::Word(_)));
+        let words = access.kind.bits == 32
+            && access.values.iter().all(|register| matches!(register, Register::Word(_)));
         let mut all = lanes_of(lanes, false).map(|lane| frame.address(access.base, lane, access.offset));
         let first = all.next().filter(|_| words)?;
         let local = match access.space {
@@ -609,11 +656,13 @@ impl Machine<'_> {
             _ => return None,
         };
         let whole = 4 * access.values.len();
-        let same = local >> 32 == 0 && local.is_multiple_of(whole as u64) && all.all(|address| address == first);
+        let same =
+            local >> 32 == 0 && local.is_multiple_of(whole as u64) && all.all(|address| address == first);
         same.then_some(local)
     }
 
     /// Where memory is that may be used in this way.
+    #[inline(always)]
     fn place(
         &mut self,
         space: Space,
@@ -640,35 +689,33 @@ impl Machine<'_> {
                 if offset + bytes as u64 > self.shared.len() as u64 {
                     return Err(Wrong::Outside { lane, bytes, space: "shared", address });
                 }
-                if way == Way::Read
-                    && let Some(address) = (offset..offset + bytes as u64).find(|byte| !self.shared_shadow.written(*byte))
-                {
-                    return Err(Wrong::Unwritten { lane, address });
-                }
-                self.shared_shadow.used(who, offset, bytes, way)?;
+                self.shared_shadow.used(who, offset, bytes, way, way == Way::Read)?;
                 Ok(Place::Shared(offset as usize))
             }
             _ => {
                 if !self.may_use(address, bytes as u64) {
                     return Err(Wrong::Outside { lane, bytes, space: "global", address });
                 }
-                self.global_shadow.used(who, address, bytes, way)?;
+                self.global_shadow.used(who, address, bytes, way, false)?;
                 Ok(Place::Global(address))
             }
         }
     }
 
+    #[inline(always)]
     fn get(&self, place: Place, lane: usize, bytes: usize) -> Result<u64, Wrong> {
         match place {
             Place::Local(address) => self.local.read(lane, address, bytes),
             Place::Shared(at) => Ok(crate::memory::read(&self.shared[at..at + bytes])),
-            // SAFETY: `place` has looked that the launch may use this memory.
             Place::Global(address) => {
-                Ok(crate::memory::read(unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }))
+                // SAFETY: `place` has looked that the launch may use this memory.
+                let content = unsafe { std::slice::from_raw_parts(address as *const u8, bytes) };
+                Ok(crate::memory::read(content))
             }
         }
     }
 
+    #[inline(always)]
     fn put(&mut self, place: Place, lane: usize, bytes: usize, value: u64) -> Result<(), Wrong> {
         let source = &value.to_le_bytes()[..bytes];
         match place {
