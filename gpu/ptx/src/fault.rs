@@ -13,7 +13,7 @@ pub enum Fault {
         what: String,
     },
     /// An instruction, type or directive that this machine does not have.
-    #[error("PTX, line {line}: `{what}` is not known here: add it to gpu/ptx/src/decode.rs")]
+    #[error("PTX, line {line}: `{what}` is not known here: add it to gpu/ptx/src/decode")]
     Unknown {
         /// Of the module's text, from 1.
         line: u32,

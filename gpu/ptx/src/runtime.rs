@@ -9,6 +9,8 @@
 //! would do with an error. Environment: `BLINDFOLD_PTX_ORDER` is `forward` (the default), `backward` or a seed
 //! ([`Order`]); `BLINDFOLD_PTX_LOG` names a file that gets a line for each launch.
 
+mod fat_binary;
+
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -198,53 +200,12 @@ impl Runtime {
     }
 }
 
-/// What nvcc puts around a translation unit's device code.
-#[repr(C)]
-struct Wrapper {
-    magic: u32,
-    version: u32,
-    image: *const u8,
-}
-
-/// The text of the PTX in a fat binary.
-///
-/// # Safety
-/// `image` is one that nvcc made.
-unsafe fn text_of(image: *const u8) -> Result<String, &'static str> {
-    let number = |at: usize, bytes: usize| {
-        // SAFETY: within the headers that the caller vouches for.
-        let part = unsafe { std::slice::from_raw_parts(image.add(at), bytes) };
-        crate::memory::read(part) as usize
-    };
-    let (header, whole) = (number(6, 2), number(8, 8));
-    if number(0, 4) != 0xba55_ed50 {
-        return Err("is none");
-    }
-    let mut at = header;
-    while at < header + whole {
-        let (kind, entry, bytes) = (number(at, 2), number(at + 4, 4), number(at + 8, 8));
-        if kind == 1 {
-            if number(at + 16, 4) != 0 {
-                return Err("is compressed: compile with --no-compress");
-            }
-            // SAFETY: the entry's own bytes.
-            let text = unsafe { std::slice::from_raw_parts(image.add(at + entry), bytes) };
-            let end = text.iter().position(|byte| *byte == 0).unwrap_or(bytes);
-            return std::str::from_utf8(&text[..end])
-                .map(str::to_owned)
-                .map_err(|_| "has PTX that is no text");
-        }
-        at += entry + bytes;
-    }
-    Err("has no PTX")
-}
-
 /// # Safety
 /// Called by the code that nvcc writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudaRegisterFatBinary(wrapper: *mut c_void) -> *mut *mut c_void {
     // SAFETY: nvcc's own.
-    let text = unsafe { text_of((*wrapper.cast::<Wrapper>()).image) };
+    let text = unsafe { fat_binary::text_of(wrapper.cast()) };
     let text = text.unwrap_or_else(|why| give_up(format_args!("the fat binary {why}")));
     match Module::new(&text) {
         Ok(module) => Box::into_raw(Box::new(Arc::new(module))).cast(),

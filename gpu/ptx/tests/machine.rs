@@ -80,8 +80,8 @@ fn carries_go_through_chains_of_either_kind() {
     for (a, b, c) in
         [(u32::MAX, 1, u32::MAX), (u32::MAX, 1, 0x7fff_ffff), (5, 6, 0x8000_0000), (u32::MAX, 1, 0)]
     {
-        let first = u64::from(a) + u64::from(b) >> 32;
-        let carry = 2 * u64::from(c) + first >> 32;
+        let first = (u64::from(a) + u64::from(b)) >> 32;
+        let carry = (2 * u64::from(c) + first) >> 32;
         assert_eq!(words(sum, a, b, c), 7 + carry as u32);
     }
     let difference = "sub.cc.u32 %r6, %r2, %r3; subc.cc.u32 %r6, %r4, %r3; subc.u32 %r5, 7, 0;";
