@@ -1,4 +1,5 @@
-//! Compiles the kernels: with the feature `cuda` by nvcc for devices, with `emulator` as host code, for tests.
+//! Compiles the kernels: with the feature `cuda` by nvcc for devices, with `emulator` as host code, for tests, and with
+//! `ptx` by nvcc to PTX that the processor executes, for the same tests.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,18 +19,23 @@ const TESTING: &[&str] = &[
 ];
 /// What the host calls.
 const API: &str = "api.cu";
+/// Whose PTX is executed on the processor.
+const EXECUTED: u32 = 90;
 /// Compute capabilities that get machine code; the newest also as PTX, for devices to come.
 const ARCHITECTURES: &[u32] = &[80, 90, 100];
 
 fn main() {
     let kernels = Path::new("../kernels");
     println!("cargo::rerun-if-changed={}", kernels.display());
-    let [cuda, emulator] =
-        ["CARGO_FEATURE_CUDA", "CARGO_FEATURE_EMULATOR"].map(|name| env::var_os(name).is_some());
+    let [cuda, emulator, ptx] = ["CARGO_FEATURE_CUDA", "CARGO_FEATURE_EMULATOR", "CARGO_FEATURE_PTX"]
+        .map(|name| env::var_os(name).is_some());
+    assert!(!(cuda && ptx), "the features `cuda` and `ptx` of blindfold-gpu exclude each other: choose one");
     if cuda {
         device(kernels);
     }
-    if emulator {
+    if ptx {
+        executed(kernels);
+    } else if emulator {
         // With both, devices have the name of the API.
         emulate(kernels, !cuda);
     }
@@ -64,27 +70,16 @@ fn emulate(kernels: &Path, api: bool) {
 
 /// For devices, with the CUDA runtime linked in.
 fn device(kernels: &Path) {
-    println!("cargo::rerun-if-env-changed=NVCC");
     let nvcc = nvcc();
-    let object = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("api.o");
-    // Not through `cc`: it would add flags of the C++ compiler, and in debug builds `-G`, which no kernel survives.
-    let mut command = Command::new(&nvcc);
-    command.args(["-c", "-O3", "-std=c++17", "-Xcompiler", "-fPIC,-Wall,-Wextra"]);
-    if let Some(host) = env::var_os("CXX") {
-        command.arg("-ccbin").arg(host);
-    }
+    let object = out().join("api.o");
+    let mut command = compiler(&nvcc);
     for architecture in ARCHITECTURES {
         command.arg("-gencode").arg(format!("arch=compute_{architecture},code=sm_{architecture}"));
     }
     if let Some(newest) = ARCHITECTURES.last() {
         command.arg("-gencode").arg(format!("arch=compute_{newest},code=compute_{newest}"));
     }
-    command.arg("-o").arg(&object).arg(kernels.join(API));
-    match command.status() {
-        Ok(status) => assert!(status.success(), "nvcc fails on the kernels, {status}: {command:?}"),
-        Err(fault) => panic!("{} cannot be run: {fault}", nvcc.display()),
-    }
-    cc::Build::new().cpp(true).object(&object).compile("blindfold_cuda");
+    finish(command, &kernels.join(API), &object);
     // The runtime's library is beside the compiler, wherever that is.
     for folder in ["lib64", "lib", "targets/x86_64-linux/lib"] {
         if let Some(root) = nvcc.parent().and_then(Path::parent) {
@@ -97,8 +92,50 @@ fn device(kernels: &Path) {
     }
 }
 
+/// What the host and the tests call, in one translation unit, as PTX. The runtime is `blindfold-ptx`.
+fn executed(kernels: &Path) {
+    let layout = Path::new("../ptx/layout.cuh");
+    println!("cargo::rerun-if-changed={}", layout.display());
+    let here = env::current_dir().unwrap_or_default();
+    let units = TESTING.iter().map(|unit| kernels.join("testing").join(unit)).chain([kernels.join(API)]);
+    let includes = [layout.to_owned()].into_iter().chain(units);
+    let text: String = includes.map(|file| format!("#include \"{}\"\n", here.join(file).display())).collect();
+    let (unit, object) = (out().join("executed.cu"), out().join("executed.o"));
+    if let Err(fault) = std::fs::write(&unit, text) {
+        panic!("{} cannot be written: {fault}", unit.display());
+    }
+    let mut command = compiler(&nvcc());
+    command.arg("--no-compress").arg(format!("-gencode=arch=compute_{EXECUTED},code=compute_{EXECUTED}"));
+    finish(command, &unit, &object);
+}
+
+fn out() -> PathBuf {
+    PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default())
+}
+
+/// Not through `cc`: it would add flags of the C++ compiler, and in debug builds `-G`, which no kernel survives.
+fn compiler(nvcc: &Path) -> Command {
+    let mut command = Command::new(nvcc);
+    command.args(["-c", "-O3", "-std=c++17", "-Xcompiler", "-fPIC,-Wall,-Wextra"]);
+    if let Some(host) = env::var_os("CXX") {
+        command.arg("-ccbin").arg(host);
+    }
+    command
+}
+
+/// Compiles the unit and makes a library of it.
+fn finish(mut command: Command, unit: &Path, object: &Path) {
+    command.arg("-o").arg(object).arg(unit);
+    match command.status() {
+        Ok(status) => assert!(status.success(), "nvcc fails on the kernels, {status}: {command:?}"),
+        Err(fault) => panic!("nvcc cannot be run: {fault}: {command:?}"),
+    }
+    cc::Build::new().cpp(true).object(object).compile("blindfold_cuda");
+}
+
 /// The program that `NVCC` names, or the first `nvcc` on the path, or that of `CUDA_HOME`.
 fn nvcc() -> PathBuf {
+    println!("cargo::rerun-if-env-changed=NVCC");
     println!("cargo::rerun-if-env-changed=CUDA_HOME");
     if let Some(named) = env::var_os("NVCC") {
         let named = PathBuf::from(named);

@@ -11,6 +11,12 @@
 //!
 //! Three builds: with the feature `cuda` the kernels are compiled by nvcc for devices; with `emulator` by the C++
 //! compiler as host code, as one device called "emulated", for tests; with neither only what needs no device is here.
+//! With `ptx` the emulated device gives its place to one called "executed PTX": nvcc compiles kernels and launches as for
+//! a device, and `blindfold-ptx` executes them.
+
+// The CUDA runtime of the kernels.
+#[cfg(feature = "ptx")]
+use blindfold_ptx as _;
 
 #[cfg(any(feature = "cuda", feature = "emulator"))]
 mod base;

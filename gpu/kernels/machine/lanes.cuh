@@ -120,6 +120,14 @@ template <class T> BF_INLINE T exchange(const Group &group, const Published<T> &
 #endif
 }
 
+// What the lanes of the warp did to memory before this comes before what they do to it after. Exchanges by registers do not
+// order memory.
+BF_INLINE void warp_barrier() {
+#if BF_ON_DEVICE
+    __syncwarp();
+#endif
+}
+
 // Whether `any` holds in any lane of the warp (on the host: of the group).
 BF_INLINE bool warp_any(const Spread<bool> &any) {
 #if BF_ON_DEVICE

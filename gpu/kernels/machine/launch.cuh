@@ -29,6 +29,8 @@ constexpr uint32_t GROUP_BLOCKS = 2;
 template <class Kernel> __global__ void __launch_bounds__(BLOCK_THREADS, GROUP_BLOCKS) run_groups(Kernel kernel, uint32_t items) {
 #if BF_ON_DEVICE
     uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    // Nothing to do: and to repeat an item of another warp would be to read what that warp writes.
+    if (warp * WARP_GROUPS >= items) return;
     int lane = int(threadIdx.x % 32);
     bool idle = lane >= WARP_GROUPS * GROUP_LANES;
     int place = idle ? WARP_GROUPS - 1 : lane / GROUP_LANES;

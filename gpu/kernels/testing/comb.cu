@@ -4,6 +4,35 @@
 
 using namespace blindfold;
 
+namespace comb_tests {
+
+// Eight limbs each to the four of the low and the four of the high half.
+struct Split {
+    const uint32_t *k;
+    uint32_t *halves;
+
+    BF_INLINE void operator()(uint32_t i) const {
+        scalars::Halves split = scalars::split(k + 8 * i);
+        for (uint32_t limb = 0; limb < 4; ++limb) {
+            halves[8 * i + limb] = split.low.limb[limb];
+            halves[8 * i + 4 + limb] = split.high.limb[limb];
+        }
+    }
+};
+
+struct AllDigits {
+    const uint32_t *k;
+    uint32_t window_bits;
+    int32_t *digits;
+
+    BF_INLINE void operator()(uint32_t) const {
+        scalars::Reader reader(k, scalars::LIMBS, window_bits);
+        for (uint32_t i = 0; i < scalars::windows(255, window_bits); ++i) digits[i] = reader.next();
+    }
+};
+
+} // namespace comb_tests
+
 extern "C" {
 
 void blindfold_test_g1_normalise(const G1 *points, G1Affine *out, uint32_t count) {
@@ -11,21 +40,13 @@ void blindfold_test_g1_normalise(const G1 *points, G1Affine *out, uint32_t count
     launch(Stream(), g1::Normalise{points, count, items, out}, items);
 }
 
-// Eight limbs each to the four of the low and the four of the high half.
 void blindfold_test_scalars_split(const uint32_t *k, uint32_t *halves, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) {
-        scalars::Halves split = scalars::split(k + 8 * i);
-        for (uint32_t limb = 0; limb < 4; ++limb) {
-            halves[8 * i + limb] = split.low.limb[limb];
-            halves[8 * i + 4 + limb] = split.high.limb[limb];
-        }
-    }
+    launch(Stream(), comb_tests::Split{k, halves}, count);
 }
 
 // All signed digits of a scalar of eight limbs.
 void blindfold_test_scalars_digits(const uint32_t *k, uint32_t window_bits, int32_t *digits) {
-    scalars::Reader reader(k, scalars::LIMBS, window_bits);
-    for (uint32_t i = 0; i < scalars::windows(255, window_bits); ++i) digits[i] = reader.next();
+    launch(Stream(), comb_tests::AllDigits{k, window_bits, digits}, 1);
 }
 
 // `room` and `table` have rows·columns entries.

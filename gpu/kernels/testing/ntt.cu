@@ -3,14 +3,25 @@
 
 using namespace blindfold;
 
-extern "C" {
+namespace ntt_tests {
 
-void blindfold_test_fr(const Fr *a, const Fr *b, Fr *sum, Fr *difference, Fr *product, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) {
+struct Field {
+    const Fr *a, *b;
+    Fr *sum, *difference, *product;
+
+    BF_INLINE void operator()(uint32_t i) const {
         sum[i] = fr::add(a[i], b[i]);
         difference[i] = fr::sub(a[i], b[i]);
         product[i] = fr::mul(a[i], b[i]);
     }
+};
+
+} // namespace ntt_tests
+
+extern "C" {
+
+void blindfold_test_fr(const Fr *a, const Fr *b, Fr *sum, Fr *difference, Fr *product, uint32_t count) {
+    launch(Stream(), ntt_tests::Field{a, b, sum, difference, product}, count);
 }
 
 // `roots` is room for N/2 elements (1 for N = 1), `squares` for 64.

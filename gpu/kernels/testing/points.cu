@@ -4,32 +4,62 @@
 
 using namespace blindfold;
 
+namespace points_tests {
+
+enum class Operation { Add, Sub, AddAffine, Twice, TimesXSquared };
+
+// `b` or `affine`, as the operation wants it.
+template <Operation OPERATION> struct Points {
+    const G1 *a, *b;
+    const G1Affine *affine;
+    G1 *out;
+
+    BF_INLINE void operator()(uint32_t i) const {
+        if constexpr (OPERATION == Operation::Add) out[i] = g1::add(a[i], b[i]);
+        if constexpr (OPERATION == Operation::Sub) out[i] = g1::sub(a[i], b[i]);
+        if constexpr (OPERATION == Operation::AddAffine) out[i] = g1::add_affine(a[i], affine[i]);
+        if constexpr (OPERATION == Operation::Twice) out[i] = g1::twice(a[i]);
+        if constexpr (OPERATION == Operation::TimesXSquared) out[i] = g1::times_x_squared(a[i]);
+    }
+};
+
+struct Equal {
+    const G1 *a;
+    const G1Affine *b;
+    uint32_t *out;
+
+    BF_INLINE void operator()(uint32_t i) const {
+        out[i] = uint32_t(g1::equal(a[i], b[i]) && g1::equal(a[i], g1::from_affine(b[i])));
+    }
+};
+
+} // namespace points_tests
+
 extern "C" {
 
 void blindfold_test_g1_add(const G1 *a, const G1 *b, G1 *out, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) out[i] = g1::add(a[i], b[i]);
+    launch(Stream(), points_tests::Points<points_tests::Operation::Add>{a, b, nullptr, out}, count);
 }
 
 void blindfold_test_g1_sub(const G1 *a, const G1 *b, G1 *out, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) out[i] = g1::sub(a[i], b[i]);
+    launch(Stream(), points_tests::Points<points_tests::Operation::Sub>{a, b, nullptr, out}, count);
 }
 
 void blindfold_test_g1_add_affine(const G1 *a, const G1Affine *b, G1 *out, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) out[i] = g1::add_affine(a[i], b[i]);
+    launch(Stream(), points_tests::Points<points_tests::Operation::AddAffine>{a, nullptr, b, out}, count);
 }
 
 void blindfold_test_g1_twice(const G1 *a, G1 *out, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) out[i] = g1::twice(a[i]);
+    launch(Stream(), points_tests::Points<points_tests::Operation::Twice>{a, nullptr, nullptr, out}, count);
 }
 
 void blindfold_test_g1_times_x_squared(const G1 *a, G1 *out, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) out[i] = g1::times_x_squared(a[i]);
+    launch(Stream(), points_tests::Points<points_tests::Operation::TimesXSquared>{a, nullptr, nullptr, out}, count);
 }
 
 // 1 where equal, 0 where not.
 void blindfold_test_g1_equal(const G1 *a, const G1Affine *b, uint32_t *out, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i)
-        out[i] = uint32_t(g1::equal(a[i], b[i]) && g1::equal(a[i], g1::from_affine(b[i])));
+    launch(Stream(), points_tests::Equal{a, b, out}, count);
 }
 
 void blindfold_test_g1_multiply(const G1 *points, const int8_t *digits, uint32_t positions, bool odd, G1 *out,

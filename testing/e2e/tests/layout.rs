@@ -12,7 +12,8 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-telemetry", &[]),
     ("blindfold-bte", &["reference"]), // optional, off by default
     ("blindfold-reference", &[]),
-    ("blindfold-gpu", &["bte"]),
+    ("blindfold-gpu", &["bte", "ptx"]), // ptx: optional, for tests
+    ("blindfold-ptx", &[]),
     ("blindfold-rlwe", &[]),
     ("blindfold-protocol", &["bte"]),
     ("blindfold-rpc", &["protocol", "bte", "telemetry"]),
