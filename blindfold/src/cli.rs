@@ -238,8 +238,8 @@ mod tests {
         let line = line.replace("ADDRESS", ADDRESS).replace("HASH", HASH);
         let line = line.replace("CHAIN", CHAIN).replace("KEY", KEY).replace("NODE", NODE);
         let line = line.replace("SEQUENCER", "--sequencer http://127.0.0.1:3");
-        let line =
-            line.replace("CONFIDENTIAL", "--deployment d --coprocessor http://127.0.0.1:4 --proving-keys k");
+        let line = line.replace("PROVING", "--proving-keys k");
+        let line = line.replace("CONFIDENTIAL", "--deployment d --coprocessor http://127.0.0.1:4");
         Cli::try_parse_from(std::iter::once("blindfold").chain(line.split_whitespace()))
     }
 
@@ -278,12 +278,12 @@ mod tests {
             "coprocessor setup dev --out keys --json",
             "coprocessor setup deployment --keys k --contract ADDRESS --operator ADDRESS --minimum-fee 1 \
              --allocate ADDRESS=5 --auditor-key a --out confidential.json",
-            "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL --wait",
+            "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING --wait",
             "wallet confidential deposit 5 --to ADDRESS KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
-            "wallet confidential send ADDRESS 5 --fee 2 KEY CHAIN NODE SEQUENCER CONFIDENTIAL --wait 5 --json",
+            "wallet confidential send ADDRESS 5 --fee 2 KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING --wait 5 --json",
             "wallet confidential rollover KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
-            "wallet confidential refresh KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
-            "wallet confidential withdraw 5 --to ADDRESS KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
+            "wallet confidential refresh KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
+            "wallet confidential withdraw 5 --to ADDRESS KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
             "wallet confidential balance KEY --chain r --deployment d --coprocessor http://127.0.0.1:4",
             "wallet confidential history KEY --chain r --deployment d --coprocessor http://127.0.0.1:4 --json",
             "wallet confidential audit ADDRESS --auditor-key a --chain r --deployment d --coprocessor http://127.0.0.1:4",
@@ -306,6 +306,8 @@ mod tests {
             "wallet slash 0x11 KEY CHAIN",
             "l1 void --yes KEY CHAIN",
             "l1 bond publisher announce 1ether KEY CHAIN",
+            "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
+            "wallet confidential rollover KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

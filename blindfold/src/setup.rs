@@ -95,8 +95,8 @@ pub async fn run(command: SetupCommand) -> Result<()> {
 pub fn development_keys(dir: &Path) -> Result<provers::Pinned> {
     let started = Instant::now();
     let seed: [u8; 32] = rand::random();
-    let mut told = |circuit: &'static str| {
-        eprintln!("[{:6.1} s] keys of the circuit {circuit}", started.elapsed().as_secs_f64());
+    let mut told = |circuit: provers::ConfidentialCircuit| {
+        eprintln!("[{:6.1} s] keys of the circuit {}", started.elapsed().as_secs_f64(), circuit.name());
     };
     Ok(provers::development(dir, Ring::BALANCE, &seed, &mut told)?)
 }

@@ -9,7 +9,8 @@ use std::{
 
 use alloy_primitives::{Address, B256};
 use anyhow::{Context, Result, bail, ensure};
-use blindfold_client::confidential::{Allocation, Auditor, ConfidentialWallet, Made, provers};
+use blindfold_client::confidential::provers::{self, Proving, ProvingKeys};
+use blindfold_client::confidential::{Allocation, Auditor, ConfidentialWallet, Made};
 use blindfold_client::{Wallet, WalletEndpoints};
 use blindfold_protocol::ChainConfig;
 use blindfold_rpc::confidential::{ConfidentialApiClient, ConfidentialTransactionInfo};
@@ -77,6 +78,7 @@ pub(super) fn prepare(dir: &Path, chain: &ChainConfig) -> Result<()> {
 /// One user: the account's key in both worlds.
 struct User {
     confidential: ConfidentialWallet,
+    keys: ProvingKeys,
     wallet: Wallet,
 }
 
@@ -91,15 +93,15 @@ impl Story<'_> {
         let deployment = load_deployment(&deployment_file(devnet.dir()))?;
         let (public, settings) = deployment.settings(&devnet.chain)?;
         let key = || account_key(index);
-        let keys = (keys_dir(devnet.dir()), deployment.keys);
-        let confidential = ConfidentialWallet::new(settings, public, key(), self.coprocessor.clone(), keys);
+        let keys = ProvingKeys::new(keys_dir(devnet.dir()), deployment.keys);
+        let confidential = ConfidentialWallet::new(settings, public, key(), self.coprocessor.clone());
         let endpoints = WalletEndpoints {
             node: http(devnet.ports.full_node.0),
             sequencer: http(devnet.ports.sequencer.0),
         };
         let source = Arc::new(devnet.l1.clone());
         let wallet = Wallet::new((*devnet.chain).clone(), key(), &endpoints, source, None)?;
-        Ok(User { confidential, wallet })
+        Ok(User { confidential, keys, wallet })
     }
 
     /// Sends a transaction and waits until it is applied.
@@ -130,6 +132,16 @@ impl Story<'_> {
     }
 }
 
+/// Tells that a proof is being made, which takes seconds.
+fn told(progress: &Progress, what: &'static str) -> provers::Progress {
+    let progress = *progress;
+    Box::new(move |part| {
+        if part == Proving::Key {
+            progress.step(format!("  proving {what}"));
+        }
+    })
+}
+
 /// Two accounts register, deposit, pay and withdraw; balances, the auditor's view and the supply are checked.
 ///
 /// # Errors
@@ -142,22 +154,22 @@ pub async fn confidential_transfer(devnet: &Devnet, progress: &Progress) -> Resu
     let (alices, bobs) = (alice.confidential.address(), bob.confidential.address());
 
     for (user, name) in [(&alice, "account 1 registers"), (&bob, "account 2 registers")] {
-        let made = user.confidential.register(|_| ()).await?;
+        let made = user.confidential.register(&user.keys, told(progress, "a registration")).await?;
         story.applied(user, name, made).await?;
     }
     let made = alice.confidential.deposit(alices, 5_000).await?;
     story.applied(&alice, "account 1 deposits 5000, in public", made).await?;
     let made = alice.confidential.rollover().await?;
     story.applied(&alice, "account 1 rolls over", made).await?;
-    let made = alice.confidential.send(bobs, 1_200, None, |_| ()).await?;
+    let made = alice.confidential.send(bobs, 1_200, None, &alice.keys, told(progress, "a transfer")).await?;
     let paid = story
         .applied(&alice, "account 1 pays account 2 an amount that only they and the auditor read", made)
         .await?;
     let made = bob.confidential.rollover().await?;
     story.applied(&bob, "account 2 rolls over", made).await?;
-    let made = bob.confidential.withdraw(bobs, 200, |_| ()).await?;
+    let made = bob.confidential.withdraw(bobs, 200, &bob.keys, told(progress, "a withdrawal")).await?;
     story.applied(&bob, "account 2 withdraws 200, in public", made).await?;
-    let made = alice.confidential.refresh(|_| ()).await?;
+    let made = alice.confidential.refresh(&alice.keys, told(progress, "a refresh")).await?;
     story.applied(&alice, "account 1 refreshes", made).await?;
 
     let (of_alice, of_bob) = (alice.confidential.balances().await?, bob.confidential.balances().await?);

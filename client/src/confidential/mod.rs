@@ -17,6 +17,4 @@ mod wallet;
 pub use account::{AccountClaimFault, checked};
 pub use auditor::{Audited, Auditor};
 pub use deployment::{Allocation, ConfidentialDeployment, DeploymentFault, KeyHashes};
-pub use wallet::{
-    Balances, ConfidentialError, ConfidentialWallet, HistoryEntry, Made, Proving, account_secret,
-};
+pub use wallet::{Balances, ConfidentialError, ConfidentialWallet, HistoryEntry, Made, account_secret};

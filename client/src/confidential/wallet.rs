@@ -1,12 +1,10 @@
 //! Making confidential transactions and reading balances.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, keccak256};
 use blindfold_confidential::circuits::{
-    Randomness, Refresh as RefreshCircuit, RefreshWitness, Registration, RegistrationWitness,
-    Transfer as TransferCircuit, TransferWitness, Withdrawal, WithdrawalWitness,
+    Randomness, RefreshWitness, RegistrationWitness, TransferWitness, WithdrawalWitness,
 };
 use blindfold_confidential::state::{Account, Claim, Premises, Settings};
 use blindfold_confidential::transaction::{
@@ -14,7 +12,6 @@ use blindfold_confidential::transaction::{
     TransactionFault, Transfer, Withdraw,
 };
 use blindfold_confidential::{LIMBS, PolynomialError, secret_commitment};
-use blindfold_groth16::{ProveError, Stage};
 use blindfold_protocol::{Signature65, SigningKey};
 use blindfold_rlwe::rlwe::{EncryptError, EncryptionWitness, PublicKey, PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance::{self, BalanceError};
@@ -24,7 +21,7 @@ use serde::Serialize;
 use zeroize::Zeroizing;
 
 use super::account::{AccountClaimFault, checked};
-use super::provers::{self, KeysError, Pinned};
+use super::provers::{Progress, ProvingError, ProvingKeys, Witness};
 
 /// What the secret of an account is hashed with.
 const SECRET_TAG: &[u8] = b"BLINDFOLD-V1-CONFIDENTIAL-WALLET";
@@ -84,12 +81,9 @@ pub enum ConfidentialError {
     /// A receiver's key that does not decode.
     #[error("the receiver's key does not decode")]
     ReceiverKey,
-    /// The circuits' keys.
+    /// There is no proof.
     #[error(transparent)]
-    Keys(#[from] KeysError),
-    /// The proof.
-    #[error("cannot prove: {0}")]
-    Prove(#[from] ProveError),
+    Proving(#[from] ProvingError),
     /// The statement made no claim; a mistake of this program.
     #[error("the transaction makes no statement")]
     NoStatement,
@@ -102,15 +96,6 @@ impl From<blindfold_rpc::jsonrpsee::core::ClientError> for ConfidentialError {
     fn from(error: blindfold_rpc::jsonrpsee::core::ClientError) -> Self {
         Self::Rpc(error.into())
     }
-}
-
-/// Where proving stands: told before each part begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proving {
-    /// Reading the circuit's key.
-    Key,
-    /// A part of the proof.
-    Stage(Stage),
 }
 
 /// A transaction ready to be sent as an item of kind 1.
@@ -186,22 +171,19 @@ pub struct ConfidentialWallet {
     key: SigningKey,
     secret: Arc<SecretKey>,
     coprocessor: HttpClient,
-    keys_dir: PathBuf,
-    pinned: Pinned,
 }
 
 impl ConfidentialWallet {
-    /// A wallet for `key`. Proving keys are read from `keys_dir` when a proof is made.
+    /// A wallet for `key`. What needs a proof is told where the proving keys are.
     #[must_use]
     pub fn new(
         settings: Arc<Settings>,
         public: Arc<PublicPolynomial>,
         key: SigningKey,
         coprocessor: HttpClient,
-        (keys_dir, pinned): (PathBuf, Pinned),
     ) -> Self {
         let secret = Arc::new(account_secret(&settings, &public, &key));
-        Self { settings, public, key, secret, coprocessor, keys_dir, pinned }
+        Self { settings, public, key, secret, coprocessor }
     }
 
     /// The account's owner.
@@ -238,10 +220,7 @@ impl ConfidentialWallet {
     ///
     /// # Errors
     /// [`ConfidentialError`].
-    pub async fn register(
-        &self,
-        progress: impl FnMut(Proving) + Send + 'static,
-    ) -> Result<Made, ConfidentialError> {
+    pub async fn register(&self, keys: &ProvingKeys, progress: Progress) -> Result<Made, ConfidentialError> {
         if self.found(self.address()).await?.is_some() {
             return Err(ConfidentialError::Registered(self.address()));
         }
@@ -262,13 +241,7 @@ impl ConfidentialWallet {
             secret: self.coefficients(),
             error: Zeroizing::new(self.secret.error().to_vec()),
         };
-        let (ring, [name, ..]) = (*self.settings.ring(), provers::CIRCUITS);
-        let (dir, pinned) = (self.keys_dir.clone(), self.pinned.clone());
-        register.proof = proving(progress, move |progress| {
-            let prover = provers::prover(&dir, &pinned, name, Registration(ring))?;
-            Ok(provers::prove(&prover, &witness.statement, &witness, progress)?)
-        })
-        .await?;
+        register.proof = self.proved(keys, Witness::Registration(Box::new(witness)), progress).await?;
         Ok(self.made(T::Register(Box::new(register))))
     }
 
@@ -302,15 +275,16 @@ impl ConfidentialWallet {
         to: Address,
         amount: u64,
         fee: Option<u64>,
-        progress: impl FnMut(Proving) + Send + 'static,
+        keys: &ProvingKeys,
+        progress: Progress,
     ) -> Result<Made, ConfidentialError> {
         let (sender, receiver) = (self.account().await?, self.account_of(to).await?);
         let fee = fee.unwrap_or(self.settings.minimum_fee());
         self.covered(&sender, u128::from(amount) + u128::from(fee))?;
         let auditor = public_key(&self.settings, self.settings.auditor())?;
         let receiver_key = public_key(&self.settings, &receiver.identity.key)?;
-        let keys = [&self.secret.public_key(), &receiver_key, &auditor];
-        let (ciphertext, encryption) = balance::encrypt(&self.public, &keys, amount, &mut rand::rng())?;
+        let recipients = [&self.secret.public_key(), &receiver_key, &auditor];
+        let (ciphertext, encryption) = balance::encrypt(&self.public, &recipients, amount, &mut rand::rng())?;
         let mut transfer = Transfer {
             sender: self.address(),
             receiver: to,
@@ -330,13 +304,7 @@ impl ConfidentialWallet {
             amount: Zeroizing::new(amount),
             randomness: randomness(&encryption).ok_or(ConfidentialError::NoPart)?,
         };
-        let (ring, [_, name, ..]) = (*self.settings.ring(), provers::CIRCUITS);
-        let (dir, pinned) = (self.keys_dir.clone(), self.pinned.clone());
-        transfer.proof = proving(progress, move |progress| {
-            let prover = provers::prover(&dir, &pinned, name, TransferCircuit(ring))?;
-            Ok(provers::prove(&prover, &witness.statement, &witness, progress)?)
-        })
-        .await?;
+        transfer.proof = self.proved(keys, Witness::Transfer(Box::new(witness)), progress).await?;
         Ok(self.made(T::Transfer(Box::new(transfer))))
     }
 
@@ -355,10 +323,7 @@ impl ConfidentialWallet {
     ///
     /// # Errors
     /// [`ConfidentialError`].
-    pub async fn refresh(
-        &self,
-        progress: impl FnMut(Proving) + Send + 'static,
-    ) -> Result<Made, ConfidentialError> {
+    pub async fn refresh(&self, keys: &ProvingKeys, progress: Progress) -> Result<Made, ConfidentialError> {
         let account = self.account().await?;
         let held = balance::decrypt(&self.secret, account.available.ciphertext())?;
         let own = self.secret.public_key();
@@ -374,13 +339,7 @@ impl ConfidentialWallet {
             secret: self.coefficients(),
             randomness: randomness(&encryption).ok_or(ConfidentialError::NoPart)?,
         };
-        let (ring, [_, _, name, _]) = (*self.settings.ring(), provers::CIRCUITS);
-        let (dir, pinned) = (self.keys_dir.clone(), self.pinned.clone());
-        refresh.proof = proving(progress, move |progress| {
-            let prover = provers::prover(&dir, &pinned, name, RefreshCircuit(ring))?;
-            Ok(provers::prove(&prover, &witness.statement, &witness, progress)?)
-        })
-        .await?;
+        refresh.proof = self.proved(keys, Witness::Refresh(Box::new(witness)), progress).await?;
         Ok(self.made(T::Refresh(Box::new(refresh))))
     }
 
@@ -392,7 +351,8 @@ impl ConfidentialWallet {
         &self,
         recipient: Address,
         amount: u64,
-        progress: impl FnMut(Proving) + Send + 'static,
+        keys: &ProvingKeys,
+        progress: Progress,
     ) -> Result<Made, ConfidentialError> {
         let account = self.account().await?;
         self.covered(&account, amount.into())?;
@@ -404,13 +364,7 @@ impl ConfidentialWallet {
             return Err(ConfidentialError::NoStatement);
         };
         let witness = WithdrawalWitness { statement: *statement, secret: self.coefficients() };
-        let (ring, [.., name]) = (*self.settings.ring(), provers::CIRCUITS);
-        let (dir, pinned) = (self.keys_dir.clone(), self.pinned.clone());
-        withdraw.proof = proving(progress, move |progress| {
-            let prover = provers::prover(&dir, &pinned, name, Withdrawal(ring))?;
-            Ok(provers::prove(&prover, &witness.statement, &witness, progress)?)
-        })
-        .await?;
+        withdraw.proof = self.proved(keys, Witness::Withdrawal(Box::new(witness)), progress).await?;
         Ok(self.made(T::Withdraw(Box::new(withdraw))))
     }
 
@@ -490,6 +444,18 @@ impl ConfidentialWallet {
         Ok(Some(HistoryEntry { id, sequence, kind, with, change }))
     }
 
+    /// Proves on a thread of its own.
+    async fn proved(
+        &self,
+        keys: &ProvingKeys,
+        witness: Witness,
+        mut progress: Progress,
+    ) -> Result<EncodedProof, ConfidentialError> {
+        let (keys, ring) = (keys.clone(), *self.settings.ring());
+        let proved = tokio::task::spawn_blocking(move || keys.prove(ring, &witness, &mut *progress));
+        Ok(proved.await.map_err(|_| ConfidentialError::Interrupted)??)
+    }
+
     fn covered(&self, account: &Account, needed: u128) -> Result<(), ConfidentialError> {
         let available = balance::decrypt(&self.secret, account.available.ciphertext())?;
         if u128::from(available) >= needed {
@@ -540,19 +506,4 @@ fn randomness<const K: usize>(witness: &EncryptionWitness) -> Option<Randomness<
         e1: Zeroizing::new(witness.e1().to_vec()),
         e0: e0?.try_into().ok()?,
     })
-}
-
-/// Reads a key and proves on a thread of its own.
-async fn proving<F>(
-    mut progress: impl FnMut(Proving) + Send + 'static,
-    work: F,
-) -> Result<EncodedProof, ConfidentialError>
-where
-    F: FnOnce(&mut dyn FnMut(Stage)) -> Result<EncodedProof, ConfidentialError> + Send + 'static,
-{
-    let proved = tokio::task::spawn_blocking(move || {
-        progress(Proving::Key);
-        work(&mut |stage| progress(Proving::Stage(stage)))
-    });
-    proved.await.map_err(|_| ConfidentialError::Interrupted)?
 }

@@ -1,22 +1,15 @@
-//! The four circuits with their keys: what a wallet proves with, what a coprocessor verifies with.
+//! Key files: a `.proving` and a `.verifying` one for each circuit, and `keys.json` with their hashes.
 
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::B256;
 use ark_bls12_381::Bls12_381;
-use blindfold_confidential::circuits::{Refresh, Registration, Transfer, Withdrawal};
+use blindfold_confidential::Ring;
 use blindfold_confidential::executor::Groth16Proofs;
-use blindfold_confidential::transaction::{EncodedProof, PROOF_BYTES};
-use blindfold_confidential::{Fr, Ring};
-use blindfold_groth16::{
-    Circuit, KeyError, OriginError, ProveError, Prover, ProverError, ProvingKey, Stage, Verifier,
-    VerifyingKey, setup,
-};
+use blindfold_groth16::{KeyError, OriginError, ProverError, ProvingKey, Verifier, VerifyingKey, setup};
 
-use super::deployment::KeyHashes;
-
-/// Names of the circuits, of their files and in `confidential.json`.
-pub const CIRCUITS: [&str; 4] = ["registration", "transfer", "refresh", "withdrawal"];
+use super::ConfidentialCircuit;
+use crate::confidential::KeyHashes;
 
 /// Keys that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -66,12 +59,12 @@ pub enum KeysError {
     Setup(#[from] setup::SetupError),
 }
 
-fn proving_file(dir: &Path, circuit: &str) -> PathBuf {
-    dir.join(format!("{circuit}.proving"))
+fn proving_file(dir: &Path, circuit: ConfidentialCircuit) -> PathBuf {
+    dir.join(format!("{}.proving", circuit.name()))
 }
 
-fn verifying_file(dir: &Path, circuit: &str) -> PathBuf {
-    dir.join(format!("{circuit}.verifying"))
+fn verifying_file(dir: &Path, circuit: ConfidentialCircuit) -> PathBuf {
+    dir.join(format!("{}.verifying", circuit.name()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, KeysError> {
@@ -87,41 +80,20 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), KeysError> {
 /// The keys that a deployment pins.
 pub type Pinned = std::collections::BTreeMap<String, KeyHashes>;
 
-fn pinned(keys: &Pinned, circuit: &'static str) -> Result<KeyHashes, KeysError> {
-    keys.get(circuit).copied().ok_or(KeysError::NotPinned(circuit))
+fn pinned(keys: &Pinned, circuit: ConfidentialCircuit) -> Result<KeyHashes, KeysError> {
+    keys.get(circuit.name()).copied().ok_or(KeysError::NotPinned(circuit.name()))
 }
 
-/// A circuit with its proving key, as the deployment pins it. Records the circuit's rows and reads some tens of megabytes.
-///
-/// # Errors
-/// [`KeysError`].
-pub fn prover<C: Circuit<Fr>>(
+/// A circuit's proving key, as the deployment pins it.
+pub(super) fn proving_key(
     dir: &Path,
     keys: &Pinned,
-    name: &'static str,
-    circuit: C,
-) -> Result<Prover<Bls12_381, C>, KeysError> {
-    let path = proving_file(dir, name);
+    circuit: ConfidentialCircuit,
+) -> Result<ProvingKey<Bls12_381>, KeysError> {
+    let path = proving_file(dir, circuit);
     let bytes = read(&path)?;
-    let key = ProvingKey::decode_pinned(&bytes, &pinned(keys, name)?.proving.0)
-        .map_err(|fault| KeysError::Key { path, fault })?;
-    Ok(Prover::new(circuit, key)?)
-}
-
-/// Proves, telling each stage.
-///
-/// # Errors
-/// [`ProveError`].
-pub fn prove<C: Circuit<Fr>>(
-    prover: &Prover<Bls12_381, C>,
-    statement: &C::Statement,
-    witness: &C::Witness,
-    progress: &mut dyn FnMut(Stage),
-) -> Result<EncodedProof, ProveError> {
-    let proof = prover.prove_with(statement, witness, &mut rand::rng(), progress)?;
-    let mut bytes = [0; PROOF_BYTES];
-    bytes.copy_from_slice(&proof.encode());
-    Ok(EncodedProof(bytes))
+    let pinned = pinned(keys, circuit)?.proving;
+    ProvingKey::decode_pinned(&bytes, &pinned.0).map_err(|fault| KeysError::Key { path, fault })
 }
 
 /// The verifying keys that a deployment pins. Development keys are refused unless `insecure` says that they may be used.
@@ -129,7 +101,7 @@ pub fn prove<C: Circuit<Fr>>(
 /// # Errors
 /// [`KeysError`].
 pub fn verifiers(dir: &Path, keys: &Pinned, insecure: bool) -> Result<Groth16Proofs, KeysError> {
-    let verifier = |circuit: &'static str| -> Result<Verifier<Bls12_381>, KeysError> {
+    let verifier = |circuit: ConfidentialCircuit| -> Result<Verifier<Bls12_381>, KeysError> {
         let path = verifying_file(dir, circuit);
         let bytes = read(&path)?;
         let key =
@@ -139,11 +111,12 @@ pub fn verifiers(dir: &Path, keys: &Pinned, insecure: bool) -> Result<Groth16Pro
             return Err(KeysError::Hash { path, found, pinned });
         }
         if !insecure {
-            key.origin().require_ceremony(1).map_err(|fault| KeysError::Origin { circuit, fault })?;
+            let refused = |fault| KeysError::Origin { circuit: circuit.name(), fault };
+            key.origin().require_ceremony(1).map_err(refused)?;
         }
         Ok(Verifier::new(key))
     };
-    let [registration, transfer, refresh, withdrawal] = CIRCUITS;
+    let [registration, transfer, refresh, withdrawal] = ConfidentialCircuit::ALL;
     Ok(Groth16Proofs {
         registration: verifier(registration)?,
         transfer: verifier(transfer)?,
@@ -170,8 +143,8 @@ pub fn pinned_in(dir: &Path) -> Result<Pinned, KeysError> {
 }
 
 fn complete(dir: &Path) -> bool {
-    CIRCUITS
-        .iter()
+    ConfidentialCircuit::ALL
+        .into_iter()
         .all(|circuit| proving_file(dir, circuit).is_file() && verifying_file(dir, circuit).is_file())
 }
 
@@ -187,26 +160,18 @@ pub fn development(
     dir: &Path,
     ring: Ring,
     seed: &[u8; 32],
-    progress: &mut dyn FnMut(&'static str),
+    progress: &mut dyn FnMut(ConfidentialCircuit),
 ) -> Result<Pinned, KeysError> {
     std::fs::create_dir_all(dir)
         .map_err(|error| KeysError::File { path: dir.to_owned(), reason: error.to_string() })?;
-    let [registration, transfer, refresh, withdrawal] = CIRCUITS;
     let mut pinned = Pinned::new();
-    let mut stored = |circuit: &'static str, key: ProvingKey<Bls12_381>| -> Result<(), KeysError> {
+    for circuit in ConfidentialCircuit::ALL {
+        progress(circuit);
+        let key = circuit.development(ring, seed)?;
         write(&proving_file(dir, circuit), &key.encode())?;
         write(&verifying_file(dir, circuit), &key.verifying().encode())?;
-        pinned.insert(circuit.to_owned(), hashes_of(&key));
-        Ok(())
-    };
-    progress(registration);
-    stored(registration, setup::development(&Registration(ring), seed)?)?;
-    progress(transfer);
-    stored(transfer, setup::development(&Transfer(ring), seed)?)?;
-    progress(refresh);
-    stored(refresh, setup::development(&Refresh(ring), seed)?)?;
-    progress(withdrawal);
-    stored(withdrawal, setup::development(&Withdrawal(ring), seed)?)?;
+        pinned.insert(circuit.name().to_owned(), hashes_of(&key));
+    }
     let path = dir.join(HASHES_FILE);
     let text = serde_json::to_vec_pretty(&pinned)
         .map_err(|error| KeysError::File { path: path.clone(), reason: error.to_string() })?;
