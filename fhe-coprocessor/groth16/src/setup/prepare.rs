@@ -10,8 +10,7 @@ use crate::r1cs::{Matrix, R1cs};
 use crate::{hash, par, qap, tags};
 
 /// The key with which phase 2 of a circuit begins: δ = σ = 1, so anyone can forge under it. The same for everyone who
-/// computes it. Four transforms of points, 2·n·log₂ n multiplications in all for a domain of n rows: minutes for
-/// n = 2^16, once for each circuit.
+/// computes it. Costs [`LagrangePoints::new`] and [`LagrangePoints::prepare`].
 ///
 /// # Errors
 /// [`SetupError::TooFewPowers`], [`SetupError::Domain`].
@@ -19,40 +18,106 @@ pub fn prepare<E: Pairing>(
     powers: &Powers<E>,
     r1cs: &R1cs<E::ScalarField>,
 ) -> Result<ProvingKey<E>, SetupError> {
-    let domain = qap::domain(r1cs)?;
-    let n = domain.size();
-    if powers.rows() < n {
-        return Err(SetupError::TooFewPowers { got: powers.rows(), want: n });
+    LagrangePoints::new(powers, r1cs)?.prepare(r1cs)
+}
+
+/// The powers of a domain in its Lagrange basis: for all circuits whose rows fill the same domain.
+#[derive(Debug, Clone)]
+pub struct LagrangePoints<E: Pairing> {
+    /// Hash of all powers.
+    powers: [u8; 32],
+    /// \[Lⱼ(τ)\]₁
+    one: Vec<E::G1>,
+    /// \[α·Lⱼ(τ)\]₁
+    alpha: Vec<E::G1>,
+    /// \[β·Lⱼ(τ)\]₁
+    beta: Vec<E::G1>,
+    /// \[Lⱼ(τ)\]₂
+    two: Vec<E::G2>,
+    /// \[τⁱ·Z(τ)\]₁, i ≤ n − 2
+    quotient: Vec<E::G1Affine>,
+    /// \[α\]₁, \[β\]₁
+    secrets: [E::G1Affine; 2],
+    /// \[β\]₂
+    beta_g2: E::G2Affine,
+}
+
+impl<E: Pairing> LagrangePoints<E> {
+    /// The points for the domain of `r1cs`. Four transforms of points, 2·n·log₂ n multiplications in all for a domain
+    /// of n rows: minutes for n = 2^16.
+    ///
+    /// # Errors
+    /// [`SetupError::TooFewPowers`], [`SetupError::Domain`].
+    pub fn new(powers: &Powers<E>, r1cs: &R1cs<E::ScalarField>) -> Result<Self, SetupError> {
+        let domain = qap::domain(r1cs)?;
+        let n = domain.size();
+        if powers.rows() < n {
+            return Err(SetupError::TooFewPowers { got: powers.rows(), want: n });
+        }
+        let ((one, alpha), (beta, two)) = par::join(
+            || {
+                par::join(
+                    || lagrange(&domain, &powers.tau_g1[..n]),
+                    || lagrange(&domain, &powers.alpha_tau_g1[..n]),
+                )
+            },
+            || {
+                par::join(
+                    || lagrange(&domain, &powers.beta_tau_g1[..n]),
+                    || lagrange(&domain, &powers.tau_g2[..n]),
+                )
+            },
+        );
+        let quotient: Vec<E::G1> =
+            (0..n - 1).map(|i| powers.tau_g1[i + n].into_group() - powers.tau_g1[i]).collect();
+        Ok(Self {
+            powers: powers.hash(),
+            one,
+            alpha,
+            beta,
+            two,
+            quotient: E::G1::normalize_batch(&quotient),
+            secrets: [powers.alpha_tau_g1[0], powers.beta_tau_g1[0]],
+            beta_g2: powers.beta_g2,
+        })
     }
-    let ((one, alpha), (beta, two)) = par::join(
-        || {
-            par::join(
-                || lagrange(&domain, &powers.tau_g1[..n]),
-                || lagrange(&domain, &powers.alpha_tau_g1[..n]),
-            )
-        },
-        || {
-            par::join(
-                || lagrange(&domain, &powers.beta_tau_g1[..n]),
-                || lagrange(&domain, &powers.tau_g2[..n]),
-            )
-        },
-    );
+
+    /// Rows of the domain.
+    pub fn rows(&self) -> usize {
+        self.one.len()
+    }
+
+    /// The key with which phase 2 of the circuit begins, as [`prepare`]. An addition of points for each of the circuit's
+    /// coefficients that is 1 or −1, a multiplication for each other.
+    ///
+    /// # Errors
+    /// [`SetupError::TooFewPowers`] for a circuit of another domain, [`SetupError::Domain`].
+    pub fn prepare(&self, r1cs: &R1cs<E::ScalarField>) -> Result<ProvingKey<E>, SetupError> {
+        let n = qap::domain(r1cs)?.size();
+        if self.rows() != n {
+            return Err(SetupError::TooFewPowers { got: self.rows(), want: n });
+        }
+        Ok(prepared(self, r1cs))
+    }
+}
+
+fn prepared<E: Pairing>(points: &LagrangePoints<E>, r1cs: &R1cs<E::ScalarField>) -> ProvingKey<E> {
+    let LagrangePoints { one, alpha, beta, two, .. } = points;
     let [rows_a, rows_b, rows_c] = &r1cs.matrices;
     let variables = r1cs.variables();
-    let mut u = columns(rows_a, &one, variables);
-    let mut k = columns(rows_a, &beta, variables);
+    let mut u = columns(rows_a, one, variables);
+    let mut k = columns(rows_a, beta, variables);
     let input_rows = r1cs.constraints()..r1cs.constraints() + r1cs.shape().public();
     for (variable, row) in input_rows.enumerate() {
         u[variable] += one[row];
         k[variable] += beta[row];
     }
-    let v = columns(rows_b, &one, variables);
-    let v_two = columns(rows_b, &two, variables);
-    for (sum, more) in k.iter_mut().zip(columns(rows_b, &alpha, variables)) {
+    let v = columns(rows_b, one, variables);
+    let v_two = columns(rows_b, two, variables);
+    for (sum, more) in k.iter_mut().zip(columns(rows_b, alpha, variables)) {
         *sum += more;
     }
-    for (sum, more) in k.iter_mut().zip(columns(rows_c, &one, variables)) {
+    for (sum, more) in k.iter_mut().zip(columns(rows_c, one, variables)) {
         *sum += more;
     }
     let k = E::G1::normalize_batch(&k);
@@ -60,35 +125,34 @@ pub fn prepare<E: Pairing>(
     let (committed, private) = witness.split_at(r1cs.committed());
     let b = query(E::G2::normalize_batch(&v_two));
     let v = E::G1::normalize_batch(&v);
-    let quotient: Vec<E::G1> =
-        (0..n - 1).map(|i| powers.tau_g1[i + n].into_group() - powers.tau_g1[i]).collect();
     let blinding_base = ProvingKey::<E>::blinding_base();
-    let start = start(&powers.hash(), r1cs.digest());
-    Ok(ProvingKey {
+    let start = start(&points.powers, r1cs.digest());
+    let [alpha, beta] = points.secrets;
+    ProvingKey {
         verifying: VerifyingKey {
             origin: Origin::Ceremony { contributions: 0, beacon: false, transcript: start },
             shape: *r1cs.shape(),
             circuit: *r1cs.digest(),
-            alpha: powers.alpha_tau_g1[0],
-            beta: powers.beta_g2,
+            alpha,
+            beta: points.beta_g2,
             delta: E::G2Affine::generator(),
             sigma: E::G2Affine::generator(),
             public: public.to_vec(),
         },
-        beta: powers.beta_tau_g1[0],
+        beta,
         delta: E::G1Affine::generator(),
         a: query(E::G1::normalize_batch(&u)),
         b_g1: b.variables.iter().map(|variable| v[*variable as usize]).collect(),
         b,
         committed: committed.to_vec(),
         specific: Specific {
-            quotient: E::G1::normalize_batch(&quotient),
+            quotient: points.quotient.clone(),
             private: private.to_vec(),
             unblind: blinding_base,
             knowledge: committed.to_vec(),
             knowledge_blinding: blinding_base,
         },
-    })
+    }
 }
 
 /// Start of the phase-2 transcript: it names phase 1 and the circuit.
