@@ -77,15 +77,17 @@ pub async fn run(command: SetupCommand) -> Result<()> {
         SetupCommand::Dev(args) => {
             eprintln!("a development set-up: this process knows what proofs are forged with until it ends");
             let pinned = development_keys(&args.out)?;
-            let lines: Vec<String> = pinned
-                .iter()
-                .map(|(circuit, hashes)| format!("{circuit:<13} {}", hashes.verifying))
-                .collect();
-            print(args.json, &pinned, lines.join("\n"))
+            print_keys(args.json, &pinned)
         }
         SetupCommand::Deployment(args) => deployment(&args),
     })
     .await?
+}
+
+fn print_keys(json: bool, pinned: &provers::Pinned) -> Result<()> {
+    let lines: Vec<String> =
+        pinned.iter().map(|(circuit, hashes)| format!("{circuit:<13} {}", hashes.verifying)).collect();
+    print(json, pinned, lines.join("\n"))
 }
 
 /// Keys of all circuits from a random seed, with a line on standard error for each.
@@ -113,13 +115,15 @@ fn deployment(args: &DeploymentArgs) -> Result<()> {
     };
     let allocations =
         args.allocations.iter().map(|text| allocation(text)).collect::<Result<Vec<Allocation>>>()?;
+    provers::absent(&args.out)?;
+    provers::check_circuits(&args.keys, Ring::BALANCE)?;
     let file = ConfidentialDeployment {
         keys: provers::pinned_in(&args.keys)?,
         ..made((args.contract, args.operator), args.minimum_fee, allocations, &auditor)?
     };
     file.genesis()?;
     let text = serde_json::to_string_pretty(&file)?;
-    std::fs::write(&args.out, text).with_context(|| format!("{}", args.out.display()))?;
+    provers::write_new(&args.out, text.as_bytes())?;
     print(args.json, &file, format!("{}", args.out.display()))
 }
 

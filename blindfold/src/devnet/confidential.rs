@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use blindfold_client::confidential::provers::{self, Proving, ProvingKeys};
 use blindfold_client::confidential::{Allocation, Auditor, ConfidentialWallet, Made};
 use blindfold_client::{Wallet, WalletEndpoints};
+use blindfold_confidential::Ring;
 use blindfold_protocol::ChainConfig;
 use blindfold_rpc::confidential::{ConfidentialApiClient, ConfidentialTransactionInfo};
 use blindfold_rpc::{ClientConfig, HttpClient, http_client};
@@ -56,13 +57,26 @@ pub(super) fn auditor_file(dir: &Path) -> PathBuf {
     dir.join("keys/auditor.key")
 }
 
+/// The keys of an earlier run. New ones where there are none, or where the circuits have changed since.
+fn kept_keys(dir: &Path) -> Result<provers::Pinned> {
+    let kept = provers::pinned_in(dir).and_then(|pinned| {
+        provers::check_circuits(dir, Ring::BALANCE)?;
+        Ok(pinned)
+    });
+    match kept {
+        Ok(pinned) => Ok(pinned),
+        Err(_) => {
+            if dir.exists() {
+                fs::remove_dir_all(dir)?;
+            }
+            development_keys(dir)
+        }
+    }
+}
+
 /// Makes the circuits' keys where they are missing, and the run's deployment.
 pub(super) fn prepare(dir: &Path, chain: &ChainConfig) -> Result<()> {
-    let keys = keys_dir(dir);
-    let pinned = match provers::pinned_in(&keys) {
-        Ok(pinned) => pinned,
-        Err(_) => development_keys(&keys)?,
-    };
+    let pinned = kept_keys(&keys_dir(dir))?;
     let seed = *named_key(AUDITOR).to_bytes();
     write_secret(&auditor_file(dir), &format!("{}\n", hex::encode(seed)))?;
     let allocations = (0..ALLOCATED_ACCOUNTS)

@@ -1,9 +1,11 @@
 //! The circuits by name.
 
 use ark_bls12_381::Bls12_381;
-use blindfold_confidential::Ring;
+
 use blindfold_confidential::circuits::{Refresh, Registration, Transfer, Withdrawal};
-use blindfold_groth16::{ProvingKey, setup};
+use blindfold_confidential::{Fr, Ring};
+use blindfold_groth16::setup::{self, SetupError};
+use blindfold_groth16::{ProvingKey, R1cs};
 
 /// A circuit of confidential balances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,12 +35,25 @@ impl ConfidentialCircuit {
         }
     }
 
+    /// Its rows.
+    ///
+    /// # Errors
+    /// [`SetupError::Synthesis`], a mistake of this program.
+    pub(crate) fn rows(self, ring: Ring) -> Result<R1cs<Fr>, SetupError> {
+        Ok(match self {
+            Self::Registration => R1cs::of(&Registration(ring)),
+            Self::Transfer => R1cs::of(&Transfer(ring)),
+            Self::Refresh => R1cs::of(&Refresh(ring)),
+            Self::Withdrawal => R1cs::of(&Withdrawal(ring)),
+        }?)
+    }
+
     /// A key that follows from a seed. One multiplication of a generator for each of its elements.
     pub(super) fn development(
         self,
         ring: Ring,
         seed: &[u8; 32],
-    ) -> Result<ProvingKey<Bls12_381>, setup::SetupError> {
+    ) -> Result<ProvingKey<Bls12_381>, SetupError> {
         match self {
             Self::Registration => setup::development(&Registration(ring), seed),
             Self::Transfer => setup::development(&Transfer(ring), seed),

@@ -9,6 +9,7 @@ use blindfold_confidential::executor::Groth16Proofs;
 use blindfold_groth16::{KeyError, OriginError, ProverError, ProvingKey, Verifier, VerifyingKey, setup};
 
 use super::ConfidentialCircuit;
+use super::fresh::{failed, new_folder, synced};
 use crate::confidential::KeyHashes;
 
 /// Keys that cannot be used.
@@ -22,6 +23,9 @@ pub enum KeysError {
         /// What the operating system said.
         reason: String,
     },
+    /// There is something already where a file or a folder is to be made.
+    #[error("{0} is there already, and nothing is written over: name another, or move it away")]
+    Exists(PathBuf),
     /// A file holds no key, or another than the deployment pins.
     #[error("{path}: {fault}; fetch the deployment's key file again")]
     Key {
@@ -54,6 +58,9 @@ pub enum KeysError {
     /// A key of another circuit.
     #[error(transparent)]
     Prover(#[from] ProverError),
+    /// A verifying key of another version of a circuit.
+    #[error("{0} is for another version of its circuit: take keys that were made for this program")]
+    Circuit(PathBuf),
     /// The set-up failed.
     #[error(transparent)]
     Setup(#[from] setup::SetupError),
@@ -68,13 +75,7 @@ fn verifying_file(dir: &Path, circuit: ConfidentialCircuit) -> PathBuf {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, KeysError> {
-    let failed = |error: std::io::Error| KeysError::File { path: path.to_owned(), reason: error.to_string() };
-    std::fs::read(path).map_err(failed)
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), KeysError> {
-    let failed = |error: std::io::Error| KeysError::File { path: path.to_owned(), reason: error.to_string() };
-    std::fs::write(path, bytes).map_err(failed)
+    std::fs::read(path).map_err(|error| failed(path, &error))
 }
 
 /// The keys that a deployment pins.
@@ -96,16 +97,38 @@ pub(super) fn proving_key(
     ProvingKey::decode_pinned(&bytes, &pinned.0).map_err(|fault| KeysError::Key { path, fault })
 }
 
+fn verifying_key(
+    dir: &Path,
+    circuit: ConfidentialCircuit,
+) -> Result<(PathBuf, VerifyingKey<Bls12_381>), KeysError> {
+    let path = verifying_file(dir, circuit);
+    match VerifyingKey::decode(&read(&path)?) {
+        Ok(key) => Ok((path, key)),
+        Err(fault) => Err(KeysError::Key { path, fault }),
+    }
+}
+
+/// Whether the keys in `dir` are for the circuits of this program. Records the rows of each.
+///
+/// # Errors
+/// [`KeysError::Circuit`] for the first that is not; [`KeysError`].
+pub fn check_circuits(dir: &Path, ring: Ring) -> Result<(), KeysError> {
+    for circuit in ConfidentialCircuit::ALL {
+        let (path, key) = verifying_key(dir, circuit)?;
+        if key.circuit() != circuit.rows(ring)?.digest() {
+            return Err(KeysError::Circuit(path));
+        }
+    }
+    Ok(())
+}
+
 /// The verifying keys that a deployment pins. Development keys are refused unless `insecure` says that they may be used.
 ///
 /// # Errors
 /// [`KeysError`].
 pub fn verifiers(dir: &Path, keys: &Pinned, insecure: bool) -> Result<Groth16Proofs, KeysError> {
     let verifier = |circuit: ConfidentialCircuit| -> Result<Verifier<Bls12_381>, KeysError> {
-        let path = verifying_file(dir, circuit);
-        let bytes = read(&path)?;
-        let key =
-            VerifyingKey::decode(&bytes).map_err(|fault| KeysError::Key { path: path.clone(), fault })?;
+        let (path, key) = verifying_key(dir, circuit)?;
         let (found, pinned) = (B256::from(key.hash()), pinned(keys, circuit)?.verifying);
         if found != pinned {
             return Err(KeysError::Hash { path, found, pinned });
@@ -152,7 +175,8 @@ fn hashes_of(key: &ProvingKey<Bls12_381>) -> KeyHashes {
     KeyHashes { verifying: B256::from(key.verifying().hash()), proving: B256::from(key.hash()) }
 }
 
-/// Makes keys from a seed, which whoever knows it can forge proofs with: for development. Tells each circuit.
+/// Makes keys from a seed, which whoever knows it can forge proofs with: for development. Tells each circuit. The
+/// folder appears when all of them are made.
 ///
 /// # Errors
 /// [`KeysError`].
@@ -162,19 +186,31 @@ pub fn development(
     seed: &[u8; 32],
     progress: &mut dyn FnMut(ConfidentialCircuit),
 ) -> Result<Pinned, KeysError> {
-    std::fs::create_dir_all(dir)
-        .map_err(|error| KeysError::File { path: dir.to_owned(), reason: error.to_string() })?;
-    let mut pinned = Pinned::new();
-    for circuit in ConfidentialCircuit::ALL {
+    write_keys(dir, &mut |circuit| {
         progress(circuit);
-        let key = circuit.development(ring, seed)?;
-        write(&proving_file(dir, circuit), &key.encode())?;
-        write(&verifying_file(dir, circuit), &key.verifying().encode())?;
-        pinned.insert(circuit.name().to_owned(), hashes_of(&key));
-    }
-    let path = dir.join(HASHES_FILE);
-    let text = serde_json::to_vec_pretty(&pinned)
-        .map_err(|error| KeysError::File { path: path.clone(), reason: error.to_string() })?;
-    write(&path, &text)?;
-    Ok(pinned)
+        Ok(circuit.development(ring, seed)?)
+    })
+}
+
+/// Writes the key files of all circuits and the file of their hashes, into a folder that is not there yet.
+pub(crate) fn write_keys(
+    dir: &Path,
+    key: &mut dyn FnMut(ConfidentialCircuit) -> Result<ProvingKey<Bls12_381>, KeysError>,
+) -> Result<Pinned, KeysError> {
+    new_folder(dir, |dir| {
+        let stored =
+            |path: PathBuf, bytes: &[u8]| synced(&path, bytes).map_err(|error| failed(&path, &error));
+        let mut pinned = Pinned::new();
+        for circuit in ConfidentialCircuit::ALL {
+            let key = key(circuit)?;
+            stored(proving_file(dir, circuit), &key.encode())?;
+            stored(verifying_file(dir, circuit), &key.verifying().encode())?;
+            pinned.insert(circuit.name().to_owned(), hashes_of(&key));
+        }
+        let path = dir.join(HASHES_FILE);
+        let text = serde_json::to_vec_pretty(&pinned)
+            .map_err(|error| KeysError::File { path: path.clone(), reason: error.to_string() })?;
+        stored(path, &text)?;
+        Ok(pinned)
+    })
 }

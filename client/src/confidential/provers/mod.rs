@@ -5,8 +5,10 @@
 
 mod circuit;
 mod files;
+mod fresh;
 mod proving;
 
 pub use circuit::ConfidentialCircuit;
-pub use files::{KeysError, Pinned, development, pinned_in, verifiers};
+pub use files::{KeysError, Pinned, check_circuits, development, pinned_in, verifiers};
+pub use fresh::{absent, write_new};
 pub use proving::{Progress, Proving, ProvingError, ProvingKeys, Witness};
