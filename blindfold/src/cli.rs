@@ -276,6 +276,14 @@ mod tests {
             "l1 claim-reward KEY CHAIN",
             "coprocessor --config coprocessor.toml --set coprocessor.kept_versions=5",
             "coprocessor setup dev --out keys --json",
+            "coprocessor setup powers start --out p0 --json",
+            "coprocessor setup powers contribute --from p0 --out p1",
+            "coprocessor setup powers contribute --from p1 --out p2 --beacon HASH --json",
+            "coprocessor setup powers verify --from p2 --json",
+            "coprocessor setup phase2 start --powers p2 --out k0",
+            "coprocessor setup phase2 contribute --from k0 --out k1 --beacon HASH --beacon-log-iterations 30",
+            "coprocessor setup phase2 verify --powers p2 --from k1 --json",
+            "coprocessor setup phase2 finish --powers p2 --from k1 --out keys",
             "coprocessor setup deployment --keys k --contract ADDRESS --operator ADDRESS --minimum-fee 1 \
              --allocate ADDRESS=5 --auditor-key a --out confidential.json",
             "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING --wait",
@@ -307,6 +315,9 @@ mod tests {
             "l1 void --yes KEY CHAIN",
             "l1 bond publisher announce 1ether KEY CHAIN",
             "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
+            "coprocessor setup powers contribute --from p1 --out p2 --beacon 0x11",
+            "coprocessor setup powers contribute --from p1 --out p2 --beacon-log-iterations 3",
+            "coprocessor setup phase2 contribute --from p1 --out p2 --beacon HASH --beacon-log-iterations 31",
             "wallet confidential rollover KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
         ] {
             assert!(parse(line).is_err(), "{line}");

@@ -15,12 +15,22 @@ use clap::{Args, Subcommand};
 
 use crate::wallet::print;
 
+mod ceremony;
+
+use ceremony::{Phase2Command, PowersCommand};
+
 /// What `blindfold coprocessor setup` does.
 #[derive(Subcommand, Debug)]
 pub enum SetupCommand {
     /// Make keys from one seed (development only: whoever knows the seed can forge proofs)
     #[command(after_help = "Example:\n  blindfold coprocessor setup dev --out confidential-keys")]
     Dev(DevArgs),
+    /// Phase 1 of a ceremony: powers of τ for every circuit
+    #[command(subcommand)]
+    Powers(PowersCommand),
+    /// Phase 2 of a ceremony: the circuits' keys
+    #[command(subcommand)]
+    Phase2(Phase2Command),
     /// Write confidential.json, and an auditor's key where none is given
     #[command(
         after_help = "Example:\n  blindfold coprocessor setup deployment --keys confidential-keys --contract 0x… --operator 0x… \\\n    --minimum-fee 10 --allocate 0x…=1000000 --auditor-key auditor.key --out confidential.json"
@@ -79,6 +89,8 @@ pub async fn run(command: SetupCommand) -> Result<()> {
             let pinned = development_keys(&args.out)?;
             print_keys(args.json, &pinned)
         }
+        SetupCommand::Powers(command) => ceremony::powers(command),
+        SetupCommand::Phase2(command) => ceremony::phase2(command),
         SetupCommand::Deployment(args) => deployment(&args),
     })
     .await?

@@ -3,13 +3,14 @@
 //! - [`ConfidentialDeployment`]: `confidential.json`, the constants that every party shares.
 //! - [`ConfidentialWallet`]: makes transactions, reads balances and histories.
 //! - [`Auditor`]: reads the amounts of transfers with the auditor's key.
-//! - [`provers`]: the circuits' keys.
+//! - [`provers`]: the circuits' keys, and proofs. [`ceremony`]: how keys are made that nobody can forge with.
 //!
 //! The account's secret follows from the wallet's key and the deployment alone ([`account_secret`]): who has the key
 //! has the account, and nothing else needs a backup.
 
 mod account;
 mod auditor;
+pub mod ceremony;
 mod deployment;
 pub mod provers;
 mod wallet;

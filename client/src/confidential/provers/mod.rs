@@ -9,6 +9,7 @@ mod fresh;
 mod proving;
 
 pub use circuit::ConfidentialCircuit;
+pub(crate) use files::write_keys;
 pub use files::{KeysError, Pinned, check_circuits, development, pinned_in, verifiers};
 pub use fresh::{absent, write_new};
 pub use proving::{Progress, Proving, ProvingError, ProvingKeys, Witness};
