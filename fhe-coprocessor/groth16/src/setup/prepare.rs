@@ -1,11 +1,12 @@
 //! From phase 1 to a circuit: the key with δ = σ = 1.
 
 use ark_ec::{AffineRepr, CurveGroup, pairing::Pairing};
-use ark_ff::PrimeField;
+use ark_ff::{Field, PrimeField, Zero};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 
 use super::{Powers, SetupError};
 use crate::key::{Origin, ProvingKey, Specific, VerifyingKey, query};
+use crate::points::msm;
 use crate::r1cs::{Matrix, R1cs};
 use crate::{hash, par, qap, tags};
 
@@ -27,13 +28,13 @@ pub struct LagrangePoints<E: Pairing> {
     /// Hash of all powers.
     powers: [u8; 32],
     /// \[Lⱼ(τ)\]₁
-    one: Vec<E::G1>,
+    one: Vec<E::G1Affine>,
     /// \[α·Lⱼ(τ)\]₁
-    alpha: Vec<E::G1>,
+    alpha: Vec<E::G1Affine>,
     /// \[β·Lⱼ(τ)\]₁
-    beta: Vec<E::G1>,
+    beta: Vec<E::G1Affine>,
     /// \[Lⱼ(τ)\]₂
-    two: Vec<E::G2>,
+    two: Vec<E::G2Affine>,
     /// \[τⁱ·Z(τ)\]₁, i ≤ n − 2
     quotient: Vec<E::G1Affine>,
     /// \[α\]₁, \[β\]₁
@@ -88,7 +89,7 @@ impl<E: Pairing> LagrangePoints<E> {
     }
 
     /// The key with which phase 2 of the circuit begins, as [`prepare`]. An addition of points for each of the circuit's
-    /// coefficients that is 1 or −1, a multiplication for each other.
+    /// coefficients that is 1 or −1, a sum over the others for each variable.
     ///
     /// # Errors
     /// [`SetupError::TooFewPowers`] for a circuit of another domain, [`SetupError::Domain`].
@@ -161,29 +162,38 @@ fn start(powers: &[u8; 32], circuit: &[u8; 32]) -> [u8; 32] {
 }
 
 /// \[Lⱼ(τ)\] from \[τⁱ\].
-fn lagrange<G: AffineRepr>(domain: &Radix2EvaluationDomain<G::ScalarField>, powers: &[G]) -> Vec<G::Group> {
+fn lagrange<G: AffineRepr>(domain: &Radix2EvaluationDomain<G::ScalarField>, powers: &[G]) -> Vec<G> {
     let powers: Vec<G::Group> = powers.iter().map(|point| point.into_group()).collect();
-    domain.ifft(&powers)
+    G::Group::normalize_batch(&domain.ifft(&powers))
 }
 
 /// Of each variable the sum over rows of its coefficient times the row's point.
-fn columns<F: PrimeField, G: CurveGroup<ScalarField = F>>(
-    matrix: &Matrix<F>,
-    points: &[G],
-    variables: usize,
-) -> Vec<G> {
-    let minus_one = -F::ONE;
-    let mut out = vec![G::zero(); variables];
-    for (row, point) in points.iter().enumerate().take(matrix.rows()) {
+fn columns<G: AffineRepr>(matrix: &Matrix<G::ScalarField>, points: &[G], variables: usize) -> Vec<G::Group> {
+    let mut terms: Vec<Vec<(usize, G::ScalarField)>> = vec![Vec::new(); variables];
+    for row in 0..matrix.rows() {
         for (coefficient, column) in matrix.row(row) {
-            if coefficient == F::ONE {
-                out[column] += point;
-            } else if coefficient == minus_one {
-                out[column] -= point;
-            } else {
-                out[column] += *point * coefficient;
-            }
+            terms[column].push((row, coefficient));
         }
     }
-    out
+    par::pieces(variables, 4, 64, |range| {
+        terms[range].iter().map(|terms| column(terms, points)).collect::<Vec<_>>()
+    })
+    .concat()
+}
+
+/// Most coefficients are 1 or −1, and those cost an addition only.
+fn column<G: AffineRepr>(terms: &[(usize, G::ScalarField)], points: &[G]) -> G::Group {
+    let minus_one = -G::ScalarField::ONE;
+    let (mut sum, mut bases, mut scalars) = (G::Group::zero(), Vec::new(), Vec::new());
+    for (row, coefficient) in terms {
+        if *coefficient == G::ScalarField::ONE {
+            sum += points[*row];
+        } else if *coefficient == minus_one {
+            sum -= points[*row];
+        } else {
+            bases.push(points[*row]);
+            scalars.push(coefficient.into_bigint());
+        }
+    }
+    sum + msm(&bases, &scalars)
 }
