@@ -238,8 +238,8 @@ mod tests {
         let line = line.replace("ADDRESS", ADDRESS).replace("HASH", HASH);
         let line = line.replace("CHAIN", CHAIN).replace("KEY", KEY).replace("NODE", NODE);
         let line = line.replace("SEQUENCER", "--sequencer http://127.0.0.1:3");
-        let line =
-            line.replace("CONFIDENTIAL", "--deployment d --coprocessor http://127.0.0.1:4 --proving-keys k");
+        let line = line.replace("PROVING", "--proving-keys k");
+        let line = line.replace("CONFIDENTIAL", "--deployment d --coprocessor http://127.0.0.1:4");
         Cli::try_parse_from(std::iter::once("blindfold").chain(line.split_whitespace()))
     }
 
@@ -276,14 +276,22 @@ mod tests {
             "l1 claim-reward KEY CHAIN",
             "coprocessor --config coprocessor.toml --set coprocessor.kept_versions=5",
             "coprocessor setup dev --out keys --json",
+            "coprocessor setup powers start --out p0 --json",
+            "coprocessor setup powers contribute --from p0 --out p1",
+            "coprocessor setup powers contribute --from p1 --out p2 --beacon HASH --json",
+            "coprocessor setup powers verify --from p2 --json",
+            "coprocessor setup phase2 start --powers p2 --out k0",
+            "coprocessor setup phase2 contribute --from k0 --out k1 --beacon HASH --beacon-log-iterations 30",
+            "coprocessor setup phase2 verify --powers p2 --from k1 --json",
+            "coprocessor setup phase2 finish --powers p2 --from k1 --out keys",
             "coprocessor setup deployment --keys k --contract ADDRESS --operator ADDRESS --minimum-fee 1 \
              --allocate ADDRESS=5 --auditor-key a --out confidential.json",
-            "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL --wait",
+            "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING --wait",
             "wallet confidential deposit 5 --to ADDRESS KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
-            "wallet confidential send ADDRESS 5 --fee 2 KEY CHAIN NODE SEQUENCER CONFIDENTIAL --wait 5 --json",
+            "wallet confidential send ADDRESS 5 --fee 2 KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING --wait 5 --json",
             "wallet confidential rollover KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
-            "wallet confidential refresh KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
-            "wallet confidential withdraw 5 --to ADDRESS KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
+            "wallet confidential refresh KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
+            "wallet confidential withdraw 5 --to ADDRESS KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
             "wallet confidential balance KEY --chain r --deployment d --coprocessor http://127.0.0.1:4",
             "wallet confidential history KEY --chain r --deployment d --coprocessor http://127.0.0.1:4 --json",
             "wallet confidential audit ADDRESS --auditor-key a --chain r --deployment d --coprocessor http://127.0.0.1:4",
@@ -314,6 +322,11 @@ mod tests {
             "wallet confidential invoice total --order o --prices p --chain r --deployment d",
             "l1 void --yes KEY CHAIN",
             "l1 bond publisher announce 1ether KEY CHAIN",
+            "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
+            "coprocessor setup powers contribute --from p1 --out p2 --beacon 0x11",
+            "coprocessor setup powers contribute --from p1 --out p2 --beacon-log-iterations 3",
+            "coprocessor setup phase2 contribute --from p1 --out p2 --beacon HASH --beacon-log-iterations 31",
+            "wallet confidential rollover KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

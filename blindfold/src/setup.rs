@@ -15,12 +15,22 @@ use clap::{Args, Subcommand};
 
 use crate::wallet::print;
 
+mod ceremony;
+
+use ceremony::{Phase2Command, PowersCommand};
+
 /// What `blindfold coprocessor setup` does.
 #[derive(Subcommand, Debug)]
 pub enum SetupCommand {
     /// Make keys from one seed (development only: whoever knows the seed can forge proofs)
     #[command(after_help = "Example:\n  blindfold coprocessor setup dev --out confidential-keys")]
     Dev(DevArgs),
+    /// Phase 1 of a ceremony: powers of τ for every circuit
+    #[command(subcommand)]
+    Powers(PowersCommand),
+    /// Phase 2 of a ceremony: the circuits' keys
+    #[command(subcommand)]
+    Phase2(Phase2Command),
     /// Write confidential.json, and an auditor's key where none is given
     #[command(
         after_help = "Example:\n  blindfold coprocessor setup deployment --keys confidential-keys --contract 0x… --operator 0x… \\\n    --minimum-fee 10 --allocate 0x…=1000000 --auditor-key auditor.key --out confidential.json"
@@ -77,15 +87,19 @@ pub async fn run(command: SetupCommand) -> Result<()> {
         SetupCommand::Dev(args) => {
             eprintln!("a development set-up: this process knows what proofs are forged with until it ends");
             let pinned = development_keys(&args.out)?;
-            let lines: Vec<String> = pinned
-                .iter()
-                .map(|(circuit, hashes)| format!("{circuit:<13} {}", hashes.verifying))
-                .collect();
-            print(args.json, &pinned, lines.join("\n"))
+            print_keys(args.json, &pinned)
         }
+        SetupCommand::Powers(command) => ceremony::powers(command),
+        SetupCommand::Phase2(command) => ceremony::phase2(command),
         SetupCommand::Deployment(args) => deployment(&args),
     })
     .await?
+}
+
+fn print_keys(json: bool, pinned: &provers::Pinned) -> Result<()> {
+    let lines: Vec<String> =
+        pinned.iter().map(|(circuit, hashes)| format!("{circuit:<13} {}", hashes.verifying)).collect();
+    print(json, pinned, lines.join("\n"))
 }
 
 /// Keys of all circuits from a random seed, with a line on standard error for each.
@@ -95,8 +109,8 @@ pub async fn run(command: SetupCommand) -> Result<()> {
 pub fn development_keys(dir: &Path) -> Result<provers::Pinned> {
     let started = Instant::now();
     let seed: [u8; 32] = rand::random();
-    let mut told = |circuit: &'static str| {
-        eprintln!("[{:6.1} s] keys of the circuit {circuit}", started.elapsed().as_secs_f64());
+    let mut told = |circuit: provers::ConfidentialCircuit| {
+        eprintln!("[{:6.1} s] keys of the circuit {}", started.elapsed().as_secs_f64(), circuit.name());
     };
     Ok(provers::development(dir, Ring::BALANCE, &seed, &mut told)?)
 }
@@ -113,13 +127,15 @@ fn deployment(args: &DeploymentArgs) -> Result<()> {
     };
     let allocations =
         args.allocations.iter().map(|text| allocation(text)).collect::<Result<Vec<Allocation>>>()?;
+    provers::absent(&args.out)?;
+    provers::check_circuits(&args.keys, Ring::BALANCE)?;
     let file = ConfidentialDeployment {
         keys: provers::pinned_in(&args.keys)?,
         ..made((args.contract, args.operator), args.minimum_fee, allocations, &auditor)?
     };
     file.genesis()?;
     let text = serde_json::to_string_pretty(&file)?;
-    std::fs::write(&args.out, text).with_context(|| format!("{}", args.out.display()))?;
+    provers::write_new(&args.out, text.as_bytes())?;
     print(args.json, &file, format!("{}", args.out.display()))
 }
 

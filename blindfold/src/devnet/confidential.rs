@@ -9,8 +9,10 @@ use std::{
 
 use alloy_primitives::{Address, B256};
 use anyhow::{Context, Result, bail, ensure};
-use blindfold_client::confidential::{Allocation, Auditor, ConfidentialWallet, Made, provers};
+use blindfold_client::confidential::provers::{self, Proving, ProvingKeys};
+use blindfold_client::confidential::{Allocation, Auditor, ConfidentialWallet, Made};
 use blindfold_client::{Wallet, WalletEndpoints};
+use blindfold_confidential::Ring;
 use blindfold_protocol::ChainConfig;
 use blindfold_rpc::confidential::{ConfidentialApiClient, ConfidentialTransactionInfo};
 use blindfold_rpc::{ClientConfig, HttpClient, http_client};
@@ -55,13 +57,26 @@ pub(super) fn auditor_file(dir: &Path) -> PathBuf {
     dir.join("keys/auditor.key")
 }
 
+/// The keys of an earlier run. New ones where there are none, or where the circuits have changed since.
+fn kept_keys(dir: &Path) -> Result<provers::Pinned> {
+    let kept = provers::pinned_in(dir).and_then(|pinned| {
+        provers::check_circuits(dir, Ring::BALANCE)?;
+        Ok(pinned)
+    });
+    match kept {
+        Ok(pinned) => Ok(pinned),
+        Err(_) => {
+            if dir.exists() {
+                fs::remove_dir_all(dir)?;
+            }
+            development_keys(dir)
+        }
+    }
+}
+
 /// Makes the circuits' keys where they are missing, and the run's deployment.
 pub(super) fn prepare(dir: &Path, chain: &ChainConfig) -> Result<()> {
-    let keys = keys_dir(dir);
-    let pinned = match provers::pinned_in(&keys) {
-        Ok(pinned) => pinned,
-        Err(_) => development_keys(&keys)?,
-    };
+    let pinned = kept_keys(&keys_dir(dir))?;
     let seed = *named_key(AUDITOR).to_bytes();
     write_secret(&auditor_file(dir), &format!("{}\n", hex::encode(seed)))?;
     let allocations = (0..ALLOCATED_ACCOUNTS)
@@ -77,6 +92,7 @@ pub(super) fn prepare(dir: &Path, chain: &ChainConfig) -> Result<()> {
 /// One user: the account's key in both worlds.
 struct User {
     confidential: ConfidentialWallet,
+    keys: ProvingKeys,
     wallet: Wallet,
 }
 
@@ -91,15 +107,15 @@ impl Story<'_> {
         let deployment = load_deployment(&deployment_file(devnet.dir()))?;
         let (public, settings) = deployment.settings(&devnet.chain)?;
         let key = || account_key(index);
-        let keys = (keys_dir(devnet.dir()), deployment.keys);
-        let confidential = ConfidentialWallet::new(settings, public, key(), self.coprocessor.clone(), keys);
+        let keys = ProvingKeys::new(keys_dir(devnet.dir()), deployment.keys);
+        let confidential = ConfidentialWallet::new(settings, public, key(), self.coprocessor.clone());
         let endpoints = WalletEndpoints {
             node: http(devnet.ports.full_node.0),
             sequencer: http(devnet.ports.sequencer.0),
         };
         let source = Arc::new(devnet.l1.clone());
         let wallet = Wallet::new((*devnet.chain).clone(), key(), &endpoints, source, None)?;
-        Ok(User { confidential, wallet })
+        Ok(User { confidential, keys, wallet })
     }
 
     /// Sends a transaction and waits until it is applied.
@@ -130,6 +146,16 @@ impl Story<'_> {
     }
 }
 
+/// Tells that a proof is being made, which takes seconds.
+fn told(progress: &Progress, what: &'static str) -> provers::Progress {
+    let progress = *progress;
+    Box::new(move |part| {
+        if part == Proving::Key {
+            progress.step(format!("  proving {what}"));
+        }
+    })
+}
+
 /// Two accounts register, deposit, pay and withdraw; balances, the auditor's view and the supply are checked.
 ///
 /// # Errors
@@ -142,22 +168,22 @@ pub async fn confidential_transfer(devnet: &Devnet, progress: &Progress) -> Resu
     let (alices, bobs) = (alice.confidential.address(), bob.confidential.address());
 
     for (user, name) in [(&alice, "account 1 registers"), (&bob, "account 2 registers")] {
-        let made = user.confidential.register(|_| ()).await?;
+        let made = user.confidential.register(&user.keys, told(progress, "a registration")).await?;
         story.applied(user, name, made).await?;
     }
     let made = alice.confidential.deposit(alices, 5_000).await?;
     story.applied(&alice, "account 1 deposits 5000, in public", made).await?;
     let made = alice.confidential.rollover().await?;
     story.applied(&alice, "account 1 rolls over", made).await?;
-    let made = alice.confidential.send(bobs, 1_200, None, |_| ()).await?;
+    let made = alice.confidential.send(bobs, 1_200, None, &alice.keys, told(progress, "a transfer")).await?;
     let paid = story
         .applied(&alice, "account 1 pays account 2 an amount that only they and the auditor read", made)
         .await?;
     let made = bob.confidential.rollover().await?;
     story.applied(&bob, "account 2 rolls over", made).await?;
-    let made = bob.confidential.withdraw(bobs, 200, |_| ()).await?;
+    let made = bob.confidential.withdraw(bobs, 200, &bob.keys, told(progress, "a withdrawal")).await?;
     story.applied(&bob, "account 2 withdraws 200, in public", made).await?;
-    let made = alice.confidential.refresh(|_| ()).await?;
+    let made = alice.confidential.refresh(&alice.keys, told(progress, "a refresh")).await?;
     story.applied(&alice, "account 1 refreshes", made).await?;
 
     let (of_alice, of_bob) = (alice.confidential.balances().await?, bob.confidential.balances().await?);

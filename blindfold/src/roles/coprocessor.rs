@@ -117,3 +117,7 @@ fn shown(
         development_setup,
     }
 }
+
+#[cfg(test)]
+#[path = "coprocessor_tests.rs"]
+mod tests;

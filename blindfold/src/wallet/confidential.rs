@@ -2,12 +2,17 @@
 
 mod invoice;
 
-use std::{io::IsTerminal, path::PathBuf, time::Duration};
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use alloy_primitives::{Address, B256};
 use anyhow::{Context, Result, bail};
 use blindfold_client::Wallet;
-use blindfold_client::confidential::{Auditor, ConfidentialDeployment, ConfidentialWallet, Made, Proving};
+use blindfold_client::confidential::provers::{Progress, Proving, ProvingKeys};
+use blindfold_client::confidential::{Auditor, ConfidentialWallet, Made};
 use blindfold_rpc::confidential::{ConfidentialApiClient, ConfidentialTransactionInfo};
 use blindfold_rpc::{ClientConfig, HttpClient, http_client};
 use clap::{Args, Subcommand};
@@ -36,7 +41,7 @@ const PAGE: u64 = 64;
 #[derive(Subcommand, Debug)]
 pub(crate) enum ConfidentialCommand {
     /// Open the confidential account of this key
-    Register(SendArgs),
+    Register(ProveArgs),
     /// Move public base units into a confidential account
     Deposit {
         /// Base units
@@ -57,12 +62,12 @@ pub(crate) enum ConfidentialCommand {
         #[arg(long)]
         fee: Option<u64>,
         #[command(flatten)]
-        send: SendArgs,
+        prove: ProveArgs,
     },
     /// Make available what came since the last rollover
     Rollover(SendArgs),
     /// Encrypt the available balance anew, so that its counter starts again
-    Refresh(SendArgs),
+    Refresh(ProveArgs),
     /// Pay public base units out of the account
     Withdraw {
         /// Base units
@@ -71,7 +76,7 @@ pub(crate) enum ConfidentialCommand {
         #[arg(long)]
         to: Option<Address>,
         #[command(flatten)]
-        send: SendArgs,
+        prove: ProveArgs,
     },
     /// What the account holds. With the key alone: nothing else is needed to recover an account
     Balance {
@@ -131,36 +136,41 @@ pub(crate) struct SendArgs {
     /// Your own coprocessor
     #[arg(long, env = "BLINDFOLD_COPROCESSOR_URL")]
     coprocessor: String,
-    /// Folder of the circuits' proving keys
-    #[arg(long, env = "BLINDFOLD_CONFIDENTIAL_KEYS")]
-    proving_keys: PathBuf,
     /// Wait for the outcome, this many seconds at most
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
     wait: Option<u64>,
+}
+
+/// What sending needs where there is something to prove.
+#[derive(Args, Debug)]
+pub(crate) struct ProveArgs {
+    #[command(flatten)]
+    send: SendArgs,
+    /// Folder of the circuits' proving keys
+    #[arg(long, env = "BLINDFOLD_CONFIDENTIAL_KEYS")]
+    proving_keys: PathBuf,
 }
 
 fn connected(url: &str) -> Result<HttpClient> {
     Ok(http_client(url, &ClientConfig::default())?)
 }
 
-/// A wallet that reads, and proves with the keys of `proving_keys`.
-fn opened(
-    key: &KeyArgs,
-    rollup: &std::path::Path,
-    (deployment, coprocessor): (&std::path::Path, &str),
-    proving_keys: PathBuf,
-) -> Result<ConfidentialWallet> {
-    let chain = load_chain(rollup)?;
-    let deployment: ConfidentialDeployment = load_deployment(deployment)?;
-    let (public, settings) = deployment.settings(&chain)?;
-    let keys = (proving_keys, deployment.keys);
-    Ok(ConfidentialWallet::new(settings, public, key.open()?, connected(coprocessor)?, keys))
+fn opened(key: &KeyArgs, chain: &Path, deployment: &Path, coprocessor: &str) -> Result<ConfidentialWallet> {
+    let (public, settings) = load_deployment(deployment)?.settings(&*load_chain(chain)?)?;
+    Ok(ConfidentialWallet::new(settings, public, key.open()?, connected(coprocessor)?))
+}
+
+impl ProveArgs {
+    /// Where the deployment's proving keys are.
+    fn keys(&self) -> Result<ProvingKeys> {
+        let pinned = load_deployment(&self.send.deployment)?.keys;
+        Ok(ProvingKeys::new(self.proving_keys.clone(), pinned))
+    }
 }
 
 impl SendArgs {
     async fn opened(&self) -> Result<(ConfidentialWallet, Wallet)> {
-        let at = (self.deployment.as_path(), self.coprocessor.as_str());
-        let confidential = opened(&self.key, &self.chain.chain, at, self.proving_keys.clone())?;
+        let confidential = opened(&self.key, &self.chain.chain, &self.deployment, &self.coprocessor)?;
         Ok((confidential, wallet(&self.key, &self.chain, &self.servers).await?))
     }
 
@@ -201,9 +211,9 @@ async fn outcome(coprocessor: &HttpClient, id: B256, seconds: u64) -> Result<Con
 }
 
 /// Tells where proving stands: one line that is written over on a terminal, a line for each part elsewhere.
-fn progress() -> impl FnMut(Proving) + Send + 'static {
+fn progress() -> Progress {
     let (started, terminal) = (std::time::Instant::now(), std::io::stderr().is_terminal());
-    move |part| {
+    Box::new(move |part| {
         let what = match part {
             Proving::Key => "reading the proving key".to_owned(),
             Proving::Stage(stage) => format!("proving: {stage:?}").to_lowercase(),
@@ -214,7 +224,7 @@ fn progress() -> impl FnMut(Proving) + Send + 'static {
         } else {
             eprintln!("{line}");
         }
-    }
+    })
 }
 
 /// Runs one command.
@@ -224,31 +234,35 @@ fn progress() -> impl FnMut(Proving) + Send + 'static {
 pub(crate) async fn run(command: ConfidentialCommand, json: bool) -> Result<()> {
     use ConfidentialCommand as C;
     match command {
-        C::Register(send) => {
-            let (confidential, wallet) = send.opened().await?;
-            send.send(&wallet, confidential.register(progress()).await?, json).await
+        C::Register(prove) => {
+            let (confidential, wallet) = prove.send.opened().await?;
+            let made = confidential.register(&prove.keys()?, progress()).await?;
+            prove.send.send(&wallet, made, json).await
         }
         C::Deposit { amount, to, send } => {
             let (confidential, wallet) = send.opened().await?;
             let made = confidential.deposit(to.unwrap_or(confidential.address()), amount).await?;
             send.send(&wallet, made, json).await
         }
-        C::Send { to, amount, fee, send } => {
-            let (confidential, wallet) = send.opened().await?;
-            send.send(&wallet, confidential.send(to, amount, fee, progress()).await?, json).await
+        C::Send { to, amount, fee, prove } => {
+            let (confidential, wallet) = prove.send.opened().await?;
+            let made = confidential.send(to, amount, fee, &prove.keys()?, progress()).await?;
+            prove.send.send(&wallet, made, json).await
         }
         C::Rollover(send) => {
             let (confidential, wallet) = send.opened().await?;
             send.send(&wallet, confidential.rollover().await?, json).await
         }
-        C::Refresh(send) => {
-            let (confidential, wallet) = send.opened().await?;
-            send.send(&wallet, confidential.refresh(progress()).await?, json).await
+        C::Refresh(prove) => {
+            let (confidential, wallet) = prove.send.opened().await?;
+            let made = confidential.refresh(&prove.keys()?, progress()).await?;
+            prove.send.send(&wallet, made, json).await
         }
-        C::Withdraw { amount, to, send } => {
-            let (confidential, wallet) = send.opened().await?;
+        C::Withdraw { amount, to, prove } => {
+            let (confidential, wallet) = prove.send.opened().await?;
             let to = to.unwrap_or(confidential.address());
-            send.send(&wallet, confidential.withdraw(to, amount, progress()).await?, json).await
+            let made = confidential.withdraw(to, amount, &prove.keys()?, progress()).await?;
+            prove.send.send(&wallet, made, json).await
         }
         C::Balance { key, at } => {
             let balances = at.wallet(&key)?.balances().await?;
@@ -281,12 +295,11 @@ pub(crate) async fn run(command: ConfidentialCommand, json: bool) -> Result<()> 
 
 impl DeploymentArgs {
     fn wallet(&self, key: &KeyArgs) -> Result<ConfidentialWallet> {
-        // Reading proves nothing.
-        opened(key, &self.chain, (&self.deployment, &self.coprocessor), PathBuf::new())
+        opened(key, &self.chain, &self.deployment, &self.coprocessor)
     }
 }
 
-async fn audit(owner: Address, auditor_key: &std::path::Path, at: &DeploymentArgs, json: bool) -> Result<()> {
+async fn audit(owner: Address, auditor_key: &Path, at: &DeploymentArgs, json: bool) -> Result<()> {
     let chain = load_chain(&at.chain)?;
     let (public, settings) = load_deployment(&at.deployment)?.settings(&chain)?;
     let auditor = Auditor::new(settings, &public, &read_seed(auditor_key)?)?;

@@ -4,13 +4,14 @@
 //! - [`ConfidentialWallet`]: makes transactions, reads balances and histories.
 //! - [`Auditor`]: reads the amounts of transfers with the auditor's key.
 //! - [`invoice`]: totals of hidden prices and hidden quantities.
-//! - [`provers`]: the circuits' keys.
+//! - [`provers`]: the circuits' keys, and proofs. [`ceremony`]: how keys are made that nobody can forge with.
 //!
 //! The account's secret follows from the wallet's key and the deployment alone ([`account_secret`]): who has the key
 //! has the account, and nothing else needs a backup.
 
 mod account;
 mod auditor;
+pub mod ceremony;
 mod deployment;
 pub mod invoice;
 pub mod provers;
@@ -19,6 +20,4 @@ mod wallet;
 pub use account::{AccountClaimFault, checked};
 pub use auditor::{Audited, Auditor};
 pub use deployment::{Allocation, ConfidentialDeployment, DeploymentFault, KeyHashes};
-pub use wallet::{
-    Balances, ConfidentialError, ConfidentialWallet, HistoryEntry, Made, Proving, account_secret,
-};
+pub use wallet::{Balances, ConfidentialError, ConfidentialWallet, HistoryEntry, Made, account_secret};

@@ -1,7 +1,9 @@
-//! The proxy and the wallet over real HTTP, against scripted servers.
+//! The proxy and the wallets over real HTTP, against scripted servers.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
+mod confidential;
+mod coprocessor;
 mod envelopes;
 mod fee_proof;
 mod privacy;

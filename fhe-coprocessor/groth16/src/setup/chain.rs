@@ -47,9 +47,20 @@ pub(crate) struct Knowledge<G: AffineRepr> {
 
 /// A public value that nobody could choose, and how often (2^log_iterations) it is hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Beacon {
-    pub(crate) value: [u8; 32],
-    pub(crate) log_iterations: u8,
+pub struct Beacon {
+    /// The value.
+    pub value: [u8; 32],
+    /// Log₂ of the number of hashes.
+    pub log_iterations: u8,
+}
+
+/// What a transcript says of one contribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// The transcript's hash with this contribution as the last: what its contributor published.
+    pub hash: [u8; 32],
+    /// The beacon that made it; `None` where a person did.
+    pub beacon: Option<Beacon>,
 }
 
 /// One contribution: the N secrets after it, and the proofs that their factors are known.
@@ -86,6 +97,18 @@ impl<G: AffineRepr, const N: usize> Transcript<G, N> {
     /// Hash of the whole transcript: what contributors publish to say "mine is in there".
     pub fn hash(&self) -> [u8; 32] {
         self.contributions.iter().fold(self.start, |hash, contribution| contribution.extend(&hash))
+    }
+
+    /// All contributions, in order. One hash each.
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut hash = self.start;
+        let contributions = self.contributions.iter();
+        contributions
+            .map(|contribution| {
+                hash = contribution.extend(&hash);
+                Entry { hash, beacon: contribution.beacon }
+            })
+            .collect()
     }
 
     /// The secrets' points after all contributions.

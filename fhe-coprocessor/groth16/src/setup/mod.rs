@@ -24,14 +24,14 @@ mod phase2;
 mod powers;
 mod prepare;
 
-pub use chain::{ChainError, Contribution, Fault, Transcript};
+pub use chain::{Beacon, ChainError, Contribution, Entry, Fault, Transcript};
 pub use development::development;
 #[cfg(test)]
 pub(crate) use development::{Secrets, generate};
 pub use encoding::SetupDecodeError;
 pub use phase2::KeyCeremony;
 pub use powers::{Powers, PowersCeremony};
-pub use prepare::prepare;
+pub use prepare::{LagrangePoints, prepare};
 
 use crate::qap::DomainError;
 use crate::r1cs::SynthesisError;

@@ -38,15 +38,22 @@ fn whole<E: Curve>() {
     let mut rng = rng(2);
     let prepared = prepared::<E>();
     let mut ceremony = KeyCeremony::new(&prepared);
-    for _ in 0..2 {
+    for contributions in 1..=2 {
         let mut next = KeyCeremony::decode(&ceremony.encode()).unwrap();
         next.contribute(&mut rng).unwrap();
         ceremony.accept(next, &prepared, &mut rng).unwrap();
+        let entries = ceremony.transcript().entries();
+        assert_eq!(entries.len(), contributions);
+        assert_eq!(entries[contributions - 1].hash, ceremony.transcript().hash());
     }
     ceremony.close([6; 32], 4, &mut rng).unwrap();
     let key = ceremony.key(&prepared);
     ceremony.verify_key(&prepared, &key, &mut rng).unwrap();
     let transcript = ceremony.transcript().hash();
+    let entries = ceremony.transcript().entries();
+    assert_eq!(entries.iter().map(|entry| entry.beacon.is_some()).collect::<Vec<_>>(), [false, false, true]);
+    assert_eq!(entries[2].hash, transcript);
+    assert_eq!(entries[2].beacon.map(|beacon| (beacon.value, beacon.log_iterations)), Some(([6; 32], 4)));
     let origin = Origin::Ceremony { contributions: 2, beacon: true, transcript };
     assert_eq!(*key.verifying().origin(), origin);
     assert_eq!(key.verifying().origin().require_ceremony(2), Ok(()));
