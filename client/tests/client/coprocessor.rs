@@ -259,4 +259,8 @@ impl ConfidentialApiServer for Api {
     async fn get_state_root(&self, _: u64) -> Result<Option<B256>, RpcError> {
         unasked()
     }
+
+    async fn get_invoice_total(&self, _: Bytes, _: Bytes, _: Bytes, _: B256) -> Result<Bytes, RpcError> {
+        unasked()
+    }
 }

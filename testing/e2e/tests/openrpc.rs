@@ -3,14 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use alloy_primitives::keccak256;
 use async_trait::async_trait;
+use blindfold_client::confidential::{ConfidentialDeployment, checked};
 use blindfold_protocol::{
-    Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Certificate, CertifiedBatch, Envelope,
-    EnvelopeFault, Promise, Release, ReleaseShare, SealedBatch, SingletonShare,
+    Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Certificate, CertifiedBatch, ChainConfig,
+    Deployment, Envelope, EnvelopeFault, L1Timing, Promise, Release, ReleaseShare, SealedBatch,
+    SingletonShare, limits::DEFAULT_BLOCK_GAS,
 };
 use blindfold_rpc::{
     BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, RawEnvelope, RpcError, SequencerApiServer, Topic,
     Wire,
+    confidential::{
+        ConfidentialAccount, ConfidentialApiServer, ConfidentialParameters, ConfidentialStatus,
+        ConfidentialTransactionInfo, PublicBalance,
+    },
     jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult, types::ErrorObjectOwned},
     types::{
         BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, LedgerAt, Receipt,
@@ -119,6 +126,39 @@ impl CommitteeApiServer for Nothing {
     }
 }
 
+#[async_trait]
+impl ConfidentialApiServer for Nothing {
+    async fn get_status(&self) -> Result<ConfidentialStatus, RpcError> {
+        nothing()
+    }
+    async fn get_parameters(&self) -> Result<ConfidentialParameters, RpcError> {
+        nothing()
+    }
+    async fn get_account(&self, _: Address, _: Option<u64>) -> Result<Option<ConfidentialAccount>, RpcError> {
+        nothing()
+    }
+    async fn get_public_balance(&self, _: Address) -> Result<PublicBalance, RpcError> {
+        nothing()
+    }
+    async fn get_transaction(&self, _: B256) -> Result<Option<ConfidentialTransactionInfo>, RpcError> {
+        nothing()
+    }
+    async fn get_transfers(
+        &self,
+        _: Address,
+        _: u64,
+        _: Option<u64>,
+    ) -> Result<Vec<ConfidentialTransactionInfo>, RpcError> {
+        nothing()
+    }
+    async fn get_state_root(&self, _: u64) -> Result<Option<B256>, RpcError> {
+        nothing()
+    }
+    async fn get_invoice_total(&self, _: Bytes, _: Bytes, _: Bytes, _: B256) -> Result<Bytes, RpcError> {
+        nothing()
+    }
+}
+
 /// The proxy's own methods, as its source registers them.
 fn methods_of_the_proxy() -> BTreeSet<String> {
     let source = include_str!("../../../client/src/proxy/rpc.rs");
@@ -132,7 +172,7 @@ fn the_methods_are_those_that_the_servers_register() {
     served.extend(BlindApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(SequencerApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(CommitteeApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
-    served.insert("confidential_getInvoiceTotal".to_owned());
+    served.extend(ConfidentialApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     let document = document();
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     let described: Vec<String> =
@@ -229,6 +269,50 @@ fn real<T: DeserializeOwned + Serialize>(value: &Value) -> T {
 fn structure<T: Wire + Canonical>(value: &Value) -> T {
     let decoded = real::<Encoded<T>>(value).decode();
     decoded.unwrap_or_else(|fault| panic!("{}: {fault}", T::NAME))
+}
+
+/// A wallet takes the account for one of the deployment whose parameters are shown.
+fn taken_by_a_wallet(document: &Value, account: &ConfidentialAccount) {
+    let methods = list(&document["methods"]);
+    let found = methods.iter().find(|entry| entry["name"] == "confidential_getParameters");
+    let example = &found.expect("described")["examples"][0]["result"]["value"];
+    let parameters: ConfidentialParameters = real(example);
+    let address = Address::repeat_byte;
+    let chain = ChainConfig {
+        chain_id: parameters.chain_id,
+        deployment: Deployment { l1_chain_id: parameters.l1_chain_id, inbox: address(1) },
+        registry: address(2),
+        fee_vault: address(3),
+        forced_queue: address(4),
+        hint_registry: address(5),
+        hint_verifier: address(6),
+        deposit_portal: address(7),
+        output_registry: address(8),
+        timing: L1Timing::default(),
+        sequencer: address(9),
+        fee_recipient: address(10),
+        block_gas_limit: DEFAULT_BLOCK_GAS,
+        initial_base_fee: 1,
+        min_base_fee: 1,
+        malformed_surcharge: 0,
+        genesis_l1_origin: 0,
+    };
+    let deployment = ConfidentialDeployment {
+        contract: parameters.contract,
+        seed: parameters.seed,
+        auditor_key: parameters.auditor_key,
+        operator: parameters.operator,
+        minimum_fee: parameters.minimum_fee,
+        allocations: Vec::new(),
+        keys: BTreeMap::new(),
+    };
+    let (_, settings) = deployment.settings(&chain).expect("a deployment");
+    checked(&settings, account).expect("an account under its root");
+}
+
+fn check_transaction(info: &ConfidentialTransactionInfo) {
+    assert_eq!(info.id, keccak256(&info.transaction));
+    assert_eq!(info.applied, info.reason.is_none());
 }
 
 fn check_example(method: &str, params: &[&Value], result: &Value) {
@@ -332,6 +416,41 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
             assert_eq!((share.number, share.index), (real(number), real(index)));
         }
         ("committee_getStatus", []) => drop(real::<CommitteeStatus>(result)),
+        ("confidential_getStatus", []) => drop(real::<ConfidentialStatus>(result)),
+        ("confidential_getParameters", []) => drop(real::<ConfidentialParameters>(result)),
+        ("confidential_getAccount", [owner, version @ ..]) => {
+            let owner: Address = real(owner);
+            if let Some(account) = real::<Option<ConfidentialAccount>>(result) {
+                assert_eq!(account.owner, owner);
+                version.iter().for_each(|version| assert_eq!(account.version, real::<u64>(version)));
+                taken_by_a_wallet(&document(), &account);
+            }
+        }
+        ("confidential_getPublicBalance", [owner]) => {
+            let owner: Address = real(owner);
+            assert_eq!(real::<PublicBalance>(result).owner, owner);
+        }
+        ("confidential_getTransaction", [id]) => {
+            let id: B256 = real(id);
+            if let Some(info) = real::<Option<ConfidentialTransactionInfo>>(result) {
+                assert_eq!(info.id, id);
+                check_transaction(&info);
+            }
+        }
+        ("confidential_getTransfers", [owner, from, limit @ ..]) => {
+            real::<Address>(owner);
+            let from: u64 = real(from);
+            let infos: Vec<ConfidentialTransactionInfo> = real(result);
+            limit.iter().for_each(|limit| assert!(infos.len() as u64 <= real::<u64>(limit)));
+            for info in infos {
+                assert!(info.applied && info.sequence >= from);
+                check_transaction(&info);
+            }
+        }
+        ("confidential_getStateRoot", [version]) => {
+            real::<u64>(version);
+            real::<Option<B256>>(result);
+        }
         ("proxy_getEnvelope", [hash]) => {
             real::<B256>(hash);
         }
