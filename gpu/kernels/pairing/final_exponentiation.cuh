@@ -42,6 +42,7 @@ BF_INLINE GtFraction easy_part(const Group &group, const Gt &f) {
 // From the cyclotomic subgroup into GT, in place: the exponent is 3·(p⁴−p²+1)/r, as in the reference (Hayashida, Hayasaka
 // and Teruya, ePrint 2020/875: (x−1)²·(x+p)·(x²+p²−1) + 3). The element waits in memory for the last factor.
 BF_INLINE void hard_part(const Group &group, Fp2 *element, bool stores) {
+    warp_barrier(); // the element has been stored
     Gt t = gt::load(group, element), power = t;
     // One copy of the loop over the bits of x for its five runs.
     BF_ROLL

@@ -23,14 +23,13 @@ BF_INLINE Gt load(const Group &group, const Fp2 *element) {
     return each_lane(group, [&](int, int lane) { return element[place(lane)]; });
 }
 
-// Writes where `stores`: lanes that repeat another's element do not, but they read it, before this or after it. All lanes
-// of the warp take part.
+// Writes where `stores`: lanes that repeat another's element do not, but they have read it. Whoever loads it again comes
+// behind a barrier. All lanes of the warp take part.
 BF_INLINE void store(const Group &group, Fp2 *element, const Gt &value, bool stores) {
     warp_barrier();
     BF_EACH_LANE(slot) {
         if (stores) element[place(group.lane(slot))] = value.own[slot];
     }
-    warp_barrier();
 }
 
 BF_INLINE Gt one(const Group &group) {
