@@ -107,7 +107,7 @@ fn main() {
     println!("threads {}", rayon::current_num_threads());
     let world = &mut World::new(ring, 1);
     let coefficients = world.a.coefficients().to_vec();
-    measure("check and hash a polynomial", 50, 1, || {
+    measure("check a polynomial", 50, 1, || {
         Polynomial::new(&ring, coefficients.clone()).expect("canonical")
     });
     if wants("transfer") {
