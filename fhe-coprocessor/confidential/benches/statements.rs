@@ -107,9 +107,7 @@ fn main() {
     println!("threads {}", rayon::current_num_threads());
     let world = &mut World::new(ring, 1);
     let coefficients = world.a.coefficients().to_vec();
-    measure("check a polynomial", 50, 1, || {
-        Polynomial::new(&ring, coefficients.clone()).expect("canonical")
-    });
+    measure("check a polynomial", 50, 1, || Polynomial::new(&ring, coefficients.clone()).expect("canonical"));
     if wants("transfer") {
         bench("transfer", Transfer(ring), world, |world| {
             let witness = world.transfer(1 << 50, 12_345_678, 10);

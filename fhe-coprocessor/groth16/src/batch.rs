@@ -43,8 +43,8 @@ struct Ready<'a, E: Curve> {
 /// Verifies many proofs, one result each in order; gives what [`Verifier::verify`] gives for each.
 ///
 /// For each proof the challenges, one Miller loop, one multiplication by 128 bits and three terms of that length in sums;
-/// for each circuit three Miller loops and a multiplication for each public input; one final exponentiation. Where that fails, halving finds the bad
-/// ones: about log₂ n more checks for each.
+/// for each circuit three Miller loops and a multiplication for each public input; one final exponentiation. Where that
+/// fails, halving finds the bad ones: about log₂ n more checks for each.
 pub fn verify_batch<E: Curve>(
     rng: &mut (impl CryptoRng + ?Sized),
     items: &[BatchItem<'_, E>],
