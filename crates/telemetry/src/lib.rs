@@ -5,10 +5,12 @@
 //!   registration on.
 //! - [`Redacted`] and [`redact_url`] keep plaintexts, keys and credentials out of whatever is printed.
 
+mod limit;
 mod logging;
 mod metrics;
 mod redact;
 
+pub use limit::{LINE_WINDOW_SECONDS, MAX_LINES_PER_WINDOW};
 pub use logging::{LogFormat, LoggingError, init_logging};
 pub use metrics::{
     BYTES_BUCKETS, Counter, CounterSet, Gauge, GaugeSet, Histogram, HistogramSet, MAX_SERIES_PER_METRIC,

@@ -1,8 +1,10 @@
 //! The process's log subscriber.
 
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
-use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
+use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::limit::{LINE_WINDOW_SECONDS, LineLimit};
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +52,9 @@ pub enum LoggingError {
 ///
 /// `filter` has the syntax of `RUST_LOG` (`info`, `blindfold_sequencer=debug,info`). The environment is not read
 /// here: the caller resolves flags, environment and file in its own order of precedence.
+///
+/// One place in the program writes at most [`MAX_LINES_PER_WINDOW`](crate::MAX_LINES_PER_WINDOW) warnings or errors in
+/// a [`LINE_WINDOW_SECONDS`]; how many were suppressed is told afterwards.
 pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), LoggingError> {
     let env_filter = EnvFilter::try_new(filter).map_err(|error| LoggingError::InvalidFilter {
         filter: filter.to_owned(),
@@ -57,9 +62,10 @@ pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), LoggingError>
     })?;
     let builder =
         tracing_subscriber::fmt().with_env_filter(env_filter).with_writer(std::io::stderr).with_target(true);
+    let limit = LineLimit::new(Duration::from_secs(LINE_WINDOW_SECONDS));
     let installed = match format {
-        LogFormat::Text => builder.finish().try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).finish().try_init(),
+        LogFormat::Text => builder.finish().with(limit).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).finish().with(limit).try_init(),
     };
     installed.map_err(|_| LoggingError::AlreadySet)
 }

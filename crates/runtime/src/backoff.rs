@@ -1,0 +1,127 @@
+//! Pauses between attempts.
+
+use std::{collections::hash_map::RandomState, hash::BuildHasher, time::Duration};
+
+use tokio::time::Instant;
+
+/// Pauses that double from a first to a longest, each with jitter: between half and the whole of it, so that those who
+/// failed together do not come again together.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    initial_ms: u64,
+    max_ms: u64,
+    next_ms: u64,
+    random: SplitMix,
+}
+
+impl Backoff {
+    /// Jitter from the operating system's randomness.
+    pub fn new(initial_ms: u64, max_ms: u64) -> Self {
+        Self::seeded(initial_ms, max_ms, RandomState::new().hash_one(initial_ms))
+    }
+
+    /// Jitter that is the same for the same seed.
+    pub fn seeded(initial_ms: u64, max_ms: u64, seed: u64) -> Self {
+        let initial_ms = initial_ms.max(1);
+        let max_ms = max_ms.max(initial_ms);
+        Self { initial_ms, max_ms, next_ms: initial_ms, random: SplitMix(seed) }
+    }
+
+    /// The pause before the next attempt; the one after it is twice as long.
+    pub fn pause(&mut self) -> Duration {
+        let whole_ms = self.next_ms;
+        self.next_ms = whole_ms.saturating_mul(2).min(self.max_ms);
+        let half_ms = whole_ms / 2;
+        Duration::from_millis(half_ms + self.random.below(whole_ms - half_ms + 1))
+    }
+
+    /// An attempt succeeded: the next pause is the first one again.
+    pub fn reset(&mut self) {
+        self.next_ms = self.initial_ms;
+    }
+}
+
+/// How long something may fail without a break.
+///
+/// Most failures pass: a disk is emptied, a replica catches up. One that does not may be mended by a start from the
+/// beginning, so whoever's patience is out ends its role, and the supervisor of the process starts it again.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    limit: Duration,
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// Fails for at most `limit_ms`.
+    pub const fn new(limit_ms: u64) -> Self {
+        Self { limit: Duration::from_millis(limit_ms), since: None }
+    }
+
+    /// It failed again. True when it has been failing for longer than the limit.
+    pub fn failed(&mut self) -> bool {
+        self.failed_at(Instant::now())
+    }
+
+    fn failed_at(&mut self, now: Instant) -> bool {
+        now.saturating_duration_since(*self.since.get_or_insert(now)) >= self.limit
+    }
+
+    /// It went well.
+    pub fn reset(&mut self) {
+        self.since = None;
+    }
+}
+
+/// SplitMix64: small, seeded, good enough for jitter and for nothing else.
+#[derive(Clone, Debug)]
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_to_the_longest_with_jitter_from_the_seed() {
+        let mut backoff = Backoff::seeded(100, 1_000, 7);
+        let pauses: Vec<u128> = (0..6).map(|_| backoff.pause().as_millis()).collect();
+        for (pause, whole) in pauses.iter().zip([100, 200, 400, 800, 1_000, 1_000]) {
+            assert!((whole / 2..=whole).contains(pause), "{pause} of {whole}");
+        }
+        assert!(pauses[4] != pauses[5], "jitter");
+        let mut same = Backoff::seeded(100, 1_000, 7);
+        assert!(pauses.iter().all(|pause| same.pause().as_millis() == *pause));
+        backoff.reset();
+        assert!(backoff.pause().as_millis() <= 100);
+    }
+
+    #[test]
+    fn no_limit_makes_it_spin_or_overflow() {
+        let mut never = Backoff::seeded(0, 0, 1);
+        assert!((0..100).all(|_| never.pause() <= Duration::from_millis(1)));
+        let mut long = Backoff::seeded(u64::MAX, u64::MAX, 1);
+        assert!(long.pause() >= Duration::from_millis(u64::MAX / 2));
+        long.pause();
+    }
+
+    #[test]
+    fn patience_runs_out_without_a_success_only() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut patience = Patience::new(1_000);
+        assert!(!patience.failed_at(at(0)) && !patience.failed_at(at(999)));
+        patience.reset();
+        assert!(!patience.failed_at(at(5_000)), "it counts from the first failure after a success");
+        assert!(!patience.failed_at(at(5_999)) && patience.failed_at(at(6_000)));
+        assert!(Patience::new(0).failed());
+    }
+}

@@ -1,0 +1,36 @@
+//! What every role runs on: time, supervised tasks, pauses between attempts, and the end of a process.
+//!
+//! - [`Clock`]: the time that a role stamps and judges by. [`SteadyClock`] runs on a monotonic base and is only slewed
+//!   towards the wall clock, so that a wall clock that jumps does not take the role along. What it reads from is the
+//!   seam [`TimeSource`]. [`Agreement`] compares it with the wall clock and with L1's.
+//! - [`Tasks`]: tasks that are to run until they are told to stop. One that ends before, or panics, is a [`Failure`]
+//!   of the whole role.
+//! - [`Backoff`]: pauses that double up to a limit, with jitter from a seed.
+//! - [`Patience`]: how long something may fail without a break before its role gives up.
+//!
+//! Sleeping is tokio's: under its paused clock the same code runs in virtual time.
+//!
+//! ```
+//! use blindfold_runtime::{Tasks, until};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let tasks = Tasks::new();
+//! let mut stop = tasks.stop();
+//! tasks.spawn("follower", async move { until(&mut stop).await });
+//! tasks.spawn("broken", async { panic!("a bug") });
+//! let failure = tasks.spawner().failed().await;
+//! assert_eq!((failure.part, failure.cause.as_str()), ("broken", "panicked: a bug"));
+//! tasks.shutdown().await;
+//! # }
+//! ```
+
+mod agreement;
+mod backoff;
+mod clock;
+mod tasks;
+
+pub use agreement::{Agreement, Disagreement};
+pub use backoff::{Backoff, Patience};
+pub use clock::{Clock, MAX_OFFSET_MS, SteadyClock, SystemTimeSource, TimeSource};
+pub use tasks::{Failure, Spawner, Stop, Tasks, until};
