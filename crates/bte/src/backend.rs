@@ -6,8 +6,8 @@ use crate::accelerator::Operation;
 use crate::hint::HintItem;
 use crate::proof::ProofItem;
 use crate::{
-    BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
-    Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError,
+    BatchError, Check, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
+    Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError, SingletonItem,
 };
 
 /// An implementation of the scheme's heavy operations, chosen at start-up. All implementations give identical results.
@@ -22,6 +22,10 @@ pub trait Backend: Send + Sync {
     /// Has `told` called, on any thread, whenever a device fails at an operation that the CPU then does. One that computes
     /// on the CPU alone never calls.
     fn on_device_failure(&self, _told: Box<dyn Fn(Operation) + Send + Sync>) {}
+
+    /// Has `told` called, on any thread, whenever [`Portable`] accepts what a faster backend refused
+    /// ([`crate::Decided`]): a defect of that backend or of this machine.
+    fn on_overruled(&self, _told: Box<dyn Fn(Check) + Send + Sync>) {}
 
     /// Computes now what the first batch of this size would have to compute: seconds for large B.
     ///
@@ -108,6 +112,25 @@ pub trait Backend: Send + Sync {
         parameters: &Parameters,
         items: &[(CiphertextPoint, [u8; G1_BYTES])],
     ) -> Vec<Result<(), SingletonError>>;
+
+    /// Verifies singleton releases and decrypts what the right ones belong to, one result each in order
+    /// ([`Parameters::open_singletons`]).
+    fn open_singletons(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        items: &[SingletonItem<'_>],
+    ) -> Vec<Result<Opening, SingletonError>> {
+        let headers: Vec<_> = items.iter().map(|(_, ciphertext, _)| ciphertext.header()).collect();
+        let pairs = headers.iter().zip(items).flat_map(|(header, item)| header.map(|point| (point, *item.2)));
+        let mut verified = self.verify_singletons(rng, parameters, &pairs.collect::<Vec<_>>()).into_iter();
+        let open = |(header, (ad, ciphertext, release)): (Result<_, _>, &SingletonItem<'_>)| {
+            header.map_err(SingletonError::Header)?;
+            verified.next().unwrap_or(Err(SingletonError::Mismatch))?;
+            parameters.open_singleton(ad, ciphertext, release)
+        };
+        headers.into_iter().zip(items).map(open).collect()
+    }
 }
 
 /// This build has no backend of this name; the configuration or the build is at fault.
@@ -135,7 +158,8 @@ pub enum UnknownBackend {
 /// Every name that [`Backend::name`] of a production build gives: the label values of metrics.
 pub const BACKEND_NAMES: &[&str] = &["cuda", "ifma", "portable"];
 
-/// The fastest backend that this machine's processor supports, with `threads` threads (0: one for each core).
+/// The fastest backend that this machine's processor supports, in [`Decided`](crate::Decided), with `threads` threads
+/// (0: one for each core).
 ///
 /// # Panics
 /// If the operating system refuses to start the threads.
@@ -168,7 +192,7 @@ pub fn by_name(name: &str, threads: usize) -> Result<Box<dyn Backend>, UnknownBa
 
 #[cfg(target_arch = "x86_64")]
 fn ifma(threads: usize) -> Option<Box<dyn Backend>> {
-    crate::Ifma::new(threads).map(|ifma| Box::new(ifma) as Box<dyn Backend>)
+    crate::Ifma::new(threads).map(|ifma| Box::new(crate::Decided::new(ifma)) as Box<dyn Backend>)
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -58,7 +58,10 @@ mod convolution;
 mod cpu;
 mod curve;
 pub mod dealer;
+mod decided;
 mod digits;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod emulated;
 mod encrypt;
 mod hash;
 mod hint;
@@ -83,6 +86,7 @@ pub use backend::{BACKEND_NAMES, Backend, UnknownBackend, auto, by_name};
 pub use batch::{BatchError, PreDecrypted};
 pub use ciphertext::{Ciphertext, CiphertextPoint, Proof, SessionKey};
 pub use curve::{GtError, PointError};
+pub use decided::{Check, Decided};
 pub use encrypt::{EncryptError, MAX_MESSAGE_BYTES};
 pub use hint::{HintError, HintItem};
 #[cfg(target_arch = "x86_64")]
@@ -100,7 +104,7 @@ pub use proof::{ProofError, ProofItem, verify_proof, verify_proofs};
 #[cfg(feature = "reference")]
 pub use reference::ReferenceBackend;
 pub use release::{Release, ShareError};
-pub use singleton::SingletonError;
+pub use singleton::{SingletonError, SingletonItem};
 
 /// Bytes of a session key, which is also a hint.
 pub const SESSION_KEY_BYTES: usize = 16;

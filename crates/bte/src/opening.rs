@@ -41,7 +41,7 @@ pub(crate) fn open(ek: &EncryptionKey, ad: &[u8; 32], ciphertext: &Ciphertext, b
 /// Opens ciphertexts, each with its associated data and blinding factor, sharing inversions.
 ///
 /// K = D ⊕ SHA-256(KEM ‖ z)\[0..16\], then M and k; well-formed iff \[k\]₁ = C and ek^k = z. The second guards against
-/// a D crafted for a predicted wrong release.
+/// a D crafted for a predicted wrong release, and is asked only where the first holds.
 pub(crate) fn open_all(
     ek: &EncryptionKey,
     ciphertexts: &[(&[u8; 32], &Ciphertext)],
@@ -50,11 +50,15 @@ pub(crate) fn open_all(
     let unmasked: Vec<_> =
         ciphertexts.iter().zip(blindings).map(|((ad, c), z)| unmask(ad, c, &mask(z))).collect();
     let scalars: Vec<Scalar> = unmasked.iter().map(|(.., k)| *k).collect();
-    let headers = generator_times_all(&scalars);
-    let factors = ek.products_public(&scalars);
-    let equal = factors.iter().zip(blindings).map(|(factor, blinding)| factor.is(blinding));
-    let headers: Vec<[u8; G1_BYTES]> = headers.iter().map(|header| header.encode()).collect();
-    checked(ciphertexts, unmasked, &headers, equal)
+    let headers: Vec<[u8; G1_BYTES]> =
+        generator_times_all(&scalars).iter().map(|header| header.encode()).collect();
+    let candidates: Vec<usize> = (0..headers.len()).filter(|i| headers[*i] == ciphertexts[*i].1.c).collect();
+    let factors = ek.products_public(&candidates.iter().map(|i| scalars[*i]).collect::<Vec<_>>());
+    let mut equal = vec![false; headers.len()];
+    for (i, factor) in candidates.into_iter().zip(factors) {
+        equal[i] = factor.is(&blindings[i]);
+    }
+    checked(ciphertexts, unmasked, &headers, equal.into_iter())
 }
 
 /// The openings, given what [`unmask`] gave, the encodings of \[k\]₁ and whether ek^k = z.

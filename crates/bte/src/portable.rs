@@ -7,7 +7,7 @@ use crate::proof::ProofItem;
 use crate::weights::Expanded;
 use crate::{
     Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
-    Parameters, PreDecrypted, ProofError, Release, SingletonError, batch, verify_proofs,
+    Parameters, PreDecrypted, ProofError, Release, SingletonError, SingletonItem, batch, verify_proofs,
 };
 
 /// Scalar implementation of [`Backend`]. In a browser it has no threads.
@@ -135,5 +135,15 @@ impl Backend for Portable {
     ) -> Vec<Result<(), SingletonError>> {
         let mut rng = Expanded::new(rng);
         self.install(|| parameters.verify_singletons(&mut rng, items))
+    }
+
+    fn open_singletons(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        items: &[SingletonItem<'_>],
+    ) -> Vec<Result<Opening, SingletonError>> {
+        let mut rng = Expanded::new(rng);
+        self.install(|| parameters.open_singletons(&mut rng, items))
     }
 }

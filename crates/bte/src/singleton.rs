@@ -7,13 +7,19 @@
 use rand_core::CryptoRng;
 
 use crate::bulk::{Bulk, ScalarBulk};
-use crate::curve::{G1Affine, G2Affine, PointError, Scalar, miller_product};
+use crate::curve::{G1Affine, G2Affine, Gt, PointError, Scalar, miller_product};
 use crate::lagrange::{CombineError, combine};
-use crate::opening::{Opening, open};
+use crate::opening::{Opening, open, open_all};
 use crate::parameters::Parameters;
 use crate::release::ShareError;
 use crate::weights::{failing, random_weights};
 use crate::{Ciphertext, CiphertextPoint, G1_BYTES, par};
+
+/// A ciphertext that is claimed to be malformed: associated data, ciphertext, singleton release.
+pub type SingletonItem<'a> = (&'a [u8; 32], &'a Ciphertext, &'a [u8; G1_BYTES]);
+
+/// Releases that one task opens: they share field inversions.
+const PIECE: usize = 64;
 
 /// Why a singleton release was refused; whoever published it is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +30,9 @@ pub enum SingletonError {
     /// A point, but not \[τ\]·C.
     #[error("singleton release does not belong to this ciphertext")]
     Mismatch,
+    /// The ciphertext's header is no point; the sender's fault, and no accepted ciphertext's.
+    #[error("ciphertext header: {0}")]
+    Header(PointError),
 }
 
 impl Parameters {
@@ -85,12 +94,24 @@ impl Parameters {
     ) -> Vec<Result<(), SingletonError>> {
         let encodings: Vec<&[u8; G1_BYTES]> = items.iter().map(|(_, pd)| pd).collect();
         let decoded = bulk.decode(&encodings);
-        let sound: Vec<usize> = (0..items.len()).filter(|i| decoded[*i].is_ok()).collect();
-        let releases: Vec<G1Affine> = decoded.iter().flatten().copied().collect();
+        let pairs = items.iter().zip(decoded);
+        let pairs: Vec<Pair> = pairs.map(|((point, _), pd)| Ok((point.0, pd?))).collect();
+        self.related(bulk, rng, &pairs).into_iter().map(|result| result.map(|_| ())).collect()
+    }
+
+    /// The releases of the pairs that hold; with random weights, all right ones at once.
+    fn related(
+        &self,
+        bulk: &impl Bulk,
+        rng: &mut (impl CryptoRng + ?Sized),
+        pairs: &[Pair],
+    ) -> Vec<Result<G1Affine, SingletonError>> {
+        let sound: Vec<usize> = (0..pairs.len()).filter(|i| pairs[*i].is_ok()).collect();
+        let (headers, releases): (Vec<G1Affine>, Vec<G1Affine>) = pairs.iter().flatten().copied().unzip();
         let wrong = failing(sound.len(), |group| {
             let weights = random_weights(group.len(), rng);
             let pds: Vec<G1Affine> = group.iter().map(|i| releases[*i]).collect();
-            let headers: Vec<G1Affine> = group.iter().map(|i| items[sound[*i]].0.0).collect();
+            let headers: Vec<G1Affine> = group.iter().map(|i| headers[*i]).collect();
             let starts = [Scalar::random(rng), Scalar::random(rng)];
             let (pd, header) = par::join(
                 || bulk.weighted_sum(&pds, &weights, &starts[0]).to_affine(),
@@ -98,12 +119,59 @@ impl Parameters {
             );
             relates(&pd, &header, self.first_power())
         });
-        let mut results: Vec<Result<(), SingletonError>> =
-            decoded.into_iter().map(|point| point.map(|_| ()).map_err(SingletonError::from)).collect();
+        let mut results: Vec<Result<G1Affine, SingletonError>> =
+            pairs.iter().map(|pair| pair.map(|(_, release)| release)).collect();
         for index in wrong {
             results[sound[index]] = Err(SingletonError::Mismatch);
         }
         results
+    }
+
+    /// Verifies singleton releases and decrypts what the right ones belong to, one result each in order: exactly what
+    /// [`Parameters::verify_singleton`] and [`Parameters::open_singleton`] give for each. Every point is decoded once;
+    /// a right release costs a pairing and, unless its header is the one encrypted to, no more than a share of an
+    /// addition beside.
+    pub fn open_singletons(
+        &self,
+        rng: &mut (impl CryptoRng + ?Sized),
+        items: &[SingletonItem<'_>],
+    ) -> Vec<Result<Opening, SingletonError>> {
+        self.open_singletons_with(&ScalarBulk, rng, items, |releases, ciphertexts| {
+            par::pieces(releases.len(), PIECE, 1, |range| {
+                let of = |pd: &G1Affine| self.miller_loop_h(self.max_batch(), pd).easy_part().hard_part();
+                let blindings: Vec<Gt> = releases[range.clone()].iter().map(of).collect();
+                open_all(self.ek(), &ciphertexts[range], &blindings)
+            })
+        })
+    }
+
+    /// The same with a backend's arithmetic; `open` decrypts ciphertexts with their verified releases.
+    pub(crate) fn open_singletons_with(
+        &self,
+        bulk: &impl Bulk,
+        rng: &mut (impl CryptoRng + ?Sized),
+        items: &[SingletonItem<'_>],
+        open: impl FnOnce(&[G1Affine], &[(&[u8; 32], &Ciphertext)]) -> Vec<Opening>,
+    ) -> Vec<Result<Opening, SingletonError>> {
+        let encodings: Vec<&[u8; G1_BYTES]> =
+            items.iter().flat_map(|(_, ciphertext, release)| [&ciphertext.c, *release]).collect();
+        let points = bulk.decode(&encodings);
+        let pair = |i: usize| {
+            let header = points[2 * i].and_then(CiphertextPoint::new).map_err(SingletonError::Header)?;
+            Ok((header.0, points[2 * i + 1]?))
+        };
+        let pairs: Vec<Pair> = (0..items.len()).map(pair).collect();
+        let releases = self.related(bulk, rng, &pairs);
+        let right = items.iter().zip(&releases).filter(|(_, release)| release.is_ok());
+        let right: Vec<(&[u8; 32], &Ciphertext)> =
+            right.map(|((ad, ciphertext, _), _)| (*ad, *ciphertext)).collect();
+        let verified: Vec<G1Affine> = releases.iter().flatten().copied().collect();
+        let mut openings = open(&verified, &right).into_iter();
+        let mut next = || match openings.next() {
+            Some(opening) => opening,
+            None => unreachable!("every verified release opens its ciphertext"),
+        };
+        releases.into_iter().map(|release| release.map(|_| next())).collect()
     }
 
     /// Decrypts one ciphertext with its singleton release: z = e(pd', h_B).
@@ -132,6 +200,9 @@ impl Parameters {
         }
     }
 }
+
+/// A header and the release that is claimed to be its singleton's.
+type Pair = Result<(G1Affine, G1Affine), SingletonError>;
 
 /// e(left, g2) = e(right, key)?
 fn relates(left: &G1Affine, right: &G1Affine, key: &G2Affine) -> bool {

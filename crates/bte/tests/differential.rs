@@ -16,7 +16,7 @@ use blindfold_reference::{
     Ciphertext as PlainCiphertext, DecodeError, Encrypted, Reference, combine, release_share,
     verify_proof as verify_proof_plainly,
 };
-use common::{Made, batch, deal, inputs, off_subgroup, points, rng, shares};
+use common::{Made, batch, deal, inputs, lanes, off_subgroup, points, rng, shares};
 use rand_chacha::rand_core::Rng;
 
 fn reference(parameters: &Parameters) -> Reference {
@@ -33,13 +33,16 @@ fn backends() -> Vec<Box<dyn Backend>> {
     let offload = Offload::new(Arc::new(Double::new()), 2, |operation, error| {
         panic!("the double does not fail: {operation:?}, {error}")
     });
-    vec![
+    let mut all = vec![
         named("reference", 1),
         named("portable", 1),
         named("portable", 3),
         named("auto", 0),
         Box::new(offload),
-    ]
+    ];
+    // By itself: in `auto` the portable backend decides what the lanes refuse.
+    all.extend(lanes());
+    all
 }
 
 /// Decrypts on all backends and on the reference, by convolution and by definition; all must agree in every value.

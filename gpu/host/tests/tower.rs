@@ -16,6 +16,7 @@ use blindfold_gpu as _;
 unsafe extern "C" {
     fn blindfold_test_fp2(operation: u32, a: *const Words2, b: *const Words2, out: *mut Words2, count: usize);
     fn blindfold_test_fp2_sum(a: *const Words2, b: *const Words2, out: *mut Words2);
+    fn blindfold_test_reducible(products: u32) -> i32;
     fn blindfold_test_gt(
         operation: u32,
         backwards: bool,
@@ -73,6 +74,19 @@ fn sums_of_products_reach_their_bounds() {
             // SAFETY: two arrays of four elements and one element.
             unsafe { blindfold_test_fp2_sum(left.as_ptr(), right.as_ptr(), &mut out) };
             assert_eq!(fp2_from_words(&out), (a * b).double().double());
+        }
+    }
+}
+
+/// That every chain of the kernels stays in bounds is shown by all of these tests: the host build ends where one does not.
+#[test]
+fn bounds_are_those_of_operations_and_not_of_values() {
+    for (products, reducible) in [(1, 1), (4, 1), (5, 0)] {
+        // SAFETY: a number.
+        match unsafe { blindfold_test_reducible(products) } {
+            -1 => println!("NOT RUN: device code carries no bounds"),
+            // The factors are 1, whose products could be summed up for ever.
+            found => assert_eq!(found, reducible, "{products} products"),
         }
     }
 }

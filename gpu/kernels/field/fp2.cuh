@@ -12,6 +12,14 @@ struct Fp2 {
     Fp c0, c1;
 };
 
+// A sum of elements of F_p2 that is not reduced.
+struct Sum2 {
+    Sum c0, c1;
+
+    BF_INLINE Sum2(const Sum &c0, const Sum &c1) : c0(c0), c1(c1) {}
+    BF_INLINE Sum2(const Fp2 &a) : c0(a.c0), c1(a.c1) {}
+};
+
 // A sum of products of elements of F_p2 before its reduction.
 struct Wide2 {
     Wide c0, c1;
@@ -42,42 +50,42 @@ BF_INLINE Fp2 mul_by_xi(const Fp2 &a) { return {fp::sub(a.c0, a.c1), fp::add(a.c
 
 BF_INLINE Fp2 mul_fp(const Fp2 &a, const Fp &b) { return {fp::mul(a.c0, b), fp::mul(a.c1, b)}; }
 
-// Sum without reduction, below 2p: twelve limbs hold 9p.
-BF_INLINE Fp sum_unreduced(const Fp &a, const Fp &b) {
-    Fp r;
-    r.limb[0] = ptx::add_cc(a.limb[0], b.limb[0]);
-    BF_UNROLL
-    for (int i = 1; i < fp::LIMBS - 1; ++i) r.limb[i] = ptx::addc_cc(a.limb[i], b.limb[i]);
-    r.limb[fp::LIMBS - 1] = ptx::addc(a.limb[fp::LIMBS - 1], b.limb[fp::LIMBS - 1]);
-    return r;
+BF_INLINE Sum2 sum_unreduced(const Sum2 &a, const Sum2 &b) {
+    return {wide::sum_unreduced(a.c0, b.c0), wide::sum_unreduced(a.c1, b.c1)};
 }
 
-BF_INLINE Fp2 sum_unreduced(const Fp2 &a, const Fp2 &b) {
-    return {sum_unreduced(a.c0, b.c0), sum_unreduced(a.c1, b.c1)};
+#if BF_TRACKED
+// c1 of a product, beside `before`: a0·b1 + a1·b0, which is never negative though its parts pass below zero.
+inline Wide crossed(const Wide &c1, const Wide &before, const Sum2 &a, const Sum2 &b) {
+    return wide::bounded(c1, before.least, before.most + a.c0.most * b.c1.most + a.c1.most * b.c0.most);
 }
+#endif
 
 // a·b before reduction (Karatsuba): c0 between −p² and p², c1 between 0 and 2p²; four times that where both factors are
 // unreduced sums of two. 432 multiply-adds.
-BF_INLINE Wide2 mul_wide(const Fp2 &a, const Fp2 &b) {
+BF_INLINE Wide2 mul_wide(const Sum2 &a, const Sum2 &b) {
     Wide2 r;
     Wide high = wide::mul(a.c1, b.c1);
-    r.c1 = wide::sub(wide::mul(sum_unreduced(a.c0, a.c1), sum_unreduced(b.c0, b.c1)), high);
+    r.c1 = wide::sub(wide::mul(wide::sum_unreduced(a.c0, a.c1), wide::sum_unreduced(b.c0, b.c1)), high);
     Wide low = wide::mul(a.c0, b.c0);
     r.c0 = wide::sub(low, high);
     r.c1 = wide::sub(r.c1, low);
+    BF_TRACK(r.c1 = crossed(r.c1, Wide(), a, b);)
     return r;
 }
 
 // sum += a·b; at most four products to one sum, for c1 grows by up to 2p² each.
 BF_INLINE void accumulate(Wide2 &sum, const Fp2 &a, const Fp2 &b) {
+    BF_TRACK(const Wide before = sum.c1;)
     Wide part = wide::mul(a.c0, b.c0);
     sum.c0 = wide::add(sum.c0, part);
     sum.c1 = wide::sub(sum.c1, part);
     part = wide::mul(a.c1, b.c1);
     sum.c0 = wide::sub(sum.c0, part);
     sum.c1 = wide::sub(sum.c1, part);
-    part = wide::mul(sum_unreduced(a.c0, a.c1), sum_unreduced(b.c0, b.c1));
+    part = wide::mul(wide::sum_unreduced(a.c0, a.c1), wide::sum_unreduced(b.c0, b.c1));
     sum.c1 = wide::add(sum.c1, part);
+    BF_TRACK(sum.c1 = crossed(sum.c1, before, a, b);)
 }
 
 // sum += a², or ξ·a² where `by_xi`: c0 moves by up to p² (2p²), c1 grows by up to 2p² (3p²). 288 multiply-adds.
@@ -86,7 +94,7 @@ BF_INLINE void accumulate_square(Wide2 &sum, const Fp2 &a, bool by_xi) {
     Wide part = wide::mul(fp::add(a.c0, a.c1), fp::sub(a.c0, a.c1));
     sum.c0 = wide::add(sum.c0, part);
     sum.c1 = wide::add(sum.c1, wide::mask(part, mask));
-    part = wide::mul(sum_unreduced(a.c0, a.c0), a.c1);
+    part = wide::mul(wide::sum_unreduced(a.c0, a.c0), a.c1);
     sum.c0 = wide::sub(sum.c0, wide::mask(part, mask));
     sum.c1 = wide::add(sum.c1, part);
 }
@@ -100,7 +108,7 @@ BF_INLINE void accumulate_fp(Wide2 &sum, const Fp2 &a, const Fp &b) {
 BF_INLINE Fp2 reduce(const Wide2 &a) { return {wide::reduce(a.c0), wide::reduce(a.c1)}; }
 
 // 744 multiply-adds.
-BF_INLINE Fp2 mul(const Fp2 &a, const Fp2 &b) { return reduce(mul_wide(a, b)); }
+BF_INLINE Fp2 mul(const Sum2 &a, const Sum2 &b) { return reduce(mul_wide(a, b)); }
 
 // (c0 + c1)(c0 − c1) + 2·c0·c1·u. 600 multiply-adds.
 BF_INLINE Fp2 square(const Fp2 &a) {

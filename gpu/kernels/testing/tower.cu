@@ -117,6 +117,17 @@ void blindfold_test_fp2(uint32_t operation, const Fp2 *a, const Fp2 *b, Fp2 *out
 // Four products in one sum, the most that its bounds allow.
 void blindfold_test_fp2_sum(const Fp2 *a, const Fp2 *b, Fp2 *out) { launch(Stream(), tower_tests::Fp2Sum{a, b, out}, 1); }
 
+// Whether a sum of so many products may be reduced, by the bounds that the host build proves; −1 where it proves none.
+int blindfold_test_reducible(uint32_t products) {
+#if BF_TRACKED
+    Wide2 sum = fp2::mul_wide(fp2::one(), fp2::one());
+    for (uint32_t i = 1; i < products; ++i) fp2::accumulate(sum, fp2::one(), fp2::one());
+    return wide::reducible(sum.c0) && wide::reducible(sum.c1);
+#else
+    return (void)products, -1;
+#endif
+}
+
 // out = operation(a, b) in F_p12, the lanes visited in either order.
 void blindfold_test_gt(uint32_t operation, bool backwards, const Fp2 *a, const Fp2 *b, Fp2 *out) {
     launch_groups(Stream(), tower_tests::GtOperation{operation, backwards, a, b, out}, 1);

@@ -74,8 +74,8 @@ BF_CALL Gt cyclotomic_square(Group group, Gt a) {
         Fp2 x = exchange(group, a, pair), y = exchange(group, a, pair + 3);
         bool even = k % 2 == 0;
         // Both below 2p: the product's c1 stays below 8p².
-        Fp2 left = fp2::sum_unreduced(x, fp2::select(even, y, fp2::zero()));
-        Fp2 right = fp2::sum_unreduced(fp2::select(even, x, fp2::zero()), fp2::select(even, fp2::mul_by_xi(y), y));
+        Sum2 left = fp2::sum_unreduced(x, fp2::select(even, y, fp2::zero()));
+        Sum2 right = fp2::sum_unreduced(fp2::select(even, x, fp2::zero()), fp2::select(even, fp2::mul_by_xi(y), y));
         return fp2::mul(left, right);
     });
     return each_lane(group, [&](int slot, int k) {

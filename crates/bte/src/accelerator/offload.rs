@@ -20,7 +20,7 @@ use crate::proof::{ProofItem, verify_proofs_with};
 use crate::weights::{Expanded, Weight};
 use crate::{
     Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
-    Parameters, PreDecrypted, ProofError, Release, SingletonError, par,
+    Parameters, PreDecrypted, ProofError, Release, SingletonError, SingletonItem, par,
 };
 
 /// Told whenever the CPU does what the device failed to do: for a line in the log.
@@ -318,6 +318,15 @@ impl Backend for Offload {
     ) -> Vec<Result<(), SingletonError>> {
         let mut rng = Expanded::new(rng);
         self.cpu.install(|| parameters.verify_singletons_with(&self.bulk(), &mut rng, items))
+    }
+
+    fn open_singletons(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        items: &[SingletonItem<'_>],
+    ) -> Vec<Result<Opening, SingletonError>> {
+        self.cpu.backend().open_singletons(rng, parameters, items)
     }
 }
 

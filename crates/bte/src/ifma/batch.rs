@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use super::convolve::convolve;
-use super::field::{LANES, lanes};
+use super::kept;
 use super::opening::open_all;
 use super::pairing::{Arguments, LaneLines};
 use super::points::{PackedPoint, Points};
 use super::target::{Packed12, easy_parts, hard_parts};
 use super::tower::Fp12;
+use super::vector::{LANES, lanes};
 use crate::batch::{Cross, Terms, check_headers};
 use crate::curve::{G1Affine, G2Affine, Gt};
 use crate::{
@@ -26,10 +27,10 @@ pub(super) unsafe fn prepare(parameters: &Parameters, batch: usize) {
     // SAFETY: by this function's contract.
     let make = |points: &[G2Affine]| unsafe { LaneLines::new(points) };
     if batch >= 2 {
-        parameters.fixed_side(batch).lane_lines(parameters.budget(), make);
+        kept::lane_lines(parameters.fixed_side(batch), parameters.budget(), make);
     }
     if parameters.keeps_h_lane_lines() {
-        par::map(batch.div_ceil(LANES), |group| parameters.with_h_lane_lines(group, make, |_| ()));
+        par::map(batch.div_ceil(LANES), |group| kept::with_h_lane_lines(parameters, group, make, |_| ()));
     }
 }
 
@@ -109,6 +110,25 @@ pub(super) unsafe fn decrypt(
     }))
 }
 
+/// Opens ciphertexts with their verified singleton releases; see [`Parameters::open_singletons`].
+pub(super) unsafe fn open_singletons(
+    parameters: &Parameters,
+    releases: &[G1Affine],
+    ciphertexts: &[(&[u8; 32], &Ciphertext)],
+) -> Vec<Opening> {
+    // Every parameter set has h_B; the same in each lane.
+    let Some(h) = parameters.h_point(parameters.max_batch()) else { return Vec::new() };
+    // SAFETY: by this function's contract.
+    let lines = unsafe { LaneLines::new(&[*h; LANES]) };
+    par::pieces(ciphertexts.len(), PIECE, LANES, |range| {
+        // SAFETY: likewise.
+        unsafe {
+            let blindings = singleton_blindings(&lines, &releases[range.clone()]);
+            open_all(parameters.ek(), &ciphertexts[range], &blindings)
+        }
+    })
+}
+
 /// Opens a piece of a batch, given its blinding factors.
 pub(super) unsafe fn open_given(
     key: &EncryptionKey,
@@ -155,12 +175,22 @@ lanes! {
         values
     }
 
+    /// e(pd', h_B) of each release, eight to a vector.
+    fn singleton_blindings(lines: &LaneLines, releases: &[G1Affine]) -> Vec<Fp12> {
+        let packed = PackedPoint::pack(releases);
+        let arguments = Points::gather(&packed.iter().collect::<Vec<_>>()).arguments();
+        let mut values: Vec<Fp12> = arguments.iter().map(|argument| lines.miller_loop(argument)).collect();
+        easy_parts(&mut values);
+        hard_parts(&mut values);
+        values
+    }
+
     /// z_i = e(pd, h_(B−i))/X_i of the positions of a range that begins at a whole vector, eight to a vector.
     fn blindings(parameters: &Parameters, terms: &Terms<'_>, release: &Arguments, range: Range<usize>) -> Vec<Fp12> {
         let groups = range.start / LANES..range.end.div_ceil(LANES);
         let make = |points: &[G2Affine]| LaneLines::new(points);
         let mut values: Vec<Fp12> = groups
-            .map(|group| parameters.with_h_lane_lines(group, make, |lines| lines.miller_loop(release)))
+            .map(|group| kept::with_h_lane_lines(parameters, group, make, |lines| lines.miller_loop(release)))
             .collect();
         easy_parts(&mut values);
         let over = |value: &Fp12, vector: usize, x: &[Gt]| {

@@ -1,6 +1,6 @@
 //! Many points at once, in eight lanes.
 
-use super::field::LANES;
+use super::vector::LANES;
 use super::{decode, straus};
 use crate::bulk::{Bulk, ScalarBulk};
 use crate::comb::generator_times;

@@ -4,10 +4,12 @@
 //! are in torus form and products are taken of numerators alone. Here each lane looks up entries of its own, and a
 //! window of 0 looks up an entry as any other does: a neutral one, at the beginning of each row.
 
-use core::arch::x86_64::*;
-
-use super::field::{Fp, LANES, Packed, add, lanes, splat, sub, zero};
+use super::field::{Fp, Packed};
 use super::tower::{Fp6, Fp12};
+use super::vector::{
+    LANES, Vector, add, and, greater, lanes, load, ones, or, select, shift_left, shift_right, splat, store,
+    sub, vanishing, zero,
+};
 use crate::comb::{GtComb, prefetch};
 use crate::curve::Scalar;
 use crate::digits::base_x;
@@ -71,52 +73,38 @@ impl<T> Column<'_, T> {
 
 /// The signed windows of eight numbers; those of [`crate::comb`]'s tables.
 struct Windows {
-    low: __m512i,
-    high: __m512i,
-    carry: __m512i,
-    size: u64,
-    right: __m128i,
-    left: __m128i,
+    low: Vector,
+    high: Vector,
+    carry: Vector,
+    bits: u32,
 }
 
 lanes! {
 impl Windows {
-    fn new(values: &[u128; LANES], window_bits: u32) -> Self {
+    fn new(values: &[u128; LANES], bits: u32) -> Self {
         let (low, high) = (values.map(|value| value as u64), values.map(|value| (value >> 64) as u64));
-        Self {
-            // SAFETY: the pointers are to 64 bytes each.
-            low: unsafe { _mm512_loadu_si512(low.as_ptr().cast()) },
-            // SAFETY: likewise.
-            high: unsafe { _mm512_loadu_si512(high.as_ptr().cast()) },
-            carry: zero(),
-            size: 1 << window_bits,
-            right: _mm_cvtsi32_si128(window_bits as i32),
-            left: _mm_cvtsi32_si128(64 - window_bits as i32),
-        }
+        Self { low: load(&low), high: load(&high), carry: zero(), bits }
     }
 
     /// Absolute values, the lanes that are negative and those that are 0.
     fn next(&mut self) -> ([u64; LANES], u8, u8) {
-        let window = add(_mm512_and_si512(self.low, splat(self.size - 1)), self.carry);
-        let low = _mm512_srl_epi64(self.low, self.right);
-        self.low = _mm512_or_si512(low, _mm512_sll_epi64(self.high, self.left));
-        self.high = _mm512_srl_epi64(self.high, self.right);
-        let negative = _mm512_cmpgt_epi64_mask(window, splat(self.size / 2));
-        self.carry = _mm512_maskz_set1_epi64(negative, 1);
-        let magnitude = _mm512_mask_mov_epi64(window, negative, sub(splat(self.size), window));
-        let mut magnitudes = [0; LANES];
-        // SAFETY: the pointer is to 64 bytes.
-        unsafe { _mm512_storeu_si512(magnitudes.as_mut_ptr().cast(), magnitude) };
-        (magnitudes, negative, _mm512_testn_epi64_mask(magnitude, magnitude))
+        let size = 1 << self.bits;
+        let window = add(and(self.low, splat(size - 1)), self.carry);
+        self.low = or(shift_right(self.low, self.bits), shift_left(self.high, 64 - self.bits));
+        self.high = shift_right(self.high, self.bits);
+        let negative = greater(window, splat(size / 2));
+        self.carry = ones(negative);
+        let magnitude = select(negative, sub(splat(size), window), window);
+        (store(magnitude), negative, vanishing(magnitude))
     }
 }
 }
 
 lanes! {
-    /// −entry in the lanes of the mask; of entries of a table.
+    /// −entry in the lanes of the mask; of entries of a table, below 4·p.
     #[inline]
     pub(super) fn negated_where(entry: &Fp, mask: u8) -> Fp {
-        Fp::zero().sub(entry).lift::<2>().select(entry, mask).normalise()
+        Fp::zero().sub(entry).lift::<4>().normalise().select(entry, mask)
     }
 }
 

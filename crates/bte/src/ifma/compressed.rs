@@ -3,9 +3,10 @@
 //! its squares, for two thirds of the products. g0 and g1 come back by one inversion, which many elements share.
 
 use super::cyclotomic::{square_pair, square_pair_xi};
-use super::field::{Fp, Packed, lanes};
+use super::field::{Fp, Packed};
 use super::target::invert_nonzero;
 use super::tower::{Fp2, Fp12};
+use super::vector::lanes;
 
 /// g2 … g5 of eight elements.
 #[derive(Clone, Copy)]

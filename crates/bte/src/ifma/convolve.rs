@@ -1,11 +1,12 @@
 //! The convolution of [`crate::convolution`] in eight lanes. Elements lie in memory one by one; each step gathers
 //! those it works on into lanes, whatever their places, so that no lane stays empty for the sake of a layout.
 
-use super::field::{LANES, lanes};
+use super::kept;
 use super::pairing::LaneLines;
 use super::points::{self, PackedPoint, Points};
 use super::target::{self, ONE12, Packed12, Powers, easy_parts};
 use super::tower::Fp12;
+use super::vector::{LANES, lanes};
 use crate::convolution::{Budget, Domain, FixedSide};
 use crate::curve::{G1Affine, G2Affine, Scalar};
 use crate::digits::X;
@@ -139,7 +140,7 @@ unsafe fn forward(domain: &Domain, mut values: Vec<PackedPoint>) -> Vec<PackedPo
 unsafe fn multiply(fixed: &FixedSide, budget: &Budget, values: &[PackedPoint]) -> Vec<Packed12> {
     // SAFETY: by this function's contract.
     let make = |points: &[G2Affine]| unsafe { LaneLines::new(points) };
-    let kept = fixed.lane_lines(budget, make);
+    let kept = kept::lane_lines(fixed, budget, make);
     pieces(values.len(), TASK_PAIRINGS, |range| {
         let lines = |group: usize| {
             let points = fixed.points();
@@ -366,21 +367,23 @@ unsafe fn in_place<const N: usize>(
     }
 }
 
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma,bmi2,adx")]
-fn changed<const N: usize>(
-    values: &[Packed12],
-    places: &[[usize; N]],
-    change: &impl Fn([Fp12; N]) -> [Fp12; N],
-) -> Vec<[Packed12; N]> {
-    let mut out = vec![[ONE12; N]; places.len().next_multiple_of(LANES)];
-    for (places, out) in places.chunks(LANES).zip(out.as_chunks_mut::<LANES>().0) {
-        let at = |lane: usize| places.get(lane).unwrap_or(&places[0]);
-        let elements =
-            std::array::from_fn(|which| Fp12::gather(std::array::from_fn(|lane| &values[at(lane)[which]])));
-        for (which, result) in change(elements).iter().enumerate() {
-            result.scatter(out.each_mut().map(|lane| &mut lane[which]));
+lanes! {
+    /// What `change` gives for the elements at each set of places.
+    fn changed<const N: usize>(
+        values: &[Packed12],
+        places: &[[usize; N]],
+        change: &impl Fn([Fp12; N]) -> [Fp12; N],
+    ) -> Vec<[Packed12; N]> {
+        let mut out = vec![[ONE12; N]; places.len().next_multiple_of(LANES)];
+        for (places, out) in places.chunks(LANES).zip(out.as_chunks_mut::<LANES>().0) {
+            let at = |lane: usize| places.get(lane).unwrap_or(&places[0]);
+            let elements =
+                std::array::from_fn(|which| Fp12::gather(std::array::from_fn(|lane| &values[at(lane)[which]])));
+            for (which, result) in change(elements).iter().enumerate() {
+                result.scatter(out.each_mut().map(|lane| &mut lane[which]));
+            }
         }
+        out.truncate(places.len());
+        out
     }
-    out.truncate(places.len());
-    out
 }

@@ -1,7 +1,8 @@
 //! Squarings in the cyclotomic subgroup (Granger and Scott, ePrint 2009/565), and products that run on for long.
 
-use super::field::{Fp, add, lanes, sub};
+use super::field::Fp;
 use super::tower::{Fp2, Fp12, Out, Wide2, reduce_with, square2};
+use super::vector::{add, lanes, sub};
 
 /// An element that many others are multiplied into: two buffers take turns, so that nothing is copied.
 pub(crate) struct Running {

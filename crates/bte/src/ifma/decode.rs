@@ -9,8 +9,9 @@
 //! identity; then they give Z = 0, which every later step preserves. So Z ≠ 0 at the end proves the result right, and
 //! a point of G1 never gives Z = 0, for the multiples that meet are different and below r/2.
 
-use super::field::{FROM_PLAIN, Fp, LANES, Packed, lanes, to_limbs52};
+use super::field::{FROM_PLAIN, Fp, Packed, to_limbs52};
 use super::points::beta;
+use super::vector::{LANES, lanes};
 use crate::curve::{G1Affine, PointError};
 use crate::digits::X;
 

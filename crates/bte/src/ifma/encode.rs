@@ -1,10 +1,9 @@
 //! From lanes to the encodings that are hashed and compared.
 
-use core::arch::x86_64::_mm512_movepi64_mask;
-
-use super::field::{Fp, LANES, LIMBS, P, lanes, to_limbs64};
+use super::field::{Fp, LIMBS, P, to_limbs64};
 use super::points::Points;
 use super::tower::Fp12;
+use super::vector::{LANES, lanes, negative};
 use crate::{G1_BYTES, GT_BYTES};
 
 /// 1 as an integer: as a Montgomery factor it leads out of Montgomery form.
@@ -32,21 +31,7 @@ const LARGER_Y: u8 = 0x20;
 lanes! {
     /// The integers below p that the elements stand for; of elements up to 2^11·p.
     fn integers(elements: &Fp) -> Fp {
-        // In (p − ε, 2p + ε): at most two subtractions.
-        let product = elements.mul(&Fp::splat(&INTEGER_ONE));
-        reduced_once(reduced_once(product))
-    }
-
-    #[inline]
-    fn reduced_once(value: Fp) -> Fp {
-        let difference = value.sub(&Fp::splat(&P)).normalise();
-        value.select(&difference, negative(&difference))
-    }
-
-    /// Lanes below 0, of normalised limbs.
-    #[inline]
-    fn negative(value: &Fp) -> u8 {
-        _mm512_movepi64_mask(value.0[LIMBS - 1])
+        elements.mul(&Fp::splat(&INTEGER_ONE)).canonical()
     }
 
     /// Big-endian, 48 bytes each.
@@ -70,7 +55,7 @@ lanes! {
         let mut out = Vec::with_capacity(LANES * points.len());
         for vector in 0..points.len() {
             let (x, y, infinite) = points.coordinates(vector);
-            let larger = negative(&Fp::splat(&HALF).sub(&integers(y)).normalise());
+            let larger = negative(Fp::splat(&HALF).sub(&integers(y)).carried().0[LIMBS - 1]);
             for (lane, mut bytes) in encode_all(x).into_iter().enumerate() {
                 if infinite >> lane & 1 == 1 {
                     bytes = [0; G1_BYTES];

@@ -4,34 +4,15 @@
 //! products need; sums and differences leave limbs signed and are normalised when they become factors. A [`Wide`] is an
 //! unreduced product or a signed sum of such: up to 2^20·p² in absolute value it reduces into (p − ε, 2p + ε).
 
-use core::arch::x86_64::*;
-
-/// Elements that one vector holds.
-pub(crate) const LANES: usize = 8;
-
-/// Declares functions and methods that run with AVX-512 IFMA enabled: safe to call from each other, `unsafe` to call
-/// from where the features are not known to be there.
-macro_rules! lanes {
-    (impl $type:ident { $($(#[$meta:meta])* $vis:vis fn $name:ident $(<const $generic:ident: $of:ty>)? ($($args:tt)*) $(-> $out:ty)? $body:block)* }) => {
-        impl $type { $(
-            $(#[$meta])*
-            #[target_feature(enable = "avx512f,avx512dq,avx512ifma,bmi2,adx")]
-            $vis fn $name $(<const $generic: $of>)? ($($args)*) $(-> $out)? $body
-        )* }
-    };
-    ($($(#[$meta:meta])* $vis:vis fn $name:ident $(<const $generic:ident: $of:ty>)? ($($args:tt)*) $(-> $out:ty)? $body:block)*) => { $(
-        $(#[$meta])*
-        #[target_feature(enable = "avx512f,avx512dq,avx512ifma,bmi2,adx")]
-        $vis fn $name $(<const $generic: $of>)? ($($args)*) $(-> $out)? $body
-    )* };
-}
-pub(super) use lanes;
+use super::vector::{
+    LANES, MASK, Vector, add, and, carry, equal, high, known, lanes, load, low, max, multiply, negative,
+    require, select, splat, store, sub, transpose, weakly_reduced, zero,
+};
 
 pub(super) const LIMBS: usize = 8;
-const MASK: u64 = (1 << 52) - 1;
 
 /// p in 64-bit limbs.
-const MODULUS: [u64; 6] = [
+pub(super) const MODULUS: [u64; 6] = [
     0xb9fe_ffff_ffff_aaab,
     0x1eab_fffe_b153_ffff,
     0x6730_d2a0_f6b0_f624,
@@ -50,7 +31,7 @@ pub(super) const ONE: [u64; LIMBS] = power_of_two(416);
 /// −1/p modulo 2^52.
 pub(super) const MINUS_P_INVERSE: u64 = minus_inverse(P[0]);
 /// ⌊2^52/(P[7] + 1)⌋: turns a top limb into a quotient estimate that is never too large.
-const TOP_RECIPROCAL: u64 = (1 << 52) / (P[LIMBS - 1] + 1);
+pub(super) const TOP_RECIPROCAL: u64 = (1 << 52) / (P[LIMBS - 1] + 1);
 
 /// Six 64-bit limbs as eight of 52 bits.
 pub(crate) const fn to_limbs52(limbs: &[u64; 6]) -> [u64; LIMBS] {
@@ -83,7 +64,7 @@ pub(crate) const fn to_limbs64(limbs: &[u64; LIMBS]) -> [u64; 6] {
     out
 }
 
-const fn times(value: &[u64; LIMBS], factor: u64) -> [u64; LIMBS] {
+pub(super) const fn times(value: &[u64; LIMBS], factor: u64) -> [u64; LIMBS] {
     let mut out = [0; LIMBS];
     let (mut carry, mut i) = (0, 0);
     while i < LIMBS {
@@ -135,59 +116,38 @@ const fn minus_inverse(odd: u64) -> u64 {
     inverse.wrapping_neg() & MASK
 }
 
+/// p's top limb as bounds count in it: 2^364, of which p has a little more.
+pub(super) const TOP: i64 = P[LIMBS - 1] as i64;
+/// Multiples of p up to which values are normalised.
+const MOST: i64 = 1 << 13;
+/// Multiples of p up to which values are reduced weakly; above, a limb times the quotient would not fit a word.
+pub(super) const WEAK_MOST: i64 = 2056;
+/// Multiples of p up to which elements lie in memory.
+pub(super) const REST: i64 = 3;
+
 /// Eight field elements.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(crate) struct Fp(pub(super) [__m512i; LIMBS]);
+pub(crate) struct Fp(pub(super) [Vector; LIMBS]);
 
 /// Eight unreduced products or signed sums of products.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(crate) struct Wide(pub(super) [__m512i; 2 * LIMBS]);
+pub(crate) struct Wide(pub(super) [Vector; 2 * LIMBS]);
 
 lanes! {
-    #[inline]
-    pub(super) fn splat(value: u64) -> __m512i {
-        _mm512_set1_epi64(value as i64)
-    }
-
-    #[inline]
-    pub(super) fn add(a: __m512i, b: __m512i) -> __m512i {
-        _mm512_add_epi64(a, b)
-    }
-
-    #[inline]
-    pub(super) fn sub(a: __m512i, b: __m512i) -> __m512i {
-        _mm512_sub_epi64(a, b)
-    }
-
-    #[inline]
-    pub(super) fn zero() -> __m512i {
-        _mm512_setzero_si512()
-    }
-
-    #[inline]
-    pub(super) fn low(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-        _mm512_madd52lo_epu64(sum, a, b)
-    }
-
-    #[inline]
-    pub(super) fn high(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-        _mm512_madd52hi_epu64(sum, a, b)
-    }
-
     /// What limb i carries once the multiple of p that clears its low 52 bits is added: rounded up, since that
     /// addition makes the low bits 0 or 2^52. Known before the multiple is.
     #[inline]
-    pub(super) fn carry_out(limb: __m512i) -> __m512i {
-        _mm512_srai_epi64::<52>(add(limb, splat(MASK)))
+    pub(super) fn carry_out(limb: Vector) -> Vector {
+        carry(add(limb, splat(MASK)))
     }
 }
 
 /// The block for i = 0 … 7, written out.
 macro_rules! unrolled {
     ($i:ident => $block:block) => {
-        crate::ifma::field::unrolled!(@ $i $block 0 1 2 3 4 5 6 7)
+        super::field::unrolled!(@ $i $block 0 1 2 3 4 5 6 7)
     };
     (@ $i:ident $block:block $($value:literal)*) => { $({ const $i: usize = $value; $block })* };
 }
@@ -198,10 +158,11 @@ pub(super) use unrolled;
 /// its limbs would be spilled.
 macro_rules! reduce_limbs {
     ($limbs:expr) => {{
-        use crate::ifma::field::{Fp, LIMBS, MINUS_P_INVERSE, P, add, carry_out, high, low, splat, zero};
+        use super::field::{Fp, LIMBS, MINUS_P_INVERSE, P, carry_out};
+        use super::vector::{add, high, low, modular, splat, zero};
         let mut t = $limbs;
-        crate::ifma::field::unrolled!(I => {
-                let q = low(zero(), t[I], splat(MINUS_P_INVERSE));
+        super::field::unrolled!(I => {
+                let q = modular(t[I], splat(MINUS_P_INVERSE));
                 t[I + 1] = add(t[I + 1], carry_out(t[I]));
                 let first = high(zero(), q, splat(P[0]));
                 t[I + 1] = add(low(t[I + 1], q, splat(P[1])), first);
@@ -224,7 +185,7 @@ lanes! {
 impl Fp {
     #[inline]
     pub(crate) fn zero() -> Self {
-        Self([_mm512_setzero_si512(); LIMBS])
+        Self([zero(); LIMBS])
     }
 
     /// The same element in every lane; limbs in Montgomery form.
@@ -237,13 +198,21 @@ impl Fp {
         out
     }
 
-    /// Carries: limbs into [0, 2^52), for non-negative values.
+    /// Carries: limbs into [0, 2^52), of values from 0 to [`MOST`]·p.
     #[inline]
-    pub(crate) fn normalise(mut self) -> Self {
+    pub(crate) fn normalise(self) -> Self {
+        let out = self.carried();
+        require("a value to normalise", out.0[LIMBS - 1], 0, MOST * TOP);
+        out
+    }
+
+    /// Carries: limbs into [0, 2^52) but for the highest one, which has the value's sign.
+    #[inline]
+    pub(super) fn carried(mut self) -> Self {
         let mask = splat(MASK);
         for i in 0..LIMBS - 1 {
-            let carry = _mm512_srai_epi64::<52>(self.0[i]);
-            self.0[i] = _mm512_and_si512(self.0[i], mask);
+            let carry = carry(self.0[i]);
+            self.0[i] = and(self.0[i], mask);
             self.0[i + 1] = add(self.0[i + 1], carry);
         }
         self
@@ -285,21 +254,26 @@ impl Fp {
         self.add(other).normalise()
     }
 
-    /// Difference + 1024·p, normalised; `other` below 1024·p.
+    /// Difference + 1024·p, normalised; `other` below 1024·p, or by less than `self` above that.
     #[inline]
     pub(crate) fn sub_n(&self, other: &Self) -> Self {
         self.sub(other).lift::<1024>().normalise()
     }
 
-    /// From (p, 2^11·p), limbs signed, to (0, 1.01·p), normalised.
+    /// From [0, [`WEAK_MOST`]·p], limbs signed, to [0, 1.02·p), normalised.
     #[inline]
-    pub(crate) fn weak(mut self) -> Self {
-        let top = sub(self.0[LIMBS - 1], splat(64));
-        let quotient = high(_mm512_setzero_si512(), top, splat(TOP_RECIPROCAL));
+    pub(crate) fn weak(self) -> Self {
+        require("a value to reduce weakly", self.0[LIMBS - 1], 0, WEAK_MOST * TOP);
+        // Limbs below the top one that are signed take less than 64 from it.
+        let top = max(sub(self.0[LIMBS - 1], splat(64)), zero());
+        let quotient = high(zero(), top, splat(TOP_RECIPROCAL));
+        let mut out = self;
         for i in 0..LIMBS {
-            self.0[i] = sub(self.0[i], _mm512_mullo_epi64(quotient, splat(P[i])));
+            out.0[i] = sub(self.0[i], multiply(quotient, splat(P[i])));
         }
-        self.normalise()
+        let out = Self(weakly_reduced(&self.0, out.carried().0));
+        require("a value reduced weakly", out.0[LIMBS - 1], 0, TOP + TOP / 50);
+        out
     }
 
     /// −self for self in [0, 1000·p], normalised and weakly reduced.
@@ -313,7 +287,7 @@ impl Fp {
     pub(crate) fn select(&self, other: &Self, mask: u8) -> Self {
         let mut out = *other;
         for i in 0..LIMBS {
-            out.0[i] = _mm512_mask_mov_epi64(other.0[i], mask, self.0[i]);
+            out.0[i] = select(mask, self.0[i], other.0[i]);
         }
         out
     }
@@ -321,7 +295,7 @@ impl Fp {
     /// The product without reduction; both factors normalised.
     #[inline]
     pub(crate) fn wide(&self, other: &Self) -> Wide {
-        let mut t = [_mm512_setzero_si512(); 2 * LIMBS];
+        let mut t = [zero(); 2 * LIMBS];
         for i in 0..LIMBS {
             for j in 0..LIMBS {
                 t[i + j] = low(t[i + j], self.0[j], other.0[i]);
@@ -379,43 +353,26 @@ impl Packed {
 }
 
 lanes! {
-    /// Transposes 8×8 words.
-    #[inline]
-    fn transpose(r: [__m512i; 8]) -> [__m512i; 8] {
-        let pair = |i: usize| {
-            (_mm512_unpacklo_epi64(r[i], r[i + 1]), _mm512_unpackhi_epi64(r[i], r[i + 1]))
-        };
-        let ((a0, a1), (b0, b1), (c0, c1), (d0, d1)) = (pair(0), pair(2), pair(4), pair(6));
-        // Each of a…d holds two rows; columns 2k and 2k + 1 sit in 128-bit block k.
-        let quad = |x: __m512i, y: __m512i| {
-            (_mm512_shuffle_i64x2::<0x88>(x, y), _mm512_shuffle_i64x2::<0xdd>(x, y))
-        };
-        let ((p0, p1), (q0, q1)) = (quad(a0, b0), quad(c0, d0));
-        let ((s0, s1), (t0, t1)) = (quad(a1, b1), quad(c1, d1));
-        let ((o0, o4), (o2, o6)) = (quad(p0, q0), quad(p1, q1));
-        let ((o1, o5), (o3, o7)) = (quad(s0, t0), quad(s1, t1));
-        [o0, o1, o2, o3, o4, o5, o6, o7]
-    }
-}
-
-lanes! {
 impl Fp {
-    /// Gathers one element into each lane.
+    /// Gathers one element into each lane; up to [`REST`]·p, as whatever is at rest.
     #[inline]
     pub(crate) fn gather(elements: [&Packed; LANES]) -> Self {
-        // SAFETY: each pointer is to the 64 aligned bytes of a `Packed`.
-        Self(transpose(elements.map(|e| unsafe { _mm512_load_si512(e.0.as_ptr().cast()) })))
+        let mut out = Self(transpose(elements.map(|element| load(&element.0))));
+        for i in 0..LIMBS {
+            let most = if i == LIMBS - 1 { REST * TOP } else { MASK as i64 };
+            out.0[i] = known("a limb at rest", out.0[i], 0, most);
+        }
+        out
     }
 
     /// Each lane as an element at rest; normalised.
     #[inline]
     pub(crate) fn scatter(&self) -> [Packed; LANES] {
-        transpose(self.0).map(|row| {
-            let mut out = Packed::default();
-            // SAFETY: the pointer is to the 64 aligned bytes of a `Packed`.
-            unsafe { _mm512_store_si512(out.0.as_mut_ptr().cast(), row) };
-            out
-        })
+        for i in 0..LIMBS {
+            let most = if i == LIMBS - 1 { REST * TOP } else { MASK as i64 };
+            require("a limb to put to rest", self.0[i], 0, most);
+        }
+        transpose(self.0).map(|row| Packed(store(row)))
     }
 
     /// From `blst`'s limbs (Montgomery form with R = 2^384).
@@ -428,18 +385,41 @@ impl Fp {
     /// To `blst`'s limbs, below p.
     #[inline]
     pub(crate) fn to_blst(self) -> [[u64; 6]; LANES] {
-        let out = self.mul(&Self::splat(&TO_BLST));
-        // In [p, 2p + ε): at most two subtractions.
-        out.scatter().map(|packed| to_limbs64(&reduce_once(reduce_once(packed.0))))
+        self.mul(&Self::splat(&TO_BLST)).canonical().scatter().map(|packed| to_limbs64(&packed.0))
+    }
+
+    /// The residue below p of a product.
+    #[inline]
+    pub(super) fn canonical(self) -> Self {
+        self.require_product();
+        // In (p − ε, 2p + ε): at most two subtractions.
+        self.reduced_once().reduced_once()
+    }
+
+    /// self − p where that is not negative.
+    #[inline]
+    fn reduced_once(self) -> Self {
+        let difference = self.sub(&Self::splat(&P)).carried();
+        let mut out = self.select(&difference, negative(difference.0[LIMBS - 1]));
+        let top = out.0[LIMBS - 1];
+        out.0[LIMBS - 1] = known("what is not negative, or was chosen since it is not", top, 0, 2 * TOP);
+        out
+    }
+
+    /// Above 0 and below 3·p: what comparing with p and 2·p, or subtracting p twice, decides.
+    #[inline]
+    fn require_product(&self) {
+        require("a product", self.0[LIMBS - 1], 1, 3 * TOP - 1);
     }
 
     /// Lanes that are 0 modulo p, of a product (p − ε ≤ self ≤ 2p + ε).
     #[inline]
     pub(crate) fn zero_lanes(&self) -> u8 {
+        self.require_product();
         let (mut once, mut twice) = (0xff, 0xff);
         for i in 0..LIMBS {
-            once &= _mm512_cmpeq_epi64_mask(self.0[i], splat(P[i]));
-            twice &= _mm512_cmpeq_epi64_mask(self.0[i], splat(const { times(&P, 2) }[i]));
+            once &= equal(self.0[i], splat(P[i]));
+            twice &= equal(self.0[i], splat(const { times(&P, 2) }[i]));
         }
         once | twice
     }

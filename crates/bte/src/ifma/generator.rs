@@ -3,8 +3,9 @@
 use std::sync::OnceLock;
 
 use super::comb::{Column, LaneRows, negated_where};
-use super::field::{Fp, LANES, Packed, lanes};
+use super::field::{Fp, Packed};
 use super::points::{PackedPoint, Points};
+use super::vector::{LANES, lanes};
 use crate::comb::generator_rows;
 use crate::curve::Scalar;
 use crate::digits::glv_halves;

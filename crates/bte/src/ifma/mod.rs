@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | [`vector`] | vectors of words: the intrinsics used, and the bounds stated of them |
 //! | [`field`] | F_p: radix 2^52, lazy sums, unreduced products |
 //! | [`tower`] | F_p2, F_p6, F_p12 |
 //! | [`cyclotomic`] | squarings in the cyclotomic subgroup |
@@ -18,11 +19,12 @@
 //! | [`bulk`] | many points at once: decoding, sums of products |
 //! | [`batch`] | opening a batch |
 //! | [`opening`] | the checks of hints and openings |
+//! | [`kept`] | tables that keys and parameters keep |
 //!
 //! Results are those of [`crate::Portable`] to the bit. What does not gain from lanes is left to it.
 //!
 //! # Safety
-//! Functions declared by [`field::lanes`] carry target features, and are safe to call from each other. [`Ifma`] can only
+//! Functions declared by [`vector::lanes`] carry target features, and are safe to call from each other. [`Ifma`] can only
 //! be made where [`Ifma::new`] has found those features; its methods are where they are entered.
 
 #![allow(clippy::needless_range_loop)] // limbs, lanes and windows of several values share an index
@@ -37,6 +39,7 @@ mod decode;
 mod encode;
 mod field;
 mod generator;
+mod kept;
 mod opening;
 mod pairing;
 mod points;
@@ -45,14 +48,15 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod tower;
+mod vector;
 
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use bulk::LaneBulk;
 pub(crate) use comb::LaneComb;
-pub(crate) use field::LANES;
 pub(crate) use pairing::LaneLines;
+pub(crate) use vector::LANES;
 
 use crate::curve::straus::sum_secret;
 use crate::curve::{Gt, Scalar};
@@ -62,7 +66,7 @@ use crate::proof::{ProofItem, verify_proofs_with};
 use crate::weights::Expanded;
 use crate::{
     Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
-    Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError,
+    Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError, SingletonItem,
 };
 
 /// Below this many points, what the lanes of a release share costs more than it saves.
@@ -220,5 +224,20 @@ impl Backend for Ifma {
     ) -> Vec<Result<(), SingletonError>> {
         let mut rng = Expanded::new(rng);
         self.portable.install(|| parameters.verify_singletons_with(&self.bulk(), &mut rng, items))
+    }
+
+    fn open_singletons(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        items: &[SingletonItem<'_>],
+    ) -> Vec<Result<Opening, SingletonError>> {
+        let mut rng = Expanded::new(rng);
+        self.portable.install(|| {
+            parameters.open_singletons_with(&self.bulk(), &mut rng, items, |releases, ciphertexts| {
+                // SAFETY: as above.
+                unsafe { batch::open_singletons(parameters, releases, ciphertexts) }
+            })
+        })
     }
 }

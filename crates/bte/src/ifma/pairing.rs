@@ -4,9 +4,10 @@
 //! Divided by l2·2y it is (l0/l2)/(2y) + (l1/l2)·(−x/y)·v + v·w: a third less to keep, and ten products of F_p2 instead
 //! of thirteen to multiply by it.
 
-use super::field::{Fp, LANES, Packed, lanes};
+use super::field::{Fp, Packed};
 use super::target::invert_nonzero;
 use super::tower::{Fp2, Fp6, Fp12};
+use super::vector::{LANES, lanes};
 use crate::curve::limbs::Limbs;
 use crate::curve::{G2Affine, Lines};
 use crate::digits::X;

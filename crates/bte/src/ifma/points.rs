@@ -7,8 +7,9 @@
 
 use std::sync::OnceLock;
 
-use super::field::{Fp, LANES, Packed, lanes};
+use super::field::{Fp, Packed};
 use super::pairing::Arguments;
+use super::vector::{LANES, lanes};
 use crate::curve::limbs::{invert, multiply};
 use crate::curve::{G1, G1Affine, Scalar};
 use crate::digits::glv_halves;
@@ -224,7 +225,7 @@ impl Points {
     pub(crate) fn to_packed(&self, count: usize) -> Vec<PackedPoint> {
         let mut out = Vec::with_capacity(LANES * self.len());
         for vector in 0..self.len() {
-            let (x, y) = (self.x[vector].scatter(), self.y[vector].scatter());
+            let (x, y) = (self.x[vector].weak().scatter(), self.y[vector].weak().scatter());
             for lane in 0..LANES {
                 let infinite = self.infinite[vector] >> lane & 1 == 1;
                 out.push(PackedPoint { x: x[lane], y: y[lane], infinite });

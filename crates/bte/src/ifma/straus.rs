@@ -1,12 +1,11 @@
 //! Σ kᵢ·Pᵢ in eight lanes, by the method of [`crate::curve::straus`], whose account of secrets and of the blind holds
 //! here: each lane has accumulators of its own, for every eighth point, and one inversion serves all of them.
 
-use core::arch::x86_64::*;
-
 use zeroize::{Zeroize, Zeroizing};
 
-use super::field::{Fp, LANES, Packed, lanes, splat};
+use super::field::{Fp, Packed};
 use super::points::{PackedPoint, Points, chord, invert_lanes};
+use super::vector::{LANES, abs, equal, from_bytes, lanes, negative, splat, vanishing};
 use crate::curve::straus::{MULTIPLES, WINDOWS, finish, windows};
 use crate::curve::{G1, G1Affine};
 
@@ -92,17 +91,17 @@ impl Work {
     /// The entries: each lane's digit times its point, for 0 the point itself. Reads the whole table.
     fn look_up(&mut self, table: &[Point; MULTIPLES], digits: &[[i8; LANES]]) {
         for (i, digits) in digits.iter().enumerate() {
-            let digits = _mm512_cvtepi8_epi64(_mm_cvtsi64_si128(i64::from_le_bytes(digits.map(|digit| digit as u8))));
-            let magnitudes = _mm512_abs_epi64(digits);
+            let digits = from_bytes(digits);
+            let magnitudes = abs(digits);
             let [mut x, mut y] = table[0];
             for (multiple, value) in table.iter().zip(1..).skip(1) {
-                let mask = _mm512_cmpeq_epi64_mask(magnitudes, splat(value));
+                let mask = equal(magnitudes, splat(value));
                 x = multiple[0].select(&x, mask);
                 y = multiple[1].select(&y, mask);
             }
-            let minus = Fp::zero().sub(&y).lift::<2>().normalise();
-            self.entries[i] = [x, minus.select(&y, _mm512_movepi64_mask(digits))];
-            self.skip[i] = _mm512_cmpeq_epi64_mask(digits, splat(0));
+            let minus = Fp::zero().sub(&y).lift::<4>().normalise();
+            self.entries[i] = [x, minus.select(&y, negative(digits))];
+            self.skip[i] = vanishing(digits);
         }
     }
 

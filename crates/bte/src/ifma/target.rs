@@ -4,9 +4,10 @@ use std::sync::OnceLock;
 
 use super::compressed::{Compressed, decompress};
 use super::cyclotomic::Running;
-use super::field::{Fp, LANES, Packed, lanes};
+use super::field::{Fp, Packed};
 use super::points::invert_lanes;
 use super::tower::{Fp2, Fp6, Fp12};
+use super::vector::{LANES, lanes};
 use crate::curve::Gt;
 use crate::digits::base_x;
 
@@ -329,9 +330,10 @@ lanes! {
 impl Norm {
     /// Of f0² − v·f1².
     pub(super) fn new(f: &Fp12) -> Self {
-        let n = f.c0.mul(&f.c0).sub_n(&f.c1.mul(&f.c1).times_v()).weak();
+        // ξ's multiples may lie above what `sub_n` adds: reduced before they are taken off.
+        let n = f.c0.mul(&f.c0).sub_n(&f.c1.mul(&f.c1).times_v().weak()).weak();
         // (A, B, C) = (n0² − ξn1n2, ξn2² − n0n1, n1² − n0n2), F = n0A + ξ(n2B + n1C).
-        let a = n.c0.square().sub_n(&n.c1.mul(&n.c2).times_xi()).weak();
+        let a = n.c0.square().sub_n(&n.c1.mul(&n.c2).times_xi().weak()).weak();
         let b = n.c2.square().times_xi().sub_n(&n.c0.mul(&n.c1)).weak();
         let c = n.c1.square().sub_n(&n.c0.mul(&n.c2)).weak();
         let inner = n.c2.mul(&b).add_n(&n.c1.mul(&c)).times_xi();

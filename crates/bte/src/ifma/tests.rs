@@ -1,24 +1,26 @@
-//! Lanes against the scalar arithmetic. On machines without the instructions these tests do nothing and say so.
+//! Lanes against the scalar arithmetic: over AVX-512 IFMA, and on every machine over [`crate::emulated`]'s vectors.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::comb::LaneComb;
 use super::encode::{encode_gt, encode_points};
-use super::field::{LANES, Packed, lanes};
+use super::field::{Fp, LIMBS, MODULUS, P, Packed, times};
 use super::generator::generator_times;
 use super::opening;
 use super::pairing::LaneLines;
 use super::points::{self, PackedPoint, Points};
 use super::target::{self, Powers, easy_parts, hard_parts, quotients};
 use super::tower::Fp12;
-use super::{decode, straus};
+use super::vector::{self, LANES, MASK, lanes};
+use super::{batch, decode, straus};
 use crate::comb::GtComb;
 use crate::convolution;
+use crate::curve::limbs::multiply;
 use crate::curve::{G1, G1Affine, G2, G2Affine, Gt, PointError, Scalar, miller_loop};
 use crate::digits::{X, glv_halves};
 use crate::opening::{open_all, tests::samples};
-use crate::{Ifma, dealer};
+use crate::{Backend, Ciphertext, CiphertextPoint, Portable, dealer};
 
 fn rng() -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(5)
@@ -38,6 +40,15 @@ fn some_points(count: usize) -> Vec<G1> {
     (0..count).map(|i| if i % 3 == 1 { multiple(i).neg() } else { multiple(i) }).collect()
 }
 
+/// Elements in `blst`'s form whose integers or residues lie next to 0 and p.
+fn edges() -> Vec<[u64; 6]> {
+    let (zero, one) = ([0; 6], *Gt::one().limbs()[0]);
+    let small = [1, 2, 64, 1 << 52].map(|low| [low, 0, 0, 0, 0, 0]);
+    let near_p = [1, 2, 64]
+        .map(|less| [MODULUS[0] - less, MODULUS[1], MODULUS[2], MODULUS[3], MODULUS[4], MODULUS[5]]);
+    [&[zero, one][..], &small, &near_p].concat()
+}
+
 fn millers() -> [Gt; LANES] {
     let point = |i: usize| G1::generator().mul_public(&Scalar::from_u64(i as u64 + 2)).to_affine();
     std::array::from_fn(|i| miller_loop(&point(i), &G2Affine::generator()))
@@ -51,7 +62,7 @@ lanes! {
 
     fn unpack(points: &Points, count: usize) -> Vec<G1> {
         let one = |p: &PackedPoint| {
-            let [x, y] = [p.x, p.y].map(|c: Packed| super::field::Fp::gather([&c; LANES]).to_blst()[0]);
+            let [x, y] = [p.x, p.y].map(|c: Packed| Fp::gather([&c; LANES]).to_blst()[0]);
             if p.infinite { G1::default() } else { G1::from(&G1Affine::from_limbs(x, y)) }
         };
         points.to_packed(count).iter().map(one).collect()
@@ -127,6 +138,80 @@ lanes! {
         let want: Vec<[u8; 48]> = scalars.iter().map(|k| G1::generator().mul_public(k).to_affine().encode()).collect();
         for count in [0, 1, 8, scalars.len()] {
             assert!(encode_points(&generator_times(&scalars[..count]), count) == want[..count], "{count}");
+        }
+    }
+
+    /// An exponent, found by searching, for which a coefficient of the norm of the product of table entries is a residue
+    /// just above 0: less than a weak reduction that counted on a summand of 1024·p took for granted.
+    fn check_norm_near_zero() {
+        let base = G1::generator().mul_public(&Scalar::from_u64(2)).to_affine();
+        let base = miller_loop(&base, &G2Affine::generator()).easy_part().hard_part();
+        let k = "37dc58977dbb9506b10be130b28740760e0c5676c3627e09335953644d00ece1";
+        let k = Scalar::from_bytes(&hex::decode(k).expect("hex").try_into().expect("32 bytes")).expect("below r");
+        let mut products = LaneComb::new(&GtComb::new(&base, 13)).products(&[k]);
+        quotients(&mut products);
+        assert!(encode_gt(&products[0])[0] == base.pow_public(&k).encode());
+    }
+
+    /// One element in every lane.
+    fn splat(limbs: &[u64; 6]) -> Fp {
+        Fp::from_blst([limbs; LANES])
+    }
+
+    fn equal(a: &Fp, b: &Fp) -> bool {
+        a.sub_n(&b.weak()).mul(&Fp::splat(&Packed::ONE.0)).zero_lanes() == 0xff
+    }
+
+    /// k·p + d for every k that a weak reduction takes, and top limbs about its first quotient.
+    fn check_weak_reduction() {
+        let mut one = [0; LIMBS];
+        one[0] = 1;
+        let one = Fp::splat(&one);
+        for k in 0..=2055 {
+            let multiple = Fp::splat(&times(&P, k));
+            assert!(equal(&multiple.weak(), &Fp::zero()), "{k}");
+            assert!(equal(&multiple.add(&one).weak(), &one), "{k}");
+            if k > 0 {
+                assert!(equal(&multiple.sub(&one).weak(), &one.neg()), "{k}");
+            }
+        }
+        for top in [0, 1, 63, 64, 65, 66, P[LIMBS - 1] + 63, P[LIMBS - 1] + 64, P[LIMBS - 1] + 65, P[LIMBS - 1] + 66] {
+            for low in [0, 1, MASK] {
+                let mut limbs = [low; LIMBS];
+                limbs[LIMBS - 1] = top;
+                assert!(equal(&Fp::splat(&limbs).weak(), &Fp::splat(&limbs)), "{top} {low}");
+            }
+        }
+    }
+
+    /// Residues next to 0 and p in every place of every operation.
+    fn check_edges_of_the_field() {
+        let edges = edges();
+        for a in &edges {
+            for b in &edges {
+                let (x, y) = (splat(a), splat(b));
+                assert!(x.mul(&y).to_blst() == [multiply(a, b); LANES]);
+                let difference = x.square().sub_n(&y.square());
+                assert!(equal(&x.add_n(&y).mul(&x.sub_n(&y)), &difference));
+                assert!(equal(&x.add_n(&y.neg()), &x.sub_n(&y)) && equal(&x.negate_lanes(0xff), &x.neg()));
+                assert!((x.sub_n(&y).mul(&Fp::splat(&Packed::ONE.0)).zero_lanes() == 0xff) == (a == b));
+            }
+        }
+    }
+
+    /// f/conj(f) where coefficients are next to 0 and p, also those of the squares that norms are made of.
+    fn check_edges_of_quotients() {
+        let edges = edges();
+        let mut rng = rng();
+        for _ in 0..40 {
+            let mut limbs = [[0; 6]; 12];
+            limbs.iter_mut().for_each(|limbs| *limbs = edges[(rng.next_u32() as usize) % edges.len()]);
+            limbs[0] = edges[1 + rng.next_u32() as usize % (edges.len() - 1)];
+            let f = Fp12::from_gt([&Gt::from_limbs(&limbs); LANES]);
+            let mut quotient = [f];
+            quotients(&mut quotient);
+            let product = quotient[0].mul(&f.conjugate());
+            assert!(product.coefficients().into_iter().zip(f.coefficients()).all(|(a, b)| equal(a, b)));
         }
     }
 
@@ -254,11 +339,9 @@ macro_rules! on_lanes {
     ($($test:ident: $check:ident;)*) => { $(
         #[test]
         fn $test() {
-            if Ifma::is_supported() {
+            if vector::supported() {
                 // SAFETY: the features are there.
                 unsafe { $check() }
-            } else {
-                eprintln!("not run: this processor has no AVX-512 IFMA");
             }
         }
     )* };
@@ -269,6 +352,10 @@ on_lanes! {
     long_chains_stay_in_bounds: check_long_chains;
     powers: check_powers;
     fixed_bases_at_the_edges: check_fixed_bases;
+    norm_near_zero: check_norm_near_zero;
+    weak_reduction_of_every_multiple: check_weak_reduction;
+    field_at_the_edges: check_edges_of_the_field;
+    quotients_at_the_edges: check_edges_of_quotients;
     encodings: check_encodings;
     openings_are_those_of_the_portable_backend: check_openings;
     pairings_with_identities: check_pairings;
@@ -279,11 +366,11 @@ on_lanes! {
 
 #[test]
 fn the_convolution_is_that_of_the_portable_backend() {
-    if !Ifma::is_supported() {
-        return eprintln!("not run: this processor has no AVX-512 IFMA");
+    if !vector::supported() {
+        return;
     }
     let (parameters, _) = dealer::deal(40, 1, 1, &mut rng()).expect("a valid shape");
-    for batch in [2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 24, 25, 32, 33, 40] {
+    for batch in vector::BATCHES.iter().copied() {
         let inputs: Vec<G1Affine> = some_points(batch).iter().map(|p| p.to_affine()).collect();
         let fixed = parameters.fixed_side(batch);
         for release in [None, Some(&G1Affine::generator())] {
@@ -298,4 +385,41 @@ fn the_convolution_is_that_of_the_portable_backend() {
             }
         }
     }
+}
+
+/// Ten ciphertexts, two of them malformed, with the batch's release and everybody's singleton release.
+#[test]
+fn batches_and_singletons_open_as_in_the_portable_backend() {
+    if !vector::supported() {
+        return;
+    }
+    let mut rng = rng();
+    let (parameters, keys) = dealer::deal(10, 1, 1, &mut rng).expect("a valid shape");
+    let ek = parameters.encryption_key();
+    let ads: Vec<[u8; 32]> = (0..10).map(|i| [i; 32]).collect();
+    let mut ciphertexts: Vec<Ciphertext> =
+        ads.iter().map(|ad| ek.encrypt(ad, &[7; 40], b"", &mut rng).expect("short").0).collect();
+    ciphertexts[1].d[0] ^= 1;
+    ciphertexts[9].e[0] ^= 1;
+    let inputs: Vec<(&[u8; 32], &Ciphertext)> = ads.iter().zip(&ciphertexts).collect();
+    let points: Vec<CiphertextPoint> = ciphertexts.iter().map(|c| c.header().expect("a point")).collect();
+
+    let share = keys[0].release_share(&points).expect("within limits");
+    let release = parameters.combine(&[(1, share)]).expect("enough");
+    let portable = Portable::new(1);
+    let want = portable.decrypt(&parameters, &points, &release, &inputs).expect("within limits");
+    assert_eq!(want.iter().filter(|opening| opening.key().is_none()).count(), 2);
+    // SAFETY: the features are there.
+    let prepared = unsafe { batch::predecrypt(&parameters, &points) }.expect("within limits");
+    // SAFETY: likewise.
+    assert_eq!(unsafe { batch::finalize(&parameters, &prepared, &release, &inputs) }, Ok(want.clone()));
+    // SAFETY: likewise.
+    assert_eq!(unsafe { batch::decrypt(&parameters, &points, &release, &inputs) }, Ok(want.clone()));
+
+    let singletons: Vec<G1Affine> = points
+        .iter()
+        .map(|point| G1Affine::decode(&keys[0].singleton_share(point)).expect("a point"))
+        .collect();
+    // SAFETY: likewise.
+    assert_eq!(unsafe { batch::open_singletons(&parameters, &singletons, &inputs) }, want);
 }

@@ -8,7 +8,8 @@
 
 use std::mem::MaybeUninit;
 
-use super::field::{Fp, LANES, Packed, Wide, add, lanes, reduce_limbs, sub};
+use super::field::{Fp, Packed, Wide, reduce_limbs};
+use super::vector::{LANES, add, lanes, sub};
 
 /// Eight elements of F_p2.
 #[derive(Clone, Copy)]
@@ -54,11 +55,11 @@ pub(super) type Out<T> = MaybeUninit<T>;
 /// Reduces a signed combination of unreduced values, given limb by limb.
 macro_rules! reduce_with {
     (|$i:ident| $limb:expr) => {{
-        let mut t = [crate::ifma::field::zero(); 16];
+        let mut t = [super::vector::zero(); 16];
         for $i in 0..16 {
             t[$i] = $limb;
         }
-        crate::ifma::field::reduce_limbs!(t)
+        super::field::reduce_limbs!(t)
     }};
 }
 pub(super) use reduce_with;

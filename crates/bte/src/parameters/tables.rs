@@ -121,16 +121,18 @@ impl Parameters {
         make: impl Fn(&[G2Affine]) -> LaneLines,
         with: impl FnOnce(&LaneLines) -> T,
     ) -> T {
-        let new = || {
-            let end = self.max_batch() - LANES * group;
-            let points: Vec<G2Affine> =
-                self.elements.h[end.saturating_sub(LANES)..end].iter().rev().copied().collect();
-            make(&points)
-        };
+        let new = || make(&self.h_group(group));
         match self.tables.h_lane_lines(self.max_batch()) {
             Some(lines) => with(lines[group].get_or_init(new)),
             None => with(&new()),
         }
+    }
+
+    /// h_(B−8·group) … h_(B−8·group−7), as many as there are.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn h_group(&self, group: usize) -> Vec<G2Affine> {
+        let end = self.max_batch() - LANES * group;
+        self.elements.h[end.saturating_sub(LANES)..end].iter().rev().copied().collect()
     }
 
     /// Computes all tables for batches of `batch` ciphertexts now instead of at the first such batch. Sizes up to the

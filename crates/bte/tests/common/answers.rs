@@ -2,8 +2,8 @@
 //! the others answer.
 
 use blindfold_bte::{
-    Backend, BatchError, Ciphertext, CiphertextPoint, HintError, MemberKey, Parameters, Proof, ProofError,
-    SessionKey, SingletonError,
+    Backend, BatchError, Ciphertext, CiphertextPoint, HintError, MemberKey, Opening, Parameters, Proof,
+    ProofError, SessionKey, SingletonError,
 };
 
 use crate::common::{IDENTITY_G1, Made, off_subgroup, points, rng};
@@ -16,6 +16,7 @@ pub struct Answers {
     pub shares: Vec<Result<[u8; 48], BatchError>>,
     pub liars: Result<Vec<u16>, BatchError>,
     pub singletons: Vec<Result<(), SingletonError>>,
+    pub openings: Vec<Result<Opening, SingletonError>>,
 }
 
 /// The inputs of one comparison.
@@ -27,6 +28,7 @@ pub struct Questions<'a> {
     proofs: Vec<([u8; 32], Ciphertext, Proof)>,
     shares: Vec<(u16, [u8; 48])>,
     singletons: Vec<(CiphertextPoint, [u8; 48])>,
+    openings: Vec<([u8; 32], Ciphertext, [u8; 48])>,
 }
 
 impl<'a> Questions<'a> {
@@ -38,6 +40,8 @@ impl<'a> Questions<'a> {
             let shares: Vec<_> = keys.iter().map(|key| (key.index(), key.singleton_share(point))).collect();
             (*point, parameters.combine_singletons(&shares).expect("enough"))
         };
+        let singletons: Vec<(CiphertextPoint, [u8; 48])> = points.iter().map(singleton).collect();
+        let opening = |(made, (_, pd)): (&Made, &(_, [u8; 48]))| (made.ad, made.ciphertext.clone(), *pd);
         let hint = |made: &Made| (made.ad, made.ciphertext.clone(), made.key.clone());
         Self {
             parameters,
@@ -45,7 +49,8 @@ impl<'a> Questions<'a> {
             hints: batch.iter().map(hint).collect(),
             proofs: batch.iter().map(|made| (made.ad, made.ciphertext.clone(), made.proof)).collect(),
             shares: keys.iter().filter_map(share).collect(),
-            singletons: points.iter().map(singleton).collect(),
+            openings: batch.iter().zip(&singletons).map(opening).collect(),
+            singletons,
             points,
         }
     }
@@ -61,8 +66,26 @@ impl<'a> Questions<'a> {
                 self.singletons.push((first.0, pd));
             }
         }
+        self.forge_openings();
         self.forge_shares();
         self
+    }
+
+    /// Malformed ciphertexts under their true release, wrong releases, and a header that is no point.
+    fn forge_openings(&mut self) {
+        let honest = self.openings.clone();
+        let (Some(first), Some(last)) = (honest.first(), honest.last()) else { return };
+        for pd in [last.2, IDENTITY_G1, off_subgroup(), negative(first.2)] {
+            self.openings.push((first.0, first.1.clone(), pd));
+        }
+        for (ad, ciphertext, pd) in honest.iter().cycle().take(9) {
+            let mut malformed = ciphertext.clone();
+            malformed.d[0] ^= 1;
+            self.openings.push((*ad, malformed, *pd));
+        }
+        for c in [off_subgroup(), IDENTITY_G1] {
+            self.openings.push((first.0, Ciphertext { c, ..first.1.clone() }, first.2));
+        }
     }
 
     /// The first member stays honest; then a point outside the subgroup, an opposite and another member's share.
@@ -121,6 +144,8 @@ impl<'a> Questions<'a> {
         let hints: Vec<_> = self.hints.iter().map(|(ad, ciphertext, key)| (ad, ciphertext, key)).collect();
         let proofs: Vec<_> =
             self.proofs.iter().map(|(ad, ciphertext, proof)| (ad, ciphertext, proof)).collect();
+        let openings: Vec<_> =
+            self.openings.iter().map(|(ad, ciphertext, pd)| (ad, ciphertext, pd)).collect();
         let share = |key: &MemberKey| backend.release_share(key, &self.points);
         Answers {
             messages: backend.open_hints(&self.parameters.encryption_key(), &hints),
@@ -128,6 +153,7 @@ impl<'a> Questions<'a> {
             shares: self.keys.iter().map(share).collect(),
             liars: backend.find_liars(&mut rng, self.parameters, &self.points, &self.shares),
             singletons: backend.verify_singletons(&mut rng, self.parameters, &self.singletons),
+            openings: backend.open_singletons(&mut rng, self.parameters, &openings),
         }
     }
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test file uses its own part
 
 use blindfold_bte::{
-    Ciphertext, CiphertextPoint, EncryptionKey, MemberKey, Parameters, Proof, SessionKey, dealer,
+    Backend, Ciphertext, CiphertextPoint, EncryptionKey, MemberKey, Parameters, Proof, SessionKey, dealer,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -86,3 +86,21 @@ pub const IDENTITY_G1: [u8; 48] = {
     bytes[0] = 0xc0;
     bytes
 };
+
+/// The lanes' backend; where this processor lacks the instructions the tests say so, or fail if `BLINDFOLD_EXPECT_IFMA`
+/// is 1.
+#[cfg(target_arch = "x86_64")]
+pub fn lanes() -> Option<Box<dyn Backend>> {
+    let lanes = blindfold_bte::Ifma::new(2).map(|lanes| Box::new(lanes) as Box<dyn Backend>);
+    if lanes.is_none() {
+        let expected = std::env::var("BLINDFOLD_EXPECT_IFMA").is_ok_and(|value| value == "1");
+        assert!(!expected, "this processor has no AVX-512 IFMA, and BLINDFOLD_EXPECT_IFMA=1 says it has");
+        println!("NOT RUN: backend \"ifma\", this processor has no AVX-512 IFMA");
+    }
+    lanes
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub fn lanes() -> Option<Box<dyn Backend>> {
+    None
+}

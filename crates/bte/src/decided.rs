@@ -1,0 +1,206 @@
+//! In depth: what a fast backend refuses, [`Portable`] decides.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rand_core::CryptoRng;
+
+use crate::accelerator::Operation;
+use crate::hint::HintItem;
+use crate::proof::ProofItem;
+use crate::weights::Expanded;
+use crate::{
+    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
+    Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError, SingletonItem,
+};
+
+/// What can be refused and decided again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Check {
+    /// A hint.
+    Hint,
+    /// A proof of knowledge.
+    Proof,
+    /// A singleton release.
+    Singleton,
+}
+
+impl Check {
+    /// Every [name](Self::name): the label values of metrics.
+    pub const NAMES: &[&str] = &["hint", "proof", "singleton"];
+
+    /// One word, as labels of metrics have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hint => "hint",
+            Self::Proof => "proof",
+            Self::Singleton => "singleton",
+        }
+    }
+}
+
+/// Is told of each refusal that was overruled.
+type Listener = Box<dyn Fn(Check) + Send + Sync>;
+
+/// A fast backend whose refusals are no verdicts yet: hints, proofs and singleton releases that it refuses are checked
+/// again by [`Portable`], whose word counts. A wrong refusal would part this node from all others for ever; a wrong
+/// acceptance takes two faults, for what is accepted was compared with bytes that others sent. A flood of wrong items
+/// costs no more than on a machine that has only the portable backend, and the fast one's time.
+///
+/// What opens as malformed is not opened again: everything else has its check in what opens.
+pub struct Decided {
+    fast: Box<dyn Backend>,
+    /// Made for the first refusal.
+    portable: OnceLock<Portable>,
+    listeners: Mutex<Vec<Listener>>,
+}
+
+impl Decided {
+    /// Decides what `fast` refuses.
+    pub fn new(fast: impl Backend + 'static) -> Self {
+        Self { fast: Box::new(fast), portable: OnceLock::new(), listeners: Mutex::default() }
+    }
+
+    /// The results, with those of refused items replaced by what `again` gives for their indices.
+    fn decide<T, E>(
+        &self,
+        check: Check,
+        mut results: Vec<Result<T, E>>,
+        again: impl FnOnce(&Portable, &[usize]) -> Vec<Result<T, E>>,
+    ) -> Vec<Result<T, E>> {
+        let refused: Vec<usize> = (0..results.len()).filter(|i| results[*i].is_err()).collect();
+        if refused.is_empty() {
+            return results;
+        }
+        let portable = self.portable.get_or_init(|| Portable::new(self.fast.threads()));
+        for (index, decided) in refused.iter().zip(again(portable, &refused)) {
+            if decided.is_ok() {
+                self.listeners().iter().for_each(|told| told(check));
+            }
+            results[*index] = decided;
+        }
+        results
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Decided {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Decided({})", self.fast.name())
+    }
+}
+
+impl Backend for Decided {
+    fn name(&self) -> &'static str {
+        self.fast.name()
+    }
+
+    fn threads(&self) -> usize {
+        self.fast.threads()
+    }
+
+    fn on_device_failure(&self, told: Box<dyn Fn(Operation) + Send + Sync>) {
+        self.fast.on_device_failure(told);
+    }
+
+    fn on_overruled(&self, told: Box<dyn Fn(Check) + Send + Sync>) {
+        self.listeners().push(told);
+    }
+
+    fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError> {
+        self.fast.prepare(parameters, batch)
+    }
+
+    fn predecrypt(
+        &self,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+    ) -> Result<PreDecrypted, BatchError> {
+        self.fast.predecrypt(parameters, points)
+    }
+
+    fn finalize(
+        &self,
+        parameters: &Parameters,
+        predecrypted: &PreDecrypted,
+        release: &Release,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<Vec<Opening>, BatchError> {
+        self.fast.finalize(parameters, predecrypted, release, ciphertexts)
+    }
+
+    fn decrypt(
+        &self,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+        release: &Release,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<Vec<Opening>, BatchError> {
+        self.fast.decrypt(parameters, points, release, ciphertexts)
+    }
+
+    fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
+        self.decide(Check::Hint, self.fast.open_hints(key, items), |portable, refused| {
+            portable.open_hints(key, &refused.iter().map(|i| items[*i]).collect::<Vec<_>>())
+        })
+    }
+
+    fn verify_proofs(
+        &self,
+        rng: &mut dyn CryptoRng,
+        items: &[ProofItem<'_>],
+    ) -> Vec<Result<CiphertextPoint, ProofError>> {
+        let mut rng = Expanded::new(rng);
+        self.decide(Check::Proof, self.fast.verify_proofs(&mut rng, items), |portable, refused| {
+            portable.verify_proofs(&mut rng, &refused.iter().map(|i| items[*i]).collect::<Vec<_>>())
+        })
+    }
+
+    fn release_share(
+        &self,
+        key: &MemberKey,
+        points: &[CiphertextPoint],
+    ) -> Result<[u8; G1_BYTES], BatchError> {
+        self.fast.release_share(key, points)
+    }
+
+    fn find_liars(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+        shares: &[(u16, [u8; G1_BYTES])],
+    ) -> Result<Vec<u16>, BatchError> {
+        self.fast.find_liars(rng, parameters, points, shares)
+    }
+
+    fn verify_singletons(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        items: &[(CiphertextPoint, [u8; G1_BYTES])],
+    ) -> Vec<Result<(), SingletonError>> {
+        let mut rng = Expanded::new(rng);
+        let results = self.fast.verify_singletons(&mut rng, parameters, items);
+        self.decide(Check::Singleton, results, |portable, refused| {
+            let items: Vec<_> = refused.iter().map(|i| items[*i]).collect();
+            portable.verify_singletons(&mut rng, parameters, &items)
+        })
+    }
+
+    fn open_singletons(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        items: &[SingletonItem<'_>],
+    ) -> Vec<Result<Opening, SingletonError>> {
+        let mut rng = Expanded::new(rng);
+        let results = self.fast.open_singletons(&mut rng, parameters, items);
+        self.decide(Check::Singleton, results, |portable, refused| {
+            let items: Vec<_> = refused.iter().map(|i| items[*i]).collect();
+            portable.open_singletons(&mut rng, parameters, &items)
+        })
+    }
+}
