@@ -122,12 +122,18 @@ pub fn verify(
     epoch: &Epoch,
     deployment: &Deployment,
 ) -> Result<(), CertificateFault> {
-    check_place(certificate.epoch, certificate.number, epoch)?;
-    check_count(certificate.signers, epoch)?;
-    let keys = signer_keys(certificate.signers, epoch)?;
+    let keys = check_form(certificate, epoch)?;
     let signature = point(&certificate.signature)?;
     let digest = certificate.signing_digest(deployment);
     bls::verify_aggregate(&keys, &digest.0, &signature).map_err(|_| CertificateFault::Signature)
+}
+
+/// Checks everything about a certificate but its signature, without a pairing: epoch, number, and that enough members
+/// of the committee are named. Gives their keys.
+pub fn check_form(certificate: &Certificate, epoch: &Epoch) -> Result<Vec<PublicKey>, CertificateFault> {
+    check_place(certificate.epoch, certificate.number, epoch)?;
+    check_count(certificate.signers, epoch)?;
+    signer_keys(certificate.signers, epoch)
 }
 
 /// Indices of the members that signed, from 1, ascending.

@@ -22,7 +22,7 @@ pub enum DecodeError {
     #[error("{0} bytes left over after the last field")]
     Trailing(usize),
     /// The version byte is not the one this code speaks.
-    #[error("version {0} is not known (expected {VERSION})")]
+    #[error("version {0} is not known (this program speaks protocol version {VERSION} only)")]
     Version(u8),
     /// A count or length is above its limit.
     #[error("{field}: {got} is above the limit {limit}")]
@@ -41,12 +41,6 @@ pub enum DecodeError {
         field: &'static str,
         /// The byte found.
         value: u8,
-    },
-    /// Entries that must ascend do not.
-    #[error("{field}: entries do not ascend")]
-    Unordered {
-        /// The field being read.
-        field: &'static str,
     },
     /// Text is not `0x` and an even number of lower-case hexadecimal digits.
     #[error("not 0x and lower-case hexadecimal digits in pairs")]

@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 pub const MIN_BLOCK_GAS: u64 =
     RESERVED_BLOCK_GAS + RESERVED_DEPOSIT_GAS + MAX_FORCED_ITEMS as u64 * MAX_FORCED_GAS;
 
+/// W unless the chain sets another: four hours. An origin is final, which takes L1 a quarter of an hour at best, before a
+/// header can name it; while L1's finality stands still, headers go on for W.
+pub const DEFAULT_MAX_ORIGIN_AGE_SECONDS: u32 = 14_400;
+
 /// Everything that validity depends on besides the protocol's own limits.
 ///
 /// Unknown keys are refused, and [`ChainConfig::validate`] runs before any use.
@@ -42,6 +46,8 @@ pub struct ChainConfig {
     pub sequencer: Address,
     /// Receives the fees of L2 blocks.
     pub fee_recipient: Address,
+    /// Credited with the base parts of the ordering fees. From the zero address nobody can withdraw: they are burnt.
+    pub base_fee_recipient: Address,
     /// Gas limit of an L2 block.
     pub block_gas_limit: u64,
     /// Ordering fee per item byte of the first batch, in wei.
@@ -50,6 +56,12 @@ pub struct ChainConfig {
     /// The base fee never falls below this, in wei per item byte.
     #[serde(with = "quantity")]
     pub min_base_fee: u128,
+    /// Ordering fee per unit of gas that an envelope of the first batch reserves, in wei.
+    #[serde(with = "quantity")]
+    pub initial_gas_base_fee: u128,
+    /// The gas base fee never falls below this, in wei per unit of gas.
+    #[serde(with = "quantity")]
+    pub min_gas_base_fee: u128,
     /// Held for each accepted envelope until it is known to be well-formed, in wei. Zero switches it off.
     #[serde(with = "quantity")]
     pub malformed_surcharge: u128,
@@ -57,7 +69,7 @@ pub struct ChainConfig {
     pub genesis_l1_origin: u64,
 }
 
-/// `Timing` of the contracts, fixed at deployment, in L1 blocks.
+/// `Timing` of the contracts, fixed at deployment, in L1 blocks unless the name says another unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct L1Timing {
@@ -73,10 +85,13 @@ pub struct L1Timing {
     pub challenge_window: u32,
     /// How long a withdrawal from a fee account waits.
     pub withdrawal_delay: u32,
+    /// W: how far a header's time may be ahead of its L1 origin's.
+    pub max_origin_age_seconds: u32,
 }
 
 impl Default for L1Timing {
-    /// What the deploy command proposes: two days, one hour, one day, half a day, one day and five days of 12 s blocks.
+    /// What the deploy command proposes: two days, one hour, one day, half a day, one day and five days of 12 s blocks;
+    /// four hours.
     fn default() -> Self {
         Self {
             posting_deadline: 14_400,
@@ -85,6 +100,7 @@ impl Default for L1Timing {
             hint_deadline: 3_600,
             challenge_window: 7_200,
             withdrawal_delay: 36_000,
+            max_origin_age_seconds: DEFAULT_MAX_ORIGIN_AGE_SECONDS,
         }
     }
 }
@@ -99,6 +115,7 @@ impl L1Timing {
             ("timing.hintDeadline", self.hint_deadline),
             ("timing.challengeWindow", self.challenge_window),
             ("timing.withdrawalDelay", self.withdrawal_delay),
+            ("timing.maxOriginAgeSeconds", self.max_origin_age_seconds),
         ];
         for (name, blocks) in fields {
             if blocks == 0 {
@@ -147,6 +164,12 @@ pub enum ConfigFault {
     /// A minimum of zero lets the base fee reach zero, from which it can hardly rise.
     #[error("minBaseFee is zero")]
     ZeroMinBaseFee,
+    /// The gas base fee starts below its minimum.
+    #[error("initialGasBaseFee is below minGasBaseFee")]
+    GasBaseFee,
+    /// A minimum of zero lets the gas base fee reach zero, from which it can hardly rise.
+    #[error("minGasBaseFee is zero")]
+    ZeroMinGasBaseFee,
 }
 
 impl ChainConfig {
@@ -186,6 +209,12 @@ impl ChainConfig {
         }
         if self.initial_base_fee < self.min_base_fee {
             return Err(ConfigFault::BaseFee);
+        }
+        if self.min_gas_base_fee == 0 {
+            return Err(ConfigFault::ZeroMinGasBaseFee);
+        }
+        if self.initial_gas_base_fee < self.min_gas_base_fee {
+            return Err(ConfigFault::GasBaseFee);
         }
         Ok(())
     }

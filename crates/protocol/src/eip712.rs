@@ -19,8 +19,10 @@ sol! {
         uint64 feeNonce;
         uint128 maxFee;
         uint128 priorityFee;
+        uint128 maxGasFee;
         uint64 gasLimit;
         uint64 expiry;
+        uint8 flags;
     }
 
     struct Envelope {
@@ -37,19 +39,24 @@ sol! {
         uint64 timestampMs;
         uint64 l1OriginNumber;
         bytes32 l1OriginHash;
+        uint64 l1OriginTime;
         bytes32 envelopeRoot;
+        bytes32 dataHash;
         uint32 envelopeCount;
         uint32 envelopeBytes;
         uint64 gas;
         uint128 baseFee;
+        uint128 gasBaseFee;
         bytes32 feeLedgerRoot;
         uint64 forcedCursor;
         uint64 epoch;
+        uint16 rules;
     }
 
     struct Promise {
         uint8 version;
         bytes32 envelopeId;
+        bytes32 itemHash;
         uint64 sealBy;
     }
 
@@ -58,6 +65,23 @@ sol! {
         uint64 epoch;
         uint64 number;
         bytes32 headerHash;
+    }
+
+    struct DataAttestation {
+        uint8 version;
+        uint64 epoch;
+        uint64 firstNumber;
+        uint64 lastNumber;
+        uint8 kind;
+        bytes32 dataHash;
+    }
+
+    struct Hello {
+        uint8 version;
+        string server;
+        string peer;
+        uint64 timestampMs;
+        bytes16 nonce;
     }
 }
 

@@ -9,7 +9,7 @@ use blindfold_bte::{Ciphertext, Proof};
 use sha2::{Digest, Sha256};
 
 /// Length of an encoded [`EnvelopeHeader`], in bytes.
-pub const ENVELOPE_HEADER_BYTES: usize = 153;
+pub const ENVELOPE_HEADER_BYTES: usize = 170;
 
 /// What everyone may see of an envelope. Its hash is the ciphertext's associated data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,10 +30,14 @@ pub struct EnvelopeHeader {
     pub max_fee: u128,
     /// What the payer gives above the base fee per item byte, in wei.
     pub priority_fee: u128,
+    /// Most the payer gives per unit of gas that the envelope reserves, in wei.
+    pub max_gas_fee: u128,
     /// Sum of the inner transactions' gas limits that may run.
     pub gas_limit: u64,
     /// The last batch number that may hold the envelope.
     pub expiry: u64,
+    /// What the rule set may add to an envelope; rule set 1 knows none, so 0.
+    pub flags: u8,
 }
 
 impl EnvelopeHeader {
@@ -54,8 +58,10 @@ impl EnvelopeHeader {
             feeNonce: self.fee_nonce,
             maxFee: self.max_fee,
             priorityFee: self.priority_fee,
+            maxGasFee: self.max_gas_fee,
             gasLimit: self.gas_limit,
             expiry: self.expiry,
+            flags: self.flags,
         }
     }
 
@@ -70,8 +76,10 @@ impl EnvelopeHeader {
             .u64(self.fee_nonce)
             .u128(self.max_fee)
             .u128(self.priority_fee)
+            .u128(self.max_gas_fee)
             .u64(self.gas_limit)
-            .u64(self.expiry);
+            .u64(self.expiry)
+            .u8(self.flags);
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -88,8 +96,10 @@ impl EnvelopeHeader {
             fee_nonce: reader.u64("fee nonce")?,
             max_fee: reader.u128("max fee")?,
             priority_fee: reader.u128("priority fee")?,
+            max_gas_fee: reader.u128("max gas fee")?,
             gas_limit: reader.u64("gas limit")?,
             expiry: reader.u64("expiry")?,
+            flags: reader.u8("flags")?,
         })
     }
 }

@@ -26,6 +26,8 @@ pub struct EnvelopeFields {
     pub max_fee: u128,
     /// What the payer gives above the base fee per item byte, in wei.
     pub priority_fee: u128,
+    /// Most the payer gives per unit of gas that the envelope reserves, in wei.
+    pub max_gas_fee: u128,
     /// Sum of the inner transactions' gas limits that may run.
     pub gas_limit: u64,
     /// The last batch number that may hold the envelope.
@@ -73,8 +75,10 @@ pub fn build_with_key<R: CryptoRng + ?Sized>(
         fee_nonce: fields.fee_nonce,
         max_fee: fields.max_fee,
         priority_fee: fields.priority_fee,
+        max_gas_fee: fields.max_gas_fee,
         gas_limit: fields.gas_limit,
         expiry: fields.expiry,
+        flags: 0,
     };
     let ad = header.hash();
     let secret = wallet_secret(key);

@@ -4,6 +4,9 @@ use crate::limits::MAX_MEMBERS;
 use alloy_primitives::B256;
 use blindfold_bte::bls::PublicKey;
 
+/// The rule set that every deployment begins with.
+pub const FIRST_RULES: u16 = 1;
+
 /// One epoch, as L1 registered it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epoch {
@@ -11,8 +14,12 @@ pub struct Epoch {
     pub epoch: u64,
     /// First batch number.
     pub first: u64,
-    /// Last batch number.
+    /// Last batch number; one below the first when the epoch ended before it began.
     pub last: u64,
+    /// The L1 block from which on its certificates count: a header's origin is not below it.
+    pub counts_from: u64,
+    /// The epoch whose encryption key it continues, 0 for a key of its own.
+    pub continues: u64,
     /// Hash of the public parameters.
     pub parameters_hash: B256,
     /// SHA-256 of the encryption key.
@@ -28,7 +35,7 @@ pub struct Epoch {
 /// Why epochs are unusable. The fault of whoever registered or read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EpochFault {
-    /// The last number is below the first, or the first is 0, the number of genesis.
+    /// The range is reversed, or the first is 0, the number of genesis.
     #[error("epoch {epoch}: numbers {first} to {last} are no range above 0")]
     Range {
         /// The epoch.
@@ -59,6 +66,22 @@ pub enum EpochFault {
     /// Sub-batches of no ciphertext.
     #[error("epoch {0}: a sub-batch holds no ciphertext")]
     MaxBatch(u64),
+    /// An epoch continues the key of none before it.
+    #[error("epoch {epoch} continues the key of {continues}, which is none before it")]
+    Continues {
+        /// The epoch.
+        epoch: u64,
+        /// The epoch that it names.
+        continues: u64,
+    },
+    /// A rule set does not begin after the one before, or is not above it.
+    #[error("rule set {rules} from number {first} does not follow the one before")]
+    Rules {
+        /// Its first number.
+        first: u64,
+        /// The rule set.
+        rules: u16,
+    },
     /// An epoch does not follow the one before: numbers of epochs and of batches are contiguous.
     #[error("epoch {0} does not follow the one before")]
     Gap(u64),
@@ -78,11 +101,14 @@ impl Epoch {
     /// Checks the epoch by itself.
     pub fn validate(&self) -> Result<(), EpochFault> {
         let (epoch, members) = (self.epoch, self.members.len());
-        if self.first == 0 || self.last < self.first {
+        if self.first == 0 || self.last < self.first - 1 {
             return Err(EpochFault::Range { epoch, first: self.first, last: self.last });
         }
         if members == 0 || members > MAX_MEMBERS {
             return Err(EpochFault::Members { epoch, members });
+        }
+        if self.continues != 0 && self.continues >= epoch {
+            return Err(EpochFault::Continues { epoch, continues: self.continues });
         }
         let threshold = usize::from(self.threshold);
         if threshold > members || 2 * threshold <= members {
@@ -95,9 +121,21 @@ impl Epoch {
     }
 }
 
-/// The known epochs, contiguous.
+/// A rule set and the number from which on it is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RulesChange {
+    /// First batch number.
+    pub first: u64,
+    /// The rule set.
+    pub rules: u16,
+}
+
+/// The known epochs, contiguous, and the rule sets that L1 schedules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Epochs(Vec<Epoch>);
+pub struct Epochs {
+    epochs: Vec<Epoch>,
+    rules: Vec<RulesChange>,
+}
 
 impl Epochs {
     /// Checks each epoch, and that each follows the one before.
@@ -112,22 +150,43 @@ impl Epochs {
                 return Err(EpochFault::Gap(after.epoch));
             }
         }
-        Ok(Self(epochs))
+        Ok(Self { epochs, rules: Vec::new() })
+    }
+
+    /// The same with the rule sets that begin after the first one: each later and higher than the one before.
+    pub fn with_rules(self, rules: Vec<RulesChange>) -> Result<Self, EpochFault> {
+        let mut before = RulesChange { first: 0, rules: FIRST_RULES };
+        for change in &rules {
+            if change.first <= before.first || change.rules <= before.rules {
+                return Err(EpochFault::Rules { first: change.first, rules: change.rules });
+            }
+            before = *change;
+        }
+        Ok(Self { rules, ..self })
     }
 
     /// The epoch of a batch number.
     pub fn at(&self, number: u64) -> Option<&Epoch> {
-        let index = self.0.partition_point(|epoch| epoch.last < number);
-        self.0.get(index).filter(|epoch| epoch.contains(number))
+        let index = self.epochs.partition_point(|epoch| epoch.last < number);
+        self.epochs.get(index).filter(|epoch| epoch.contains(number))
+    }
+
+    /// The rule set of a batch number.
+    pub fn rules_at(&self, number: u64) -> u16 {
+        let index = self.rules.partition_point(|change| change.first <= number);
+        index
+            .checked_sub(1)
+            .and_then(|index| self.rules.get(index))
+            .map_or(FIRST_RULES, |change| change.rules)
     }
 
     /// The epoch with this number.
     pub fn by_epoch(&self, epoch: u64) -> Option<&Epoch> {
-        self.0.iter().find(|candidate| candidate.epoch == epoch)
+        self.epochs.iter().find(|candidate| candidate.epoch == epoch)
     }
 
     /// All epochs in order.
     pub fn as_slice(&self) -> &[Epoch] {
-        &self.0
+        &self.epochs
     }
 }

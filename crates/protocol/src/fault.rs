@@ -10,6 +10,12 @@ pub const CODE_VOID: u8 = 0xfe;
 /// Verdict code of a forced transaction.
 pub const CODE_FORCED_TRANSACTION: u8 = 0xff;
 
+/// Whether an item that stands in a batch with this verdict code keeps the promise that was given for its bytes:
+/// accepted, or one of [`EnvelopeFault::keeps_promise`].
+pub fn code_keeps_promise(code: u8) -> bool {
+    code == CODE_ACCEPTED || EnvelopeFault::from_code(code).is_some_and(EnvelopeFault::keeps_promise)
+}
+
 /// Why an envelope is skipped, in the order in which the rule looks: the first that applies counts.
 ///
 /// Always the fault of the envelope's maker or payer, never a fault of the header that holds it; but for
@@ -26,6 +32,8 @@ pub enum EnvelopeFault {
     WrongEpoch,
     /// Not the epoch's encryption key.
     WrongEncryptionKey,
+    /// A flag that the rule set does not know.
+    UnknownFlags,
     /// E is not a size bucket.
     BadSize,
     /// More gas than a whole second may ask for.
@@ -34,7 +42,7 @@ pub enum EnvelopeFault {
     Expired,
     /// The expiry is beyond the window or the epoch.
     ExpiryTooFar,
-    /// The id stood in this batch before.
+    /// An item with this id was accepted in this batch before.
     Duplicate,
     /// The signature is not the payer's.
     InvalidFeeSignature,
@@ -44,7 +52,7 @@ pub enum EnvelopeFault {
     InvalidProof,
     /// The payer's fee nonce is in use.
     FeeNonceUsed,
-    /// The maximal fee is below the base fee or the priority fee.
+    /// The maximal fee is below the base fee or the priority fee, or the maximal gas fee below the gas base fee.
     FeeTooLow,
     /// The payer's balance does not cover fee and surcharge.
     InsufficientFunds,
@@ -54,12 +62,13 @@ pub enum EnvelopeFault {
 
 impl EnvelopeFault {
     /// Every fault in the rule's order, which leaves out [`EnvelopeFault::Void`].
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Undecodable,
         Self::WrongChain,
         Self::WrongDeployment,
         Self::WrongEpoch,
         Self::WrongEncryptionKey,
+        Self::UnknownFlags,
         Self::BadSize,
         Self::GasLimitTooHigh,
         Self::Expired,
@@ -81,6 +90,7 @@ impl EnvelopeFault {
             Self::WrongDeployment => "wrong_deployment",
             Self::WrongEpoch => "wrong_epoch",
             Self::WrongEncryptionKey => "wrong_encryption_key",
+            Self::UnknownFlags => "unknown_flags",
             Self::BadSize => "bad_size",
             Self::GasLimitTooHigh => "gas_limit_too_high",
             Self::Expired => "expired",
@@ -113,6 +123,12 @@ impl EnvelopeFault {
     /// The fault with this code.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().chain([Self::Void]).find(|fault| fault.code() == code)
+    }
+
+    /// Whether an item that the header holds with this fault keeps the promise that was given for its bytes: it stands
+    /// in the batch already, or its payer alone has spoilt it since. `SequencerFaults` has the same list.
+    pub const fn keeps_promise(self) -> bool {
+        matches!(self, Self::Duplicate | Self::FeeNonceUsed | Self::InsufficientFunds)
     }
 
     /// Whether the same envelope may pass later: the fault depends on the ledger's state, not on the envelope alone.

@@ -7,12 +7,13 @@ use crate::codec::{Canonical, DecodeError, Reader, Writer, serde_as_hex};
 use crate::limits::MAX_FORCED_TRANSACTION_BYTES;
 use alloy_primitives::{B256, Bytes, keccak256};
 
-/// First byte of a forced transaction as an item of a batch. An envelope begins with the version byte.
-pub const FORCED_TRANSACTION: u8 = 0x02;
+/// First byte of a forced transaction as an item of a batch: its verdict code. An envelope begins with the version
+/// byte, which never gets there.
+pub const FORCED_TRANSACTION: u8 = 0xff;
 /// What a forced transaction adds to its transaction, in bytes.
 pub const FORCED_TRANSACTION_OVERHEAD_BYTES: usize = 9;
 
-/// A transaction in the clear, as it stands in a batch: `0x02 ‖ gasLimit u64 ‖ raw signed EIP-2718 transaction`.
+/// A transaction in the clear, as it stands in a batch: `0xff ‖ gasLimit u64 ‖ raw signed EIP-2718 transaction`.
 ///
 /// Allowed only as a forced item; anywhere else it is an item that does not decode.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use crate::signature::{SIGNATURE_BYTES, Signature65, SignatureError, SigningKey,
 use alloy_primitives::{Address, B256};
 
 /// Length of an encoded [`BatchHeader`], in bytes.
-pub const BATCH_HEADER_BYTES: usize = 201;
+pub const BATCH_HEADER_BYTES: usize = 259;
 
 /// What the sequencer commits to for one batch. Nothing counts until a certificate names its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,8 +22,13 @@ pub struct BatchHeader {
     pub l1_origin_number: u64,
     /// Hash of that L1 block.
     pub l1_origin_hash: B256,
+    /// Timestamp of that L1 block, Unix seconds.
+    pub l1_origin_time: u64,
     /// Merkle root over `id ‖ keccak256(item bytes) ‖ verdict code` of all items in order.
     pub envelope_root: B256,
+    /// Commitment to the batch's data as they are posted on L1 ([`data`](crate::data)); zero for a
+    /// header that L1 made, which does not have the items' bytes.
+    pub data_hash: B256,
     /// Items, skipped ones included.
     pub envelope_count: u32,
     /// Bytes of all items.
@@ -32,12 +37,16 @@ pub struct BatchHeader {
     pub gas: u64,
     /// Ordering fee per item byte, in wei.
     pub base_fee: u128,
+    /// Ordering fee per unit of gas that an envelope reserves, in wei.
+    pub gas_base_fee: u128,
     /// Root of the fee ledger after this batch.
     pub fee_ledger_root: B256,
     /// Position in the L1 queue of forced items after this batch.
     pub forced_cursor: u64,
     /// Key epoch, a function of the number.
     pub epoch: u64,
+    /// The rule set that the header obeys, a function of the number.
+    pub rules: u16,
 }
 
 impl BatchHeader {
@@ -50,14 +59,18 @@ impl BatchHeader {
             timestampMs: self.timestamp_ms,
             l1OriginNumber: self.l1_origin_number,
             l1OriginHash: self.l1_origin_hash,
+            l1OriginTime: self.l1_origin_time,
             envelopeRoot: self.envelope_root,
+            dataHash: self.data_hash,
             envelopeCount: self.envelope_count,
             envelopeBytes: self.envelope_bytes,
             gas: self.gas,
             baseFee: self.base_fee,
+            gasBaseFee: self.gas_base_fee,
             feeLedgerRoot: self.fee_ledger_root,
             forcedCursor: self.forced_cursor,
             epoch: self.epoch,
+            rules: self.rules,
         })
     }
 
@@ -83,14 +96,18 @@ impl BatchHeader {
             .u64(self.timestamp_ms)
             .u64(self.l1_origin_number)
             .bytes(self.l1_origin_hash.as_slice())
+            .u64(self.l1_origin_time)
             .bytes(self.envelope_root.as_slice())
+            .bytes(self.data_hash.as_slice())
             .u32(self.envelope_count)
             .u32(self.envelope_bytes)
             .u64(self.gas)
             .u128(self.base_fee)
+            .u128(self.gas_base_fee)
             .bytes(self.fee_ledger_root.as_slice())
             .u64(self.forced_cursor)
-            .u64(self.epoch);
+            .u64(self.epoch)
+            .u16(self.rules);
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -101,14 +118,18 @@ impl BatchHeader {
             timestamp_ms: reader.u64("timestamp")?,
             l1_origin_number: reader.u64("L1 origin number")?,
             l1_origin_hash: reader.array("L1 origin hash")?.into(),
+            l1_origin_time: reader.u64("L1 origin time")?,
             envelope_root: reader.array("envelope root")?.into(),
+            data_hash: reader.array("data hash")?.into(),
             envelope_count: reader.u32("envelope count")?,
             envelope_bytes: reader.u32("envelope bytes")?,
             gas: reader.u64("gas")?,
             base_fee: reader.u128("base fee")?,
+            gas_base_fee: reader.u128("gas base fee")?,
             fee_ledger_root: reader.array("fee ledger root")?.into(),
             forced_cursor: reader.u64("forced cursor")?,
             epoch: reader.u64("epoch")?,
+            rules: reader.u16("rules")?,
         })
     }
 }

@@ -8,6 +8,7 @@ pub mod bundle;
 pub mod certificate;
 pub mod codec;
 pub mod config;
+pub mod data;
 pub mod eip712;
 pub mod envelope;
 pub mod envelope_builder;
@@ -15,6 +16,7 @@ pub mod epoch;
 pub mod fault;
 pub mod forced;
 pub mod header;
+pub mod hello;
 pub mod ledger;
 pub mod limits;
 pub mod merkle;
@@ -25,7 +27,7 @@ pub mod skip;
 pub mod tags;
 pub mod validity;
 
-pub use alloy_primitives::{Address, B256, Bytes, U256};
+pub use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 pub use blindfold_bte as bte;
 pub use block::{Second, Seconds};
 pub use bundle::{Bundle, BundleFault, BundleItem};
@@ -34,19 +36,24 @@ pub use codec::{Canonical, DecodeError, hex_canonical};
 pub use config::{ChainConfig, ConfigFault, L1Timing};
 pub use eip712::Deployment;
 pub use envelope::{Envelope, EnvelopeHeader};
-pub use epoch::{Epoch, EpochFault, Epochs};
+pub use epoch::{Epoch, EpochFault, Epochs, FIRST_RULES, RulesChange};
 pub use fault::EnvelopeFault;
 pub use forced::{ForcedEntry, ForcedTransaction};
 pub use header::{BatchHeader, SealedBatch, SignedHeader};
+pub use hello::{Hello, HelloFault, Party, PartyKey};
 pub use ledger::{
-    Account, AccountChange, AccountLeaf, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault, LedgerProof,
+    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerEntry, LedgerFault, LedgerProof,
+    LedgerTree, LiveNonce, NonceChange,
 };
-pub use messages::{Acknowledgement, Certificate, CertifiedBatch, Promise, acknowledgement_digest};
+pub use messages::{
+    Acknowledgement, AttestedData, Certificate, CertifiedBatch, DataAttestation, Promise,
+    acknowledgement_digest,
+};
 pub use release::{BatchHints, HintEntry, Release, ReleaseShare, SingletonShare};
 pub use signature::{Signature65, SignatureError, SigningKey};
 pub use skip::{Candidate, StaticSkip};
 pub use validity::{
-    AppliedBatch, ChainState, CheckedEnvelope, CheckedItem, Deposit, Head, HeaderFault, InputFault, L1Facts,
-    LedgerEvent, OriginFacts, RejectedItem, SealFault, Settled, StaticEnvelope, Verdict, Withdrawal,
+    AppliedBatch, BaseFees, ChainState, CheckedEnvelope, CheckedItem, Deposit, Head, HeaderFault, InputFault,
+    L1Facts, LedgerEvent, OriginFacts, RejectedItem, SealFault, Settled, StaticEnvelope, Verdict, Withdrawal,
     check_items, check_items_parallel, check_static, sub_batches,
 };

@@ -3,20 +3,25 @@
 //! Changing a value that a validity rule reads changes the protocol: all parties must agree on it.
 
 /// Version byte in front of every structure.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
+/// The rule set that this code speaks: what a header's `rules` names.
+pub const RULES: u16 = 1;
 
 /// Allowed lengths of the encrypted message, in bytes: the length of an envelope tells no more than its bucket.
 pub const SIZE_BUCKETS: [usize; 8] = [256, 512, 1024, 2048, 4096, 8192, 16384, 32768];
 /// The largest message, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 32_768;
 /// What an envelope adds to its message, in bytes (header, ciphertext header, proof, signature, length).
-pub const ENVELOPE_OVERHEAD_BYTES: usize = 366;
+pub const ENVELOPE_OVERHEAD_BYTES: usize = 383;
 /// The largest envelope, and so the longest item of a batch, in bytes.
 pub const MAX_ENVELOPE_BYTES: usize = MAX_MESSAGE_BYTES + ENVELOPE_OVERHEAD_BYTES;
 /// Items in one bundle.
 pub const MAX_BUNDLE_ITEMS: usize = 512;
 /// Items in one batch.
 pub const MAX_BATCH_ITEMS: usize = 4_096;
+
+/// Expired fee nonces that a batch removes from the fee ledger: twice what it can add, so none stays for long.
+pub const MAX_PRUNED_NONCES: usize = 2 * MAX_BATCH_ITEMS;
 
 /// How far ahead of a batch's number an envelope's expiry may lie, in batches.
 pub const EXPIRY_WINDOW: u64 = 4_096;
@@ -44,16 +49,24 @@ pub const RESERVED_BLOCK_GAS: u64 = 1_000_000;
 /// Gas of a block kept for L1 deposits: a block takes the waiting ones in L1 order up to this sum, the others wait for
 /// the next block. `DepositPortal` bounds the deposits of an L1 block, and so each one, by as much: one always fits.
 pub const RESERVED_DEPOSIT_GAS: u64 = 8_000_000;
-/// Item bytes that the batches of one whole second may hold together.
-pub const MAX_SECOND_BYTES: u64 = 8 * 1024 * 1024;
+/// The longest encoding of a block, in bytes (EIP-7934).
+pub const MAX_BLOCK_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes of a block kept for its header and the L1 deposits, of which the gas kept for them buys 200,000 bytes of data.
+pub const RESERVED_BLOCK_BYTES: u64 = 512 * 1024;
+/// Item bytes that the batches of one whole second may hold together. A transaction takes less in a block than in its
+/// item, so the block of a full second always has room for it.
+pub const MAX_SECOND_BYTES: u64 = MAX_BLOCK_BYTES - RESERVED_BLOCK_BYTES;
 
-/// Item bytes per batch at which the base fee stands still.
-pub const TARGET_BATCH_BYTES: u64 = 128 * 1024;
-/// The base fee moves by at most excess / target / this.
+/// Accepted item bytes of one whole second at which the base fee stands still.
+pub const TARGET_SECOND_BYTES: u64 = 512 * 1024;
+/// A base fee moves by at most one part in so many a second.
 pub const BASE_FEE_CHANGE_DENOMINATOR: u64 = 8;
 
 /// Members of a committee: one bit each in a certificate.
 pub const MAX_MEMBERS: usize = 64;
 
+/// A batch's data are hashed in chunks of so many bytes, so that L1 can check them one by one.
+pub const DATA_CHUNK_BYTES: usize = 65_536;
+
 /// The longest encoding of a sealed batch, in bytes: its fixed part, and a second's worth of items with their lengths.
-pub const MAX_SEALED_BATCH_BYTES: usize = 1 + 201 + 65 + 4 + MAX_BATCH_ITEMS * 4 + MAX_SECOND_BYTES as usize;
+pub const MAX_SEALED_BATCH_BYTES: usize = 1 + 259 + 65 + 4 + MAX_BATCH_ITEMS * 4 + MAX_SECOND_BYTES as usize;

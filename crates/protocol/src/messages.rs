@@ -1,4 +1,5 @@
-//! Small signed messages: promises, acknowledgements, certificates, and a batch with its certificate.
+//! Small signed messages: promises, acknowledgements, certificates, attestations of posted data, and a batch with its
+//! certificate.
 
 use crate::codec::{Canonical, DecodeError, Reader, Writer, serde_as_hex};
 use crate::eip712::{self, Deployment, struct_hash};
@@ -14,11 +15,20 @@ pub const CERTIFICATE_BYTES: usize = 1 + 8 + 8 + 32 + 8 + G1_BYTES;
 /// Length of an encoded [`Acknowledgement`], in bytes.
 pub const ACKNOWLEDGEMENT_BYTES: usize = 1 + 8 + 8 + 32 + 2 + G1_BYTES;
 
-/// The sequencer's signed word to seal an envelope by a batch number.
+/// Length of an encoded [`Promise`], in bytes.
+pub const PROMISE_BYTES: usize = 1 + 32 + 32 + 8 + 65;
+/// Length of an encoded [`DataAttestation`], in bytes.
+pub const DATA_ATTESTATION_BYTES: usize = 1 + 8 + 8 + 8 + 1 + 32 + 2 + G1_BYTES;
+
+/// The sequencer's signed word to seal an item, byte for byte, by a batch number.
+///
+/// The id alone would not do: signature and proof do not change it, so that a copy that no rule accepts has it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Promise {
     /// The envelope.
     pub envelope_id: B256,
+    /// keccak256 of the item's bytes.
+    pub item_hash: B256,
     /// The last batch number that keeps the promise.
     pub seal_by: u64,
     /// The sequencer's signature.
@@ -27,21 +37,39 @@ pub struct Promise {
 
 impl Promise {
     /// What the sequencer signs for this promise.
-    pub fn digest(deployment: &Deployment, envelope_id: B256, seal_by: u64) -> B256 {
-        let hash =
-            struct_hash(&eip712::Promise { version: VERSION, envelopeId: envelope_id, sealBy: seal_by });
-        deployment.digest(&hash)
+    pub fn digest(deployment: &Deployment, envelope_id: B256, item_hash: B256, seal_by: u64) -> B256 {
+        deployment.digest(&Self::hash_of(envelope_id, item_hash, seal_by))
+    }
+
+    fn hash_of(envelope_id: B256, item_hash: B256, seal_by: u64) -> B256 {
+        struct_hash(&eip712::Promise {
+            version: VERSION,
+            envelopeId: envelope_id,
+            itemHash: item_hash,
+            sealBy: seal_by,
+        })
+    }
+
+    /// Its hash (`hashStruct` of EIP-712), by which L1 names accusations.
+    pub fn hash(&self) -> B256 {
+        Self::hash_of(self.envelope_id, self.item_hash, self.seal_by)
     }
 
     /// Makes and signs a promise.
-    pub fn sign(key: &SigningKey, deployment: &Deployment, envelope_id: B256, seal_by: u64) -> Self {
-        let signature = key.sign(&Self::digest(deployment, envelope_id, seal_by));
-        Self { envelope_id, seal_by, signature }
+    pub fn sign(
+        key: &SigningKey,
+        deployment: &Deployment,
+        envelope_id: B256,
+        item_hash: B256,
+        seal_by: u64,
+    ) -> Self {
+        let signature = key.sign(&Self::digest(deployment, envelope_id, item_hash, seal_by));
+        Self { envelope_id, item_hash, seal_by, signature }
     }
 
     /// What was signed.
     pub fn signing_digest(&self, deployment: &Deployment) -> B256 {
-        Self::digest(deployment, self.envelope_id, self.seal_by)
+        Self::digest(deployment, self.envelope_id, self.item_hash, self.seal_by)
     }
 
     /// Who signed it.
@@ -52,8 +80,11 @@ impl Promise {
 
 impl Canonical for Promise {
     fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::versioned(106);
-        out.bytes(self.envelope_id.as_slice()).u64(self.seal_by).bytes(&self.signature.0);
+        let mut out = Writer::versioned(PROMISE_BYTES);
+        out.bytes(self.envelope_id.as_slice())
+            .bytes(self.item_hash.as_slice())
+            .u64(self.seal_by)
+            .bytes(&self.signature.0);
         out.finish()
     }
 
@@ -61,6 +92,7 @@ impl Canonical for Promise {
         let mut reader = Reader::versioned(bytes)?;
         let promise = Self {
             envelope_id: reader.array("envelope id")?.into(),
+            item_hash: reader.array("item hash")?.into(),
             seal_by: reader.u64("seal by")?,
             signature: Signature65(reader.array("sequencer signature")?),
         };
@@ -170,6 +202,79 @@ impl Canonical for Certificate {
     }
 }
 
+/// One member's word that the batches `first_number ..= last_number` are those that L1 has data of in a form that it
+/// cannot hash itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DataAttestation {
+    /// What is attested.
+    pub data: AttestedData,
+    /// Index of the member, from 1. Not signed: the signature names its key.
+    pub member: u16,
+    /// BLS signature over [`AttestedData::signing_digest`].
+    pub signature: [u8; G1_BYTES],
+}
+
+/// What members sign for posted data; the same bytes for every member, so that signatures aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AttestedData {
+    /// Key epoch of the numbers.
+    pub epoch: u64,
+    /// First batch number.
+    pub first_number: u64,
+    /// Last batch number.
+    pub last_number: u64,
+    /// Form of the data: [`KIND_RAW`](crate::data::KIND_RAW); the other kinds are reserved.
+    pub kind: u8,
+    /// Hash of the posted data, as L1 computes it: for blobs keccak256 of their versioned hashes, 32 bytes each.
+    pub data_hash: B256,
+}
+
+impl AttestedData {
+    /// What the members sign.
+    pub fn signing_digest(&self, deployment: &Deployment) -> B256 {
+        let hash = struct_hash(&eip712::DataAttestation {
+            version: VERSION,
+            epoch: self.epoch,
+            firstNumber: self.first_number,
+            lastNumber: self.last_number,
+            kind: self.kind,
+            dataHash: self.data_hash,
+        });
+        deployment.digest(&hash)
+    }
+}
+
+impl Canonical for DataAttestation {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::versioned(DATA_ATTESTATION_BYTES);
+        out.u64(self.data.epoch)
+            .u64(self.data.first_number)
+            .u64(self.data.last_number)
+            .u8(self.data.kind)
+            .bytes(self.data.data_hash.as_slice())
+            .u16(self.member)
+            .bytes(&self.signature);
+        out.finish()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::versioned(bytes)?;
+        let attestation = Self {
+            data: AttestedData {
+                epoch: reader.u64("epoch")?,
+                first_number: reader.u64("first number")?,
+                last_number: reader.u64("last number")?,
+                kind: reader.u8("kind")?,
+                data_hash: reader.array("data hash")?.into(),
+            },
+            member: reader.u16("member")?,
+            signature: reader.array("BLS signature")?,
+        };
+        reader.finish()?;
+        Ok(attestation)
+    }
+}
+
 /// A batch and the certificate of its header: everything needed to post or decrypt it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CertifiedBatch {
@@ -196,4 +301,4 @@ impl Canonical for CertifiedBatch {
     }
 }
 
-serde_as_hex!(Promise, Acknowledgement, Certificate, CertifiedBatch);
+serde_as_hex!(Promise, Acknowledgement, Certificate, DataAttestation, CertifiedBatch);

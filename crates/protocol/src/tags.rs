@@ -7,21 +7,23 @@
 /// EIP-712 domain name.
 pub const DOMAIN_NAME: &str = "Blindfold";
 /// EIP-712 domain version.
-pub const DOMAIN_VERSION: &str = "1";
+pub const DOMAIN_VERSION: &str = "2";
 
 /// Prefix of the hash that stands for batch number 0.
-pub const GENESIS: &[u8] = b"BLINDFOLD-V1-GENESIS";
+pub const GENESIS: &[u8] = b"BLINDFOLD-V2-GENESIS";
 /// Prefix of the hash that becomes a block's prevRandao.
-pub const RANDAO: &[u8] = b"BLINDFOLD-V1-RANDAO";
+pub const RANDAO: &[u8] = b"BLINDFOLD-V2-RANDAO";
 /// Prefix of the hash that turns a payer's signing key into the wallet secret mixed into session keys.
 pub const WALLET_SECRET: &[u8] = b"BLINDFOLD-V1-WALLET-SECRET";
 
 /// What the posting root of hints in blobs begins with, hashed: it is never that of hints in calldata.
-pub const HINTS_IN_BLOBS: &[u8] = b"BLINDFOLD-V1-HINTS-IN-BLOBS";
+pub const HINTS_IN_BLOBS: &[u8] = b"BLINDFOLD-V2-HINTS-IN-BLOBS";
 
 /// First byte under keccak256 for a Merkle leaf.
 pub const MERKLE_LEAF: u8 = 0x00;
 /// First byte under keccak256 for a Merkle node.
 pub const MERKLE_NODE: u8 = 0x01;
-/// First byte under keccak256 for the fee-ledger root, which binds the number of leaves.
-pub const FEE_LEDGER_ROOT: u8 = 0x02;
+/// First byte under keccak256 for the place of an account in the fee ledger's tree.
+pub const LEDGER_ACCOUNT: u8 = 0x00;
+/// First byte under keccak256 for the place of a live fee nonce in the fee ledger's tree.
+pub const LEDGER_NONCE: u8 = 0x01;

@@ -1,6 +1,7 @@
 //! One step of the ledger under way: reads through to the ledger, keeps what changes to itself.
 
-use super::{Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault};
+use super::{Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault, NonceChange};
+use crate::limits::MAX_PRUNED_NONCES;
 use alloy_primitives::Address;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,32 +9,34 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct LedgerChanges<'a> {
     ledger: &'a FeeLedger,
     accounts: BTreeMap<Address, Account>,
+    nonces: BTreeMap<(Address, u64), Option<u64>>,
     held: BTreeMap<u64, Vec<Held>>,
 }
 
 impl<'a> LedgerChanges<'a> {
     pub(super) fn new(ledger: &'a FeeLedger) -> Self {
-        Self { ledger, accounts: BTreeMap::new(), held: BTreeMap::new() }
+        Self { ledger, accounts: BTreeMap::new(), nonces: BTreeMap::new(), held: BTreeMap::new() }
     }
 
-    /// The account as it stands in this step.
-    pub fn account(&self, payer: &Address) -> Option<&Account> {
-        self.accounts.get(payer).or_else(|| self.ledger.accounts.get(payer))
+    /// The account as it stands in this step; empty where there is none.
+    pub fn account(&self, payer: &Address) -> Account {
+        self.accounts.get(payer).or_else(|| self.ledger.account(payer)).copied().unwrap_or_default()
     }
 
     /// Balance in this step, in wei.
     pub fn balance(&self, payer: &Address) -> u128 {
-        self.account(payer).map_or(0, |account| account.balance)
+        self.account(payer).balance
     }
 
-    /// Whether the payer's fee nonce is in use.
-    pub fn nonce_used(&self, payer: &Address, nonce: u64) -> bool {
-        self.account(payer).is_some_and(|account| account.nonces.contains_key(&nonce))
+    /// Whether the payer's fee nonce is in use in batch `number`. One whose expiry has passed is free, forgotten or not.
+    pub fn nonce_used(&self, payer: &Address, nonce: u64, number: u64) -> bool {
+        let changed = self.nonces.get(&(*payer, nonce)).copied();
+        changed.unwrap_or_else(|| self.ledger.nonce(payer, nonce)).is_some_and(|expiry| expiry >= number)
     }
 
     fn account_mut(&mut self, payer: Address) -> &mut Account {
         let ledger = self.ledger;
-        self.accounts.entry(payer).or_insert_with(|| ledger.accounts.get(&payer).cloned().unwrap_or_default())
+        self.accounts.entry(payer).or_insert_with(|| ledger.account(&payer).copied().unwrap_or_default())
     }
 
     /// Adds to a balance.
@@ -58,8 +61,8 @@ impl<'a> LedgerChanges<'a> {
         if moved == 0 {
             return Ok(0);
         }
-        let withdrawn = self.account(&payer).map_or(0, |account| account.withdrawn);
-        let withdrawn = withdrawn.checked_add(moved).ok_or(LedgerFault::Overflow { payer, amount: moved })?;
+        let withdrawn = self.account(&payer).withdrawn.checked_add(moved);
+        let withdrawn = withdrawn.ok_or(LedgerFault::Overflow { payer, amount: moved })?;
         self.debit(payer, moved)?;
         self.account_mut(payer).withdrawn = withdrawn;
         Ok(moved)
@@ -80,16 +83,16 @@ impl<'a> LedgerChanges<'a> {
         let stored = self.ledger.held.range(first..=last);
         let numbers: BTreeSet<u64> =
             stored.map(|(number, _)| *number).chain(self.held.range(first..=last).map(|(n, _)| *n)).collect();
+        let malformed: BTreeSet<(u64, u32)> = malformed.iter().copied().collect();
         for number in numbers {
             let held = self.held_mut(number);
-            let items: BTreeSet<u32> = held.iter().map(|held| held.item).collect();
-            if items.is_empty() {
+            if held.is_empty() {
                 continue;
             }
-            let malformed: Vec<u32> = malformed
+            let malformed: Vec<u32> = held
                 .iter()
-                .filter(|(of, item)| *of == number && items.contains(item))
-                .map(|(_, item)| *item)
+                .map(|held| held.item)
+                .filter(|item| malformed.contains(&(number, *item)))
                 .collect();
             self.release_held(number, &malformed, beneficiary)?;
         }
@@ -98,15 +101,16 @@ impl<'a> LedgerChanges<'a> {
 
     /// Marks a fee nonce as used until the expiry.
     pub fn use_nonce(&mut self, payer: Address, nonce: u64, expiry: u64) {
-        self.account_mut(payer).nonces.insert(nonce, expiry);
+        self.nonces.insert((payer, nonce), Some(expiry));
     }
 
-    /// Forgets every nonce with expiry below the number. Comes before nonces are used in the same step.
+    /// Forgets nonces with expiry below the number, the least (expiry, payer, nonce) first and at most
+    /// [`MAX_PRUNED_NONCES`], so that no batch pays for what many batches have used. Comes before nonces are used in the
+    /// same step.
     pub fn prune(&mut self, number: u64) {
         let ledger = self.ledger;
-        for (payer, nonce) in ledger.expiries.range(..number).flat_map(|(_, nonces)| nonces) {
-            self.account_mut(*payer).nonces.remove(nonce);
-        }
+        let expired = ledger.expiries.range(..number).flat_map(|(_, nonces)| nonces);
+        self.nonces.extend(expired.take(MAX_PRUNED_NONCES).map(|nonce| (*nonce, None)));
     }
 
     /// Moves an amount from the payer's balance to what is held for an item.
@@ -132,9 +136,11 @@ impl<'a> LedgerChanges<'a> {
         if held.is_empty() {
             return Err(LedgerFault::NothingHeld(number));
         }
-        if let Some(item) = malformed.iter().find(|item| held.iter().all(|held| held.item != **item)) {
+        let items: BTreeSet<u32> = held.iter().map(|held| held.item).collect();
+        if let Some(item) = malformed.iter().find(|item| !items.contains(item)) {
             return Err(LedgerFault::UnknownItem { number, item: *item });
         }
+        let malformed: BTreeSet<u32> = malformed.iter().copied().collect();
         for entry in held {
             let to = if malformed.contains(&entry.item) { beneficiary } else { entry.payer };
             self.credit(to, entry.amount)?;
@@ -143,15 +149,23 @@ impl<'a> LedgerChanges<'a> {
         Ok(())
     }
 
-    /// What changed, without accounts that ended as they began.
+    /// What changed, without what ended as it began.
     pub fn finish(self) -> LedgerDelta {
-        let Self { ledger, accounts, held } = self;
+        let Self { ledger, accounts, nonces, held } = self;
         let accounts = accounts
             .into_iter()
             .map(|(payer, account)| AccountChange {
                 payer,
-                before: ledger.accounts.get(&payer).cloned(),
+                before: ledger.account(&payer).copied(),
                 after: Some(account).filter(|account| !account.is_empty()),
+            })
+            .filter(|change| change.before != change.after)
+            .collect();
+        let nonces = nonces
+            .into_iter()
+            .map(|((payer, nonce), after)| {
+                let before = ledger.nonce(&payer, nonce);
+                NonceChange { payer, nonce, before, after }
             })
             .filter(|change| change.before != change.after)
             .collect();
@@ -164,6 +178,6 @@ impl<'a> LedgerChanges<'a> {
             })
             .filter(|change| change.before != change.after)
             .collect();
-        LedgerDelta { accounts, held }
+        LedgerDelta { accounts, nonces, held }
     }
 }

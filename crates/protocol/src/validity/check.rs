@@ -95,6 +95,9 @@ pub(super) fn check_fields(
     if header.encryption_key_hash != epoch.encryption_key_hash {
         return Err(EnvelopeFault::WrongEncryptionKey);
     }
+    if header.flags != 0 {
+        return Err(EnvelopeFault::UnknownFlags);
+    }
     if !SIZE_BUCKETS.contains(&message_bytes) {
         return Err(EnvelopeFault::BadSize);
     }

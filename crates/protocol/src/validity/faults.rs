@@ -27,6 +27,12 @@ pub enum InputFault {
     /// The ledger refuses the deposits or fees.
     #[error("fee ledger: {0}")]
     Ledger(#[from] LedgerFault),
+    /// The bytes of an item are not those that were checked, or there are more or fewer.
+    #[error("the bytes of item {index} are not those that were checked")]
+    Bytes {
+        /// Index of the item.
+        index: usize,
+    },
     /// No number follows.
     #[error("batch numbers are exhausted")]
     Exhausted,
@@ -50,6 +56,17 @@ pub enum SealFault {
         second: u64,
         /// Timestamp of the origin.
         origin: u64,
+    },
+    /// The whole second is too far ahead of the L1 origin: whoever holds origins back holds back what L1 forces. Take a
+    /// newer origin.
+    #[error("second {second} is more than {limit} s ahead of the L1 origin's {origin}")]
+    OriginTooOld {
+        /// Second of the header.
+        second: u64,
+        /// Timestamp of the origin.
+        origin: u64,
+        /// W.
+        limit: u32,
     },
     /// The L1 origin goes back.
     #[error("L1 origin {origin} is older than the parent's {parent}")]
@@ -163,6 +180,22 @@ pub enum HeaderFault {
         /// Hash of the header's origin.
         hash: B256,
     },
+    /// The origin has another timestamp.
+    #[error("L1 origin's time {got}, expected {expected}")]
+    OriginTime {
+        /// Time in the header.
+        got: u64,
+        /// Timestamp of the L1 block.
+        expected: u64,
+    },
+    /// Not the rule set of the number. A newer program may know it.
+    #[error("rule set {got}, expected {expected}")]
+    Rules {
+        /// Rule set of the header.
+        got: u16,
+        /// Rule set of the number.
+        expected: u16,
+    },
     /// Not the epoch of the number.
     #[error("epoch {got}, expected {expected}")]
     Epoch {
@@ -206,9 +239,25 @@ pub enum HeaderFault {
         /// Recomputed.
         expected: u128,
     },
+    /// Base fee for gas.
+    #[error("gas base fee {got}, expected {expected}")]
+    GasBaseFee {
+        /// In the header.
+        got: u128,
+        /// Recomputed.
+        expected: u128,
+    },
     /// Root over the items.
     #[error("envelope root {got}, expected {expected}")]
     EnvelopeRoot {
+        /// In the header.
+        got: B256,
+        /// Recomputed.
+        expected: B256,
+    },
+    /// Commitment to the batch's data.
+    #[error("data hash {got}, expected {expected}")]
+    DataHash {
         /// In the header.
         got: B256,
         /// Recomputed.
@@ -231,7 +280,7 @@ pub enum HeaderFault {
         expected: u64,
     },
     /// A header that L1 made names another origin than its parent.
-    #[error("L1 origin {number} with hash {hash} is not the parent's")]
+    #[error("L1 origin {number} with hash {hash}, or its time, is not the parent's")]
     L1Origin {
         /// Number of the header's origin.
         number: u64,
@@ -258,6 +307,7 @@ impl SealFault {
         match self {
             Self::Time { .. } => "time_not_after_parent",
             Self::TimeBeforeOrigin { .. } => "time_before_origin",
+            Self::OriginTooOld { .. } => "origin_too_old",
             Self::OriginBack { .. } => "origin_back",
             Self::OriginBeforeL1Header { .. } => "origin_before_l1_header",
             Self::Epoch { .. } => "wrong_epoch",
@@ -283,12 +333,16 @@ impl HeaderFault {
             Self::Number { .. } => "wrong_number",
             Self::Parent { .. } => "wrong_parent",
             Self::Origin { .. } => "origin_not_final",
+            Self::OriginTime { .. } => "wrong_origin_time",
+            Self::Rules { .. } => "wrong_rules",
             Self::Epoch { .. } => "wrong_epoch",
             Self::Rule(fault) => fault.as_str(),
             Self::Count { .. } => "wrong_count",
             Self::Bytes { .. } => "wrong_bytes",
             Self::Gas { .. } => "wrong_gas",
             Self::BaseFee { .. } => "wrong_base_fee",
+            Self::GasBaseFee { .. } => "wrong_gas_base_fee",
+            Self::DataHash { .. } => "wrong_data_hash",
             Self::EnvelopeRoot { .. } => "wrong_envelope_root",
             Self::FeeLedgerRoot { .. } => "wrong_fee_ledger_root",
             Self::ForcedCursor { .. } => "wrong_forced_cursor",

@@ -17,14 +17,18 @@ pub struct Head {
     pub l1_origin: u64,
     /// Hash of the L1 origin; zero for genesis, whose origin no header names.
     pub l1_origin_hash: B256,
+    /// Timestamp of the L1 origin, Unix seconds; zero for genesis.
+    pub l1_origin_time: u64,
     /// Base fee of the header, in wei per item byte.
     pub base_fee: u128,
-    /// Item bytes of the header.
-    pub bytes: u32,
+    /// Gas base fee of the header, in wei per unit of gas.
+    pub gas_base_fee: u128,
     /// Gas of all batches of the header's second so far.
     pub second_gas: u64,
-    /// Item bytes of all batches of the header's second so far.
+    /// Item bytes of all batches of the header's second so far, skipped items included.
     pub second_bytes: u64,
+    /// Of these the bytes of accepted envelopes and forced transactions, which the base fee follows.
+    pub second_load_bytes: u64,
     /// Cursor of the forced queue.
     pub forced_cursor: u64,
     /// The L1 block that made the header; 0 for one that L1 did not make. The next header's origin is not older.
@@ -40,30 +44,34 @@ impl Head {
             timestamp_ms: 0,
             l1_origin: config.genesis_l1_origin,
             l1_origin_hash: B256::ZERO,
+            l1_origin_time: 0,
             base_fee: config.initial_base_fee,
-            bytes: 0,
+            gas_base_fee: config.initial_gas_base_fee,
             second_gas: 0,
             second_bytes: 0,
+            second_load_bytes: 0,
             forced_cursor: 0,
             made_at: 0,
         }
     }
 }
 
-/// version · number u64 · hash 32 · timestampMs u64 · l1Origin u64 · l1OriginHash 32 · baseFee u128 · bytes u32 · secondGas u64 ·
-/// secondBytes u64 · forcedCursor u64 · madeAt u64.
+/// version · number u64 · hash 32 · timestampMs u64 · l1Origin u64 · l1OriginHash 32 · l1OriginTime u64 · baseFee u128 ·
+/// gasBaseFee u128 · secondGas u64 · secondBytes u64 · secondLoadBytes u64 · forcedCursor u64 · madeAt u64.
 impl Canonical for Head {
     fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::versioned(141);
+        let mut out = Writer::versioned(169);
         out.u64(self.number)
             .bytes(self.hash.as_slice())
             .u64(self.timestamp_ms)
             .u64(self.l1_origin)
             .bytes(self.l1_origin_hash.as_slice())
+            .u64(self.l1_origin_time)
             .u128(self.base_fee)
-            .u32(self.bytes)
+            .u128(self.gas_base_fee)
             .u64(self.second_gas)
             .u64(self.second_bytes)
+            .u64(self.second_load_bytes)
             .u64(self.forced_cursor)
             .u64(self.made_at);
         out.finish()
@@ -77,10 +85,12 @@ impl Canonical for Head {
             timestamp_ms: reader.u64("timestamp")?,
             l1_origin: reader.u64("L1 origin")?,
             l1_origin_hash: reader.array("L1 origin hash")?.into(),
+            l1_origin_time: reader.u64("L1 origin time")?,
             base_fee: reader.u128("base fee")?,
-            bytes: reader.u32("bytes")?,
+            gas_base_fee: reader.u128("gas base fee")?,
             second_gas: reader.u64("second gas")?,
             second_bytes: reader.u64("second bytes")?,
+            second_load_bytes: reader.u64("second load bytes")?,
             forced_cursor: reader.u64("forced cursor")?,
             made_at: reader.u64("L1 block that made it")?,
         };

@@ -4,21 +4,21 @@ use super::check::item_leaf;
 use super::facts::{AppliedBatch, Verdict};
 use super::faults::{HeaderFault, InputFault, SealFault};
 use super::head::Head;
-use super::state::{ChainState, compare};
+use super::state::{ChainState, check_rules, compare};
 use crate::block::block_second;
 use crate::epoch::Epoch;
 use crate::fault::EnvelopeFault;
 use crate::forced::forced_transaction_gas;
 use crate::header::BatchHeader;
 use crate::ledger::LedgerDelta;
-use crate::limits::{MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS};
+use crate::limits::{MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, RULES};
 use crate::merkle;
 use alloy_primitives::{B256, keccak256};
 
 impl ChainState {
     /// The header that L1 makes on top of the head out of these items, the next entries of the forced queue.
     ///
-    /// Origin, base fee and fee ledger are the parent's: no deposit is credited and no nonce pruned. Transactions have
+    /// Origin, base fees and fee ledger are the parent's, and the data hash is zero: no deposit is credited and no nonce pruned. Transactions have
     /// the code 0xff; envelopes have the code 0xfe and the id zero, for nobody certified them and so nobody opens them.
     /// `timestamp_ms` is L1's choice. Sums over the second do not bind L1.
     pub fn l1_header<T: AsRef<[u8]>>(
@@ -32,9 +32,7 @@ impl ChainState {
         if timestamp_ms <= head.timestamp_ms {
             return Err(SealFault::Time { timestamp_ms, parent_ms: head.timestamp_ms });
         }
-        if !epoch.contains(number) {
-            return Err(SealFault::Epoch { number, epoch: epoch.epoch });
-        }
+        // No number need be of the epoch: the last one serves where none is registered.
         let count = items.len();
         if count > MAX_FORCED_ITEMS {
             return Err(SealFault::ForcedCap(count as u64));
@@ -59,15 +57,20 @@ impl ChainState {
             timestamp_ms,
             l1_origin_number: head.l1_origin,
             l1_origin_hash: head.l1_origin_hash,
+            l1_origin_time: head.l1_origin_time,
             envelope_root: merkle::root(&leaves),
+            // L1 has the items' hashes, not their bytes.
+            data_hash: B256::ZERO,
             envelope_count: count as u32,
             envelope_bytes: bytes,
             gas,
             base_fee: head.base_fee,
+            gas_base_fee: head.gas_base_fee,
             fee_ledger_root: self.ledger.root(),
             // Saturating: there are not 2^64 entries.
             forced_cursor: head.forced_cursor.saturating_add(count as u64),
             epoch: epoch.epoch,
+            rules: RULES,
         })
     }
 
@@ -93,23 +96,30 @@ impl ChainState {
         if header.epoch != epoch.epoch {
             return Err(HeaderFault::Epoch { got: header.epoch, expected: epoch.epoch });
         }
+        check_rules(header.rules)?;
         let recomputed = self.l1_header(header.timestamp_ms, items, epoch)?;
         let (number, hash) = (header.l1_origin_number, header.l1_origin_hash);
-        if (number, hash) != (recomputed.l1_origin_number, recomputed.l1_origin_hash) {
+        let origin = (recomputed.l1_origin_number, recomputed.l1_origin_hash, recomputed.l1_origin_time);
+        if (number, hash, header.l1_origin_time) != origin {
             return Err(HeaderFault::L1Origin { number, hash });
         }
         compare(header, &recomputed)?;
-        let (second_gas, second_bytes) = self.second_totals(block_second(header.timestamp_ms));
+        let totals = self.second_totals(block_second(header.timestamp_ms));
+        let transactions =
+            items.iter().map(AsRef::as_ref).filter(|item| forced_transaction_gas(item).is_some());
+        let load_bytes: u64 = transactions.map(|item| item.len() as u64).sum();
         self.head = Head {
             number: header.number,
             hash: header.hash(),
             timestamp_ms: header.timestamp_ms,
             l1_origin: header.l1_origin_number,
             l1_origin_hash: header.l1_origin_hash,
+            l1_origin_time: header.l1_origin_time,
             base_fee: header.base_fee,
-            bytes: header.envelope_bytes,
-            second_gas: second_gas.saturating_add(header.gas),
-            second_bytes: second_bytes.saturating_add(u64::from(header.envelope_bytes)),
+            gas_base_fee: header.gas_base_fee,
+            second_gas: totals.gas.saturating_add(header.gas),
+            second_bytes: totals.bytes.saturating_add(u64::from(header.envelope_bytes)),
+            second_load_bytes: totals.load_bytes.saturating_add(load_bytes),
             forced_cursor: header.forced_cursor,
             made_at,
         };

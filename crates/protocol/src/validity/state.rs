@@ -1,6 +1,6 @@
 //! The half of the validity rule that looks at the chain: one computation, used to seal and to check.
 
-use super::base_fee::next_base_fee;
+use super::base_fee::{BaseFees, Load};
 use super::check::{
     CheckedEnvelope, CheckedItem, check_expiry, check_fields, check_forced_expiry, item_facts, item_leaf,
 };
@@ -13,10 +13,12 @@ use crate::epoch::Epoch;
 use crate::fault::{CODE_FORCED_TRANSACTION, EnvelopeFault};
 use crate::forced::ForcedEntry;
 use crate::header::BatchHeader;
-use crate::ledger::{Account, FeeLedger, Held, LedgerChanges, LedgerDelta, LedgerFault};
-use crate::limits::{EXPIRY_WINDOW, MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_SECOND_BYTES};
-use crate::merkle;
-use alloy_primitives::{Address, B256};
+use crate::ledger::{FeeLedger, LedgerChanges, LedgerDelta, LedgerFault};
+use crate::limits::{
+    EXPIRY_WINDOW, MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_SECOND_BYTES, RULES,
+};
+use crate::{data, merkle};
+use alloy_primitives::B256;
 use std::collections::HashSet;
 
 /// The chain up to a header: its head, and the fee ledger after it.
@@ -34,9 +36,28 @@ struct Computed {
     envelope_root: B256,
     envelope_bytes: u32,
     gas: u64,
-    base_fee: u128,
-    second_gas: u64,
-    second_bytes: u64,
+    fees: BaseFees,
+    totals: SecondTotals,
+}
+
+/// Sums over the batches of one whole second.
+#[derive(Clone, Copy, Default)]
+pub(super) struct SecondTotals {
+    pub(super) gas: u64,
+    pub(super) bytes: u64,
+    /// Of the bytes those of accepted envelopes and forced transactions.
+    pub(super) load_bytes: u64,
+}
+
+/// What an envelope pays, in wei.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    /// To the chain's base fee recipient.
+    base: u128,
+    /// To the sequencer.
+    priority: u128,
+    /// Held until it is known to be well-formed.
+    surcharge: u128,
 }
 
 impl ChainState {
@@ -47,13 +68,8 @@ impl ChainState {
     }
 
     /// The state as it was stored.
-    pub fn from_parts(
-        config: ChainConfig,
-        head: Head,
-        accounts: impl IntoIterator<Item = (Address, Account)>,
-        held: impl IntoIterator<Item = (u64, Vec<Held>)>,
-    ) -> Self {
-        Self { config, head, ledger: FeeLedger::from_parts(accounts, held) }
+    pub fn from_parts(config: ChainConfig, head: Head, ledger: FeeLedger) -> Self {
+        Self { config, head, ledger }
     }
 
     /// The chain's settings.
@@ -71,62 +87,80 @@ impl ChainState {
         &self.ledger
     }
 
-    /// Base fee of the next header, in wei per item byte.
-    pub fn next_base_fee(&self) -> u128 {
-        next_base_fee(self.head.base_fee, self.head.bytes, self.config.min_base_fee)
+    /// Base fees of a next header in this second. The first header of all has the chain's initial ones.
+    pub fn base_fees_at(&self, second: u64) -> BaseFees {
+        let Head { base_fee, gas_base_fee, .. } = self.head;
+        let fees = BaseFees { base_fee, gas_base_fee };
+        if self.head.number == 0 {
+            return fees;
+        }
+        let load = Load { bytes: self.head.second_load_bytes, gas: self.head.second_gas };
+        let seconds = second.saturating_sub(block_second(self.head.timestamp_ms));
+        fees.after(load, seconds, &self.config)
+    }
+
+    /// Base fees of a header in the second after the head's; they fall with each second that passes without load.
+    pub fn next_base_fees(&self) -> BaseFees {
+        self.base_fees_at(block_second(self.head.timestamp_ms).saturating_add(1))
     }
 
     /// Gas and item bytes that the given second still has room for.
     pub fn room(&self, second: u64) -> (u64, u64) {
-        let (gas, bytes) = self.second_totals(second);
+        let totals = self.second_totals(second);
         // The totals obey the limits; a restored head that does not has no room.
-        (self.config.second_gas_limit().saturating_sub(gas), MAX_SECOND_BYTES.saturating_sub(bytes))
+        (
+            self.config.second_gas_limit().saturating_sub(totals.gas),
+            MAX_SECOND_BYTES.saturating_sub(totals.bytes),
+        )
     }
 
-    pub(super) fn second_totals(&self, second: u64) -> (u64, u64) {
-        if second == block_second(self.head.timestamp_ms) {
-            (self.head.second_gas, self.head.second_bytes)
-        } else {
-            (0, 0)
+    pub(super) fn second_totals(&self, second: u64) -> SecondTotals {
+        if second != block_second(self.head.timestamp_ms) {
+            return SecondTotals::default();
         }
+        let Head { second_gas, second_bytes, second_load_bytes, .. } = self.head;
+        SecondTotals { gas: second_gas, bytes: second_bytes, load_bytes: second_load_bytes }
     }
 
-    /// What an item by itself costs its payer at a base fee: fee and surcharge. `None` is more than 128 bits.
-    fn cost(&self, item: &CheckedEnvelope, base_fee: u128) -> Option<(u128, u128)> {
+    /// What an item by itself costs its payer, whose maximal fees cover the base fees. `None` is more than 128 bits.
+    fn cost(&self, item: &CheckedEnvelope, fees: BaseFees) -> Option<Cost> {
         let header = &item.envelope.header;
-        // Saturating: the price is the smaller of this sum and maxFee, which has 128 bits as well.
-        let price = header.max_fee.min(base_fee.saturating_add(header.priority_fee));
-        let fee = u128::from(item.item_bytes).checked_mul(price)?;
-        let surcharge = self.config.malformed_surcharge;
-        fee.checked_add(surcharge)?;
-        Some((fee, surcharge))
+        // What the payer gives above the base fee per byte: maxFee is not below that.
+        let tip = header.priority_fee.min(header.max_fee.checked_sub(fees.base_fee)?);
+        Some(Cost {
+            base: fees.base_part(item.item_bytes, header.gas_limit)?,
+            priority: u128::from(item.item_bytes).checked_mul(tip)?,
+            surcharge: self.config.malformed_surcharge,
+        })
     }
 
-    /// The last three faults, which depend on the ledger; gives fee and surcharge.
+    /// The last three faults, which depend on the ledger; gives what it costs.
     fn check_fees(
         &self,
         item: &CheckedEnvelope,
-        base_fee: u128,
+        fees: BaseFees,
         balance: u128,
         nonce_used: bool,
-    ) -> Result<(u128, u128), EnvelopeFault> {
+    ) -> Result<Cost, EnvelopeFault> {
         let header = &item.envelope.header;
         if nonce_used {
             return Err(EnvelopeFault::FeeNonceUsed);
         }
-        if header.max_fee < base_fee || header.max_fee < header.priority_fee {
+        let covered = header.max_fee >= fees.base_fee
+            && header.max_fee >= header.priority_fee
+            && header.max_gas_fee >= fees.gas_base_fee;
+        if !covered {
             return Err(EnvelopeFault::FeeTooLow);
         }
-        match self.cost(item, base_fee) {
-            // `cost` has added both without overflow.
-            Some((fee, surcharge)) if fee + surcharge <= balance => Ok((fee, surcharge)),
+        match self.cost(item, fees) {
+            Some(cost) if cost.sum().is_some_and(|sum| sum <= balance) => Ok(cost),
             _ => Err(EnvelopeFault::InsufficientFunds),
         }
     }
 
-    /// Whether the next batch would accept the envelope, as far as the head shows: expiry, fee nonce, fee, funds.
-    /// For an envelope of the next number's epoch, checked against that epoch.
-    pub fn admissible(&self, item: &CheckedEnvelope) -> Result<(), EnvelopeFault> {
+    /// Whether the next batch, of this second, would accept the envelope, as far as the head shows: expiry, fee nonce,
+    /// fee, funds. For an envelope of the next number's epoch, checked against that epoch.
+    pub fn admissible(&self, item: &CheckedEnvelope, second: u64) -> Result<(), EnvelopeFault> {
         let header = &item.envelope.header;
         // Saturating: there is no number after the last.
         let number = self.head.number.saturating_add(1);
@@ -136,13 +170,10 @@ impl ChainState {
         if header.expiry > number.saturating_add(EXPIRY_WINDOW) {
             return Err(EnvelopeFault::ExpiryTooFar);
         }
-        let account = self.ledger.account(&header.payer);
-        let balance = account.map_or(0, |account| account.balance);
-        // A nonce whose expiry has passed is pruned before the next batch takes items.
-        let used = account
-            .and_then(|account| account.nonces.get(&header.fee_nonce))
-            .is_some_and(|expiry| *expiry >= number);
-        self.check_fees(item, self.next_base_fee(), balance, used).map(|_| ())
+        let balance = self.ledger.account(&header.payer).map_or(0, |account| account.balance);
+        // A nonce whose expiry has passed is free again.
+        let used = self.ledger.nonce(&header.payer, header.fee_nonce).is_some_and(|expiry| expiry >= number);
+        self.check_fees(item, self.base_fees_at(second), balance, used).map(|_| ())
     }
 
     /// What would become of the items, without changing anything.
@@ -157,28 +188,24 @@ impl ChainState {
         self.compute(timestamp_ms, items, forced, epoch, facts).map(|computed| computed.verdicts)
     }
 
-    /// Makes and applies the next header. Items must have been checked against `epoch`; the first `forced` of them are
-    /// the next entries of the forced queue, and enough of them that nothing due is left out. All or nothing.
-    pub fn seal(
+    /// Makes and applies the next header. Items must have been checked against `epoch`, `raw` are their bytes; the first
+    /// `forced` of them are the next entries of the forced queue, and enough of them that nothing due is left out. All or
+    /// nothing.
+    pub fn seal<T: AsRef<[u8]>>(
         &mut self,
         timestamp_ms: u64,
         items: &[CheckedItem],
+        raw: &[T],
         forced: usize,
         epoch: &Epoch,
         facts: &L1Facts,
     ) -> Result<(BatchHeader, AppliedBatch), SealFault> {
         let origin = &facts.origin;
-        let Computed {
-            verdicts,
-            delta,
-            envelope_root,
-            envelope_bytes,
-            gas,
-            base_fee,
-            second_gas,
-            second_bytes,
-        } = self.compute(timestamp_ms, items, forced, epoch, facts)?;
+        check_raw(items, raw)?;
+        let Computed { verdicts, delta, envelope_root, envelope_bytes, gas, fees, totals } =
+            self.compute(timestamp_ms, items, forced, epoch, facts)?;
         self.ledger.apply(&delta).map_err(InputFault::Ledger)?;
+        let codes: Vec<u8> = verdicts.iter().map(Verdict::code).collect();
         let header = BatchHeader {
             // `compute` has found that a number follows.
             number: self.head.number + 1,
@@ -186,16 +213,20 @@ impl ChainState {
             timestamp_ms,
             l1_origin_number: origin.number,
             l1_origin_hash: origin.hash,
+            l1_origin_time: origin.timestamp,
             envelope_root,
+            data_hash: data::hash_items(&codes, raw),
             // `compute` has bounded the count.
             envelope_count: items.len() as u32,
             envelope_bytes,
             gas,
-            base_fee,
+            base_fee: fees.base_fee,
+            gas_base_fee: fees.gas_base_fee,
             fee_ledger_root: self.ledger.root(),
             // `compute` has found that these entries exist.
             forced_cursor: self.head.forced_cursor + forced as u64,
             epoch: epoch.epoch,
+            rules: RULES,
         };
         let head = Head {
             number: header.number,
@@ -203,10 +234,12 @@ impl ChainState {
             timestamp_ms,
             l1_origin: origin.number,
             l1_origin_hash: origin.hash,
-            base_fee,
-            bytes: envelope_bytes,
-            second_gas,
-            second_bytes,
+            l1_origin_time: origin.timestamp,
+            base_fee: fees.base_fee,
+            gas_base_fee: fees.gas_base_fee,
+            second_gas: totals.gas,
+            second_bytes: totals.bytes,
+            second_load_bytes: totals.load_bytes,
             forced_cursor: header.forced_cursor,
             made_at: 0,
         };
@@ -224,10 +257,11 @@ impl ChainState {
 
     /// Checks a header against its recomputation and applies it; inputs as for [`ChainState::seal`]. All or nothing.
     /// The signature is for [`check_signature`](super::check_signature).
-    pub fn apply(
+    pub fn apply<T: AsRef<[u8]>>(
         &mut self,
         header: &BatchHeader,
         items: &[CheckedItem],
+        raw: &[T],
         epoch: &Epoch,
         facts: &L1Facts,
     ) -> Result<AppliedBatch, HeaderFault> {
@@ -242,9 +276,14 @@ impl ChainState {
         if (header.l1_origin_number, header.l1_origin_hash) != (origin.number, origin.hash) {
             return Err(HeaderFault::Origin { number: header.l1_origin_number, hash: header.l1_origin_hash });
         }
+        if header.l1_origin_time != origin.timestamp {
+            let (got, expected) = (header.l1_origin_time, origin.timestamp);
+            return Err(HeaderFault::OriginTime { got, expected });
+        }
         if header.epoch != epoch.epoch {
             return Err(HeaderFault::Epoch { got: header.epoch, expected: epoch.epoch });
         }
+        check_rules(header.rules)?;
         let before = self.head.forced_cursor;
         let forced = header
             .forced_cursor
@@ -255,7 +294,7 @@ impl ChainState {
         }
         // At most `MAX_FORCED_ITEMS`.
         let forced = forced as usize;
-        let (recomputed, applied) = self.seal(header.timestamp_ms, items, forced, epoch, facts)?;
+        let (recomputed, applied) = self.seal(header.timestamp_ms, items, raw, forced, epoch, facts)?;
         if let Err(fault) = compare(header, &recomputed) {
             let undone = self.revert(applied);
             assert!(undone.is_ok(), "what was just applied can be undone");
@@ -291,28 +330,31 @@ impl ChainState {
         self.take_events(&mut ledger, facts)?;
         ledger.prune(number);
 
-        let base_fee = self.next_base_fee();
+        let fees = self.base_fees_at(block_second(timestamp_ms));
         let mut verdicts = Vec::with_capacity(items.len());
         let mut leaves = Vec::with_capacity(items.len());
-        let mut seen = HashSet::with_capacity(items.len());
-        let (mut position, mut gas, mut bytes) = (0u32, 0u64, 0u64);
+        let mut accepted = HashSet::with_capacity(items.len());
+        let (mut position, mut gas, mut bytes, mut load_bytes) = (0u32, 0u64, 0u64, 0u64);
         for (index, item) in (0u32..).zip(items) {
             let (id, item_bytes, item_hash) = item_facts(item);
             bytes += u64::from(item_bytes);
             let entry = entries.get(index as usize);
             if let Some(gas_limit) = entry.and_then(ForcedEntry::transaction_gas) {
                 gas = gas.saturating_add(gas_limit);
+                load_bytes += u64::from(item_bytes);
                 verdicts.push(Verdict::ForcedTransaction);
                 leaves.push(item_leaf(&B256::ZERO, &item_hash, CODE_FORCED_TRANSACTION));
                 continue;
             }
-            // Only a decoded item has an id to repeat.
-            let first = id.is_zero() || seen.insert(id);
-            let place = Place { number, index, first, forced: entry.is_some(), epoch, base_fee };
+            // What was skipped does not count: a mangled copy has the id of the genuine one, and must not keep it out.
+            let first = !accepted.contains(&id);
+            let place = Place { number, index, first, forced: entry.is_some(), epoch, fees };
             let verdict = match self.take(&mut ledger, item, &place).map_err(InputFault::Ledger)? {
                 Ok(gas_limit) => {
                     // Each limit is below 2^64 / 4096 in any sane chain; a sum beyond is refused as too much gas.
                     gas = gas.saturating_add(gas_limit);
+                    load_bytes += u64::from(item_bytes);
+                    accepted.insert(id);
                     position += 1;
                     Verdict::Accepted { position: position - 1 }
                 }
@@ -322,14 +364,17 @@ impl ChainState {
             leaves.push(item_leaf(&id, &item_hash, verdict.code()));
         }
 
-        let (second_gas, second_bytes) = self.second_totals(block_second(timestamp_ms));
-        let second_gas = second_gas.saturating_add(gas);
-        let second_bytes = second_bytes.saturating_add(bytes);
-        if second_gas > self.config.second_gas_limit() {
-            return Err(SealFault::SecondGas { gas: second_gas, limit: self.config.second_gas_limit() });
+        let before = self.second_totals(block_second(timestamp_ms));
+        let totals = SecondTotals {
+            gas: before.gas.saturating_add(gas),
+            bytes: before.bytes.saturating_add(bytes),
+            load_bytes: before.load_bytes.saturating_add(load_bytes),
+        };
+        if totals.gas > self.config.second_gas_limit() {
+            return Err(SealFault::SecondGas { gas: totals.gas, limit: self.config.second_gas_limit() });
         }
-        if second_bytes > MAX_SECOND_BYTES {
-            return Err(SealFault::SecondBytes { bytes: second_bytes });
+        if totals.bytes > MAX_SECOND_BYTES {
+            return Err(SealFault::SecondBytes { bytes: totals.bytes });
         }
         Ok(Computed {
             verdicts,
@@ -338,9 +383,8 @@ impl ChainState {
             // At most `MAX_SECOND_BYTES`.
             envelope_bytes: bytes as u32,
             gas,
-            base_fee,
-            second_gas,
-            second_bytes,
+            fees,
+            totals,
         })
     }
 
@@ -359,6 +403,10 @@ impl ChainState {
         let second = block_second(timestamp_ms);
         if second < origin.timestamp {
             return Err(SealFault::TimeBeforeOrigin { second, origin: origin.timestamp });
+        }
+        let limit = self.config.timing.max_origin_age_seconds;
+        if second > origin.timestamp.saturating_add(limit.into()) {
+            return Err(SealFault::OriginTooOld { second, origin: origin.timestamp, limit });
         }
         if origin.number < self.head.l1_origin {
             return Err(SealFault::OriginBack { origin: origin.number, parent: self.head.l1_origin });
@@ -470,30 +518,35 @@ impl ChainState {
             }
         };
         let header = &checked.envelope.header;
-        let fees = check_fields(&self.config, place.epoch, header, checked.envelope.ciphertext.e.len())
+        let cost = check_fields(&self.config, place.epoch, header, checked.envelope.ciphertext.e.len())
             .and_then(|()| self.check_forced_gas(place, header.gas_limit))
             .and_then(|()| place.check(header.expiry))
-            .and_then(|()| match ledger.nonce_used(&header.payer, header.fee_nonce) {
+            .and_then(|()| match ledger.nonce_used(&header.payer, header.fee_nonce, place.number) {
                 // Paid for on L1.
                 used if place.forced => {
                     if used {
                         Err(EnvelopeFault::FeeNonceUsed)
                     } else {
-                        Ok((0, 0))
+                        Ok(Cost::default())
                     }
                 }
-                used => self.check_fees(checked, place.base_fee, ledger.balance(&header.payer), used),
+                used => self.check_fees(checked, place.fees, ledger.balance(&header.payer), used),
             });
-        let (fee, surcharge) = match fees {
-            Ok(fees) => fees,
+        let cost = match cost {
+            Ok(cost) => cost,
             Err(fault) => return Ok(Err(fault)),
         };
-        if fee > 0 {
-            ledger.debit(header.payer, fee)?;
-            ledger.credit(self.config.sequencer, fee)?;
+        // The base parts are nobody's whose choice of items could raise them.
+        for (to, amount) in
+            [(self.config.base_fee_recipient, cost.base), (self.config.sequencer, cost.priority)]
+        {
+            if amount > 0 {
+                ledger.debit(header.payer, amount)?;
+                ledger.credit(to, amount)?;
+            }
         }
-        if surcharge > 0 {
-            ledger.hold(place.number, place.index, header.payer, surcharge)?;
+        if cost.surcharge > 0 {
+            ledger.hold(place.number, place.index, header.payer, cost.surcharge)?;
         }
         ledger.use_nonce(header.payer, header.fee_nonce, header.expiry);
         Ok(Ok(header.gas_limit))
@@ -516,11 +569,18 @@ struct Place<'a> {
     /// Whether it comes from the forced queue.
     forced: bool,
     epoch: &'a Epoch,
-    base_fee: u128,
+    fees: BaseFees,
+}
+
+impl Cost {
+    /// All of it; `None` above 128 bits.
+    fn sum(&self) -> Option<u128> {
+        self.base.checked_add(self.priority)?.checked_add(self.surcharge)
+    }
 }
 
 impl Place<'_> {
-    /// The faults that depend on the batch: expiry, and being there already.
+    /// The faults that depend on the batch: expiry, and being accepted in it already.
     fn check(&self, expiry: u64) -> Result<(), EnvelopeFault> {
         if self.forced {
             check_forced_expiry(expiry, self.number, self.epoch)?;
@@ -529,6 +589,21 @@ impl Place<'_> {
         }
         if self.first { Ok(()) } else { Err(EnvelopeFault::Duplicate) }
     }
+}
+
+/// The bytes must be those that were checked: the header commits to them.
+fn check_raw<T: AsRef<[u8]>>(items: &[CheckedItem], raw: &[T]) -> Result<(), InputFault> {
+    let differs = |(item, raw): (&CheckedItem, &T)| item_facts(item).1 as usize != raw.as_ref().len();
+    match items.iter().zip(raw).position(differs) {
+        None if items.len() == raw.len() => Ok(()),
+        None => Err(InputFault::Bytes { index: items.len().min(raw.len()) }),
+        Some(index) => Err(InputFault::Bytes { index }),
+    }
+}
+
+/// The header must name the one rule set there is.
+pub(super) fn check_rules(got: u16) -> Result<(), HeaderFault> {
+    if got == RULES { Ok(()) } else { Err(HeaderFault::Rules { got, expected: RULES }) }
 }
 
 /// Field by field, so that the fault says which one is wrong.
@@ -541,8 +616,12 @@ pub(super) fn compare(header: &BatchHeader, recomputed: &BatchHeader) -> Result<
         HeaderFault::Gas { got: header.gas, expected: recomputed.gas }
     } else if header.base_fee != recomputed.base_fee {
         HeaderFault::BaseFee { got: header.base_fee, expected: recomputed.base_fee }
+    } else if header.gas_base_fee != recomputed.gas_base_fee {
+        HeaderFault::GasBaseFee { got: header.gas_base_fee, expected: recomputed.gas_base_fee }
     } else if header.envelope_root != recomputed.envelope_root {
         HeaderFault::EnvelopeRoot { got: header.envelope_root, expected: recomputed.envelope_root }
+    } else if header.data_hash != recomputed.data_hash {
+        HeaderFault::DataHash { got: header.data_hash, expected: recomputed.data_hash }
     } else if header.forced_cursor != recomputed.forced_cursor {
         HeaderFault::ForcedCursor { got: header.forced_cursor, expected: recomputed.forced_cursor }
     } else if header.fee_ledger_root != recomputed.fee_ledger_root {

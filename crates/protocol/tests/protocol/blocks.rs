@@ -38,7 +38,7 @@ fn seconds_close_with_the_first_later_header() {
 #[test]
 fn block_attributes() {
     let hash = B256::repeat_byte(3);
-    let expected = keccak256([b"BLINDFOLD-V1-RANDAO".as_slice(), hash.as_slice()].concat());
+    let expected = keccak256([b"BLINDFOLD-V2-RANDAO".as_slice(), hash.as_slice()].concat());
     assert_eq!(prev_randao(&hash), expected);
     assert_eq!(sequence_number(None, 5), 0);
     assert_eq!(sequence_number(Some((5, 0)), 5), 1);

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn message(count: u16, rest: &[u8]) -> Vec<u8> {
-    let mut bytes = [&[1], count.to_be_bytes().as_slice(), rest].concat();
+    let mut bytes = [&[2], count.to_be_bytes().as_slice(), rest].concat();
     bytes.resize(256, 0);
     bytes
 }

@@ -15,6 +15,8 @@ static BYTES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
             fee_nonce: i % 5,
             expiry: 1 + i % 11,
             max_fee: [900, 1_500, 5_000][i as usize % 3],
+            max_gas_fee: [2, 3, 500][i as usize / 2 % 3],
+            gas_limit: [0, 40_000, 1_000_000][i as usize / 5 % 3],
             priority_fee: [0, 7, 2_000][i as usize / 3 % 3],
             ..fields()
         };
@@ -116,18 +118,30 @@ proptest! {
             let facts = L1Facts { ledger, forced: entries, ..quiet(at) };
 
             let previewed = sequencer_state.preview(time, &items, taken, &epoch(), &facts).unwrap();
-            let (header, sealed) = sequencer_state.seal(time, &items, taken, &epoch(), &facts).unwrap();
+            let (header, sealed) = sequencer_state.seal(time, &items, &raw(&items), taken, &epoch(), &facts).unwrap();
             prop_assert_eq!(&previewed, &sealed.verdicts);
             let before = member.clone();
             // A header that is wrong in its last field leaves no trace.
-            let wrong = BatchHeader { fee_ledger_root: alloy_primitives::B256::ZERO, ..header };
-            prop_assert!(member.apply(&wrong, &items, &epoch(), &facts).is_err());
+            let wrong = BatchHeader { fee_ledger_root: alloy_primitives::B256::repeat_byte(1), ..header };
+            prop_assert!(member.apply(&wrong, &items, &raw(&items), &epoch(), &facts).is_err());
             prop_assert_eq!(&member, &before);
-            let applied = member.apply(&header, &items, &epoch(), &facts).unwrap();
+            let applied = member.apply(&header, &items, &raw(&items), &epoch(), &facts).unwrap();
             prop_assert_eq!(&applied, &sealed);
             prop_assert_eq!(&member, &sequencer_state);
             prop_assert_eq!(member.ledger().root(), header.fee_ledger_root);
             prop_assert_eq!(total(member.ledger()), deposited);
+            // Base parts are out of the sequencer's reach: it earns tips, and what malformed envelopes leave.
+            let fees = before.base_fees_at(time / 1_000);
+            prop_assert_eq!((header.base_fee, header.gas_base_fee), (fees.base_fee, fees.gas_base_fee));
+            let burnt = |state: &ChainState| {
+                let account = state.ledger().account(&config.base_fee_recipient);
+                account.map_or(0, |account| account.balance)
+            };
+            let paid = applied.verdicts.iter().zip(&items).skip(taken).filter(|(verdict, _)| verdict.is_accepted());
+            let parts = paid.filter_map(|(_, item)| item.as_ref().ok()).map(|item| {
+                fees.base_part(item.item_bytes, item.envelope.header.gas_limit).unwrap()
+            });
+            prop_assert_eq!(burnt(&member) - burnt(&before), parts.sum::<u128>());
             prop_assert_eq!(header.forced_cursor, (cursor + taken) as u64);
             // Nothing is held for what was forced.
             let held: u128 = applied.verdicts[taken..].iter().filter(|verdict| verdict.is_accepted()).map(|_| surcharge).sum();
@@ -136,7 +150,8 @@ proptest! {
 
             // What was stored is what goes on.
             let ledger = member.ledger();
-            let restored = ChainState::from_parts(config.clone(), *member.head(), ledger.accounts().clone(), ledger.held().clone());
+            let ledger = FeeLedger::from_parts(ledger.accounts().clone(), ledger.nonces(), ledger.held().clone());
+            let restored = ChainState::from_parts(config.clone(), *member.head(), ledger);
             prop_assert_eq!(&restored, &member);
             past.push((before, applied));
         }

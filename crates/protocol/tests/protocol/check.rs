@@ -23,6 +23,7 @@ fn spoil(envelope: &mut Envelope, fault: EnvelopeFault) {
         EnvelopeFault::WrongDeployment => header.deployment.inbox = Address::ZERO,
         EnvelopeFault::WrongEpoch => header.epoch += 1,
         EnvelopeFault::WrongEncryptionKey => header.encryption_key_hash = B256::ZERO,
+        EnvelopeFault::UnknownFlags => header.flags = 1,
         EnvelopeFault::BadSize => envelope.ciphertext.e.push(0),
         EnvelopeFault::GasLimitTooHigh => header.gas_limit = 191_000_001,
         EnvelopeFault::InvalidFeeSignature => envelope.fee_signature.0[5] ^= 1,
@@ -32,11 +33,12 @@ fn spoil(envelope: &mut Envelope, fault: EnvelopeFault) {
     }
 }
 
-const BY_ITSELF: [EnvelopeFault; 9] = [
+const BY_ITSELF: [EnvelopeFault; 10] = [
     EnvelopeFault::WrongChain,
     EnvelopeFault::WrongDeployment,
     EnvelopeFault::WrongEpoch,
     EnvelopeFault::WrongEncryptionKey,
+    EnvelopeFault::UnknownFlags,
     EnvelopeFault::BadSize,
     EnvelopeFault::GasLimitTooHigh,
     EnvelopeFault::InvalidFeeSignature,
@@ -199,8 +201,8 @@ fn wallets_build_what_passes_and_opens() {
 #[test]
 fn names_are_stable() {
     let names: Vec<_> = EnvelopeFault::ALL.map(EnvelopeFault::as_str).to_vec();
-    let documented = "undecodable wrong_chain wrong_deployment wrong_epoch wrong_encryption_key bad_size \
-        gas_limit_too_high expired expiry_too_far duplicate invalid_fee_signature invalid_point invalid_proof \
+    let documented = "undecodable wrong_chain wrong_deployment wrong_epoch wrong_encryption_key unknown_flags \
+        bad_size gas_limit_too_high expired expiry_too_far duplicate invalid_fee_signature invalid_point invalid_proof \
         fee_nonce_used fee_too_low insufficient_funds";
     assert_eq!(names, documented.split_whitespace().collect::<Vec<_>>());
     for fault in EnvelopeFault::ALL {
@@ -208,7 +210,7 @@ fn names_are_stable() {
         assert_eq!(serde_json::to_string(&fault).unwrap(), format!("\"{fault}\""));
     }
     assert_eq!(EnvelopeFault::from_name("surprise"), None);
-    assert_eq!(EnvelopeFault::ALL.map(EnvelopeFault::code).to_vec(), (1..=16).collect::<Vec<u8>>());
+    assert_eq!(EnvelopeFault::ALL.map(EnvelopeFault::code).to_vec(), (1..=17).collect::<Vec<u8>>());
     assert_eq!((EnvelopeFault::Void.code(), EnvelopeFault::Void.as_str()), (0xfe, "void"));
     for fault in EnvelopeFault::ALL.into_iter().chain([EnvelopeFault::Void]) {
         assert_eq!(EnvelopeFault::from_code(fault.code()), Some(fault));
@@ -216,7 +218,7 @@ fn names_are_stable() {
         let verdict = blindfold_protocol::Verdict::Skipped(fault);
         assert_eq!(blindfold_protocol::Verdict::code_of_reason(verdict.reason()), Some(verdict.code()));
     }
-    assert_eq!(EnvelopeFault::from_code(0).or(EnvelopeFault::from_code(17)), None);
+    assert_eq!(EnvelopeFault::from_code(0).or(EnvelopeFault::from_code(18)), None);
     assert!(EnvelopeFault::ALL.is_sorted());
     assert!(EnvelopeFault::InsufficientFunds.may_pass_later() && !EnvelopeFault::Expired.may_pass_later());
 }

@@ -57,9 +57,12 @@ pub fn config() -> ChainConfig {
         timing: L1Timing::default(),
         sequencer: sequencer().address(),
         fee_recipient: Address::repeat_byte(0x33),
+        base_fee_recipient: Address::repeat_byte(0x34),
         block_gas_limit: 200_000_000,
         initial_base_fee: 1_000,
         min_base_fee: 10,
+        initial_gas_base_fee: 3,
+        min_gas_base_fee: 1,
         malformed_surcharge: 0,
         genesis_l1_origin: 100,
     }
@@ -70,6 +73,8 @@ pub fn epoch() -> Epoch {
         epoch: 3,
         first: FIRST,
         last: LAST,
+        counts_from: 0,
+        continues: 0,
         parameters_hash: B256::repeat_byte(0x44),
         encryption_key_hash: ENCRYPTION_KEY.hash().into(),
         max_batch: MAX_BATCH,
@@ -100,12 +105,13 @@ pub fn fields() -> EnvelopeFields {
         fee_nonce: 1,
         max_fee: 2_000,
         priority_fee: 5,
+        max_gas_fee: 100,
         gas_limit: 1_000_000,
         expiry: 100,
     }
 }
 
-/// An envelope of an empty bundle, 622 bytes.
+/// An envelope of an empty bundle, 639 bytes.
 pub fn envelope(fields: &EnvelopeFields, payer: &SigningKey, seed: u64) -> Envelope {
     build(&ENCRYPTION_KEY, fields, &Bundle::default(), payer, &mut rng(seed)).unwrap()
 }
@@ -122,6 +128,18 @@ pub fn checked(items: &[Vec<u8>]) -> Vec<CheckedItem> {
     check_items(&config(), &epoch(), &slices, &mut rng(99))
 }
 
+/// No bytes, for no items.
+pub const NONE: &[Vec<u8>] = &[];
+
+/// Some bytes for items of which only the length matters here: what else the data hash depends on is tested for itself.
+pub fn raw(items: &[CheckedItem]) -> Vec<Vec<u8>> {
+    let length = |item: &CheckedItem| match item {
+        Ok(checked) => checked.item_bytes,
+        Err(rejected) => rejected.item_bytes,
+    };
+    items.iter().map(|item| vec![0x5a; length(item) as usize]).collect()
+}
+
 pub fn checked_envelopes(envelopes: &[Envelope]) -> Vec<CheckedItem> {
     checked(&envelopes.iter().map(Canonical::encode).collect::<Vec<_>>())
 }
@@ -134,13 +152,17 @@ pub fn some_header() -> blindfold_protocol::BatchHeader {
         timestamp_ms: 1_700_000_000_250,
         l1_origin_number: 101,
         l1_origin_hash: B256::repeat_byte(101),
+        l1_origin_time: 1_700_000_000 - 900,
         envelope_root: B256::repeat_byte(0xe0),
+        data_hash: B256::repeat_byte(0xda),
         envelope_count: 2,
-        envelope_bytes: 1_244,
+        envelope_bytes: 1_278,
         gas: 2_000_000,
         base_fee: 1_000,
+        gas_base_fee: 3,
         fee_ledger_root: B256::repeat_byte(0xfe),
         forced_cursor: 0,
         epoch: 3,
+        rules: 1,
     }
 }

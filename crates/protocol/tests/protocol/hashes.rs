@@ -8,8 +8,8 @@ use blindfold_protocol::*;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
-const HEADER_TYPE: &str = "EnvelopeHeader(uint8 version,uint64 chainId,uint64 l1ChainId,address inbox,uint64 epoch,bytes32 encryptionKeyHash,address payer,uint64 feeNonce,uint128 maxFee,uint128 priorityFee,uint64 gasLimit,uint64 expiry)";
-const BATCH_TYPE: &str = "BatchHeader(uint8 version,uint64 number,bytes32 parentHash,uint64 timestampMs,uint64 l1OriginNumber,bytes32 l1OriginHash,bytes32 envelopeRoot,uint32 envelopeCount,uint32 envelopeBytes,uint64 gas,uint128 baseFee,bytes32 feeLedgerRoot,uint64 forcedCursor,uint64 epoch)";
+const HEADER_TYPE: &str = "EnvelopeHeader(uint8 version,uint64 chainId,uint64 l1ChainId,address inbox,uint64 epoch,bytes32 encryptionKeyHash,address payer,uint64 feeNonce,uint128 maxFee,uint128 priorityFee,uint128 maxGasFee,uint64 gasLimit,uint64 expiry,uint8 flags)";
+const BATCH_TYPE: &str = "BatchHeader(uint8 version,uint64 number,bytes32 parentHash,uint64 timestampMs,uint64 l1OriginNumber,bytes32 l1OriginHash,uint64 l1OriginTime,bytes32 envelopeRoot,bytes32 dataHash,uint32 envelopeCount,uint32 envelopeBytes,uint64 gas,uint128 baseFee,uint128 gasBaseFee,bytes32 feeLedgerRoot,uint64 forcedCursor,uint64 epoch,uint16 rules)";
 
 /// `keccak256(typeHash ‖ words)`, EIP-712 by hand.
 fn by_hand(type_string: &str, words: &[B256]) -> B256 {
@@ -26,14 +26,14 @@ fn separator() -> B256 {
     let of_type = "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)";
     let deployment = deployment();
     let words =
-        [keccak256("Blindfold"), keccak256("1"), n(deployment.l1_chain_id), deployment.inbox.into_word()];
+        [keccak256("Blindfold"), keccak256("2"), n(deployment.l1_chain_id), deployment.inbox.into_word()];
     by_hand(of_type, &words)
 }
 
 #[test]
 fn domain() {
     assert_eq!(deployment().domain_separator(), separator());
-    let genesis = keccak256([b"BLINDFOLD-V1-GENESIS".as_slice(), separator().as_slice()].concat());
+    let genesis = keccak256([b"BLINDFOLD-V2-GENESIS".as_slice(), separator().as_slice()].concat());
     assert_eq!(deployment().genesis_hash(), genesis);
     let other = Deployment { l1_chain_id: 1, ..deployment() };
     assert_ne!(other.genesis_hash(), genesis);
@@ -44,7 +44,7 @@ fn envelope_hashes() {
     let envelope = envelope(&fields(), &signing_key(1), 1);
     let h = &envelope.header;
     let words = [
-        n(1u8),
+        n(2u8),
         n(h.chain_id),
         n(h.deployment.l1_chain_id),
         h.deployment.inbox.into_word(),
@@ -54,8 +54,10 @@ fn envelope_hashes() {
         n(h.fee_nonce),
         n(h.max_fee),
         n(h.priority_fee),
+        n(h.max_gas_fee),
         n(h.gas_limit),
         n(h.expiry),
+        n(h.flags),
     ];
     let ad = by_hand(HEADER_TYPE, &words);
     assert_eq!(h.hash(), ad);
@@ -82,34 +84,45 @@ fn envelope_hashes() {
 fn batch_hashes() {
     let h = some_header();
     let words = [
-        n(1u8),
+        n(2u8),
         n(h.number),
         h.parent_hash,
         n(h.timestamp_ms),
         n(h.l1_origin_number),
         h.l1_origin_hash,
+        n(h.l1_origin_time),
         h.envelope_root,
+        h.data_hash,
         n(h.envelope_count),
         n(h.envelope_bytes),
         n(h.gas),
         n(h.base_fee),
+        n(h.gas_base_fee),
         h.fee_ledger_root,
         n(h.forced_cursor),
         n(h.epoch),
+        n(h.rules),
     ];
     assert_eq!(h.hash(), by_hand(BATCH_TYPE, &words));
 
     let digest = deployment().digest(&by_hand(
-        "Promise(uint8 version,bytes32 envelopeId,uint64 sealBy)",
-        &[n(1u8), B256::repeat_byte(7), n(9u8)],
+        "Promise(uint8 version,bytes32 envelopeId,bytes32 itemHash,uint64 sealBy)",
+        &[n(2u8), B256::repeat_byte(7), B256::repeat_byte(8), n(9u8)],
     ));
-    let promise = Promise::sign(&sequencer(), &deployment(), B256::repeat_byte(7), 9);
+    let (id, item_hash) = (B256::repeat_byte(7), B256::repeat_byte(8));
+    let promise = Promise::sign(&sequencer(), &deployment(), id, item_hash, 9);
     assert_eq!(promise.signing_digest(&deployment()), digest);
     assert_eq!(promise.signer(&deployment()), Ok(sequencer().address()));
 
     let of_type = "Acknowledgement(uint8 version,uint64 epoch,uint64 number,bytes32 headerHash)";
-    let hash = by_hand(of_type, &[n(1u8), n(3u8), n(1u8), h.hash()]);
+    let hash = by_hand(of_type, &[n(2u8), n(3u8), n(1u8), h.hash()]);
     assert_eq!(acknowledgement_digest(&deployment(), 3, 1, h.hash()), deployment().digest(&hash));
+
+    let of_type = "DataAttestation(uint8 version,uint64 epoch,uint64 firstNumber,uint64 lastNumber,uint8 kind,bytes32 dataHash)";
+    let words = [n(2u8), n(3u8), n(5u8), n(9u8), n(1u8), B256::repeat_byte(6)];
+    let data_hash = B256::repeat_byte(6);
+    let data = AttestedData { epoch: 3, first_number: 5, last_number: 9, kind: 1, data_hash };
+    assert_eq!(data.signing_digest(&deployment()), deployment().digest(&by_hand(of_type, &words)));
 }
 
 #[test]

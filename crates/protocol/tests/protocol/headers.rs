@@ -3,10 +3,9 @@
 use crate::common::*;
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::envelope_builder::EnvelopeFields;
-use blindfold_protocol::limits::{MAX_SECOND_BYTES, TARGET_BATCH_BYTES};
-use blindfold_protocol::validity::{InputFault, RejectedItem, next_base_fee};
+use blindfold_protocol::limits::MAX_SECOND_BYTES;
+use blindfold_protocol::validity::{InputFault, RejectedItem};
 use blindfold_protocol::*;
-use std::collections::BTreeMap;
 
 const TIME_MS: u64 = 2_000_000;
 
@@ -22,8 +21,8 @@ fn state() -> ChainState {
 fn state_with(config: ChainConfig) -> ChainState {
     let head = Head::genesis(&config);
     let account = Account { balance: rich(), ..Account::default() };
-    let accounts = (1..=9).map(|i| (signing_key(i).address(), account.clone()));
-    ChainState::from_parts(config, head, accounts, [])
+    let accounts = (1..=9).map(|i| (signing_key(i).address(), account));
+    ChainState::from_parts(config, head, FeeLedger::from_parts(accounts, [], []))
 }
 
 fn good(payer: u8) -> Envelope {
@@ -35,7 +34,7 @@ fn seal(
     time: u64,
     items: &[CheckedItem],
 ) -> Result<(BatchHeader, AppliedBatch), SealFault> {
-    state.seal(time, items, 0, &epoch(), &quiet(101))
+    state.seal(time, items, &raw(items), 0, &epoch(), &quiet(101))
 }
 
 fn verdicts(state: &ChainState, items: &[CheckedItem]) -> Vec<Verdict> {
@@ -47,17 +46,19 @@ fn skipped(fault: EnvelopeFault) -> Verdict {
 }
 
 #[test]
-fn fees_move_from_payer_to_sequencer() {
+fn base_parts_and_tips_go_to_different_accounts() {
     let mut sealing = state();
     let items = checked_envelopes(&[good(1), good(2)]);
     let (header, applied) = seal(&mut sealing, TIME_MS, &items).unwrap();
-    // 622 bytes at min(2000, 1000 + 5).
-    let fee = 622 * 1_005;
+    // 639 bytes at 1000 wei, 1,000,000 gas at 3 wei; 5 wei a byte above that.
+    let (base, tip) = (639 * 1_000 + 3_000_000, 639 * 5);
     let ledger = sealing.ledger();
-    assert_eq!(ledger.account(&signing_key(1).address()).unwrap().balance, rich() - fee);
-    assert_eq!(ledger.account(&sequencer().address()).unwrap().balance, 2 * fee);
-    assert_eq!(ledger.account(&signing_key(1).address()).unwrap().nonces, BTreeMap::from([(1, 100)]));
-    assert_eq!((header.envelope_count, header.envelope_bytes, header.gas), (2, 1_244, 2_000_000));
+    assert_eq!(ledger.account(&signing_key(1).address()).unwrap().balance, rich() - base - tip);
+    assert_eq!(ledger.account(&sequencer().address()).unwrap().balance, 2 * tip);
+    assert_eq!(ledger.account(&config().base_fee_recipient).unwrap().balance, 2 * base);
+    let live = LiveNonce { payer: signing_key(1).address(), nonce: 1, expiry: 100 };
+    assert!(ledger.nonces().any(|nonce| nonce == live));
+    assert_eq!((header.envelope_count, header.envelope_bytes, header.gas), (2, 1_278, 2_000_000));
     assert_eq!((header.number, header.base_fee, header.epoch), (1, 1_000, 3));
     assert_eq!(header.parent_hash, deployment().genesis_hash());
     assert_eq!(header.fee_ledger_root, ledger.root());
@@ -66,7 +67,7 @@ fn fees_move_from_payer_to_sequencer() {
     assert_eq!(sealing.head().hash, header.hash());
 
     let mut following = state();
-    assert_eq!(following.apply(&header, &items, &epoch(), &quiet(101)), Ok(applied.clone()));
+    assert_eq!(following.apply(&header, &items, &raw(&items), &epoch(), &quiet(101)), Ok(applied.clone()));
     assert_eq!(following, sealing);
     following.revert(applied.clone()).unwrap();
     assert_eq!(following, state());
@@ -82,7 +83,7 @@ fn a_changed_header_is_refused_and_changes_nothing() {
     let (header, _) = seal(&mut state(), TIME_MS, &items).unwrap();
     let try_header = |header: &BatchHeader, origin: &OriginFacts, epoch: &Epoch| {
         let mut state = state();
-        let fault = state.apply(header, &items, epoch, &L1Facts::quiet(*origin)).unwrap_err();
+        let fault = state.apply(header, &items, &raw(&items), epoch, &L1Facts::quiet(*origin)).unwrap_err();
         assert_eq!(state, self::state(), "all or nothing");
         assert!(!fault.as_str().is_empty() && !fault.to_string().is_empty());
         fault
@@ -108,9 +109,15 @@ fn a_changed_header_is_refused_and_changes_nothing() {
     let hash = header.l1_origin_hash;
     assert_eq!(with(&|h| h.l1_origin_number = 102), HeaderFault::Origin { number: 102, hash });
     assert_eq!(with(&|h| h.l1_origin_hash = zero), HeaderFault::Origin { number: 101, hash: zero });
+    let fault = HeaderFault::OriginTime { got: 1_102, expected: 1_101 };
+    assert_eq!(with(&|h| h.l1_origin_time += 1), fault);
+    assert_eq!(with(&|h| h.rules = 2), HeaderFault::Rules { got: 2, expected: 1 });
+    assert_eq!(with(&|h| h.gas_base_fee = 2), HeaderFault::GasBaseFee { got: 2, expected: 3 });
+    let expected = header.data_hash;
+    assert_eq!(with(&|h| h.data_hash = zero), HeaderFault::DataHash { got: zero, expected });
     assert_eq!(with(&|h| h.epoch = 4), HeaderFault::Epoch { got: 4, expected: 3 });
     assert_eq!(with(&|h| h.envelope_count = 3), HeaderFault::Count { got: 3, expected: 2 });
-    assert_eq!(with(&|h| h.envelope_bytes += 1), HeaderFault::Bytes { got: 1_245, expected: 1_244 });
+    assert_eq!(with(&|h| h.envelope_bytes += 1), HeaderFault::Bytes { got: 1_279, expected: 1_278 });
     assert_eq!(with(&|h| h.gas -= 1), HeaderFault::Gas { got: 1_999_999, expected: 2_000_000 });
     assert_eq!(with(&|h| h.base_fee -= 1), HeaderFault::BaseFee { got: 999, expected: 1_000 });
     let expected = header.envelope_root;
@@ -121,7 +128,8 @@ fn a_changed_header_is_refused_and_changes_nothing() {
 
     // An origin older than the parent's.
     let old = OriginFacts { number: 99, ..origin(99) };
-    let back = BatchHeader { l1_origin_number: 99, l1_origin_hash: old.hash, ..header };
+    let time = old.timestamp;
+    let back = BatchHeader { l1_origin_number: 99, l1_origin_hash: old.hash, l1_origin_time: time, ..header };
     let fault = HeaderFault::Rule(SealFault::OriginBack { origin: 99, parent: 100 });
     assert_eq!(try_header(&back, &old, &epoch()), fault);
     // The number is not in the epoch given.
@@ -130,13 +138,37 @@ fn a_changed_header_is_refused_and_changes_nothing() {
     assert_eq!(try_header(&header, &origin(101), &later), fault);
     // Other items under the same header.
     let swapped = checked_envelopes(&[good(2), good(1)]);
-    let fault = state().apply(&header, &swapped, &epoch(), &quiet(101)).unwrap_err();
+    let fault = state().apply(&header, &swapped, &raw(&swapped), &epoch(), &quiet(101)).unwrap_err();
     assert!(matches!(fault, HeaderFault::EnvelopeRoot { .. }));
+    // Other bytes than those that were checked: the data hash tells, and their lengths before that.
+    let mut bytes = raw(&items);
+    bytes[1][7] ^= 1;
+    let fault = state().apply(&header, &items, &bytes, &epoch(), &quiet(101)).unwrap_err();
+    assert!(matches!(fault, HeaderFault::DataHash { .. }));
     // Another deposit.
     let deposit = Deposit { payer: Address::ZERO, amount: 1, l1_block: 101 };
-    let fault = state().apply(&header, &items, &epoch(), &deposited(101, &[deposit])).unwrap_err();
+    let fault =
+        state().apply(&header, &items, &raw(&items), &epoch(), &deposited(101, &[deposit])).unwrap_err();
     assert!(matches!(fault, HeaderFault::FeeLedgerRoot { .. }));
     assert!(!fault.is_ours());
+}
+
+/// Who holds origins back holds back deposits and forced items: a header's time is at most W ahead of its origin's.
+#[test]
+fn an_origin_may_be_as_old_as_w() {
+    let limit = config().timing.max_origin_age_seconds;
+    let at = |age: u64| {
+        let timestamp = TIME_MS / 1_000 - age;
+        let facts = L1Facts::quiet(OriginFacts { timestamp, ..origin(101) });
+        let mut config = config();
+        config.timing.max_origin_age_seconds = 60;
+        state_with(config).seal(TIME_MS + 999, &[], NONE, 0, &epoch(), &facts).map(|_| ())
+    };
+    assert_eq!(limit, 14_400);
+    assert_eq!(at(60), Ok(()));
+    let fault = SealFault::OriginTooOld { second: TIME_MS / 1_000, origin: TIME_MS / 1_000 - 61, limit: 60 };
+    assert_eq!(at(61), Err(fault));
+    assert_eq!(HeaderFault::from(fault).as_str(), "origin_too_old");
 }
 
 #[test]
@@ -145,7 +177,7 @@ fn wrong_facts_are_ours() {
     for l1_block in [100, 102] {
         let deposit = Deposit { payer: Address::ZERO, amount: 1, l1_block };
         let fault = InputFault::Event { l1_block, after: 100, up_to: 101 };
-        let refused = state().apply(&header, &[], &epoch(), &deposited(101, &[deposit])).unwrap_err();
+        let refused = state().apply(&header, &[], NONE, &epoch(), &deposited(101, &[deposit])).unwrap_err();
         assert_eq!(refused, HeaderFault::Input(fault));
         assert!(refused.is_ours());
     }
@@ -154,16 +186,22 @@ fn wrong_facts_are_ours() {
     let fault = InputFault::Ledger(LedgerFault::Overflow { payer, amount: u128::MAX });
     let mut state = state();
     assert_eq!(
-        state.seal(TIME_MS, &[], 0, &epoch(), &deposited(101, &[deposit])),
+        state.seal(TIME_MS, &[], NONE, 0, &epoch(), &deposited(101, &[deposit])),
         Err(SealFault::Input(fault))
     );
     assert_eq!(state, self::state());
+    let two = checked_envelopes(&[good(1), good(2)]);
+    for (bytes, index) in [(&raw(&two)[..1], 1), (&[vec![0; 639], vec![0; 638]], 1), (&[], 0)] {
+        let fault = SealFault::Input(InputFault::Bytes { index });
+        assert_eq!(state.seal(TIME_MS, &two, bytes, 0, &epoch(), &quiet(101)), Err(fault));
+        assert_eq!(state, self::state());
+    }
     let end = Head { number: u64::MAX, ..Head::genesis(&config()) };
-    let mut ended = ChainState::from_parts(config(), end, [], []);
+    let mut ended = ChainState::from_parts(config(), end, FeeLedger::default());
     let exhausted = SealFault::Input(InputFault::Exhausted);
-    assert_eq!(ended.seal(TIME_MS, &[], 0, &epoch(), &quiet(101)), Err(exhausted));
+    assert_eq!(ended.seal(TIME_MS, &[], NONE, 0, &epoch(), &quiet(101)), Err(exhausted));
     assert_eq!(
-        ended.apply(&header, &[], &epoch(), &quiet(101)),
+        ended.apply(&header, &[], NONE, &epoch(), &quiet(101)),
         Err(HeaderFault::Input(InputFault::Exhausted))
     );
 }
@@ -176,8 +214,8 @@ fn undecodable(item_bytes: u32) -> CheckedItem {
 
 #[test]
 fn sizes_are_bounded() {
-    let long = [undecodable(0), undecodable(33_135)];
-    let fault = SealFault::ItemTooLong { index: 1, bytes: 33_135 };
+    let long = [undecodable(0), undecodable(33_152)];
+    let fault = SealFault::ItemTooLong { index: 1, bytes: 33_152 };
     assert_eq!(seal(&mut state(), TIME_MS, &long).unwrap_err(), fault);
     let many = vec![undecodable(1); 4_097];
     assert_eq!(seal(&mut state(), TIME_MS, &many).unwrap_err(), SealFault::TooManyItems(4_097));
@@ -188,8 +226,8 @@ fn sizes_are_bounded() {
     let items = vec![undecodable(32_768); 200];
     seal(&mut state, TIME_MS, &items).unwrap();
     assert_eq!(state.room(TIME_MS / 1_000).1, MAX_SECOND_BYTES - 200 * 32_768);
-    let over = vec![undecodable(32_768); 57];
-    let fault = SealFault::SecondBytes { bytes: 257 * 32_768 };
+    let over = vec![undecodable(32_768); 41];
+    let fault = SealFault::SecondBytes { bytes: 241 * 32_768 };
     assert_eq!(seal(&mut state, TIME_MS + 1, &over).unwrap_err(), fault);
     seal(&mut state, TIME_MS + 999, &over[1..]).unwrap();
     assert_eq!(state.room(TIME_MS / 1_000).1, 0);
@@ -230,10 +268,15 @@ fn faults_of_the_chain_in_their_order() {
     unsigned.fee_signature.0[5] ^= 1;
     let pair = [good(1), unsigned.clone(), unsigned.clone()];
     assert_eq!(verdicts(&state, &checked_envelopes(&pair))[1], skipped(EnvelopeFault::Duplicate));
-    let pair = [unsigned, good(1)];
+    // But only of what was accepted: copies that are skipped keep nobody out.
+    let three = [unsigned.clone(), unsigned, good(1)];
     assert_eq!(
-        verdicts(&state, &checked_envelopes(&pair)),
-        [skipped(EnvelopeFault::InvalidFeeSignature), skipped(EnvelopeFault::Duplicate)]
+        verdicts(&state, &checked_envelopes(&three)),
+        [
+            skipped(EnvelopeFault::InvalidFeeSignature),
+            skipped(EnvelopeFault::InvalidFeeSignature),
+            Verdict::Accepted { position: 0 }
+        ]
     );
     // Items that do not decode have no id to repeat.
     let garbage = [undecodable(3), undecodable(3)];
@@ -253,6 +296,9 @@ fn faults_of_the_chain_in_their_order() {
     let exact = EnvelopeFields { max_fee: 1_000, priority_fee: 1_000, ..fields() };
     assert_eq!(one(make(exact)), Verdict::Accepted { position: 0 });
     assert_eq!(one(envelope(&fields(), &signing_key(77), 1)), skipped(EnvelopeFault::InsufficientFunds));
+    let gas = |max_gas_fee| make(EnvelopeFields { max_gas_fee, ..fields() });
+    assert_eq!(one(gas(2)), skipped(EnvelopeFault::FeeTooLow), "the gas base fee is 3");
+    assert_eq!(one(gas(3)), Verdict::Accepted { position: 0 });
     let huge = EnvelopeFields { max_fee: u128::MAX, priority_fee: u128::MAX, ..fields() };
     assert_eq!(one(make(huge)), skipped(EnvelopeFault::InsufficientFunds), "no overflow");
 
@@ -273,12 +319,13 @@ fn make_other(payer: u8) -> Envelope {
 
 #[test]
 fn funds_are_spent_in_order_and_credited_at_once() {
-    // Enough for one fee of 622 · 1005 wei, not for two.
-    let fee = 622 * 1_005u128;
+    // Enough for one fee of 639 · 1005 wei and a million gas at 3 wei, not for two.
+    let fee = 639 * 1_005u128 + 3_000_000;
     let payer = signing_key(1).address();
     let poor = |balance| {
         let account = Account { balance, ..Account::default() };
-        ChainState::from_parts(config(), Head::genesis(&config()), [(payer, account)], [])
+        let ledger = FeeLedger::from_parts([(payer, account)], [], []);
+        ChainState::from_parts(config(), Head::genesis(&config()), ledger)
     };
     let two = [good(1), envelope(&EnvelopeFields { fee_nonce: 2, ..fields() }, &signing_key(1), 2)];
     let items = checked_envelopes(&two);
@@ -289,11 +336,17 @@ fn funds_are_spent_in_order_and_credited_at_once() {
     let deposit = [Deposit { payer, amount: 1, l1_block: 101 }];
     let found = poor(2 * fee - 1).preview(TIME_MS, &items, 0, &epoch(), &deposited(101, &deposit)).unwrap();
     assert_eq!(found[1], Verdict::Accepted { position: 1 });
-    // The sequencer pays itself, and can spend what it has just earned.
-    let own = |nonce| envelope(&EnvelopeFields { fee_nonce: nonce, ..fields() }, &sequencer(), nonce);
-    let items = checked_envelopes(&[own(1), good(1), own(2), own(3)]);
-    let found = verdicts(&poor(fee), &items);
-    assert_eq!(found.iter().map(Verdict::is_accepted).collect::<Vec<_>>(), [false, true, true, true]);
+    // The sequencer can spend at once what it has just earned: tips of 2,000 wei a byte pay a fee at the base.
+    let own = |nonce| {
+        let fields =
+            EnvelopeFields { fee_nonce: nonce, gas_limit: 0, max_fee: 1_000, priority_fee: 0, ..fields() };
+        envelope(&fields, &sequencer(), nonce)
+    };
+    let generous = EnvelopeFields { max_fee: 3_000, priority_fee: 2_000, gas_limit: 0, ..fields() };
+    let generous = envelope(&generous, &signing_key(1), 1);
+    let items = checked_envelopes(&[own(1), generous, own(2), own(3), own(4)]);
+    let found = verdicts(&poor(639 * 3_000), &items);
+    assert_eq!(found.iter().map(Verdict::is_accepted).collect::<Vec<_>>(), [false, true, true, true, false]);
 }
 
 #[test]
@@ -303,17 +356,18 @@ fn surcharges_are_held() {
     let items = checked_envelopes(&[unproved_envelope(), good(1)]);
     let (header, applied) = seal(&mut state, TIME_MS, &items).unwrap();
     let payer = signing_key(1).address();
-    let fee = 622 * 1_005;
+    let fee = 639 * 1_005 + 3_000_000;
     assert_eq!(state.ledger().account(&payer).unwrap().balance, rich() - fee - 500);
     assert_eq!(state.ledger().held()[&1], [Held { item: 1, payer, amount: 500 }]);
     let mut follower = state_with(config.clone());
-    follower.apply(&header, &items, &epoch(), &quiet(101)).unwrap();
+    follower.apply(&header, &items, &raw(&items), &epoch(), &quiet(101)).unwrap();
     assert_eq!(follower, state);
     follower.revert(applied).unwrap();
     assert_eq!(follower, state_with(config.clone()));
     // Fee without surcharge is not enough.
     let account = Account { balance: fee + 499, ..Account::default() };
-    let poor = ChainState::from_parts(config.clone(), Head::genesis(&config), [(payer, account)], []);
+    let ledger = FeeLedger::from_parts([(payer, account)], [], []);
+    let poor = ChainState::from_parts(config.clone(), Head::genesis(&config), ledger);
     assert_eq!(verdicts(&poor, &items)[1], skipped(EnvelopeFault::InsufficientFunds));
 }
 
@@ -331,11 +385,11 @@ fn nonces_live_until_their_expiry() {
     seal(&mut state, TIME_MS, &first).unwrap();
     let again = checked_envelopes(&[make_other(1)]);
     let Ok(checked) = &again[0] else { panic!("valid by itself") };
-    assert_eq!(state.admissible(checked), Err(EnvelopeFault::FeeNonceUsed));
+    assert_eq!(state.admissible(checked, TIME_MS / 1_000), Err(EnvelopeFault::FeeNonceUsed));
     let (_, applied) = seal(&mut state, TIME_MS + 1, &again).unwrap();
     assert_eq!(applied.verdicts, [skipped(EnvelopeFault::FeeNonceUsed)]);
     // Number 3 prunes expiry 2 before it takes items.
-    assert_eq!(state.admissible(checked), Ok(()));
+    assert_eq!(state.admissible(checked, TIME_MS / 1_000), Ok(()));
     let (_, applied) = seal(&mut state, TIME_MS + 2, &again).unwrap();
     assert_eq!(applied.verdicts, [Verdict::Accepted { position: 0 }]);
 }
@@ -345,7 +399,7 @@ fn admission_looks_at_the_head() {
     let state = state();
     let admit = |fields: EnvelopeFields, payer: u8| {
         let mut items = checked_envelopes(&[envelope(&fields, &signing_key(payer), 1)]);
-        state.admissible(&items.remove(0).unwrap())
+        state.admissible(&items.remove(0).unwrap(), TIME_MS / 1_000)
     };
     assert_eq!(admit(fields(), 1), Ok(()));
     assert_eq!(admit(EnvelopeFields { expiry: 0, ..fields() }, 1), Err(EnvelopeFault::Expired));
@@ -360,29 +414,6 @@ fn checks_of_another_epoch_do_not_pass() {
     let next = Epoch { epoch: 4, ..epoch() };
     let found = state().preview(TIME_MS, &items, 0, &next, &quiet(101)).unwrap();
     assert_eq!(found, [skipped(EnvelopeFault::WrongEpoch)]);
-}
-
-#[test]
-fn base_fee_follows_eip_1559() {
-    let target = TARGET_BATCH_BYTES as u32;
-    assert_eq!(next_base_fee(1_000, 0, 10), 1_000, "an empty batch changes nothing");
-    assert_eq!(next_base_fee(1_000, target, 10), 1_000);
-    assert_eq!(next_base_fee(1_000, 2 * target, 10), 1_125);
-    assert_eq!(next_base_fee(1_000, target / 2, 10), 938);
-    assert_eq!(next_base_fee(1_000, 1, 10), 876);
-    assert_eq!(next_base_fee(1, target + 1, 1), 2, "it can leave a low minimum");
-    assert_eq!(next_base_fee(10, 1, 10), 10);
-    assert_eq!(next_base_fee(5, 0, 10), 10);
-    assert_eq!(next_base_fee(1_000, MAX_SECOND_BYTES as u32, 10), 1_000 + 1_000 * 63 / 8);
-    assert_eq!(next_base_fee(u128::MAX, u32::MAX, 10), u128::MAX, "no overflow");
-    // 1/8 of 2^128 − 1, less 1/131072 of that.
-    assert_eq!(next_base_fee(u128::MAX, 1, 10), u128::MAX - (1 << 125) + (1 << 108) + 1);
-
-    let mut state = state();
-    seal(&mut state, TIME_MS, &vec![undecodable(32_768); 8]).unwrap();
-    assert_eq!(state.next_base_fee(), 1_125);
-    let (header, _) = seal(&mut state, TIME_MS + 1, &[]).unwrap();
-    assert_eq!((header.base_fee, state.next_base_fee()), (1_125, 1_125));
 }
 
 #[test]

@@ -1,37 +1,19 @@
-//! The fee ledger: roots against the definition, proofs, undo, conservation, every refusal.
+//! The fee ledger: undo, conservation, every refusal. Roots and proofs are in `ledger_tree.rs`.
 
-use alloy_primitives::{Address, B256, keccak256};
+use crate::ledger_tree::{leaves_of, slow_root};
+use alloy_primitives::{Address, keccak256};
 use blindfold_protocol::ledger::{
-    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault,
+    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault, LiveNonce, NonceChange,
 };
-use blindfold_protocol::merkle;
+use blindfold_protocol::limits::MAX_PRUNED_NONCES;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 
 const SEQUENCER: Address = Address::repeat_byte(0x5e);
 
 fn payer(index: u8) -> Address {
     // Spread, so that insertions fall anywhere.
     Address::from_word(keccak256([index]))
-}
-
-/// The root by its definition.
-fn slow_root(accounts: &BTreeMap<Address, Account>) -> B256 {
-    let leaves: Vec<B256> = accounts
-        .iter()
-        .map(|(payer, account)| {
-            let nonces: Vec<u8> = account
-                .nonces
-                .iter()
-                .flat_map(|(n, e)| [n.to_be_bytes(), e.to_be_bytes()].concat())
-                .collect();
-            let (balance, withdrawn) = (account.balance.to_be_bytes(), account.withdrawn.to_be_bytes());
-            merkle::leaf(&[payer.as_slice(), &balance, &withdrawn, keccak256(nonces).as_slice()].concat())
-        })
-        .collect();
-    let count = (leaves.len() as u64).to_be_bytes();
-    keccak256([&[2], count.as_slice(), merkle::root(&leaves).as_slice()].concat())
 }
 
 fn total(ledger: &FeeLedger) -> u128 {
@@ -41,10 +23,14 @@ fn total(ledger: &FeeLedger) -> u128 {
 }
 
 fn consistent(ledger: &FeeLedger) {
-    assert_eq!(ledger.root(), slow_root(ledger.accounts()));
+    assert_eq!(ledger.root(), slow_root(&leaves_of(ledger), 0));
     assert!(ledger.accounts().values().all(|account| !account.is_empty()));
-    let rebuilt = FeeLedger::from_parts(ledger.accounts().clone(), ledger.held().clone());
-    assert_eq!(&rebuilt, ledger, "every index and level is what a fresh ledger has");
+    let rebuilt = FeeLedger::from_parts(ledger.accounts().clone(), ledger.nonces(), ledger.held().clone());
+    assert_eq!(&rebuilt, ledger, "every index and node is what a fresh ledger has");
+    for payer in ledger.held().values().flatten().map(|held| held.payer) {
+        let held = ledger.held().values().flatten().filter(|held| held.payer == payer);
+        assert_eq!(ledger.held_of(&payer), held.map(|held| held.amount).sum());
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -95,7 +81,7 @@ proptest! {
                         refused => refused,
                     },
                     Step::Nonce(p, nonce, expiry) => {
-                        if !changes.nonce_used(&payer(p), nonce) {
+                        if !changes.nonce_used(&payer(p), nonce, 7) {
                             changes.use_nonce(payer(p), nonce, expiry);
                         }
                         Ok(())
@@ -131,57 +117,68 @@ proptest! {
         }
         prop_assert_eq!(ledger, FeeLedger::default());
     }
+}
 
-    #[test]
-    fn proofs(count in 1u8..40, probe in 0u8..40) {
-        let accounts = (0..count).map(|i| (payer(i), Account { balance: 1 + u128::from(i), ..Account::default() }));
-        let ledger = FeeLedger::from_parts(accounts, []);
-        let (root, who) = (ledger.root(), payer(probe));
-        match ledger.prove(&who) {
-            Some(proof) => {
-                let account = ledger.account(&who).unwrap();
-                prop_assert!(proof.verify(&root, &who, account));
-                let richer = Account { balance: 1_000, ..account.clone() };
-                prop_assert!(!proof.verify(&root, &who, &richer));
-                let mut other = proof.clone();
-                other.count += 1;
-                prop_assert!(!other.verify(&root, &who, account), "the root binds the count");
-                let mut outside = proof;
-                outside.index = outside.count;
-                prop_assert!(!outside.verify(&root, &who, account));
-            }
-            None => prop_assert!(probe >= count),
-        }
-    }
+fn live(payer: Address, nonce: u64, expiry: u64) -> LiveNonce {
+    LiveNonce { payer, nonce, expiry }
+}
+
+fn prune(ledger: &mut FeeLedger, number: u64) -> LedgerDelta {
+    let mut changes = ledger.changes();
+    changes.prune(number);
+    let delta = changes.finish();
+    ledger.apply(&delta).unwrap();
+    delta
 }
 
 #[test]
 fn pruning_follows_expiry_alone() {
-    let nonces = BTreeMap::from([(1, 5), (2, 6), (3, 7)]);
-    let accounts = [
-        (payer(1), Account { nonces, ..Account::default() }),
-        (payer(2), Account { balance: 9, withdrawn: 0, nonces: BTreeMap::from([(1, 5)]) }),
-    ];
-    let mut ledger = FeeLedger::from_parts(accounts, []);
-    let prune = |ledger: &mut FeeLedger, number| {
-        let mut changes = ledger.changes();
-        changes.prune(number);
-        let delta = changes.finish();
-        ledger.apply(&delta).unwrap();
-        delta.accounts.len()
-    };
-    assert_eq!(prune(&mut ledger, 5), 0, "an expiry equal to the number is alive");
-    assert_eq!(prune(&mut ledger, 7), 2);
-    assert_eq!(ledger.account(&payer(1)).unwrap().nonces, BTreeMap::from([(3, 7)]));
-    assert_eq!(ledger.account(&payer(2)).unwrap().nonces, BTreeMap::new());
-    assert_eq!(prune(&mut ledger, 8), 1);
-    assert_eq!(ledger.account(&payer(1)), None, "nothing is left, so there is no leaf");
+    let nonces = [live(payer(1), 1, 5), live(payer(1), 2, 6), live(payer(1), 3, 7), live(payer(2), 1, 5)];
+    let rich = Account { balance: 9, withdrawn: 0 };
+    let mut ledger = FeeLedger::from_parts([(payer(2), rich)], nonces, []);
+    assert_eq!(prune(&mut ledger, 5), LedgerDelta::default(), "an expiry equal to the number is alive");
+    assert_eq!(prune(&mut ledger, 7).nonces.len(), 3);
+    assert_eq!(ledger.nonces().collect::<Vec<_>>(), [nonces[2]]);
+    assert_eq!((ledger.live_nonces(&payer(1)), ledger.live_nonces(&payer(2))), (1, 0));
+    assert_eq!(prune(&mut ledger, 8).nonces.len(), 1);
+    assert_eq!(ledger, FeeLedger::from_parts([(payer(2), rich)], [], []));
     consistent(&ledger);
+}
+
+/// Whoever lets very many nonces expire at once does not make one batch pay for it.
+#[test]
+fn a_batch_forgets_a_bounded_number_of_nonces() {
+    let many = MAX_PRUNED_NONCES as u64 + 10;
+    let nonces = (0..many).map(|nonce| live(payer(1), nonce, 5 + nonce % 2));
+    let mut ledger = FeeLedger::from_parts([], nonces, []);
+    let root = ledger.root();
+    let first = prune(&mut ledger, 7);
+    assert_eq!(first.nonces.len(), MAX_PRUNED_NONCES);
+    // The least expiry first: all of 5, the lower ones of 6.
+    let left: Vec<u64> = ledger.nonces().map(|left| left.nonce).collect();
+    assert_eq!(left, (0..10).rev().map(|place| many - 1 - 2 * place).collect::<Vec<_>>());
+    // One that waits to be forgotten is free, and can be used anew.
+    let mut changes = ledger.changes();
+    assert!(!changes.nonce_used(&payer(1), left[0], 7));
+    assert!(changes.nonce_used(&payer(1), left[0], 6));
+    changes.use_nonce(payer(1), left[0], 9);
+    assert!(changes.nonce_used(&payer(1), left[0], 9));
+    let again = changes.finish();
+    let change = NonceChange { payer: payer(1), nonce: left[0], before: Some(6), after: Some(9) };
+    assert_eq!(again.nonces, [change]);
+    ledger.apply(&again).unwrap();
+    assert_eq!(prune(&mut ledger, 7).nonces.len(), 9);
+    assert_eq!(ledger.nonces().collect::<Vec<_>>(), [live(payer(1), left[0], 9)]);
+    let delta = prune(&mut ledger, 10);
+    assert_eq!(ledger, FeeLedger::default());
+    ledger.revert(&delta).unwrap();
+    assert_eq!(ledger.revert(&first), Ok(()), "they are other nonces");
+    assert_ne!(ledger.root(), root);
 }
 
 #[test]
 fn surcharges_return_or_are_lost() {
-    let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, ..Account::default() })], []);
+    let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, withdrawn: 0 })], [], []);
     let mut changes = ledger.changes();
     changes.hold(4, 0, payer(1), 30).unwrap();
     changes.hold(4, 2, payer(1), 30).unwrap();
@@ -211,7 +208,7 @@ fn surcharges_return_or_are_lost() {
 
 #[test]
 fn withdrawals_take_what_is_there_and_keep_the_leaf() {
-    let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, ..Account::default() })], []);
+    let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, withdrawn: 0 })], [], []);
     let mut changes = ledger.changes();
     assert_eq!(changes.withdraw(payer(1), 30), Ok(30));
     assert_eq!(changes.withdraw(payer(1), 1_000), Ok(70));
@@ -223,8 +220,8 @@ fn withdrawals_take_what_is_there_and_keep_the_leaf() {
     let spent = Account { withdrawn: 100, ..Account::default() };
     assert_eq!(ledger.account(&payer(1)), Some(&spent));
     consistent(&ledger);
-    let full = Account { balance: 1, withdrawn: u128::MAX, ..Account::default() };
-    let ledger = FeeLedger::from_parts([(payer(3), full)], []);
+    let full = Account { balance: 1, withdrawn: u128::MAX };
+    let ledger = FeeLedger::from_parts([(payer(3), full)], [], []);
     assert_eq!(
         ledger.changes().withdraw(payer(3), 1),
         Err(LedgerFault::Overflow { payer: payer(3), amount: 1 })
@@ -233,7 +230,7 @@ fn withdrawals_take_what_is_there_and_keep_the_leaf() {
 
 #[test]
 fn settling_a_run_ignores_what_is_not_held() {
-    let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, ..Account::default() })], []);
+    let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, withdrawn: 0 })], [], []);
     let mut changes = ledger.changes();
     for (number, item) in [(4, 0), (4, 2), (5, 1), (9, 0)] {
         changes.hold(number, item, payer(1), 10).unwrap();
@@ -255,18 +252,21 @@ fn settling_a_run_ignores_what_is_not_held() {
 #[test]
 fn refusals() {
     let mut ledger =
-        FeeLedger::from_parts([(payer(1), Account { balance: u128::MAX, ..Account::default() })], []);
+        FeeLedger::from_parts([(payer(1), Account { balance: u128::MAX, withdrawn: 0 })], [], []);
     let mut changes = ledger.changes();
     assert_eq!(changes.credit(payer(1), 1), Err(LedgerFault::Overflow { payer: payer(1), amount: 1 }));
     assert_eq!(changes.debit(payer(2), 1), Err(LedgerFault::Insufficient { payer: payer(2), amount: 1 }));
     assert_eq!(changes.finish(), LedgerDelta::default(), "touched is not changed");
 
     let change = AccountChange { payer: payer(2), before: Some(Account::default()), after: None };
-    let delta = LedgerDelta { accounts: vec![change], held: vec![] };
+    let delta = LedgerDelta { accounts: vec![change], ..LedgerDelta::default() };
     assert_eq!(ledger.apply(&delta), Err(LedgerFault::Account(payer(2))));
+    let change = NonceChange { payer: payer(2), nonce: 4, before: Some(1), after: None };
+    let delta = LedgerDelta { nonces: vec![change], ..LedgerDelta::default() };
+    assert_eq!(ledger.apply(&delta), Err(LedgerFault::Nonce { payer: payer(2), nonce: 4 }));
     let held = vec![Held { item: 0, payer: payer(1), amount: 1 }];
-    let delta =
-        LedgerDelta { accounts: vec![], held: vec![HeldChange { number: 8, before: held, after: vec![] }] };
+    let change = HeldChange { number: 8, before: held, after: vec![] };
+    let delta = LedgerDelta { held: vec![change], ..LedgerDelta::default() };
     assert_eq!(ledger.apply(&delta), Err(LedgerFault::Held(8)));
     assert!(ledger.revert(&delta).is_ok(), "backwards it fits");
     assert_eq!(ledger.held_of(&payer(1)), 1);

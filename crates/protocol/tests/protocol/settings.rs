@@ -2,7 +2,7 @@
 
 use crate::common::{CHAIN_ID, config, epoch};
 use alloy_primitives::Address;
-use blindfold_protocol::{ChainConfig, ConfigFault, Epoch, EpochFault, Epochs};
+use blindfold_protocol::{ChainConfig, ConfigFault, Epoch, EpochFault, Epochs, FIRST_RULES, RulesChange};
 
 #[test]
 fn settings_round_trip() {
@@ -65,6 +65,13 @@ fn every_bad_setting() {
     assert_eq!(with(|c| c.block_gas_limit = 168_999_999), Err(ConfigFault::BlockGas(168_999_999)));
     assert_eq!(with(|c| c.min_base_fee = 0), Err(ConfigFault::ZeroMinBaseFee));
     assert_eq!(with(|c| c.initial_base_fee = 9), Err(ConfigFault::BaseFee));
+    assert_eq!(with(|c| c.min_gas_base_fee = 0), Err(ConfigFault::ZeroMinGasBaseFee));
+    assert_eq!(with(|c| c.min_gas_base_fee = 4), Err(ConfigFault::GasBaseFee));
+    assert_eq!(with(|c| c.base_fee_recipient = Address::ZERO), Ok(()), "burnt");
+    assert_eq!(
+        with(|c| c.timing.max_origin_age_seconds = 0),
+        Err(ConfigFault::ZeroTiming("timing.maxOriginAgeSeconds"))
+    );
 }
 
 #[test]
@@ -94,9 +101,11 @@ fn epochs_are_contiguous() {
         Err(EpochFault::Range { epoch: 0, first: 0, last: 10 })
     );
     assert_eq!(
-        new(&[&Epoch { first: 11, ..one.clone() }]),
-        Err(EpochFault::Range { epoch: 0, first: 11, last: 10 })
+        new(&[&Epoch { first: 12, ..one.clone() }]),
+        Err(EpochFault::Range { epoch: 0, first: 12, last: 10 })
     );
+    let continues = Epoch { continues: 1, ..two.clone() };
+    assert_eq!(continues.validate(), Err(EpochFault::Continues { epoch: 1, continues: 1 }));
     let none = Epoch { members: Vec::new(), ..one.clone() };
     assert_eq!(none.validate(), Err(EpochFault::Members { epoch: 0, members: 0 }));
     let many = Epoch { members: vec![one.members[0]; 65], ..one.clone() };
@@ -106,4 +115,27 @@ fn epochs_are_contiguous() {
         assert_eq!(bad.validate(), Err(EpochFault::Threshold { epoch: 0, threshold, members: 4 }));
     }
     assert_eq!(Epoch { max_batch: 0, ..one }.validate(), Err(EpochFault::MaxBatch(0)));
+}
+
+#[test]
+fn an_epoch_that_ended_before_it_began_has_no_number() {
+    let one = Epoch { epoch: 1, first: 1, last: 10, ..epoch() };
+    let two = Epoch { epoch: 2, first: 11, last: 10, ..epoch() };
+    let three = Epoch { epoch: 3, first: 11, last: 20, ..epoch() };
+    let epochs = Epochs::new(vec![one, two, three]).unwrap();
+    let at = |number| epochs.at(number).map(|epoch| epoch.epoch);
+    assert_eq!([at(10), at(11), at(20), at(21)], [Some(1), Some(3), Some(3), None]);
+    let never = Epoch { epoch: 1, first: 1, last: 0, ..epoch() };
+    assert_eq!(Epochs::new(vec![never]).unwrap().at(1), None);
+}
+
+#[test]
+fn rule_sets_begin_at_their_numbers() {
+    let change = |first, rules| RulesChange { first, rules };
+    let epochs = Epochs::default().with_rules(vec![change(5, 2), change(9, 4)]).unwrap();
+    assert_eq!([1, 4, 5, 8, 9, u64::MAX].map(|number| epochs.rules_at(number)), [1, 1, 2, 2, 4, 4]);
+    assert_eq!(Epochs::default().rules_at(7), FIRST_RULES);
+    for changes in [vec![change(5, 1)], vec![change(5, 2), change(5, 3)], vec![change(5, 2), change(6, 2)]] {
+        assert!(matches!(Epochs::default().with_rules(changes), Err(EpochFault::Rules { .. })));
+    }
 }

@@ -11,7 +11,6 @@ use blindfold_protocol::certificate::{aggregate, sign_acknowledgement, verify};
 use blindfold_protocol::*;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 fn x(bytes: impl AsRef<[u8]>) -> String {
@@ -39,7 +38,7 @@ fn domain() -> Value {
     let deployment = deployment();
     json!({
         "name": "Blindfold",
-        "version": "1",
+        "version": "2",
         "chainId": deployment.l1_chain_id,
         "verifyingContract": x(deployment.inbox),
         "separator": x(deployment.domain_separator()),
@@ -50,20 +49,24 @@ fn domain() -> Value {
 fn header_json(header: &BatchHeader) -> Value {
     let signed = header.sign(&sequencer(), &deployment());
     json!({
-        "version": 1,
+        "version": 2,
         "number": header.number,
         "parentHash": x(header.parent_hash),
         "timestampMs": header.timestamp_ms,
         "l1OriginNumber": header.l1_origin_number,
         "l1OriginHash": x(header.l1_origin_hash),
+        "l1OriginTime": header.l1_origin_time,
         "envelopeRoot": x(header.envelope_root),
+        "dataHash": x(header.data_hash),
         "envelopeCount": header.envelope_count,
         "envelopeBytes": header.envelope_bytes,
         "gas": header.gas,
         "baseFee": wei(header.base_fee),
+        "gasBaseFee": wei(header.gas_base_fee),
         "feeLedgerRoot": x(header.fee_ledger_root),
         "forcedCursor": header.forced_cursor,
         "epoch": header.epoch,
+        "rules": header.rules,
         "encoded": header.to_hex(),
         "hash": x(header.hash()),
         "digest": x(header.signing_digest(&deployment())),
@@ -90,7 +93,9 @@ fn headers() -> Vec<BatchHeader> {
         timestamp_ms: second.timestamp_ms + 750,
         l1_origin_number: 102,
         l1_origin_hash: B256::repeat_byte(102),
+        l1_origin_time: first.l1_origin_time + 12,
         base_fee: 1 << 100,
+        gas_base_fee: 1 << 90,
         ..first
     };
     let largest = BatchHeader {
@@ -99,14 +104,18 @@ fn headers() -> Vec<BatchHeader> {
         timestamp_ms: u64::MAX,
         l1_origin_number: u64::MAX,
         l1_origin_hash: B256::repeat_byte(0xff),
+        l1_origin_time: u64::MAX,
         envelope_root: B256::repeat_byte(0xff),
+        data_hash: B256::repeat_byte(0xff),
         envelope_count: u32::MAX,
         envelope_bytes: u32::MAX,
         gas: u64::MAX,
         base_fee: u128::MAX,
+        gas_base_fee: u128::MAX,
         fee_ledger_root: B256::repeat_byte(0xff),
         forced_cursor: u64::MAX,
         epoch: u64::MAX,
+        rules: u16::MAX,
     };
     vec![first, second, third, largest]
 }
@@ -114,13 +123,15 @@ fn headers() -> Vec<BatchHeader> {
 #[test]
 fn headers_and_promises() {
     let other = BatchHeader { timestamp_ms: some_header().timestamp_ms + 1, ..some_header() };
-    let promises: Vec<Value> = [(B256::repeat_byte(0xab), 77), (B256::ZERO, 0)]
+    let hash = B256::repeat_byte;
+    let promises: Vec<Value> = [(hash(0xab), hash(0xcd), 77), (B256::ZERO, B256::ZERO, 0)]
         .into_iter()
-        .map(|(id, seal_by)| {
-            let promise = Promise::sign(&sequencer(), &deployment(), id, seal_by);
+        .map(|(id, item_hash, seal_by)| {
+            let promise = Promise::sign(&sequencer(), &deployment(), id, item_hash, seal_by);
             json!({
-                "version": 1,
+                "version": 2,
                 "envelopeId": x(id),
+                "itemHash": x(item_hash),
                 "sealBy": seal_by,
                 "digest": x(promise.signing_digest(&deployment())),
                 "signature": x(promise.signature.0),
@@ -142,7 +153,7 @@ fn headers_and_promises() {
 
 #[test]
 fn envelopes() {
-    let envelopes: Vec<Value> = [(1u8, 256usize, 1_000u128, 0u8), (2, 512, u128::MAX, 8)]
+    let envelopes: Vec<Value> = [(1u8, 256usize, 1_000u128, 0u8), (2, 512, u128::MAX, 9)]
         .into_iter()
         .map(|(seed, length, max_fee, code)| {
             let payer = signing_key(seed);
@@ -155,8 +166,10 @@ fn envelopes() {
                 fee_nonce: 0x0123_4567_89ab + u64::from(seed),
                 max_fee,
                 priority_fee: 5,
+                max_gas_fee: 1 << (4 * seed),
                 gas_limit: 1_000_000,
                 expiry: 4_000,
+                flags: seed - 1,
             };
             // Any bytes: what is hashed here is not decrypted.
             let e: Vec<u8> = (0..length).map(|i| (i as u8).wrapping_mul(seed)).collect();
@@ -168,7 +181,7 @@ fn envelopes() {
             let item_hash = alloy_primitives::keccak256(&item);
             json!({
                 "header": {
-                    "version": 1,
+                    "version": 2,
                     "chainId": header.chain_id,
                     "l1ChainId": header.deployment.l1_chain_id,
                     "inbox": x(header.deployment.inbox),
@@ -178,8 +191,10 @@ fn envelopes() {
                     "feeNonce": header.fee_nonce,
                     "maxFee": wei(header.max_fee),
                     "priorityFee": wei(header.priority_fee),
+                    "maxGasFee": wei(header.max_gas_fee),
                     "gasLimit": header.gas_limit,
                     "expiry": header.expiry,
+                    "flags": header.flags,
                 },
                 "ad": x(header.hash()),
                 "c": x(envelope.ciphertext.c),
@@ -233,16 +248,23 @@ fn merkle_trees() {
 #[test]
 fn fee_ledgers() {
     let account = |i: u8| {
-        let nonces: BTreeMap<u64, u64> = (0..u64::from(i % 3)).map(|n| (n * 1_000 + 7, 50 + n)).collect();
-        (
-            Address::repeat_byte(i),
-            Account { balance: u128::from(i) << (i % 100), withdrawn: u128::from(i / 2) << 90, nonces },
-        )
+        let (balance, withdrawn) = (u128::from(i) << (i % 100), u128::from(i / 2) << 90);
+        (Address::repeat_byte(i), Account { balance, withdrawn })
     };
-    let ledgers: Vec<Value> = [0u8, 1, 2, 3, 6]
+    // The last payer has used nonces and has nothing.
+    let nonces = |count: u8| {
+        (1..=count + count / 3).flat_map(|i| {
+            (0..u64::from(i % 3)).map(move |n| LiveNonce {
+                payer: Address::repeat_byte(i),
+                nonce: n * 1_000 + 7,
+                expiry: 50 + n,
+            })
+        })
+    };
+    let ledgers: Vec<Value> = [0u8, 1, 2, 3, 6, 40]
         .into_iter()
         .map(|count| {
-            let ledger = FeeLedger::from_parts((1..=count).map(account), []);
+            let ledger = FeeLedger::from_parts((1..=count).map(account), nonces(count), []);
             let root = ledger.root();
             let accounts: Vec<Value> = ledger
                 .accounts()
@@ -250,27 +272,38 @@ fn fee_ledgers() {
                 .map(|(payer, account)| {
                     let proof = ledger.prove(payer).unwrap();
                     assert!(proof.verify(&root, payer, account));
-                    let nonces: Vec<Value> = account
-                        .nonces
-                        .iter()
-                        .map(|(nonce, expiry)| json!({ "feeNonce": nonce, "expiry": expiry }))
-                        .collect();
                     json!({
                         "payer": x(payer),
                         "balance": wei(account.balance),
                         "withdrawn": wei(account.withdrawn),
-                        "nonces": nonces,
-                        "encoded": account.to_hex(),
-                        "leaf": x(account.leaf(payer)),
-                        "index": proof.index,
+                        "key": x(LedgerEntry::Account { payer: *payer, account: None }.key()),
+                        "leaf": x(one_entry(*payer, *account)),
                         "siblings": proof.siblings.iter().map(x).collect::<Vec<_>>(),
                     })
                 })
                 .collect();
-            json!({ "count": count, "accounts": accounts, "feeLedgerRoot": x(root) })
+            let nonces: Vec<Value> = ledger
+                .nonces()
+                .map(|LiveNonce { payer, nonce, expiry }| {
+                    let entry = LedgerEntry::Nonce { payer, nonce, expiry: Some(expiry) };
+                    json!({
+                        "payer": x(payer),
+                        "feeNonce": nonce,
+                        "expiry": expiry,
+                        "key": x(entry.key()),
+                        "leaf": x(LedgerTree::default().with([entry]).root()),
+                    })
+                })
+                .collect();
+            json!({ "accounts": accounts, "nonces": nonces, "feeLedgerRoot": x(root) })
         })
         .collect();
     golden("ledgers.json", json!({ "ledgers": ledgers }));
+}
+
+/// A tree of one entry is its leaf.
+fn one_entry(payer: Address, account: Account) -> B256 {
+    LedgerTree::default().with([LedgerEntry::Account { payer, account: Some(account) }]).root()
 }
 
 /// Items of the forced queue, the header that a sequencer seals over them, and the one that L1 makes of them.
@@ -283,12 +316,17 @@ fn forced_items() {
         ForcedEntry::envelope(1, envelope, 101),
         ForcedEntry::transaction(2, 10_000_000, raw[1].clone(), 102),
     ];
+    let quiet = |number| {
+        let timestamp = 1_700_000_000 - 900 + number;
+        L1Facts::quiet(OriginFacts { timestamp, ..origin(number) })
+    };
     let mut state = ChainState::genesis(config());
-    state.seal(1_700_000_000_000, &[], 0, &epoch(), &quiet(102)).unwrap();
+    state.seal(1_700_000_000_000, &[], NONE, 0, &epoch(), &quiet(102)).unwrap();
     let items: Vec<Vec<u8>> = entries.iter().map(|entry| entry.item.to_vec()).collect();
     let facts = L1Facts { forced: entries.to_vec(), ..quiet(102) };
     let mut sealing = state.clone();
-    let (sealed, applied) = sealing.seal(1_700_000_000_250, &checked(&items), 3, &epoch(), &facts).unwrap();
+    let (sealed, applied) =
+        sealing.seal(1_700_000_000_250, &checked(&items), &items, 3, &epoch(), &facts).unwrap();
     let made = state.l1_header(1_700_000_012_000, &items, &epoch()).unwrap();
     let made_verdicts = state.clone().apply_l1_header(&made, &items, &epoch(), 103).unwrap().verdicts;
     let empty = state.l1_header(1_700_000_000_001, &items[..0], &epoch()).unwrap();

@@ -1,0 +1,78 @@
+//! Hellos of peers to servers.
+
+use alloy_primitives::{Address, FixedBytes};
+use blindfold_bte::bls::SecretKey;
+use blindfold_protocol::{
+    Deployment, Hello, HelloFault, Party, PartyKey, SigningKey, hello::MAX_HELLO_CHARS,
+};
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+
+fn deployment() -> Deployment {
+    Deployment { l1_chain_id: 1, inbox: Address::repeat_byte(7) }
+}
+
+const NONCE: FixedBytes<16> = FixedBytes([9; 16]);
+
+#[test]
+fn a_hello_is_worth_something_at_its_server_only_and_from_its_peer_only() {
+    let rng = &mut ChaCha20Rng::seed_from_u64(1);
+    let (sequencer, other) = (SigningKey::random(rng), SigningKey::random(rng));
+    let (member, stranger) = (SecretKey::generate(&[3; 32]).unwrap(), SecretKey::generate(&[4; 32]).unwrap());
+    let of_sequencer = Hello::of_sequencer(&sequencer, &deployment(), Party::Member(2), 5, NONCE);
+    let of_member = Hello::of_member(&member, 3, &deployment(), Party::Sequencer, 5, NONCE);
+    let elsewhere = Deployment { l1_chain_id: 2, ..deployment() };
+    for (hello, server, key, wrong) in [
+        (
+            of_sequencer,
+            Party::Member(2),
+            PartyKey::Address(sequencer.address()),
+            PartyKey::Address(other.address()),
+        ),
+        (
+            of_member,
+            Party::Sequencer,
+            PartyKey::Bls(member.public_key()),
+            PartyKey::Bls(stranger.public_key()),
+        ),
+    ] {
+        assert_eq!(hello.verify(&deployment(), server, &key), Ok(()));
+        assert_eq!(hello.verify(&deployment(), Party::Member(1), &key), Err(HelloFault::Signature));
+        assert_eq!(hello.verify(&elsewhere, server, &key), Err(HelloFault::Signature));
+        assert_eq!(hello.verify(&deployment(), server, &wrong), Err(HelloFault::Signature));
+        let changed = |change: fn(&mut Hello)| {
+            let mut changed = hello.clone();
+            change(&mut changed);
+            changed.verify(&deployment(), server, &key)
+        };
+        assert_eq!(changed(|hello| hello.timestamp_ms = 6), Err(HelloFault::Signature));
+        assert_eq!(changed(|hello| hello.nonce = FixedBytes::ZERO), Err(HelloFault::Signature));
+        assert_eq!(changed(|hello| hello.peer = Party::Member(4)), Err(HelloFault::Signature));
+        let text = hello.to_string();
+        assert!(text.len() <= MAX_HELLO_CHARS, "{}", text.len());
+        assert_eq!(text.parse(), Ok(hello));
+        for bad in [
+            text.to_uppercase(),
+            format!("{text} "),
+            format!(" {text}"),
+            text.replace("0x", ""),
+            text[1..].to_owned(),
+        ] {
+            assert_eq!(bad.parse::<Hello>(), Err(HelloFault::Form), "{bad}");
+        }
+    }
+    // A signature of the other kind.
+    let confused = Hello::of_member(&member, 3, &deployment(), Party::Sequencer, 5, NONCE);
+    let fault = confused.verify(&deployment(), Party::Sequencer, &PartyKey::Address(sequencer.address()));
+    assert_eq!(fault, Err(HelloFault::Form));
+}
+
+#[test]
+fn parties_have_one_name_each() {
+    for party in [Party::Sequencer, Party::Member(1), Party::Member(64)] {
+        assert_eq!(party.to_string().parse(), Ok(party));
+    }
+    for text in ["", "member-", "member-01", "member-+1", "member-70000", "Sequencer", "member", "member-1 "]
+    {
+        assert_eq!(text.parse::<Party>(), Err(HelloFault::Form), "{text}");
+    }
+}
