@@ -6,15 +6,29 @@ const fs = require("fs");
 const path = require("path");
 
 const CONTRACTS = [
-  "BlindedInbox", "CommitteeRegistry", "DepositPortal", "FeeVault", "ForcedQueue", "HintRegistry", "HintVerifier",
-  "OutputRegistry",
+  "BlindedInbox", "CommitteeRegistry", "DepositPortal", "EncryptionKeyVerifier", "FeeVault", "ForcedQueue",
+  "HintRegistry", "HintVerifier", "MemberStakes", "OutputRegistry",
 ];
+// Contracts that another one deploys with itself and passes calls on to: its functions take what theirs take, by their
+// names, and end with their errors.
+const WITHIN = { BlindedInbox: "SequencerFaults", HintRegistry: "HintJudge" };
 const checkOnly = process.argv.includes("--check");
 let stale = false;
 
+const artifactOf = (name) => JSON.parse(fs.readFileSync(path.join(__dirname, "out", `${name}.sol`, `${name}.json`), "utf8"));
+
+function abiOf(name) {
+  const { abi } = artifactOf(name);
+  if (!WITHIN[name]) return abi;
+  const inner = artifactOf(WITHIN[name]).abi;
+  const same = (item) => inner.find((other) => other.type === "function" && other.name === item.name);
+  const known = new Set(abi.filter((item) => item.type === "error").map((item) => item.name));
+  const named = abi.map((item) => (item.type === "function" && same(item)) || item);
+  return named.concat(inner.filter((item) => item.type === "error" && !known.has(item.name)));
+}
+
 for (const name of CONTRACTS) {
-  const artifact = JSON.parse(fs.readFileSync(path.join(__dirname, "out", `${name}.sol`, `${name}.json`), "utf8"));
-  const text = JSON.stringify({ abi: artifact.abi, bytecode: artifact.bytecode.object }, null, 1) + "\n";
+  const text = JSON.stringify({ abi: abiOf(name), bytecode: artifactOf(name).bytecode.object }, null, 1) + "\n";
   const target = path.join(__dirname, "abi", `${name}.json`);
   const present = fs.existsSync(target) ? fs.readFileSync(target, "utf8") : null;
   if (present === text) continue;

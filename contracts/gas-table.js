@@ -48,30 +48,35 @@ function gasTable() {
       row("what a challenge adds to it, 8 batches of 100", "HintRegistry.challenge, 8 batches of 100, without the check of the key"),
       row("… an entry in one element of a blob", "HintRegistry.challenge, in blobs, one element, without the check of the key"),
       row("… in two", "HintRegistry.challenge, in blobs, two elements, without the check of the key"),
-      row("… the largest item", "HintRegistry.challenge, 33,134 bytes, without the check of the key"),
+      row("… the largest item", "HintRegistry.challenge, 33,151 bytes, without the check of the key"),
+      row("judge one singleton release, the whole challenge without the check of a key", "HintRegistry.challenge, of a singleton release, 1 batch of 100"),
+      row("… in blobs, with the rest of a challenge of ⊥", "HintRegistry.challenge, in blobs, of a singleton release, without the check of the key"),
       row("read a decrypted message from final hints, 256 bytes", "HintRegistry.readPlaintext, 256 bytes"),
       row("show two headers of one number", "BlindedInbox.slashEquivocation"),
       row("accuse of a broken promise", "BlindedInbox.accuseOmission"),
       row("answer the accusation", "BlindedInbox.answerOmission"),
       row("slash for it", "BlindedInbox.slashOmission"),
-      row("force an envelope of 622 bytes", "ForcedQueue.force, envelope of 622 bytes"),
-      row("… of 33,134 bytes, the largest", "ForcedQueue.force, envelope of 33,134 bytes"),
+      row("force an envelope of 639 bytes", "ForcedQueue.force, envelope of 639 bytes"),
+      row("… of 33,151 bytes, the largest", "ForcedQueue.force, envelope of 33,151 bytes"),
       row("force a transaction of 110 bytes", "ForcedQueue.force, transaction of 110 bytes"),
       row("a header made by L1 with 16 forced items", "BlindedInbox.postL1Header, first, 16 items"),
-      row("register a committee of 4", "CommitteeRegistry.registerEpoch, 4 members"),
+      row("register a committee of 4, of it 0.8 million for its encryption key", "CommitteeRegistry.registerEpoch, 4 members"),
       row("… of 64", "CommitteeRegistry.registerEpoch, 64 members"),
+      row("show that members acknowledged two headers of one number", "MemberStakes.slashDouble, two certificates"),
       row("fee account: deposit", "FeeVault.deposit"),
       row("fee account: request a withdrawal", "FeeVault.requestWithdrawal, first"),
       row("fee account: claim, 1,000 accounts", "FeeVault.claim, 1,000 accounts, first"),
       row("fee account: exit, 1,000 accounts", "FeeVault.exit, 1,000 accounts"),
-      row("ether to L2, no data", "DepositPortal.depositTransaction, no data"),
+      row("ether to L2, no data, 100,000 gas bought at the least price, which burns as much", "DepositPortal.depositTransaction, no data"),
       row("claim an L2 state root", "OutputRegistry.propose, 1 output"),
+      ["each further one of the proposal", digits((of("OutputRegistry.propose, 10 outputs") - of("OutputRegistry.propose, 1 output")) / 9), ""],
     ],
   );
 }
 
 const CONTRACTS = [
-  "BlindedInbox", "CommitteeRegistry", "DepositPortal", "FeeVault", "ForcedQueue", "HintRegistry", "HintVerifier", "OutputRegistry",
+  "BlindedInbox", "CommitteeRegistry", "DepositPortal", "EncryptionKeyVerifier", "FeeVault", "ForcedQueue", "HintJudge",
+  "HintRegistry", "HintVerifier", "MemberStakes", "OutputRegistry", "SequencerFaults",
 ];
 
 function sizeTable() {

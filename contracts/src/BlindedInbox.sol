@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
-import { CommitReveal } from "./CommitReveal.sol";
+import { FaultReports } from "./FaultReports.sol";
 import { PostedHeaders } from "./PostedHeaders.sol";
 import { SequencerBond } from "./SequencerBond.sol";
-import { SequencerFaults } from "./SequencerFaults.sol";
-import { IBlindedInbox, Timing } from "./interfaces/IBlindedInbox.sol";
+import { Timing } from "./interfaces/IBlindedInbox.sol";
 import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
 import { ForcedEntry, IForcedQueue } from "./interfaces/IForcedQueue.sol";
 import { BatchHeader, BatchHeaders } from "./libraries/BatchHeaders.sol";
@@ -23,8 +22,9 @@ import { MerkleTree } from "./libraries/MerkleTree.sol";
 /// into several runs here, each as long as `MAX_RUN_HINT_BYTES` allows, and a header that is too large alone is a run
 /// of its own: none is ever refused for its size, and no posting keeps hints out.
 ///
-/// When nothing certified comes for `postingDeadline` blocks, or two headers of the next number were shown and neither
-/// was posted, anyone makes L1 write the next header itself, with the forced items that are due (`postL1Header`).
+/// When nothing certified comes for `postingDeadline` blocks, when a forced item is overdue by as much, or when two
+/// headers of the next number were shown and neither was posted, anyone makes L1 write the next header itself, with the
+/// forced items that are due (`postL1Header`).
 ///
 /// Data: the envelopes travel as calldata or blobs and are **not checked here**: nodes compare them with the envelope
 /// roots, ignore bytes that do not match, and anyone may post them again. Runs and data are posted by top-level
@@ -34,16 +34,18 @@ import { MerkleTree } from "./libraries/MerkleTree.sol";
 /// |---|---|---|
 /// | 0 | `head`: number u64, timestampMs u64, l1OriginNumber u64, forcedCursor u64 | PostedHeaders |
 /// | 1 | `headHash` | |
-/// | 2 | `lastCertifiedAt` u64, `headPostedAt` u64 | |
+/// | 2 | `lastCertifiedAt` u64, `headPostedAt` u64, `lastCertifiedTime` u64, `firstPostedAt` u64 | |
 /// | 3 | `runCommitment[last]` = keccak256(first ‖ last ‖ postedAt ‖ headerRoot), a word each | |
 /// | 4 | `l1Made[]`: number u64, madeAt u64 | |
 /// | 5 | `committedAt[commitment]` | CommitReveal |
-/// | 6, 7 | `bond`; `withdrawal`: amount u128, unlocksAt u64 | SequencerBond |
+/// | 6, 7 | the sequencer's ether; its announcement: amount u128, announcedAt u64 | SequencerBond |
 /// | 8, 9 | `openAccusations`; `rewards[reporter]` | |
-/// | 10 | `equivocatedAt[number]` | SequencerFaults |
-/// | 11 | `accusations[envelopeId]`: accuser 160, sealBy u64, state u8; accusedAt u64 | |
+/// | 10, 11 | `equivocatedAt[number]`; `shownBesideAnother[headerHash]` | FaultRecords |
+/// | 12 | `accusations[promiseHash]`: accuser 160, state u8, accusedAt u64 | |
+///
+/// Reports of the sequencer's faults run the code of another contract, `faults`, on this storage.
 /// @dev Nobody can take funds out but: the sequencer its own bond, after a delay; a reporter its reward or stake.
-contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBond, SequencerFaults {
+contract BlindedInbox is FaultReports {
     using BatchHeaders for BatchHeader;
 
     /// @notice The most forced items in one batch.
@@ -80,6 +82,15 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
     /// @notice `poster` posted data for batches from `firstNumber` on, in the input and in blobs with these versioned
     /// hashes; nobody has checked it.
     event DataPosted(uint64 indexed firstNumber, address indexed poster, bytes32[] versionedHashes);
+    /// @notice `poster` called `post` with headers that were posted already, these numbers, and maybe further ones. The data
+    /// of the call, in its input or in blobs with these versioned hashes, is for all its headers, from `firstNumber` on;
+    /// nobody has checked it, nor the headers that were passed over.
+    event PostedAgain(
+        uint64 indexed firstNumber,
+        uint64 indexed lastNumber,
+        address indexed poster,
+        bytes32[] versionedHashes
+    );
     /// @notice L1 made this header. Its items are the entries of the forced queue between its parent's cursor and its
     /// own: a transaction with code 0xff, an envelope with code 0xfe, ids zero.
     event L1Header(uint64 indexed number, bytes32 headerHash, BatchHeader header);
@@ -100,11 +111,16 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
     error TimeNotIncreasing(uint64 number);
     /// @notice The header's L1 origin is older than its parent's.
     error OriginDecreasing(uint64 number);
+    /// @notice The header's time is more than `maxOriginAgeSeconds` ahead of its L1 origin's: who holds origins back holds
+    /// back what L1 forces.
+    error OriginHeldBack(uint64 number);
     /// @notice The run's first L1 origin is below `oldest`: older than `postingDeadline`, or than the header that L1
     /// made in front of it.
     error OriginTooOld(uint64 given, uint256 oldest);
     /// @notice The last header's L1 origin is not an earlier block than this one.
     error OriginAhead(uint64 given);
+    /// @notice The certificate's bytes do not stand where the standard encoding puts them.
+    error NotCanonical();
     /// @notice The last header's time is more than `MAX_TIME_LEAD_SECONDS` ahead of L1's: L1 could make no header after it.
     error TimeAhead(uint64 timestampMs);
     /// @notice The header's cursor into the forced queue is behind its parent's.
@@ -117,13 +133,16 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
     error ForcedItemIgnored(uint64 number, uint64 index);
     /// @notice The header names another epoch than the last one of the run: post the epochs' runs apart.
     error RunCrossesEpoch(uint64 number);
+    /// @notice The rule set of the run's last number is `expected`: post numbers of others apart.
+    error WrongRules(uint64 number, uint16 expected);
     /// @notice Data for a number that has not been posted.
     error NotPosted(uint64 number);
     /// @notice L1 may not make the next header before the L1 block `from`; certified ones may come until then.
     error L1HeaderNotDue(uint256 from);
     /// @notice The second of the parent is not over on L1: try again in the next L1 block.
     error SecondNotOver(uint256 second);
-    /// @notice No forced item is due, and the parent has no items whose second had to be closed.
+    /// @notice No forced item is due, the parent has no items whose second had to be closed, and it was posted less than
+    /// `postingDeadline` ago.
     error NothingToInclude();
 
     /// @param registry_ The CommitteeRegistry made for this address.
@@ -132,7 +151,8 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
     /// @param timing_ All deadlines of the deployment.
     constructor(ICommitteeRegistry registry_, IForcedQueue queue_, address sequencer_, Timing memory timing_)
         PostedHeaders(timing_)
-        SequencerBond(sequencer_)
+        SequencerBond(sequencer_, address(this))
+        FaultReports(sequencer_, timing_)
     {
         if (registry_.inbox() != address(this)) revert ForeignRegistry(registry_.inbox());
         registry = registry_;
@@ -148,6 +168,10 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
 
     /// @notice Posts headers that follow the head, with the certificate of the last. Anyone may. They are one run, or
     /// as many as their hints take: one event `Posted` each.
+    ///
+    /// Headers in front that are posted already are passed over, unlooked at, so that somebody who posts a part of them
+    /// first, or all, does not make this transaction revert with its data paid for: the rest is posted, if there is any, and
+    /// the data counts for all (`PostedAgain`). Where the head is the last of them it must be the header that is posted.
     /// @param headers The headers in order, all of one epoch.
     /// @param data All their envelopes, as `RunData` of docs/protocol.md, or nothing; not checked here.
     /// @param certificate Certificate of the last header.
@@ -158,9 +182,15 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
         data; // read from the transaction's input
         uint256 count = headers.length;
         if (count == 0) revert EmptyRun();
+        requireCanonical(certificate);
         BatchHeader calldata last = headers[count - 1];
+        uint256 posted = passOver(headers);
+        if (posted == count) return;
+        headers = headers[posted:];
         uint64 first = headers[0].number;
-        (bytes32 newHash, bytes32[] memory leaves) = chain(headers, last.epoch);
+        uint16 rules = registry.rulesOf(last.number);
+        if (last.rules != rules) revert WrongRules(last.number, rules);
+        (bytes32 newHash, bytes32[] memory leaves) = chain(headers, last.epoch, rules);
         requireFreshOrigin(headers[0].l1OriginNumber);
         if (last.l1OriginNumber >= block.number) revert OriginAhead(last.l1OriginNumber);
         if (last.timestampMs > (block.timestamp + MAX_TIME_LEAD_SECONDS) * 1_000) {
@@ -174,6 +204,7 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
 
         appendRuns(headers, newHash, leaves);
         lastCertifiedAt = uint64(block.number);
+        lastCertifiedTime = uint64(block.timestamp);
         if (blobhash(0) != 0) emit BlobsPosted(first, last.number, blobHashes());
     }
 
@@ -187,12 +218,15 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
 
     /// @notice Makes the next header on L1's own word: with the forced items that are due, or empty. Anyone may,
     /// (a) when nothing certified was posted for `postingDeadline` blocks: then for `answerWindow` blocks, and after as
-    /// long a pause, in which a committee that is back posts undisturbed, again, and so on; or
-    /// (b) when two headers of that number were shown, `answerWindow` blocks after that and after the head's posting.
-    /// An empty one only under (b), or after a header with items, to close its second.
+    /// long a pause, in which a committee that is back posts undisturbed, again, and so on;
+    /// (b) when two headers of that number were shown, `answerWindow` blocks after that and after the head's posting; or
+    /// (c) when the next forced item has been due for `postingDeadline` blocks and nothing certified was posted for
+    /// `forcedDelay` blocks: in windows as under (a).
+    /// An empty one only under (b), or after a header with items, to close its second, or when L1 made none either for
+    /// `postingDeadline` blocks: what was signed after the head may then be too old to be posted, and after a header of
+    /// L1's it is signed anew without fault.
     /// @dev Each is of a later second than its parent, so the sums over a second hold whoever calls this how often.
-    /// There is none before the first certified header, whose base fee and ledger nobody knows here, and none for a
-    /// number that no epoch is registered for. About 260,000 gas with 16 items.
+    /// There is none before the first certified header, whose base fee and ledger nobody knows here. About 260,000 gas with 16 items.
     /// @param parent The head.
     function postL1Header(BatchHeader calldata parent) external returns (bytes32 headerHash) {
         if (parent.hash() != headHash) revert WrongParent(head.number, headHash, parent.hash());
@@ -204,9 +238,13 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
         header.number = number;
         header.parentHash = headHash;
         header.timestampMs = uint64(block.timestamp) * 1_000;
-        header.epoch = registry.epochOf(number);
+        header.epoch = registry.servingEpoch(number);
+        header.rules = registry.rulesOf(number);
+        header.dataHash = 0; // the queue has the items' hashes, not their bytes
         takeDueItems(header);
-        if (header.envelopeCount == 0 && parent.envelopeCount == 0 && !undecided) revert NothingToInclude();
+        bool useful = header.envelopeCount != 0 || parent.envelopeCount != 0 || undecided
+            || block.number > uint256(headPostedAt) + postingDeadline;
+        if (!useful) revert NothingToInclude();
 
         headerHash = header.hashMade();
         l1Made.push(L1Made({ number: number, madeAt: uint64(block.number) }));
@@ -224,9 +262,36 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
         );
     }
 
+    /// @dev Readers decode this call from the transaction's input. The compiler takes an offset inside the certificate for
+    /// signed, so that its bytes could stand in front of it; decoders elsewhere refuse that, and could not go on.
+    function requireCanonical(Certificate calldata certificate) private pure {
+        uint256 offset;
+        assembly ("memory-safe") {
+            offset := calldataload(add(certificate, 0x20))
+        }
+        if (offset != 0x40) revert NotCanonical();
+    }
+
+    /// @dev How many headers in front are posted already, going by the first one's number. They are not looked at: for
+    /// nodes they only say where the data of each number lies. When all are, the last must be of the number that follows
+    /// from the first one's, and the head itself if it is of the head's number.
+    function passOver(BatchHeader[] calldata headers) private returns (uint256 count) {
+        uint64 first = headers[0].number;
+        uint64 posted = head.number;
+        if (first == 0 || first > posted) return 0;
+        count = uint256(posted) - first + 1;
+        if (count >= headers.length) {
+            count = headers.length;
+            BatchHeader calldata last = headers[count - 1];
+            bool other = last.number == posted && last.hash() != headHash;
+            if (other || last.number != first + count - 1) revert WrongNumber(posted + 1, last.number);
+        }
+        emit PostedAgain(first, first + uint64(count) - 1, msg.sender, blobHashes());
+    }
+
     /// @dev Checks that the headers follow the head and each other; the last one's hash, and the leaves over all
     /// hashes, with those that are missing up to a power of two.
-    function chain(BatchHeader[] calldata headers, uint64 epoch)
+    function chain(BatchHeader[] calldata headers, uint64 epoch, uint16 rules)
         private
         view
         returns (bytes32 parent, bytes32[] memory leaves)
@@ -243,7 +308,11 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
             if (header.parentHash != parent) revert WrongParent(number, parent, header.parentHash);
             if (header.timestampMs <= previous.timestampMs) revert TimeNotIncreasing(number);
             if (header.l1OriginNumber < previous.l1OriginNumber) revert OriginDecreasing(number);
+            if (header.timestampMs / 1_000 > uint256(header.l1OriginTime) + maxOriginAgeSeconds) {
+                revert OriginHeldBack(number);
+            }
             if (header.epoch != epoch) revert RunCrossesEpoch(number);
+            if (header.rules != rules) revert WrongRules(number, rules);
             requireForcedItems(header, previous.forcedCursor, seen);
             previous.number = number;
             previous.timestampMs = header.timestampMs;
@@ -314,11 +383,23 @@ contract BlindedInbox is IBlindedInbox, PostedHeaders, CommitReveal, SequencerBo
             uint256 until = (shownAt > headPostedAt ? shownAt : headPostedAt) + answerWindow;
             if (block.number > until) return true;
         }
-        uint256 from = uint256(lastCertifiedAt) + postingDeadline + 1;
+        uint256 since = waitingSince();
+        uint256 from = since + postingDeadline + 1;
         if (block.number < from) revert L1HeaderNotDue(from);
         uint256 windows = (block.number - from) / answerWindow;
         if (windows % 2 != 0) revert L1HeaderNotDue(from + (windows + 1) * answerWindow);
+        // Under (c) a committee that posts has time for its next posting: else old items would knock out one that is back.
+        uint256 pause = uint256(lastCertifiedAt) + forcedDelay;
+        if (since != lastCertifiedAt && block.number <= pause) revert L1HeaderNotDue(pause + 1);
         return false;
+    }
+
+    /// @dev The L1 block of the last certified posting, or the one from which on the next forced item was due, if that is
+    /// earlier. `postingDeadline` later no header with an origin before it can be posted, and any other takes the item.
+    function waitingSince() private view returns (uint256 since) {
+        since = lastCertifiedAt;
+        uint256 enqueuedAt = queue.enqueuedAt(head.forcedCursor); // 0 for none
+        if (enqueuedAt != 0 && enqueuedAt + forcedDelay < since) since = enqueuedAt + forcedDelay;
     }
 
     /// @dev Puts the queue's next entries that are due now, at most `MAX_FORCED_ITEMS`, into the header, which comes

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
-import { IBlindedInbox, RunReference } from "./interfaces/IBlindedInbox.sol";
+import { IBlindedInbox, RunReference, Timing } from "./interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
 import { BatchHeader } from "./libraries/BatchHeaders.sol";
 import { FeeLedger } from "./libraries/FeeLedger.sol";
-import { MerkleTree } from "./libraries/MerkleTree.sol";
 
 /// @title The ether behind the fee accounts
 /// @notice A deposit credits `payer` in the fee ledger of the rollup once the L1 block that holds it is at or below
@@ -13,7 +13,8 @@ import { MerkleTree } from "./libraries/MerkleTree.sol";
 ///
 /// 1. **With the rollup's help.** `requestWithdrawal` asks; the first header whose L1 origin is at or above the
 ///    request's block moves min(amount, balance) from the account's balance to what it has `withdrawn` in all; `claim`
-///    with a proof of the account against any posted header pays what is withdrawn and not yet paid.
+///    with a proof of the account against any header posted `claimDelay` blocks ago or earlier pays what is withdrawn
+///    and not yet paid.
 /// 2. **Without it.** If no such header is posted for `withdrawalDelay` blocks after the payer's last request, `exit`
 ///    pays the same from the account as the last posted header left it.
 ///
@@ -23,11 +24,15 @@ import { MerkleTree } from "./libraries/MerkleTree.sol";
 /// the inbox's posting deadline, so no header with an origin before the last request can be posted any more, and the
 /// headers that L1 makes itself leave the ledger as it is. So that header's `withdrawn` is not below what was paid.
 ///
-/// What this does not give: the vault believes the roots of certified headers, so a committee of which the threshold
-/// lies could take the ether of all. A deposit above the origin of the last posted header is in no ledger yet: only a
+/// The vault believes the roots of certified headers, so whoever names the committee could take the ether of all. Who
+/// does not trust a new committee has the time to leave: its first header can be posted `epochNotice` blocks after it was
+/// registered, which is longer than `withdrawalDelay`, and pays out another `claimDelay` later. No ether enters before
+/// the first committee is there, for that one needs no notice.
+///
+/// What this does not give: a committee that is in office and of which the threshold lies could take the ether of all. A deposit above the origin of the last posted header is in no ledger yet: only a
 /// header that credits it brings it back. Surcharges that are held for batches without final hints wait likewise.
 /// @dev No owner. Storage: `totalDeposited` slot 0, `totalPaid` slot 1, `pending` (one slot for a payer) slot 2,
-/// `paid` (one slot for a payer) slot 3; `inbox` and `withdrawalDelay` stand in the code.
+/// `paid` (one slot for a payer) slot 3; `inbox`, `registry` and the delays stand in the code.
 contract FeeVault {
     /// @notice All deposits together stay below this, so that no sum of balances in the ledger overflows 128 bits.
     uint256 public constant TOTAL_LIMIT_WEI = 1 << 127;
@@ -50,13 +55,7 @@ contract FeeVault {
         uint128 balance;
         /// What ever left it towards this contract, in wei.
         uint128 withdrawn;
-        /// keccak256 of its live nonces.
-        bytes32 noncesHash;
-        /// Its place in the ledger's tree, from 0.
-        uint64 index;
-        /// Number of accounts in the ledger.
-        uint64 count;
-        /// Siblings from its leaf up to the tree's root.
+        /// Siblings from the ledger's root down to its leaf.
         bytes32[] siblings;
         /// The header whose `feeLedgerRoot` commits to the ledger.
         BatchHeader header;
@@ -68,6 +67,10 @@ contract FeeVault {
 
     /// @notice Where headers are posted.
     IBlindedInbox public immutable inbox;
+    /// @notice The committees that certify them.
+    ICommitteeRegistry public immutable registry;
+    /// @notice How many L1 blocks after a header's posting its ledger pays out.
+    uint32 public immutable claimDelay;
     /// @notice How many L1 blocks after its last request an account can be left without the rollup's doing.
     uint32 public immutable withdrawalDelay;
 
@@ -89,6 +92,15 @@ contract FeeVault {
     /// @notice `payer` was paid `amount` wei out of the ledger of the last header, `number`, without the rollup's doing.
     event Exited(address indexed payer, uint256 amount, uint64 indexed number);
 
+    /// @notice The registry was made for another inbox.
+    error ForeignRegistry(address inbox);
+    /// @notice No time to leave: `withdrawalDelay` is not below the registry's `epochNotice`, or not above the inbox's
+    /// `postingDeadline` and `claimDelay` together, or there is no `claimDelay`.
+    error BadDelays(uint32 withdrawalDelay, uint32 epochNotice, uint32 claimDelay);
+    /// @notice No committee is registered yet, so nobody knows whom this deposit would trust.
+    error NoEpoch();
+    /// @notice The header's ledger pays out from this L1 block on.
+    error ClaimTooEarly(uint256 from);
     /// @notice The account to credit is the zero address.
     error ZeroPayer();
     /// @notice No ether came with the call, or nothing is requested.
@@ -97,8 +109,7 @@ contract FeeVault {
     error TotalTooLarge(uint256 total);
     /// @notice The header of the proof is in no posted run: take a posted one, and its run's number, block and root.
     error HeaderNotPosted(bytes32 headerHash);
-    /// @notice The header's ledger has no such account at that place: take every field from the ledger after just
-    /// that header.
+    /// @notice The header's ledger has no such account: take every field from the ledger after just that header.
     error NotInLedger(bytes32 feeLedgerRoot);
     /// @notice All that this proof entitles to was paid: if a request waits, prove against a header with an L1 origin
     /// at or above its block.
@@ -119,9 +130,21 @@ contract FeeVault {
     error TransferFailed(address payer);
 
     /// @param inbox_ Where headers are posted; it must exist, since its timing is read here once and for all.
-    constructor(IBlindedInbox inbox_) {
+    /// @param registry_ The CommitteeRegistry made for the same inbox.
+    /// @param claimDelay_ How many L1 blocks after a header's posting its ledger pays out.
+    constructor(IBlindedInbox inbox_, ICommitteeRegistry registry_, uint32 claimDelay_) {
+        if (registry_.inbox() != address(inbox_)) revert ForeignRegistry(registry_.inbox());
+        Timing memory timing = inbox_.timing();
+        uint32 notice = registry_.epochNotice();
+        // An exit is from a header posted longer than `claimDelay` ago, by the second comparison: its origin is older
+        // than `withdrawalDelay`, and it was posted `postingDeadline` after that at the latest.
+        bool timeToLeave = timing.withdrawalDelay < notice && claimDelay_ != 0
+            && timing.withdrawalDelay > uint256(timing.postingDeadline) + claimDelay_;
+        if (!timeToLeave) revert BadDelays(timing.withdrawalDelay, notice, claimDelay_);
         inbox = inbox_;
-        withdrawalDelay = inbox_.timing().withdrawalDelay;
+        registry = registry_;
+        claimDelay = claimDelay_;
+        withdrawalDelay = timing.withdrawalDelay;
     }
 
     /// @notice Credits the fee account of `payer` with the ether sent. Anyone may pay for anyone.
@@ -129,6 +152,8 @@ contract FeeVault {
         if (payer == address(0)) revert ZeroPayer();
         if (msg.value == 0) revert ZeroAmount();
         uint256 total = totalDeposited + msg.value;
+        // Epochs are never taken back, so the first deposit answers for all.
+        if (total == msg.value && registry.epochCount() == 0) revert NoEpoch();
         if (total >= TOTAL_LIMIT_WEI) revert TotalTooLarge(total);
         totalDeposited = total;
         emit Deposited(payer, msg.sender, msg.value);
@@ -157,8 +182,10 @@ contract FeeVault {
     }
 
     /// @notice Pays the account's payer what the ledger shows as withdrawn and was not yet paid. Anyone may call, with
-    /// a proof against any posted header; the latest shows the most.
+    /// a proof against any header that was posted `claimDelay` ago; the latest shows the most.
     function claim(AccountProof calldata proof) external {
+        uint256 from = uint256(proof.run.postedAt) + claimDelay;
+        if (block.number < from) revert ClaimTooEarly(from);
         verifyAccount(proof);
         uint256 amount = record(proof.payer, proof.withdrawn);
         emit Claimed(proof.payer, amount, proof.header.number);
@@ -195,10 +222,10 @@ contract FeeVault {
         bool posted;
         (posted, headerHash) = inbox.verifyHeader(proof.header, proof.run, proof.headerProof);
         if (!posted) revert HeaderNotPosted(headerHash);
-        bytes32 leaf = FeeLedger.leaf(proof.payer, proof.balance, proof.withdrawn, proof.noncesHash);
-        (bool fits, bytes32 root) = MerkleTree.rootFromProof(proof.count, proof.index, leaf, proof.siblings);
-        bytes32 committed = proof.header.feeLedgerRoot;
-        if (!fits || FeeLedger.commitment(proof.count, root) != committed) revert NotInLedger(committed);
+        bytes32 root = proof.header.feeLedgerRoot;
+        if (!FeeLedger.verify(root, proof.payer, proof.balance, proof.withdrawn, proof.siblings)) {
+            revert NotInLedger(root);
+        }
     }
 
     /// @dev Counts as paid, before any ether moves, all that `payer` is entitled to; what of it was not yet paid.

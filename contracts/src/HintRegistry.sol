@@ -2,16 +2,14 @@
 pragma solidity 0.8.37;
 
 import { CommitReveal } from "./CommitReveal.sol";
-import { PlaintextReader } from "./PlaintextReader.sol";
+import { Challenge, FinalHint, HintEvidence, PlaintextProof } from "./HintEvidence.sol";
+import { HintJudge } from "./HintJudge.sol";
 import { IBlindedInbox, RunReference, Timing } from "./interfaces/IBlindedInbox.sol";
 import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
+import { IHintRoots } from "./interfaces/IHintRoots.sol";
 import { IHintVerifier } from "./interfaces/IHintVerifier.sol";
-import { BatchHeader } from "./libraries/BatchHeaders.sol";
-import { EnvelopeTree } from "./libraries/EnvelopeTree.sol";
-import { Envelopes } from "./libraries/Envelopes.sol";
 import { HintBlobs } from "./libraries/HintBlobs.sol";
 import { HintData } from "./libraries/HintData.sol";
-import { MerkleTree } from "./libraries/MerkleTree.sol";
 
 /// @title Hints of posted runs, their bonds and their disputes
 /// @notice A publisher posts the hints of a run with all their data in the transaction, as calldata (`postHints`) or in
@@ -22,12 +20,18 @@ import { MerkleTree } from "./libraries/MerkleTree.sol";
 /// may `drop` it. What stands is made final, once and for all. Several postings may be open for one run, so a wrong
 /// first one blocks nobody. A run that has no hints `hintDeadline` blocks after it was posted can be declared void.
 ///
-/// A strike may make right postings dead that others relied on. Their runs are therefore not void before another
-/// `hintDeadline` blocks passed: time to post the same hints anew.
+/// Others relied on a posting that a strike takes away: a false one kept them from posting right hints, and those that
+/// die with it may have been right. No run that a strike took a posting from is void before another `hintDeadline`
+/// blocks passed: time to post right hints.
 ///
 /// What each entry must be follows from the posted header alone: the committee certified every item's verdict with
-/// the envelope root, and C fixes the session key. So there is exactly one right list of entries for a run. Singleton
-/// releases are part of the root and not judged: right entries with other releases are another posting.
+/// the envelope root, and C fixes the session key and the singleton release. So there is exactly one right list of
+/// entries for a run, up to the places at which the releases of malformed ciphertexts stand: right entries with the
+/// releases in another order, or with some that no entry names, are another posting.
+///
+/// **An entry that calls a ciphertext malformed names its singleton release, and is wrong without the right one**,
+/// whatever the ciphertext is. Nobody has that of a run that the committee did not release: so nothing can be made final
+/// for it that its keys would refute and nobody else, it gets void, and the chain goes on.
 ///
 /// Nobody loses a bond by malformed input: only a completed comparison strikes a posting; everything else reverts,
 /// the stake and the commitment with it. That covers the verifier too: a call that fails, for want of gas say, is
@@ -47,23 +51,7 @@ import { MerkleTree } from "./libraries/MerkleTree.sol";
 ///
 /// A posting is *closed* when it is its run's final one, or has no publisher any more; *dead* when it is not closed and
 /// its id is below its publisher's `struckBelow`; *open* when it is neither. Ids are never used again.
-contract HintRegistry is CommitReveal, PlaintextReader {
-    /// @notice The posting's count of a batch is not that of its header.
-    uint8 public constant REASON_WRONG_COUNT = 1;
-    /// @notice An entry of no known kind, or none that could be read in the blobs.
-    uint8 public constant REASON_UNKNOWN_KIND = 2;
-    /// @notice Key bytes in an entry that has no key.
-    uint8 public constant REASON_STRAY_KEY = 3;
-    /// @notice Skipped although the item was accepted, or not skipped although it was not.
-    uint8 public constant REASON_WRONG_VERDICT = 4;
-    /// @notice The key does not open the envelope.
-    uint8 public constant REASON_WRONG_KEY = 5;
-    /// @notice Called malformed although a key opens it.
-    uint8 public constant REASON_NOT_MALFORMED = 6;
-
-    /// @notice The index of hints in blobs calls the item malformed and the entry does not, or the other way round.
-    uint8 public constant REASON_OTHER_INDEX = 7;
-
+contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
     /// @notice Hints that somebody posted for a run.
     struct Posting {
         /// Who posted them, and whose bond answers for them.
@@ -86,7 +74,8 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         uint32 open;
         /// Whether it was declared void.
         bool isVoid;
-        /// The L1 block of the newest strike that made a posting dead which was dropped since; 0 for none.
+        /// The L1 block of the newest strike of a posting of this run, or of one of its publisher's that made a posting
+        /// of this run dead, which was dropped since; 0 for none.
         uint32 struckAt;
     }
 
@@ -102,47 +91,14 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         uint32 struckAt;
     }
 
-    /// @notice One disputed entry with everything that it is judged by.
-    struct Challenge {
-        /// The posting's run.
-        RunReference run;
-        /// Header of the entry's batch.
-        BatchHeader header;
-        /// Its siblings in the run.
-        bytes32[] headerProof;
-        /// The chunk of entries as it was posted.
-        bytes chunk;
-        /// Its place in the batch.
-        uint32 chunkIndex;
-        /// Its place in the posting.
-        uint32 leafIndex;
-        /// How many chunks the posting has.
-        uint32 leafCount;
-        /// The chunk's siblings.
-        bytes32[] chunkProof;
-        /// For the batch's first chunk keccak256 of its singleton releases as they were posted, else zero.
-        bytes32 releases;
-        /// How many entries the posting gives the batch.
-        uint32 count;
-        /// The item's place in the batch.
-        uint32 index;
-        /// keccak256 of the item.
-        bytes32 itemHash;
-        /// Its envelope id; zero for an item that is none.
-        bytes32 id;
-        /// Its verdict code.
-        uint8 code;
-        /// Its siblings in the envelope tree.
-        bytes32[] itemProof;
-        /// The item itself; empty where no ciphertext is needed.
-        bytes item;
-        /// For an envelope that is called malformed, the key that opens it.
-        bytes16 key;
-        /// For hints in blobs the entry, and then neither the chunk nor its places nor `count` are looked at; empty for
-        /// hints in calldata.
-        HintBlobs.Evidence blobs;
-    }
-
+    /// @notice The headers.
+    IBlindedInbox public immutable inbox;
+    /// @notice The encryption keys.
+    ICommitteeRegistry public immutable registry;
+    /// @notice The check of one hint.
+    IHintVerifier public immutable verifier;
+    /// @notice What disputed entries must be.
+    HintJudge public immutable judge;
     /// @notice The least bond of a publisher that has postings open, in wei.
     uint128 public immutable publisherBond;
     /// @notice What a challenger puts up, in wei.
@@ -228,15 +184,6 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     error TooEarly(uint256 fromBlock);
     /// @notice A challenge needs exactly this stake.
     error WrongStake(uint256 given, uint256 needed);
-    /// @notice The posting is of another run.
-    error WrongRun(uint64 given, uint64 postings);
-    /// @notice The chunk with its places and siblings, or the index with the versioned hashes, does not lead to the
-    /// posting's root.
-    error ChunkNotInPosting(uint64 id);
-    /// @notice The chunk does not hold this index, or the batch has no such item.
-    error IndexNotInChunk(uint256 index);
-    /// @notice The item's bytes have another hash.
-    error WrongItem(bytes32 expected, bytes32 given);
     /// @notice A transfer of ether failed.
     error TransferFailed(address to);
 
@@ -252,9 +199,13 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         IHintVerifier verifier_,
         uint128 publisherBond_,
         uint128 challengeStake_
-    ) PlaintextReader(inbox_, registry_, verifier_) {
+    ) {
         if (publisherBond_ < 2 || challengeStake_ == 0) revert ZeroBondOrStake();
         Timing memory timing = inbox_.timing();
+        inbox = inbox_;
+        registry = registry_;
+        verifier = verifier_;
+        judge = new HintJudge(inbox_, registry_, verifier_);
         publisherBond = publisherBond_;
         challengeStake = challengeStake_;
         challengeWindow = timing.challengeWindow;
@@ -358,7 +309,7 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         if (msg.value != challengeStake) revert WrongStake(msg.value, challengeStake);
         Posting memory posting = opened(id);
         reveal(keccak256(abi.encode(id, given.header.number, given.index)), salt);
-        uint8 reason = judge(id, posting, given);
+        uint8 reason = judge.judge(id, posting.runLast, posting.root, given);
         if (reason == 0) {
             rewards[posting.publisher] += msg.value;
             emit ChallengeFailed(id, msg.sender);
@@ -367,6 +318,7 @@ contract HintRegistry is CommitReveal, PlaintextReader {
 
         close(posting);
         delete postings[id];
+        runs[posting.runLast].struckAt = uint32(block.number);
         uint256 bond = publishers[posting.publisher].bond;
         publishers[posting.publisher] =
             Publisher({ bond: 0, open: 0, struckBelow: postingCount + 1, struckAt: uint32(block.number) });
@@ -426,7 +378,7 @@ contract HintRegistry is CommitReveal, PlaintextReader {
     }
 
     /// @notice Declares a run void that has no hints, final or open, `hintDeadline` blocks after it was posted, and
-    /// after the last strike that made hints of it dead. Dead postings of it must have been dropped.
+    /// after the last strike that took hints of it away. Dead postings of it must have been dropped.
     function voidUnreleased(RunReference calldata run) external {
         if (!inbox.isRun(run)) revert RunNotPosted(run.last);
         Run memory state = unsettled(run.last);
@@ -443,7 +395,21 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         return runs[runLast].finalPosting;
     }
 
-    /// @inheritdoc PlaintextReader
+    /// @notice See `PlaintextReader`.
+    function provePlaintext(PlaintextProof calldata) external view returns (bytes32, bytes memory) {
+        ask();
+    }
+
+    /// @notice See `PlaintextReader`.
+    function readPlaintext(PlaintextProof calldata, FinalHint calldata)
+        external
+        view
+        returns (bytes32, bytes memory)
+    {
+        ask();
+    }
+
+    /// @inheritdoc IHintRoots
     function finalRoot(uint64 runLast) public view override returns (bytes32) {
         // There is no posting 0, so its root is zero.
         return postings[runs[runLast].finalPosting].root;
@@ -495,75 +461,15 @@ contract HintRegistry is CommitReveal, PlaintextReader {
         return keccak256(abi.encode(runLast, root));
     }
 
-    /// @dev What is wrong with the entry: one of the reasons, or 0 when it is right. Reverts when that cannot be told.
-    function judge(uint64 id, Posting memory posting, Challenge calldata given)
-        private
-        view
-        returns (uint8 reason)
-    {
-        uint64 number = given.header.number;
-        if (given.run.last != posting.runLast) revert WrongRun(given.run.last, posting.runLast);
-        requirePosted(given.header, given.run, given.headerProof);
-        uint8 kind;
-        bytes16 key;
-        (reason, kind, key) = given.blobs.versionedHashes.length == 0
-            ? entryInCalldata(id, posting.root, given)
-            : entryInBlobs(id, posting.root, given);
-        if (reason != 0) return reason;
-        if (kind > HintData.MALFORMED) return REASON_UNKNOWN_KIND;
-        if (kind != HintData.KEY && key != 0) return REASON_STRAY_KEY;
-        bytes32 leaf = EnvelopeTree.leaf(given.id, given.itemHash, given.code);
-        if (!MerkleTree.verify(
-                given.header.envelopeRoot, given.header.envelopeCount, given.index, leaf, given.itemProof
-            )) {
-            revert ItemNotInBatch(number, given.index);
-        }
-        if ((given.code == EnvelopeTree.ACCEPTED) != (kind != HintData.SKIPPED)) return REASON_WRONG_VERDICT;
-        if (kind == HintData.SKIPPED) return 0;
-
-        bytes32 itemHash = keccak256(given.item);
-        if (itemHash != given.itemHash) revert WrongItem(given.itemHash, itemHash);
-        bool isKey = kind == HintData.KEY;
-        (bool ok,) = opens(Envelopes.decode(given.item), given.header.epoch, isKey ? key : given.key);
-        if (isKey) return ok ? 0 : REASON_WRONG_KEY;
-        return ok ? REASON_NOT_MALFORMED : 0;
-    }
-
-    /// @dev The disputed entry of hints in calldata, or that the batch has another number of them.
-    function entryInCalldata(uint64 id, bytes32 root, Challenge calldata given)
-        private
-        pure
-        returns (uint8 reason, uint8 kind, bytes16 key)
-    {
-        HintData.Place memory place = HintData.Place({
-            number: given.header.number,
-            count: given.count,
-            chunkIndex: given.chunkIndex,
-            leafIndex: given.leafIndex,
-            leafCount: given.leafCount,
-            releases: given.releases
-        });
-        if (HintData.rootOf(place, given.chunk, given.chunkProof) != root) revert ChunkNotInPosting(id);
-        if (given.count != given.header.envelopeCount) return (REASON_WRONG_COUNT, 0, 0);
-        if (!HintData.holds(place, given.index)) revert IndexNotInChunk(given.index);
-        (kind, key) = HintData.entry(given.chunk, given.index);
-    }
-
-    /// @dev The disputed entry of hints in blobs, or that the index is wrong about its batch or about it.
-    function entryInBlobs(uint64 id, bytes32 root, Challenge calldata given)
-        private
-        view
-        returns (uint8 reason, uint8 kind, bytes16 key)
-    {
-        HintBlobs.Evidence calldata shown = given.blobs;
-        if (HintBlobs.rootOf(shown, given.run.first) != root) revert ChunkNotInPosting(id);
-        HintBlobs.Place memory place =
-            HintBlobs.placeOf(shown.index, given.header.number - given.run.first, given.index);
-        if (place.count != given.header.envelopeCount) return (REASON_WRONG_COUNT, 0, 0);
-        if (given.index >= place.count) revert IndexNotInChunk(given.index);
-        (kind, key) = HintBlobs.entry(shown, place.entry);
-        if (kind <= HintData.MALFORMED && (kind == HintData.MALFORMED) != place.isMalformed) {
-            reason = REASON_OTHER_INDEX;
+    /// @dev Puts the call to the judge, and ends as it ends.
+    function ask() private view {
+        address asked = address(judge);
+        assembly {
+            calldatacopy(0, 0, calldatasize())
+            let done := staticcall(gas(), asked, 0, calldatasize(), 0, 0)
+            returndatacopy(0, 0, returndatasize())
+            if iszero(done) { revert(0, returndatasize()) }
+            return(0, returndatasize())
         }
     }
 

@@ -4,10 +4,11 @@ pragma solidity 0.8.37;
 import { IBlindedInbox } from "./interfaces/IBlindedInbox.sol";
 
 /// @title The sequencer's claims of L2 state
-/// @notice For every L2 block, in order, what the sequencer says its hash and state root are. **Claims, not proofs**: no
+/// @notice For every L2 block, in order, what the sequencer says its hash and state root are. One commitment stands for
+/// a whole proposal; the outputs are in its event. **Claims, not proofs**: no
 /// contract checks them and nothing is paid on them. Every node compares them with its own execution and alarms when
 /// they differ; since none is ever replaced, a false one stands for good.
-/// @dev No owner. Storage: `lastBlock` slot 0, `outputs` (three slots for a block) slot 1; `inbox` stands in the code.
+/// @dev No owner. Storage: `lastBlock` and `lastProposedAt` slot 0, `commitments` (one slot for a proposal) slot 1; `inbox` stands in the code.
 contract OutputRegistry {
     /// @notice How far, in seconds and so in L2 blocks at most, a claim is behind the last posted header: ordering and
     /// fees never wait for execution.
@@ -32,12 +33,15 @@ contract OutputRegistry {
 
     /// @notice The last L2 block that has an output; 0 for none.
     uint64 public lastBlock;
-    /// @dev Outputs by L2 block.
-    mapping(uint64 l2Block => Output output) private outputs;
+    /// @notice The L1 block of the last proposal; 0 for none. Its event tells that of the one before.
+    uint64 public lastProposedAt;
+    /// @notice `keccak256(abi.encode(outputs))` of the proposal that ends with an L2 block; zero where none ends.
+    mapping(uint64 lastBlock => bytes32 commitment) public commitments;
 
-    /// @notice The sequencer claims this of L2 block `l2Block`.
-    event OutputProposed(
-        uint64 indexed l2Block, uint64 indexed batch, uint64 timestamp, bytes32 blockHash, bytes32 stateRoot
+    /// @notice The sequencer claims this of L2 blocks `firstBlock` to `lastBlock`.
+    /// @param previousAt The L1 block of the proposal before; 0 for none.
+    event OutputsProposed(
+        uint64 indexed firstBlock, uint64 indexed lastBlock, uint64 previousAt, Output[] outputs
     );
 
     /// @notice Only the sequencer may do this.
@@ -69,14 +73,16 @@ contract OutputRegistry {
             if (next.batch == 0 || next.batch > head) revert BatchNotPosted(next.batch, head);
             uint256 neededMs = (uint256(next.timestamp) + DELAY_SECONDS) * 1_000;
             if (headTimestampMs < neededMs) revert TooEarly(last, neededMs, headTimestampMs);
-            outputs[last] = next;
-            emit OutputProposed(last, next.batch, next.timestamp, next.blockHash, next.stateRoot);
         }
+        commitments[last] = keccak256(abi.encode(proposed));
+        emit OutputsProposed(proposed[0].l2Block, last, lastProposedAt, proposed);
         lastBlock = last;
+        lastProposedAt = uint64(block.number);
     }
 
-    /// @notice What was claimed of L2 block `l2Block`; all zero when nothing was.
-    function output(uint64 l2Block) external view returns (Output memory) {
-        return outputs[l2Block];
+    /// @notice Whether just these outputs were claimed in one proposal.
+    function isProposed(Output[] calldata outputs) external view returns (bool) {
+        if (outputs.length == 0) return false;
+        return commitments[outputs[outputs.length - 1].l2Block] == keccak256(abi.encode(outputs));
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
+import { FinalHint, HintEvidence, PlaintextProof } from "./HintEvidence.sol";
 import { IBlindedInbox, RunReference } from "./interfaces/IBlindedInbox.sol";
 import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
 import { IHintVerifier } from "./interfaces/IHintVerifier.sol";
@@ -19,46 +20,8 @@ import { MessageStream } from "./libraries/MessageStream.sol";
 ///
 /// Both speak of **decryption, not of execution**: that the envelope was ordered and what it says, not what became of
 /// the transactions in it, nor whether its run was declared void afterwards. A consumer acts once for an envelope id.
-/// @dev Part of HintRegistry; keeps no storage and moves no ether.
-abstract contract PlaintextReader {
-    /// @notice An accepted envelope of a posted batch and the key that opens it.
-    struct PlaintextProof {
-        /// The run of the batch.
-        RunReference run;
-        /// The batch's header.
-        BatchHeader header;
-        /// Its siblings in the run.
-        bytes32[] headerProof;
-        /// The item's place in the batch.
-        uint32 index;
-        /// Its verdict code: 0, accepted.
-        uint8 code;
-        /// Its envelope id.
-        bytes32 id;
-        /// Its siblings in the envelope tree.
-        bytes32[] itemProof;
-        /// The item.
-        bytes item;
-        /// The session key.
-        bytes16 key;
-    }
-
-    /// @notice Where the final hints of a run hold the key.
-    struct FinalHint {
-        /// The chunk of entries as it was posted.
-        bytes chunk;
-        /// Its place in the posting.
-        uint32 leafIndex;
-        /// How many chunks the posting has.
-        uint32 leafCount;
-        /// The chunk's siblings.
-        bytes32[] chunkProof;
-        /// For the batch's first chunk keccak256 of its singleton releases, else zero.
-        bytes32 releases;
-        /// For hints in blobs the entry, and then nothing of the above is looked at; empty for hints in calldata.
-        HintBlobs.Evidence blobs;
-    }
-
+/// @dev Part of HintJudge; keeps no storage and moves no ether.
+abstract contract PlaintextReader is HintEvidence {
     /// @notice The headers.
     IBlindedInbox public immutable inbox;
     /// @notice The encryption keys.
@@ -70,21 +33,6 @@ abstract contract PlaintextReader {
     error ForeignRegistry(address inbox);
     /// @notice There is no contract at this address.
     error NotAContract(address given);
-    /// @notice The header was not posted in this run.
-    error HeaderNotPosted(uint64 number);
-    /// @notice The item with its siblings does not lead to the header's envelope root.
-    error ItemNotInBatch(uint64 number, uint256 index);
-    /// @notice The committee did not accept the item, so nobody decrypts it.
-    error NotAccepted(uint8 code);
-    /// @notice The item is another envelope than the one named.
-    error WrongEnvelope(bytes32 expected, bytes32 given);
-    /// @notice The run has no final hints yet.
-    error RunNotFinal(uint64 last);
-    /// @notice The chunk with its places and siblings, or the index with the versioned hashes, does not lead to the root
-    /// of the final hints, or these have another number of entries for the batch.
-    error ChunkNotFinal(uint64 last);
-    /// @notice The key does not open the envelope, or is not the one in the final hints.
-    error WrongKey();
 
     constructor(IBlindedInbox inbox_, ICommitteeRegistry registry_, IHintVerifier verifier_) {
         if (registry_.inbox() != address(inbox_)) revert ForeignRegistry(registry_.inbox());

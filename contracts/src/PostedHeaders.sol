@@ -33,15 +33,20 @@ abstract contract PostedHeaders is IBlindedInbox {
     uint32 private immutable hintDeadline;
     uint32 private immutable challengeWindow;
     uint32 private immutable withdrawalDelay;
+    uint32 internal immutable maxOriginAgeSeconds;
 
     /// @inheritdoc IBlindedInbox
     Head public override head;
     /// @notice The last posted header's hash; the genesis hash before the first.
     bytes32 public override headHash;
-    /// @notice The L1 block in which certified headers were last posted; that of the deployment before.
-    uint64 public lastCertifiedAt;
-    /// @notice The L1 block in which the head was posted; later than `lastCertifiedAt` exactly when L1 made it.
-    uint64 public headPostedAt;
+    /// @inheritdoc IBlindedInbox
+    uint64 public override lastCertifiedAt;
+    /// @inheritdoc IBlindedInbox
+    uint64 public override headPostedAt;
+    /// @notice The second in which certified headers were last posted; that of the deployment before.
+    uint64 public lastCertifiedTime;
+    /// @notice The L1 block in which the first header was posted; 0 before.
+    uint64 public firstPostedAt;
     /// @notice Commitment to the run that ends at a number, `keccak256(abi.encode(run))`; zero where none ends.
     mapping(uint64 lastNumber => bytes32 commitment) public runCommitment;
     /// @notice The headers that L1 made, in order: numbers and blocks rise.
@@ -64,7 +69,8 @@ abstract contract PostedHeaders is IBlindedInbox {
 
     constructor(Timing memory timing_) {
         bool positive = timing_.postingDeadline != 0 && timing_.forcedDelay != 0 && timing_.answerWindow != 0
-            && timing_.hintDeadline != 0 && timing_.challengeWindow != 0 && timing_.withdrawalDelay != 0;
+            && timing_.hintDeadline != 0 && timing_.challengeWindow != 0 && timing_.withdrawalDelay != 0
+            && timing_.maxOriginAgeSeconds != 0;
         bool ordered = timing_.forcedDelay < timing_.postingDeadline
             && timing_.withdrawalDelay > uint256(timing_.postingDeadline) + timing_.challengeWindow;
         if (!positive || !ordered) revert BadTiming();
@@ -74,8 +80,10 @@ abstract contract PostedHeaders is IBlindedInbox {
         hintDeadline = timing_.hintDeadline;
         challengeWindow = timing_.challengeWindow;
         withdrawalDelay = timing_.withdrawalDelay;
+        maxOriginAgeSeconds = timing_.maxOriginAgeSeconds;
         lastCertifiedAt = uint64(block.number);
         headPostedAt = uint64(block.number);
+        lastCertifiedTime = uint64(block.timestamp);
     }
 
     /// @inheritdoc IBlindedInbox
@@ -86,7 +94,8 @@ abstract contract PostedHeaders is IBlindedInbox {
             answerWindow: answerWindow,
             hintDeadline: hintDeadline,
             challengeWindow: challengeWindow,
-            withdrawalDelay: withdrawalDelay
+            withdrawalDelay: withdrawalDelay,
+            maxOriginAgeSeconds: maxOriginAgeSeconds
         });
     }
 
@@ -129,6 +138,7 @@ abstract contract PostedHeaders is IBlindedInbox {
         head = newHead;
         headHash = newHash;
         headPostedAt = uint64(block.number);
+        if (firstPostedAt == 0) firstPostedAt = uint64(block.number);
         remember(first, newHead.number, newHash, headerRoot);
     }
 
@@ -153,9 +163,13 @@ abstract contract PostedHeaders is IBlindedInbox {
         return low < l1Made.length && l1Made[low].number <= upTo;
     }
 
-    /// @dev Whether L1 made a header below `number` in a block of `(origin, laterOrigin]`: a header with the first
-    /// origin was made without knowing of it, one with the second follows it.
-    function l1MadeBelow(uint64 number, uint64 origin, uint64 laterOrigin) internal view returns (bool) {
+    /// @inheritdoc IBlindedInbox
+    function l1MadeBelow(uint64 number, uint64 origin, uint64 laterOrigin)
+        public
+        view
+        override
+        returns (bool)
+    {
         uint256 low = 0;
         uint256 high = l1Made.length;
         while (low < high) {

@@ -2,6 +2,8 @@
 pragma solidity 0.8.37;
 
 import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
+import { RegistrySchedule } from "../src/RegistrySchedule.sol";
+import { RegistrySettings } from "../src/interfaces/ICommitteeRegistry.sol";
 import { Bls12381 } from "../src/libraries/Bls12381.sol";
 import { BlsSigner } from "./helpers/BlsSigner.sol";
 import { Deployment } from "./helpers/Deployment.sol";
@@ -13,6 +15,7 @@ contract CommitteeRegistryTest is Deployment {
         uint64 indexed epoch,
         uint64 firstNumber,
         uint64 lastNumber,
+        uint64 countsFrom,
         bytes32 encryptionKeyHash,
         bytes32 parametersHash
     );
@@ -25,20 +28,35 @@ contract CommitteeRegistryTest is Deployment {
         checkEqual(registry.governor(), GOVERNOR, "governor");
         checkEqual(registry.inbox(), address(inbox), "inbox");
         checkEqual(registry.domainSeparator(), inbox.domainSeparator(), "domain");
-        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.ZeroAddress.selector));
-        new CommitteeRegistry(address(0), address(1));
-        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.ZeroAddress.selector));
-        new CommitteeRegistry(address(1), address(0));
+        checkEqual(registry.epochNotice(), EPOCH_NOTICE, "notice");
+        checkEqual(registry.switchLead(), SWITCH_LEAD, "lead");
+        checkEqual(registry.minMembers(), 1, "least n");
+        checkEqual(registry.minThreshold(), 1, "least t");
+        RegistrySettings memory settings = defaultSettings();
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.ZeroAddress.selector));
+        new CommitteeRegistry(address(0), address(1), anyKey, memberStakes(), settings);
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.ZeroAddress.selector));
+        new CommitteeRegistry(address(1), address(0), anyKey, memberStakes(), settings);
+        for (uint256 i = 0; i < 4; i++) {
+            settings = defaultSettings();
+            if (i == 0) settings.epochNotice = 0;
+            if (i == 1) settings.switchLead = 0;
+            if (i == 2) settings.minThreshold = 0;
+            if (i == 3) settings.minThreshold = settings.minMembers + 1;
+            vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.BadSettings.selector));
+            new CommitteeRegistry(address(1), address(1), anyKey, memberStakes(), settings);
+        }
     }
 
     function testRegisterAndReadBack() public {
         CommitteeRegistry.Member[] memory members = committee(4);
         CommitteeRegistry.EpochParameters memory given = parameters(EPOCH_LAST, 3);
         vm.expectEmit(true, true, true, true, address(registry));
-        emit EpochRegistered(1, 1, EPOCH_LAST, sha256(given.encryptionKey), given.parametersHash);
+        emit EpochRegistered(
+            1, 1, EPOCH_LAST, uint64(block.number), sha256(given.encryptionKey), given.parametersHash
+        );
         vm.prank(GOVERNOR);
         uint64 epoch = registry.registerEpoch(given, members);
-        vm.snapshotGasLastCall("CommitteeRegistry.registerEpoch, 4 members");
         checkEqual(epoch, 1, "epoch");
         checkEqual(registry.epochCount(), 1, "count");
 
@@ -46,6 +64,11 @@ contract CommitteeRegistryTest is Deployment {
         checkEqual(read.epoch, 1, "epoch");
         checkEqual(read.firstNumber, 1, "first");
         checkEqual(read.lastNumber, EPOCH_LAST, "last");
+        checkEqual(read.countsFrom, block.number, "the first counts at once");
+        checkEqual(read.continues, 0, "a new key");
+        checkEqual(read.h1, given.h1, "h1");
+        checkEqual(registry.h1(1), given.h1, "h1");
+        checkEqual(registry.revision(), 1, "revision");
         checkEqual(read.maxBatch, 512, "B");
         checkEqual(read.threshold, 3, "t");
         checkEqual(read.parametersHash, given.parametersHash, "parameters");
@@ -58,14 +81,11 @@ contract CommitteeRegistryTest is Deployment {
         checkEqual(registry.encryptionKey(1), given.encryptionKey, "ek");
     }
 
-    function testLargestCommitteeFitsOneTransaction() public {
+    function testLargestCommittee() public {
         CommitteeRegistry.Member[] memory members = committee(64);
         CommitteeRegistry.EpochParameters memory given = parameters(EPOCH_LAST, 43);
         vm.prank(GOVERNOR);
         registry.registerEpoch(given, members);
-        uint256 gas = vm.snapshotGasLastCall("CommitteeRegistry.registerEpoch, 64 members");
-        // 64 · 384 bytes of calldata at 16 gas come on top; EIP-7825 caps a transaction at 2^24.
-        check(gas + 64 * 384 * 16 + 100_000 < 1 << 24, "above the cap");
         uint64 signers = (1 << 43) - 1;
         bytes memory signature = aggregate(1, 7, HEADER_HASH, signers);
         registry.verifyCertificate(1, 7, HEADER_HASH, signers, signature);
@@ -117,7 +137,7 @@ contract CommitteeRegistryTest is Deployment {
         vm.assume(caller != GOVERNOR);
         CommitteeRegistry.Member[] memory members = committee(1);
         vm.prank(caller);
-        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.NotGovernor.selector, caller));
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.NotGovernor.selector, caller));
         registry.registerEpoch(parameters(1, 1), members);
     }
 
@@ -144,6 +164,16 @@ contract CommitteeRegistryTest is Deployment {
         expectRefusal(
             given, members, abi.encodeWithSelector(CommitteeRegistry.BadEncryptionKeyLength.selector, 575)
         );
+        given = parameters(10, 3);
+        given.encryptionKey[0] = 0xff; // what stands for no element of GT here
+        expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.BadEncryptionKey.selector));
+        given = parameters(10, 3);
+        given.h1 = new bytes(256); // the identity
+        expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.BadH1.selector));
+        given.h1 = new bytes(255);
+        expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.BadH1.selector));
+        given.h1 = outsideTheSubgroup();
+        expectRefusal(given, members, abi.encodePacked(Bls12381.InvalidPoint.selector));
         given = parameters(10, 3);
         given.parametersLocation = string(new bytes(513));
         expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.LocationTooLong.selector, 513));
@@ -214,10 +244,9 @@ contract CommitteeRegistryTest is Deployment {
         expectRefusal(parameters(10, 2), members, reason);
     }
 
-    function testMemberKeyOutsideTheSubgroup() public {
-        // x = 2: on the twist, and r times it is not the identity. Additions would take it; the pairing does not.
-        CommitteeRegistry.Member[] memory members = committee(1);
-        members[0].key = bytes.concat(
+    /// @dev x = 2: on the twist, and r times it is not the identity.
+    function outsideTheSubgroup() internal pure returns (bytes memory) {
+        return bytes.concat(
             bytes32(0),
             bytes32(uint256(2)),
             bytes32(0),
@@ -225,6 +254,12 @@ contract CommitteeRegistryTest is Deployment {
             hex"0000000000000000000000000000000018c6b864ae17dc9da64203ffefb966306425a7bc6aeb7c75247438372716284a4173830420cd476ba1a365b95bfcec38",
             hex"00000000000000000000000000000000172e93db764a8400a7d5071b6b6f5de0da2f0f4a063119abca014006b7c40a2cfe291a1924e65db0d6d0fcfbf3bf3d5c"
         );
+    }
+
+    function testMemberKeyOutsideTheSubgroup() public {
+        // Additions would take it; the pairing does not.
+        CommitteeRegistry.Member[] memory members = committee(1);
+        members[0].key = outsideTheSubgroup();
         (bool onCurve,) = address(0x0d).staticcall(bytes.concat(members[0].key, members[0].key));
         check(onCurve, "addition takes the point");
         expectRefusal(parameters(10, 1), members, abi.encodePacked(Bls12381.InvalidPoint.selector));
@@ -234,6 +269,68 @@ contract CommitteeRegistryTest is Deployment {
         CommitteeRegistry.Member[] memory members = committee(1);
         members[0].key[255] ^= 0x01;
         expectRefusal(parameters(10, 1), members, abi.encodePacked(Bls12381.InvalidPoint.selector));
+    }
+
+    /// @dev A deployment's least committee.
+    function testFewestMembersAndLeastThreshold() public {
+        RegistrySettings memory settings = defaultSettings();
+        (settings.minMembers, settings.minThreshold) = (4, 3);
+        registry = new CommitteeRegistry(GOVERNOR, address(inbox), anyKey, memberStakes(), settings);
+        expectRefusal(
+            parameters(10, 3),
+            committee(3),
+            abi.encodeWithSelector(CommitteeRegistry.BadMemberCount.selector, 3)
+        );
+        settings.minThreshold = 4;
+        registry = new CommitteeRegistry(GOVERNOR, address(inbox), anyKey, memberStakes(), settings);
+        expectRefusal(
+            parameters(10, 3),
+            committee(4),
+            abi.encodeWithSelector(CommitteeRegistry.BadThreshold.selector, 3, 4)
+        );
+        CommitteeRegistry.Member[] memory members = committee(4);
+        vm.prank(GOVERNOR);
+        registry.registerEpoch(parameters(10, 4), members);
+    }
+
+    /// @dev Another committee that holds shares of the same key.
+    function testAnEpochContinuesAKey() public {
+        registerEpoch(10, 4, 3);
+        CommitteeRegistry.EpochParameters memory given = parameters(20, 2);
+        bytes memory encryptionKey = given.encryptionKey;
+        given.continues = 1;
+        (given.encryptionKey, given.h1) = ("", "");
+        given.parametersHash = keccak256("of the new shares");
+        CommitteeRegistry.Member[] memory members = committee(2);
+        vm.prank(GOVERNOR);
+        registry.registerEpoch(given, members);
+        CommitteeRegistry.Epoch memory read = registry.getEpoch(2);
+        checkEqual(read.continues, 1, "continues");
+        checkEqual(read.encryptionKeyHash, sha256(encryptionKey), "ek hash");
+        checkEqual(read.parametersHash, given.parametersHash, "parameters");
+        checkEqual(registry.encryptionKey(2), encryptionKey, "ek");
+        checkEqual(registry.h1(2), registry.h1(1), "h1");
+    }
+
+    function testBadContinuations() public {
+        registerEpoch(10, 4, 3);
+        CommitteeRegistry.Member[] memory members = committee(2);
+        for (uint256 i = 0; i < 5; i++) {
+            CommitteeRegistry.EpochParameters memory given = parameters(20, 2);
+            (bytes memory key, bytes memory h1) = (given.encryptionKey, given.h1);
+            given.continues = 1;
+            (given.encryptionKey, given.h1) = ("", "");
+            if (i == 0) given.encryptionKey = key;
+            if (i == 1) given.h1 = h1;
+            if (i == 2) given.maxBatch = 511; // one τ for one B
+            if (i == 3) given.continues = 2; // itself
+            if (i == 4) given.continues = 3;
+            vm.prank(GOVERNOR);
+            vm.expectRevert(
+                abi.encodeWithSelector(CommitteeRegistry.BadContinuation.selector, given.continues)
+            );
+            registry.registerEpoch(given, members);
+        }
     }
 
     function testNumbersOfAnEpoch() public {
@@ -265,6 +362,13 @@ contract CommitteeRegistryTest is Deployment {
         registerEpoch(20, 4, 3);
         bytes memory signature = aggregate(1, 7, HEADER_HASH, 7);
 
+        bytes memory early = aggregate(2, 17, HEADER_HASH, 7);
+        uint256 countsFrom = block.number + EPOCH_NOTICE;
+        vm.roll(countsFrom - 1);
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.EpochNotInForce.selector, 2, countsFrom));
+        registry.verifyCertificate(2, 17, HEADER_HASH, 7, early);
+        vm.roll(countsFrom);
+        registry.verifyCertificate(2, 17, HEADER_HASH, 7, early);
         vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
         registry.verifyCertificate(0, 7, HEADER_HASH, 7, signature);
         vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 3));
@@ -302,7 +406,11 @@ contract CommitteeRegistryTest is Deployment {
         for (uint256 i = 0; i < 6; i++) {
             count += (claimed >> i) & 1;
         }
-        if (count < 4 || claimed != signers) vm.expectRevert();
+        if (count < 4) {
+            vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.TooFewSigners.selector, count, 4));
+        } else if (claimed != signers) {
+            vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.BadAggregateSignature.selector));
+        }
         registry.verifyCertificate(1, 5, headerHash, claimed, signature);
     }
 }

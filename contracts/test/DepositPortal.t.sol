@@ -35,6 +35,8 @@ contract DepositPortalHandler is Test {
 
     function deposit(uint256 amount, uint256 gasLimit, uint256 length) external {
         vm.roll(present);
+        // At so dear an L1 the price, which this run drives up, costs next to no gas.
+        vm.fee(1 << 63);
         amount = bound(amount, 0, 10 ether);
         length = bound(length, 0, 500);
         uint64 minimum = portal.minimumGasLimit(uint64(length));
@@ -51,6 +53,7 @@ contract DepositPortalHandler is Test {
 
     function sendPlainly(uint256 amount) external {
         vm.roll(present);
+        vm.fee(1 << 63);
         amount = bound(amount, 0, 10 ether);
         vm.deal(address(this), amount);
         bool fits = used[present] + 100_000 <= portal.MAX_GAS_PER_BLOCK();
@@ -71,6 +74,7 @@ contract DepositPortalHandler is Test {
 contract DepositPortalTest is Test {
     address internal constant SENDER = address(0x5e4de4);
     address internal constant TARGET = address(0x7a46e7);
+    address internal constant GOVERNOR = address(0x60);
 
     DepositPortal internal portal;
     DepositPortalHandler internal handler;
@@ -81,7 +85,7 @@ contract DepositPortalTest is Test {
 
     function setUp() public {
         vm.roll(1_000);
-        portal = new DepositPortal();
+        portal = new DepositPortal(GOVERNOR, true);
         handler = new DepositPortalHandler(portal);
         vm.deal(SENDER, 100 ether);
     }
@@ -121,7 +125,7 @@ contract DepositPortalTest is Test {
     function testFuzzDepositTransaction(
         address from,
         address to,
-        uint128 mint,
+        uint96 mint,
         uint256 value,
         uint64 gasLimit,
         bool isCreation,
@@ -264,6 +268,139 @@ contract DepositPortalTest is Test {
         vm.roll(1_001);
         checkEqual(portal.gasLeft(), 8_000_000, "gas left in the next block");
         portal.depositTransaction(TARGET, 0, 8_000_000, false, "");
+    }
+
+    // The price of gas
+
+    /// @dev One deposit that takes a whole L1 block's gas kept out all others, for 32,000 gas a block, for ever. Now it
+    /// burns as much gas as it takes, and more than twice as much in each block that follows.
+    function testWhoKeepsOthersOutPaysExponentially() public {
+        uint256 price = 1 gwei;
+        for (uint256 i = 0; i < 4; i++) {
+            checkEqual(portal.gasPriceWei(), price, "price");
+            uint256 before = gasleft();
+            portal.depositTransaction(TARGET, 0, 8_000_000, false, "");
+            uint256 burnt = before - gasleft();
+            check(burnt >= 8_000_000 * price / 1 gwei, "paid for");
+            check(burnt < 8_000_000 * price / 1 gwei + 20_000, "and no more");
+            vm.expectRevert(abi.encodeWithSelector(DepositPortal.DepositGasExhausted.selector, 21_000, 0));
+            portal.depositTransaction(TARGET, 0, 21_000, false, "");
+            vm.roll(1_001 + i);
+            // The target is a tenth of the cap: nine targets above it are nine eighths more.
+            price = price * 17 / 8;
+        }
+    }
+
+    function testThePriceFollowsTheTargetAndFallsBack() public {
+        portal.depositTransaction(TARGET, 0, 1_600_000, false, ""); // twice the target
+        checkEqual(portal.gasPriceWei(), 1 gwei, "within the block");
+        vm.roll(1_001);
+        checkEqual(portal.gasPriceWei(), 1.125 gwei, "an eighth more");
+        portal.depositTransaction(TARGET, 0, 800_000, false, "");
+        vm.roll(1_002);
+        checkEqual(portal.gasPriceWei(), 1.125 gwei, "at the target it stays");
+        portal.depositTransaction(TARGET, 0, 8_000_000, false, "");
+        vm.roll(1_003);
+        checkEqual(portal.gasPriceWei(), 2.390625 gwei, "seventeen eighths");
+        vm.roll(1_005);
+        uint256 two = portal.gasPriceWei(); // two empty blocks: 49/64
+        check(two < 1.830322266 gwei && two > 1.830322264 gwei, "49/64");
+        vm.roll(2_000);
+        checkEqual(portal.gasPriceWei(), 1 gwei, "the least");
+        vm.roll(1 << 60);
+        checkEqual(portal.gasPriceWei(), 1 gwei, "for ever");
+    }
+
+    function testADearL1MakesDepositsGasCheap() public {
+        vm.fee(50 gwei);
+        uint256 before = gasleft();
+        portal.depositTransaction(TARGET, 0, 8_000_000, false, "");
+        uint256 burnt = before - gasleft();
+        check(burnt >= 160_000 && burnt < 180_000, "a fiftieth");
+    }
+
+    function testFuzzPrice(uint32[6] calldata gas, uint16[6] calldata waits) public {
+        uint256 present = 1_000;
+        for (uint256 i = 0; i < 6; i++) {
+            uint64 before = portal.gasPriceWei();
+            uint64 gasLimit =
+                uint64(bound(gas[i], 21_000, portal.gasLeft() < 21_000 ? 21_000 : portal.gasLeft()));
+            if (portal.gasLeft() >= gasLimit) portal.depositTransaction(TARGET, 0, gasLimit, false, "");
+            checkEqual(portal.gasPriceWei(), before, "one price in a block");
+            present += bound(waits[i], 1, 500);
+            vm.roll(present);
+            uint64 next = portal.gasPriceWei();
+            check(next >= 1 gwei && next <= uint256(before) * 17 / 8, "moves as far as it may");
+        }
+    }
+
+    // The way back
+
+    function testNoDepositsWithoutAWayBackUnlessTheOperatorSaysSo() public {
+        portal = new DepositPortal(GOVERNOR, false);
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.NoOutlet.selector));
+        portal.depositTransaction(TARGET, 0, 50_000, false, "");
+        (bool sent,) = address(portal).call{ value: 0 }("");
+        check(!sent, "nor by plain transfer");
+        setOutlet(address(handler));
+        portal.depositTransaction(TARGET, 0, 50_000, false, "");
+    }
+
+    function setOutlet(address outlet) internal {
+        vm.prank(GOVERNOR);
+        portal.announceOutlet(outlet);
+        vm.warp(block.timestamp + 30 days);
+        portal.setOutlet();
+    }
+
+    function testTheOutletIsSetOnceAndWithNotice() public {
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.ZeroGovernor.selector));
+        new DepositPortal(address(0), true);
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.NoOutletAnnounced.selector));
+        portal.setOutlet();
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.NotGovernor.selector, address(this)));
+        portal.announceOutlet(address(handler));
+        vm.prank(GOVERNOR);
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.NotAContract.selector, SENDER));
+        portal.announceOutlet(SENDER);
+
+        vm.prank(GOVERNOR);
+        portal.announceOutlet(address(handler));
+        uint256 from = block.timestamp + 30 days;
+        vm.warp(from - 1);
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.NoticeNotOver.selector, from));
+        portal.setOutlet();
+        vm.prank(GOVERNOR);
+        portal.announceOutlet(address(0)); // taken back
+        vm.warp(from);
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.NoOutletAnnounced.selector));
+        portal.setOutlet();
+
+        setOutlet(address(handler));
+        checkEqual(portal.outlet(), address(handler), "outlet");
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.OutletIsSet.selector, address(handler)));
+        portal.setOutlet();
+        vm.prank(GOVERNOR);
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.OutletIsSet.selector, address(handler)));
+        portal.announceOutlet(address(this));
+    }
+
+    function testOnlyTheOutletPaysOut() public {
+        portal.depositTransaction{ value: 5 ether }(TARGET, 0, 50_000, false, "");
+        vm.prank(GOVERNOR);
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.NotOutlet.selector, GOVERNOR));
+        portal.release(GOVERNOR, 5 ether);
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.NotOutlet.selector, address(0)));
+        vm.prank(address(0));
+        portal.release(GOVERNOR, 5 ether);
+        setOutlet(address(handler));
+        vm.prank(address(handler));
+        portal.release(TARGET, 2 ether);
+        checkEqual(TARGET.balance, 2 ether, "paid");
+        checkEqual(address(portal).balance, 3 ether, "left");
+        vm.prank(address(handler));
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.TransferFailed.selector, address(handler)));
+        portal.release(address(handler), 1);
     }
 
     // Invariants

@@ -37,33 +37,33 @@ contract EnvelopesTest is Test {
 
     function testRefusesOtherVersions() public {
         bytes memory item = sample();
-        item[0] = 0x02;
-        vm.expectRevert(abi.encodeWithSelector(Envelopes.BadEnvelopeVersion.selector, uint8(2)));
+        item[0] = 0x03;
+        vm.expectRevert(abi.encodeWithSelector(Envelopes.BadEnvelopeVersion.selector, uint8(3)));
         caller.decode(item);
     }
 
     function testRefusesLengthsOfNoEnvelope() public {
         vm.expectRevert(abi.encodeWithSelector(Envelopes.BadEnvelopeLength.selector, 0));
         caller.decode("");
-        bytes memory item = new bytes(365);
-        vm.expectRevert(abi.encodeWithSelector(Envelopes.BadEnvelopeLength.selector, 365));
+        bytes memory item = new bytes(382);
+        vm.expectRevert(abi.encodeWithSelector(Envelopes.BadEnvelopeLength.selector, 382));
         caller.decode(item);
-        item = new bytes(366);
-        item[0] = 0x01;
+        item = new bytes(383);
+        item[0] = 0x02;
         checkEqual(caller.decode(item).e.length, 0, "an empty E");
 
-        item = new bytes(366 + 32_768);
-        (item[0], item[364]) = (0x01, 0x80);
+        item = new bytes(383 + 32_768);
+        (item[0], item[381]) = (0x02, 0x80);
         checkEqual(caller.decode(item).e.length, 32_768, "the longest E");
-        item = new bytes(366 + 32_769);
-        (item[0], item[364], item[365]) = (0x01, 0x80, 0x01);
-        vm.expectRevert(abi.encodeWithSelector(Envelopes.BadEnvelopeLength.selector, 366 + 32_769));
+        item = new bytes(383 + 32_769);
+        (item[0], item[381], item[382]) = (0x02, 0x80, 0x01);
+        vm.expectRevert(abi.encodeWithSelector(Envelopes.BadEnvelopeLength.selector, 383 + 32_769));
         caller.decode(item);
     }
 
     function testRefusesBytesTooManyOrTooFew() public {
         bytes memory item = sample();
-        uint256 e = item.length - 366;
+        uint256 e = item.length - 383;
         bytes memory longer = bytes.concat(item, hex"00");
         vm.expectRevert(abi.encodeWithSelector(Envelopes.BadCiphertextLength.selector, e, e + 1));
         caller.decode(longer);
@@ -83,11 +83,11 @@ contract EnvelopesTest is Test {
         bytes32 id = caller.id(item);
         item[position] ^= bytes1(flip);
         try caller.decode(item) returns (EnvelopeParts memory parts) {
-            check((parts.ad != before.ad) == (position < 153), "ad");
-            bool inId = position < 217 || position >= 366;
+            check((parts.ad != before.ad) == (position < 170), "ad");
+            bool inId = position < 234 || position >= 383;
             check((caller.id(item) != id) == inId, "id");
         } catch {
-            check(position >= 362 && position < 366, "only the length can fail");
+            check(position >= 379 && position < 383, "only the length can fail");
         }
     }
 

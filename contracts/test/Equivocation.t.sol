@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import { BlindedInbox } from "../src/BlindedInbox.sol";
 import { CommitReveal } from "../src/CommitReveal.sol";
+import { FaultRecords } from "../src/FaultRecords.sol";
 import { SequencerBond } from "../src/SequencerBond.sol";
-import { SequencerFaults } from "../src/SequencerFaults.sol";
 import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
 import { Deployment } from "./helpers/Deployment.sol";
 import { Unpayable } from "./helpers/Unpayable.sol";
@@ -148,8 +148,70 @@ contract EquivocationTest is Deployment {
         report(REPORTER);
         depositBond(1 ether);
         commitConflict(REPORTER);
-        bytes memory reason = abi.encodeWithSelector(SequencerFaults.AlreadySlashed.selector, 1);
+        bytes memory reason = abi.encodeWithSelector(FaultRecords.AlreadySlashed.selector, 1);
         expectRefusal(second, two, first, one, reason);
+    }
+
+    /// @dev The sequencer shows two headers of a number while it has no bond, and signs others of it when it has one.
+    function testNumberMarkedWithoutABondProtectsNoOtherHeaders() public {
+        report(REPORTER);
+        uint256 shownAt = inbox.equivocatedAt(1);
+        BatchHeader memory old = first;
+        bytes memory oldSignature = one;
+        first.envelopeRoot = keccak256("order for the victim");
+        second.envelopeRoot = keccak256("order for the rest");
+        (one, two) = (signHeader(SEQUENCER_KEY, first), signHeader(SEQUENCER_KEY, second));
+        depositBond(100 ether);
+        report(REPORTER);
+        checkEqual(inbox.bond(), 0, "slashed");
+        checkEqual(inbox.rewards(REPORTER), 50 ether, "reward");
+        checkEqual(inbox.equivocatedAt(1), shownAt, "what the first showing opened is not put off");
+
+        // Of headers that were all shown no two are new; a third one beside any of them is.
+        depositBond(1 ether);
+        first = old;
+        one = oldSignature;
+        commitConflict(REPORTER);
+        bytes memory reason = abi.encodeWithSelector(FaultRecords.AlreadySlashed.selector, 1);
+        expectRefusal(first, one, second, two, reason);
+        second.envelopeRoot = keccak256("a third order");
+        two = signHeader(SEQUENCER_KEY, second);
+        report(REPORTER);
+        checkEqual(inbox.bond(), 0, "slashed again");
+    }
+
+    /// @dev L1 makes no header before the first certified one. So when what was signed came to nothing, the sequencer
+    /// signs anew, with origins at which the old headers could not be posted any more.
+    function testHeadersTooOldBeforeAnyWasPostedMayBeSignedAnew() public {
+        (first.number, second.number) = (2, 2);
+        one = signHeader(SEQUENCER_KEY, first);
+        uint64 until = first.l1OriginNumber + POSTING_DEADLINE;
+        bytes memory excused = abi.encodeWithSelector(FaultRecords.Excused.selector, 2);
+        setOrigin(until + 1);
+        expectRefusal(first, one, second, two, excused);
+        vm.roll(until + 1 + FINALITY);
+        postRun(run(1));
+        expectRefusal(first, one, second, two, excused);
+        expectRefusal(second, two, first, one, excused);
+        // No lesser distance.
+        setOrigin(until);
+        slashes(second, first.l1OriginNumber);
+    }
+
+    /// @dev Once something is posted, L1 makes headers: nothing else excuses.
+    function testHeadersAfterTheFirstPostedOneAreNotExcusedByTheirAge() public {
+        postRun(run(1));
+        (first.number, second.number) = (2, 2);
+        one = signHeader(SEQUENCER_KEY, first);
+        setOrigin(first.l1OriginNumber + 2 * POSTING_DEADLINE);
+        depositBond(1 ether);
+        report(REPORTER);
+        checkEqual(inbox.bond(), 0, "slashed");
+    }
+
+    function setOrigin(uint64 origin) internal {
+        second.l1OriginNumber = origin;
+        two = signHeader(SEQUENCER_KEY, second);
     }
 
     function testRefusals() public {
@@ -160,7 +222,7 @@ contract EquivocationTest is Deployment {
             one,
             first,
             one,
-            abi.encodeWithSelector(SequencerFaults.SameHeader.selector, inbox.hashHeader(first))
+            abi.encodeWithSelector(FaultRecords.SameHeader.selector, inbox.hashHeader(first))
         );
         BatchHeader memory next = run(2)[1];
         expectRefusal(
@@ -168,12 +230,12 @@ contract EquivocationTest is Deployment {
             one,
             next,
             signHeader(SEQUENCER_KEY, next),
-            abi.encodeWithSelector(SequencerFaults.DifferentNumbers.selector, 1, 2)
+            abi.encodeWithSelector(FaultRecords.DifferentNumbers.selector, 1, 2)
         );
-        bytes memory bad = abi.encodeWithSelector(SequencerFaults.BadSequencerSignature.selector, 2);
+        bytes memory bad = abi.encodeWithSelector(FaultRecords.BadSequencerSignature.selector, 2);
         expectRefusal(first, one, second, signHeader(7, second), bad);
         expectRefusal(first, one, second, one, bad);
-        bad = abi.encodeWithSelector(SequencerFaults.BadSequencerSignature.selector, 1);
+        bad = abi.encodeWithSelector(FaultRecords.BadSequencerSignature.selector, 1);
         expectRefusal(first, "", second, two, bad);
         checkEqual(inbox.bond(), 1 ether, "bond");
     }
@@ -181,7 +243,7 @@ contract EquivocationTest is Deployment {
     function testSignatureMustBeStrict() public {
         depositBond(1 ether);
         commitConflict(REPORTER);
-        bytes memory bad = abi.encodeWithSelector(SequencerFaults.BadSequencerSignature.selector, 1);
+        bytes memory bad = abi.encodeWithSelector(FaultRecords.BadSequencerSignature.selector, 1);
         bytes memory signature = one;
         bytes32 r;
         uint256 s;
@@ -204,7 +266,7 @@ contract EquivocationTest is Deployment {
         deployContracts(); // signs in the new domain from here on
         one = signHeader(SEQUENCER_KEY, first);
         two = signHeader(SEQUENCER_KEY, second);
-        vm.expectRevert(abi.encodeWithSelector(SequencerFaults.BadSequencerSignature.selector, 1));
+        vm.expectRevert(abi.encodeWithSelector(FaultRecords.BadSequencerSignature.selector, 1));
         here.slashEquivocation(first, one, second, two, SALT);
     }
 
@@ -237,7 +299,7 @@ contract EquivocationTest is Deployment {
         (first, second) = (lost[1], anew[0]);
         (one, two) = (signHeader(SEQUENCER_KEY, first), signHeader(SEQUENCER_KEY, second));
         commitConflict(REPORTER);
-        bytes memory excused = abi.encodeWithSelector(SequencerFaults.Excused.selector, 3);
+        bytes memory excused = abi.encodeWithSelector(FaultRecords.Excused.selector, 3);
         expectRefusal(first, one, second, two, excused);
         expectRefusal(second, two, first, one, excused);
 

@@ -2,6 +2,8 @@
 pragma solidity 0.8.37;
 
 import { FeeVault } from "../src/FeeVault.sol";
+import { IBlindedInbox } from "../src/interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "../src/interfaces/ICommitteeRegistry.sol";
 import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
 import { FeeRollup } from "./helpers/FeeRollup.sol";
 
@@ -54,9 +56,9 @@ contract FeeVaultTest is FeeRollup {
     /// @dev Alice's account and Bob's; Alice stands in the middle of three.
     function ledger(uint128 balance, uint128 withdrawn) internal pure returns (Account[] memory accounts) {
         accounts = new Account[](3);
-        accounts[0] = Account(BOB, 40 ether, 0, keccak256(""));
-        accounts[1] = Account(ALICE, balance, withdrawn, keccak256("nonces"));
-        accounts[2] = Account(address(0xc0de0), 1 ether, 2 ether, keccak256("others"));
+        accounts[0] = Account(BOB, 40 ether, 0);
+        accounts[1] = Account(ALICE, balance, withdrawn);
+        accounts[2] = Account(address(0xc0de0), 1 ether, 2 ether);
     }
 
     function proofOf(Posted memory posted, uint128 balance, uint128 withdrawn)
@@ -72,8 +74,8 @@ contract FeeVaultTest is FeeRollup {
         vault.requestWithdrawal(amount);
     }
 
-    /// @dev Claims for Alice and checks what moved.
-    function claimsFor(FeeVault.AccountProof memory proof, uint256 amount) internal {
+    /// @dev Claims for Alice, when the header is old enough, and checks what moved. For all others no time passes.
+    function claimsFor(FeeVault.AccountProof memory proof, uint256 amount) internal mature(proof) {
         uint256 before = proof.payer.balance;
         vm.expectEmit(true, true, true, true, address(vault));
         emit Claimed(proof.payer, amount, proof.header.number);
@@ -89,7 +91,15 @@ contract FeeVaultTest is FeeRollup {
         checkEqual(proof.payer.balance - before, amount, "exited");
     }
 
-    function refusesClaim(FeeVault.AccountProof memory proof, bytes memory reason) internal {
+    modifier mature(FeeVault.AccountProof memory proof) {
+        uint256 present = block.number;
+        uint256 from = uint256(proof.run.postedAt) + CLAIM_DELAY;
+        if (present < from) vm.roll(from);
+        _;
+        vm.roll(present);
+    }
+
+    function refusesClaim(FeeVault.AccountProof memory proof, bytes memory reason) internal mature(proof) {
         vm.expectRevert(reason);
         vault.claim(proof);
     }
@@ -108,6 +118,54 @@ contract FeeVaultTest is FeeRollup {
     function testConstructorReadsTheDelay() public view {
         checkEqual(address(vault.inbox()), address(inbox), "inbox");
         checkEqual(vault.withdrawalDelay(), WITHDRAWAL_DELAY, "delay");
+        checkEqual(address(vault.registry()), address(inbox), "registry");
+        checkEqual(vault.claimDelay(), CLAIM_DELAY, "claim delay");
+    }
+
+    function testConstructorWantsTimeToLeave() public {
+        ICommitteeRegistry registry = ICommitteeRegistry(address(inbox));
+        expectBadDelays(WITHDRAWAL_DELAY, CLAIM_DELAY);
+        expectBadDelays(WITHDRAWAL_DELAY + 1, 0);
+        expectBadDelays(WITHDRAWAL_DELAY + 1, WITHDRAWAL_DELAY - POSTING_DEADLINE);
+        inbox.setEpochs(1, WITHDRAWAL_DELAY + 1);
+        new FeeVault(inbox, registry, WITHDRAWAL_DELAY - POSTING_DEADLINE - 1);
+        vm.expectRevert(abi.encodeWithSelector(FeeVault.ForeignRegistry.selector, address(inbox)));
+        new FeeVault(IBlindedInbox(address(1)), registry, CLAIM_DELAY);
+    }
+
+    function expectBadDelays(uint32 notice, uint32 claimDelay) internal {
+        inbox.setEpochs(1, notice);
+        bytes memory reason =
+            abi.encodeWithSelector(FeeVault.BadDelays.selector, WITHDRAWAL_DELAY, notice, claimDelay);
+        vm.expectRevert(reason);
+        new FeeVault(inbox, ICommitteeRegistry(address(inbox)), claimDelay);
+    }
+
+    /// @dev The first committee needs no notice, for nobody has anything here before it is known.
+    function testNoDepositBeforeTheFirstCommittee() public {
+        inbox.setEpochs(0, WITHDRAWAL_DELAY + 1);
+        vault = new FeeVault(inbox, ICommitteeRegistry(address(inbox)), CLAIM_DELAY);
+        vm.expectRevert(abi.encodeWithSelector(FeeVault.NoEpoch.selector));
+        vault.deposit{ value: 1 ether }(ALICE);
+        inbox.setEpochs(1, WITHDRAWAL_DELAY + 1);
+        vault.deposit{ value: 1 ether }(ALICE);
+    }
+
+    /// @dev A ledger pays out when its header stands for `claimDelay` blocks.
+    function testClaimWaits() public {
+        vm.roll(START_BLOCK + 5);
+        FeeVault.AccountProof memory proof =
+            proofOf(postLedger(ledger(60 ether, 3 ether), START_BLOCK + 1), 60 ether, 3 ether);
+        for (uint256 i = 0; i < CLAIM_DELAY; i++) {
+            vm.roll(START_BLOCK + 5 + i);
+            vm.expectRevert(
+                abi.encodeWithSelector(FeeVault.ClaimTooEarly.selector, START_BLOCK + 5 + CLAIM_DELAY)
+            );
+            vault.claim(proof);
+        }
+        vm.roll(START_BLOCK + 5 + CLAIM_DELAY);
+        vault.claim(proof);
+        checkEqual(ALICE.balance, 3 ether, "claimed");
     }
 
     function testDeposit() public {
@@ -218,6 +276,7 @@ contract FeeVaultTest is FeeRollup {
     function testAnyoneMayClaimButThePayerIsPaid() public {
         vm.roll(START_BLOCK + 2);
         Posted memory posted = postLedger(ledger(60 ether, 3 ether), START_BLOCK);
+        vm.roll(START_BLOCK + 2 + CLAIM_DELAY);
         vm.prank(BOB);
         vault.claim(proofOf(posted, 60 ether, 3 ether));
         checkEqual(ALICE.balance, 3 ether, "payer");
@@ -238,7 +297,7 @@ contract FeeVaultTest is FeeRollup {
             bytes32 hash = inbox.hashHeader(bad.header);
             refusesClaim(bad, abi.encodeWithSelector(FeeVault.HeaderNotPosted.selector, hash));
         }
-        vault.claim(good);
+        claimsFor(good, 3 ether);
     }
 
     function testClaimNeedsTheAccountAsItStandsInTheLedger() public {
@@ -248,28 +307,25 @@ contract FeeVaultTest is FeeRollup {
         bytes memory reason =
             abi.encodeWithSelector(FeeVault.NotInLedger.selector, posted.header.feeLedgerRoot);
         bytes memory encoded = abi.encode(good);
-        for (uint256 i = 0; i < 9; i++) {
+        for (uint256 i = 0; i < 8; i++) {
             FeeVault.AccountProof memory bad = abi.decode(encoded, (FeeVault.AccountProof));
             if (i == 0) bad.payer = BOB;
             if (i == 1) bad.balance += 1;
             if (i == 2) bad.withdrawn += 1;
-            if (i == 3) bad.noncesHash = keccak256("");
-            if (i == 4) bad.index = 0;
-            if (i == 5) bad.index = 5; // beyond the count
-            if (i == 6) bad.count = 4;
-            if (i == 7) bad.siblings[1] ^= bytes32(uint256(1));
-            if (i == 8) bad.siblings = new bytes32[](1);
+            if (i == 3) (bad.balance, bad.withdrawn) = (bad.withdrawn, bad.balance);
+            if (i == 4) bad.siblings[0] ^= bytes32(uint256(1));
+            if (i == 5) bad.siblings = new bytes32[](bad.siblings.length + 1);
+            if (i == 6) bad.siblings = new bytes32[](0);
+            if (i == 7) bad.siblings = new bytes32[](257);
             refusesClaim(bad, reason);
         }
-        vault.claim(good);
+        claimsFor(good, 3 ether);
     }
 
     function testNobodyIsInTheEmptyLedger() public {
         vm.roll(START_BLOCK + 2);
         Posted memory posted = postLedger(new Account[](0), START_BLOCK);
         FeeVault.AccountProof memory proof = proofOf(posted, 60 ether, 3 ether);
-        proof.count = 0;
-        proof.index = 0;
         proof.siblings = new bytes32[](0);
         refusesClaim(
             proof, abi.encodeWithSelector(FeeVault.NotInLedger.selector, posted.header.feeLedgerRoot)
@@ -279,17 +335,15 @@ contract FeeVaultTest is FeeRollup {
     /// @dev The account's leaf and the ledger's root, written down a second time.
     function testLeafAndRootEncoding() public {
         vm.roll(START_BLOCK + 2);
-        bytes memory data = abi.encodePacked(
-            bytes20(ALICE), uint128(5), uint128(7), keccak256(abi.encodePacked(uint64(1), uint64(2)))
-        );
-        checkEqual(data.length, 84, "length");
-        bytes32 root =
-            keccak256(bytes.concat(hex"02", hex"0000000000000001", keccak256(bytes.concat(hex"00", data))));
+        bytes32 key = keccak256(bytes.concat(hex"00", bytes20(ALICE)));
+        bytes memory data = bytes.concat(hex"00", key, bytes16(uint128(5)), bytes16(uint128(7)));
+        checkEqual(data.length, 65, "length");
+        bytes32 root = keccak256(data);
         BatchHeader[] memory headers = new BatchHeader[](1);
         headers[0] = nextHeader(0, inbox.headHash(), START_BLOCK, root);
         Posted memory posted = postHeaders(headers, false)[0];
         Account[] memory accounts = new Account[](1);
-        accounts[0] = Account(ALICE, 5, 7, keccak256(abi.encodePacked(uint64(1), uint64(2))));
+        accounts[0] = Account(ALICE, 5, 7);
         claimsFor(accountProof(posted, accounts, 0), 7);
     }
 
@@ -489,19 +543,24 @@ contract FeeVaultGasTest is FeeRollup {
         vm.deal(address(this), 1_000 ether);
         vault.deposit{ value: 100 ether }(address(1));
         Account[] memory accounts = manyAccounts(COUNT);
-        for (uint256 i = 700; i < 702; i++) {
+        // Paths of common length.
+        for (uint256 i = 714; i < 716; i++) {
             accounts[i].withdrawn = 1 ether;
             vm.deal(accounts[i].payer, 1);
             vm.prank(accounts[i].payer);
             vault.requestWithdrawal(1 ether);
         }
         vm.roll(START_BLOCK + 1);
-        vault.claim(accountProof(postLedger(accounts, START_BLOCK - 1), accounts, 700));
-        accounts[700].withdrawn = 2 ether;
+        FeeVault.AccountProof memory first =
+            accountProof(postLedger(accounts, START_BLOCK - 1), accounts, 714);
+        vm.roll(START_BLOCK + 1 + CLAIM_DELAY);
+        vault.claim(first);
+        accounts[714].withdrawn = 2 ether;
         Posted memory posted = postLedger(accounts, START_BLOCK - 1);
-        known = accountProof(posted, accounts, 700);
-        fresh = accountProof(posted, accounts, 701);
-        checkEqual(known.siblings.length, 10, "depth");
+        known = accountProof(posted, accounts, 714);
+        fresh = accountProof(posted, accounts, 715);
+        checkEqual(known.siblings.length, 11, "depth");
+        checkEqual(fresh.siblings.length, 11, "depth");
         vm.roll(START_BLOCK + WITHDRAWAL_DELAY);
     }
 

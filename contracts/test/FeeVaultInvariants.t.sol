@@ -29,6 +29,7 @@ contract FeeRollupModel is FeeRollup {
         Claimed,
         ClaimedAfterExit,
         NothingToClaim,
+        ClaimTooEarly,
         Exited,
         ExitedAgain,
         NothingToExit,
@@ -56,7 +57,7 @@ contract FeeRollupModel is FeeRollup {
     constructor() {
         deployContracts();
         for (uint160 i = 0; i < PAYERS; i++) {
-            ledger.push(Account(address(0x1000 + i), 0, 0, keccak256("")));
+            ledger.push(Account(address(0x1000 + i), 0, 0));
         }
     }
 
@@ -142,6 +143,13 @@ contract FeeRollupModel is FeeRollup {
         (bool found, FeeVault.AccountProof memory proof) = proofAt(position, payer);
         if (!found) return;
         payer = bound(payer, 0, PAYERS - 1);
+        uint256 from = uint256(proof.run.postedAt) + CLAIM_DELAY;
+        if (present < from) {
+            vm.expectRevert(abi.encodeWithSelector(FeeVault.ClaimTooEarly.selector, from));
+            vault.claim(proof);
+            seen[Outcome.ClaimTooEarly]++;
+            return;
+        }
         bool pays = proof.withdrawn > received[payer];
         if (!pays) expectNothing(proof.withdrawn, received[payer]);
         vault.claim(proof);

@@ -6,10 +6,13 @@ import { ForcedQueue } from "../src/ForcedQueue.sol";
 import { IBlindedInbox } from "../src/interfaces/IBlindedInbox.sol";
 import { ForcedEntry } from "../src/interfaces/IForcedQueue.sol";
 import { Deployment } from "./helpers/Deployment.sol";
+import { Unpayable } from "./helpers/Unpayable.sol";
 
 contract ForcedQueueTest is Deployment {
     event Forced(uint64 indexed index, address indexed sender, uint8 kind, uint64 gasLimit, bytes item);
-    event Collected(address indexed sequencer, uint256 amount);
+    event Collected(address indexed sequencer, uint256 amount, uint256 burnt);
+
+    receive() external payable { }
 
     function setUp() public {
         vm.warp(1_800_000_000);
@@ -19,39 +22,43 @@ contract ForcedQueueTest is Deployment {
     }
 
     function expectRefusal(uint8 kind, uint64 gasLimit, bytes memory item, bytes memory reason) internal {
-        uint256 fee = item.length * FEE_PER_BYTE;
         vm.expectRevert(reason);
-        queue.force{ value: fee }(kind, gasLimit, item);
+        queue.force{ value: 10 ether }(kind, gasLimit, item);
     }
 
     function testConstructor() public {
         checkEqual(address(queue.inbox()), address(inbox), "inbox");
         checkEqual(address(queue.registry()), address(registry), "registry");
         checkEqual(queue.feePerByteWei(), FEE_PER_BYTE, "fee");
+        checkEqual(queue.minGasPriceWei(), MIN_GAS_PRICE, "least price of gas");
+        checkEqual(queue.gasPriceWei(), MIN_GAS_PRICE, "price of gas");
         checkEqual(queue.length(), 0, "empty");
         vm.expectRevert(abi.encodeWithSelector(ForcedQueue.ForeignRegistry.selector, address(inbox)));
-        new ForcedQueue(IBlindedInbox(address(1)), registry, FEE_PER_BYTE);
+        new ForcedQueue(IBlindedInbox(address(1)), registry, FEE_PER_BYTE, MIN_GAS_PRICE);
     }
 
     /// forge-config: default.isolate = true
     function testGas() public {
         forceTransaction(100, 21_000); // the first entry pays for the counter's slot
-        uint64 index = forceEnvelope(622);
-        vm.snapshotGasLastCall("ForcedQueue.force, envelope of 622 bytes");
+        uint64 index = forceEnvelope(639);
+        vm.snapshotGasLastCall("ForcedQueue.force, envelope of 639 bytes");
         checkEqual(index, 1, "index");
-        forceEnvelope(33_134);
-        vm.snapshotGasLastCall("ForcedQueue.force, envelope of 33,134 bytes");
+        forceEnvelope(33_151);
+        vm.snapshotGasLastCall("ForcedQueue.force, envelope of 33,151 bytes");
         forceTransaction(110, 21_000);
         vm.snapshotGasLastCall("ForcedQueue.force, transaction of 110 bytes");
     }
 
     function testFuzzEnvelope(uint256 size, uint256 paidOnTop) public {
-        size = bound(size, 622, 33_134);
+        size = bound(size, 639, 33_151);
         paidOnTop = bound(paidOnTop, 0, 1 ether);
-        bytes memory item = filled(size, 0x01);
+        bytes memory item = filled(size, 0x02);
         vm.expectEmit(true, true, true, true, address(queue));
         emit Forced(0, address(this), 0, 0, item);
-        queue.force{ value: size * FEE_PER_BYTE + paidOnTop }(0, 0, item);
+        uint256 fee = size * FEE_PER_BYTE + 1_000_000 * uint256(MIN_GAS_PRICE);
+        checkEqual(queue.feeOf(1_000_000, size), fee, "fee");
+        checkEqual(queue.quote(0, 0, item), fee, "quote");
+        queue.force{ value: fee + paidOnTop }(0, 0, item);
         ForcedEntry memory entry = queue.entry(0);
         checkEqual(entry.itemHash, keccak256(item), "hash");
         checkEqual(entry.length, size, "length");
@@ -61,19 +68,20 @@ contract ForcedQueueTest is Deployment {
         checkEqual(queue.enqueuedAt(0), block.number, "block");
         checkEqual(queue.enqueuedAt(1), 0, "none");
         checkEqual(queue.length(), 1, "length");
-        checkEqual(address(queue).balance, size * FEE_PER_BYTE + paidOnTop, "kept");
+        checkEqual(address(queue).balance, fee, "what is above went back");
     }
 
     function testFuzzTransaction(bytes calldata raw, uint64 gasLimit) public {
         vm.assume(raw.length != 0);
         gasLimit = uint64(bound(gasLimit, 21_000, 10_000_000));
         forceTransaction(50, 21_000);
+        uint256 fee = queue.feeOf(gasLimit, raw.length);
         vm.expectEmit(true, true, true, true, address(queue));
         emit Forced(1, address(this), 1, gasLimit, raw);
-        uint64 index = queue.force{ value: raw.length * FEE_PER_BYTE }(1, gasLimit, raw);
+        uint64 index = queue.force{ value: fee }(1, gasLimit, raw);
         checkEqual(index, 1, "index");
         ForcedEntry memory entry = queue.entry(1);
-        checkEqual(entry.itemHash, keccak256(bytes.concat(hex"02", bytes8(gasLimit), raw)), "hash");
+        checkEqual(entry.itemHash, keccak256(bytes.concat(hex"ff", bytes8(gasLimit), raw)), "hash");
         checkEqual(entry.length, raw.length + 9, "length");
         checkEqual(entry.gasLimit, gasLimit, "gas limit");
         checkEqual(entry.kind, 1, "kind");
@@ -82,7 +90,7 @@ contract ForcedQueueTest is Deployment {
     function testFuzzUnknownKind(uint8 kind) public {
         vm.assume(kind > 1);
         expectRefusal(
-            kind, 21_000, filled(700, 0x01), abi.encodeWithSelector(ForcedQueue.UnknownKind.selector, kind)
+            kind, 21_000, filled(700, 0x02), abi.encodeWithSelector(ForcedQueue.UnknownKind.selector, kind)
         );
     }
 
@@ -90,20 +98,20 @@ contract ForcedQueueTest is Deployment {
         expectRefusal(
             0,
             0,
-            filled(621, 0x01),
-            abi.encodeWithSelector(ForcedQueue.BadItemLength.selector, 621, 622, 33_134)
+            filled(638, 0x02),
+            abi.encodeWithSelector(ForcedQueue.BadItemLength.selector, 638, 639, 33_151)
         );
         expectRefusal(
             0,
             0,
-            filled(33_135, 0x01),
-            abi.encodeWithSelector(ForcedQueue.BadItemLength.selector, 33_135, 622, 33_134)
+            filled(33_152, 0x02),
+            abi.encodeWithSelector(ForcedQueue.BadItemLength.selector, 33_152, 639, 33_151)
         );
         expectRefusal(
-            0, 0, filled(700, 0x02), abi.encodeWithSelector(ForcedQueue.NotAnEnvelope.selector, bytes1(0x02))
+            0, 0, filled(700, 0x01), abi.encodeWithSelector(ForcedQueue.NotAnEnvelope.selector, bytes1(0x01))
         );
         expectRefusal(
-            0, 1, filled(700, 0x01), abi.encodeWithSelector(ForcedQueue.BadGasLimit.selector, 1, 0, 0)
+            0, 1, filled(700, 0x02), abi.encodeWithSelector(ForcedQueue.BadGasLimit.selector, 1, 0, 0)
         );
     }
 
@@ -133,7 +141,7 @@ contract ForcedQueueTest is Deployment {
 
     function testFuzzFee(uint256 size, uint256 paid) public {
         size = bound(size, 1, 2_000);
-        uint256 fee = size * FEE_PER_BYTE;
+        uint256 fee = size * FEE_PER_BYTE + 21_000 * uint256(MIN_GAS_PRICE);
         paid = bound(paid, 0, 2 * fee);
         bytes memory item = filled(size, 0x02);
         if (paid < fee) {
@@ -142,28 +150,28 @@ contract ForcedQueueTest is Deployment {
         queue.force{ value: paid }(1, 21_000, item);
     }
 
-    /// @dev 300 L1 blocks of 48 batches must fit in the epoch of the next number.
+    /// @dev 300 L1 blocks, the greatest age of an origin and half an hour must fit in the epoch of the next number.
     function testEnvelopeNeedsTheEpochToLast() public {
         deployContracts();
-        registerEpoch(14_401, 4, 3);
-        registerEpoch(30_000, 4, 3);
-        bytes memory item = filled(622, 0x01);
-        forceEnvelope(622);
+        registerEpoch(79_201, 4, 3);
+        registerEpoch(200_000, 4, 3);
+        bytes memory item = filled(639, 0x02);
+        forceEnvelope(639);
         postRun(run(1));
-        forceEnvelope(622);
+        forceEnvelope(639);
         postRun(run(1));
-        expectRefusal(0, 0, item, abi.encodeWithSelector(ForcedQueue.EpochEndsTooSoon.selector, 2, 14_401));
-        forceTransaction(622, 21_000); // a transaction is of no epoch
+        expectRefusal(0, 0, item, abi.encodeWithSelector(ForcedQueue.EpochEndsTooSoon.selector, 2, 79_201));
+        forceTransaction(639, 21_000); // a transaction is of no epoch
     }
 
     function testEnvelopeAtAnEpochsEnd() public {
         deployContracts();
         registerEpoch(2, 4, 3);
-        bytes memory item = filled(622, 0x01);
+        bytes memory item = filled(639, 0x02);
         postRun(run(2));
         expectRefusal(0, 0, item, abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
-        registerEpoch(2 + 14_400, 4, 3); // the next number is of this one
-        forceEnvelope(622);
+        registerEpoch(2 + 79_200, 4, 3); // the next number is of this one
+        forceEnvelope(639);
     }
 
     function testCollect() public {
@@ -172,14 +180,111 @@ contract ForcedQueueTest is Deployment {
         forceTransaction(100, 21_000);
         forceTransaction(200, 21_000);
         address sequencer = inbox.sequencer();
+        uint256 burnt = address(queue).balance - 300 * FEE_PER_BYTE;
+        check(burnt > 2 * 21_000 * uint256(MIN_GAS_PRICE), "the second one's gas costs more");
+        uint256 before = address(0).balance;
         vm.expectEmit(true, true, true, true, address(queue));
-        emit Collected(sequencer, 300 * FEE_PER_BYTE);
+        emit Collected(sequencer, 300 * FEE_PER_BYTE, burnt);
         queue.collect();
         checkEqual(sequencer.balance, 300 * FEE_PER_BYTE, "collected");
+        checkEqual(address(0).balance - before, burnt, "burnt");
         checkEqual(address(queue).balance, 0, "left");
+        forceTransaction(100, 21_000);
+        queue.collect();
+        checkEqual(sequencer.balance, 400 * FEE_PER_BYTE, "collected again");
         forceTransaction(100, 21_000);
         vm.etch(sequencer, hex"fe");
         vm.expectRevert(abi.encodeWithSelector(ForcedQueue.TransferFailed.selector, sequencer));
         queue.collect();
+    }
+
+    // The price of reserved gas
+
+    /// @dev 16 items of one byte took most of a second's gas for 1,600 gwei, second after second. Their gas costs now,
+    /// more with each of them.
+    function testReservedGasIsPaidFor() public {
+        uint256 before = address(this).balance;
+        uint256 least = 16 * 10_000_000 * uint256(MIN_GAS_PRICE);
+        for (uint256 i = 0; i < 16; i++) {
+            queue.force{ value: 10 ether }(1, 10_000_000, hex"00");
+        }
+        uint256 paid = before - address(this).balance;
+        check(10 * paid > 29 * least && paid < 4 * least, "the sixteenth is six times as dear as the first");
+        // The same again, for a second second, a third and a fourth.
+        for (uint256 i = 0; i < 48; i++) {
+            queue.force{ value: 10 ether }(1, 10_000_000, hex"00");
+        }
+        paid = before - address(this).balance;
+        check(paid > 1_000 * least, "the price rises by e in eight items");
+    }
+
+    function testThePriceFallsBack() public {
+        for (uint256 i = 0; i < 9; i++) {
+            forceTransaction(1, 10_000_000);
+        }
+        // 90 million above the target: e^(9/8), and eight million for each block less.
+        uint256 price = queue.gasPriceWei();
+        check(price > 3.08 * 0.01 gwei && price < 3.081 * 0.01 gwei, "e^(9/8)");
+        vm.roll(block.number + 1);
+        price = queue.gasPriceWei();
+        check(price > 2.718 * 0.01 gwei && price < 2.719 * 0.01 gwei, "e");
+        vm.roll(block.number + 8);
+        checkEqual(queue.gasPriceWei(), MIN_GAS_PRICE, "the least");
+        vm.roll(block.number + 1_000_000);
+        checkEqual(queue.gasPriceWei(), MIN_GAS_PRICE, "no credit for quiet times");
+        forceTransaction(1, 10_000_000);
+        check(queue.gasPriceWei() > MIN_GAS_PRICE, "rises at once");
+    }
+
+    /// @dev An envelope reserves what its header names; without bound, so a price without bound must be well defined.
+    function naming(uint64 gas) private pure returns (bytes memory item) {
+        item = filled(700, 0x02);
+        for (uint256 i = 0; i < 8; i++) {
+            item[ENVELOPE_GAS_OFFSET + i] = bytes8(gas)[i];
+        }
+    }
+
+    function testAnEnvelopePaysForTheGasItNames() public {
+        uint64 gas = queue.MAX_GAS_LIMIT();
+        bytes memory item = naming(gas);
+        uint256 fee = queue.feeOf(gas, 700);
+        checkEqual(fee, 700 * uint256(FEE_PER_BYTE) + uint256(gas) * MIN_GAS_PRICE, "fee");
+        vm.deal(address(this), fee);
+        vm.expectRevert(abi.encodeWithSelector(ForcedQueue.FeeTooLow.selector, fee - 1, fee));
+        queue.force{ value: fee - 1 }(0, 0, item);
+        queue.force{ value: fee }(0, 0, item);
+        check(queue.gasPriceWei() > MIN_GAS_PRICE, "the next pays more");
+        check(queue.feeOf(type(uint64).max, 33_134) > 0, "and no overflow");
+        vm.roll(block.number + (1 << 42));
+        checkEqual(queue.gasPriceWei(), MIN_GAS_PRICE, "falls back in the end");
+    }
+
+    /// @dev A step of any size was sold at the price of its beginning: for an ether the queue was closed for days.
+    function testOneEnvelopeCannotShutTheQueue() public {
+        uint64 most = queue.MAX_GAS_LIMIT();
+        bytes memory item = naming(100_000_000_000);
+        vm.deal(address(this), 2 ether);
+        vm.expectRevert(
+            abi.encodeWithSelector(ForcedQueue.BadGasLimit.selector, uint64(100_000_000_000), uint64(0), most)
+        );
+        queue.force{ value: 2 ether }(0, 0, item);
+        item = naming(most + 1);
+        vm.expectRevert(abi.encodeWithSelector(ForcedQueue.BadGasLimit.selector, most + 1, uint64(0), most));
+        queue.force{ value: 2 ether }(0, 0, item);
+        uint256 before = queue.gasPriceWei();
+        queue.force{ value: 2 ether }(0, 0, naming(most));
+        check(queue.gasPriceWei() * 7 < before * 8, "an eighth a step at most");
+    }
+
+    /// @dev A sender that cannot take back what is above the fee sends just the fee.
+    function testAnExactFeeNeedsNoRefund() public {
+        Unpayable sender = new Unpayable();
+        uint256 fee = queue.feeOf(21_000, 1);
+        vm.deal(address(sender), 2 * fee + 1);
+        vm.prank(address(sender));
+        vm.expectRevert(abi.encodeWithSelector(ForcedQueue.TransferFailed.selector, address(sender)));
+        queue.force{ value: fee + 1 }(1, 21_000, hex"00");
+        vm.prank(address(sender));
+        queue.force{ value: fee }(1, 21_000, hex"00");
     }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
+import { Challenge, HintEvidence, PlaintextProof } from "../src/HintEvidence.sol";
 import { HintRegistry } from "../src/HintRegistry.sol";
-import { PlaintextReader } from "../src/PlaintextReader.sol";
 import { HintBlobs } from "../src/libraries/HintBlobs.sol";
 import { HintFixture } from "./helpers/HintFixture.sol";
 
 /// @dev Hints in blobs, with the real precompile on `testing/vectors/hints/blobs.json`: the last batch of each posting
 /// there has 12 items, of which 1, 5 and 9 are malformed and 2, 6 and 10 skipped. In `twoBlobs` a batch of 7,460 is in
-/// front, so that its item 8 lies in two blobs; in `damaged` items 1, 2 and 3 cannot be read.
+/// front, so that its item 8 lies in two blobs; in `damaged` items 1, 2 and 3 cannot be read, in `damagedReleases` the
+/// first two singleton releases, and in `swappedReleases` these stand in the other order.
 contract HintBlobsTest is HintFixture {
     uint64 internal constant FIRST = 7;
     uint32 internal constant EARLIER = 7_460;
@@ -52,10 +53,19 @@ contract HintBlobsTest is HintFixture {
         given.index = indexOf(name);
         given.versionedHashes = hashesOf(name);
         string memory path = pathOf(name, string.concat(".shown[", vm.toString(item), "]"));
-        given.openings = new HintBlobs.Opening[](vm.parseJsonUint(json, string.concat(path, ".elements")));
-        for (uint256 i = 0; i < given.openings.length; i++) {
-            string memory one = string.concat(path, ".openings[", vm.toString(i), "]");
-            given.openings[i] = HintBlobs.Opening({
+        given.openings = openingsOf(path, ".elements", ".openings[");
+        given.releaseOpenings = openingsOf(path, ".releaseElements", ".releaseOpenings[");
+    }
+
+    function openingsOf(string memory path, string memory count, string memory list)
+        internal
+        view
+        returns (HintBlobs.Opening[] memory openings)
+    {
+        openings = new HintBlobs.Opening[](vm.parseJsonUint(json, string.concat(path, count)));
+        for (uint256 i = 0; i < openings.length; i++) {
+            string memory one = string.concat(path, list, vm.toString(i), "]");
+            openings[i] = HintBlobs.Opening({
                 value: uint256(vm.parseJsonBytes32(json, string.concat(one, ".value"))),
                 commitment: vm.parseJsonBytes(json, string.concat(one, ".commitment")),
                 proof: vm.parseJsonBytes(json, string.concat(one, ".proof"))
@@ -70,7 +80,8 @@ contract HintBlobsTest is HintFixture {
         uint256[] memory counts = new uint256[](1);
         counts[0] = ITEMS;
         b = buildRun(FIRST, counts, 0);
-        setKeys(b.items[0]);
+        setItems(b, 0);
+        tell(b);
     }
 
     /// @dev A run whose right hints are those of the posting in two blobs. Nobody looks at the first batch's items.
@@ -78,17 +89,32 @@ contract HintBlobsTest is HintFixture {
         uint256[] memory counts = new uint256[](2);
         counts[1] = ITEMS;
         b = buildRun(FIRST, counts, 0);
-        setKeys(b.items[1]);
+        setItems(b, 1);
         b.headers[0].envelopeCount = EARLIER;
         tell(b);
     }
 
-    function setKeys(Item[] memory items) internal {
+    /// @dev Gives the items the keys, and the ciphertexts the releases, that the file has.
+    function setItems(Built memory b, uint256 batch) internal {
+        Item[] memory items = b.items[batch];
         for (uint256 i = 0; i < items.length; i++) {
+            if (items[i].kind == 2) setCiphertext(items[i], i + 1);
             if (items[i].kind != 1) continue;
             items[i].key = bytes16(uint128((i + 1) * 0x01010101010101010101010101010101));
             tellKey(items[i]);
         }
+        b.headers[batch].envelopeRoot = rootOfItems(items);
+    }
+
+    function setCiphertext(Item memory item, uint256 k) internal {
+        item.data = envelope(k, 256);
+        item.id = caller.id(item.data);
+        item.release = releaseOf(k);
+    }
+
+    /// @dev C = [k]₁ for the seed k.
+    function exponentOf(uint256 seed) internal pure override returns (uint256) {
+        return seed <= ITEMS ? seed : super.exponentOf(seed);
     }
 
     function postBlobs(Built memory b, bytes memory index, bytes32[] memory hashes)
@@ -108,16 +134,17 @@ contract HintBlobsTest is HintFixture {
     function evidenceOf(Built memory b, string memory name, uint256 batch, uint32 item)
         internal
         view
-        returns (HintRegistry.Challenge memory c)
+        returns (Challenge memory c)
     {
         c = challengeOf(b, rightEntries(b), batch, item);
         (c.chunk, c.chunkProof) = ("", new bytes32[](0));
         (c.chunkIndex, c.leafIndex, c.leafCount, c.releases, c.count) = (0, 0, 0, 0, 0);
+        (c.releaseChunk, c.releaseHashes) = ("", new bytes32[](0));
         c.blobs = shown(name, item);
     }
 
     /// @dev The challenge strikes for this reason; 0 for none.
-    function settles(uint64 id, HintRegistry.Challenge memory c, uint8 reason) internal {
+    function settles(uint64 id, Challenge memory c, uint8 reason) internal {
         commitTo(CHALLENGER, id, c);
         uint256 before = hints.rewards(PUBLISHER);
         vm.prank(CHALLENGER);
@@ -128,7 +155,7 @@ contract HintBlobsTest is HintFixture {
         checkEqual(hints.rewards(CHALLENGER), reason == 0 ? 0 : ALL / 2 + STAKE, "reward");
     }
 
-    function reverts(uint64 id, HintRegistry.Challenge memory c, bytes memory reason) internal {
+    function reverts(uint64 id, Challenge memory c, bytes memory reason) internal {
         commitTo(CHALLENGER, id, c);
         vm.expectRevert(reason);
         challenge(CHALLENGER, id, c);
@@ -151,7 +178,7 @@ contract HintBlobsTest is HintFixture {
         Built memory b = large();
         uint64 id = postBlobs(b, "twoBlobs");
         for (uint32 i = 0; i < ITEMS; i++) {
-            HintRegistry.Challenge memory c = evidenceOf(b, "twoBlobs", 1, i);
+            Challenge memory c = evidenceOf(b, "twoBlobs", 1, i);
             c.key = bytes16("whatever");
             settles(id, c, 0);
         }
@@ -173,6 +200,49 @@ contract HintBlobsTest is HintFixture {
         settles(id, evidenceOf(b, "small", 0, 5), 6);
     }
 
+    function testStrikesAWrongRelease() public {
+        Built memory b = small();
+        for (uint32 i = 1; i <= 5; i += 4) {
+            uint64 id = postBlobs(b, "swappedReleases");
+            Challenge memory c = evidenceOf(b, "swappedReleases", 0, i);
+            c.key = 0;
+            settles(id, c, 9);
+            again();
+        }
+        settles(postBlobs(b, "swappedReleases"), evidenceOf(b, "swappedReleases", 0, 9), 0);
+    }
+
+    function testStrikesAReleaseThatCannotBeRead() public {
+        Built memory b = small();
+        for (uint32 i = 1; i <= 5; i += 4) {
+            settles(postBlobs(b, "damagedReleases"), evidenceOf(b, "damagedReleases", 0, i), 8);
+            again();
+        }
+        settles(postBlobs(b, "damagedReleases"), evidenceOf(b, "damagedReleases", 0, 9), 0);
+    }
+
+    function testStrikesAReleaseBehindTheBlobs() public {
+        uint256[] memory counts = new uint256[](2);
+        counts[0] = ITEMS;
+        Built memory b = buildRun(FIRST, counts, 0);
+        setItems(b, 0);
+        b.headers[1].envelopeCount = EARLIER;
+        tell(b);
+        bytes memory index = bytes.concat(indexOf("small"), abi.encodePacked(EARLIER, uint32(0)));
+        uint64 id = postBlobs(b, index, hashesOf("small"));
+        Challenge memory c = evidenceOf(b, "small", 0, 5);
+        c.blobs.index = index;
+        c.blobs.releaseOpenings = new HintBlobs.Opening[](0);
+        settles(id, c, 8);
+    }
+
+    /// @dev Takes the reward and deposits again.
+    function again() internal {
+        vm.prank(CHALLENGER);
+        hints.claimReward();
+        fund(PUBLISHER, ALL);
+    }
+
     function testStrikesAWrongVerdict() public {
         Built memory b = small();
         (b.items[0][2].code, b.items[0][4].code) = (0, 3);
@@ -187,7 +257,7 @@ contract HintBlobsTest is HintFixture {
         b.headers[0].envelopeCount = ITEMS + 1;
         tell(b);
         uint64 id = postBlobs(b, "small");
-        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 3);
+        Challenge memory c = evidenceOf(b, "small", 0, 3);
         c.blobs.openings = new HintBlobs.Opening[](0);
         settles(id, c, 1);
     }
@@ -197,13 +267,11 @@ contract HintBlobsTest is HintFixture {
             Built memory b = small();
             uint64 id = postBlobs(b, "damaged");
             settles(id, evidenceOf(b, "damaged", 0, i), 2);
-            vm.prank(CHALLENGER);
-            hints.claimReward();
-            fund(PUBLISHER, ALL);
+            again();
         }
         // What else is in the same blob is judged as ever.
-        Built memory again = small();
-        settles(postBlobs(again, "damaged"), evidenceOf(again, "damaged", 0, 0), 0);
+        Built memory other = small();
+        settles(postBlobs(other, "damaged"), evidenceOf(other, "damaged", 0, 0), 0);
     }
 
     function testStrikesEntriesBehindTheBlobs() public {
@@ -212,7 +280,7 @@ contract HintBlobsTest is HintFixture {
         tell(b);
         bytes memory index = abi.encodePacked(uint32(EARLIER + 9), uint32(0));
         uint64 id = postBlobs(b, index, hashesOf("small"));
-        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 0);
+        Challenge memory c = evidenceOf(b, "small", 0, 0);
         c.index = EARLIER + 8;
         c.blobs.index = index;
         c.blobs.openings = new HintBlobs.Opening[](0);
@@ -223,7 +291,7 @@ contract HintBlobsTest is HintFixture {
         Built memory b = small();
         bytes memory index = abi.encodePacked(uint32(ITEMS), uint32(2), uint32(1), uint32(9));
         uint64 id = postBlobs(b, index, hashesOf("small"));
-        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 5);
+        Challenge memory c = evidenceOf(b, "small", 0, 5);
         c.blobs.index = index;
         settles(id, c, 7);
     }
@@ -233,7 +301,7 @@ contract HintBlobsTest is HintFixture {
         bytes memory index =
             abi.encodePacked(uint32(ITEMS), uint32(4), uint32(1), uint32(5), uint32(8), uint32(9));
         uint64 id = postBlobs(b, index, hashesOf("small"));
-        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 8);
+        Challenge memory c = evidenceOf(b, "small", 0, 8);
         c.blobs.index = index;
         settles(id, c, 7);
     }
@@ -243,7 +311,7 @@ contract HintBlobsTest is HintFixture {
     function testOpeningsThatShowNothing() public {
         Built memory b = large();
         uint64 id = postBlobs(b, "twoBlobs");
-        HintRegistry.Challenge memory c = evidenceOf(b, "twoBlobs", 1, 8);
+        Challenge memory c = evidenceOf(b, "twoBlobs", 1, 8);
         // The entry's first byte is the last element's of the first blob.
         bytes memory reason = abi.encodeWithSelector(HintBlobs.BadOpening.selector, 4_095);
         c.blobs.openings[0].value ^= 1;
@@ -267,11 +335,27 @@ contract HintBlobsTest is HintFixture {
         reverts(id, c, abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 4_095, 2));
     }
 
+    function testReleaseOpeningsThatShowNothing() public {
+        Built memory b = small();
+        uint64 id = postBlobs(b, "small");
+        // The first release begins at byte 208, of 31 to an element.
+        Challenge memory c = evidenceOf(b, "small", 0, 1);
+        c.blobs.releaseOpenings[1].value ^= 1;
+        reverts(id, c, abi.encodeWithSelector(HintBlobs.BadOpening.selector, 7));
+        c = evidenceOf(b, "small", 0, 1);
+        c.blobs.releaseOpenings = new HintBlobs.Opening[](0);
+        reverts(id, c, abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 6, 3));
+        c.blobs.releaseOpenings = evidenceOf(b, "small", 0, 5).blobs.releaseOpenings;
+        reverts(id, c, abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 6, 3));
+        c.blobs.releaseOpenings = evidenceOf(b, "small", 0, 9).blobs.releaseOpenings;
+        reverts(id, c, abi.encodeWithSelector(HintBlobs.BadOpening.selector, 6));
+    }
+
     /// @dev The opening of another element of the same blob is none of this one.
     function testAnotherElementIsNotTheOne() public {
         Built memory b = small();
         uint64 id = postBlobs(b, "small");
-        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 0);
+        Challenge memory c = evidenceOf(b, "small", 0, 0);
         c.blobs.openings = shown("small", 4).openings;
         reverts(id, c, abi.encodeWithSelector(HintBlobs.BadOpening.selector, 0));
     }
@@ -279,8 +363,8 @@ contract HintBlobsTest is HintFixture {
     function testEvidenceOfAnotherPosting() public {
         Built memory b = small();
         uint64 id = postBlobs(b, "small");
-        bytes memory reason = abi.encodeWithSelector(HintRegistry.ChunkNotInPosting.selector, id);
-        HintRegistry.Challenge memory c = evidenceOf(b, "damaged", 0, 1);
+        bytes memory reason = abi.encodeWithSelector(HintEvidence.ChunkNotInPosting.selector, id);
+        Challenge memory c = evidenceOf(b, "damaged", 0, 1);
         reverts(id, c, reason);
         c = evidenceOf(b, "small", 0, 1);
         c.blobs.index[3] = bytes1(uint8(ITEMS + 1));
@@ -289,16 +373,16 @@ contract HintBlobsTest is HintFixture {
         c = challengeOf(b, rightEntries(b), 0, 1);
         reverts(id, c, reason);
         id = post(PUBLISHER, b.run, encode(rightEntries(b)));
-        reason = abi.encodeWithSelector(HintRegistry.ChunkNotInPosting.selector, id);
+        reason = abi.encodeWithSelector(HintEvidence.ChunkNotInPosting.selector, id);
         reverts(id, evidenceOf(b, "small", 0, 1), reason);
     }
 
     function testAnIndexThatOnlyThePostingHas() public {
         Built memory b = small();
         uint64 id = postBlobs(b, "small");
-        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, 0);
+        Challenge memory c = evidenceOf(b, "small", 0, 0);
         c.index = ITEMS;
-        reverts(id, c, abi.encodeWithSelector(HintRegistry.IndexNotInChunk.selector, ITEMS));
+        reverts(id, c, abi.encodeWithSelector(HintEvidence.IndexNotInChunk.selector, ITEMS));
     }
 
     // Posting
@@ -356,14 +440,14 @@ contract HintBlobsTest is HintFixture {
         uint64 id = postBlobs(b, "twoBlobs");
         vm.roll(block.number + CHALLENGE_WINDOW);
         hints.finalize(id);
-        HintRegistry.Challenge memory c = evidenceOf(b, "twoBlobs", 1, 8);
-        PlaintextReader.PlaintextProof memory p = plaintextOf(c);
+        Challenge memory c = evidenceOf(b, "twoBlobs", 1, 8);
+        PlaintextProof memory p = plaintextOf(c);
         (bytes32 envelope, bytes memory message) = hints.readPlaintext(p, finalHintOf(c));
         checkEqual(envelope, b.items[1][8].id, "id");
         bytes32 ad = caller.decode(p.item).ad;
         checkEqual(message, caller.decrypt(p.key, ad, caller.decode(p.item).e), "message");
         p.key = bytes16("another");
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.WrongKey.selector));
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.WrongKey.selector));
         hints.readPlaintext(p, finalHintOf(c));
         // The hint of another item, of another posting, or none.
         p = plaintextOf(c);
@@ -371,14 +455,30 @@ contract HintBlobsTest is HintFixture {
         vm.expectRevert(abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 4_095, 2));
         hints.readPlaintext(p, finalHintOf(c));
         c.blobs = shown("small", 8);
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.ChunkNotFinal.selector, FIRST + 1));
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.ChunkNotFinal.selector, FIRST + 1));
         hints.readPlaintext(p, finalHintOf(c));
         c = challengeOf(b, rightEntries(b), 1, 8);
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.ChunkNotFinal.selector, FIRST + 1));
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.ChunkNotFinal.selector, FIRST + 1));
         hints.readPlaintext(p, finalHintOf(c));
     }
 
     // Cost
+
+    function releaseOf(bytes calldata index, uint256 batch, uint256 item) external pure returns (uint256) {
+        return HintBlobs.releaseOf(index, batch, item);
+    }
+
+    /// @dev However long an index was posted, finding a release in it leaves most of a transaction's gas.
+    function testGasOfTheLongestIndex() public {
+        bytes memory index = abi.encodePacked(uint32(8_190), uint32(8_190), new bytes(32_760));
+        for (uint256 i = 0; i < 8_190; i++) {
+            (index[8 + 4 * i + 2], index[8 + 4 * i + 3]) = (bytes1(uint8(i >> 8)), bytes1(uint8(i)));
+        }
+        uint256 before = gasleft();
+        checkEqual(this.releaseOf(index, 0, 8_189), 17 * 8_190 + 48 * 8_189, "the last one");
+        check(before - gasleft() < 1_500_000, "a long index stands in the way of a challenge");
+        postBlobs(buildRun(FIRST, 1, 0), index, hashesOf("small"));
+    }
 
     /// @dev A wrong key is shown, with nothing warm.
     function challengeCold(uint32 item, string memory name) internal {
@@ -386,7 +486,7 @@ contract HintBlobsTest is HintFixture {
         b.items[0][item].key = bytes16("another");
         tellKey(b.items[0][item]);
         uint64 id = postBlobs(b, "small");
-        HintRegistry.Challenge memory c = evidenceOf(b, "small", 0, item);
+        Challenge memory c = evidenceOf(b, "small", 0, item);
         commitTo(CHALLENGER, id, c);
         vm.cool(address(hints));
         vm.cool(address(inbox));
@@ -399,6 +499,13 @@ contract HintBlobsTest is HintFixture {
 
     function testGasOfAnEntryInOneElement() public {
         challengeCold(0, "HintRegistry.challenge, in blobs, one element, without the check of the key");
+    }
+
+    /// @dev With the key that refutes the claim, whose check is not counted.
+    function testGasOfARelease() public {
+        challengeCold(
+            1, "HintRegistry.challenge, in blobs, of a singleton release, without the check of the key"
+        );
     }
 
     function testGasOfAnEntryInTwoElements() public {

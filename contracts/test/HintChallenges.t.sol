@@ -2,8 +2,9 @@
 pragma solidity 0.8.37;
 
 import { CommitReveal } from "../src/CommitReveal.sol";
+import { Challenge, HintEvidence } from "../src/HintEvidence.sol";
 import { HintRegistry } from "../src/HintRegistry.sol";
-import { PlaintextReader } from "../src/PlaintextReader.sol";
+import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
 import { Envelopes } from "../src/libraries/Envelopes.sol";
 import { HintFixture } from "./helpers/HintFixture.sol";
 import { MockHintVerifier } from "./helpers/HintMocks.sol";
@@ -38,6 +39,8 @@ contract HintChallengesTest is HintFixture {
         deployHints();
         fund(PUBLISHER, ALL);
         burnt = address(0).balance;
+        // So that its points are computed once.
+        sample();
     }
 
     /// @dev Batches 7 and 8: an item of every sort, then more.
@@ -60,14 +63,12 @@ contract HintChallengesTest is HintFixture {
 
     function strikes(uint256 batch, uint32 index, uint8 kind, bytes16 key, uint8 reason) internal {
         Built memory b = sample();
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         setEntry(entries, batch, index, kind, key);
         strikes(b, entries, challengeOf(b, entries, batch, index), reason);
     }
 
-    function strikes(Built memory b, bytes[] memory entries, HintRegistry.Challenge memory c, uint8 reason)
-        internal
-    {
+    function strikes(Built memory b, BatchHints[] memory entries, Challenge memory c, uint8 reason) internal {
         uint64 id = post(PUBLISHER, b.run, encode(entries));
         commitTo(CHALLENGER, id, c);
         vm.expectEmit(true, true, true, true, address(hints));
@@ -107,9 +108,152 @@ contract HintChallengesTest is HintFixture {
         strikes(1, MALFORMED, 1, bytes16("made up"), 5);
     }
 
-    function testStrikesAFalseMalformedClaim() public {
-        strikes(1, KEYED, 2, 0, 6);
+    /// @dev With this release.
+    function strikesMalformed(uint256 batch, uint32 index, bytes memory release, uint8 reason) internal {
+        Built memory b = sample();
+        BatchHints[] memory entries = rightEntries(b);
+        callMalformed(entries, batch, index, release);
+        Challenge memory c = challengeOf(b, entries, batch, index);
+        // Who has no key strikes it all the same.
+        if (reason != 6) c.key = 0;
+        strikes(b, entries, c, reason);
     }
+
+    function testStrikesAFalseMalformedClaim() public {
+        strikesMalformed(1, KEYED, sample().items[1][KEYED].release, 6);
+    }
+
+    // Releases
+
+    function testStrikesAFalseMalformedClaimByItsRelease() public {
+        strikesMalformed(1, KEYED, sample().items[1][MALFORMED].release, 9);
+    }
+
+    function testStrikesAReleaseOfAnotherCiphertext() public {
+        strikesMalformed(0, MALFORMED, sample().items[1][MALFORMED].release, 9);
+    }
+
+    function testStrikesTheCiphertextForARelease() public {
+        strikesMalformed(0, MALFORMED, caller.decode(sample().items[0][MALFORMED].data).c, 9);
+    }
+
+    function testStrikesWhatIsNoPoint() public {
+        strikesMalformed(0, MALFORMED, new bytes(48), 9);
+    }
+
+    function testStrikesTheIdentity() public {
+        bytes memory identity = new bytes(48);
+        identity[0] = 0xc0;
+        strikesMalformed(0, MALFORMED, identity, 9);
+    }
+
+    function testStrikesAPointOutsideTheSubgroup() public {
+        // (0, 2), of order 3.
+        bytes memory point = new bytes(48);
+        point[0] = 0x80;
+        strikesMalformed(0, MALFORMED, point, 9);
+    }
+
+    function testStrikesANonCanonicalPoint() public {
+        // x = p + 4.
+        strikesMalformed(
+            0,
+            MALFORMED,
+            hex"9a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaaf",
+            9
+        );
+    }
+
+    function strikesPlace(uint256 batch, uint32 index, uint128 place, uint8 reason) internal {
+        strikes(batch, index, 2, bytes16(place), reason);
+    }
+
+    function testStrikesAPlaceBehindTheReleases() public {
+        strikesPlace(0, MALFORMED, uint128(sample().items[0].length), 8);
+    }
+
+    function testStrikesAPlaceBehindTheChunksOfReleases() public {
+        strikesPlace(1, MALFORMED, 128, 8);
+    }
+
+    function testStrikesThePlaceOutOfRange() public {
+        strikesPlace(1, MALFORMED, type(uint128).max, 8);
+    }
+
+    function testStrikesAMalformedItemWithoutAnyRelease() public {
+        Built memory b = sample();
+        BatchHints[] memory entries = rightEntries(b);
+        entries[0].releases = "";
+        strikes(b, entries, challengeOf(b, entries, 0, MALFORMED), 8);
+    }
+
+    /// @dev In a list of several chunks, too: they are shown one at a time.
+    function testReleasesInALongList() public {
+        Built memory b = sample();
+        BatchHints[] memory entries = rightEntries(b);
+        bytes memory right = b.items[0][MALFORMED].release;
+        bytes memory other = b.items[1][MALFORMED].release;
+        entries[0].releases = new bytes(48 * 127);
+        callMalformed(entries, 0, KEYED, other); // the last one of the first chunk
+        callMalformed(entries, 0, MALFORMED, right); // the first one of the second
+        uint64 id = post(PUBLISHER, b.run, encode(entries));
+        Challenge memory c = challengeOf(b, entries, 0, MALFORMED);
+        checkEqual(c.releaseHashes.length, 2, "chunks");
+        checkEqual(c.releaseChunk.length, 48, "the second one");
+        commitTo(CHALLENGER, id, c);
+        challenge(CHALLENGER, id, c);
+        check(hints.isOpen(id), "the right one stands");
+        // Another chunk or other hashes show nothing.
+        c.releaseChunk = bytes.concat(other);
+        bytes4 wrong = HintEvidence.WrongReleases.selector;
+        bytes32 hash = c.releaseHashes[1];
+        reverts(id, c, abi.encodeWithSelector(wrong, hash, keccak256(other)));
+        c.releaseHashes[1] = keccak256(other);
+        hash = keccak256(abi.encodePacked(c.releaseHashes));
+        reverts(id, c, abi.encodeWithSelector(wrong, c.releases, hash));
+        c = challengeOf(b, entries, 0, KEYED);
+        c.key = 0;
+        commitTo(CHALLENGER, id, c);
+        challenge(CHALLENGER, id, c);
+        check(!hints.isOpen(id), "the other one does not");
+    }
+
+    /// @dev Members give no release of a run, and their accomplice calls all of it malformed: only they have the keys
+    /// that refute it. But nobody has the releases that it would take, so each claim is struck by whoever looks, and
+    /// the run gets void.
+    function testUnreleasedRunClaimedMalformed() public {
+        Built memory b = sample();
+        RunReference memory run = b.run;
+        for (uint256 i = 0; i < 3; i++) {
+            BatchHints[] memory entries = i == 0 ? allMalformed(b) : rightEntries(b);
+            if (i == 1) entries = withoutReleases(allMalformed(b));
+            if (i == 2) callMalformed(entries, 1, KEYED, new bytes(48));
+            uint64 id = post(PUBLISHER, run, encode(entries));
+            Challenge memory c = challengeOf(b, entries, 1, KEYED);
+            c.key = 0;
+            commitTo(CHALLENGER, id, c);
+            challenge(CHALLENGER, id, c);
+            check(!hints.isOpen(id), "struck without a key");
+            fund(PUBLISHER, BOND);
+        }
+        vm.roll(block.number + HINT_DEADLINE);
+        hints.voidUnreleased(run);
+        (,,, bool isVoid,) = hints.runs(8);
+        check(isVoid, "the chain goes on");
+        bytes memory data = encode(allMalformed(b));
+        vm.prank(PUBLISHER, PUBLISHER);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.RunIsVoid.selector, 8));
+        hints.postHints(run, data);
+    }
+
+    function withoutReleases(BatchHints[] memory entries) internal pure returns (BatchHints[] memory) {
+        for (uint256 i = 0; i < entries.length; i++) {
+            entries[i].releases = "";
+        }
+        return entries;
+    }
+
+    // Verdicts
 
     function testStrikesAnAcceptedItemSkipped() public {
         strikes(0, KEYED, 0, 0, 4);
@@ -135,24 +279,20 @@ contract HintChallengesTest is HintFixture {
         strikes(0, SKIPPED, 0, bytes16("stray"), 3);
     }
 
-    function testStrikesKeyBytesOfAMalformedOne() public {
-        strikes(0, MALFORMED, 2, bytes16(uint128(1)), 3);
-    }
-
     function testStrikesAnEntryTooMany() public {
         Built memory b = sample();
-        bytes[] memory entries = rightEntries(b);
-        entries[0] = bytes.concat(entries[0], new bytes(17));
+        BatchHints[] memory entries = rightEntries(b);
+        entries[0].entries = bytes.concat(entries[0].entries, new bytes(17));
         // Neither index nor item matter.
-        HintRegistry.Challenge memory c = challengeOf(b, entries, 0, 6);
+        Challenge memory c = challengeOf(b, entries, 0, 6);
         strikes(b, entries, c, 1);
     }
 
     function testStrikesAnEntryTooFew() public {
         Built memory b = sample();
-        bytes[] memory entries = rightEntries(b);
-        entries[0] = new bytes(0);
-        HintRegistry.Challenge memory c = challengeOf(b, entries, 0, 0);
+        BatchHints[] memory entries = rightEntries(b);
+        entries[0].entries = "";
+        Challenge memory c = challengeOf(b, entries, 0, 0);
         strikes(b, entries, c, 1);
     }
 
@@ -162,9 +302,9 @@ contract HintChallengesTest is HintFixture {
 
     function fails(uint256 batch, uint32 index) internal {
         Built memory b = sample();
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         uint64 id = post(PUBLISHER, b.run, encode(entries));
-        HintRegistry.Challenge memory c = challengeOf(b, entries, batch, index);
+        Challenge memory c = challengeOf(b, entries, batch, index);
         c.key = bytes16("whatever");
         commitTo(CHALLENGER, id, c);
         vm.expectEmit(true, true, true, true, address(hints));
@@ -196,9 +336,9 @@ contract HintChallengesTest is HintFixture {
     /// @dev The item is not looked at where no ciphertext is needed.
     function testVerdictNeedsNoItem() public {
         Built memory b = sample();
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         setEntry(entries, 0, KEYED, 0, 0);
-        HintRegistry.Challenge memory c = challengeOf(b, entries, 0, KEYED);
+        Challenge memory c = challengeOf(b, entries, 0, KEYED);
         c.item = "";
         strikes(b, entries, c, 4);
     }
@@ -214,12 +354,13 @@ contract HintChallengesTest is HintFixture {
         batch = bound(batch, 0, 1);
         uint32 place = uint32(bound(index, 0, b.items[batch].length - 1));
         Item memory item = b.items[batch][place];
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         kind %= 4;
-        if (same) key = kind == 1 ? item.key : bytes16(0);
+        if (same) key = kind == item.kind ? item.key : bytes16(0);
+        if (kind == 2 && !same) key &= bytes16(uint128(3));
         setEntry(entries, batch, place, kind, key);
         uint64 id = post(PUBLISHER, b.run, encode(entries));
-        HintRegistry.Challenge memory c = challengeOf(b, entries, batch, place);
+        Challenge memory c = challengeOf(b, entries, batch, place);
         commitTo(CHALLENGER, id, c);
         challenge(CHALLENGER, id, c);
         bool right = kind == item.kind && key == item.key;
@@ -230,15 +371,15 @@ contract HintChallengesTest is HintFixture {
     // Everything else reverts and strikes nothing
 
     /// @dev A posting with one wrong key, and the challenge of it.
-    function wrongKey() internal returns (uint64 id, HintRegistry.Challenge memory c) {
+    function wrongKey() internal returns (uint64 id, Challenge memory c) {
         Built memory b = sample();
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         setEntry(entries, 1, KEYED, 1, bytes16("another"));
         id = post(PUBLISHER, b.run, encode(entries));
         c = challengeOf(b, entries, 1, KEYED);
     }
 
-    function reverts(uint64 id, HintRegistry.Challenge memory c, bytes memory reason) internal {
+    function reverts(uint64 id, Challenge memory c, bytes memory reason) internal {
         commitTo(CHALLENGER, id, c);
         uint256 held = address(hints).balance;
         uint256 before = CHALLENGER.balance;
@@ -251,7 +392,7 @@ contract HintChallengesTest is HintFixture {
     }
 
     function testStakeMustBeExact() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         commitTo(CHALLENGER, id, c);
         vm.deal(CHALLENGER, 10 ether);
         for (uint256 i = 0; i < 2; i++) {
@@ -263,7 +404,7 @@ contract HintChallengesTest is HintFixture {
     }
 
     function testCommitComesFirst() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         vm.deal(CHALLENGER, STAKE);
         bytes32 evidence = keccak256(abi.encode(id, c.header.number, c.index));
         bytes32 commitment = keccak256(abi.encode(CHALLENGER, evidence, SALT));
@@ -284,7 +425,7 @@ contract HintChallengesTest is HintFixture {
     }
 
     function testOnlyOpenPostings() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         uint64 unknown = id + 1;
         commitTo(CHALLENGER, unknown, c);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, unknown));
@@ -299,7 +440,7 @@ contract HintChallengesTest is HintFixture {
     }
 
     function testFinalHintsAreNotChallenged() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         vm.roll(block.number + CHALLENGE_WINDOW);
         hints.finalize(id);
         commitTo(CHALLENGER, id, c);
@@ -310,7 +451,7 @@ contract HintChallengesTest is HintFixture {
 
     /// @dev Each time at the price of a bond.
     function testStruckHintsMayComeAgain() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         commitTo(CHALLENGER, id, c);
         challenge(CHALLENGER, id, c);
         fund(PUBLISHER, BOND);
@@ -322,43 +463,43 @@ contract HintChallengesTest is HintFixture {
     }
 
     function testOfAnotherRun() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         c.run.last++;
-        reverts(id, c, abi.encodeWithSelector(HintRegistry.WrongRun.selector, 9, 8));
+        reverts(id, c, abi.encodeWithSelector(HintEvidence.WrongRun.selector, 9, 8));
     }
 
     function testOfAnotherChunk() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         c.chunk[0] ^= 0x01;
-        reverts(id, c, abi.encodeWithSelector(HintRegistry.ChunkNotInPosting.selector, id));
+        reverts(id, c, abi.encodeWithSelector(HintEvidence.ChunkNotInPosting.selector, id));
     }
 
     function testOfAnotherHeader() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         c.header.gas++;
-        reverts(id, c, abi.encodeWithSelector(PlaintextReader.HeaderNotPosted.selector, 8));
+        reverts(id, c, abi.encodeWithSelector(HintEvidence.HeaderNotPosted.selector, 8));
     }
 
     function testOfAnIndexOutsideTheChunk() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         c.index = 128;
-        reverts(id, c, abi.encodeWithSelector(HintRegistry.IndexNotInChunk.selector, 128));
+        reverts(id, c, abi.encodeWithSelector(HintEvidence.IndexNotInChunk.selector, 128));
         c.index = 131;
-        reverts(id, c, abi.encodeWithSelector(HintRegistry.IndexNotInChunk.selector, 131));
+        reverts(id, c, abi.encodeWithSelector(HintEvidence.IndexNotInChunk.selector, 131));
     }
 
     function testOfAnotherItem() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         c.code = 1;
-        reverts(id, c, abi.encodeWithSelector(PlaintextReader.ItemNotInBatch.selector, 8, KEYED));
+        reverts(id, c, abi.encodeWithSelector(HintEvidence.ItemNotInBatch.selector, 8, KEYED));
         c.code = 0;
         bytes32 hash = c.itemHash;
         c.item[400] ^= 0x01;
-        reverts(id, c, abi.encodeWithSelector(HintRegistry.WrongItem.selector, hash, keccak256(c.item)));
+        reverts(id, c, abi.encodeWithSelector(HintEvidence.WrongItem.selector, hash, keccak256(c.item)));
     }
 
     function testVerifierThatFailsIsNoAnswer() public {
-        (uint64 id, HintRegistry.Challenge memory c) = wrongKey();
+        (uint64 id, Challenge memory c) = wrongKey();
         verifier.fail(MockHintVerifier.Failure.Reverts);
         reverts(id, c, abi.encodeWithSelector(MockHintVerifier.ToldToRevert.selector));
         verifier.fail(MockHintVerifier.Failure.AnswersTooLittle);
@@ -374,11 +515,11 @@ contract HintChallengesTest is HintFixture {
     /// @dev However much gas comes along, an honest posting is not struck.
     function testFuzzGasNeverStrikesTheHonest(uint256 gas, bool malformed) public {
         Built memory b = sample();
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         uint64 id = post(PUBLISHER, b.run, encode(entries));
-        HintRegistry.Challenge memory c = challengeOf(b, entries, 1, malformed ? MALFORMED : KEYED);
+        Challenge memory c = challengeOf(b, entries, 1, malformed ? MALFORMED : KEYED);
         commitTo(CHALLENGER, id, c);
-        gas = bound(gas, 10_000, 400_000);
+        gas = bound(gas, 10_000, malformed ? 1_000_000 : 400_000);
         vm.prank(CHALLENGER);
         (bool done,) = address(hints).call{ gas: gas, value: STAKE }(
             abi.encodeCall(HintRegistry.challenge, (id, c, SALT))
@@ -395,16 +536,16 @@ contract HintChallengesTest is HintFixture {
         item.data = "no envelope";
         b.headers[0].envelopeRoot = rootOfItems(b.items[0]);
         tell(b);
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         uint64 id = post(PUBLISHER, b.run, encode(entries));
-        HintRegistry.Challenge memory c = challengeOf(b, entries, 0, KEYED);
+        Challenge memory c = challengeOf(b, entries, 0, KEYED);
         reverts(id, c, abi.encodeWithSelector(Envelopes.BadEnvelopeLength.selector, 11));
     }
 
     // Tampering
 
     /// @dev Changes one field so that the challenge no longer says what is true.
-    function tamper(HintRegistry.Challenge memory c, uint256 field, uint256 by) internal pure {
+    function tamper(Challenge memory c, uint256 field, uint256 by) internal pure {
         uint32 small = uint32(bound(by, 1, 1_000));
         if (field == 0) c.run.first -= uint64(small % 7) + 1;
         else if (field == 1) c.run.last += small;
@@ -432,18 +573,23 @@ contract HintChallengesTest is HintFixture {
         else if (field == 23) c.itemProof = new bytes32[](c.itemProof.length + 1);
         else if (field == 24) c.releases ^= bytes32(uint256(small));
         else if (field == 25) c.chunkProof = new bytes32[](c.chunkProof.length + 1);
+        else if (field == 26) c.releaseChunk[by % c.releaseChunk.length] ^= bytes1(uint8(1 + by % 255));
+        else if (field == 27) c.releaseChunk = "";
+        else if (field == 28) c.releaseHashes[0] ^= bytes32(uint256(small));
+        else if (field == 29) c.releaseHashes = new bytes32[](0);
         else c.headerProof = new bytes32[](0);
     }
 
     function testFuzzTamperedChallengeReverts(uint256 field, uint256 by, bool malformed, bool honest) public {
         Built memory b = sample();
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         // The first two need the item, so that every field counts.
         uint32 index = malformed ? MALFORMED : KEYED;
         if (!honest) setEntry(entries, 1, index, 1, bytes16("another"));
         uint64 id = post(PUBLISHER, b.run, encode(entries));
-        HintRegistry.Challenge memory c = challengeOf(b, entries, 1, index);
-        tamper(c, field % 27, by);
+        Challenge memory c = challengeOf(b, entries, 1, index);
+        // Nobody looks at releases where a key is claimed.
+        tamper(c, field % (malformed && honest ? 31 : 26), by);
         commitTo(CHALLENGER, id, c);
         vm.prank(CHALLENGER);
         (bool done,) =
@@ -457,9 +603,9 @@ contract HintChallengesTest is HintFixture {
     /// @dev Bytes that are no call at all strike nothing either.
     function testFuzzMangledCalldataNeverStrikesTheHonest(uint256 position, bytes32 word) public {
         Built memory b = sample();
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         uint64 id = post(PUBLISHER, b.run, encode(entries));
-        HintRegistry.Challenge memory c = challengeOf(b, entries, 1, KEYED);
+        Challenge memory c = challengeOf(b, entries, 1, KEYED);
         commitTo(CHALLENGER, id, c);
         bytes memory data = abi.encodeCall(HintRegistry.challenge, (id, c, SALT));
         position = 4 + 32 * bound(position, 1, (data.length - 36) / 32 - 1);

@@ -11,14 +11,19 @@ contract HintDataTest is HintFixture {
         caller = new HintLibraries();
     }
 
-    /// @dev Entries of any bytes: structure does not look at them.
-    function anyEntries(uint256[] memory counts) internal pure returns (bytes[] memory entries) {
-        entries = new bytes[](counts.length);
+    /// @dev Entries and releases of any bytes, as many of one as of the other: structure does not look at them.
+    function anyEntries(uint256[] memory counts) internal pure returns (BatchHints[] memory hints_) {
+        hints_ = new BatchHints[](counts.length);
         for (uint256 i = 0; i < counts.length; i++) {
-            entries[i] = new bytes(17 * counts[i]);
-            for (uint256 j = 0; j < entries[i].length; j += 5) {
-                entries[i][j] = bytes1(uint8(i * 31 + j * 7 + 1));
-            }
+            hints_[i].entries = anyBytes(17 * counts[i], i);
+            hints_[i].releases = anyBytes(48 * counts[(i + 1) % counts.length], i + 3);
+        }
+    }
+
+    function anyBytes(uint256 length, uint256 seed) internal pure returns (bytes memory out) {
+        out = new bytes(length);
+        for (uint256 j = 0; j < length; j += 5) {
+            out[j] = bytes1(uint8(seed * 31 + j * 7 + 1));
         }
     }
 
@@ -30,7 +35,7 @@ contract HintDataTest is HintFixture {
     function testRootAtChunkEdges() public view {
         uint256[6] memory sizes = [uint256(0), 1, 127, 128, 129, 257];
         for (uint256 i = 0; i < sizes.length; i++) {
-            bytes[] memory entries = anyEntries(three(sizes[i], sizes[(i + 1) % 6], sizes[(i + 4) % 6]));
+            BatchHints[] memory entries = anyEntries(three(sizes[i], sizes[(i + 1) % 6], sizes[(i + 4) % 6]));
             checkEqual(caller.postingRoot(encode(entries), 7, 9), rootOf(7, entries), "root");
         }
     }
@@ -38,34 +43,33 @@ contract HintDataTest is HintFixture {
     function testOneEmptyBatch() public view {
         bytes32 leaf =
             dataLeaf(abi.encodePacked(uint64(5), uint32(0), uint32(0), keccak256(""), keccak256("")));
-        bytes32 root = caller.postingRoot(hex"01000000010000000000000000", 5, 5);
+        bytes32 root = caller.postingRoot(hex"02000000010000000000000000", 5, 5);
         checkEqual(root, keccak256(abi.encode(uint256(1), leaf)), "root");
     }
 
     function testFuzzRoot(uint256[3] memory sizes, uint64 first) public view {
         first = uint64(bound(first, 1, type(uint64).max - 2));
-        bytes[] memory entries = anyEntries(three(sizes[0] % 150, sizes[1] % 30, sizes[2] % 150));
+        BatchHints[] memory entries = anyEntries(three(sizes[0] % 150, sizes[1] % 30, sizes[2] % 150));
         bytes memory data = encode(entries);
         checkEqual(caller.postingRoot(data, first, first + 2), rootOf(first, entries), "root");
     }
 
     /// @dev Every chunk proves, and nothing about its place can be told otherwise.
     function testFuzzProofs(uint256[3] memory sizes, uint256 chosen, uint256 changed) public view {
-        bytes[] memory entries = anyEntries(three(sizes[0] % 300, sizes[1] % 3, sizes[2] % 300));
+        BatchHints[] memory entries = anyEntries(three(sizes[0] % 300, sizes[1] % 3, sizes[2] % 300));
         bytes32[] memory leaves = chunkLeaves(40, entries);
         chosen = bound(chosen, 0, leaves.length - 1);
         uint256 batch = 2;
         while (leafAt(entries, batch) > chosen) batch--;
         HintData.Place memory place = HintData.Place({
             number: 40 + uint64(batch),
-            count: uint32(entries[batch].length / 17),
+            count: uint32(entries[batch].entries.length / 17),
             chunkIndex: uint32(chosen - leafAt(entries, batch)),
             leafIndex: chosen,
             leafCount: leaves.length,
-            releases: 0
+            releases: commitmentOf(entries[batch].releases)
         });
-        if (place.chunkIndex == 0) place.releases = keccak256(releasesOf(entries[batch]));
-        bytes memory chunk = chunkOf(entries[batch], place.chunkIndex);
+        bytes memory chunk = chunkOf(entries[batch].entries, place.chunkIndex);
         (, bytes32[] memory proof) = MerkleProofs.prove(leaves, chosen);
         bytes32 root = rootOf(40, entries);
         checkEqual(caller.rootOf(place, chunk, proof), root, "root");
@@ -86,7 +90,7 @@ contract HintDataTest is HintFixture {
     function testFuzzEntry(uint256 count, uint256 index) public view {
         count = bound(count, 1, 300);
         index = bound(index, 0, count - 1);
-        bytes memory entries = anyEntries(three(count, 0, 0))[0];
+        bytes memory entries = anyEntries(three(count, 0, 0))[0].entries;
         (uint8 kind, bytes16 key) = caller.entry(chunkOf(entries, index / 128), index);
         checkEqual(kind, uint8(entries[17 * index]), "kind");
         for (uint256 i = 0; i < 16; i++) {
@@ -103,27 +107,27 @@ contract HintDataTest is HintFixture {
 
     function testRefusesOtherStructures() public {
         refused("", 1, 1, 0);
-        refused(hex"01000000", 1, 1, 0);
-        refused(hex"02000000010000000000000000", 1, 1, 0);
-        refused(hex"01000000010000000000000000", 1, 2, 1); // one batch for two
-        refused(hex"01000000020000000000000000", 1, 1, 1); // two batches for one
-        refused(hex"0100000001", 1, 1, 5);
-        refused(hex"010000000100000000", 1, 1, 9);
-        refused(hex"0100000001000000000000", 1, 1, 9);
-        refused(hex"0100000001000000010000000000", 1, 1, 26); // entry cut short
-        refused(hex"0100000001ffffffff0000000000", 1, 1, 9 + 17 * 0xffffffff);
-        refused(hex"01000000010000000000000001", 1, 1, 13 + 48); // singleton missing
-        refused(hex"0100000001000000000000000000", 1, 1, 13); // a byte left over
+        refused(hex"02000000", 1, 1, 0);
+        refused(hex"01000000010000000000000000", 1, 1, 0);
+        refused(hex"02000000010000000000000000", 1, 2, 1); // one batch for two
+        refused(hex"02000000020000000000000000", 1, 1, 1); // two batches for one
+        refused(hex"0200000001", 1, 1, 5);
+        refused(hex"020000000100000000", 1, 1, 9);
+        refused(hex"0200000001000000000000", 1, 1, 9);
+        refused(hex"0200000001000000010000000000", 1, 1, 26); // entry cut short
+        refused(hex"0200000001ffffffff0000000000", 1, 1, 9 + 17 * 0xffffffff);
+        refused(hex"02000000010000000000000001", 1, 1, 13 + 48); // singleton missing
+        refused(hex"0200000001000000000000000000", 1, 1, 13); // a byte left over
     }
 
     function testFuzzTruncationIsRefused(uint256[3] memory sizes, uint256 length) public {
-        bytes[] memory entries = anyEntries(three(sizes[0] % 20, sizes[1] % 3, sizes[2] % 20));
+        BatchHints[] memory entries = anyEntries(three(sizes[0] % 20, sizes[1] % 3, sizes[2] % 20));
         bytes memory data = encode(entries);
         length = bound(length, 0, data.length - 1);
         assembly ("memory-safe") {
             mstore(data, length)
         }
-        vm.expectRevert();
+        vm.expectPartialRevert(HintData.BadHintData.selector);
         caller.postingRoot(data, 7, 9);
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
+import { Challenge } from "../src/HintEvidence.sol";
 import { HintRegistry } from "../src/HintRegistry.sol";
 import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
 import { HintFixture } from "./helpers/HintFixture.sol";
@@ -14,23 +15,44 @@ contract HintGasTest is HintFixture {
     uint64 internal open;
     uint64 internal done;
     uint64 internal longest;
+    uint64 internal claimed;
 
     function setUp() public {
         vm.roll(1_000_000);
         deployHints();
         fund(PUBLISHER, 10 * BOND);
+        // Each with memory of its own.
+        this.postDisputed();
+        this.postFinished();
+        this.postLongest();
+        this.postUnreleased();
+        single = buildRun(100, 1, 0).run;
+        many = buildRun(101, 33, 0).run;
+    }
+
+    function postDisputed() external {
         Built memory b = disputed();
         open = post(PUBLISHER, b.run, encode(wrongEntries(b)));
-        b = finished();
+        commitTo(CHALLENGER, open, challengeOf(b, wrongEntries(b), 3, 70));
+    }
+
+    function postFinished() external {
+        Built memory b = finished();
         done = post(PUBLISHER, b.run, encode(rightEntries(b)));
         vm.roll(block.number + CHALLENGE_WINDOW);
         hints.finalize(done);
-        b = longestItem();
+    }
+
+    function postLongest() external {
+        Built memory b = longestItem();
         longest = post(PUBLISHER, b.run, encode(rightEntries(b)));
-        single = buildRun(100, 1, 0).run;
-        many = buildRun(101, 33, 0).run;
-        commitTo(CHALLENGER, open, challengeOf(disputed(), wrongEntries(disputed()), 3, 70));
         commitTo(CHALLENGER, longest, challengeOf(b, rightEntries(b), 0, 0));
+    }
+
+    function postUnreleased() external {
+        Built memory b = unreleased();
+        claimed = post(PUBLISHER, b.run, encode(allMalformed(b)));
+        commitTo(CHALLENGER, claimed, challengeOf(b, allMalformed(b), 0, accepted(b)));
     }
 
     /// @dev Eight batches of 100; the verifier knows every item.
@@ -63,15 +85,24 @@ contract HintGasTest is HintFixture {
     }
 
     /// @dev Entry 70 of batch 3 has another key.
-    function wrongEntries(Built memory b) internal pure returns (bytes[] memory entries) {
+    function wrongEntries(Built memory b) internal pure returns (BatchHints[] memory entries) {
         entries = rightEntries(b);
         setEntry(entries, 3, 70, 1, bytes16("another"));
     }
 
+    function unreleased() internal returns (Built memory) {
+        return inFirstBlock(buildRun(140, 1, 100));
+    }
+
+    function accepted(Built memory b) internal pure returns (uint32 index) {
+        index = 70;
+        while (b.items[0][index].kind == 0) index++;
+    }
+
     function hundreds(uint256 batches) internal pure returns (bytes memory) {
-        bytes[] memory entries = new bytes[](batches);
+        BatchHints[] memory entries = new BatchHints[](batches);
         for (uint256 i = 0; i < batches; i++) {
-            entries[i] = new bytes(1_700);
+            entries[i].entries = new bytes(1_700);
         }
         return encode(entries);
     }
@@ -131,26 +162,34 @@ contract HintGasTest is HintFixture {
 
     function testReadPlaintext() public {
         Built memory b = finished();
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         uint32 index = 0;
         while (b.items[3][index].kind != 1) index++;
-        HintRegistry.Challenge memory c = challengeOf(b, entries, 3, index);
+        Challenge memory c = challengeOf(b, entries, 3, index);
         hints.readPlaintext(plaintextOf(c), finalHintOf(c));
         vm.snapshotGasLastCall("HintRegistry.readPlaintext, 256 bytes");
     }
 
     function testChallenge() public {
         Built memory b = disputed();
-        HintRegistry.Challenge memory c = challengeOf(b, wrongEntries(b), 3, 70);
+        Challenge memory c = challengeOf(b, wrongEntries(b), 3, 70);
         challenge(CHALLENGER, open, c);
         vm.snapshotGasLastCall("HintRegistry.challenge, 8 batches of 100, without the check of the key");
         check(!hints.isOpen(open), "struck");
     }
 
+    /// @dev Of a release nobody can make, shown with the list that it stands in.
+    function testChallengeOfARelease() public {
+        Built memory b = unreleased();
+        challenge(CHALLENGER, claimed, challengeOf(b, allMalformed(b), 0, accepted(b)));
+        vm.snapshotGasLastCall("HintRegistry.challenge, of a singleton release, 1 batch of 100");
+        check(!hints.isOpen(claimed), "struck");
+    }
+
     function testChallengeOfTheLongestItem() public {
         Built memory b = longestItem();
         challenge(CHALLENGER, longest, challengeOf(b, rightEntries(b), 0, 0));
-        vm.snapshotGasLastCall("HintRegistry.challenge, 33,134 bytes, without the check of the key");
+        vm.snapshotGasLastCall("HintRegistry.challenge, 33,151 bytes, without the check of the key");
         check(hints.isOpen(longest), "open");
     }
 }

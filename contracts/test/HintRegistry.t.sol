@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
+import { HintEvidence } from "../src/HintEvidence.sol";
 import { HintRegistry } from "../src/HintRegistry.sol";
 import { PlaintextReader } from "../src/PlaintextReader.sol";
 import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
@@ -139,7 +140,7 @@ contract HintRegistryTest is HintFixture {
 
     function testPostHints() public {
         Built memory b = buildRun(7, 2, 5);
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         bytes32 root = rootOf(7, entries);
         vm.expectEmit(true, true, true, true, address(hints));
         emit HintsPosted(1, 8, PUBLISHER, 7, root);
@@ -220,7 +221,7 @@ contract HintRegistryTest is HintFixture {
     /// @dev Whoever was second, right or wrong, need not answer for it any more when its own window is over.
     function testSecondPostingIsReleased() public {
         Built memory b = buildRun(1, 1, 3);
-        bytes[] memory entries = rightEntries(b);
+        BatchHints[] memory entries = rightEntries(b);
         uint64 one = post(PUBLISHER, b.run, encode(entries));
         vm.roll(block.number + 10);
         setEntry(entries, 0, 0, 1, bytes16("another"));
@@ -231,7 +232,7 @@ contract HintRegistryTest is HintFixture {
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, block.number + 10));
         hints.release(two);
         vm.roll(block.number + 10);
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.RunNotFinal.selector, 1));
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.RunNotFinal.selector, 1));
         hints.release(two);
         hints.finalize(one);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.RunIsFinal.selector, 1, one));

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
+import { Challenge, HintEvidence } from "../src/HintEvidence.sol";
 import { HintRegistry } from "../src/HintRegistry.sol";
 import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
 import { HintFixture } from "./helpers/HintFixture.sol";
 
 /// @dev Drives one deployment at random and keeps its own books: which posting is right, open, dead, final, what ether
 /// went where. Every call's outcome is foretold from them.
+///
+/// Of every second run the members give no release: nobody can post right hints for it or has a key to show, but its
+/// postings may be anything else, all malformed for one.
 contract HintRegistryHandler is HintFixture {
     uint160 public constant PUBLISHERS = 3;
     uint160 public constant CHALLENGERS = 2;
@@ -23,6 +27,10 @@ contract HintRegistryHandler is HintFixture {
         uint32 index;
         uint8 kind;
         bytes16 key;
+        // Of an item that is wrongly called malformed, the right release is shown.
+        bool released;
+        // All accepted items are called malformed, with releases that somebody made up.
+        bool all;
     }
 
     /// @dev Postings by id, from 1.
@@ -33,7 +41,7 @@ contract HintRegistryHandler is HintFixture {
     mapping(uint64 last => bool) public isVoid;
     /// @dev Postings that are open or dead.
     mapping(uint64 last => uint256) public openOf;
-    /// @dev The newest strike that made a posting dead which was dropped since.
+    /// @dev The newest strike of a posting of the run, or that made one dead which was dropped since.
     mapping(uint64 last => uint256) public struckAtOf;
     /// @dev The posting of these hints, open or dead.
     mapping(bytes32 => uint64 id) private openHints;
@@ -99,13 +107,18 @@ contract HintRegistryHandler is HintFixture {
         return index == 0 ? 0 : index + 3 > 7 ? 7 : index == 1 ? 4 : index + 4;
     }
 
+    /// @dev Whether the members give no release of run `r`.
+    function withheld(uint256 r) internal pure returns (bool) {
+        return r % 2 == 1;
+    }
+
     function last(uint256 r) internal pure returns (uint64) {
         return uint64(10 * r + 2);
     }
 
     // Money
 
-    function deposit(uint256 who, uint256 amount) external {
+    function deposit(uint256 who, uint256 amount) public {
         amount = bound(amount, 1, 4 ether);
         fund(publisher(who), amount);
         paidIn += amount;
@@ -118,7 +131,10 @@ contract HintRegistryHandler is HintFixture {
         uint256 kept = openBy[p] == 0 ? 0 : BOND;
         amount = bound(amount, 0, bond[p]);
         bool allowed = amount != 0 && amount + kept <= bond[p];
-        if (!allowed) vm.expectRevert();
+        bytes memory reason = amount == 0
+            ? abi.encodeWithSelector(HintRegistry.ZeroAmount.selector)
+            : abi.encodeWithSelector(HintRegistry.BondTooLow.selector, bond[p] - kept, amount);
+        if (!allowed) vm.expectRevert(reason);
         vm.prank(p);
         hints.withdrawBond(uint128(amount));
         if (!allowed) return;
@@ -130,7 +146,7 @@ contract HintRegistryHandler is HintFixture {
     function claim(uint256 who, bool asPublisher) external {
         address account = asPublisher ? publisher(who) : challengerOf(who);
         uint256 owed = hints.rewards(account);
-        if (owed == 0) vm.expectRevert();
+        if (owed == 0) vm.expectRevert(abi.encodeWithSelector(HintRegistry.ZeroAmount.selector));
         vm.prank(account);
         hints.claimReward();
         paidOut += owed;
@@ -138,9 +154,10 @@ contract HintRegistryHandler is HintFixture {
 
     // Postings
 
-    function postRight(uint256 who, uint256 r) external {
+    function postRight(uint256 who, uint256 r) public {
         if (runPostedAt.length == 0) return;
         r %= runPostedAt.length;
+        if (withheld(r)) return;
         Built memory b = rebuilt(r);
         Known memory k;
         k.right = true;
@@ -159,27 +176,71 @@ contract HintRegistryHandler is HintFixture {
         k.kind = kind % 4;
         k.key = k.kind == 1 || key[0] < 0x20 ? key : bytes16(0);
         Item memory item = b.items[k.batch][k.index];
+        k.released = key[15] & 0x01 == 0;
+        // Of a malformed one the right place, or the next, where nothing is.
+        if (k.kind == 2) {
+            k.key = item.kind != 2 ? bytes16(0) : bytes16(uint128(item.key) + (k.released ? 0 : 1));
+        }
         k.right = item.kind == k.kind && item.key == k.key;
-        // Never the honest one.
-        address p = who % 2 == 0 ? publisher(1) : publisher(2);
-        postKnown(p, r, b, entriesOf(b, k), k);
+        if (k.right && withheld(r)) return;
+        postKnown(dishonest(who), r, b, entriesOf(b, k), k);
     }
 
-    function entriesOf(Built memory b, Known memory k) internal pure returns (bytes[] memory entries) {
+    function claimAllMalformed(uint256 who, uint256 r) external {
+        if (runPostedAt.length == 0) return;
+        r %= runPostedAt.length;
+        Built memory b = rebuilt(r);
+        Known memory k;
+        k.all = true;
+        k.batch = 1;
+        postKnown(dishonest(who), r, b, entriesOf(b, k), k);
+    }
+
+    function dishonest(uint256 who) internal pure returns (address) {
+        return who % 2 == 0 ? publisher(1) : publisher(2);
+    }
+
+    function entriesOf(Built memory b, Known memory k) internal view returns (BatchHints[] memory entries) {
+        if (k.all) return allMalformed(b);
         entries = rightEntries(b);
-        if (!k.right) setEntry(entries, k.batch, k.index, k.kind, k.key);
+        if (k.right) return entries;
+        Item memory item = b.items[k.batch][k.index];
+        if (k.kind != 2 || item.kind == 2) {
+            setEntry(entries, k.batch, k.index, k.kind, k.key);
+        } else {
+            callMalformed(
+                entries, k.batch, k.index, k.released && item.kind == 1 ? item.release : new bytes(48)
+            );
+        }
     }
 
-    function postKnown(address p, uint256 r, Built memory b, bytes[] memory entries, Known memory k)
+    /// @dev Whether this entry of a posting is wrong.
+    function isWrong(Known memory k, Built memory b, uint256 batch, uint256 index)
+        internal
+        pure
+        returns (bool)
+    {
+        if (k.all) return b.items[batch][index].kind != 0;
+        return !k.right && batch == k.batch && index == k.index;
+    }
+
+    function postKnown(address p, uint256 r, Built memory b, BatchHints[] memory entries, Known memory k)
         internal
     {
         bytes32 hash = keccak256(abi.encode(r, entries));
         uint64 twin = openHints[hash];
-        bool allowed = finalOf[last(r)] == 0 && !isVoid[last(r)] && !known[twin].open && bond[p] >= BOND;
         bytes memory data = encode(entries);
-        if (!allowed) vm.expectRevert();
+        bytes memory reason = settledReason(r);
+        if (reason.length == 0 && known[twin].open) {
+            reason = abi.encodeWithSelector(
+                HintRegistry.SameHintsOpen.selector, last(r), rootOf(b.run.first, entries)
+            );
+        } else if (reason.length == 0 && bond[p] < BOND) {
+            reason = abi.encodeWithSelector(HintRegistry.BondTooLow.selector, bond[p], BOND);
+        }
+        if (reason.length != 0) vm.expectRevert(reason);
         uint64 id = post(p, b.run, data);
-        if (!allowed) return;
+        if (reason.length != 0) return;
         checkEqual(id, known.length, "id");
         if (twin != 0) dropped(twin);
         k.run = uint64(r);
@@ -192,27 +253,44 @@ contract HintRegistryHandler is HintFixture {
         openHints[hash] = id;
     }
 
-    function challengeAny(uint256 who, uint256 chosen, uint256 batch, uint256 index, bool aim) external {
+    /// @dev Why a run takes no more postings; empty while it does.
+    function settledReason(uint256 r) internal view returns (bytes memory) {
+        uint64 id = finalOf[last(r)];
+        if (id != 0) return abi.encodeWithSelector(HintRegistry.RunIsFinal.selector, last(r), id);
+        if (isVoid[last(r)]) return abi.encodeWithSelector(HintRegistry.RunIsVoid.selector, last(r));
+        return "";
+    }
+
+    /// @dev Why a posting is not open; empty while it is.
+    function closedReason(uint64 id) internal view returns (bytes memory) {
+        if (id != 0 && id < known.length && known[id].open) return "";
+        bool dead = id < known.length && known[id].dead;
+        return abi.encodeWithSelector(
+            dead ? HintRegistry.PublisherStruck.selector : HintRegistry.NotOpen.selector, id
+        );
+    }
+
+    function challengeAny(uint256 who, uint256 chosen, uint256 batch, uint256 index, bool aim) public {
         if (known.length == 1) return;
         uint64 id = uint64(bound(chosen, 1, known.length - 1));
         Known storage k = known[id];
         Built memory b = rebuilt(k.run);
-        bool guilty = aim && !k.right;
-        uint256 place;
-        if (guilty) {
-            (batch, place) = (k.batch, k.index);
+        if (aim && !k.right) {
+            (batch, index) = (k.batch, k.index);
         } else {
             batch = b.items[0].length == 0 ? 1 : batch % 2;
-            place = index % b.items[batch].length;
-            guilty = !k.right && batch == k.batch && place == k.index;
+            index %= b.items[batch].length;
         }
-        HintRegistry.Challenge memory c = challengeOf(b, entriesOf(b, k), batch, uint32(place));
+        bool guilty = isWrong(k, b, batch, index);
+        Challenge memory c = challengeOf(b, entriesOf(b, k), batch, uint32(index));
+        // Nobody has a key, unless by a release that was posted.
+        if (withheld(k.run) && !k.released) c.key = 0;
         address who_ = challengerOf(who);
         commitTo(who_, id, c);
-        bool allowed = k.open;
-        if (!allowed) vm.expectRevert();
+        bytes memory reason = closedReason(id);
+        if (reason.length != 0) vm.expectRevert(reason);
         challenge(who_, id, c);
-        if (!allowed) return;
+        if (reason.length != 0) return;
         paidIn += STAKE;
         checkEqual(hints.isOpen(id) ? 0 : 1, guilty ? 1 : 0, "struck iff wrong");
         if (!guilty) {
@@ -221,6 +299,7 @@ contract HintRegistryHandler is HintFixture {
         }
         openBy[k.publisher]--;
         closed(id, b);
+        struckAtOf[last(k.run)] = block.number;
         strike(k.publisher);
     }
 
@@ -246,7 +325,7 @@ contract HintRegistryHandler is HintFixture {
         Known storage k = known[id];
         if (!k.right || !k.open) return;
         Built memory b = rebuilt(k.run);
-        HintRegistry.Challenge memory c = challengeOf(b, entriesOf(b, k), 1, 0);
+        Challenge memory c = challengeOf(b, entriesOf(b, k), 1, 0);
         address who_ = challengerOf(who);
         commitTo(who_, id, c);
         bytes memory data = abi.encodeCall(HintRegistry.challenge, (id, c, SALT));
@@ -287,36 +366,41 @@ contract HintRegistryHandler is HintFixture {
     }
 
     function finalizeId(uint64 id) internal {
-        bool allowed = id != 0 && id < known.length && known[id].open;
-        uint64 run;
-        if (allowed) {
-            run = last(known[id].run);
-            allowed = block.number >= known[id].postedAt + CHALLENGE_WINDOW && finalOf[run] == 0;
-        }
-        if (!allowed) vm.expectRevert();
+        bytes memory reason = unripeReason(id);
+        if (reason.length == 0) reason = settledReason(known[id].run);
+        if (reason.length != 0) vm.expectRevert(reason);
         hints.finalize(id);
-        if (!allowed) return;
-        finalOf[run] = id;
+        if (reason.length != 0) return;
+        finalOf[last(known[id].run)] = id;
         openBy[known[id].publisher]--;
         closed(id, rebuilt(known[id].run));
     }
 
+    /// @dev Why a posting is not open or still in its window.
+    function unripeReason(uint64 id) internal view returns (bytes memory reason) {
+        reason = closedReason(id);
+        if (reason.length != 0) return reason;
+        uint256 from = known[id].postedAt + CHALLENGE_WINDOW;
+        if (block.number < from) return abi.encodeWithSelector(HintRegistry.TooEarly.selector, from);
+    }
+
     function releaseId(uint64 id) internal {
-        bool allowed = id != 0 && id < known.length && known[id].open;
-        if (allowed) {
-            allowed =
-                block.number >= known[id].postedAt + CHALLENGE_WINDOW && finalOf[last(known[id].run)] != 0;
+        bytes memory reason = unripeReason(id);
+        if (reason.length == 0 && finalOf[last(known[id].run)] == 0) {
+            reason = abi.encodeWithSelector(HintEvidence.RunNotFinal.selector, last(known[id].run));
         }
-        if (!allowed) vm.expectRevert();
+        if (reason.length != 0) vm.expectRevert(reason);
         hints.release(id);
-        if (!allowed) return;
+        if (reason.length != 0) return;
         openBy[known[id].publisher]--;
         closed(id, rebuilt(known[id].run));
     }
 
     function dropId(uint64 id) internal {
         bool allowed = id < known.length && known[id].dead;
-        if (!allowed) vm.expectRevert();
+        bytes4 reason =
+            closedReason(id).length == 0 ? HintRegistry.NotDead.selector : HintRegistry.NotOpen.selector;
+        if (!allowed) vm.expectRevert(abi.encodeWithSelector(reason, id));
         hints.drop(id);
         if (allowed) dropped(id);
     }
@@ -329,16 +413,46 @@ contract HintRegistryHandler is HintFixture {
         closed(id, rebuilt(known[id].run));
     }
 
-    function voidRun(uint256 r) external {
+    function voidRun(uint256 r) public {
         if (runPostedAt.length == 0) return;
         r %= runPostedAt.length;
         RunReference memory run = rebuilt(r).run;
-        bool allowed = block.number >= runPostedAt[r] + HINT_DEADLINE
-            && block.number >= struckAtOf[last(r)] + HINT_DEADLINE && openOf[last(r)] == 0
-            && finalOf[last(r)] == 0 && !isVoid[last(r)];
-        if (!allowed) vm.expectRevert();
+        uint256 from = runPostedAt[r] > struckAtOf[last(r)] ? runPostedAt[r] : struckAtOf[last(r)];
+        from += HINT_DEADLINE;
+        bytes memory reason = settledReason(r);
+        if (reason.length == 0 && block.number < from) {
+            reason = abi.encodeWithSelector(HintRegistry.TooEarly.selector, from);
+        } else if (reason.length == 0 && openOf[last(r)] != 0) {
+            reason = abi.encodeWithSelector(HintRegistry.PostingsOpen.selector, last(r), openOf[last(r)]);
+        }
+        if (reason.length != 0) vm.expectRevert(reason);
         hints.voidUnreleased(run);
-        if (allowed) isVoid[last(r)] = true;
+        if (reason.length == 0) isVoid[last(r)] = true;
+    }
+
+    /// @dev Whatever others did and members withhold: somebody without any secret settles the run, one way or another.
+    function moveOn(uint256 r) external {
+        if (runPostedAt.length == 0) return;
+        r %= runPostedAt.length;
+        for (uint64 id = 1; id < known.length; id++) {
+            if (known[id].run != r) continue;
+            if (known[id].open && !known[id].right) challengeAny(0, id, 0, 0, true);
+        }
+        for (uint64 id = 1; id < known.length; id++) {
+            if (known[id].run == r && known[id].dead) dropId(id);
+        }
+        if (settledReason(r).length != 0) return;
+        if (openOf[last(r)] == 0 && !withheld(r)) {
+            deposit(0, BOND);
+            postRight(0, r);
+        }
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        if (openOf[last(r)] == 0) voidRun(r);
+        for (uint64 id = 1; id < known.length && finalOf[last(r)] == 0; id++) {
+            if (known[id].run == r && known[id].open) finalizeId(id);
+        }
+        check(settledReason(r).length != 0, "the chain stands still");
+        check(!isVoid[last(r)] || withheld(r), "void though it was released");
     }
 
     function wait_(uint256 blocks) external {
@@ -371,6 +485,12 @@ contract HintRegistryInvariantsTest is HintFixture {
         targets[0] = address(handler);
     }
 
+    function afterInvariant() public {
+        for (uint256 r = 0; r < handler.runCount(); r++) {
+            handler.moveOn(r);
+        }
+    }
+
     function invariantEtherIsAccountedFor() public view {
         uint256 owed = 0;
         for (uint256 i = 0; i < handler.PUBLISHERS(); i++) {
@@ -395,7 +515,7 @@ contract HintRegistryInvariantsTest is HintFixture {
     function invariantOpenPostingsAreCountedAndCovered() public view {
         uint256[] memory open = new uint256[](handler.PUBLISHERS());
         for (uint256 id = 1; id < handler.knownCount(); id++) {
-            (uint64 run, address publisher,, bool isOpen, bool isDead,,,,,) = handler.known(id);
+            (uint64 run, address publisher,, bool isOpen, bool isDead,,,,,,,) = handler.known(id);
             check(hints.isOpen(uint64(id)) == isOpen, "open");
             check(!isDead || hints.finalPosting(10 * run + 2) != id, "dead and final");
             if (isOpen) open[uint160(publisher) - 0x10000]++;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
+import { Challenge } from "../src/HintEvidence.sol";
 import { HintRegistry } from "../src/HintRegistry.sol";
 import { HintFixture } from "./helpers/HintFixture.sol";
 
@@ -36,7 +37,7 @@ contract HintStrikesTest is HintFixture {
         return encode(rightEntries(one(number)));
     }
 
-    function wrong(uint64 number) internal returns (bytes[] memory entries) {
+    function wrong(uint64 number) internal returns (BatchHints[] memory entries) {
         entries = rightEntries(one(number));
         setEntry(entries, 0, 0, 1, bytes16("another"));
     }
@@ -51,7 +52,7 @@ contract HintStrikesTest is HintFixture {
 
     /// @dev Strikes a wrong posting of this batch.
     function strike(address challenger, uint64 id, uint64 number) internal {
-        HintRegistry.Challenge memory c = challengeOf(one(number), wrong(number), 0, 0);
+        Challenge memory c = challengeOf(one(number), wrong(number), 0, 0);
         commitTo(challenger, id, c);
         challenge(challenger, id, c);
     }
@@ -112,7 +113,7 @@ contract HintStrikesTest is HintFixture {
     function testSecondChallengerKeepsItsStake() public {
         uint64 a = postWrong(PUBLISHER, 1);
         uint64 b = postWrong(PUBLISHER, 2);
-        HintRegistry.Challenge memory c = challengeOf(one(2), wrong(2), 0, 0);
+        Challenge memory c = challengeOf(one(2), wrong(2), 0, 0);
         commitTo(SECOND, b, c);
         strike(CHALLENGER, a, 1);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.PublisherStruck.selector, b));
@@ -216,8 +217,30 @@ contract HintStrikesTest is HintFixture {
         (, uint32 struckAt) = runOf(1);
         checkEqual(struckAt, struck, "the strike");
         hints.voidUnreleased(run.run);
-        // The struck posting itself was wrong: nobody relied on it.
         hints.voidUnreleased(one(2).run);
+    }
+
+    /// @dev Shares of the run may have been given because of the false posting, which its publisher strikes itself.
+    function testStrikeOfTheRunsOwnPostingGivesTimeToo() public {
+        Built memory run = one(2);
+        vm.roll(block.number + HINT_DEADLINE - 1);
+        uint64 id = postWrong(PUBLISHER, 2);
+        vm.roll(block.number + 90);
+        strike(CHALLENGER, id, 2);
+        uint256 struck = block.number;
+        (uint32 open, uint32 struckAt) = runOf(2);
+        checkEqual(open, 0, "none open");
+        checkEqual(struckAt, struck, "the deadline moves");
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, struck + HINT_DEADLINE));
+        hints.voidUnreleased(run.run);
+        vm.roll(struck + HINT_DEADLINE - 1);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, struck + HINT_DEADLINE));
+        hints.voidUnreleased(run.run);
+        // Time enough for the right hints.
+        checkEqual(hints.finalPosting(2), 0, "not final");
+        uint64 rightOne = postRight(HONEST, 2);
+        vm.roll(block.number + CHALLENGE_WINDOW);
+        hints.finalize(rightOne);
     }
 
     function testChallengingOneselfBurnsHalf() public {
@@ -234,7 +257,7 @@ contract HintStrikesTest is HintFixture {
     function testOtherReleasesBlockNobody() public {
         Built memory b = one(1);
         bytes memory data = right(1);
-        // Without the release of its one malformed item: L1 does not count them.
+        // Without the release of its one malformed item, or with another one: that is for a challenge to show.
         bytes memory bare = bytes.concat(data);
         assembly ("memory-safe") {
             mstore(bare, sub(mload(bare), 48))

@@ -2,14 +2,15 @@
 pragma solidity 0.8.37;
 
 import { BlindedInbox } from "../src/BlindedInbox.sol";
-import { SequencerFaults } from "../src/SequencerFaults.sol";
+import { FaultRecords } from "../src/FaultRecords.sol";
 import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
 import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
 import { EnvelopeTree } from "../src/libraries/EnvelopeTree.sol";
 import { Deployment } from "./helpers/Deployment.sol";
 
 /// @dev A sequencer that signs one header for a number, unless L1 threw the first away by a header of its own, and
-/// keeps every promise that L1 lets it keep; and others who try all to take its bond. It may be late with posting.
+/// keeps every promise that L1 lets it keep; members that withhold their signatures as long as they like; others who
+/// post a part of what is certified, and who try all to take its bond. It may be late with posting.
 contract HonestSequencerHandler is Deployment {
     address private constant ATTACKER = address(0xa77ac4);
     bytes32 private constant SALT = keccak256("salt");
@@ -19,7 +20,6 @@ contract HonestSequencerHandler is Deployment {
         uint64 sealBy;
         /// The number of the header that seals it.
         uint64 number;
-        uint256 signedIndex;
         bool accused;
     }
 
@@ -37,6 +37,9 @@ contract HonestSequencerHandler is Deployment {
     bool private thrownAway;
     BatchHeader private head;
     uint64 private highest;
+    /// @dev What it signed up to this number came to nothing before anything was posted.
+    uint64 private lostUpTo;
+    mapping(uint64 number => BatchHeader) private postedHeader;
 
     constructor() {
         vm.warp(1_800_000_000);
@@ -59,21 +62,42 @@ contract HonestSequencerHandler is Deployment {
     }
 
     /// @dev Seals one envelope after the last header that it knows, and promised that envelope before.
-    function seal(uint64 room) external {
-        BatchHeader memory header = nextHeader(room % 3 == 0);
+    function seal(uint64 room) public {
+        (BatchHeader memory header, bool again) = nextHeader(room % 3 == 0);
+        if (again) return remember(header);
         bytes32 id = keccak256(abi.encode(promises.length));
         header.envelopeRoot = EnvelopeTree.leaf(id, bytes32(0), 0);
         header.envelopeCount = 1;
-        promises.push(
-            Promised(id, header.number + room % 8, header.number, signed[header.number].length, false)
-        );
+        promises.push(Promised(id, header.number + room % 8, header.number, false));
+        remember(header);
+    }
+
+    /// @dev Seals nothing, say to close a second.
+    function sealEmpty() external {
+        (BatchHeader memory header, bool again) = nextHeader(false);
+        if (again) return remember(header);
+        header.envelopeRoot = 0;
+        header.envelopeCount = 0;
+        remember(header);
+    }
+
+    function remember(BatchHeader memory header) private {
         signed[header.number].push(header);
         waiting.push(header);
         if (header.number > highest) highest = header.number;
     }
 
     /// @dev It acts on final L1 blocks only: until L1's header is final it may go on after what L1 threw away.
-    function nextHeader(bool hurries) private returns (BatchHeader memory header) {
+    /// `again` says that it seals again, in the same number, what it promised in a header that came to nothing.
+    function nextHeader(bool hurries) private returns (BatchHeader memory header, bool again) {
+        header = freshHeader(hurries);
+        again = header.number <= lostUpTo && signed[header.number].length != 0;
+        if (!again) return (header, false);
+        BatchHeader storage lost = signed[header.number][0];
+        (header.envelopeRoot, header.envelopeCount) = (lost.envelopeRoot, lost.envelopeCount);
+    }
+
+    function freshHeader(bool hurries) private returns (BatchHeader memory header) {
         if (inbox.headPostedAt() > inbox.lastCertifiedAt()) {
             uint256 isFinalAt = inbox.headPostedAt() + FINALITY;
             if (block.number < isFinalAt && (!hurries || waiting.length == 0)) pass(FINALITY);
@@ -81,6 +105,14 @@ contract HonestSequencerHandler is Deployment {
                 delete waiting;
                 thrownAway = false;
             }
+        }
+        // L1 makes no first header, so it signs anew when nothing of what it signed can be posted any more.
+        bool isFirst = waiting.length != 0 && waiting[0].number == 1;
+        if (isFirst && waiting[0].l1OriginNumber + POSTING_DEADLINE < block.number) {
+            uint256 from = waiting[waiting.length - 1].l1OriginNumber + POSTING_DEADLINE + FINALITY + 1;
+            if (block.number < from) pass(from - block.number);
+            delete waiting;
+            lostUpTo = highest;
         }
         if (waiting.length == 0) return run(1)[0];
         header = waiting[waiting.length - 1];
@@ -93,25 +125,66 @@ contract HonestSequencerHandler is Deployment {
         header.forcedCursor = dueCursor(header.forcedCursor, header.l1OriginNumber);
     }
 
-    function postWaiting() external {
+    function postWaiting() public {
+        postFirst(waiting.length);
+    }
+
+    /// @dev Somebody posts only the first ones of what is certified.
+    function postSome(uint256 count) external {
+        if (waiting.length != 0) postFirst(bound(count, 1, waiting.length));
+    }
+
+    function postFirst(uint256 count) private {
         if (waiting.length == 0 || thrownAway) return;
-        BatchHeader[] memory headers = waiting;
+        BatchHeader[] memory headers = new BatchHeader[](count);
+        BatchHeader[] memory left = new BatchHeader[](waiting.length - count);
+        for (uint256 i = 0; i < waiting.length; i++) {
+            if (i < count) headers[i] = waiting[i];
+            else left[i - count] = waiting[i];
+        }
         if (headers[0].l1OriginNumber + POSTING_DEADLINE < block.number) return; // too late: L1 will go on
-        uint256 count = headers.length;
         post(headers, certificate(headers[count - 1], 0x3));
         for (uint256 i = 0; i < count; i++) {
             uint64 number = headers[i].number;
             referenceOf[number] = runReference(headers);
+            postedHeader[number] = headers[i];
             for (uint256 j = 0; j < count; j++) {
                 runOf[number].push(headers[j]);
             }
         }
         head = headers[count - 1];
         delete waiting;
+        for (uint256 i = 0; i < left.length; i++) {
+            waiting.push(left[i]);
+        }
+    }
+
+    /// @dev After any silence somebody, who has no key at all, makes L1 go on, and a committee that is back goes on
+    /// from there: the sequencer's next header can be posted and is no fault of its.
+    function moveOn() external {
+        if (head.number != 0) {
+            uint256 from = inbox.headPostedAt() + uint256(POSTING_DEADLINE) + 1;
+            if (block.number < from) pass(from - block.number);
+            from = firstWindow();
+            uint256 windows = (block.number - from) / ANSWER_WINDOW;
+            if (windows % 2 == 1) pass(from + (windows + 1) * ANSWER_WINDOW - block.number);
+            uint64 before = head.number;
+            makeL1Header();
+            checkEqual(head.number, before + 1, "L1 went on");
+        }
+        pass(head.number == 0 ? POSTING_DEADLINE + 2 * FINALITY : FINALITY);
+        seal(1);
+        checkEqual(waiting.length, 1, "from there");
+        uint64 number = waiting[0].number;
+        for (uint256 i = 0; i + 1 < signed[number].length; i++) {
+            accuseOfEquivocation(number, i, signed[number].length - 1);
+        }
+        postWaiting();
+        checkEqual(head.number, number, "the committee went on");
     }
 
     /// @dev L1 throws away what waits.
-    function makeL1Header() external {
+    function makeL1Header() public {
         if (head.number == 0) return;
         BatchHeader memory next = l1Header(head);
         try inbox.postL1Header(head) returns (bytes32 hash) {
@@ -122,7 +195,7 @@ contract HonestSequencerHandler is Deployment {
     }
 
     /// @dev Somebody shows any two headers that it ever signed for a number.
-    function accuseOfEquivocation(uint64 number, uint256 one, uint256 two) external {
+    function accuseOfEquivocation(uint64 number, uint256 one, uint256 two) public {
         if (highest == 0) return;
         number = uint64(bound(number, 1, highest));
         for (; signed[number].length < 2; number++) {
@@ -135,7 +208,7 @@ contract HonestSequencerHandler is Deployment {
         bytes memory firstSignature = signHeader(SEQUENCER_KEY, first);
         bytes memory secondSignature = signHeader(SEQUENCER_KEY, second);
         vm.prank(ATTACKER);
-        vm.expectRevert(abi.encodeWithSelector(SequencerFaults.Excused.selector, number));
+        vm.expectRevert(abi.encodeWithSelector(FaultRecords.Excused.selector, number));
         inbox.slashEquivocation(first, firstSignature, second, secondSignature, SALT);
         excuses++;
     }
@@ -145,16 +218,16 @@ contract HonestSequencerHandler is Deployment {
         if (promises.length == 0) return;
         Promised storage it = promises[which % promises.length];
         if (head.number < it.sealBy || it.accused) return;
-        bytes memory signature = signPromise(SEQUENCER_KEY, it.id, it.sealBy);
-        commitTo(ATTACKER, omissionEvidence(it.id, it.sealBy), SALT);
+        bytes memory signature = signPromise(SEQUENCER_KEY, it.id, bytes32(0), it.sealBy);
+        commitTo(ATTACKER, omissionEvidence(it.id, bytes32(0), it.sealBy), SALT);
         vm.deal(ATTACKER, STAKE);
         vm.prank(ATTACKER);
-        try inbox.accuseOmission{ value: STAKE }(it.id, it.sealBy, signature, SALT) {
+        try inbox.accuseOmission{ value: STAKE }(it.id, bytes32(0), it.sealBy, signature, SALT) {
             it.accused = true;
             answer(it);
         } catch (bytes memory reason) {
             checkEqual(
-                reason, abi.encodeWithSelector(SequencerFaults.Excused.selector, it.sealBy), "only an excuse"
+                reason, abi.encodeWithSelector(FaultRecords.Excused.selector, it.sealBy), "only an excuse"
             );
             excuses++;
         }
@@ -163,10 +236,12 @@ contract HonestSequencerHandler is Deployment {
     function answer(Promised storage it) private {
         BatchHeader[] memory headers = runOf[it.number];
         (, bytes32[] memory proof) = proveHeader(headers, it.number - headers[0].number);
-        BatchHeader memory header = signed[it.number][it.signedIndex];
+        BatchHeader memory header = postedHeader[it.number];
         pass(100);
         vm.prank(vm.addr(SEQUENCER_KEY));
-        inbox.answerOmission(it.id, header, referenceOf[it.number], proof, 0, bytes32(0), 0, new bytes32[](0));
+        inbox.answerOmission(
+            it.id, it.sealBy, header, referenceOf[it.number], proof, 0, bytes32(0), 0, new bytes32[](0)
+        );
     }
 }
 
@@ -201,6 +276,38 @@ contract HonestSequencerInvariantsTest is Deployment {
         handler.postWaiting();
         handler.accuseOfOmission(1); // of number 2, promised up to 3
         checkEqual(handler.excuses(), 3, "omission");
+        invariantAnHonestSequencerKeepsItsBond();
+    }
+
+    /// @dev The committee was away for longer than a header can be posted, and nothing was forced: L1 makes an empty
+    /// header, after which the sequencer signs anew without fault.
+    function testStaleHeaderAfterAnOutageIsNoWedge() public {
+        handler.sealEmpty();
+        handler.postWaiting();
+        handler.seal(1); // number 2, which the committee never certifies
+        handler.advance(0);
+        handler.moveOn();
+        // And the same again, from a head that L1 made.
+        handler.advance(0);
+        handler.makeL1Header();
+        handler.seal(1);
+        handler.advance(0);
+        handler.moveOn();
+        invariantAnHonestSequencerKeepsItsBond();
+    }
+
+    /// @dev The same before anything was posted.
+    function testStaleFirstHeaderIsNoWedge() public {
+        handler.seal(1);
+        handler.advance(0);
+        handler.moveOn();
+        checkEqual(handler.excuses(), 1, "number 1 was signed twice");
+        invariantAnHonestSequencerKeepsItsBond();
+    }
+
+    /// @dev Nothing that anybody did leaves a state without a way on.
+    function invariantSomebodyCanMoveOn() public {
+        handler.moveOn();
         invariantAnHonestSequencerKeepsItsBond();
     }
 

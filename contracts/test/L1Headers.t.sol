@@ -2,13 +2,17 @@
 pragma solidity 0.8.37;
 
 import { BlindedInbox } from "../src/BlindedInbox.sol";
-import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
 import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
 import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
 import { Deployment } from "./helpers/Deployment.sol";
 import { MerkleProofs } from "./helpers/MerkleProofs.sol";
 
 /// @notice Headers that L1 makes itself.
+/// @dev Events of the registry that are expected here.
+library RegistryEvents {
+    event EpochEnds(uint64 indexed epoch, uint64 lastNumber);
+}
+
 contract L1HeadersTest is Deployment {
     bytes32 internal constant SALT = keccak256("salt");
 
@@ -49,6 +53,7 @@ contract L1HeadersTest is Deployment {
         header.parentHash = inbox.hashHeader(parent);
         header.timestampMs = uint64(block.timestamp * 1_000);
         header.envelopeRoot = 0;
+        header.dataHash = 0;
         if (leaves.length != 0) (header.envelopeRoot,) = MerkleProofs.prove(leaves, 0);
         header.envelopeCount = uint32(leaves.length);
         header.envelopeBytes = size;
@@ -82,12 +87,12 @@ contract L1HeadersTest is Deployment {
     }
 
     function transactionLeaf(uint256 size, uint64 gasLimit) internal pure returns (bytes32) {
-        bytes32 item = keccak256(bytes.concat(hex"02", bytes8(gasLimit), filled(size, 0x02)));
+        bytes32 item = keccak256(bytes.concat(hex"ff", bytes8(gasLimit), filled(size, 0x02)));
         return keccak256(bytes.concat(hex"00", bytes32(0), item, hex"ff"));
     }
 
     function envelopeLeaf(uint256 size) internal pure returns (bytes32) {
-        return keccak256(bytes.concat(hex"00", bytes32(0), keccak256(filled(size, 0x01)), hex"fe"));
+        return keccak256(bytes.concat(hex"00", bytes32(0), keccak256(filled(size, 0x02)), hex"fe"));
     }
 
     function testForcedItemsAndTheClosingHeader() public {
@@ -214,18 +219,36 @@ contract L1HeadersTest is Deployment {
         );
     }
 
-    function testNoneWithoutAnEpoch() public {
+    /// @dev The governor registers no further epoch: L1 takes forced items in the name of the last one.
+    function testTheLastEpochServesWhereNoneIsRegistered() public {
         deployContracts();
         registerEpoch(2, 4, 3);
         BatchHeader[] memory headers = run(2);
         postRun(headers);
         parent = headers[1];
+        forceTransaction(100, 100_000);
         goSilent();
-        expectRefusal(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+        bytes32[] memory leaves = new bytes32[](1);
+        leaves[0] = transactionLeaf(100, 100_000);
+        BatchHeader memory header = expected(leaves, 109, 100_000);
+        make(header); // number 3, of epoch 1
+        pass(1);
+        parent = header;
+        header = expected(new bytes32[](0), 0, 0);
+        make(header); // number 4 closes its second
+        checkEqual(registry.servingEpoch(5), 1, "serving");
+
+        // What L1 gave out stays the last epoch's; the new one begins behind it.
+        vm.expectEmit(true, true, true, true, address(registry));
+        emit RegistryEvents.EpochEnds(1, 4);
         registerEpoch(10, 4, 3);
-        BatchHeader memory header = expected(new bytes32[](0), 0, 0);
-        header.epoch = 2;
-        make(header);
+        (uint64 first, uint64 last) = registry.numbersOf(1);
+        checkEqual(first, 1, "first of 1");
+        checkEqual(last, 4, "last of 1");
+        (first, last) = registry.numbersOf(2);
+        checkEqual(first, 5, "first of 2");
+        checkEqual(registry.servingEpoch(4), 1, "4");
+        checkEqual(registry.servingEpoch(5), 2, "5");
     }
 
     /// @dev The committee goes on from L1's header, with an origin that shows it.
@@ -323,7 +346,7 @@ contract L1HeadersTest is Deployment {
         uint256 count = bound(seed, 1, 40);
         for (uint256 i = 0; i < count; i++) {
             if ((seed >> i) & 1 == 0) forceTransaction(100 + i, 21_000 + uint64(i));
-            else forceEnvelope(622 + i);
+            else forceEnvelope(639 + i);
         }
         goSilent();
         uint256 next = 0;
@@ -335,8 +358,8 @@ contract L1HeadersTest is Deployment {
             for (uint256 j = 0; j < taken; j++) {
                 uint256 i = next + j;
                 bool encrypted = (seed >> i) & 1 != 0;
-                leaves[j] = encrypted ? envelopeLeaf(622 + i) : transactionLeaf(100 + i, 21_000 + uint64(i));
-                size += uint32(encrypted ? 622 + i : 109 + i);
+                leaves[j] = encrypted ? envelopeLeaf(639 + i) : transactionLeaf(100 + i, 21_000 + uint64(i));
+                size += uint32(encrypted ? 639 + i : 109 + i);
                 gas += encrypted ? 0 : 21_000 + uint64(i);
             }
             make(expected(leaves, size, gas));
@@ -344,5 +367,99 @@ contract L1HeadersTest is Deployment {
             pass(1);
         }
         make(expected(new bytes32[](0), 0, 0));
+    }
+
+    /// @dev The sequencer posts one header now, alone.
+    function postOne() internal {
+        BatchHeader[] memory headers = run(1);
+        postRun(headers);
+        parent = headers[0];
+    }
+
+    /// @dev L1 makes the next header, which takes so many of equal items.
+    function makeOf(uint256 items) internal {
+        bytes32[] memory leaves = new bytes32[](items);
+        for (uint256 i = 0; i < items; i++) {
+            leaves[i] = transactionLeaf(100, 21_000);
+        }
+        make(expected(leaves, uint32(items * 109), uint64(items * 21_000)));
+    }
+
+    function checkRefusal(uint256 from) internal {
+        expectRefusal(abi.encodeWithSelector(BlindedInbox.L1HeaderNotDue.selector, from));
+    }
+
+    /// @dev One header in each `postingDeadline` takes 16 items: L1 takes the others when the deadline is over for them.
+    function testASlowSequencerCannotStretchTheQueue() public {
+        for (uint256 i = 0; i < 50; i++) {
+            forceTransaction(100, 21_000);
+        }
+        uint256 due = block.number + FORCED_DELAY;
+        uint256 from = due + POSTING_DEADLINE + 1;
+        pass(FORCED_DELAY + FINALITY);
+        postOne();
+        checkEqual(parent.forcedCursor, 16, "its first");
+        pass(from - 1 - block.number);
+        postOne();
+        checkEqual(parent.forcedCursor, 32, "its second");
+        checkRefusal(from);
+        pass(1);
+        checkRefusal(from + FORCED_DELAY);
+        pass(FORCED_DELAY);
+        makeOf(16);
+        checkEqual(inbox.l1MadeCount(), 1, "made by L1");
+
+        // What it signed without knowing of that header follows no more.
+        BatchHeader[] memory stale = run(1);
+        stale[0].l1OriginNumber = uint64(block.number) - 1;
+        stale[0].forcedCursor = 50;
+        relink(stale);
+        expectPostRefusal(
+            stale, abi.encodeWithSelector(BlindedInbox.OriginTooOld.selector, block.number - 1, block.number)
+        );
+        pass(1);
+        makeOf(2);
+        checkEqual(block.number, from + FORCED_DELAY + 1, "the last one is in");
+
+        // And that was the end of it.
+        pass(1);
+        checkRefusal(inbox.lastCertifiedAt() + uint256(POSTING_DEADLINE) + 1);
+        pass(FINALITY);
+        postOne();
+        checkEqual(parent.forcedCursor, 50, "nothing left");
+    }
+
+    /// @dev Items that waited too long open the same windows as silence does, whatever the sequencer posts.
+    function testFuzzOverdueItemsAlternateWithTheCommittee(uint256 waited) public {
+        for (uint256 i = 0; i < 20; i++) {
+            forceTransaction(100, 21_000);
+        }
+        uint256 from = block.number + FORCED_DELAY + POSTING_DEADLINE + 1;
+        pass(FORCED_DELAY + FINALITY);
+        postOne();
+        pass(from - block.number + bound(waited, 0, 4 * uint256(ANSWER_WINDOW)));
+        uint256 windows = (block.number - from) / ANSWER_WINDOW;
+        if (windows % 2 == 1) checkRefusal(from + (windows + 1) * ANSWER_WINDOW);
+        else makeOf(4);
+    }
+
+    /// @dev Items from before an outage would else knock it out again and again, with whatever it signed meanwhile.
+    function testACommitteeThatIsBackAndPostsIsLeftInPeace() public {
+        for (uint256 i = 0; i < 100; i++) {
+            forceTransaction(100, 21_000);
+        }
+        uint256 from = block.number + FORCED_DELAY + POSTING_DEADLINE + 1;
+        pass(FORCED_DELAY + FINALITY);
+        postOne();
+        pass(from - block.number + ANSWER_WINDOW / 2);
+        for (uint256 i = 0; i < 4; i++) {
+            postOne();
+            checkRefusal(block.number + FORCED_DELAY + 1);
+            pass(FORCED_DELAY);
+            checkRefusal(block.number + 1);
+        }
+        pass(1);
+        makeOf(16);
+        checkEqual(parent.forcedCursor, 96, "as soon as it pauses");
     }
 }

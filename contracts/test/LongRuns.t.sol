@@ -80,7 +80,7 @@ contract LongRunsTest is Deployment {
     /// @dev What is counted is what the registry's `HintData` takes when every item is malformed.
     function testWhatIsCountedIsTheLengthOfTheHints() public {
         HintLibraries libraries = new HintLibraries();
-        bytes memory data = abi.encodePacked(uint8(1), uint32(2));
+        bytes memory data = abi.encodePacked(uint8(2), uint32(2));
         for (uint256 i = 0; i < 2; i++) {
             uint32 count = uint32(1_003 - i);
             data = bytes.concat(

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import { CommitReveal } from "../src/CommitReveal.sol";
+import { FaultRecords } from "../src/FaultRecords.sol";
 import { SequencerBond } from "../src/SequencerBond.sol";
 import { SequencerFaults } from "../src/SequencerFaults.sol";
 import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
@@ -20,15 +21,22 @@ contract OmissionTest is Deployment {
     uint64 internal constant SEAL_BY = 3;
 
     address internal sequencer;
-    /// @dev Numbers 1 … 5, in one run; the envelope stands in number 3 at index 2 with code 14.
+    /// @dev Numbers 1 … 5, in one run; the envelope stands in number 3 at index 2 with code 15, `fee_nonce_used`.
     BatchHeader[] internal headers;
     RunReference internal posting;
 
-    event Accused(bytes32 indexed envelopeId, address indexed accuser, uint64 sealBy, uint256 answerUntil);
-    event Answered(
-        bytes32 indexed envelopeId, address indexed answerer, uint64 number, uint256 index, uint8 code
+    event Accused(
+        bytes32 indexed promiseHash,
+        bytes32 indexed envelopeId,
+        address indexed accuser,
+        bytes32 itemHash,
+        uint64 sealBy,
+        uint256 answerUntil
     );
-    event Omission(bytes32 indexed envelopeId, address indexed accuser, uint256 burnt, uint256 reward);
+    event Answered(
+        bytes32 indexed promiseHash, address indexed answerer, uint64 number, uint256 index, uint8 code
+    );
+    event Omission(bytes32 indexed promiseHash, address indexed accuser, uint256 burnt, uint256 reward);
 
     function setUp() public {
         vm.warp(1_800_000_000);
@@ -46,25 +54,29 @@ contract OmissionTest is Deployment {
         }
     }
 
-    function leaves() internal pure returns (bytes32[] memory made) {
+    function leaves() internal pure returns (bytes32[] memory) {
+        return leavesWith(EnvelopeTree.FEE_NONCE_USED);
+    }
+
+    function leavesWith(uint8 code) internal pure returns (bytes32[] memory made) {
         made = new bytes32[](5);
         for (uint256 i = 0; i < 5; i++) {
             made[i] = EnvelopeTree.leaf(keccak256(abi.encode("id", i)), keccak256(abi.encode(i)), 0);
         }
-        made[2] = keccak256(abi.encodePacked(uint8(0), ID, ITEM_HASH, uint8(14)));
+        made[2] = keccak256(abi.encodePacked(uint8(0), ID, ITEM_HASH, code));
         made[4] = EnvelopeTree.leaf(0, ITEM_HASH, EnvelopeTree.FORCED_TRANSACTION);
     }
 
     function accuse(address accuser, uint64 sealBy, bytes memory reason) internal {
-        bytes memory signature = signPromise(SEQUENCER_KEY, ID, sealBy);
+        bytes memory signature = signPromise(SEQUENCER_KEY, ID, ITEM_HASH, sealBy);
         vm.deal(accuser, STAKE);
         vm.prank(accuser);
         if (reason.length != 0) vm.expectRevert(reason);
-        inbox.accuseOmission{ value: STAKE }(ID, sealBy, signature, SALT);
+        inbox.accuseOmission{ value: STAKE }(ID, ITEM_HASH, sealBy, signature, SALT);
     }
 
     function commitAndAccuse(address accuser, uint64 sealBy) internal {
-        commitTo(accuser, omissionEvidence(ID, sealBy), SALT);
+        commitTo(accuser, omissionEvidence(ID, ITEM_HASH, sealBy), SALT);
         accuse(accuser, sealBy, "");
     }
 
@@ -84,73 +96,82 @@ contract OmissionTest is Deployment {
         (, answer.headerProof) = proveHeader(headers, 2);
         answer.index = 2;
         answer.itemHash = ITEM_HASH;
-        answer.code = 14;
+        answer.code = EnvelopeTree.FEE_NONCE_USED;
         (, answer.itemProof) = MerkleProofs.prove(leaves(), 2);
     }
 
     function give(Answer memory a, bytes memory reason) internal {
+        giveTo(SEAL_BY, a, reason);
+    }
+
+    /// @dev Answers the accusation about the promise of this number.
+    function giveTo(uint64 sealBy, Answer memory a, bytes memory reason) internal {
         vm.prank(ANSWERER);
         if (reason.length != 0) vm.expectRevert(reason);
-        inbox.answerOmission(ID, a.header, a.run, a.headerProof, a.index, a.itemHash, a.code, a.itemProof);
+        inbox.answerOmission(
+            ID, sealBy, a.header, a.run, a.headerProof, a.index, a.itemHash, a.code, a.itemProof
+        );
+    }
+
+    /// @dev The promise of this number.
+    function promised(uint64 sealBy) internal pure returns (bytes32) {
+        return hashPromise(ID, ITEM_HASH, sealBy);
     }
 
     function testAccuseAndSlash() public {
-        commitTo(USER, omissionEvidence(ID, SEAL_BY), SALT);
+        commitTo(USER, omissionEvidence(ID, ITEM_HASH, SEAL_BY), SALT);
         vm.expectEmit(true, true, true, true, address(inbox));
-        emit Accused(ID, USER, SEAL_BY, block.number + ANSWER_WINDOW);
+        emit Accused(promised(SEAL_BY), ID, USER, ITEM_HASH, SEAL_BY, block.number + ANSWER_WINDOW);
         accuse(USER, SEAL_BY, "");
         checkEqual(inbox.openAccusations(), 1, "open");
         pass(ANSWER_WINDOW);
-        vm.expectRevert(abi.encodeWithSelector(SequencerFaults.AnswerWindowOpen.selector, block.number));
-        inbox.slashOmission(ID);
+        vm.expectRevert(abi.encodeWithSelector(FaultRecords.AnswerWindowOpen.selector, block.number));
+        inbox.slashOmission(promised(SEAL_BY));
         pass(1);
         vm.expectEmit(true, true, true, true, address(inbox));
-        emit Omission(ID, USER, 5 ether, 5 ether);
-        inbox.slashOmission(ID);
+        emit Omission(promised(SEAL_BY), USER, 5 ether, 5 ether);
+        inbox.slashOmission(promised(SEAL_BY));
         checkEqual(inbox.bond(), 0, "bond");
         checkEqual(inbox.rewards(USER), 5 ether + STAKE, "half and the stake");
         checkEqual(inbox.openAccusations(), 0, "none open");
         checkEqual(address(0).balance, 5 ether, "burnt");
 
-        vm.expectRevert(abi.encodeWithSelector(SequencerFaults.NoOpenAccusation.selector, ID));
-        inbox.slashOmission(ID);
-        give(rightAnswer(), abi.encodeWithSelector(SequencerFaults.NoOpenAccusation.selector, ID));
-        // Not again with a lower number either.
-        commitTo(USER, omissionEvidence(ID, SEAL_BY - 1), SALT);
-        accuse(
-            USER, SEAL_BY - 1, abi.encodeWithSelector(SequencerFaults.AlreadyAccused.selector, ID, SEAL_BY)
-        );
+        vm.expectRevert(abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, promised(SEAL_BY)));
+        inbox.slashOmission(promised(SEAL_BY));
+        give(rightAnswer(), abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, promised(SEAL_BY)));
+        commitTo(USER, omissionEvidence(ID, ITEM_HASH, SEAL_BY), SALT);
+        accuse(USER, SEAL_BY, abi.encodeWithSelector(FaultRecords.AlreadyAccused.selector, promised(SEAL_BY)));
     }
 
     function testAnswer() public {
         commitAndAccuse(USER, SEAL_BY);
         pass(ANSWER_WINDOW + 5); // late, but nobody has slashed
         vm.expectEmit(true, true, true, true, address(inbox));
-        emit Answered(ID, ANSWERER, 3, 2, 14);
+        emit Answered(promised(SEAL_BY), ANSWERER, 3, 2, 15);
         give(rightAnswer(), "");
         checkEqual(inbox.rewards(ANSWERER), STAKE, "stake");
         checkEqual(inbox.openAccusations(), 0, "none open");
         checkEqual(inbox.bond(), 10 ether, "bond");
-        give(rightAnswer(), abi.encodeWithSelector(SequencerFaults.NoOpenAccusation.selector, ID));
-        vm.expectRevert(abi.encodeWithSelector(SequencerFaults.NoOpenAccusation.selector, ID));
-        inbox.slashOmission(ID);
+        give(rightAnswer(), abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, promised(SEAL_BY)));
+        vm.expectRevert(abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, promised(SEAL_BY)));
+        inbox.slashOmission(promised(SEAL_BY));
         vm.prank(ANSWERER);
         inbox.claimReward();
         checkEqual(ANSWERER.balance, STAKE, "claimed");
-        commitTo(USER, omissionEvidence(ID, SEAL_BY), SALT);
-        accuse(USER, SEAL_BY, abi.encodeWithSelector(SequencerFaults.AlreadyAccused.selector, ID, SEAL_BY));
+        commitTo(USER, omissionEvidence(ID, ITEM_HASH, SEAL_BY), SALT);
+        accuse(USER, SEAL_BY, abi.encodeWithSelector(FaultRecords.AlreadyAccused.selector, promised(SEAL_BY)));
     }
 
     /// forge-config: default.isolate = true
     function testGas() public {
-        commitTo(USER, omissionEvidence(ID, 4), SALT);
+        commitTo(USER, omissionEvidence(ID, ITEM_HASH, 4), SALT);
         accuse(USER, 4, "");
         vm.snapshotGasLastCall("BlindedInbox.accuseOmission");
-        give(rightAnswer(), "");
+        giveTo(4, rightAnswer(), "");
         vm.snapshotGasLastCall("BlindedInbox.answerOmission");
         commitAndAccuse(USER, SEAL_BY);
         pass(ANSWER_WINDOW + 1);
-        inbox.slashOmission(ID);
+        inbox.slashOmission(promised(SEAL_BY));
         vm.snapshotGasLastCall("BlindedInbox.slashOmission");
     }
 
@@ -158,58 +179,112 @@ contract OmissionTest is Deployment {
         commitAndAccuse(USER, SEAL_BY);
         Answer memory a = rightAnswer();
         a.header = headers[3];
-        give(a, abi.encodeWithSelector(SequencerFaults.SealedTooLate.selector, 4, SEAL_BY));
+        give(a, abi.encodeWithSelector(FaultRecords.SealedTooLate.selector, 4, SEAL_BY));
         a.header = headers[1];
-        give(a, abi.encodeWithSelector(SequencerFaults.NotInRun.selector, 2)); // proof of another
+        give(a, abi.encodeWithSelector(FaultRecords.NotInRun.selector, 2)); // proof of another
         a = rightAnswer();
         a.run.postedAt += 1;
-        give(a, abi.encodeWithSelector(SequencerFaults.NotInRun.selector, 3));
+        give(a, abi.encodeWithSelector(FaultRecords.NotInRun.selector, 3));
         a = rightAnswer();
         a.header.gas += 1;
-        give(a, abi.encodeWithSelector(SequencerFaults.NotInRun.selector, 3));
+        give(a, abi.encodeWithSelector(FaultRecords.NotInRun.selector, 3));
 
-        bytes memory missing = abi.encodeWithSelector(SequencerFaults.NotInBatch.selector, 3, 2);
+        bytes memory missing = abi.encodeWithSelector(FaultRecords.NotInBatch.selector, 3, 2);
         a = rightAnswer();
-        a.code = 13;
+        a.code = EnvelopeTree.ACCEPTED;
         give(a, missing);
         a = rightAnswer();
+        // No accusation is about another copy.
         a.itemHash = keccak256("other");
-        give(a, missing);
+        bytes32 copy = hashPromise(ID, keccak256("other"), SEAL_BY);
+        give(a, abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, copy));
         a = rightAnswer();
         a.itemProof[0] ^= bytes32(uint256(1));
         give(a, missing);
         a = rightAnswer();
         a.index = 7; // beyond the count
-        give(a, abi.encodeWithSelector(SequencerFaults.NotInBatch.selector, 3, 7));
+        give(a, abi.encodeWithSelector(FaultRecords.NotInBatch.selector, 3, 7));
         give(rightAnswer(), "");
     }
 
+    /// @dev Accepted, there already, or spoilt by its payer: nothing else keeps a promise, whatever the batch says.
+    function testFuzzOnlySomeVerdictsKeepAPromise(uint8 code) public {
+        deployContracts();
+        registerEpoch(EPOCH_LAST, 4, 3);
+        BatchHeader[] memory made = run(3);
+        (made[2].envelopeRoot,) = MerkleProofs.prove(leavesWith(code), 0);
+        made[2].envelopeCount = 5;
+        relink(made);
+        Answer memory a;
+        a.run = postRun(made);
+        a.header = made[2];
+        (, a.headerProof) = proveHeader(made, 2);
+        (a.index, a.itemHash, a.code) = (2, ITEM_HASH, code);
+        (, a.itemProof) = MerkleProofs.prove(leavesWith(code), 2);
+        commitAndAccuse(USER, SEAL_BY);
+        bool kept = code == 0 || code == 11 || code == 15 || code == 17;
+        give(a, kept ? bytes("") : abi.encodeWithSelector(FaultRecords.PromiseNotKept.selector, code));
+        checkEqual(inbox.openAccusations(), kept ? 0 : 1, "open");
+    }
+
+    /// @dev A copy with one bit of its proof flipped has the same id. The sequencer seals that instead, and the rule
+    /// skips it: the promise was for the bytes it was given.
+    function testMangledCopyKeepsNoPromise() public {
+        deployContracts();
+        registerEpoch(EPOCH_LAST, 4, 3);
+        depositBond(10 ether);
+        BatchHeader[] memory made = run(3);
+        bytes32 mangled = keccak256("item with a bit flipped");
+        made[2].envelopeRoot = EnvelopeTree.leaf(ID, mangled, 14);
+        made[2].envelopeCount = 1;
+        relink(made);
+        Answer memory a;
+        a.run = postRun(made);
+        a.header = made[2];
+        (, a.headerProof) = proveHeader(made, 2);
+        commitAndAccuse(USER, SEAL_BY);
+        (a.itemHash, a.code) = (mangled, 14);
+        give(
+            a,
+            abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, hashPromise(ID, mangled, SEAL_BY))
+        );
+        (a.itemHash, a.code) = (ITEM_HASH, 0);
+        give(a, abi.encodeWithSelector(FaultRecords.NotInBatch.selector, 3, 0));
+        pass(ANSWER_WINDOW + 1);
+        inbox.slashOmission(promised(SEAL_BY));
+        checkEqual(inbox.bond(), 0, "the bond");
+        checkEqual(inbox.rewards(USER), 5 ether + STAKE, "half of it and the stake");
+    }
+
     function testAccuseRefusals() public {
-        commitTo(USER, omissionEvidence(ID, SEAL_BY), SALT);
-        bytes memory signature = signPromise(SEQUENCER_KEY, ID, SEAL_BY);
+        commitTo(USER, omissionEvidence(ID, ITEM_HASH, SEAL_BY), SALT);
+        bytes memory signature = signPromise(SEQUENCER_KEY, ID, ITEM_HASH, SEAL_BY);
         vm.deal(USER, 1 ether);
         vm.prank(USER);
-        vm.expectRevert(abi.encodeWithSelector(SequencerFaults.WrongStake.selector, STAKE - 1));
-        inbox.accuseOmission{ value: STAKE - 1 }(ID, SEAL_BY, signature, SALT);
+        vm.expectRevert(abi.encodeWithSelector(FaultRecords.WrongStake.selector, STAKE - 1));
+        inbox.accuseOmission{ value: STAKE - 1 }(ID, ITEM_HASH, SEAL_BY, signature, SALT);
         vm.prank(USER);
-        vm.expectRevert(abi.encodeWithSelector(SequencerFaults.WrongStake.selector, STAKE + 1));
-        inbox.accuseOmission{ value: STAKE + 1 }(ID, SEAL_BY, signature, SALT);
-        accuse(USER, 6, abi.encodeWithSelector(SequencerFaults.PromiseNotDue.selector, 5, 6));
+        vm.expectRevert(abi.encodeWithSelector(FaultRecords.WrongStake.selector, STAKE + 1));
+        inbox.accuseOmission{ value: STAKE + 1 }(ID, ITEM_HASH, SEAL_BY, signature, SALT);
+        accuse(USER, 6, abi.encodeWithSelector(FaultRecords.PromiseNotDue.selector, 5, 6));
 
-        bytes memory bad = abi.encodeWithSelector(SequencerFaults.BadPromise.selector);
+        bytes memory bad = abi.encodeWithSelector(FaultRecords.BadPromise.selector);
         vm.deal(USER, 1 ether);
         vm.prank(USER);
         vm.expectRevert(bad); // a promise of another number
-        inbox.accuseOmission{ value: STAKE }(ID, SEAL_BY - 1, signature, SALT);
+        inbox.accuseOmission{ value: STAKE }(ID, ITEM_HASH, SEAL_BY - 1, signature, SALT);
         vm.prank(USER);
         vm.expectRevert(bad); // of another envelope
-        inbox.accuseOmission{ value: STAKE }(keccak256("other"), SEAL_BY, signature, SALT);
-        signature = signPromise(7, ID, SEAL_BY);
+        inbox.accuseOmission{ value: STAKE }(keccak256("other"), ITEM_HASH, SEAL_BY, signature, SALT);
+        vm.prank(USER);
+        vm.expectRevert(bad); // of other bytes with the same id
+        inbox.accuseOmission{ value: STAKE }(ID, keccak256("other"), SEAL_BY, signature, SALT);
+        signature = signPromise(7, ID, ITEM_HASH, SEAL_BY);
         vm.prank(USER);
         vm.expectRevert(bad); // of somebody else
-        inbox.accuseOmission{ value: STAKE }(ID, SEAL_BY, signature, SALT);
+        inbox.accuseOmission{ value: STAKE }(ID, ITEM_HASH, SEAL_BY, signature, SALT);
 
-        bytes32 missing = keccak256(abi.encode(FRIEND, omissionEvidence(ID, SEAL_BY), SALT));
+        bytes32 missing = keccak256(abi.encode(FRIEND, omissionEvidence(ID, ITEM_HASH, SEAL_BY), SALT));
         accuse(FRIEND, SEAL_BY, abi.encodeWithSelector(CommitReveal.NotCommitted.selector, missing));
         vm.prank(FRIEND);
         inbox.commit(missing);
@@ -217,36 +292,54 @@ contract OmissionTest is Deployment {
         accuse(USER, SEAL_BY, "");
     }
 
-    /// @dev A dishonest sequencer gives a friend a later promise, to answer the friend's accusation by a late batch.
-    function testLowerPromiseTakesThePlaceOfAnOpenAccusation() public {
-        commitAndAccuse(FRIEND, 5);
+    /// @dev The sequencer gives a friend a lower promise, who accuses when the victim's window is nearly over: that is
+    /// another accusation, and the victim still slashes first.
+    function testLowerPromiseDoesNotTakeTheAccusersReward() public {
+        commitAndAccuse(USER, 2);
         uint256 accusedAt = block.number;
-        pass(10);
-        commitTo(USER, omissionEvidence(ID, 2), SALT);
-        accuse(USER, 2, "");
-        checkEqual(inbox.rewards(FRIEND), STAKE, "the friend has its stake back");
-        checkEqual(inbox.openAccusations(), 1, "one open");
-        give(rightAnswer(), abi.encodeWithSelector(SequencerFaults.SealedTooLate.selector, 3, 2));
-        commitTo(FRIEND, omissionEvidence(ID, 4), SALT);
-        accuse(FRIEND, 4, abi.encodeWithSelector(SequencerFaults.AlreadyAccused.selector, ID, 2));
-        // The window is the first one's.
+        vm.roll(accusedAt + ANSWER_WINDOW - 2);
+        commitTo(FRIEND, omissionEvidence(ID, ITEM_HASH, 1), SALT);
+        accuse(FRIEND, 1, "");
+        checkEqual(inbox.rewards(USER), 0, "the stake stays");
+        checkEqual(inbox.openAccusations(), 2, "both open");
         vm.roll(accusedAt + ANSWER_WINDOW + 1);
-        inbox.slashOmission(ID);
+        vm.expectRevert(
+            abi.encodeWithSelector(
+                FaultRecords.AnswerWindowOpen.selector, accusedAt + 2 * uint256(ANSWER_WINDOW) - 1
+            )
+        );
+        inbox.slashOmission(promised(1));
+        inbox.slashOmission(promised(2));
+        checkEqual(inbox.rewards(USER), 5 ether + STAKE, "the first accuser has the reward");
+        pass(ANSWER_WINDOW);
+        inbox.slashOmission(promised(1));
+        checkEqual(inbox.rewards(FRIEND), STAKE, "the friend has its stake");
+        checkEqual(address(inbox).balance, 5 ether + 2 * STAKE, "held: reward and both stakes");
+    }
+
+    /// @dev The sequencer gives a friend a later promise, whose accusation it answers: the victim's stands.
+    function testAnswerToALaterPromiseDoesNotAnswerAnEarlierOne() public {
+        commitAndAccuse(FRIEND, 5);
+        commitAndAccuse(USER, 2);
+        giveTo(5, rightAnswer(), "");
+        giveTo(2, rightAnswer(), abi.encodeWithSelector(FaultRecords.SealedTooLate.selector, 3, 2));
+        pass(ANSWER_WINDOW + 1);
+        inbox.slashOmission(promised(2));
         checkEqual(inbox.rewards(USER), 5 ether + STAKE, "reward");
     }
 
-    function testLowerPromiseAfterAnAnswer() public {
-        commitAndAccuse(FRIEND, 5);
-        give(rightAnswer(), "");
-        pass(ANSWER_WINDOW);
-        commitAndAccuse(USER, 2);
-        uint256 until = block.number + ANSWER_WINDOW;
-        vm.expectRevert(abi.encodeWithSelector(SequencerFaults.AnswerWindowOpen.selector, until));
-        inbox.slashOmission(ID); // a window of its own
-        vm.roll(until + 1);
-        inbox.slashOmission(ID);
-        checkEqual(inbox.bond(), 0, "bond");
-        checkEqual(address(inbox).balance, 5 ether + 2 * STAKE, "held: reward and both stakes");
+    /// @dev The code that judges reports has no funds and no headers of its own.
+    function testFaultsAreReportedToTheInboxOnly() public {
+        SequencerFaults code = SequencerFaults(inbox.faults());
+        commitTo(USER, omissionEvidence(ID, ITEM_HASH, SEAL_BY), SALT);
+        bytes memory signature = signPromise(SEQUENCER_KEY, ID, ITEM_HASH, SEAL_BY);
+        vm.deal(USER, STAKE);
+        vm.prank(USER);
+        vm.expectRevert(abi.encodeWithSelector(SequencerBond.NotTheInbox.selector));
+        code.accuseOmission{ value: STAKE }(ID, ITEM_HASH, SEAL_BY, signature, SALT);
+        vm.prank(USER);
+        vm.expectRevert(abi.encodeWithSelector(SequencerBond.NotTheInbox.selector));
+        code.depositBond{ value: STAKE }();
     }
 
     function testOpenAccusationHoldsTheBond() public {
@@ -271,7 +364,7 @@ contract OmissionTest is Deployment {
         inbox.withdrawBond(payable(sequencer));
         commitAndAccuse(USER, SEAL_BY);
         pass(ANSWER_WINDOW + 1);
-        inbox.slashOmission(ID);
+        inbox.slashOmission(promised(SEAL_BY));
         checkEqual(inbox.rewards(USER), STAKE, "stake");
     }
 
@@ -286,12 +379,10 @@ contract OmissionTest is Deployment {
         postRun(next);
         setHeadNumber(20_000);
         sealBy = uint64(sealBy % 4 < 2 ? bound(sealBy, 4, 8) : bound(sealBy, 4_099, 4_105));
-        commitTo(USER, omissionEvidence(ID, sealBy), SALT);
+        commitTo(USER, omissionEvidence(ID, ITEM_HASH, sealBy), SALT);
         bool excused = sealBy >= 6 && sealBy < 6 + 4_096;
         accuse(
-            USER,
-            sealBy,
-            excused ? abi.encodeWithSelector(SequencerFaults.Excused.selector, sealBy) : bytes("")
+            USER, sealBy, excused ? abi.encodeWithSelector(FaultRecords.Excused.selector, sealBy) : bytes("")
         );
     }
 

@@ -44,15 +44,12 @@ abstract contract OutputDeployment is Test {
             stateRoot: keccak256(abi.encode("state", l2Block, batch))
         });
     }
-
-    function same(OutputRegistry.Output memory given, OutputRegistry.Output memory expected) internal pure {
-        checkEqual(keccak256(abi.encode(given)), keccak256(abi.encode(expected)), "output");
-    }
 }
 
 /// @dev Posts batches and proposes outputs, good ones and others, and remembers what was accepted.
 contract OutputRegistryHandler is OutputDeployment {
     OutputRegistry.Output[] private accepted;
+    bytes[] private proposals;
     uint64 private time = 1_800_000_000_000;
 
     constructor() {
@@ -71,6 +68,14 @@ contract OutputRegistryHandler is OutputDeployment {
         return accepted[position];
     }
 
+    function proposalCount() external view returns (uint256) {
+        return proposals.length;
+    }
+
+    function proposalAt(uint256 position) external view returns (OutputRegistry.Output[] memory) {
+        return abi.decode(proposals[position], (OutputRegistry.Output[]));
+    }
+
     function postBatch(uint256 milliseconds) external {
         time += uint64(bound(milliseconds, 1, 9_000));
         post(time);
@@ -80,7 +85,7 @@ contract OutputRegistryHandler is OutputDeployment {
         count_ = bound(count_, 0, 3);
         (uint64 head, uint64 headMs,,) = inbox.head();
         OutputRegistry.Output[] memory proposed = new OutputRegistry.Output[](count_);
-        bool good = count_ != 0;
+        bytes4 fault = count_ == 0 ? OutputRegistry.EmptyProposal.selector : bytes4(0);
         for (uint256 i = 0; i < count_; i++) {
             // One in eight leaves a gap, goes back, names a batch that is not there, or comes too early.
             uint64 l2Block = uint64(accepted.length + 1 + i + ((skip >> (8 * i)) % 8 == 0 ? 1 : 0));
@@ -89,15 +94,19 @@ contract OutputRegistryHandler is OutputDeployment {
             uint64 timestamp =
                 headMs / 1_000 - uint64(bound(back >> (8 * i), headMs == 0 ? 0 : 9, headMs == 0 ? 0 : 20));
             proposed[i] = example(l2Block, number, timestamp);
-            good = good && l2Block == accepted.length + 1 + i && number != 0 && number <= head
-                && (uint256(timestamp) + 10) * 1_000 <= headMs;
+            if (fault != 0) continue;
+            if (l2Block != accepted.length + 1 + i) fault = OutputRegistry.WrongBlock.selector;
+            else if (number == 0 || number > head) fault = OutputRegistry.BatchNotPosted.selector;
+            else if ((uint256(timestamp) + 10) * 1_000 > headMs) fault = OutputRegistry.TooEarly.selector;
         }
-        if (!good) vm.expectRevert();
+        bool good = fault == 0;
+        if (!good) vm.expectPartialRevert(fault);
         vm.prank(SEQUENCER);
         outputs.propose(proposed);
         for (uint256 i = 0; good && i < count_; i++) {
             accepted.push(proposed[i]);
         }
+        if (good) proposals.push(abi.encode(proposed));
     }
 
     function proposeAsAnother(address caller) external {
@@ -113,8 +122,11 @@ contract OutputRegistryTest is OutputDeployment {
 
     OutputRegistryHandler internal handler;
 
-    event OutputProposed(
-        uint64 indexed l2Block, uint64 indexed batch, uint64 timestamp, bytes32 blockHash, bytes32 stateRoot
+    event OutputsProposed(
+        uint64 indexed firstBlock,
+        uint64 indexed lastBlock,
+        uint64 previousAt,
+        OutputRegistry.Output[] outputs
     );
 
     function setUp() public {
@@ -152,19 +164,28 @@ contract OutputRegistryTest is OutputDeployment {
         OutputRegistry.Output[] memory two = new OutputRegistry.Output[](2);
         two[0] = example(1, 1, TIME);
         two[1] = example(2, 2, TIME + 1);
-        for (uint256 i = 0; i < 2; i++) {
-            vm.expectEmit(true, true, true, true, address(outputs));
-            emit OutputProposed(
-                two[i].l2Block, two[i].batch, two[i].timestamp, two[i].blockHash, two[i].stateRoot
-            );
-        }
+        vm.expectEmit(true, true, true, true, address(outputs));
+        emit OutputsProposed(1, 2, 0, two);
         propose(two);
+        checkEqual(outputs.lastProposedAt(), block.number, "block");
         checkEqual(outputs.lastBlock(), 2, "last");
-        same(outputs.output(1), two[0]);
-        same(outputs.output(2), two[1]);
-        OutputRegistry.Output memory none;
-        same(outputs.output(0), none);
-        same(outputs.output(3), none);
+        check(outputs.isProposed(two), "proposed");
+        check(!outputs.isProposed(proposing(two[1])), "not by itself");
+        check(!outputs.isProposed(new OutputRegistry.Output[](0)), "nothing");
+        checkEqual(outputs.commitments(2), keccak256(abi.encode(two)), "commitment");
+        checkEqual(outputs.commitments(1), 0, "one for the whole proposal");
+        two[0].stateRoot = 0;
+        check(!outputs.isProposed(two), "another");
+    }
+
+    function testEachProposalTellsWhereTheOneBeforeIs() public {
+        vm.roll(50);
+        propose(proposing(example(1, 1, TIME)));
+        vm.roll(60);
+        vm.expectEmit(true, true, true, true, address(outputs));
+        emit OutputsProposed(2, 2, 50, proposing(example(2, 2, TIME)));
+        propose(proposing(example(2, 2, TIME)));
+        checkEqual(outputs.lastProposedAt(), 60, "block");
     }
 
     function testOnlyTheSequencer() public {
@@ -182,7 +203,7 @@ contract OutputRegistryTest is OutputDeployment {
         refuses(example(2, 1, TIME), abi.encodeWithSelector(OutputRegistry.WrongBlock.selector, 1, 2));
         propose(proposing(example(1, 1, TIME)));
         refuses(example(1, 1, TIME - 1), abi.encodeWithSelector(OutputRegistry.WrongBlock.selector, 2, 1));
-        same(outputs.output(1), example(1, 1, TIME));
+        check(outputs.isProposed(proposing(example(1, 1, TIME))), "stands");
     }
 
     function testTheBatchIsPosted() public {
@@ -218,8 +239,6 @@ contract OutputRegistryTest is OutputDeployment {
         vm.expectRevert(abi.encodeWithSelector(OutputRegistry.BatchNotPosted.selector, 3, 2));
         propose(two);
         checkEqual(outputs.lastBlock(), 0, "last");
-        OutputRegistry.Output memory none;
-        same(outputs.output(1), none);
     }
 
     function testFuzzProposals(uint256 count, uint256 size) public {
@@ -232,12 +251,10 @@ contract OutputRegistryTest is OutputDeployment {
                 proposed[i] = example(next + i, 1 + (next + i) % 2, TIME - 100 + next + i);
             }
             propose(proposed);
+            check(outputs.isProposed(proposed), "proposed");
             next += uint64(size);
         }
         checkEqual(outputs.lastBlock(), next - 1, "last");
-        for (uint64 l2Block = 1; l2Block < next; l2Block++) {
-            same(outputs.output(l2Block), example(l2Block, 1 + l2Block % 2, TIME - 100 + l2Block));
-        }
     }
 
     // Invariants
@@ -247,12 +264,12 @@ contract OutputRegistryTest is OutputDeployment {
         uint256 count = handler.count();
         checkEqual(registry.lastBlock(), count, "last");
         for (uint64 l2Block = 1; l2Block <= count; l2Block++) {
-            OutputRegistry.Output memory output = registry.output(l2Block);
-            checkEqual(output.l2Block, l2Block, "in order");
-            same(output, handler.acceptedAt(l2Block - 1));
+            checkEqual(handler.acceptedAt(l2Block - 1).l2Block, l2Block, "in order");
         }
-        OutputRegistry.Output memory none;
-        same(registry.output(uint64(count) + 1), none);
+        for (uint256 i = 0; i < handler.proposalCount(); i++) {
+            check(registry.isProposed(handler.proposalAt(i)), "stands as it was accepted");
+        }
+        checkEqual(registry.commitments(uint64(count) + 1), 0, "no more");
     }
 
     // Gas; 21,000 and the calldata come on top

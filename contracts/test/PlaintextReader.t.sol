@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
-import { PlaintextReader } from "../src/PlaintextReader.sol";
+import { FinalHint, HintEvidence, PlaintextProof } from "../src/HintEvidence.sol";
 import { Envelopes } from "../src/libraries/Envelopes.sol";
 import { HintFixture } from "./helpers/HintFixture.sol";
 import { MockHintVerifier } from "./helpers/HintMocks.sol";
@@ -28,19 +28,11 @@ contract PlaintextReaderTest is HintFixture {
         return buildRun(7, counts, 0);
     }
 
-    function plaintext(Built memory b, uint32 index)
-        internal
-        pure
-        returns (PlaintextReader.PlaintextProof memory)
-    {
+    function plaintext(Built memory b, uint32 index) internal pure returns (PlaintextProof memory) {
         return plaintextOf(challengeOf(b, rightEntries(b), 2, index));
     }
 
-    function finalHint(Built memory b, uint32 index)
-        internal
-        pure
-        returns (PlaintextReader.FinalHint memory)
-    {
+    function finalHint(Built memory b, uint32 index) internal pure returns (FinalHint memory) {
         return finalHintOf(challengeOf(b, rightEntries(b), 2, index));
     }
 
@@ -52,17 +44,17 @@ contract PlaintextReaderTest is HintFixture {
 
     function testProvePlaintext() public {
         Built memory b = sample();
-        PlaintextReader.PlaintextProof memory p = plaintext(b, KEYED);
+        PlaintextProof memory p = plaintext(b, KEYED);
         (bytes32 id, bytes memory message) = hints.provePlaintext(p);
         checkEqual(id, b.items[2][KEYED].id, "id");
         checkEqual(message, caller.decode(p.item).e, "what the mock verifier says");
 
         p.key = bytes16("another");
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.WrongKey.selector));
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.WrongKey.selector));
         hints.provePlaintext(p);
         p = plaintext(b, MALFORMED);
         p.key = bytes16("any");
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.WrongKey.selector));
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.WrongKey.selector));
         hints.provePlaintext(p);
         p = plaintext(b, KEYED);
         verifier.fail(MockHintVerifier.Failure.Reverts);
@@ -72,9 +64,9 @@ contract PlaintextReaderTest is HintFixture {
 
     function testReadPlaintext() public {
         Built memory b = sample();
-        PlaintextReader.PlaintextProof memory p = plaintext(b, KEYED);
-        PlaintextReader.FinalHint memory h = finalHint(b, KEYED);
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.RunNotFinal.selector, 9));
+        PlaintextProof memory p = plaintext(b, KEYED);
+        FinalHint memory h = finalHint(b, KEYED);
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.RunNotFinal.selector, 9));
         hints.readPlaintext(p, h);
         makeFinal(b);
         // The check of the key is not needed any more.
@@ -85,21 +77,21 @@ contract PlaintextReaderTest is HintFixture {
         checkEqual(message, caller.decrypt(p.key, ad, caller.decode(p.item).e), "message");
 
         p.key = bytes16("another");
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.WrongKey.selector));
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.WrongKey.selector));
         hints.readPlaintext(p, h);
         p = plaintext(b, MALFORMED);
         h = finalHint(b, MALFORMED);
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.WrongKey.selector));
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.WrongKey.selector));
         hints.readPlaintext(p, h);
     }
 
     function testOnlyAcceptedItemsAreRead() public {
         Built memory b = sample();
-        PlaintextReader.PlaintextProof memory p = plaintext(b, SKIPPED);
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.NotAccepted.selector, p.code));
+        PlaintextProof memory p = plaintext(b, SKIPPED);
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.NotAccepted.selector, p.code));
         hints.provePlaintext(p);
         p.code = 0;
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.ItemNotInBatch.selector, 9, SKIPPED));
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.ItemNotInBatch.selector, 9, SKIPPED));
         hints.provePlaintext(p);
     }
 
@@ -110,10 +102,8 @@ contract PlaintextReaderTest is HintFixture {
         b.items[2][KEYED].id = bytes32("another");
         b.headers[2].envelopeRoot = rootOfItems(b.items[2]);
         tell(b);
-        PlaintextReader.PlaintextProof memory p = plaintext(b, KEYED);
-        vm.expectRevert(
-            abi.encodeWithSelector(PlaintextReader.WrongEnvelope.selector, bytes32("another"), id)
-        );
+        PlaintextProof memory p = plaintext(b, KEYED);
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.WrongEnvelope.selector, bytes32("another"), id));
         hints.provePlaintext(p);
     }
 
@@ -121,21 +111,21 @@ contract PlaintextReaderTest is HintFixture {
     function testHintOfAnotherPlaceIsRefused() public {
         Built memory b = sample();
         makeFinal(b);
-        PlaintextReader.PlaintextProof memory p = plaintext(b, KEYED);
-        PlaintextReader.FinalHint memory h = finalHint(b, 0);
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.ChunkNotFinal.selector, 9));
+        PlaintextProof memory p = plaintext(b, KEYED);
+        FinalHint memory h = finalHint(b, 0);
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.ChunkNotFinal.selector, 9));
         hints.readPlaintext(p, h);
         h = finalHint(b, KEYED);
         h.chunk[0] ^= 0x01;
-        vm.expectRevert(abi.encodeWithSelector(PlaintextReader.ChunkNotFinal.selector, 9));
+        vm.expectRevert(abi.encodeWithSelector(HintEvidence.ChunkNotFinal.selector, 9));
         hints.readPlaintext(p, h);
     }
 
     function testFuzzTamperedProofsRevert(uint256 field, uint256 by, bool read) public {
         Built memory b = sample();
         makeFinal(b);
-        PlaintextReader.PlaintextProof memory p = plaintext(b, KEYED);
-        PlaintextReader.FinalHint memory h = finalHint(b, KEYED);
+        PlaintextProof memory p = plaintext(b, KEYED);
+        FinalHint memory h = finalHint(b, KEYED);
         field %= read ? 18 : 13;
         uint32 small = uint32(bound(by, 1, 1_000));
         bytes32 change = bytes32(uint256(small));
@@ -157,9 +147,17 @@ contract PlaintextReaderTest is HintFixture {
         else if (field == 15) h.leafCount += small;
         else if (field == 16) h.releases ^= change;
         else h.chunkProof[by % h.chunkProof.length] ^= change;
-        vm.expectRevert();
+        vm.expectPartialRevert(tamperedReason(field, read));
         if (read) hints.readPlaintext(p, h);
         else hints.provePlaintext(p);
+    }
+
+    function tamperedReason(uint256 field, bool read) private pure returns (bytes4) {
+        if (field == 1 && read) return HintEvidence.RunNotFinal.selector;
+        if (field < 6) return HintEvidence.HeaderNotPosted.selector;
+        if (field == 7) return HintEvidence.NotAccepted.selector;
+        if (field < 12) return HintEvidence.ItemNotInBatch.selector;
+        return field == 12 ? HintEvidence.WrongKey.selector : HintEvidence.ChunkNotFinal.selector;
     }
 
     function testItemsOfAnyOtherLengthAreNoEnvelopes() public {
@@ -167,7 +165,7 @@ contract PlaintextReaderTest is HintFixture {
         b.items[2][KEYED].data = "no envelope";
         b.headers[2].envelopeRoot = rootOfItems(b.items[2]);
         tell(b);
-        PlaintextReader.PlaintextProof memory p = plaintext(b, KEYED);
+        PlaintextProof memory p = plaintext(b, KEYED);
         vm.expectRevert(abi.encodeWithSelector(Envelopes.BadEnvelopeLength.selector, 11));
         hints.provePlaintext(p);
     }

@@ -84,6 +84,71 @@ contract SequencerBondTest is Deployment {
         vm.prank(sequencer);
         vm.expectRevert(abi.encodeWithSelector(SequencerBond.TransferFailed.selector, address(unpayable)));
         inbox.withdrawBond(payable(address(unpayable)));
-        checkEqual(inbox.bond(), 1 ether, "bond");
+        (uint128 amount,,) = inbox.withdrawal();
+        checkEqual(amount, 1 ether, "still announced");
+        checkEqual(address(inbox).balance, 1 ether, "still there");
+    }
+
+    function announce(uint128 amount) internal {
+        vm.prank(sequencer);
+        inbox.announceBondWithdrawal(amount);
+    }
+
+    function expectWithdrawal(bytes memory reason) internal {
+        vm.prank(sequencer);
+        if (reason.length != 0) vm.expectRevert(reason);
+        inbox.withdrawBond(payable(sequencer));
+    }
+
+    /// @dev Announced once, a withdrawal was open in every later block, while `bond()` showed all of it.
+    function testBondAnnouncedLongAgoCannotLeaveBeforeTheEvidence() public {
+        depositBond(100 ether);
+        announce(60 ether);
+        checkEqual(inbox.bond(), 40 ether, "what is announced is no bond");
+        (uint128 amount, uint64 unlocksAt, uint64 expiresAt) = inbox.withdrawal();
+        checkEqual(amount, 60 ether, "announced");
+        checkEqual(unlocksAt, block.timestamp + 7 days, "unlocks");
+        checkEqual(expiresAt, block.timestamp + 21 days, "lapses");
+        vm.warp(expiresAt - 1);
+        checkEqual(inbox.bond(), 40 ether, "not yet lapsed");
+        vm.warp(expiresAt);
+        checkEqual(inbox.bond(), 100 ether, "lapsed");
+        (amount, unlocksAt, expiresAt) = inbox.withdrawal();
+        checkEqual(amount + unlocksAt + expiresAt, 0, "none");
+        expectWithdrawal(abi.encodeWithSelector(SequencerBond.NoWithdrawalAnnounced.selector));
+        announce(100 ether);
+        expectWithdrawal(
+            abi.encodeWithSelector(SequencerBond.WithdrawalLocked.selector, block.timestamp + 7 days)
+        );
+    }
+
+    /// @dev A promise can be shown to be broken only once its header is posted: the bond stays a delay longer.
+    function testDelayRunsFromTheLastCertifiedPosting() public {
+        registerEpoch(EPOCH_LAST, 4, 3);
+        depositBond(100 ether);
+        announce(100 ether);
+        vm.warp(block.timestamp + 7 days);
+        vm.roll(block.number + 100);
+        postRun(run(1)); // without an envelope that was promised, say
+        bytes memory locked =
+            abi.encodeWithSelector(SequencerBond.WithdrawalLocked.selector, block.timestamp + 7 days);
+        expectWithdrawal(locked);
+        vm.warp(block.timestamp + 7 days - 1);
+        expectWithdrawal(locked);
+        vm.warp(block.timestamp + 1);
+        expectWithdrawal("");
+        checkEqual(sequencer.balance, 100 ether, "taken out after it stopped");
+    }
+
+    function testPostingForThreeWeeksLetsTheAnnouncementLapse() public {
+        registerEpoch(EPOCH_LAST, 4, 3);
+        depositBond(100 ether);
+        announce(1 ether);
+        for (uint256 i = 0; i < 3; i++) {
+            pass(7 days / 12);
+            if (i < 2) postRun(run(1));
+        }
+        checkEqual(inbox.bond(), 100 ether, "bond again");
+        expectWithdrawal(abi.encodeWithSelector(SequencerBond.NoWithdrawalAnnounced.selector));
     }
 }

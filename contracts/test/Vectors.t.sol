@@ -2,13 +2,18 @@
 pragma solidity 0.8.37;
 
 import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
+import { RegistrySettings } from "../src/interfaces/ICommitteeRegistry.sol";
+import { IEncryptionKeyVerifier } from "../src/interfaces/IEncryptionKeyVerifier.sol";
+import { IMemberStakes } from "../src/interfaces/IMemberStakes.sol";
 import { BatchHeader, BatchHeaders } from "../src/libraries/BatchHeaders.sol";
 import { Bls12381 } from "../src/libraries/Bls12381.sol";
 import { Domain } from "../src/libraries/Domain.sol";
 import { EnvelopeTree } from "../src/libraries/EnvelopeTree.sol";
+import { FeeLedger } from "../src/libraries/FeeLedger.sol";
 import { MerkleTree } from "../src/libraries/MerkleTree.sol";
 import { Promises } from "../src/libraries/Promises.sol";
 import { Secp256k1 } from "../src/libraries/Secp256k1.sol";
+import { LedgerTrees } from "./helpers/LedgerTrees.sol";
 import { Test } from "./helpers/Test.sol";
 
 /// @dev Calldata doors to the libraries.
@@ -36,6 +41,16 @@ contract LibraryCaller {
     {
         return MerkleTree.verify(root, count, index, leaf, proof);
     }
+
+    function verifyAccount(
+        bytes32 root,
+        address payer,
+        uint128 balance,
+        uint128 withdrawn,
+        bytes32[] calldata siblings
+    ) external pure returns (bool) {
+        return FeeLedger.verify(root, payer, balance, withdrawn, siblings);
+    }
 }
 
 /// @notice The golden vectors that the Rust side writes and reads: both sides agree on every hash and signature.
@@ -58,14 +73,18 @@ contract VectorsTest is Test {
         header.timestampMs = uint64(vm.parseJsonUint(json, string.concat(here, ".timestampMs")));
         header.l1OriginNumber = uint64(vm.parseJsonUint(json, string.concat(here, ".l1OriginNumber")));
         header.l1OriginHash = vm.parseJsonBytes32(json, string.concat(here, ".l1OriginHash"));
+        header.l1OriginTime = uint64(vm.parseJsonUint(json, string.concat(here, ".l1OriginTime")));
         header.envelopeRoot = vm.parseJsonBytes32(json, string.concat(here, ".envelopeRoot"));
+        header.dataHash = vm.parseJsonBytes32(json, string.concat(here, ".dataHash"));
         header.envelopeCount = uint32(vm.parseJsonUint(json, string.concat(here, ".envelopeCount")));
         header.envelopeBytes = uint32(vm.parseJsonUint(json, string.concat(here, ".envelopeBytes")));
         header.gas = uint64(vm.parseJsonUint(json, string.concat(here, ".gas")));
         header.baseFee = uint128(vm.parseJsonUint(json, string.concat(here, ".baseFee")));
+        header.gasBaseFee = uint128(vm.parseJsonUint(json, string.concat(here, ".gasBaseFee")));
         header.feeLedgerRoot = vm.parseJsonBytes32(json, string.concat(here, ".feeLedgerRoot"));
         header.forcedCursor = uint64(vm.parseJsonUint(json, string.concat(here, ".forcedCursor")));
         header.epoch = uint64(vm.parseJsonUint(json, string.concat(here, ".epoch")));
+        header.rules = uint16(vm.parseJsonUint(json, string.concat(here, ".rules")));
     }
 
     function checkDomain(string memory json) internal pure returns (bytes32 separator) {
@@ -110,8 +129,9 @@ contract VectorsTest is Test {
         for (; vm.keyExistsJson(json, path("promises", count)); count++) {
             string memory here = path("promises", count);
             bytes32 id = vm.parseJsonBytes32(json, string.concat(here, ".envelopeId"));
+            bytes32 itemHash = vm.parseJsonBytes32(json, string.concat(here, ".itemHash"));
             uint64 sealBy = uint64(vm.parseJsonUint(json, string.concat(here, ".sealBy")));
-            bytes32 digest = Domain.digest(separator, Promises.hash(id, sealBy));
+            bytes32 digest = Domain.digest(separator, Promises.hash(id, itemHash, sealBy));
             checkEqual(digest, vm.parseJsonBytes32(json, string.concat(here, ".digest")), "digest");
             bytes memory signature = vm.parseJsonBytes(json, string.concat(here, ".signature"));
             checkEqual(caller.recover(digest, signature), sequencer, "signer");
@@ -182,47 +202,64 @@ contract VectorsTest is Test {
         check(count >= 2, "envelopes");
     }
 
-    function testAccountLeaves() public view {
+    function testLedgers() public view {
         string memory json = vm.readFile(string.concat(FOLDER, "ledgers.json"));
-        uint256 accounts = 0;
+        uint256 entries = 0;
         for (uint256 i = 0; vm.keyExistsJson(json, path("ledgers", i)); i++) {
             string memory ledger = path("ledgers", i);
-            uint256 count = vm.parseJsonUint(json, string.concat(ledger, ".count"));
-            bytes32[] memory leaves = new bytes32[](MerkleTree.width(count));
-            for (uint256 j = 0; j < count; j++) {
-                string memory here = string.concat(ledger, path("accounts", j));
-                leaves[j] = accountLeaf(json, here);
-                checkEqual(leaves[j], vm.parseJsonBytes32(json, string.concat(here, ".leaf")), "leaf");
-                accounts++;
+            bytes32 root = vm.parseJsonBytes32(json, string.concat(ledger, ".feeLedgerRoot"));
+            bytes32[] memory keys = new bytes32[](256);
+            bytes32[] memory leaves = new bytes32[](256);
+            uint256 count = 0;
+            for (uint256 j = 0; vm.keyExistsJson(json, string.concat(ledger, path("accounts", j))); j++) {
+                (keys[count], leaves[count]) = account(json, string.concat(ledger, path("accounts", j)), root);
+                count++;
             }
-            bytes32 root = keccak256(abi.encodePacked(hex"02", uint64(count), MerkleTree.rootInPlace(leaves)));
-            checkEqual(root, vm.parseJsonBytes32(json, string.concat(ledger, ".feeLedgerRoot")), "root");
+            for (uint256 j = 0; vm.keyExistsJson(json, string.concat(ledger, path("nonces", j))); j++) {
+                (keys[count], leaves[count]) = liveNonce(json, string.concat(ledger, path("nonces", j)));
+                count++;
+            }
+            assembly ("memory-safe") {
+                mstore(keys, count)
+                mstore(leaves, count)
+            }
+            checkEqual(LedgerTrees.root(keys, leaves), root, "root");
+            entries += count;
         }
-        check(accounts >= 6, "accounts");
+        check(entries >= 90, "entries");
     }
 
-    function accountLeaf(string memory json, string memory here) internal view returns (bytes32) {
-        bytes memory nonces;
-        for (uint256 i = 0; vm.keyExistsJson(json, string.concat(here, path("nonces", i))); i++) {
-            string memory nonce = string.concat(here, path("nonces", i));
-            nonces = abi.encodePacked(
-                nonces,
-                uint64(vm.parseJsonUint(json, string.concat(nonce, ".feeNonce"))),
-                uint64(vm.parseJsonUint(json, string.concat(nonce, ".expiry")))
-            );
-        }
-        return keccak256(
-            abi.encodePacked(
-                hex"00",
-                vm.parseJsonAddress(json, string.concat(here, ".payer")),
-                uint128(vm.parseJsonUint(json, string.concat(here, ".balance"))),
-                uint128(vm.parseJsonUint(json, string.concat(here, ".withdrawn"))),
-                keccak256(nonces)
-            )
-        );
+    function account(string memory json, string memory here, bytes32 root)
+        internal
+        view
+        returns (bytes32 key, bytes32 leaf)
+    {
+        address payer = vm.parseJsonAddress(json, string.concat(here, ".payer"));
+        uint128 balance = uint128(vm.parseJsonUint(json, string.concat(here, ".balance")));
+        uint128 withdrawn = uint128(vm.parseJsonUint(json, string.concat(here, ".withdrawn")));
+        bytes32[] memory siblings = vm.parseJsonBytes32Array(json, string.concat(here, ".siblings"));
+        check(caller.verifyAccount(root, payer, balance, withdrawn, siblings), "proof");
+        check(!caller.verifyAccount(root, payer, balance, withdrawn ^ 1, siblings), "another account");
+        key = FeeLedger.accountKey(payer);
+        leaf = FeeLedger.accountLeaf(key, balance, withdrawn);
+        checkEqual(key, vm.parseJsonBytes32(json, string.concat(here, ".key")), "key");
+        checkEqual(leaf, vm.parseJsonBytes32(json, string.concat(here, ".leaf")), "leaf");
     }
 
-    /// @notice A header over forced items, sealed by the sequencer and made by L1.
+    function liveNonce(string memory json, string memory here)
+        internal
+        pure
+        returns (bytes32 key, bytes32 leaf)
+    {
+        address payer = vm.parseJsonAddress(json, string.concat(here, ".payer"));
+        uint64 nonce = uint64(vm.parseJsonUint(json, string.concat(here, ".feeNonce")));
+        uint64 expiry = uint64(vm.parseJsonUint(json, string.concat(here, ".expiry")));
+        key = keccak256(abi.encodePacked(hex"01", payer, nonce));
+        leaf = keccak256(abi.encodePacked(hex"00", key, expiry));
+        checkEqual(key, vm.parseJsonBytes32(json, string.concat(here, ".key")), "key");
+        checkEqual(leaf, vm.parseJsonBytes32(json, string.concat(here, ".leaf")), "leaf");
+    }
+
     function testForcedItems() public view {
         string memory json = vm.readFile(string.concat(FOLDER, "forced.json"));
         bytes32 separator = checkDomain(json);
@@ -244,7 +281,7 @@ contract VectorsTest is Test {
             bytes32 itemHash = keccak256(item);
             checkEqual(itemHash, vm.parseJsonBytes32(json, string.concat(entry, ".itemHash")), "item hash");
             bool transaction = vm.parseJsonUint(json, string.concat(entry, ".kind")) == 1;
-            check(item[0] == (transaction ? bytes1(0x02) : bytes1(0x01)), "first byte");
+            check(item[0] == (transaction ? bytes1(0xff) : bytes1(0x02)), "first byte");
             string memory here = path(list, i);
             uint8 code = uint8(vm.parseJsonUint(json, string.concat(here, ".code")));
             check((code == EnvelopeTree.FORCED_TRANSACTION) == transaction, "code");
@@ -261,8 +298,13 @@ contract VectorsTest is Test {
         string memory json = vm.readFile(string.concat(FOLDER, "certificates.json"));
         checkDomain(json);
         checkEqual(vm.parseJsonUint(json, ".domain.chainId"), block.chainid, "chain id");
-        CommitteeRegistry registry =
-            new CommitteeRegistry(address(1), vm.parseJsonAddress(json, ".domain.verifyingContract"));
+        CommitteeRegistry registry = new CommitteeRegistry(
+            address(1),
+            vm.parseJsonAddress(json, ".domain.verifyingContract"),
+            IEncryptionKeyVerifier(address(0)),
+            IMemberStakes(address(0)),
+            RegistrySettings({ epochNotice: 1, switchLead: 1, minMembers: 1, minThreshold: 1 })
+        );
 
         bytes memory packed;
         uint256 members = 0;

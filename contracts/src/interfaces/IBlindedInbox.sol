@@ -17,6 +17,8 @@ struct Timing {
     uint32 challengeWindow;
     /// A fee account can be withdrawn without the rollup's doing this long after the request.
     uint32 withdrawalDelay;
+    /// How far a header's time may be ahead of its L1 origin's, in seconds.
+    uint32 maxOriginAgeSeconds;
 }
 
 /// @notice A posted run of headers, as it is committed to: `keccak256(abi.encode(run))`.
@@ -47,6 +49,16 @@ interface IBlindedInbox {
 
     /// @notice The last posted header's hash.
     function headHash() external view returns (bytes32);
+
+    /// @notice The L1 block in which certified headers were last posted; that of the deployment before.
+    function lastCertifiedAt() external view returns (uint64);
+
+    /// @notice The L1 block in which the head was posted; later than `lastCertifiedAt` exactly when L1 made it.
+    function headPostedAt() external view returns (uint64);
+
+    /// @notice Whether L1 made a header below `number` in a block of `(origin, laterOrigin]`: a header with the first
+    /// origin was made without knowing of it, one with the second follows it.
+    function l1MadeBelow(uint64 number, uint64 origin, uint64 laterOrigin) external view returns (bool);
 
     /// @notice Whether this run was posted.
     function isRun(RunReference calldata run) external view returns (bool);

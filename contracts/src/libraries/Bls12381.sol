@@ -64,6 +64,12 @@ library Bls12381 {
         return bytes32(result) == bytes32(uint256(1));
     }
 
+    /// @notice Reverts with `InvalidPoint` unless the 256 bytes encode a point of G2; the identity is one.
+    /// @dev The pairing with the identity of G1 checks the subgroup and costs 70,300 gas.
+    function requireInG2(bytes memory point) internal view {
+        call(PAIRING, abi.encodePacked(new bytes(G1_BYTES), point), 32);
+    }
+
     /// @notice `hash_to_curve` of RFC 9380 into G1, uncompressed.
     function hashToCurve(bytes memory tag, bytes memory message) internal view returns (bytes memory) {
         bytes memory suffix = abi.encodePacked(tag, uint8(tag.length));

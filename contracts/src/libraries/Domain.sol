@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 /// @title The EIP-712 domain of one deployment
 /// @notice Everything that is signed is signed in the domain
-/// `name "Blindfold", version "1", chainId = L1 chain id, verifyingContract = BlindedInbox`
+/// `name "Blindfold", version "2", chainId = L1 chain id, verifyingContract = BlindedInbox`
 /// (docs/protocol.md, "Hashes and signatures"). The pair (chain id, inbox) is the deployment id.
 library Domain {
     /// @dev keccak256 of the EIP-712 type of the domain itself.
@@ -11,11 +11,11 @@ library Domain {
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
 
     /// @dev Tag in front of the domain in the hash of number 0.
-    string internal constant GENESIS_TAG = "BLINDFOLD-V1-GENESIS";
+    string internal constant GENESIS_TAG = "BLINDFOLD-V2-GENESIS";
 
     /// @notice The separator of the deployment `(chainId, inbox)`.
     function separator(uint256 chainId, address inbox) internal pure returns (bytes32) {
-        return keccak256(abi.encode(DOMAIN_TYPEHASH, keccak256("Blindfold"), keccak256("1"), chainId, inbox));
+        return keccak256(abi.encode(DOMAIN_TYPEHASH, keccak256("Blindfold"), keccak256("2"), chainId, inbox));
     }
 
     /// @notice What is signed for the struct hash `structHash`: `keccak256(0x1901 ‖ separator ‖ structHash)`.

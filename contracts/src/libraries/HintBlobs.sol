@@ -40,6 +40,9 @@ library HintBlobs {
         bytes32[] versionedHashes;
         /// The one or two elements that the entry lies in; none where the blobs are over.
         Opening[] openings;
+        /// For an envelope that is called malformed, the two or three elements that its singleton release lies in; none
+        /// where the blobs are over.
+        Opening[] releaseOpenings;
     }
 
     /// @notice What the index says of one item.
@@ -55,7 +58,7 @@ library HintBlobs {
     /// @dev The longest index: what a challenge has to show stays far below the gas of a transaction, whatever was
     /// posted. A right one is shorter: 8 bytes for each header of a run, and a place for each of its items.
     uint256 private constant MAX_INDEX_BYTES = 32_768;
-    bytes32 private constant TAG = keccak256("BLINDFOLD-V1-HINTS-IN-BLOBS");
+    bytes32 private constant TAG = keccak256("BLINDFOLD-V2-HINTS-IN-BLOBS");
     /// @dev Kind of an entry that cannot be read.
     uint8 private constant NO_ENTRY = 0xff;
     /// @dev Bytes of length in front of the data in blobs.
@@ -110,15 +113,18 @@ library HintBlobs {
         returns (Place memory place)
     {
         uint256 offset = 0;
-        for (uint256 i = 0; i < batch; i++) {
-            place.entry += wordAt(index, offset);
-            offset += 8 + 4 * wordAt(index, offset + 4);
-        }
-        place.count = wordAt(index, offset);
-        place.entry += item;
-        uint256 end = offset + 8 + 4 * wordAt(index, offset + 4);
-        for (offset += 8; offset < end && !place.isMalformed; offset += 4) {
-            place.isMalformed = wordAt(index, offset) == item;
+        // Cannot overflow: every count is below 2^32 and the loops end where the index does.
+        unchecked {
+            for (uint256 i = 0; i < batch; i++) {
+                place.entry += postedWord(index, offset);
+                offset += 8 + 4 * postedWord(index, offset + 4);
+            }
+            place.count = postedWord(index, offset);
+            place.entry += item;
+            uint256 end = offset + 8 + 4 * postedWord(index, offset + 4);
+            for (offset += 8; offset < end && !place.isMalformed; offset += 4) {
+                place.isMalformed = postedWord(index, offset) == item;
+            }
         }
     }
 
@@ -135,8 +141,8 @@ library HintBlobs {
         if (last / ELEMENTS >= given.versionedHashes.length) return (NO_ENTRY, 0);
         uint256 needed = last - element + 1;
         if (given.openings.length != needed) revert WrongOpenings(element, needed);
-        uint256 left = open(given, element, 0);
-        uint256 right = needed == 2 ? open(given, last, 1) : 0;
+        uint256 left = open(given, given.openings[0], element);
+        uint256 right = needed == 2 ? open(given, given.openings[1], last) : 0;
         if ((left | right) >> (8 * USED_BYTES) != 0) return (NO_ENTRY, 0);
         offset %= USED_BYTES;
         // The 31 bytes of the left element and then those of the right, from the entry's first byte on.
@@ -144,9 +150,59 @@ library HintBlobs {
         return (uint8(word >> 248), bytes16(bytes32(word << 8)));
     }
 
+    /// @notice The first byte, behind the length, of the singleton release of item `item` of batch `batch`, from 0, which
+    /// the index, one that was posted, calls malformed.
+    function releaseOf(bytes calldata index, uint256 batch, uint256 item) internal pure returns (uint256) {
+        uint256 entries = 0;
+        uint256 before = 0;
+        uint256 offset = 0;
+        // As above.
+        unchecked {
+            for (uint256 i = 0; offset < index.length; i++) {
+                entries += postedWord(index, offset);
+                uint256 malformed = postedWord(index, offset + 4);
+                offset += 8;
+                uint256 end = offset + 4 * malformed;
+                if (i < batch) before += malformed;
+                if (i == batch) {
+                    for (; offset < end && postedWord(index, offset) < item; offset += 4) {
+                        before++;
+                    }
+                }
+                offset = end;
+            }
+            return HintData.ENTRY_BYTES * entries + HintData.SINGLETON_BYTES * before;
+        }
+    }
+
+    /// @notice The singleton release that begins at byte `start` behind the length, as the evidence shows it; empty when
+    /// none can be read there.
+    function release(Evidence calldata given, uint256 start) internal view returns (bytes memory found) {
+        uint256 offset = LENGTH_BYTES + start;
+        uint256 element = offset / USED_BYTES;
+        uint256 last = (offset + HintData.SINGLETON_BYTES - 1) / USED_BYTES;
+        if (last / ELEMENTS >= given.versionedHashes.length) return "";
+        uint256 needed = last - element + 1;
+        if (given.releaseOpenings.length != needed) revert WrongOpenings(element, needed);
+        bytes memory used = "";
+        for (uint256 i = 0; i < needed; i++) {
+            uint256 value = open(given, given.releaseOpenings[i], element + i);
+            if (value >> (8 * USED_BYTES) != 0) return "";
+            used = bytes.concat(used, bytes31(bytes32(value << 8)));
+        }
+        found = new bytes(HintData.SINGLETON_BYTES);
+        uint256 skipped = offset % USED_BYTES;
+        assembly ("memory-safe") {
+            mcopy(add(found, 0x20), add(add(used, 0x20), skipped), 48)
+        }
+    }
+
     /// @dev The element as its opening shows it.
-    function open(Evidence calldata given, uint256 element, uint256 place) private view returns (uint256) {
-        Opening calldata opening = given.openings[place];
+    function open(Evidence calldata given, Opening calldata opening, uint256 element)
+        private
+        view
+        returns (uint256)
+    {
         if (opening.commitment.length != 48 || opening.proof.length != 48) revert BadOpening(element);
         // The precompile compares the commitment with the versioned hash.
         (bool ok,) = POINT_EVALUATION.staticcall(
@@ -192,6 +248,13 @@ library HintBlobs {
             least = place + 1;
         }
         return end;
+    }
+
+    /// @dev The four bytes at `offset` of an index that was posted, whose structure was checked then.
+    function postedWord(bytes calldata index, uint256 offset) private pure returns (uint256 word) {
+        assembly ("memory-safe") {
+            word := shr(224, calldataload(add(index.offset, offset)))
+        }
     }
 
     /// @dev The four bytes at `offset`.

@@ -4,19 +4,22 @@ pragma solidity 0.8.37;
 import { MerkleTree } from "./MerkleTree.sol";
 
 /// @title Hints of a run, as they are posted
-/// @notice `HintData` = `version 1 · u32 batches · per batch: u32 count · count × entry · u32 malformed ·
-/// malformed × singleton release 48`, an entry being `kind u8 · key 16` (17 bytes).
+/// @notice `HintData` = `version 2 · u32 batches · per batch: u32 count · count × entry · u32 malformed ·
+/// malformed × singleton release 48`, an entry being `kind u8 · key 16` (17 bytes). An entry of kind 2 has in place of the
+/// key the place of its release in the batch's list, 16 bytes.
 ///
 /// Its commitment is a Merkle tree over **chunks** of up to 128 entries, in order, at least one for each batch: the
 /// leaf data are `number u64 ‖ count u32 ‖ chunk index u32 ‖ keccak256(chunk bytes) ‖ releases`, and the posting root is
 /// `keccak256(abi.encode(leaf count, Merkle root))`. One disputed entry so costs one chunk (2,176 bytes) and a proof.
-/// `releases` is keccak256 of the batch's singleton releases in the leaf of its first chunk, and zero in the others:
-/// postings that differ in them only have different roots, so neither stands in the other's way.
-/// @dev Only the structure is checked here: what an entry says is settled by a challenge. Singleton releases are
-/// checked by nodes alone, by pairing; not even that there is one for each malformed entry is checked on L1.
+/// `releases` commits to the batch's singleton releases, one of which an entry of the chunk may name: keccak256 of the
+/// hashes of the list's own chunks of up to 128 releases, in order, none for an empty list. So a disputed release costs
+/// such a chunk (6,144 bytes) and a hash for each, however long a list was posted; and postings that differ in them
+/// only have different roots, so neither stands in the other's way.
+/// @dev Only the structure is checked here: what an entry says, and whether the release that it names is the right
+/// one, is settled by a challenge.
 library HintData {
     /// @dev The version this code understands.
-    uint8 internal constant VERSION = 1;
+    uint8 internal constant VERSION = 2;
     /// @dev Entry of an item that takes no pd position.
     uint8 internal constant SKIPPED = 0;
     /// @dev Entry of a well-formed envelope: its session key.
@@ -25,7 +28,7 @@ library HintData {
     uint8 internal constant MALFORMED = 2;
     /// @dev Bytes of an entry.
     uint256 internal constant ENTRY_BYTES = 17;
-    /// @dev Entries in a full chunk.
+    /// @dev Entries, or singleton releases, in a full chunk.
     uint256 internal constant CHUNK_ENTRIES = 128;
     /// @dev Bytes of a singleton release.
     uint256 internal constant SINGLETON_BYTES = 48;
@@ -49,7 +52,7 @@ library HintData {
         uint256 leafIndex;
         /// How many chunks the posting has.
         uint256 leafCount;
-        /// For the batch's first chunk keccak256 of its singleton releases, else zero.
+        /// Commitment to the batch's singleton releases.
         bytes32 releases;
     }
 
@@ -124,7 +127,7 @@ library HintData {
                 uint256 count = wordAt(data, offset);
                 uint256 end = offset + 4 + count * ENTRY_BYTES;
                 offset = end + 4 + wordAt(data, end) * SINGLETON_BYTES;
-                bytes32 releases = hashBytes(data[end + 4:offset]);
+                bytes32 releases = hashReleases(data[end + 4:offset]);
                 uint256 place = (first + i) << 64 | count << 32;
                 leaf = hashBatch(data[end - count * ENTRY_BYTES:end], place, releases, leaves, leaf);
             }
@@ -143,7 +146,6 @@ library HintData {
         unchecked {
             while (entries.length > full) {
                 leaves[leaf++] = hashChunk(entries[:full], place++, releases);
-                releases = 0;
                 entries = entries[full:];
             }
         }
@@ -165,6 +167,25 @@ library HintData {
             mstore(add(buffer, 17), chunkHash)
             mstore(add(buffer, 49), releases)
             leaf := keccak256(buffer, 81)
+        }
+    }
+
+    /// @dev Commitment to a batch's singleton releases.
+    function hashReleases(bytes calldata releases) private pure returns (bytes32 commitment) {
+        uint256 full = CHUNK_ENTRIES * SINGLETON_BYTES;
+        assembly ("memory-safe") {
+            // Hashes from the free memory on, and behind them, where they end at most, the chunk.
+            let hashes := mload(0x40)
+            let count := div(add(releases.length, sub(full, 1)), full)
+            let buffer := add(hashes, shl(5, count))
+            for { let i := 0 } lt(i, count) { i := add(i, 1) } {
+                let start := mul(i, full)
+                let size := sub(releases.length, start)
+                if gt(size, full) { size := full }
+                calldatacopy(buffer, add(releases.offset, start), size)
+                mstore(add(hashes, shl(5, i)), keccak256(buffer, size))
+            }
+            commitment := keccak256(hashes, shl(5, count))
         }
     }
 

@@ -23,6 +23,19 @@ library BlsSigner {
         return mul(address(0x0e), G2_GENERATOR, secret);
     }
 
+    /// @notice [k]₁, 128 bytes.
+    function g1(uint256 k) internal view returns (bytes memory) {
+        return mul(address(0x0c), G1_GENERATOR, k);
+    }
+
+    /// @notice [k]₁, compressed.
+    function compressedG1(uint256 k) internal view returns (bytes memory out) {
+        bytes memory point = g1(k);
+        out = slice(point, 16, 48);
+        bool larger = greater(slice(point, 80, 48), slice(g1(ORDER - k), 80, 48));
+        out[0] = bytes1(uint8(out[0]) | (larger ? 0xa0 : 0x80));
+    }
+
     /// @notice The signature over `message` with the tag.
     function sign(uint256 secret, bytes memory tag, bytes memory message)
         internal

@@ -5,6 +5,9 @@ import { BlindedInbox } from "../../src/BlindedInbox.sol";
 import { CommitteeRegistry } from "../../src/CommitteeRegistry.sol";
 import { ForcedQueue } from "../../src/ForcedQueue.sol";
 import { IBlindedInbox, RunReference, Timing } from "../../src/interfaces/IBlindedInbox.sol";
+import { RegistrySettings } from "../../src/interfaces/ICommitteeRegistry.sol";
+import { IEncryptionKeyVerifier } from "../../src/interfaces/IEncryptionKeyVerifier.sol";
+import { IMemberStakes } from "../../src/interfaces/IMemberStakes.sol";
 import { ForcedEntry } from "../../src/interfaces/IForcedQueue.sol";
 import { BatchHeader } from "../../src/libraries/BatchHeaders.sol";
 import { Bls12381 } from "../../src/libraries/Bls12381.sol";
@@ -14,6 +17,13 @@ import { BlsSigner } from "./BlsSigner.sol";
 import { MerkleProofs } from "./MerkleProofs.sol";
 import { Test } from "./Test.sol";
 
+/// @dev Takes every key but those that begin with 0xff.
+contract AnyKeyVerifier is IEncryptionKeyVerifier {
+    function isEncryptionKey(bytes calldata encoded) external pure returns (bool) {
+        return encoded[0] != 0xff;
+    }
+}
+
 /// @notice A registry, a forced queue and an inbox with known keys, and headers, certificates and evidence for them.
 abstract contract Deployment is Test {
     uint256 internal constant SEQUENCER_KEY = 0x5e9;
@@ -22,7 +32,9 @@ abstract contract Deployment is Test {
     address internal constant FORCER = address(0xf02ce);
     uint64 internal constant EPOCH_LAST = 1_000_000;
     uint128 internal constant FEE_PER_BYTE = 100 gwei;
+    uint64 internal constant MIN_GAS_PRICE = 0.01 gwei;
     uint256 internal constant STAKE = 0.1 ether;
+    uint256 internal constant ENVELOPE_GAS_OFFSET = 153;
 
     /// @dev The L1 block of the deployment, and how far behind a block is final.
     uint64 internal constant START_BLOCK = 1_000_000;
@@ -31,7 +43,14 @@ abstract contract Deployment is Test {
     uint32 internal constant POSTING_DEADLINE = 14_400;
     uint32 internal constant FORCED_DELAY = 300;
     uint32 internal constant ANSWER_WINDOW = 7_200;
+    uint32 internal constant WITHDRAWAL_DELAY = 36_000;
+    uint32 internal constant CLAIM_DELAY = 7_200;
+    uint32 internal constant EPOCH_NOTICE = 50_400;
+    uint64 internal constant SWITCH_LEAD = 1_000;
+    uint32 internal constant MAX_ORIGIN_AGE_SECONDS = 14_400;
 
+    /// @dev Takes any key, so that tests can be quick.
+    IEncryptionKeyVerifier internal anyKey;
     CommitteeRegistry internal registry;
     ForcedQueue internal queue;
     BlindedInbox internal inbox;
@@ -43,15 +62,29 @@ abstract contract Deployment is Test {
             answerWindow: ANSWER_WINDOW,
             hintDeadline: 3_600,
             challengeWindow: 7_200,
-            withdrawalDelay: 36_000
+            withdrawalDelay: WITHDRAWAL_DELAY,
+            maxOriginAgeSeconds: MAX_ORIGIN_AGE_SECONDS
         });
+    }
+
+    /// @dev Of the fewest members one, so that tests can be quick.
+    function defaultSettings() internal pure returns (RegistrySettings memory) {
+        return RegistrySettings({
+            epochNotice: EPOCH_NOTICE, switchLead: SWITCH_LEAD, minMembers: 1, minThreshold: 1
+        });
+    }
+
+    /// @dev What members have at stake: nothing, unless a test says otherwise.
+    function memberStakes() internal view virtual returns (IMemberStakes) {
+        return IMemberStakes(address(0));
     }
 
     function deployContracts() internal {
         if (block.number < START_BLOCK) vm.roll(START_BLOCK);
+        anyKey = new AnyKeyVerifier();
         address inboxAddress = vm.computeCreateAddress(address(this), vm.getNonce(address(this)) + 2);
-        registry = new CommitteeRegistry(GOVERNOR, inboxAddress);
-        queue = new ForcedQueue(IBlindedInbox(inboxAddress), registry, FEE_PER_BYTE);
+        registry = new CommitteeRegistry(GOVERNOR, inboxAddress, anyKey, memberStakes(), defaultSettings());
+        queue = new ForcedQueue(IBlindedInbox(inboxAddress), registry, FEE_PER_BYTE, MIN_GAS_PRICE);
         inbox = new BlindedInbox(registry, queue, vm.addr(SEQUENCER_KEY), defaultTiming());
     }
 
@@ -90,7 +123,9 @@ abstract contract Deployment is Test {
             maxBatch: 512,
             threshold: threshold,
             parametersHash: keccak256("parameters"),
+            continues: 0,
             encryptionKey: encryptionKey,
+            h1: BlsSigner.G2_GENERATOR,
             parametersLocation: "https://example.org/parameters"
         });
     }
@@ -138,20 +173,24 @@ abstract contract Deployment is Test {
             origin += uint64(i % 2);
             cursor = dueCursor(cursor, origin);
             headers[i] = BatchHeader({
-                version: 1,
+                version: 2,
                 number: number,
                 parentHash: 0,
                 timestampMs: timestampMs,
                 l1OriginNumber: origin,
                 l1OriginHash: keccak256(abi.encode("origin", origin)),
+                l1OriginTime: timestampMs / 1_000,
                 envelopeRoot: keccak256(abi.encode("envelopes", number)),
+                dataHash: keccak256(abi.encode("data", number)),
                 envelopeCount: 50,
                 envelopeBytes: 31_100,
                 gas: 8_000_000,
                 baseFee: 1 gwei,
+                gasBaseFee: 1 gwei,
                 feeLedgerRoot: keccak256(abi.encode("ledger", number)),
                 forcedCursor: cursor,
-                epoch: 1
+                epoch: 1,
+                rules: 1
             });
         }
         relink(headers);
@@ -165,6 +204,15 @@ abstract contract Deployment is Test {
             cursor++;
         }
         return cursor;
+    }
+
+    /// @dev The L1 block in which the first window for headers of L1's opens, unless something is posted before.
+    function firstWindow() internal view returns (uint256 from) {
+        (,,, uint64 cursor) = inbox.head();
+        uint256 enqueuedAt = queue.enqueuedAt(cursor);
+        from = inbox.lastCertifiedAt();
+        if (enqueuedAt != 0 && enqueuedAt + FORCED_DELAY < from) from = enqueuedAt + FORCED_DELAY;
+        from += POSTING_DEADLINE + 1;
     }
 
     /// @dev Chains changed headers anew.
@@ -231,6 +279,7 @@ abstract contract Deployment is Test {
         header.envelopeBytes = 0;
         header.gas = 0;
         header.envelopeRoot = 0;
+        header.dataHash = 0;
         if (header.envelopeCount == 0) return header;
         bytes32[] memory leaves = new bytes32[](header.envelopeCount);
         for (uint64 i = 0; i < leaves.length; i++) {
@@ -244,25 +293,39 @@ abstract contract Deployment is Test {
 
     /// @dev Enqueues a transaction of `size` bytes.
     function forceTransaction(uint256 size, uint64 gasLimit) internal returns (uint64 index) {
-        vm.deal(FORCER, size * FEE_PER_BYTE);
+        uint256 fee = queue.feeOf(gasLimit, size);
+        vm.deal(FORCER, fee);
         vm.prank(FORCER);
-        index = queue.force{ value: size * FEE_PER_BYTE }(1, gasLimit, filled(size, 0x02));
+        index = queue.force{ value: fee }(1, gasLimit, filled(size, 0x02));
     }
 
     /// @dev Enqueues an envelope of `size` bytes.
     function forceEnvelope(uint256 size) internal returns (uint64 index) {
-        vm.deal(FORCER, size * FEE_PER_BYTE);
+        bytes memory item = filled(size, 0x02);
+        uint256 fee = queue.feeOf(envelopeGas(item), size);
+        vm.deal(FORCER, fee);
         vm.prank(FORCER);
-        index = queue.force{ value: size * FEE_PER_BYTE }(0, 0, filled(size, 0x01));
+        index = queue.force{ value: fee }(0, 0, item);
     }
 
-    /// @dev `size` bytes that are not zero, the first one given.
+    /// @dev `size` bytes that are not zero, the first one given; as an envelope it has a gas limit of 1,000,000.
     function filled(uint256 size, bytes1 first) internal pure returns (bytes memory item) {
         item = new bytes(size);
         for (uint256 i = 0; i < size; i++) {
             item[i] = bytes1(uint8(i % 255 + 1));
         }
         item[0] = first;
+        bytes8 gas = bytes8(uint64(1_000_000));
+        for (uint256 i = 0; first == 0x02 && size > 200 && i < 8; i++) {
+            item[ENVELOPE_GAS_OFFSET + i] = gas[i];
+        }
+    }
+
+    /// @dev The gas limit that an envelope's header names.
+    function envelopeGas(bytes memory item) internal pure returns (uint64 gas) {
+        for (uint256 i = 0; i < 8; i++) {
+            gas = gas << 8 | uint8(item[ENVELOPE_GAS_OFFSET + i]);
+        }
     }
 
     /// @dev The sequencer's signature over a header.
@@ -271,13 +334,24 @@ abstract contract Deployment is Test {
     }
 
     /// @dev A signature over a promise.
-    function signPromise(uint256 key, bytes32 envelopeId, uint64 sealBy)
+    function signPromise(uint256 key, bytes32 envelopeId, bytes32 itemHash, uint64 sealBy)
         internal
         view
         returns (bytes memory)
     {
-        bytes32 typehash = keccak256("Promise(uint8 version,bytes32 envelopeId,uint64 sealBy)");
-        return signStruct(key, keccak256(abi.encode(typehash, uint8(1), envelopeId, sealBy)));
+        return signStruct(key, hashPromise(envelopeId, itemHash, sealBy));
+    }
+
+    /// @dev What is signed as a promise, and names it in accusations.
+    function hashPromise(bytes32 envelopeId, bytes32 itemHash, uint64 sealBy)
+        internal
+        pure
+        returns (bytes32)
+    {
+        bytes32 typehash = keccak256(
+            "Promise(uint8 version,bytes32 envelopeId,bytes32 itemHash,uint64 sealBy)"
+        );
+        return keccak256(abi.encode(typehash, uint8(2), envelopeId, itemHash, sealBy));
     }
 
     function signStruct(uint256 key, bytes32 structHash) private view returns (bytes memory) {
@@ -305,8 +379,12 @@ abstract contract Deployment is Test {
     }
 
     /// @dev What an accusation commits to.
-    function omissionEvidence(bytes32 envelopeId, uint64 sealBy) internal pure returns (bytes32) {
-        return keccak256(abi.encode(envelopeId, sealBy));
+    function omissionEvidence(bytes32 envelopeId, bytes32 itemHash, uint64 sealBy)
+        internal
+        pure
+        returns (bytes32)
+    {
+        return keccak256(abi.encode(envelopeId, itemHash, sealBy));
     }
 
     function depositBond(uint256 amount) internal {

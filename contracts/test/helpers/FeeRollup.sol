@@ -2,9 +2,11 @@
 pragma solidity 0.8.37;
 
 import { FeeVault } from "../../src/FeeVault.sol";
-import { RunReference, Timing } from "../../src/interfaces/IBlindedInbox.sol";
+import { IBlindedInbox, RunReference, Timing } from "../../src/interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "../../src/interfaces/ICommitteeRegistry.sol";
 import { BatchHeader } from "../../src/libraries/BatchHeaders.sol";
 import { FeeLedger } from "../../src/libraries/FeeLedger.sol";
+import { LedgerTrees } from "./LedgerTrees.sol";
 import { MerkleProofs } from "./MerkleProofs.sol";
 import { MerkleTree } from "../../src/libraries/MerkleTree.sol";
 import { MockInbox } from "./MockInbox.sol";
@@ -15,13 +17,13 @@ abstract contract FeeRollup is Test {
     address internal constant SEQUENCER = address(0x5e9);
     uint32 internal constant POSTING_DEADLINE = 10;
     uint32 internal constant WITHDRAWAL_DELAY = 20;
+    uint32 internal constant CLAIM_DELAY = 4;
     uint64 internal constant START_BLOCK = 1_000;
 
     struct Account {
         address payer;
         uint128 balance;
         uint128 withdrawn;
-        bytes32 noncesHash;
     }
 
     /// @dev A posted header with all that proves it.
@@ -44,24 +46,31 @@ abstract contract FeeRollup is Test {
                 answerWindow: 5,
                 hintDeadline: 5,
                 challengeWindow: 4,
-                withdrawalDelay: WITHDRAWAL_DELAY
+                withdrawalDelay: WITHDRAWAL_DELAY,
+                maxOriginAgeSeconds: 14_400
             })
         );
-        vault = new FeeVault(inbox);
+        vault = new FeeVault(inbox, ICommitteeRegistry(address(inbox)), CLAIM_DELAY);
     }
 
-    /// @dev The leaves of a ledger.
-    function leavesOf(Account[] memory accounts) internal pure returns (bytes32[] memory leaves) {
+    /// @dev The entries of a ledger.
+    function entriesOf(Account[] memory accounts)
+        internal
+        pure
+        returns (bytes32[] memory keys, bytes32[] memory leaves)
+    {
+        keys = new bytes32[](accounts.length);
         leaves = new bytes32[](accounts.length);
         for (uint256 i = 0; i < accounts.length; i++) {
             Account memory a = accounts[i];
-            leaves[i] = FeeLedger.leaf(a.payer, a.balance, a.withdrawn, a.noncesHash);
+            keys[i] = FeeLedger.accountKey(a.payer);
+            leaves[i] = FeeLedger.accountLeaf(keys[i], a.balance, a.withdrawn);
         }
     }
 
     function ledgerRoot(Account[] memory accounts) internal pure returns (bytes32) {
-        (bytes32 root,) = MerkleProofs.prove(leavesOf(accounts), 0);
-        return FeeLedger.commitment(uint64(accounts.length), root);
+        (bytes32[] memory keys, bytes32[] memory leaves) = entriesOf(accounts);
+        return LedgerTrees.root(keys, leaves);
     }
 
     /// @dev A header after `number` and `parentHash`.
@@ -70,7 +79,7 @@ abstract contract FeeRollup is Test {
         pure
         returns (BatchHeader memory header)
     {
-        header.version = 1;
+        header.version = 2;
         header.number = number + 1;
         header.parentHash = parentHash;
         header.timestampMs = (number + 1) * 250;
@@ -107,29 +116,24 @@ abstract contract FeeRollup is Test {
         pure
         returns (FeeVault.AccountProof memory)
     {
-        (, bytes32[] memory siblings) = MerkleProofs.prove(leavesOf(accounts), index);
         Account memory a = accounts[index];
+        (bytes32[] memory keys, bytes32[] memory leaves) = entriesOf(accounts);
         return FeeVault.AccountProof({
             payer: a.payer,
             balance: a.balance,
             withdrawn: a.withdrawn,
-            noncesHash: a.noncesHash,
-            index: uint64(index),
-            count: uint64(accounts.length),
-            siblings: siblings,
+            siblings: LedgerTrees.siblings(keys, leaves, FeeLedger.accountKey(a.payer)),
             header: posted.header,
             run: posted.run,
             headerProof: posted.proof
         });
     }
 
-    /// @dev `count` accounts, sorted by payer.
+    /// @dev `count` accounts.
     function manyAccounts(uint256 count) internal pure returns (Account[] memory accounts) {
         accounts = new Account[](count);
         for (uint256 i = 0; i < count; i++) {
-            accounts[i] = Account(
-                address(uint160(0x10000 + i)), uint128(1 ether + i), uint128(i), keccak256(abi.encode(i))
-            );
+            accounts[i] = Account(address(uint160(0x10000 + i)), uint128(1 ether + i), uint128(i));
         }
     }
 }

@@ -7,6 +7,7 @@ import { ICommitteeRegistry } from "../../src/interfaces/ICommitteeRegistry.sol"
 import { IHintVerifier } from "../../src/interfaces/IHintVerifier.sol";
 import { BatchHeader, BatchHeaders } from "../../src/libraries/BatchHeaders.sol";
 import { MerkleTree } from "../../src/libraries/MerkleTree.sol";
+import { BlsSigner } from "./BlsSigner.sol";
 
 /// @dev Has the runs that it is told of.
 contract ToldInbox is IBlindedInbox {
@@ -39,6 +40,18 @@ contract ToldInbox is IBlindedInbox {
         return bytes32(0);
     }
 
+    function lastCertifiedAt() external pure returns (uint64) {
+        return 0;
+    }
+
+    function headPostedAt() external pure returns (uint64) {
+        return 0;
+    }
+
+    function l1MadeBelow(uint64, uint64, uint64) external pure returns (bool) {
+        return false;
+    }
+
     function isRun(RunReference calldata run) public view returns (bool) {
         return runCommitment[run.last] == keccak256(abi.encode(run));
     }
@@ -60,10 +73,15 @@ contract ToldInbox is IBlindedInbox {
     }
 }
 
-/// @dev One epoch with one key.
+/// @dev One epoch with one key, and with an h_1 that has nothing to do with it.
 contract MockCommitteeRegistry is ICommitteeRegistry {
+    /// @dev τ.
+    uint256 public constant TAU = 0x7a0;
     address public inbox;
+    uint64 public constant epochCount = 1;
+    uint32 public constant epochNotice = type(uint32).max;
     address private immutable key;
+    address private immutable power;
 
     constructor(address inbox_) {
         inbox = inbox_;
@@ -72,6 +90,7 @@ contract MockCommitteeRegistry is ICommitteeRegistry {
             bytes_[i] = bytes1(uint8(i * 7 + 1));
         }
         key = SSTORE2.write(bytes_);
+        power = SSTORE2.write(BlsSigner.key(TAU));
     }
 
     function verifyCertificate(uint64, uint64, bytes32, uint64, bytes calldata)
@@ -84,6 +103,26 @@ contract MockCommitteeRegistry is ICommitteeRegistry {
 
     function encryptionKey(uint64) external view returns (bytes memory) {
         return SSTORE2.read(key);
+    }
+
+    function h1(uint64) external view returns (bytes memory) {
+        return SSTORE2.read(power);
+    }
+
+    function acknowledged(uint64, uint64, bytes32, uint64, bytes calldata) external pure returns (bool) {
+        return true;
+    }
+
+    function memberKey(uint64, uint16) external pure returns (bytes memory) {
+        return BlsSigner.G2_GENERATOR;
+    }
+
+    function rulesOf(uint64) external pure returns (uint16) {
+        return 1;
+    }
+
+    function servingEpoch(uint64) external pure returns (uint64) {
+        return 1;
     }
 
     function epochOf(uint64) external pure returns (uint64) {

@@ -18,6 +18,9 @@ contract MockInbox is IBlindedInbox {
     }
 
     address public immutable sequencer;
+    /// @dev It stands for its own CommitteeRegistry as well, as far as a vault asks.
+    uint64 public epochCount = 1;
+    uint32 public epochNotice;
     Head public head;
     bytes32 public headHash = keccak256("genesis");
     uint64 public lastCertifiedAt;
@@ -30,9 +33,26 @@ contract MockInbox is IBlindedInbox {
     error NotSilent();
 
     constructor(address sequencer_, Timing memory given) {
+        epochNotice = given.withdrawalDelay + 1;
         sequencer = sequencer_;
         timing_ = given;
         lastCertifiedAt = uint64(block.number);
+    }
+
+    function inbox() external view returns (address) {
+        return address(this);
+    }
+
+    function setEpochs(uint64 count, uint32 notice) external {
+        (epochCount, epochNotice) = (count, notice);
+    }
+
+    function headPostedAt() external view returns (uint64) {
+        return lastCertifiedAt;
+    }
+
+    function l1MadeBelow(uint64, uint64, uint64) external pure returns (bool) {
+        return false;
     }
 
     function timing() external view returns (Timing memory) {

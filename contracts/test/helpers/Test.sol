@@ -12,21 +12,28 @@ interface Vm {
     function etch(address target, bytes calldata code) external;
     function expectEmit(bool topic1, bool topic2, bool topic3, bool data, address emitter) external;
     function expectRevert(bytes calldata reason) external;
-    function expectRevert() external;
+    function expectPartialRevert(bytes4 selector) external;
     function getNonce(address account) external view returns (uint64);
     function parseBytes(string calldata text) external pure returns (bytes memory);
     function parseJsonAddress(string calldata json, string calldata key) external pure returns (address);
     function parseJsonBool(string calldata json, string calldata key) external pure returns (bool);
     function parseJsonBytes(string calldata json, string calldata key) external pure returns (bytes memory);
     function parseJsonBytes32(string calldata json, string calldata key) external pure returns (bytes32);
+    function parseJsonBytes32Array(string calldata json, string calldata key)
+        external
+        pure
+        returns (bytes32[] memory);
     function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);
     function parseJsonUint(string calldata json, string calldata key) external pure returns (uint256);
     function load(address target, bytes32 slot) external view returns (bytes32);
     function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
     function prank(address sender) external;
+    function startPrank(address sender) external;
+    function stopPrank() external;
     function prank(address sender, address origin) external;
     function readFile(string calldata path) external view returns (string memory);
     function roll(uint256 blockNumber) external;
+    function fee(uint256 baseFee) external;
     function sign(uint256 privateKey, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function snapshotGasLastCall(string calldata name) external returns (uint256);
     function store(address target, bytes32 slot, bytes32 value) external;

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { PostedHeaders } from "../../src/PostedHeaders.sol";
+import { SequencerBond } from "../../src/SequencerBond.sol";
+import { Timing } from "../../src/interfaces/IBlindedInbox.sol";
+import { Symbolic } from "./Symbolic.sol";
+
+/// @dev The bond, with what others do to it.
+contract AnyBond is SequencerBond {
+    constructor(address sequencer_, Timing memory timing_)
+        PostedHeaders(timing_)
+        SequencerBond(sequencer_, address(this))
+    { }
+
+    function slashAll(address reporter) external returns (uint256 burnt, uint256 reward) {
+        return slash(reporter);
+    }
+
+    /// @dev Two private slots: see the table at BlindedInbox.
+    function slots() external view returns (uint256 staked, uint128 announced, uint64 announcedAt) {
+        uint256 announcement;
+        assembly {
+            staked := sload(6)
+            announcement := sload(7)
+        }
+        return (staked, uint128(announcement), uint64(announcement >> 128));
+    }
+}
+
+/// @dev What holds in every state of the bond, and after every call by anybody.
+contract SequencerBondProofs is Symbolic {
+    struct Books {
+        uint256 staked;
+        uint128 announced;
+        uint64 announcedAt;
+        uint256 held;
+        uint256 callersReward;
+        uint256 reportersReward;
+    }
+
+    address internal constant SEQUENCER = address(0x5e0);
+    address internal constant REPORTER = address(0x4e9);
+
+    AnyBond internal bond = new AnyBond(SEQUENCER, timing());
+
+    function setUp() public {
+        anyState(address(bond));
+    }
+
+    function read(address caller) internal view returns (Books memory books) {
+        (books.staked, books.announced, books.announcedAt) = bond.slots();
+        books.held = address(bond).balance;
+        books.callersReward = bond.rewards(caller);
+        books.reportersReward = bond.rewards(REPORTER);
+    }
+
+    /// @dev A state that can come about: no more is announced than staked, everything is paid for, and the past is past.
+    function assumePossible(Books memory books, address caller, uint256 time, uint256 held) internal {
+        vm.assume(caller != address(bond) && caller != address(this) && caller != REPORTER);
+        vm.assume(time < MAX_TIME && books.announcedAt <= time && bond.lastCertifiedTime() <= time);
+        vm.assume(books.staked < MAX_WEI && books.callersReward < MAX_WEI && books.reportersReward < MAX_WEI);
+        vm.assume(books.announced <= books.staked);
+        vm.assume(held < 4 * MAX_WEI && held >= books.staked + books.callersReward + books.reportersReward);
+        vm.deal(address(bond), held);
+        vm.warp(time);
+    }
+
+    /// @dev One call of anybody: 0 deposit, 1 announce, 2 withdraw, 3 claim, 4 be slashed.
+    function act(uint8 kind, address caller, uint128 amount) internal returns (bool done) {
+        bytes memory call;
+        uint256 value = 0;
+        if (kind == 0) {
+            call = abi.encodeCall(bond.depositBond, ());
+            value = amount;
+            vm.assume(amount < MAX_WEI);
+            vm.deal(caller, value);
+        } else if (kind == 1) {
+            call = abi.encodeCall(bond.announceBondWithdrawal, (amount));
+        } else if (kind == 2) {
+            call = abi.encodeCall(bond.withdrawBond, (payable(address(0xcafe))));
+        } else if (kind == 3) {
+            call = abi.encodeCall(bond.claimReward, ());
+        } else {
+            call = abi.encodeCall(bond.slashAll, (REPORTER));
+        }
+        vm.prank(caller);
+        (done,) = address(bond).call{ value: value }(call);
+    }
+
+    /// @dev Ether held less stake and rewards never changes, so nothing is paid out but what is staked or owed; and no
+    /// more than is staked is ever announced.
+    function check_EveryCallKeepsTheBooks(
+        uint8 kind,
+        address caller,
+        uint128 amount,
+        uint64 time,
+        uint256 held
+    ) public {
+        vm.assume(kind < 5);
+        Books memory before = read(caller);
+        assumePossible(before, caller, time, held);
+        before.held = held;
+        act(kind, caller, amount);
+        Books memory later = read(caller);
+        assert(later.announced <= later.staked);
+        assert(
+            later.held + before.staked + before.callersReward + before.reportersReward
+                == before.held + later.staked + later.callersReward + later.reportersReward
+        );
+    }
+
+    /// @dev `bond()` answers in every state, with no more than is staked, and a slash takes as much at least: half of
+    /// all, rounded down, for the reporter, the rest burnt.
+    function check_ASlashTakesWhatBondShows(address caller, uint64 time, uint256 held) public {
+        Books memory before = read(caller);
+        assumePossible(before, caller, time, held);
+        uint256 shown = bond.bond();
+        assert(shown <= before.staked);
+        (uint256 burnt, uint256 reward) = bond.slashAll(REPORTER);
+        assert(burnt + reward == before.staked && burnt + reward >= shown);
+        assert(burnt == reward || burnt == reward + 1);
+        Books memory later = read(caller);
+        assert(later.staked == 0 && later.announced == 0);
+        assert(later.reportersReward == before.reportersReward + reward);
+        assert(address(bond).balance == held - burnt);
+    }
+
+    /// @dev Only the sequencer takes the bond out, just what it announced, a week after that and after the last certified
+    /// posting, before it lapses, and while no accusation is open.
+    function check_AWithdrawalWaits(address caller, uint64 time, uint256 held) public {
+        Books memory before = read(caller);
+        assumePossible(before, caller, time, held);
+        uint256 certified = bond.lastCertifiedTime();
+        uint256 open = bond.openAccusations();
+        vm.deal(address(0xcafe), 0);
+        if (!act(2, caller, 0)) return;
+        assert(caller == SEQUENCER && open == 0 && before.announced != 0);
+        assert(time >= uint256(before.announcedAt) + 7 days && time >= certified + 7 days);
+        assert(time < uint256(before.announcedAt) + 21 days);
+        assert(address(0xcafe).balance == before.announced);
+        Books memory later = read(caller);
+        assert(later.announced == 0 && later.staked == before.staked - before.announced);
+    }
+
+    /// @dev B-1 over time: whatever two calls anybody makes in the week after somebody looked at `bond()`, a slash then
+    /// still takes as much.
+    function check_WhatBondShowsStaysForAWeek(
+        uint8 first,
+        uint8 second,
+        uint128 amount,
+        uint64 time,
+        uint64 wait,
+        uint64 wait2
+    ) public {
+        vm.assume(first < 3 && second < 3 && uint256(wait) + wait2 < 7 days);
+        Books memory before = read(SEQUENCER);
+        assumePossible(before, SEQUENCER, time, 3 * MAX_WEI);
+        uint256 shown = bond.bond();
+        vm.warp(uint256(time) + wait);
+        act(first, SEQUENCER, amount);
+        vm.warp(uint256(time) + wait + wait2);
+        act(second, SEQUENCER, amount);
+        (uint256 burnt, uint256 reward) = bond.slashAll(REPORTER);
+        assert(burnt + reward >= shown);
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity 0.8.37;
+
+import { FaultRecords } from "../../src/FaultRecords.sol";
+import { FaultReports } from "../../src/FaultReports.sol";
+import { PostedHeaders } from "../../src/PostedHeaders.sol";
+import { SequencerBond } from "../../src/SequencerBond.sol";
+import { Timing } from "../../src/interfaces/IBlindedInbox.sol";
+import { BatchHeader } from "../../src/libraries/BatchHeaders.sol";
+import { Symbolic } from "./Symbolic.sol";
+
+/// @dev What the BlindedInbox is but for posting: reports run the code of SequencerFaults on its storage.
+contract AnyReports is FaultReports {
+    constructor(address sequencer_, Timing memory timing_)
+        PostedHeaders(timing_)
+        SequencerBond(sequencer_, address(this))
+        FaultReports(sequencer_, timing_)
+    { }
+
+    /// @dev A private slot: see the table at BlindedInbox.
+    function staked() external view returns (uint256 value) {
+        assembly {
+            value := sload(6)
+        }
+    }
+}
+
+/// @dev Reports in every state, with no header that L1 made.
+contract SequencerFaultsProofs is Symbolic {
+    struct Signature {
+        bytes32 r;
+        bytes32 s;
+        uint8 v;
+    }
+
+    struct Evidence {
+        BatchHeader first;
+        Signature one;
+        BatchHeader second;
+        Signature two;
+        bytes32 salt;
+    }
+
+    address internal constant REPORTER = address(0x4e9);
+
+    AnyReports internal inbox = new AnyReports(address(0x5e0), timing());
+
+    function setUp() public {
+        anyState(address(inbox));
+    }
+
+    /// @dev Ether that is paid for, and a past that is past.
+    function assumePossible(address reporter, uint64 l1Block) internal {
+        vm.assume(reporter != address(inbox) && reporter != address(this));
+        vm.assume(inbox.staked() < MAX_WEI && inbox.rewards(reporter) < MAX_WEI && inbox.l1MadeCount() == 0);
+        vm.assume(l1Block != 0);
+        vm.deal(address(inbox), 2 * MAX_WEI);
+        vm.roll(l1Block);
+    }
+
+    function report(Evidence calldata given) internal returns (bool done) {
+        bytes memory one = abi.encodePacked(given.one.r, given.one.s, given.one.v);
+        bytes memory two = abi.encodePacked(given.two.r, given.two.s, given.two.v);
+        bytes memory call =
+            abi.encodeCall(inbox.slashEquivocation, (given.first, one, given.second, two, given.salt));
+        vm.prank(REPORTER);
+        (done,) = address(inbox).call(call);
+    }
+
+    /// @dev Two headers take the bond when one of them at least was not shown before. Both are marked then, and no other
+    /// header; the block of the first showing stands.
+    /// @custom:halmos --loop 4
+    function check_TheSameTwoHeadersTakeNoLaterBond(Evidence calldata given, bytes32 other, uint64 l1Block)
+        public
+    {
+        assumePossible(REPORTER, l1Block);
+        bytes32 low = inbox.hashHeader(given.first);
+        bytes32 high = inbox.hashHeader(given.second);
+        bool marked = inbox.shownBesideAnother(low) && inbox.shownBesideAnother(high);
+        bool otherMarked = inbox.shownBesideAnother(other);
+        uint256 shownAt = inbox.equivocatedAt(given.first.number);
+        uint256 stake = inbox.staked();
+        uint256 reward = inbox.rewards(REPORTER);
+        if (!report(given)) return;
+        assert(!marked && low != high && given.first.number == given.second.number);
+        assert(inbox.shownBesideAnother(low) && inbox.shownBesideAnother(high));
+        assert(other == low || other == high || inbox.shownBesideAnother(other) == otherMarked);
+        assert(inbox.equivocatedAt(given.first.number) == (shownAt == 0 ? l1Block : shownAt));
+        assert(inbox.staked() == 0 && inbox.rewards(REPORTER) == reward + stake / 2);
+        assert(address(inbox).balance == 2 * MAX_WEI - (stake - stake / 2));
+    }
+
+    /// @dev An accusation that nobody answered takes the bond once, when its window is over, and gives the accuser half of
+    /// it and its stake.
+    function check_AnOmissionIsSlashedOnce(address caller, bytes32 promiseHash, uint64 l1Block) public {
+        (address accuser, FaultRecords.State state, uint64 accusedAt) = inbox.accusations(promiseHash);
+        assumePossible(accuser, l1Block);
+        uint256 stake = inbox.staked();
+        uint256 open = inbox.openAccusations();
+        uint256 reward = inbox.rewards(accuser);
+        bool done = slashOmission(caller, promiseHash);
+        (, FaultRecords.State later,) = inbox.accusations(promiseHash);
+        if (!done) {
+            assert(later == state && inbox.staked() == stake);
+            return;
+        }
+        assert(state == FaultRecords.State.Open && later == FaultRecords.State.Slashed);
+        assert(l1Block > uint256(accusedAt) + 7_200 && inbox.openAccusations() == open - 1);
+        assert(inbox.staked() == 0 && inbox.rewards(accuser) == reward + stake / 2 + 0.1 ether);
+        assert(!slashOmission(caller, promiseHash));
+    }
+
+    /// @dev It touches no other accusation and no mark.
+    function check_AnOmissionTouchesNothingElse(
+        address caller,
+        bytes32 promiseHash,
+        bytes32 other,
+        bytes32 headerHash
+    ) public {
+        vm.assume(other != promiseHash);
+        assumePossible(caller, 1 << 40);
+        (, FaultRecords.State state,) = inbox.accusations(other);
+        bool marked = inbox.shownBesideAnother(headerHash);
+        slashOmission(caller, promiseHash);
+        (, FaultRecords.State later,) = inbox.accusations(other);
+        assert(later == state && inbox.shownBesideAnother(headerHash) == marked);
+    }
+
+    function slashOmission(address caller, bytes32 promiseHash) internal returns (bool done) {
+        vm.prank(caller);
+        (done,) = address(inbox).call(abi.encodeCall(inbox.slashOmission, (promiseHash)));
+    }
+}
