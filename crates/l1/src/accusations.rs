@@ -9,24 +9,32 @@ use crate::{L1Client, L1Error, OmissionAnswer, SequencerEvent, contracts::Blinde
 /// An accusation that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenAccusation {
+    /// The promise's hash, which names the accusation.
+    pub promise_hash: B256,
     /// The envelope that is said to be left out.
     pub envelope_id: B256,
+    /// keccak256 of the item that was promised: no copy with other bytes will do.
+    pub item_hash: B256,
     /// The number up to which it was to be sealed.
     pub seal_by: u64,
     /// The L1 block after which the bond is lost without an answer.
     pub answer_until: u64,
 }
 
-/// The accusations that these events, in L1 order, leave open; by envelope.
+/// The accusations that these events, in L1 order, leave open; by promise.
 pub fn open_accusations(events: &[SequencerEvent]) -> Vec<OpenAccusation> {
     let mut open = BTreeMap::new();
     for event in events {
         match *event {
-            SequencerEvent::Accused { envelope_id, seal_by, answer_until, .. } => {
-                open.insert(envelope_id, OpenAccusation { envelope_id, seal_by, answer_until });
+            SequencerEvent::Accused {
+                promise_hash, envelope_id, item_hash, seal_by, answer_until, ..
+            } => {
+                let accusation =
+                    OpenAccusation { promise_hash, envelope_id, item_hash, seal_by, answer_until };
+                open.insert(promise_hash, accusation);
             }
-            SequencerEvent::Answered { envelope_id, .. } | SequencerEvent::Omission { envelope_id, .. } => {
-                open.remove(&envelope_id);
+            SequencerEvent::Answered { promise_hash, .. } | SequencerEvent::Omission { promise_hash, .. } => {
+                open.remove(&promise_hash);
             }
             SequencerEvent::Equivocation { .. } => {}
         }
@@ -68,6 +76,16 @@ impl OmissionAnswer {
         self.leaf.id
     }
 
+    /// keccak256 of the item that it shows.
+    pub fn item_hash(&self) -> B256 {
+        self.leaf.item_hash
+    }
+
+    /// The number by which it was promised.
+    pub fn seal_by(&self) -> u64 {
+        self.seal_by
+    }
+
     /// The batch in which it shows it.
     pub fn number(&self) -> u64 {
         self.number
@@ -80,22 +98,38 @@ mod tests {
 
     use super::*;
 
+    const HASH: B256 = B256::repeat_byte(0xaa);
+
     fn id(n: u8) -> B256 {
         B256::repeat_byte(n)
     }
 
+    /// The accusation over promise `n`, of an envelope that all of them are about.
     fn accused(n: u8, seal_by: u64) -> SequencerEvent {
-        SequencerEvent::Accused { envelope_id: id(n), accuser: Address::ZERO, seal_by, answer_until: 9 }
+        SequencerEvent::Accused {
+            promise_hash: id(n),
+            envelope_id: id(0xee),
+            item_hash: HASH,
+            accuser: Address::ZERO,
+            seal_by,
+            answer_until: 9,
+        }
     }
 
     fn open(n: u8, seal_by: u64) -> OpenAccusation {
-        OpenAccusation { envelope_id: id(n), seal_by, answer_until: 9 }
+        OpenAccusation {
+            promise_hash: id(n),
+            envelope_id: id(0xee),
+            item_hash: HASH,
+            seal_by,
+            answer_until: 9,
+        }
     }
 
     #[test]
     fn what_is_answered_or_slashed_is_open_no_more() {
-        let answered = SequencerEvent::Answered { envelope_id: id(1), answerer: Address::ZERO, number: 3 };
-        let slashed = SequencerEvent::Omission { envelope_id: id(2), accuser: Address::ZERO };
+        let answered = SequencerEvent::Answered { promise_hash: id(1), answerer: Address::ZERO, number: 3 };
+        let slashed = SequencerEvent::Omission { promise_hash: id(2), accuser: Address::ZERO };
         let events = [accused(1, 5), accused(2, 5), accused(3, 5), answered, slashed];
         assert_eq!(open_accusations(&events), [open(3, 5)]);
         // An accusation that was made before these events is closed by them, too.
@@ -103,9 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_promise_takes_the_place_of_an_earlier_one() {
-        let answered = SequencerEvent::Answered { envelope_id: id(1), answerer: Address::ZERO, number: 3 };
-        assert_eq!(open_accusations(&[accused(1, 5), accused(1, 4)]), [open(1, 4)]);
-        assert_eq!(open_accusations(&[accused(1, 5), answered, accused(1, 4)]), [open(1, 4)]);
+    fn promises_of_one_envelope_are_accused_of_and_answered_apart() {
+        let answered = SequencerEvent::Answered { promise_hash: id(1), answerer: Address::ZERO, number: 3 };
+        let both = [accused(1, 5), accused(2, 4)];
+        assert_eq!(open_accusations(&both), [open(1, 5), open(2, 4)]);
+        assert_eq!(open_accusations(&[both[0], both[1], answered]), [open(2, 4)]);
     }
 }

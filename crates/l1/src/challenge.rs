@@ -8,6 +8,7 @@ use crate::{
     contracts::{HintBlobs as contract, HintRegistry},
     evidence::{EnvelopeTree, bytes},
     hint_posting::{KEY, MALFORMED, SKIPPED},
+    hint_tree::{release_chunk, release_hashes},
 };
 
 /// Why no challenge can be made. The caller's fault.
@@ -37,8 +38,9 @@ pub struct Challenge {
 
 impl Challenge {
     /// Disputes entry `index` of a batch in a posting of its run. `codes` are the verdicts of the batch's items, and
-    /// `truth` its right hints, which give the key that opens an envelope called malformed. Whether the entry is wrong
-    /// is not checked here: see [`first_wrong_entry`].
+    /// `truth` its hints as far as they are known, which give the key that opens an envelope called malformed; with a
+    /// wrong singleton release no key is needed. Whether the entry is wrong is not checked here: see
+    /// [`first_wrong_entry`].
     ///
     /// # Errors
     /// [`ChallengeFault`] where run, batch, verdicts, posting and index do not fit each other.
@@ -73,6 +75,8 @@ impl Challenge {
             itemProof: Vec::new(),
             item: Bytes::new(),
             key: FixedBytes::ZERO,
+            releaseHashes: Vec::new(),
+            releaseChunk: Bytes::new(),
             blobs: no_blobs(),
         };
         // A posting of another length is wrong as such: L1 looks no further.
@@ -87,9 +91,16 @@ impl Challenge {
         call.id = leaf.id;
         call.code = leaf.code;
         call.itemProof = tree.proof(index).ok_or(no_item)?;
-        let kind = posting.batch(run.run.first, number).and_then(|batch| batch.entries.get(place));
-        if leaf.code == CODE_ACCEPTED && kind.is_some_and(|entry| matches!(entry.kind, KEY | MALFORMED)) {
-            call.item = bytes(item);
+        let posted = posting.batch(run.run.first, number);
+        let posted = posted.and_then(|batch| batch.entries.get(place).map(|entry| (batch, entry)));
+        if let Some((batch, entry)) = posted.filter(|_| leaf.code == CODE_ACCEPTED) {
+            if matches!(entry.kind, KEY | MALFORMED) {
+                call.item = bytes(item);
+            }
+            if entry.kind == MALFORMED {
+                call.releaseHashes = release_hashes(batch);
+                call.releaseChunk = bytes(release_chunk(batch, entry));
+            }
         }
         if let Some(HintEntry::Key(key)) = truth.entries.get(place) {
             call.key = FixedBytes(*key);
@@ -98,7 +109,7 @@ impl Challenge {
     }
 
     /// The same dispute over hints that are in these blobs, of which the posting given to [`Challenge::new`] was read.
-    /// Up to four multi-scalar multiplications over 4,096 points: call it where blocking is allowed.
+    /// Up to ten multi-scalar multiplications over 4,096 points: call it where blocking is allowed.
     ///
     /// # Errors
     /// [`BlobFault`] for blobs that are none.
@@ -106,6 +117,7 @@ impl Challenge {
         let place = self.number().saturating_sub(self.call.run.first);
         // The contract looks at nothing of the chunk, so nothing is sent of it.
         (self.call.chunk, self.call.chunkProof) = (Bytes::new(), Vec::new());
+        (self.call.releaseChunk, self.call.releaseHashes) = (Bytes::new(), Vec::new());
         self.call.blobs = blobs.evidence(usize::try_from(place).unwrap_or(usize::MAX), self.call.index)?;
         Ok(self)
     }
@@ -127,23 +139,28 @@ impl Challenge {
 }
 
 fn no_blobs() -> contract::Evidence {
-    contract::Evidence { index: Bytes::new(), versionedHashes: Vec::new(), openings: Vec::new() }
+    contract::Evidence {
+        index: Bytes::new(),
+        versionedHashes: Vec::new(),
+        openings: Vec::new(),
+        releaseOpenings: Vec::new(),
+    }
 }
 
 /// The first entry of a posting that is not what the right hints of the run's batches say, as (batch number, item
-/// index); a batch of another length is wrong at index 0. Singleton releases are not compared: L1 does not judge
-/// them.
+/// index); a batch of another length is wrong at index 0. Of a malformed item the release that the entry names is
+/// compared: there is one right one.
 pub fn first_wrong_entry(posting: &HintPosting, truth: &[BatchHints]) -> Option<(u64, u32)> {
-    truth.iter().zip(&posting.batches).find_map(|(hints, posted)| {
-        if hints.entries.len() != posted.entries.len() {
+    truth.iter().zip(&posting.batches).find_map(|(hints, batch)| {
+        if hints.entries.len() != batch.entries.len() {
             return Some((hints.number, 0));
         }
-        let mut entries = (0u32..).zip(hints.entries.iter().zip(&posted.entries));
+        let mut entries = (0u32..).zip(hints.entries.iter().zip(&batch.entries));
         let wrong = entries.find(|(_, (right, posted))| {
             let (kind, key) = match right {
                 HintEntry::Skipped => (SKIPPED, [0; 16]),
                 HintEntry::Key(key) => (KEY, *key),
-                HintEntry::Malformed(_) => (MALFORMED, [0; 16]),
+                HintEntry::Malformed(release) => return batch.release(posted) != Some(*release),
             };
             (posted.kind, posted.key) != (kind, key)
         });

@@ -19,14 +19,18 @@ fn batch(number: u64, codes: &[u8]) -> SealedBatch {
         timestamp_ms: 1_000 + number,
         l1_origin_number: 1,
         l1_origin_hash: B256::repeat_byte(2),
+        l1_origin_time: 1,
         envelope_root: merkle::root(&leaves),
+        data_hash: blindfold_protocol::data::hash_items(codes, &items),
         envelope_count: items.len() as u32,
         envelope_bytes: 50 * items.len() as u32,
         gas: 0,
         base_fee: 1,
+        gas_base_fee: 1,
         fee_ledger_root: B256::repeat_byte(3),
         forced_cursor: 0,
         epoch: 1,
+        rules: 1,
     };
     SealedBatch { header, signature: Signature65([0; 65]), items }
 }
@@ -58,6 +62,26 @@ fn the_first_wrong_entry_is_found() {
     assert_eq!(with(|posting| posting.batches[1].entries[1].key[0] = 1), Some((5, 1)));
     assert_eq!(with(|posting| posting.batches[1].entries.truncate(1)), Some((5, 0)));
     assert_eq!(with(|posting| posting.batches[1].singletons.push([0; 48])), None);
+}
+
+#[test]
+fn of_a_malformed_item_the_release_that_is_named_is_compared() {
+    let entries = vec![HintEntry::Malformed([7; 48]), HintEntry::Malformed([8; 48])];
+    let truth = [BatchHints { number: 4, header_hash: B256::ZERO, entries }];
+    let with = |change: fn(&mut crate::PostedBatch)| {
+        let mut posting = HintPosting::of(&truth);
+        change(&mut posting.batches[0]);
+        first_wrong_entry(&posting, &truth)
+    };
+    assert_eq!(with(|_| {}), None);
+    assert_eq!(with(|batch| batch.singletons.reverse()), Some((4, 0)));
+    assert_eq!(with(|batch| batch.singletons[1][0] ^= 1), Some((4, 1)));
+    assert_eq!(with(|batch| batch.singletons.truncate(1)), Some((4, 1)));
+    let both = |batch: &mut crate::PostedBatch| {
+        batch.singletons.reverse();
+        batch.entries.reverse();
+    };
+    assert_eq!(with(both), None, "another order, and entries that follow it");
 }
 
 #[test]
@@ -111,8 +135,12 @@ fn what_does_not_belong_together_is_named() {
 #[test]
 fn only_an_envelope_of_the_batch_answers_an_accusation() {
     let batches = [batch(4, &CODES)];
+    let answer = |id| {
+        let hash = keccak256(&batches[0].items[0]);
+        OmissionAnswer::new(run(&batches), &batches[0], &CODES, id, hash, 9)
+    };
     // The id of what is no envelope is zero, and nobody was promised that.
-    assert_eq!(OmissionAnswer::new(run(&batches), &batches[0], &CODES, B256::ZERO), None);
-    assert_eq!(OmissionAnswer::new(run(&batches), &batches[0], &CODES, B256::repeat_byte(1)), None);
+    assert_eq!(answer(B256::ZERO), None);
+    assert_eq!(answer(B256::repeat_byte(1)), None);
     assert_eq!(ItemLeaf::new(b"item", 0xff).id, B256::ZERO);
 }

@@ -29,17 +29,28 @@ pub struct L1Client {
     pub(crate) inner: Arc<Inner>,
 }
 
+/// What L1 answered last, asked for its newest final block.
+#[derive(Debug, Default)]
+struct Finalized {
+    /// The block, and when it was told.
+    known: Option<(Instant, L1Origin)>,
+    /// The newest failure, and when the call ended.
+    failed: Option<(Instant, L1Error)>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub rpc: Rpc,
     pub beacon: Option<Beacon>,
     pub config: L1Config,
-    /// The newest final block and when it was asked for. Locked across the call, so that callers share one.
-    finalized: tokio::sync::Mutex<Option<(Instant, L1Origin)>>,
+    /// Locked across the call, so that callers share one.
+    finalized: tokio::sync::Mutex<Finalized>,
     /// Final blocks by number.
     origins: Mutex<BTreeMap<u64, L1Origin>>,
-    /// Registered epochs never change; new ones are appended.
-    pub epochs: tokio::sync::Mutex<Vec<crate::EpochRecord>>,
+    /// What the registry held when it was last read. Locked across the reading, so that callers share it.
+    pub registry: tokio::sync::Mutex<Option<crate::committee::Registry>>,
+    /// By first L2 block, the L1 block of proposals of outputs that were met. Locked across the reading.
+    pub proposals: tokio::sync::Mutex<BTreeMap<u64, u64>>,
     /// What happened to batches. Locked while it is brought up to date, so that callers share the work.
     pub journal: tokio::sync::Mutex<crate::journal::Journal>,
     /// The block up to which the journal on disk speaks.
@@ -72,7 +83,8 @@ impl L1Client {
             config,
             finalized: tokio::sync::Mutex::default(),
             origins: Mutex::default(),
-            epochs: tokio::sync::Mutex::default(),
+            registry: tokio::sync::Mutex::default(),
+            proposals: tokio::sync::Mutex::default(),
             journal: tokio::sync::Mutex::default(),
             journal_saved: Mutex::default(),
         };
@@ -116,7 +128,9 @@ impl L1Client {
         let queue = contracts.forced_queue;
         self.check_role("BlindedInbox", inbox, "queue", BlindedInbox::queueCall {}, queue).await?;
         self.check_role("ForcedQueue", queue, "inbox", ForcedQueue::inboxCall {}, inbox).await?;
-        self.check_role("FeeVault", contracts.fee_vault, "inbox", FeeVault::inboxCall {}, inbox).await?;
+        let vault = contracts.fee_vault;
+        self.check_role("FeeVault", vault, "inbox", FeeVault::inboxCall {}, inbox).await?;
+        self.check_role("FeeVault", vault, "registry", FeeVault::registryCall {}, registry).await?;
         let hints = contracts.hint_registry;
         self.check_role("HintRegistry", hints, "inbox", HintRegistry::inboxCall {}, inbox).await?;
         let verifier = contracts.hint_verifier;
@@ -161,18 +175,32 @@ impl L1Client {
     /// # Errors
     /// [`L1Error::FinalityBroken`] when the endpoint replaces a final block; the errors of a call.
     pub async fn finalized(&self) -> Result<L1Origin, L1Error> {
-        let mut known = self.inner.finalized.lock().await;
+        let called = Instant::now();
+        let mut finalized = self.inner.finalized.lock().await;
         let poll_interval = Duration::from_millis(self.inner.config.poll_interval_ms);
-        if let Some((asked, origin)) = *known
+        if let Some((asked, origin)) = finalized.known
             && asked.elapsed() < poll_interval
         {
             return Ok(origin);
         }
-        let newest = self.block("finalized").await?.ok_or_else(|| L1Error::Malformed {
+        // Whoever waited for another's question has its answer, or each of many would wait for its own in turn.
+        if let Some((failed, error)) = &finalized.failed
+            && *failed >= called
+        {
+            return Err(error.clone());
+        }
+        let newest = match self.block("finalized").await {
+            Ok(newest) => newest,
+            Err(error) => {
+                finalized.failed = Some((Instant::now(), error.clone()));
+                return Err(error);
+            }
+        };
+        let newest = newest.ok_or_else(|| L1Error::Malformed {
             method: "eth_getBlockByNumber".to_owned(),
             reason: "no block is final yet".to_owned(),
         })?;
-        let newest = match *known {
+        let newest = match finalized.known {
             // One of several servers behind the endpoint is behind: what was final stays so.
             Some((_, before)) if newest.number < before.number => before,
             Some((_, before)) if newest.number == before.number && newest.hash != before.hash => {
@@ -182,8 +210,20 @@ impl L1Client {
             _ => newest,
         };
         self.keep(newest)?;
-        *known = Some((Instant::now(), newest));
+        finalized.known = Some((Instant::now(), newest));
         Ok(newest)
+    }
+
+    /// When the newest block was made, final or not, in seconds.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn newest_time(&self) -> Result<u64, L1Error> {
+        let newest = self.block("latest").await?.ok_or_else(|| L1Error::Malformed {
+            method: "eth_getBlockByNumber".to_owned(),
+            reason: "there is no newest block".to_owned(),
+        })?;
+        Ok(newest.timestamp)
     }
 
     /// The block of this number; `None` while it is not final.
@@ -194,13 +234,13 @@ impl L1Client {
         if let Some(origin) = self.inner.origins.lock().get(&number) {
             return Ok(Some(*origin));
         }
-        if number > self.finalized().await?.number {
+        let finalized = self.finalized().await?.number;
+        if number > finalized {
             return Ok(None);
         }
-        let origin = self.block(&format!("{number:#x}")).await?.ok_or_else(|| L1Error::Malformed {
-            method: "eth_getBlockByNumber".to_owned(),
-            reason: format!("final block {number} is missing"),
-        })?;
+        // One of several servers behind the endpoint may be behind the one that told the final block.
+        let found = self.block(&format!("{number:#x}")).await?;
+        let origin = found.ok_or(L1Error::NotFinal { number, finalized })?;
         if origin.number != number {
             return Err(L1Error::Malformed {
                 method: "eth_getBlockByNumber".to_owned(),

@@ -1,10 +1,11 @@
 //! Epochs and encryption keys of `CommitteeRegistry`.
 
+use alloy_primitives::U256;
 use blindfold_bte::{
     EncryptionKey, GT_BYTES,
     bls::{PublicKey, Signature},
 };
-use blindfold_protocol::{B256, Epoch, Epochs};
+use blindfold_protocol::{B256, Epoch, Epochs, RulesChange};
 
 use crate::{L1Client, L1Error, contracts::CommitteeRegistry};
 
@@ -23,6 +24,17 @@ pub struct EpochRecord {
     pub epoch: Epoch,
     /// Where the public parameters can be fetched; their hash decides.
     pub parameters_location: String,
+}
+
+/// What `CommitteeRegistry` held on a final block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Registry {
+    /// The contract's count of changes.
+    revision: u64,
+    /// The block.
+    block: u64,
+    records: Vec<EpochRecord>,
+    rules: Vec<RulesChange>,
 }
 
 /// A member of a committee to be registered.
@@ -45,8 +57,12 @@ pub struct NewEpoch {
     pub threshold: u16,
     /// Hash of the public parameters.
     pub parameters_hash: B256,
+    /// The earlier epoch whose key it continues; 0 for a new key.
+    pub continues: u64,
     /// The encryption key.
     pub encryption_key: EncryptionKey,
+    /// h₁ of the parameters, which is a point like a member's key.
+    pub h1: PublicKey,
     /// Where the public parameters can be fetched.
     pub parameters_location: String,
     /// Members 1..n in order.
@@ -54,41 +70,61 @@ pub struct NewEpoch {
 }
 
 impl L1Client {
-    /// The registered epochs, in order. Those once read are kept; each call asks how many there are on the newest
-    /// final block.
+    /// The registered epochs, in order, as they stand on the newest final block.
     ///
     /// # Errors
     /// [`L1Error::MemberKey`], [`L1Error::Epochs`] when the contract holds what it should have refused; the errors
     /// of a call.
     pub async fn epoch_records(&self) -> Result<Vec<EpochRecord>, L1Error> {
-        let registry = self.inner.config.contracts.registry;
-        // Epochs are append-only, and a governor's word does not change by a reorganisation of L1 alone; still, what
-        // is not final is not yet there.
-        let block = format!("{:#x}", self.finalized().await?.number);
-        let mut known = self.inner.epochs.lock().await;
-        let call = CommitteeRegistry::epochCountCall {};
-        let count = match self.inner.rpc.view("epochCount", registry, &call, &block).await {
-            Ok(count) => count,
-            // Before the registry's own block is final there is no code to answer.
-            Err(L1Error::Malformed { .. }) if known.is_empty() => 0,
-            Err(error) => return Err(error),
-        };
-        while (known.len() as u64) < count {
-            let epoch = known.len() as u64 + 1;
-            let call = CommitteeRegistry::getEpochCall { epoch };
-            let read = self.inner.rpc.view("getEpoch", registry, &call, &block).await?;
-            known.push(record(epoch, read)?);
-        }
-        Ok(known.clone())
+        Ok(self.registry().await?.records)
     }
 
-    /// The registered epochs as the rules take them.
+    /// The registered epochs and rule sets as the rules take them.
     ///
     /// # Errors
     /// As [`L1Client::epoch_records`].
     pub async fn epochs(&self) -> Result<Epochs, L1Error> {
-        let records = self.epoch_records().await?;
-        Ok(Epochs::new(records.into_iter().map(|record| record.epoch).collect())?)
+        let Registry { records, rules, .. } = self.registry().await?;
+        Ok(Epochs::new(records.into_iter().map(|record| record.epoch).collect())?.with_rules(rules)?)
+    }
+
+    /// What the registry holds on the newest final block. Asks once for each such block whether anything changed, and
+    /// reads everything anew when it did: an epoch can end earlier than it was registered.
+    async fn registry(&self) -> Result<Registry, L1Error> {
+        let address = self.inner.config.contracts.registry;
+        let finalized = self.finalized().await?.number;
+        let mut known = self.inner.registry.lock().await;
+        if known.as_ref().is_some_and(|known| known.block >= finalized) {
+            return Ok(known.clone().unwrap_or_default());
+        }
+        let block = format!("{finalized:#x}");
+        let (rpc, block) = (&self.inner.rpc, block.as_str());
+        let revision = match rpc.view("revision", address, &CommitteeRegistry::revisionCall {}, block).await {
+            Ok(revision) => revision,
+            // Before the registry's own block is final there is no code to answer.
+            Err(L1Error::Malformed { .. }) if known.is_none() => return Ok(Registry::default()),
+            Err(error) => return Err(error),
+        };
+        if let Some(known) = known.as_mut().filter(|known| known.revision == revision) {
+            known.block = finalized;
+            return Ok(known.clone());
+        }
+        let mut read = Registry { revision, block: finalized, ..Registry::default() };
+        let count = rpc.view("epochCount", address, &CommitteeRegistry::epochCountCall {}, block).await?;
+        for epoch in 1..=count {
+            let found =
+                rpc.view("getEpoch", address, &CommitteeRegistry::getEpochCall { epoch }, block).await?;
+            read.records.push(record(epoch, found)?);
+        }
+        let call = CommitteeRegistry::rulesChangeCountCall {};
+        let count: u64 = rpc.view("rulesChangeCount", address, &call, block).await?.saturating_to();
+        for index in 0..count {
+            let call = CommitteeRegistry::rulesChangesCall(U256::from(index));
+            let change = rpc.view("rulesChanges", address, &call, block).await?;
+            read.rules.push(RulesChange { first: change.firstNumber, rules: change.rules });
+        }
+        *known = Some(read.clone());
+        Ok(read)
     }
 
     /// The encryption key of an epoch, checked against its registered hash.
@@ -128,6 +164,8 @@ fn record(number: u64, read: CommitteeRegistry::Epoch) -> Result<EpochRecord, L1
         epoch: number,
         first: read.firstNumber,
         last: read.lastNumber,
+        counts_from: read.countsFrom,
+        continues: read.continues,
         parameters_hash: read.parametersHash,
         encryption_key_hash: read.encryptionKeyHash,
         max_batch: read.maxBatch,

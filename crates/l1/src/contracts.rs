@@ -22,14 +22,18 @@ alloy_sol_types::sol! {
         uint64 timestampMs;
         uint64 l1OriginNumber;
         bytes32 l1OriginHash;
+        uint64 l1OriginTime;
         bytes32 envelopeRoot;
+        bytes32 dataHash;
         uint32 envelopeCount;
         uint32 envelopeBytes;
         uint64 gas;
         uint128 baseFee;
+        uint128 gasBaseFee;
         bytes32 feeLedgerRoot;
         uint64 forcedCursor;
         uint64 epoch;
+        uint16 rules;
     }
 }
 
@@ -77,6 +81,18 @@ alloy_sol_types::sol!(
 
 alloy_sol_types::sol!(
     #[derive(Debug, PartialEq, Eq)]
+    MemberStakes,
+    "../../contracts/abi/MemberStakes.json"
+);
+
+alloy_sol_types::sol!(
+    #[derive(Debug, PartialEq, Eq)]
+    EncryptionKeyVerifier,
+    "../../contracts/abi/EncryptionKeyVerifier.json"
+);
+
+alloy_sol_types::sol!(
+    #[derive(Debug, PartialEq, Eq)]
     OutputRegistry,
     "../../contracts/abi/OutputRegistry.json"
 );
@@ -93,6 +109,8 @@ pub fn describe_error(data: &[u8]) -> Option<String> {
         .or_else(|| text::<ForcedQueue::ForcedQueueErrors>(data))
         .or_else(|| text::<HintRegistry::HintRegistryErrors>(data))
         .or_else(|| text::<HintVerifier::HintVerifierErrors>(data))
+        .or_else(|| text::<MemberStakes::MemberStakesErrors>(data))
+        .or_else(|| text::<EncryptionKeyVerifier::EncryptionKeyVerifierErrors>(data))
         .or_else(|| text::<OutputRegistry::OutputRegistryErrors>(data))?;
     // "WrongNumber(WrongNumber { expected: 3, given: 1 })": the outer name says nothing more.
     Some(match text.split_once('(') {
@@ -102,7 +120,7 @@ pub fn describe_error(data: &[u8]) -> Option<String> {
 }
 
 /// Every contract has its own type for the structs that it shares with others.
-macro_rules! shared_structs {
+macro_rules! shared_headers {
     ($($contract:ident),*) => {$(
         impl From<&blindfold_protocol::BatchHeader> for $contract::BatchHeader {
             fn from(header: &blindfold_protocol::BatchHeader) -> Self {
@@ -113,18 +131,27 @@ macro_rules! shared_structs {
                     timestampMs: header.timestamp_ms,
                     l1OriginNumber: header.l1_origin_number,
                     l1OriginHash: header.l1_origin_hash,
+                    l1OriginTime: header.l1_origin_time,
                     envelopeRoot: header.envelope_root,
+                    dataHash: header.data_hash,
                     envelopeCount: header.envelope_count,
                     envelopeBytes: header.envelope_bytes,
                     gas: header.gas,
                     baseFee: header.base_fee,
+                    gasBaseFee: header.gas_base_fee,
                     feeLedgerRoot: header.fee_ledger_root,
                     forcedCursor: header.forced_cursor,
                     epoch: header.epoch,
+                    rules: header.rules,
                 }
             }
         }
+    )*};
+}
 
+/// The same for references to runs.
+macro_rules! shared_runs {
+    ($($contract:ident),*) => {$(
         impl From<&crate::RunReference> for $contract::RunReference {
             fn from(run: &crate::RunReference) -> Self {
                 Self { first: run.first, last: run.last, postedAt: run.posted_at, headerRoot: run.header_root }
@@ -133,7 +160,8 @@ macro_rules! shared_structs {
     )*};
 }
 
-shared_structs!(BlindedInbox, FeeVault, HintRegistry);
+shared_headers!(BlindedInbox, FeeVault, HintRegistry, MemberStakes);
+shared_runs!(BlindedInbox, FeeVault, HintRegistry);
 
 /// A header as the inbox shows it.
 pub(crate) fn from_contract(header: &BlindedInbox::BatchHeader) -> blindfold_protocol::BatchHeader {
@@ -143,13 +171,17 @@ pub(crate) fn from_contract(header: &BlindedInbox::BatchHeader) -> blindfold_pro
         timestamp_ms: header.timestampMs,
         l1_origin_number: header.l1OriginNumber,
         l1_origin_hash: header.l1OriginHash,
+        l1_origin_time: header.l1OriginTime,
         envelope_root: header.envelopeRoot,
+        data_hash: header.dataHash,
         envelope_count: header.envelopeCount,
         envelope_bytes: header.envelopeBytes,
         gas: header.gas,
         base_fee: header.baseFee,
+        gas_base_fee: header.gasBaseFee,
         fee_ledger_root: header.feeLedgerRoot,
         forced_cursor: header.forcedCursor,
         epoch: header.epoch,
+        rules: header.rules,
     }
 }

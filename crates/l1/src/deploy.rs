@@ -1,6 +1,6 @@
 //! Bringing up the contracts of a new deployment.
 
-use alloy_primitives::{Address, Bytes, TxKind, U256};
+use alloy_primitives::{Address, Bytes, TxKind, U256, Uint};
 use alloy_sol_types::SolConstructor;
 use blindfold_protocol::{Deployment, L1Timing, SigningKey};
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,8 @@ use crate::{
     L1Client, L1Config, L1Contracts, L1Error,
     config::DEFAULT_CONFIRMATION_TIMEOUT_MS,
     contracts::{
-        BlindedInbox, CommitteeRegistry, DepositPortal, FeeVault, ForcedQueue, HintRegistry, HintVerifier,
-        OutputRegistry,
+        BlindedInbox, CommitteeRegistry, DepositPortal, EncryptionKeyVerifier, FeeVault, ForcedQueue,
+        HintRegistry, HintVerifier, MemberStakes, OutputRegistry,
     },
     sender::{Call, Sender},
     transport::Rpc,
@@ -20,25 +20,60 @@ use crate::{
 const REQUEST_TIMEOUT_MS: u64 = 30_000;
 /// What a forced byte costs unless said otherwise, in wei: the 40 gas of a posted byte at 1 gwei.
 pub const DEFAULT_FORCED_FEE_PER_BYTE_WEI: u128 = 40_000_000_000;
+/// The least price of the gas that a forced item reserves unless said otherwise, in wei: 10,000,000 gas cost 0.0001 ether.
+pub const DEFAULT_FORCED_GAS_PRICE_WEI: u64 = 10_000_000;
 /// The least bond of a publisher with open postings unless said otherwise, in wei: half of it pays the dearest challenge
 /// at 100 gwei many times over, and the other half is what killing one's own right postings costs.
 pub const DEFAULT_PUBLISHER_BOND_WEI: u128 = 10_000_000_000_000_000_000;
 /// What a challenge stakes unless said otherwise, in wei.
 pub const DEFAULT_CHALLENGE_STAKE_WEI: u128 = 100_000_000_000_000_000;
 
+/// How long after its posting a header's ledger pays out unless said otherwise, in L1 blocks: a day.
+pub const DEFAULT_CLAIM_DELAY: u32 = 7_200;
+
+/// `RegistrySettings` of the contracts, fixed at deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitteeSettings {
+    /// How long after its registration an epoch, but the first, certifies; in L1 blocks.
+    pub epoch_notice: u32,
+    /// How far ahead of the posted head a change must begin, in batch numbers.
+    pub switch_lead: u64,
+    /// The fewest members of a committee.
+    pub min_members: u16,
+    /// The least threshold.
+    pub min_threshold: u16,
+}
+
+impl Default for CommitteeSettings {
+    /// A week; as many batches of 250 ms as may be certified and not posted (two days and an hour); three of four.
+    fn default() -> Self {
+        Self { epoch_notice: 50_400, switch_lead: 705_600, min_members: 4, min_threshold: 3 }
+    }
+}
+
 /// What is fixed at deployment for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeployConfig {
     /// Chain id that the endpoint must have.
     pub l1_chain_id: u64,
-    /// Who may append epochs.
+    /// Who may append epochs and schedule changes.
     pub governor: Address,
     /// Whose signature stands under headers, and whose bond is at stake.
     pub sequencer: Address,
     /// All deadlines.
     pub timing: L1Timing,
+    /// What is fixed about committees.
+    pub committees: CommitteeSettings,
+    /// How long after its posting a header's ledger pays out, in L1 blocks.
+    pub claim_delay: u32,
     /// What a byte of a forced item costs, in wei.
     pub forced_fee_per_byte_wei: u128,
+    /// The least price of the gas that a forced item reserves, in wei.
+    pub forced_gas_price_wei: u64,
+    /// Whether the portal takes deposits before there is a way back for them.
+    pub deposits_without_outlet: bool,
+    /// What each member of a committee has at stake at least, in wei; 0 for nothing.
+    pub member_stake_wei: u128,
     /// The least bond of a publisher with open postings, in wei.
     pub publisher_bond_wei: u128,
     /// What a challenge of them stakes, in wei.
@@ -53,7 +88,12 @@ impl DeployConfig {
             governor,
             sequencer,
             timing: L1Timing::default(),
+            committees: CommitteeSettings::default(),
+            claim_delay: DEFAULT_CLAIM_DELAY,
             forced_fee_per_byte_wei: DEFAULT_FORCED_FEE_PER_BYTE_WEI,
+            forced_gas_price_wei: DEFAULT_FORCED_GAS_PRICE_WEI,
+            deposits_without_outlet: false,
+            member_stake_wei: 0,
             publisher_bond_wei: DEFAULT_PUBLISHER_BOND_WEI,
             challenge_stake_wei: DEFAULT_CHALLENGE_STAKE_WEI,
         }
@@ -111,7 +151,7 @@ impl Addresses {
     }
 }
 
-/// Deploys the eight contracts from the account of `key`, which must send nothing else meanwhile: some are told the
+/// Deploys the contracts from the account of `key`, which must send nothing else meanwhile: some are told the
 /// address of another before that one exists.
 ///
 /// # Errors
@@ -125,16 +165,30 @@ pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result
     }
     let sender = Sender::new(rpc, config.l1_chain_id, key.clone(), DEFAULT_CONFIRMATION_TIMEOUT_MS);
     let nonce = sender.nonce().await?;
-    let [registry, queue, inbox, vault, verifier, hints, portal, outputs] =
-        [0, 1, 2, 3, 4, 5, 6, 7].map(|later| key.address().create(nonce + later));
+    let [registry, queue, inbox, vault, verifier, hints, portal, outputs, key_verifier, stakes] =
+        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|later| key.address().create(nonce + later));
 
-    let arguments = CommitteeRegistry::constructorCall { governor_: config.governor, inbox_: inbox };
+    let committees = config.committees;
+    let settings = CommitteeRegistry::RegistrySettings {
+        epochNotice: committees.epoch_notice,
+        switchLead: committees.switch_lead,
+        minMembers: committees.min_members,
+        minThreshold: committees.min_threshold,
+    };
+    let arguments = CommitteeRegistry::constructorCall {
+        governor_: config.governor,
+        inbox_: inbox,
+        keyVerifier_: key_verifier,
+        stakes_: if config.member_stake_wei == 0 { Address::ZERO } else { stakes },
+        settings,
+    };
     let code = &CommitteeRegistry::BYTECODE;
     let block = create(&sender, "CommitteeRegistry", code, &arguments.abi_encode()).await?;
     let arguments = ForcedQueue::constructorCall {
         inbox_: inbox,
         registry_: registry,
         feePerByteWei_: config.forced_fee_per_byte_wei,
+        minGasPriceWei_: config.forced_gas_price_wei,
     };
     create(&sender, "ForcedQueue", &ForcedQueue::BYTECODE, &arguments.abi_encode()).await?;
     let arguments = BlindedInbox::constructorCall {
@@ -144,7 +198,8 @@ pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result
         timing_: timing(&config.timing),
     };
     create(&sender, "BlindedInbox", &BlindedInbox::BYTECODE, &arguments.abi_encode()).await?;
-    let arguments = FeeVault::constructorCall { inbox_: inbox };
+    let arguments =
+        FeeVault::constructorCall { inbox_: inbox, registry_: registry, claimDelay_: config.claim_delay };
     create(&sender, "FeeVault", &FeeVault::BYTECODE, &arguments.abi_encode()).await?;
     create(&sender, "HintVerifier", &HintVerifier::BYTECODE, &[]).await?;
     let arguments = HintRegistry::constructorCall {
@@ -155,9 +210,22 @@ pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result
         challengeStake_: config.challenge_stake_wei,
     };
     create(&sender, "HintRegistry", &HintRegistry::BYTECODE, &arguments.abi_encode()).await?;
-    create(&sender, "DepositPortal", &DepositPortal::BYTECODE, &[]).await?;
+    let arguments = DepositPortal::constructorCall {
+        governor_: config.governor,
+        takesDepositsWithoutOutlet_: config.deposits_without_outlet,
+    };
+    create(&sender, "DepositPortal", &DepositPortal::BYTECODE, &arguments.abi_encode()).await?;
     let arguments = OutputRegistry::constructorCall { inbox_: inbox };
     create(&sender, "OutputRegistry", &OutputRegistry::BYTECODE, &arguments.abi_encode()).await?;
+    create(&sender, "EncryptionKeyVerifier", &EncryptionKeyVerifier::BYTECODE, &[]).await?;
+    if config.member_stake_wei != 0 {
+        let arguments = MemberStakes::constructorCall {
+            registry_: registry,
+            inbox_: inbox,
+            stakeWei_: Uint::<96, 2>::saturating_from(config.member_stake_wei),
+        };
+        create(&sender, "MemberStakes", &MemberStakes::BYTECODE, &arguments.abi_encode()).await?;
+    }
 
     let addresses = Addresses {
         l1_chain_id: config.l1_chain_id,
@@ -184,6 +252,7 @@ fn timing(timing: &L1Timing) -> BlindedInbox::Timing {
         hintDeadline: timing.hint_deadline,
         challengeWindow: timing.challenge_window,
         withdrawalDelay: timing.withdrawal_delay,
+        maxOriginAgeSeconds: timing.max_origin_age_seconds,
     }
 }
 

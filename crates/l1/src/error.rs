@@ -52,6 +52,9 @@ pub enum L1Error {
         /// Why, without the URL, which may hold a secret.
         reason: &'static str,
     },
+    /// The deployment asks nothing of the members of its committees.
+    #[error("this deployment has no MemberStakes")]
+    NoStakes,
     /// No connection, or it broke.
     #[error("L1 did not answer {method}: {reason}")]
     Unreachable {
@@ -227,7 +230,8 @@ impl L1Error {
             | Self::Timeout { .. }
             | Self::Unconfirmed { .. }
             | Self::NotFinal { .. } => Recovery::Retry,
-            Self::HttpStatus { status, .. } if *status == 429 || *status >= 500 => Recovery::Retry,
+            // A server that is overloaded or away, or whose credentials are being renewed.
+            Self::HttpStatus { status: 401 | 403 | 429 | 500.., .. } => Recovery::Retry,
             Self::Rpc {
                 code: RPC_INTERNAL_ERROR | RPC_RESOURCE_UNAVAILABLE | RPC_LIMIT_EXCEEDED | -32000,
                 ..
@@ -247,6 +251,7 @@ impl L1Error {
             | Self::Blobs(_)
             | Self::Run(_)
             | Self::UnknownEpoch(_)
+            | Self::NoStakes
             | Self::Epochs(_)
             | Self::MemberKey { .. }
             | Self::EncryptionKey(_) => Recovery::GiveUp,

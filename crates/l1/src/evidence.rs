@@ -4,7 +4,7 @@ use alloy_primitives::{Address, Bytes, U256, keccak256};
 use alloy_sol_types::SolValue;
 use blindfold_protocol::{
     B256, Canonical, Envelope, SealedBatch, SignedHeader,
-    fault::{CODE_FORCED_TRANSACTION, CODE_VOID},
+    fault::{CODE_FORCED_TRANSACTION, CODE_VOID, code_keeps_promise},
     merkle,
     validity::item_leaf,
 };
@@ -24,8 +24,8 @@ pub fn equivocation_evidence(first: &SignedHeader, second: &SignedHeader) -> B25
 }
 
 /// The evidence of a promise that was not kept.
-pub fn omission_evidence(envelope_id: B256, seal_by: u64) -> B256 {
-    keccak256((envelope_id, U256::from(seal_by)).abi_encode())
+pub fn omission_evidence(envelope_id: B256, item_hash: B256, seal_by: u64) -> B256 {
+    keccak256((envelope_id, item_hash, U256::from(seal_by)).abi_encode())
 }
 
 /// The evidence of a wrong entry of a posting.
@@ -95,21 +95,33 @@ pub struct OmissionAnswer {
     pub(crate) index: u32,
     pub(crate) leaf: ItemLeaf,
     pub(crate) item_proof: Vec<B256>,
+    pub(crate) seal_by: u64,
 }
 
 impl OmissionAnswer {
-    /// The answer for an envelope that stands in `batch` of `run`; `None` when it does not, or when run, batch and
-    /// codes do not belong together.
-    pub fn new(run: PostedRun, batch: &SealedBatch, codes: &[u8], envelope_id: B256) -> Option<Self> {
+    /// The answer for an item that was promised by batch `seal_by` and stands in `batch` of `run` with a verdict that keeps
+    /// the promise; `None` when it does not, or when run, batch and codes do not belong together.
+    pub fn new(
+        run: PostedRun,
+        batch: &SealedBatch,
+        codes: &[u8],
+        envelope_id: B256,
+        item_hash: B256,
+        seal_by: u64,
+    ) -> Option<Self> {
         let number = batch.header.number;
         if run.header(number) != Some(&batch.header) {
             return None;
         }
         let tree = EnvelopeTree::new(batch, codes)?;
-        let place = tree.items.iter().position(|item| item.id == envelope_id && !item.id.is_zero())?;
+        let place = tree.items.iter().position(|item| {
+            (item.id, item.item_hash) == (envelope_id, item_hash)
+                && !item.id.is_zero()
+                && code_keeps_promise(item.code)
+        })?;
         let index = u32::try_from(place).ok()?;
         let item_proof = tree.proof(index)?;
-        Some(Self { run, number, index, leaf: tree.items[place], item_proof })
+        Some(Self { run, number, index, leaf: tree.items[place], item_proof, seal_by })
     }
 }
 
@@ -122,13 +134,7 @@ pub struct AccountProof {
     pub balance: u128,
     /// What ever left it towards L1, in wei.
     pub withdrawn: u128,
-    /// keccak256 of its live nonces.
-    pub nonces_hash: B256,
-    /// Its place in the ledger's tree.
-    pub index: u64,
-    /// Accounts of the ledger.
-    pub count: u64,
-    /// Siblings up to the tree's root.
+    /// Siblings from the ledger's root down to it.
     pub siblings: Vec<B256>,
     /// The run that the header was posted in.
     pub run: PostedRun,

@@ -4,11 +4,7 @@ use alloy_primitives::Address;
 use alloy_sol_types::SolEvent;
 use blindfold_protocol::B256;
 
-use crate::{
-    L1Client, L1Error,
-    contracts::{BlindedInbox, OutputRegistry},
-    logs::FinalLog,
-};
+use crate::{L1Client, L1Error, contracts::BlindedInbox, logs::FinalLog};
 
 /// What happened between L1 and the sequencer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +24,12 @@ pub enum SequencerEvent {
     },
     /// A promise is said to be broken.
     Accused {
+        /// The promise's hash, which names the accusation.
+        promise_hash: B256,
         /// The envelope.
         envelope_id: B256,
+        /// keccak256 of the promised item.
+        item_hash: B256,
         /// Who says so.
         accuser: Address,
         /// The number up to which it was to be sealed.
@@ -37,10 +37,10 @@ pub enum SequencerEvent {
         /// The L1 block after which the bond is lost without an answer.
         answer_until: u64,
     },
-    /// The envelope was shown in a batch.
+    /// The promised envelope was shown in a batch.
     Answered {
-        /// The envelope.
-        envelope_id: B256,
+        /// The promise's hash.
+        promise_hash: B256,
         /// Who showed it.
         answerer: Address,
         /// The batch.
@@ -48,8 +48,8 @@ pub enum SequencerEvent {
     },
     /// Nobody answered, and the bond is lost.
     Omission {
-        /// The envelope.
-        envelope_id: B256,
+        /// The promise's hash.
+        promise_hash: B256,
         /// Who gets the reward.
         accuser: Address,
     },
@@ -88,34 +88,6 @@ impl L1Client {
         let logs = self.final_logs(inbox, &SEQUENCER_TOPICS, after, through).await?;
         logs.iter().filter_map(|log| sequencer_event(log).transpose()).collect()
     }
-
-    /// What the sequencer claimed of L2 blocks in L1 blocks `after + 1 ..= through`, in order. `through` is final.
-    ///
-    /// # Errors
-    /// [`L1Error::NotFinal`]; the errors of a call.
-    pub async fn outputs(&self, after: u64, through: u64) -> Result<Vec<Output>, L1Error> {
-        let registry = self.inner.config.contracts.output_registry;
-        let topics = [OutputRegistry::OutputProposed::SIGNATURE_HASH];
-        let logs = self.final_logs(registry, &topics, after, through).await?;
-        let events = logs.iter().filter_map(|log| log.event::<OutputRegistry::OutputProposed>().transpose());
-        let output = |event: OutputRegistry::OutputProposed| Output {
-            l2_block: event.l2Block,
-            batch: event.batch,
-            timestamp: event.timestamp,
-            block_hash: event.blockHash,
-            state_root: event.stateRoot,
-        };
-        events.map(|event| event.map(output)).collect()
-    }
-
-    /// The last L2 block with a claim, after the newest block; 0 for none.
-    ///
-    /// # Errors
-    /// The errors of a call.
-    pub async fn last_output(&self) -> Result<u64, L1Error> {
-        let registry = self.inner.config.contracts.output_registry;
-        self.inner.rpc.view("lastBlock", registry, &OutputRegistry::lastBlockCall {}, "latest").await
-    }
 }
 
 /// The log as what happened between L1 and the sequencer, if it is that.
@@ -131,16 +103,19 @@ pub(crate) fn sequencer_event(log: &FinalLog) -> Result<Option<SequencerEvent>, 
     }
     if let Some(event) = log.event::<BlindedInbox::Accused>()? {
         return Ok(Some(SequencerEvent::Accused {
+            promise_hash: event.promiseHash,
             envelope_id: event.envelopeId,
+            item_hash: event.itemHash,
             accuser: event.accuser,
             seal_by: event.sealBy,
             answer_until: event.answerUntil.saturating_to(),
         }));
     }
     if let Some(event) = log.event::<BlindedInbox::Answered>()? {
-        let BlindedInbox::Answered { envelopeId, answerer, number, .. } = event;
-        return Ok(Some(SequencerEvent::Answered { envelope_id: envelopeId, answerer, number }));
+        let BlindedInbox::Answered { promiseHash, answerer, number, .. } = event;
+        return Ok(Some(SequencerEvent::Answered { promise_hash: promiseHash, answerer, number }));
     }
     let event = log.event::<BlindedInbox::Omission>()?;
-    Ok(event.map(|event| SequencerEvent::Omission { envelope_id: event.envelopeId, accuser: event.accuser }))
+    Ok(event
+        .map(|event| SequencerEvent::Omission { promise_hash: event.promiseHash, accuser: event.accuser }))
 }

@@ -16,6 +16,8 @@ use crate::{
 const MAX_INDEX_BYTES: usize = 32_768;
 /// Kind of an entry that cannot be read, or that the index contradicts: L1 strikes it out whatever the item is.
 const NO_ENTRY: PostedEntry = PostedEntry { kind: 0xff, key: [0; KEY_BYTES] };
+/// A malformed entry as it stands in blobs.
+const UNNAMED: PostedEntry = PostedEntry { kind: MALFORMED, key: [0; KEY_BYTES] };
 /// Bytes of an index that a batch takes beside the places of its malformed items.
 const BATCH_BYTES: usize = 8;
 
@@ -132,12 +134,29 @@ impl HintIndex {
     fn before(&self, place: usize) -> u64 {
         self.batches.iter().take(place).map(|batch| u64::from(batch.count)).sum()
     }
+
+    /// The byte at which the singleton release of an item begins that the index calls malformed; `None` for others.
+    fn release_at(&self, place: usize, item: u32) -> Option<u64> {
+        let here = self.batches.get(place)?.malformed.binary_search(&item).ok()?;
+        let earlier: usize = self.batches.iter().take(place).map(|batch| batch.malformed.len()).sum();
+        let entries = self.before(usize::MAX).saturating_mul(ENTRY_BYTES as u64);
+        Some(entries + ((earlier + here) * SINGLETON_BYTES) as u64)
+    }
 }
 
-/// What the blobs of these hints hold: all entries, then all singleton releases.
+/// What the blobs of these hints hold: all entries, then all singleton releases. The place of a release follows from the
+/// index, so here a malformed entry does not name it.
 pub(crate) fn content(hints: &HintPosting) -> Vec<u8> {
-    let entries = hints.batches.iter().flat_map(|batch| &batch.entries);
-    let mut out: Vec<u8> = entries.flat_map(|entry| entry.to_bytes()).collect();
+    let mut out = Vec::new();
+    for batch in &hints.batches {
+        let mut malformed = 0;
+        for entry in &batch.entries {
+            let named = PostedEntry::malformed(malformed);
+            malformed += usize::from(entry.kind == MALFORMED);
+            let entry = if *entry == named { UNNAMED } else { *entry };
+            out.extend_from_slice(&entry.to_bytes());
+        }
+    }
     let releases = hints.batches.iter().flat_map(|batch| &batch.singletons);
     out.extend(releases.flatten());
     out
@@ -172,12 +191,16 @@ impl HintBlobs {
         for IndexedBatch { count, malformed } in &self.index.batches {
             let shown = room.min(*count as usize);
             room -= shown;
-            let mut listed = malformed.iter().copied().peekable();
+            let mut listed = malformed.iter().copied().enumerate().peekable();
             let entries = (0u32..).take(shown).map(|place| {
-                let is_listed = listed.next_if_eq(&place).is_some();
+                let release = listed.next_if(|(_, next)| *next == place).map(|(release, _)| release);
                 let bytes = content.read::<ENTRY_BYTES>((entry_at + u64::from(place)) * ENTRY_BYTES as u64);
                 let entry = bytes.map_or(NO_ENTRY, PostedEntry::from_bytes);
-                if (entry.kind == MALFORMED) == is_listed { entry } else { NO_ENTRY }
+                match release {
+                    Some(release) if entry == UNNAMED => PostedEntry::malformed(release),
+                    None if entry.kind != MALFORMED => entry,
+                    _ => NO_ENTRY,
+                }
             });
             let entries = entries.collect();
             entry_at += u64::from(*count);
@@ -193,28 +216,39 @@ impl HintBlobs {
         HintPosting { batches }
     }
 
-    /// What shows the entry of item `item` of batch `place`, from 0, to the contract: for each of the one or two
-    /// elements that it lies in a proof, one multi-scalar multiplication over 4,096 points.
+    /// What shows the entry of item `item` of batch `place`, from 0, to the contract, and the singleton release where the
+    /// index calls the item malformed: for each of the one or two, and two or three, elements that they lie in a proof,
+    /// two multi-scalar multiplications over 4,096 points.
     ///
     /// # Errors
     /// [`BlobFault::Kzg`] for a blob that is none.
     pub(crate) fn evidence(&self, place: usize, item: u32) -> Result<contract::Evidence, BlobFault> {
         let at = (self.index.before(place) + u64::from(item)) * ENTRY_BYTES as u64;
-        let elements = BlobContent::elements(at, ENTRY_BYTES);
-        let mut openings = Vec::new();
-        // Where the blobs are over there is nothing to show.
-        if BlobContent::new(&self.blobs).holds(&elements) {
-            for element in elements {
-                let OpenedElement { value, commitment, proof } = open_element(&self.blobs, element)?;
-                openings.push(contract::Opening {
-                    value: U256::from_be_bytes(value),
-                    commitment: Bytes::copy_from_slice(&commitment),
-                    proof: Bytes::copy_from_slice(&proof),
-                });
-            }
-        }
+        let release = self.index.release_at(place, item);
         let hashes = self.hashes.iter().map(|hash| FixedBytes(hash.0)).collect();
-        Ok(contract::Evidence { index: self.index.encode().into(), versionedHashes: hashes, openings })
+        Ok(contract::Evidence {
+            index: self.index.encode().into(),
+            versionedHashes: hashes,
+            openings: self.openings(at, ENTRY_BYTES)?,
+            releaseOpenings: release.map_or(Ok(Vec::new()), |at| self.openings(at, SINGLETON_BYTES))?,
+        })
+    }
+
+    /// The elements that so many bytes lie in; none where the blobs are over, for there is nothing to show.
+    fn openings(&self, at: u64, length: usize) -> Result<Vec<contract::Opening>, BlobFault> {
+        let elements = BlobContent::elements(at, length);
+        if !BlobContent::new(&self.blobs).holds(&elements) {
+            return Ok(Vec::new());
+        }
+        let opening = |element| {
+            let OpenedElement { value, commitment, proof } = open_element(&self.blobs, element)?;
+            Ok(contract::Opening {
+                value: U256::from_be_bytes(value),
+                commitment: Bytes::copy_from_slice(&commitment),
+                proof: Bytes::copy_from_slice(&proof),
+            })
+        };
+        elements.map(opening).collect()
     }
 }
 

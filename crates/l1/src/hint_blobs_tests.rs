@@ -13,15 +13,21 @@ use crate::{
 };
 
 const FIRST: u64 = 7;
+/// \[τ·k\]₁ for τ = 0x7a0 and k = 2, 6, 10: the contracts' tests have the ciphertexts \[k\]₁.
+const RELEASES: [[u8; SINGLETON_BYTES]; 3] = [
+    hex!("9327cea3840faf9c7006514057c7e9586db79429b6dda55b970bdb058b87f0ce45deb1b6f61cdab477343aaec59c2553"),
+    hex!("843947a81da12fca18473815166d238a06b203eb4606ad5f98155a1fbe37deb9d4138e5d745a452c08c19caf7e7db906"),
+    hex!("948f38d3d2013ebf1c8f1b2f82e6bdea1408b25bdbdacc35fbbc3154a84410b491ed89daef9587093600d92398fe9f81"),
+];
 
 /// Entries of every kind, 12 of them.
 fn sample() -> PostedBatch {
     let entry = |place: u8| match place % 4 {
-        1 => PostedEntry { kind: MALFORMED, key: [0; KEY_BYTES] },
+        1 => PostedEntry::malformed(usize::from(place / 4)),
         2 => PostedEntry { kind: SKIPPED, key: [0; KEY_BYTES] },
         _ => PostedEntry { kind: KEY, key: [place + 1; KEY_BYTES] },
     };
-    PostedBatch { entries: (0..12).map(entry).collect(), singletons: vec![[9; SINGLETON_BYTES]; 3] }
+    PostedBatch { entries: (0..12).map(entry).collect(), singletons: RELEASES.to_vec() }
 }
 
 fn skipped(count: usize) -> PostedBatch {
@@ -31,6 +37,13 @@ fn skipped(count: usize) -> PostedBatch {
 
 fn small() -> HintBlobs {
     HintBlobs::of(&HintPosting { batches: vec![sample()] }).unwrap()
+}
+
+/// The first two releases in the other order.
+fn swapped() -> HintBlobs {
+    let mut batch = sample();
+    batch.singletons.swap(0, 1);
+    HintBlobs::of(&HintPosting { batches: vec![batch] }).unwrap()
 }
 
 /// The ninth entry of the second batch lies in two blobs.
@@ -61,7 +74,16 @@ fn vector(blobs: &HintBlobs, entries: &[PostedEntry]) -> Value {
             json!({ "value": value, "commitment": text(&opening.commitment), "proof": text(&opening.proof) })
         };
         let openings: Vec<Value> = evidence.openings.iter().map(opening).collect();
-        json!({ "kind": entry.kind, "key": text(entry.key), "elements": openings.len(), "openings": openings })
+        let releases: Vec<Value> = evidence.releaseOpenings.iter().map(opening).collect();
+        let entry = if entry.kind == MALFORMED { UNNAMED } else { *entry };
+        json!({
+            "kind": entry.kind,
+            "key": text(entry.key),
+            "elements": openings.len(),
+            "openings": openings,
+            "releaseElements": releases.len(),
+            "releaseOpenings": releases,
+        })
     });
     let shown: Vec<Value> = shown.collect();
     json!({
@@ -84,6 +106,9 @@ fn vectors_are_what_the_code_gives() {
         "twoBlobs": vector(&in_two_blobs(), &sample().entries),
         // The second element, which holds the third entry and parts of its neighbours, is none of the encoding.
         "damaged": vector(&unread, &unread.hints().batches[0].entries),
+        // The ninth element, which holds the end of the first release and the beginning of the second, is none either.
+        "damagedReleases": vector(&damaged(small(), 8 * 32, 1), &sample().entries),
+        "swappedReleases": vector(&swapped(), &sample().entries),
     });
     let written = serde_json::to_string_pretty(&file).unwrap() + "\n";
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testing/vectors/hints/blobs.json");
@@ -108,6 +133,17 @@ fn openings_prove_the_elements_of_an_entry() {
             assert!(!verify((opening.value ^ U256::ONE).to_be_bytes()), "another value");
         }
     }
+    // The release of a malformed item, behind all entries, in two or three elements.
+    for (item, release, elements) in [(1, 0, 3), (5, 1, 2), (9, 2, 3)] {
+        let openings = blobs.evidence(1, item).unwrap().releaseOpenings;
+        assert_eq!(openings.len(), elements, "{item}");
+        let at = (7_472 * ENTRY_BYTES + release * SINGLETON_BYTES) as u64;
+        for (opening, element) in openings.iter().zip(BlobContent::elements(at, SINGLETON_BYTES)) {
+            let value = opening.value.to_be_bytes::<32>();
+            assert!(verify_element(element, value, &opening.commitment, &opening.proof).unwrap());
+        }
+    }
+    assert!(blobs.evidence(1, 2).unwrap().releaseOpenings.is_empty());
     // The entry in two blobs is shown by both.
     let [left, right] = &blobs.evidence(1, 8).unwrap().openings[..] else { panic!("two") };
     assert_ne!(left.commitment, right.commitment);
@@ -127,6 +163,8 @@ fn what_cannot_be_read_or_contradicts_the_index_is_no_entry() {
     };
     assert_eq!(wrong(&small()), []);
     assert_eq!(wrong(&damaged(small(), 32, 1)), [(1, 0xff), (2, 0xff), (3, 0xff)]);
+    // A malformed entry names no release: the index does.
+    assert_eq!(wrong(&damaged(small(), 1 + 4 + 17 + 1, 1)), [(1, 0xff)]);
     let mut other = small();
     other.index.batches[0].malformed = vec![0, 5, 9];
     assert_eq!(wrong(&other), [(0, 0xff), (1, 0xff)]);
@@ -179,13 +217,16 @@ proptest! {
     fn hints_come_back_from_their_blobs(counts in prop::collection::vec(0usize..300, 1..6), kinds: u64) {
         let mut batches = Vec::new();
         for count in counts {
+            let mut malformed = 0;
             let entry = |place: usize| match (kinds >> (2 * (place % 32))) & 3 {
                 0 => PostedEntry { kind: SKIPPED, key: [0; KEY_BYTES] },
-                1 => PostedEntry { kind: MALFORMED, key: [0; KEY_BYTES] },
+                1 => {
+                    malformed += 1;
+                    PostedEntry::malformed(malformed - 1)
+                }
                 _ => PostedEntry { kind: KEY, key: [place as u8; KEY_BYTES] },
             };
             let entries: Vec<PostedEntry> = (0..count).map(entry).collect();
-            let malformed = entries.iter().filter(|entry| entry.kind == MALFORMED).count();
             let singletons = (0..malformed).map(|place| [place as u8; SINGLETON_BYTES]).collect();
             batches.push(PostedBatch { entries, singletons });
         }

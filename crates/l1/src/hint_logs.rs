@@ -4,16 +4,12 @@
 use alloy_primitives::{Address, B256, U256};
 use alloy_rpc_types_eth::Log;
 use alloy_sol_types::SolEvent;
-use serde_json::json;
 
 use crate::{
-    DataFault, HintData, L1Client, L1Error, Output, RunReference,
-    contracts::{BlindedInbox, HintRegistry, OutputRegistry},
+    DataFault, HintData, L1Client, L1Error, RunReference,
+    contracts::{BlindedInbox, HintRegistry},
     logs::malformed_log,
 };
-
-/// Blocks in one query for logs.
-const LOG_RANGE_BLOCKS: u64 = 1_000;
 
 /// An event of `HintRegistry`, without the data of a posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,13 +69,18 @@ pub struct PostedLog {
 
 impl L1Client {
     /// The runs posted in blocks `after + 1 ..= through` and the hashes of their last headers, in order, without their
-    /// data. `through` is final.
+    /// data. `through` need not be final.
     ///
     /// # Errors
-    /// [`L1Error::NotFinal`]; the errors of a call.
+    /// The errors of a call.
     pub async fn posted_runs(&self, after: u64, through: u64) -> Result<Vec<(RunReference, B256)>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        let logs = self.final_logs(inbox, &[BlindedInbox::Posted::SIGNATURE_HASH], after, through).await?;
+        let topics = [BlindedInbox::Posted::SIGNATURE_HASH];
+        let is_final = through <= self.finalized().await?.number;
+        let logs = match is_final {
+            true => self.final_logs(inbox, &topics, after, through).await?,
+            false => self.newest_logs(inbox, &topics, after, through).await?,
+        };
         let events = logs.iter().filter_map(|log| log.event::<BlindedInbox::Posted>().transpose());
         let run = |event: BlindedInbox::Posted| {
             let (first, last, posted_at) = (event.firstNumber, event.lastNumber, event.postedAt);
@@ -101,30 +102,8 @@ impl L1Client {
             HintRegistry::HintsReleased::SIGNATURE_HASH,
             HintRegistry::Voided::SIGNATURE_HASH,
         ];
-        let mut found = Vec::new();
-        let mut from = after.saturating_add(1);
-        while from <= through {
-            let to = through.min(from.saturating_add(LOG_RANGE_BLOCKS - 1));
-            let filter = json!([{
-                "address": registry,
-                "topics": [topics],
-                "fromBlock": format!("{from:#x}"),
-                "toBlock": format!("{to:#x}"),
-            }]);
-            let logs: Vec<Log> = self.inner.rpc.call("eth_getLogs", filter).await?;
-            for log in &logs {
-                let block = log.block_number.filter(|block| (from..=to).contains(block));
-                let (Some(block), Some(transaction)) = (block, log.transaction_hash) else {
-                    return Err(malformed_log(&"a log that was not asked for"));
-                };
-                if log.inner.address != registry {
-                    return Err(malformed_log(&"a log of another contract"));
-                }
-                found.push(hint_log(log, block, transaction)?);
-            }
-            from = to.saturating_add(1);
-        }
-        Ok(found)
+        let logs = self.newest_logs(registry, &topics, after, through).await?;
+        logs.iter().map(|found| hint_log(&found.log, found.block, found.transaction)).collect()
     }
 
     /// The run and the hints of a posting, checked to have its root; `None` when L1 has no such transaction (any more),
@@ -162,7 +141,17 @@ impl L1Client {
         Ok((!block.is_zero()).then(|| block.saturating_to()))
     }
 
-    /// The L1 block in which two headers of this number were shown; `None` if they were not.
+    /// Whether this header was shown beside another one of its number, after the newest block.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn shown_beside_another(&self, header_hash: B256) -> Result<bool, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let call = BlindedInbox::shownBesideAnotherCall { headerHash: header_hash };
+        self.inner.rpc.view("shownBesideAnother", inbox, &call, "latest").await
+    }
+
+    /// The L1 block in which two headers of this number were first shown; `None` if they were not.
     ///
     /// # Errors
     /// The errors of a call.
@@ -171,30 +160,6 @@ impl L1Client {
         let call = BlindedInbox::equivocatedAtCall { number };
         let block: U256 = self.inner.rpc.view("equivocatedAt", inbox, &call, "latest").await?;
         Ok((!block.is_zero()).then(|| block.saturating_to()))
-    }
-
-    /// The sequencer's claims about blocks from `from` on, in order, at most `limit`, after the newest final block.
-    /// One call for each.
-    ///
-    /// # Errors
-    /// The errors of a call.
-    pub async fn final_outputs(&self, from: u64, limit: usize) -> Result<Vec<Output>, L1Error> {
-        let registry = self.inner.config.contracts.output_registry;
-        let last = self.final_view("lastBlock", registry, &OutputRegistry::lastBlockCall {}).await?;
-        let last = last.unwrap_or_default();
-        let mut outputs = Vec::new();
-        for number in (from..=last).take(limit) {
-            let call = OutputRegistry::outputCall { l2Block: number };
-            let Some(output) = self.final_view("output", registry, &call).await? else { break };
-            outputs.push(Output {
-                l2_block: output.l2Block,
-                batch: output.batch,
-                timestamp: output.timestamp,
-                block_hash: output.blockHash,
-                state_root: output.stateRoot,
-            });
-        }
-        Ok(outputs)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use blindfold_protocol::{B256, BatchHints, Canonical, DecodeError, HintEntry, release::KEY_BYTES};
+use blindfold_protocol::{
+    B256, BatchHints, Canonical, DecodeError, HintEntry, limits::VERSION, release::KEY_BYTES,
+};
 
 use crate::MAX_TRANSACTION_BYTES;
 
-const VERSION: u8 = 1;
 /// Kind of an item that takes no pd position.
 pub(crate) const SKIPPED: u8 = 0;
 /// Kind of a well-formed envelope, with its session key.
@@ -29,7 +30,7 @@ const POST_HINTS_OVERHEAD_BYTES: usize = 512;
 pub struct PostedEntry {
     /// 0 skipped, 1 key, 2 malformed.
     pub kind: u8,
-    /// The session key; zero unless the kind is 1.
+    /// The session key for kind 1; for kind 2 the place of the item's release in the batch's list, big-endian; else zero.
     pub key: [u8; KEY_BYTES],
 }
 
@@ -45,7 +46,7 @@ impl fmt::Debug for PostedEntry {
 pub struct PostedBatch {
     /// One entry for each item in committed order.
     pub entries: Vec<PostedEntry>,
-    /// Singleton releases of the malformed items, in order.
+    /// Singleton releases; an entry of kind 2 says which is its own. Ours are in the order of the malformed items.
     pub singletons: Vec<[u8; SINGLETON_BYTES]>,
 }
 
@@ -73,17 +74,29 @@ pub enum PostedFault {
     /// Key bytes where there is no key.
     #[error("entry {0} has key bytes and no key")]
     StrayKey(usize),
-    /// As many singleton releases as malformed items are needed. L1 does not check it and no challenge punishes it.
-    #[error("{malformed} malformed items have {singletons} singleton releases")]
-    Singletons {
-        /// Malformed items.
-        malformed: usize,
-        /// Singleton releases.
+    /// A malformed item's release stands behind the end of the list.
+    #[error("the release of entry {index} is not among the batch's {singletons}")]
+    NoRelease {
+        /// The item.
+        index: usize,
+        /// Singleton releases of the batch.
         singletons: usize,
     },
 }
 
 impl PostedEntry {
+    /// The entry of a malformed item whose release stands at this place of the batch's list.
+    pub fn malformed(place: usize) -> Self {
+        Self { kind: MALFORMED, key: (place as u128).to_be_bytes() }
+    }
+
+    /// The place of a malformed item's release in the batch's list; `None` for other entries, and for a place that no
+    /// list has.
+    pub fn release_place(&self) -> Option<usize> {
+        let place = (self.kind == MALFORMED).then(|| u128::from_be_bytes(self.key))?;
+        usize::try_from(place).ok()
+    }
+
     /// As it stands in the data.
     pub(crate) fn to_bytes(self) -> [u8; ENTRY_BYTES] {
         let mut out = [0; ENTRY_BYTES];
@@ -107,10 +120,15 @@ impl PostedBatch {
             HintEntry::Key(key) => PostedEntry { kind: KEY, key: *key },
             HintEntry::Malformed(release) => {
                 singletons.push(*release);
-                PostedEntry { kind: MALFORMED, key: [0; KEY_BYTES] }
+                PostedEntry::malformed(singletons.len() - 1)
             }
         });
         Self { entries: entries.collect(), singletons }
+    }
+
+    /// The release that a malformed entry names.
+    pub(crate) fn release(&self, entry: &PostedEntry) -> Option<[u8; SINGLETON_BYTES]> {
+        self.singletons.get(entry.release_place()?).copied()
     }
 
     /// The hints of the batch with this number and header, to be verified like any others.
@@ -118,25 +136,15 @@ impl PostedBatch {
     /// # Errors
     /// [`PostedFault`] for what cannot be hints.
     pub fn to_hints(&self, number: u64, header_hash: B256) -> Result<BatchHints, PostedFault> {
-        let malformed = self.entries.iter().filter(|entry| entry.kind == MALFORMED).count();
-        if malformed != self.singletons.len() {
-            return Err(PostedFault::Singletons { malformed, singletons: self.singletons.len() });
-        }
-        let mut singletons = self.singletons.iter();
-        let hint = |(index, entry): (usize, &PostedEntry)| {
-            if entry.kind != KEY && entry.key != [0; KEY_BYTES] {
-                return Err(PostedFault::StrayKey(index));
-            }
-            match entry.kind {
-                SKIPPED => Ok(HintEntry::Skipped),
-                KEY => Ok(HintEntry::Key(entry.key)),
-                // There are as many as malformed items.
-                MALFORMED => singletons
-                    .next()
-                    .map(|release| HintEntry::Malformed(*release))
-                    .ok_or(PostedFault::Singletons { malformed, singletons: self.singletons.len() }),
-                kind => Err(PostedFault::Kind { index, kind }),
-            }
+        let hint = |(index, entry): (usize, &PostedEntry)| match entry.kind {
+            SKIPPED if entry.key != [0; KEY_BYTES] => Err(PostedFault::StrayKey(index)),
+            SKIPPED => Ok(HintEntry::Skipped),
+            KEY => Ok(HintEntry::Key(entry.key)),
+            MALFORMED => self
+                .release(entry)
+                .map(HintEntry::Malformed)
+                .ok_or(PostedFault::NoRelease { index, singletons: self.singletons.len() }),
+            kind => Err(PostedFault::Kind { index, kind }),
         };
         let entries = self.entries.iter().enumerate().map(hint).collect::<Result<_, _>>()?;
         Ok(BatchHints { number, header_hash, entries })

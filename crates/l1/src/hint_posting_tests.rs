@@ -22,7 +22,7 @@ fn hints_come_back_from_their_posting() {
     let posting = HintPosting::of(&[hints(5), empty.clone()]);
     let bytes = posting.encode();
     assert_eq!(bytes.len(), 5 + (4 + 4 * 17 + 4 + 2 * 48) + (4 + 4));
-    assert_eq!(&bytes[..9], &[1, 0, 0, 0, 2, 0, 0, 0, 4]);
+    assert_eq!(&bytes[..9], &[2, 0, 0, 0, 2, 0, 0, 0, 4]);
     let decoded = HintPosting::decode(&bytes).unwrap();
     assert_eq!(decoded, posting);
     assert_eq!(decoded.batch(5, 5).unwrap().to_hints(5, HASH), Ok(hints(5)));
@@ -45,9 +45,22 @@ fn entries_that_cannot_be_hints_are_named() {
     assert_eq!(unknown, PostedFault::Kind { index: 2, kind: 3 });
     assert_eq!(with(|batch| batch.entries[2].key[0] = 1), PostedFault::StrayKey(2));
     let missing = with(|batch| batch.singletons.truncate(1));
-    assert_eq!(missing, PostedFault::Singletons { malformed: 2, singletons: 1 });
-    let more = with(|batch| batch.entries[1].kind = SKIPPED);
-    assert_eq!(more, PostedFault::Singletons { malformed: 1, singletons: 2 });
+    assert_eq!(missing, PostedFault::NoRelease { index: 3, singletons: 1 });
+    let beyond = with(|batch| batch.entries[1] = PostedEntry::malformed(2));
+    assert_eq!(beyond, PostedFault::NoRelease { index: 1, singletons: 2 });
+    let far = with(|batch| batch.entries[1].key = [0xff; 16]);
+    assert_eq!(far, PostedFault::NoRelease { index: 1, singletons: 2 });
+}
+
+#[test]
+fn a_malformed_entry_says_which_release_is_its_own() {
+    let mut batch = PostedBatch::of(&hints(5));
+    assert_eq!([1, 3].map(|index: usize| batch.entries[index].release_place()), [Some(0), Some(1)]);
+    batch.singletons.reverse();
+    batch.singletons.push([9; 48]);
+    batch.entries[1] = PostedEntry::malformed(1);
+    batch.entries[3] = PostedEntry::malformed(0);
+    assert_eq!(batch.to_hints(5, HASH), Ok(hints(5)), "in any order, and one that nobody names");
 }
 
 #[test]
@@ -58,7 +71,7 @@ fn other_bytes_are_named() {
         bytes[at] = byte;
         HintPosting::decode(&bytes).unwrap_err()
     };
-    assert_eq!(with(0, 2), DecodeError::Version(2));
+    assert_eq!(with(0, 1), DecodeError::Version(1));
     assert!(matches!(with(4, 2), DecodeError::Short { .. }));
     assert!(matches!(with(5, 0xff), DecodeError::Short { .. }), "a count far above the input");
     let longer = [bytes.as_slice(), &[0]].concat();

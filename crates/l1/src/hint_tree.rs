@@ -3,9 +3,9 @@
 use alloy_primitives::keccak256;
 use blindfold_protocol::{B256, merkle};
 
-use crate::hint_posting::{ENTRY_BYTES, HintPosting, PostedBatch};
+use crate::hint_posting::{ENTRY_BYTES, HintPosting, PostedBatch, PostedEntry};
 
-/// Entries of a full chunk.
+/// Entries, or singleton releases, of a full chunk.
 pub(crate) const CHUNK_ENTRIES: usize = 128;
 
 /// One chunk with its proof.
@@ -23,7 +23,7 @@ pub struct Chunk {
     pub leaf_count: u32,
     /// Siblings up to the root.
     pub proof: Vec<B256>,
-    /// keccak256 of the batch's singleton releases for its first chunk, zero for the others.
+    /// Commitment to the batch's singleton releases.
     pub releases: B256,
 }
 
@@ -41,8 +41,8 @@ impl<'a> HintTree<'a> {
     pub fn new(posting: &'a HintPosting, first: u64) -> Self {
         let mut leaves = Vec::new();
         for (number, batch) in (first..).zip(&posting.batches) {
+            let releases = releases_of(batch);
             for (chunk_index, bytes) in (0u32..).zip(chunks(batch)) {
-                let releases = releases_of(batch, chunk_index);
                 leaves.push(leaf(number, batch.entries.len(), chunk_index, &bytes, releases));
             }
         }
@@ -73,7 +73,7 @@ impl<'a> HintTree<'a> {
             leaf_index: u32::try_from(leaf_index).ok()?,
             leaf_count: u32::try_from(self.leaves.len()).ok()?,
             proof: merkle::proof(&self.leaves, leaf_index)?,
-            releases: releases_of(batch, chunk_number),
+            releases: releases_of(batch),
         })
     }
 }
@@ -93,13 +93,21 @@ fn chunks(batch: &PostedBatch) -> impl Iterator<Item = Vec<u8>> + '_ {
     })
 }
 
-/// What the leaf of a chunk says of its batch's singleton releases: postings that differ in them only must not have one
-/// root, or the one without them would keep the other out.
-fn releases_of(batch: &PostedBatch, chunk_index: u32) -> B256 {
-    match chunk_index {
-        0 => keccak256(batch.singletons.as_flattened()),
-        _ => B256::ZERO,
-    }
+/// What the leaf of every chunk says of its batch's singleton releases, one of which an entry of the chunk may name:
+/// keccak256 of the hashes of the list's own chunks.
+fn releases_of(batch: &PostedBatch) -> B256 {
+    keccak256(release_hashes(batch).concat())
+}
+
+/// The hashes of the chunks of a batch's singleton releases; none for an empty list.
+pub(crate) fn release_hashes(batch: &PostedBatch) -> Vec<B256> {
+    batch.singletons.chunks(CHUNK_ENTRIES).map(|chunk| keccak256(chunk.as_flattened())).collect()
+}
+
+/// The chunk of a batch's singleton releases that holds the place that a malformed entry names; empty when none does.
+pub(crate) fn release_chunk<'a>(batch: &'a PostedBatch, entry: &PostedEntry) -> &'a [u8] {
+    let chunk = entry.release_place().map(|place| place / CHUNK_ENTRIES);
+    chunk.and_then(|chunk| batch.singletons.chunks(CHUNK_ENTRIES).nth(chunk)).map_or(&[], <[_]>::as_flattened)
 }
 
 /// The leaf's data are number u64 ‖ count u32 ‖ chunk index u32 ‖ keccak256(chunk) ‖ releases.

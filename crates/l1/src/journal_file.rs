@@ -12,12 +12,12 @@ use std::{
 };
 
 use alloy_primitives::{Address, B256, keccak256};
-use blindfold_protocol::{BatchHeader, Canonical, Deployment};
+use blindfold_protocol::{BatchHeader, Canonical, Deployment, header::BATCH_HEADER_BYTES};
 
 use crate::{L1MadeHeader, journal::Journal};
 
 /// Changes with the form of the file.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// L1 blocks after which the file is replaced.
 pub(crate) const SAVE_EVERY_BLOCKS: u64 = 1_000;
 /// Bytes of one posted run: first, last, L1 block.
@@ -27,7 +27,7 @@ const PAIR_BYTES: usize = 16;
 /// Bytes of open hints: id, first, last, publisher.
 const OPEN_BYTES: usize = 44;
 /// Bytes of a header that L1 made: header, L1 block, transaction.
-const MADE_BYTES: usize = 201 + 8 + 32;
+const MADE_BYTES: usize = BATCH_HEADER_BYTES + 8 + 32;
 
 /// Why a file does not speak for this chain. It is written anew.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -132,7 +132,8 @@ fn decode(bytes: &[u8], deployment: &Deployment, start_block: u64) -> Result<(Jo
     let through_hash = B256::from(rest.take::<32>()?);
     let runs = rest.list(RUN_BYTES, |rest| Ok(((rest.number()?, rest.number()?), rest.number()?)))?;
     let made = rest.list(MADE_BYTES, |rest| {
-        let header = BatchHeader::decode(&rest.take::<201>()?).map_err(|_| JournalFault::Damaged)?;
+        let header =
+            BatchHeader::decode(&rest.take::<BATCH_HEADER_BYTES>()?).map_err(|_| JournalFault::Damaged)?;
         Ok(L1MadeHeader { header, l1_block: rest.number()?, transaction: B256::from(rest.take::<32>()?) })
     })?;
     let void = rest.list(PAIR_BYTES, |rest| Ok((rest.number()?, rest.number()?)))?;
@@ -191,14 +192,18 @@ mod tests {
             timestamp_ms: 5_000,
             l1_origin_number: 6,
             l1_origin_hash: B256::repeat_byte(7),
+            l1_origin_time: 4,
             envelope_root: B256::ZERO,
+            data_hash: B256::ZERO,
             envelope_count: 0,
             envelope_bytes: 0,
             gas: 0,
             base_fee: 9,
+            gas_base_fee: 10,
             fee_ledger_root: B256::repeat_byte(8),
             forced_cursor: 1,
             epoch: 1,
+            rules: 1,
         };
         Journal {
             through: Some(90),

@@ -41,6 +41,7 @@ mod journal;
 mod journal_file;
 mod ledger;
 mod logs;
+mod outputs;
 mod postings;
 mod queue;
 mod recent;
@@ -48,6 +49,7 @@ mod run;
 mod run_data;
 mod sender;
 mod settlement;
+mod stakes;
 mod standing;
 #[cfg(test)]
 mod test_server;
@@ -69,8 +71,9 @@ pub use committee::{EpochRecord, NewEpoch, NewMember};
 pub use config::{L1Config, L1Contracts};
 pub use data::DataFault;
 pub use deploy::{
-    Addresses, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_PUBLISHER_BOND_WEI,
-    DeployConfig, deploy,
+    Addresses, CommitteeSettings, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_CLAIM_DELAY,
+    DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, DEFAULT_PUBLISHER_BOND_WEI, DeployConfig,
+    deploy,
 };
 pub use error::{L1Error, Recovery, RunFault};
 pub use evidence::{
@@ -91,7 +94,8 @@ pub use run::{PostedRun, RunReference};
 pub use run_data::{BatchData, CodedBatch, DataPart, RunData, split_run_data};
 pub use sender::Sent;
 pub use settlement::SettlementLog;
-pub use standing::{Accusation, AccusationState, L1HeaderDue, QueuedItem, Standing, VaultAccount};
+pub use stakes::{Acknowledged, MemberStake};
+pub use standing::{Accusation, AccusationState, L1HeaderDue, Portal, QueuedItem, Standing, VaultAccount};
 pub use writer::{DataPlace, L1Writer, MAX_TRANSACTION_BYTES};
 pub use writer_disputes::ACCUSATION_STAKE_WEI;
 pub use writer_funds::L2Call;

@@ -58,9 +58,14 @@ impl L1Client {
             return Err(L1Error::NotFinal { number: through, finalized });
         }
         let found = self.newest_logs(address, topics, after, through).await?;
+        // Asked once for each block, whatever happened in it.
+        let mut last = None;
         for log in &found {
-            let origin = self.origin(log.block).await?;
-            let before = origin.map_or(B256::ZERO, |origin| origin.hash);
+            let before = match last {
+                Some((block, hash)) if block == log.block => hash,
+                _ => self.origin(log.block).await?.map_or(B256::ZERO, |origin| origin.hash),
+            };
+            last = Some((log.block, before));
             if before != log.block_hash {
                 return Err(L1Error::FinalityBroken { number: log.block, before, now: log.block_hash });
             }

@@ -33,12 +33,14 @@ pub struct PostedHead {
 /// The sequencer's bond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bond {
-    /// In wei.
+    /// In wei, without what is announced to be taken out.
     pub amount: U256,
-    /// Of it, what the sequencer announced to take out, in wei.
+    /// What the sequencer announced to take out, in wei.
     pub withdrawal: u128,
-    /// When it may, Unix seconds; 0 when nothing is announced.
+    /// When it may, if nothing certified is posted until then, Unix seconds; 0 when nothing is announced.
     pub unlocks_at: u64,
+    /// When the announcement lapses, Unix seconds; 0 when nothing is announced.
+    pub expires_at: u64,
 }
 
 /// A run as it was posted.
@@ -119,7 +121,12 @@ impl L1Client {
         let rpc = &self.inner.rpc;
         let amount = rpc.view("bond", inbox, &BlindedInbox::bondCall {}, "latest").await?;
         let announced = rpc.view("withdrawal", inbox, &BlindedInbox::withdrawalCall {}, "latest").await?;
-        Ok(Bond { amount, withdrawal: announced.amount, unlocks_at: announced.unlocksAt })
+        Ok(Bond {
+            amount,
+            withdrawal: announced.amount,
+            unlocks_at: announced.unlocksAt,
+            expires_at: announced.expiresAt,
+        })
     }
 
     /// What waits for `reporter` to be claimed, in wei.
@@ -170,9 +177,9 @@ impl L1Client {
             postings.push(match made.get(&event.lastNumber) {
                 Some(header) => self.l1_made_posting(log, event, *header).await?,
                 None => {
-                    let events = runs.iter().map(|(_, event)| event);
+                    let events: Vec<_> = runs.iter().map(|(_, event)| event).collect();
                     let hashes = blobs.get(&log.transaction).map(Vec::as_slice).unwrap_or_default();
-                    self.read_posting(log, events, hashes).await?
+                    self.read_posting(log, event.firstNumber, &events, hashes).await?
                 }
             });
         }
@@ -225,13 +232,15 @@ impl L1Client {
     async fn read_posting(
         &self,
         log: &FinalLog,
-        events: impl Iterator<Item = &BlindedInbox::Posted>,
+        first: u64,
+        events: &[&BlindedInbox::Posted],
         blobs: &[B256],
     ) -> Result<Posting, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let input = self.input_to(inbox, log.transaction).await?;
         let call = BlindedInbox::postCall::abi_decode(&input).map_err(|error| unfit(&error))?;
-        let headers: Vec<BatchHeader> = call.headers.iter().map(from_contract).collect();
+        // The data is for all headers of the call, and so for those that were passed over as well.
+        let (passed, headers) = headers_from(&call, first).ok_or_else(|| unlike(log))?;
         let runs = check_runs(log, events, &headers)?;
         let signature = decompress_signature(&call.certificate.signature)
             .ok_or_else(|| unfit(&"a posted signature that is no point"))?;
@@ -245,7 +254,7 @@ impl L1Client {
         let batches = match self.posted_bytes(log.block, &call.data, blobs).await? {
             Ok(data) => RunData::decode(&data)
                 .map_err(DataFault::from)
-                .and_then(|data| data.join(&headers).ok_or(DataFault::Mismatch)),
+                .and_then(|data| data.join_behind(passed, &headers).ok_or(DataFault::Mismatch)),
             Err(fault) => Err(fault),
         };
         let (l1_block, transaction) = (log.block, log.transaction);
@@ -253,10 +262,17 @@ impl L1Client {
     }
 }
 
+/// The headers of a call from number `first` on, and how many stand in front of them: those were posted before and passed
+/// over, so that only the place of a header says its number.
+pub(crate) fn headers_from(call: &BlindedInbox::postCall, first: u64) -> Option<(usize, Vec<BatchHeader>)> {
+    let passed = usize::try_from(first.checked_sub(call.headers.first()?.number)?).ok()?;
+    Some((passed, call.headers.get(passed..)?.iter().map(from_contract).collect()))
+}
+
 /// The headers of one transaction, cut where its events say, each piece as [`check_run`] has it.
-fn check_runs<'a>(
+fn check_runs(
     log: &FinalLog,
-    events: impl Iterator<Item = &'a BlindedInbox::Posted>,
+    events: &[&BlindedInbox::Posted],
     headers: &[BatchHeader],
 ) -> Result<Vec<RunReference>, L1Error> {
     let mut runs: Vec<RunReference> = Vec::new();

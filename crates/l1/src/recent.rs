@@ -12,7 +12,7 @@ use crate::{
     data::unfit,
     faults::{SEQUENCER_TOPICS, sequencer_event},
     logs::FinalLog,
-    postings::check_run,
+    postings::{check_run, headers_from},
 };
 
 /// A posting of hints, without the hints.
@@ -134,9 +134,10 @@ impl L1Client {
                     let input = self.input_to(inbox, log.transaction).await?;
                     let call = BlindedInbox::postCall::abi_decode(&input).map_err(|error| unfit(&error))?;
                     // One transaction may have posted several runs.
-                    let numbers = run.first..=run.last;
-                    let all = call.headers.iter().map(from_contract);
-                    all.filter(|header| numbers.contains(&header.number)).collect()
+                    let length = run.last.saturating_sub(run.first).saturating_add(1);
+                    let headers = headers_from(&call, run.first).map(|(_, headers)| headers);
+                    let length = usize::try_from(length).unwrap_or(usize::MAX);
+                    headers.into_iter().flatten().take(length).collect()
                 }
             };
             let found = check_run(log, &event, &headers)?;

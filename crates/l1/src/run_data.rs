@@ -2,21 +2,23 @@
 
 use alloy_primitives::keccak256;
 use blindfold_protocol::{
-    B256, BatchHeader, Canonical, DecodeError, Envelope, SealedBatch, Signature65, fault::CODE_VOID, limits,
-    merkle, validity::item_leaf,
+    B256, BatchHeader, Canonical, DecodeError, Envelope, SealedBatch, Signature65,
+    data::{self, KIND_RAW, MAX_DATA_BYTES},
+    fault::CODE_VOID,
+    limits::{MAX_SEALED_BATCH_BYTES, VERSION},
+    merkle,
+    validity::item_leaf,
 };
 
 /// Batches in one run at most: far above what fits a transaction.
 pub(crate) const MAX_RUN_BATCHES: usize = 4_096;
 /// Parts that the data of one run is cut into at most.
 pub(crate) const MAX_PARTS: u16 = 1_024;
-const VERSION: u8 = 1;
 const SIGNATURE_BYTES: usize = 65;
 /// What a part has in front of its bytes.
 const PART_OVERHEAD_BYTES: usize = 1 + 8 + 8 + 32 + 2 + 2 + 4;
 
-/// A batch as it goes into a [`RunData`]: with the verdict codes of its items, so that a reader without state can
-/// check its envelope root.
+/// A batch as it goes into a [`RunData`]: with the verdict codes of its items, which the header's data hash binds too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodedBatch {
     /// Header, signature and items.
@@ -34,9 +36,9 @@ pub struct BatchData {
     pub items: Vec<(u8, Vec<u8>)>,
 }
 
-/// The data of a run, one entry for each header in order.
+/// The data of a run as they are (kind 1), one entry for each header in order.
 ///
-/// Nothing on L1 checks it: [`RunData::join`] says whether it belongs to given headers.
+/// [`RunData::join`] says whether they belong to given headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunData {
     /// One entry for each header.
@@ -70,20 +72,33 @@ impl RunData {
         Self { batches: batches.iter().map(data).collect() }
     }
 
-    /// Puts headers and data together; `None` where an envelope root, a count or a length does not fit.
+    /// Puts headers and data together; `None` where a data hash, a count or a length does not fit. A header that L1 made
+    /// has no data hash, and its items are known by the envelope root.
     pub fn join(self, headers: &[BatchHeader]) -> Option<Vec<SealedBatch>> {
         if self.batches.len() != headers.len() {
             return None;
         }
-        let sealed = |(data, header): (BatchData, &BatchHeader)| {
-            let bytes: u64 = data.items.iter().map(|(_, item)| item.len() as u64).sum();
-            let fits = data.items.len() as u64 == u64::from(header.envelope_count)
-                && bytes == u64::from(header.envelope_bytes)
-                && envelope_root(&data.items) == header.envelope_root;
-            let items = data.items.into_iter().map(|(_, item)| item).collect();
-            fits.then_some(SealedBatch { header: *header, signature: data.signature, items })
-        };
-        self.batches.into_iter().zip(headers).map(sealed).collect()
+        self.batches.into_iter().zip(headers).map(|(data, header)| data.join(header)).collect()
+    }
+
+    /// The same for headers in front of which `passed` others have data here.
+    pub(crate) fn join_behind(mut self, passed: usize, headers: &[BatchHeader]) -> Option<Vec<SealedBatch>> {
+        let batches = (passed <= self.batches.len()).then(|| self.batches.split_off(passed))?;
+        Self { batches }.join(headers)
+    }
+}
+
+impl BatchData {
+    /// Puts header and data together, as [`RunData::join`].
+    pub(crate) fn join(self, header: &BatchHeader) -> Option<SealedBatch> {
+        let bytes: u64 = self.items.iter().map(|(_, item)| item.len() as u64).sum();
+        let counted = self.items.len() as u64 == u64::from(header.envelope_count)
+            && bytes == u64::from(header.envelope_bytes);
+        let by_l1 = header.data_hash.is_zero();
+        let known = by_l1 && counted && envelope_root(&self.items) == header.envelope_root;
+        let (codes, items): (Vec<u8>, Vec<Vec<u8>>) = self.items.into_iter().unzip();
+        let fits = known || (!by_l1 && counted && data::hash_items(&codes, &items) == header.data_hash);
+        fits.then_some(SealedBatch { header: *header, signature: self.signature, items })
     }
 }
 
@@ -99,16 +114,15 @@ fn envelope_root(items: &[(u8, Vec<u8>)]) -> B256 {
 
 impl Canonical for RunData {
     fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let mut out = vec![VERSION, KIND_RAW];
         put_length(&mut out, self.batches.len());
         for batch in &self.batches {
             out.extend_from_slice(&batch.signature.0);
-            put_length(&mut out, batch.items.len());
-            for (code, item) in &batch.items {
-                out.push(*code);
-                put_length(&mut out, item.len());
-                out.extend_from_slice(item);
-            }
+            let (codes, items): (Vec<u8>, Vec<&[u8]>) =
+                batch.items.iter().map(|(code, item)| (*code, item.as_slice())).unzip();
+            let data = data::encode(&codes, &items);
+            put_length(&mut out, data.len());
+            out.extend_from_slice(&data);
         }
         out
     }
@@ -116,19 +130,17 @@ impl Canonical for RunData {
     fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader(bytes);
         reader.version()?;
+        match reader.array("kind of data")? {
+            [KIND_RAW] => {}
+            [value] => return Err(DecodeError::UnknownTag { field: "kind of data", value }),
+        }
         let count = reader.length("batches", MAX_RUN_BATCHES)?;
         // What is reserved is bounded by the input: a batch takes at least its signature.
         let mut batches = Vec::with_capacity(count.min(reader.0.len() / SIGNATURE_BYTES));
         for _ in 0..count {
             let signature = Signature65(reader.array("sequencer signature")?);
-            let items = reader.length("items", limits::MAX_BATCH_ITEMS)?;
-            let items = (0..items)
-                .map(|_| {
-                    let [code] = reader.array("verdict code")?;
-                    let length = reader.length("item", limits::MAX_ENVELOPE_BYTES)?;
-                    Ok((code, reader.take("item", length)?.to_vec()))
-                })
-                .collect::<Result<_, _>>()?;
+            let length = reader.length("data", MAX_DATA_BYTES)?;
+            let items = data::decode(reader.take("data", length)?)?;
             batches.push(BatchData { signature, items });
         }
         reader.finish()?;
@@ -162,7 +174,7 @@ impl Canonical for DataPart {
             let (got, limit) = if parts > MAX_PARTS { (parts, MAX_PARTS) } else { (part, parts) };
             return Err(DecodeError::TooLarge { field: "part", got: got.into(), limit: limit.into() });
         }
-        let length = reader.length("part", limits::MAX_SEALED_BATCH_BYTES)?;
+        let length = reader.length("part", MAX_SEALED_BATCH_BYTES)?;
         let bytes = reader.take("part", length)?.to_vec();
         reader.finish()?;
         Ok(Self { first, last, whole, part, parts, bytes })

@@ -81,10 +81,12 @@ fn faults_are_named() {
     };
     let bytes = data.encode();
     assert_eq!(RunData::decode(&[]), Err(DecodeError::Short { field: "version", needed: 1, left: 0 }));
-    assert_eq!(RunData::decode(&[&[2], &bytes[1..]].concat()), Err(DecodeError::Version(2)));
+    assert_eq!(RunData::decode(&[&[1], &bytes[1..]].concat()), Err(DecodeError::Version(1)));
+    let opened = RunData::decode(&[&bytes[..1], &[2], &bytes[2..]].concat());
+    assert_eq!(opened, Err(DecodeError::UnknownTag { field: "kind of data", value: 2 }));
     assert_eq!(RunData::decode(&[bytes.as_slice(), &[0]].concat()), Err(DecodeError::Trailing(1)));
     assert!(matches!(RunData::decode(&bytes[..bytes.len() - 1]), Err(DecodeError::Short { .. })));
-    for (at, field) in [(1, "batches"), (70, "items"), (75, "item")] {
+    for (at, field) in [(2, "batches"), (71, "data"), (75, "items"), (80, "item")] {
         let mut changed = bytes.clone();
         changed[at] = 0xff;
         match RunData::decode(&changed) {

@@ -6,8 +6,8 @@ use blindfold_protocol::{B256, L1Timing};
 
 use crate::{
     Bond, L1Client, L1Error, PostedHead,
-    contracts::{BlindedInbox, FeeVault, ForcedQueue, HintRegistry, OutputRegistry},
-    queue::KIND_TRANSACTION,
+    contracts::{BlindedInbox, DepositPortal, FeeVault, ForcedQueue, HintRegistry, OutputRegistry},
+    queue::{KIND_ENVELOPE, KIND_TRANSACTION},
 };
 
 /// Forced items in a batch at most.
@@ -71,8 +71,20 @@ pub enum L1HeaderDue {
     },
     /// Not before this block; a certified header may come until then.
     From(u64),
-    /// It may, but there is nothing to put into one.
-    NothingToInclude,
+    /// It may, but there is nothing to put into one yet.
+    NothingToInclude {
+        /// From this block on it may make an empty one.
+        empty_from: u64,
+    },
+}
+
+/// What becomes of ether in `DepositPortal`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Portal {
+    /// The contract that pays out, once something proves execution.
+    pub outlet: Option<Address>,
+    /// Whether the operator takes deposits although there is none.
+    pub takes_deposits_without_outlet: bool,
 }
 
 /// A fee account as `FeeVault` sees it.
@@ -103,15 +115,13 @@ pub enum AccusationState {
     Slashed,
 }
 
-/// An accusation over one envelope.
+/// An accusation of having broken one promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accusation {
     /// What became of it.
     pub state: AccusationState,
     /// Who accused.
     pub accuser: Address,
-    /// The number up to which the envelope was to be sealed.
-    pub seal_by: u64,
     /// The block after which the bond is lost without an answer.
     pub answer_until: u64,
 }
@@ -123,8 +133,9 @@ impl Standing {
         let shown = self.equivocated_at.max(self.head_posted_at).saturating_add(window);
         let undecided = self.equivocated_at != 0 && self.block > shown;
         if !undecided {
-            let quiet = u64::from(self.timing.posting_deadline).saturating_add(1);
-            let from = self.last_certified_at.saturating_add(quiet);
+            let deadline = u64::from(self.timing.posting_deadline).saturating_add(1);
+            let waiting_since = self.waiting_since();
+            let from = waiting_since.saturating_add(deadline);
             let Some(since) = self.block.checked_sub(from) else {
                 let earlier = if self.equivocated_at == 0 { from } else { from.min(shown + 1) };
                 return L1HeaderDue::From(earlier);
@@ -134,11 +145,25 @@ impl Standing {
             if windows % 2 != 0 {
                 return L1HeaderDue::From(from.saturating_add((windows + 1).saturating_mul(window)));
             }
+            let pause = self.last_certified_at.saturating_add(self.timing.forced_delay.into());
+            if waiting_since != self.last_certified_at && self.block <= pause {
+                return L1HeaderDue::From(pause.saturating_add(1));
+            }
         }
+        let quiet_since = self.head_posted_at.saturating_add(self.timing.posting_deadline.into());
         match self.forced_due() {
-            0 if parent_items == 0 && !undecided => L1HeaderDue::NothingToInclude,
+            // After as long a silence of L1's own an empty one frees what was signed and is too old to be posted.
+            0 if parent_items == 0 && !undecided && self.block <= quiet_since => {
+                L1HeaderDue::NothingToInclude { empty_from: quiet_since.saturating_add(1) }
+            }
             items => L1HeaderDue::Now { items },
         }
+    }
+
+    /// The block of the last certified posting, or the one in which the next forced item was due, if that is earlier.
+    fn waiting_since(&self) -> u64 {
+        let due = self.forced_next.first().map_or(u64::MAX, |item| self.due_at(item));
+        due.min(self.last_certified_at)
     }
 
     /// How many of the next forced items are due now, 16 at most.
@@ -181,6 +206,7 @@ impl L1Client {
             hint_deadline: timing.hintDeadline,
             challenge_window: timing.challengeWindow,
             withdrawal_delay: timing.withdrawalDelay,
+            max_origin_age_seconds: timing.maxOriginAgeSeconds,
         })
     }
 
@@ -222,6 +248,7 @@ impl L1Client {
                 amount: rpc.view("bond", inbox, &BlindedInbox::bondCall {}, at).await?,
                 withdrawal: withdrawal.amount,
                 unlocks_at: withdrawal.unlocksAt,
+                expires_at: withdrawal.expiresAt,
             },
             open_accusations: rpc.view("openAccusations", inbox, &accusations, at).await?.saturating_to(),
             hint_postings: rpc.view("postingCount", contracts.hint_registry, &postings, at).await?,
@@ -264,13 +291,13 @@ impl L1Client {
         })
     }
 
-    /// What is on record against the sequencer over an envelope, after the newest block.
+    /// What is on record against the sequencer over the promise with this hash, after the newest block.
     ///
     /// # Errors
     /// [`L1Error::Malformed`] for a state that the contract does not have; the errors of a call.
-    pub async fn accusation(&self, envelope_id: B256) -> Result<Accusation, L1Error> {
+    pub async fn accusation(&self, promise_hash: B256) -> Result<Accusation, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        let call = BlindedInbox::accusationsCall { envelopeId: envelope_id };
+        let call = BlindedInbox::accusationsCall { promiseHash: promise_hash };
         let found = self.inner.rpc.view("accusations", inbox, &call, "latest").await?;
         let state = match found.state {
             0 => AccusationState::None,
@@ -288,19 +315,55 @@ impl L1Client {
         Ok(Accusation {
             state,
             accuser: found.accuser,
-            seal_by: found.sealBy,
             answer_until: found.accusedAt.saturating_add(window.into()),
         })
     }
 
-    /// What a byte of a forced item costs, in wei.
+    /// How many L1 blocks after a header's posting `FeeVault` pays out its ledger.
     ///
     /// # Errors
     /// The errors of a call.
-    pub async fn forced_fee_per_byte(&self) -> Result<u128, L1Error> {
+    pub async fn claim_delay(&self) -> Result<u32, L1Error> {
+        let vault = self.inner.config.contracts.fee_vault;
+        self.inner.rpc.view("claimDelay", vault, &FeeVault::claimDelayCall {}, "latest").await
+    }
+
+    /// What forcing an envelope costs after the newest block, in wei.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn forced_envelope_fee(&self, envelope: &[u8]) -> Result<U256, L1Error> {
+        self.forced_fee(KIND_ENVELOPE, 0, envelope).await
+    }
+
+    /// What forcing a raw transaction with this gas limit costs after the newest block, in wei.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn forced_transaction_fee(&self, gas_limit: u64, raw: &[u8]) -> Result<U256, L1Error> {
+        self.forced_fee(KIND_TRANSACTION, gas_limit, raw).await
+    }
+
+    pub(crate) async fn forced_fee(&self, kind: u8, gas_limit: u64, item: &[u8]) -> Result<U256, L1Error> {
         let queue = self.inner.config.contracts.forced_queue;
-        let call = ForcedQueue::feePerByteWeiCall {};
-        self.inner.rpc.view("feePerByteWei", queue, &call, "latest").await
+        let call = ForcedQueue::quoteCall { kind, gasLimit: gas_limit, item: item.to_vec().into() };
+        self.inner.rpc.view("quote", queue, &call, "latest").await
+    }
+
+    /// Whether `DepositPortal` has a way back for what is deposited there, and whether it takes deposits without one.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn portal(&self) -> Result<Portal, L1Error> {
+        let (rpc, portal) = (&self.inner.rpc, self.inner.config.contracts.deposit_portal);
+        let outlet = rpc.view("outlet", portal, &DepositPortal::outletCall {}, "latest").await?;
+        let open = DepositPortal::takesDepositsWithoutOutletCall {};
+        Ok(Portal {
+            outlet: (!outlet.is_zero()).then_some(outlet),
+            takes_deposits_without_outlet: rpc
+                .view("takesDepositsWithoutOutlet", portal, &open, "latest")
+                .await?,
+        })
     }
 }
 

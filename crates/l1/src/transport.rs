@@ -12,9 +12,9 @@ use crate::{L1Error, contracts};
 
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT_MS: u64 = 5_000;
-/// Longest answer that is read. A posting's transaction has at most 128 KiB, twice that in hex; a full page of logs
-/// stays far below.
-const RESPONSE_LIMIT_BYTES: usize = 16 << 20;
+/// Longest answer that is read. A posting's transaction has at most 128 KiB, twice that in hex. The logs of one block, which
+/// cannot be asked for in pieces, take up to 0.2 bytes of JSON for a unit of its gas: this is enough for 320 million.
+const RESPONSE_LIMIT_BYTES: usize = 64 << 20;
 /// Longest error text taken over from the other side, in characters.
 const ERROR_TEXT_LIMIT_CHARS: usize = 512;
 

@@ -20,7 +20,10 @@ async fn failures_of_the_way_are_named() {
     let error = outcome(&rpc(|_, _| Answer::Status(503))).await;
     assert_eq!(error, L1Error::HttpStatus { method: "eth_chainId".into(), status: 503 });
     assert_eq!(error.recovery(), Recovery::Retry);
+    // Credentials are renewed on both sides, one after the other.
     let error = outcome(&rpc(|_, _| Answer::Status(403))).await;
+    assert_eq!(error.recovery(), Recovery::Retry);
+    let error = outcome(&rpc(|_, _| Answer::Status(404))).await;
     assert_eq!(error.recovery(), Recovery::GiveUp);
 
     for text in ["", "[]", "{}", r#"{"jsonrpc":"2.0","id":1,"result":"0xzz"}"#, r#"{"id":1,"result":7.5}"#] {

@@ -85,11 +85,11 @@ impl L1Writer {
     }
 
     /// Posts a run with its data and the certificate of its last header, and waits until it is in a block. Data that
-    /// does not fit one transaction follows in parts.
+    /// does not fit one transaction follows in parts. Of headers that somebody posted before only the data is new.
     ///
     /// # Errors
     /// [`L1Error::Run`] for what cannot be a run; [`L1Error::Reverted`] when the inbox refuses, for instance because
-    /// the run is there already; [`L1Error::TransactionTooLarge`] when the headers alone are too long; the errors
+    /// another header is there already; [`L1Error::TransactionTooLarge`] when the headers alone are too long; the errors
     /// of a call.
     pub async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
         let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.sealed.header).collect();

@@ -46,7 +46,7 @@ impl L1Writer {
     /// [`equivocation_evidence`] was committed in an earlier block. The reward waits for [`L1Writer::claim_reward`].
     ///
     /// # Errors
-    /// [`L1Error::Reverted`] when it is no such thing, was reported already, or no commitment is old enough; the
+    /// [`L1Error::Reverted`] when it is no such thing, both were reported already, or no commitment is old enough; the
     /// errors of a call.
     pub async fn slash_equivocation(
         &self,
@@ -84,10 +84,11 @@ impl L1Writer {
     ///
     /// # Errors
     /// [`L1Error::Reverted`] when the headers up to the promised number are not posted yet, L1 made one of them, or
-    /// the envelope was the matter of an accusation already; the errors of a call.
+    /// the promise was the matter of an accusation already; the errors of a call.
     pub async fn accuse_omission(&self, promise: &Promise, salt: B256) -> Result<Sent, L1Error> {
         let call = BlindedInbox::accuseOmissionCall {
             envelopeId: promise.envelope_id,
+            itemHash: promise.item_hash,
             sealBy: promise.seal_by,
             signature: Bytes::copy_from_slice(&promise.signature.0),
             salt,
@@ -106,7 +107,7 @@ impl L1Writer {
     /// # Errors
     /// As [`L1Writer::accuse_omission`].
     pub async fn report_omission(&self, promise: &Promise, salt: B256) -> Result<Sent, L1Error> {
-        self.commit(omission_evidence(promise.envelope_id, promise.seal_by), salt).await?;
+        self.commit(omission_evidence(promise.envelope_id, promise.item_hash, promise.seal_by), salt).await?;
         self.accuse_omission(promise, salt).await
     }
 
@@ -120,6 +121,7 @@ impl L1Writer {
         let header_proof = answer.run.header_proof(answer.number).unwrap_or_default();
         let call = BlindedInbox::answerOmissionCall {
             envelopeId: answer.leaf.id,
+            sealBy: answer.seal_by,
             header: header.into(),
             run: (&answer.run.run).into(),
             headerProof: header_proof,
@@ -131,12 +133,12 @@ impl L1Writer {
         self.to_inbox("answerOmission", U256::ZERO, &call).await
     }
 
-    /// Takes the bond for an accusation that nobody answered in time.
+    /// Takes the bond for an accusation, of having broken the promise with this hash, that nobody answered in time.
     ///
     /// # Errors
     /// [`L1Error::Reverted`] before that; the errors of a call.
-    pub async fn slash_omission(&self, envelope_id: B256) -> Result<Sent, L1Error> {
-        let call = BlindedInbox::slashOmissionCall { envelopeId: envelope_id };
+    pub async fn slash_omission(&self, promise_hash: B256) -> Result<Sent, L1Error> {
+        let call = BlindedInbox::slashOmissionCall { promiseHash: promise_hash };
         self.to_inbox("slashOmission", U256::ZERO, &call).await
     }
 
@@ -148,7 +150,8 @@ impl L1Writer {
         self.to_inbox("claimReward", U256::ZERO, &BlindedInbox::claimRewardCall {}).await
     }
 
-    /// Announces, as the sequencer, that `amount` wei of the bond will be taken out; 0 takes it back.
+    /// Announces, as the sequencer, that `amount` wei of the bond will be taken out; 0 takes it back. What is announced
+    /// does not count as bond.
     ///
     /// # Errors
     /// [`L1Error::Reverted`]; the errors of a call.
@@ -160,7 +163,8 @@ impl L1Writer {
     /// Takes out, as the sequencer, what was announced.
     ///
     /// # Errors
-    /// [`L1Error::Reverted`] before the delay is over, or while an accusation is open; the errors of a call.
+    /// [`L1Error::Reverted`] before the delay is over, which begins anew with every certified posting, or while an
+    /// accusation is open, or when the announcement lapsed; the errors of a call.
     pub async fn withdraw_bond(&self, to: Address) -> Result<Sent, L1Error> {
         self.to_inbox("withdrawBond", U256::ZERO, &BlindedInbox::withdrawBondCall { to }).await
     }

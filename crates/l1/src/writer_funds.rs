@@ -25,6 +25,9 @@ pub struct L2Call {
     pub data: Bytes,
 }
 
+/// By which part a forced item offers more than it costs now.
+const FORCED_FEE_MARGIN: u64 = 4;
+
 impl L1Writer {
     /// Pays `amount` wei into a fee account.
     ///
@@ -85,18 +88,14 @@ impl L1Writer {
 
     async fn force(&self, kind: u8, gas_limit: u64, item: &[u8]) -> Result<Sent, L1Error> {
         let queue = self.client().config().contracts.forced_queue;
-        let per_byte = self.client().inner.rpc.view(
-            "feePerByteWei",
-            queue,
-            &ForcedQueue::feePerByteWeiCall {},
-            "latest",
-        );
-        let fee = U256::from(per_byte.await?).saturating_mul(U256::from(item.len()));
+        // Others may come first and raise the price; what is above it comes back.
+        let fee = self.client().forced_fee(kind, gas_limit, item).await?;
+        let value = fee.saturating_add(fee / U256::from(FORCED_FEE_MARGIN));
         let call = ForcedQueue::forceCall { kind, gasLimit: gas_limit, item: Bytes::copy_from_slice(item) };
-        self.send("force", queue, fee, &call).await
+        self.send("force", queue, value, &call).await
     }
 
-    /// Sends the fees of forced items to the sequencer.
+    /// Sends what the bytes of forced items cost to the sequencer; what their gas costs is burnt.
     ///
     /// # Errors
     /// [`L1Error::Reverted`] when there are none; the errors of a call.
@@ -145,13 +144,17 @@ impl L1Writer {
     /// # Errors
     /// [`L1Error::Reverted`]; the errors of a call.
     pub async fn register_epoch(&self, epoch: &NewEpoch) -> Result<Sent, L1Error> {
+        let continued = epoch.continues != 0;
+        let unless_continued = |bytes: &[u8]| Bytes::copy_from_slice(if continued { &[] } else { bytes });
         let call = CommitteeRegistry::registerEpochCall {
             parameters: CommitteeRegistry::EpochParameters {
                 lastNumber: epoch.last,
                 maxBatch: epoch.max_batch,
                 threshold: epoch.threshold,
                 parametersHash: epoch.parameters_hash,
-                encryptionKey: Bytes::copy_from_slice(&epoch.encryption_key.to_bytes()),
+                continues: epoch.continues,
+                encryptionKey: unless_continued(&epoch.encryption_key.to_bytes()),
+                h1: unless_continued(&epoch.h1.to_eip2537()),
                 parametersLocation: epoch.parameters_location.clone(),
             },
             members: epoch
@@ -166,6 +169,46 @@ impl L1Writer {
         let registry = self.client().config().contracts.registry;
         self.send("registerEpoch", registry, U256::ZERO, &call).await
     }
+
+    /// Ends an epoch earlier than it is registered, at a number far ahead; the account is the registry's governor.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`]; the errors of a call.
+    pub async fn end_epoch(&self, epoch: u64, last: u64) -> Result<Sent, L1Error> {
+        let call = CommitteeRegistry::endEpochCall { epoch, lastNumber: last };
+        let registry = self.client().config().contracts.registry;
+        self.send("endEpoch", registry, U256::ZERO, &call).await
+    }
+
+    /// Says, as the registry's governor, that L1 hears nothing certified any more.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`]; the errors of a call.
+    pub async fn announce_silence(&self) -> Result<Sent, L1Error> {
+        let call = CommitteeRegistry::announceSilenceCall {};
+        let registry = self.client().config().contracts.registry;
+        self.send("announceSilence", registry, U256::ZERO, &call).await
+    }
+
+    /// Ends the epoch of a committee that was said to be silent, at the head. Any account may.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`]; the errors of a call.
+    pub async fn end_silent_epoch(&self) -> Result<Sent, L1Error> {
+        let call = CommitteeRegistry::endSilentEpochCall {};
+        let registry = self.client().config().contracts.registry;
+        self.send("endSilentEpoch", registry, U256::ZERO, &call).await
+    }
+
+    /// Schedules a rule set from a number far ahead on; the account is the registry's governor.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`]; the errors of a call.
+    pub async fn schedule_rules(&self, first: u64, rules: u16) -> Result<Sent, L1Error> {
+        let call = CommitteeRegistry::scheduleRulesCall { firstNumber: first, rules };
+        let registry = self.client().config().contracts.registry;
+        self.send("scheduleRules", registry, U256::ZERO, &call).await
+    }
 }
 
 /// The proof in the vault's form.
@@ -177,9 +220,6 @@ fn account(proof: &AccountProof) -> Result<FeeVault::AccountProof, L1Error> {
         payer: proof.payer,
         balance: proof.balance,
         withdrawn: proof.withdrawn,
-        noncesHash: proof.nonces_hash,
-        index: proof.index,
-        count: proof.count,
         siblings: proof.siblings.clone(),
         header: header.into(),
         run: (&proof.run.run).into(),

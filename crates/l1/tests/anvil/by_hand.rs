@@ -1,13 +1,14 @@
 //! What people see of L1 who act there by hand: up to the newest block, before anything is final.
 
 use blindfold_l1::{
-    Accusation, AccusationState, HintPosting, L1HeaderDue, PostingState, SequencerEvent, omission_evidence,
+    Accusation, AccusationState, DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, HintPosting,
+    L1HeaderDue, Portal, PostingState, SequencerEvent, omission_evidence,
 };
 use blindfold_protocol::{B256, BatchHints, Promise, U256};
 
 use crate::stage::{POSTER, SEQUENCER, Stage, TIMING, USER, key, plain};
 
-const EPOCH_LAST: u64 = 10_000;
+const EPOCH_LAST: u64 = 1_000_000;
 const SALT: B256 = B256::repeat_byte(0x5a);
 
 #[tokio::test]
@@ -98,24 +99,23 @@ async fn an_accusation_is_seen_from_the_first_block_on() {
     let accuser = stage.writer(USER).await;
     let client = accuser.client();
     accuser.deposit_bond(1_000).await.unwrap();
-    let envelope = B256::repeat_byte(0x11);
-    assert_eq!(client.accusation(envelope).await.unwrap().state, AccusationState::None);
-
-    let promise = Promise::sign(&key(SEQUENCER), &stage.deployment(), envelope, 2);
-    accuser.commit(omission_evidence(envelope, 2), SALT).await.unwrap();
+    let (envelope, item) = (B256::repeat_byte(0x11), B256::repeat_byte(0x12));
+    let promise = Promise::sign(&key(SEQUENCER), &stage.deployment(), envelope, item, 2);
+    let name = promise.hash();
+    assert_eq!(client.accusation(name).await.unwrap().state, AccusationState::None);
+    accuser.commit(omission_evidence(envelope, item, 2), SALT).await.unwrap();
     stage.anvil.mine(1).await.unwrap();
     let sent = accuser.accuse_omission(&promise, SALT).await.unwrap();
     let answer_until = sent.block + u64::from(TIMING.answer_window);
-    let expected =
-        Accusation { state: AccusationState::Open, accuser: accuser.address(), seal_by: 2, answer_until };
-    assert_eq!(client.accusation(envelope).await.unwrap(), expected);
+    let expected = Accusation { state: AccusationState::Open, accuser: accuser.address(), answer_until };
+    assert_eq!(client.accusation(name).await.unwrap(), expected);
     assert_eq!(client.standing().await.unwrap().open_accusations, 1);
     let faults = client.recent_faults(0, sent.block).await.unwrap();
     assert!(matches!(faults[..], [SequencerEvent::Accused { envelope_id, .. }] if envelope_id == envelope));
 
     stage.anvil.mine(u64::from(TIMING.answer_window) + 1).await.unwrap();
-    accuser.slash_omission(envelope).await.unwrap();
-    assert_eq!(client.accusation(envelope).await.unwrap().state, AccusationState::Slashed);
+    accuser.slash_omission(name).await.unwrap();
+    assert_eq!(client.accusation(name).await.unwrap().state, AccusationState::Slashed);
     assert_eq!(client.standing().await.unwrap().bond.amount, U256::ZERO);
     assert!(client.reward(accuser.address()).await.unwrap() > U256::from(500));
 }
@@ -133,5 +133,11 @@ async fn requests_to_withdraw_are_counted_by_the_vault() {
     let after = client.vault_account(writer.address()).await.unwrap();
     assert_eq!((after.requested, after.first_request, after.last_request), (12, first.block, last.block));
     assert_eq!(after.paid, U256::ZERO);
-    assert!(client.forced_fee_per_byte().await.unwrap() > 0);
+    let (one, ten) =
+        (client.forced_transaction_fee(21_000, &[0]), client.forced_transaction_fee(21_000, &[0; 10]));
+    let (one, ten) = (one.await.unwrap(), ten.await.unwrap());
+    assert_eq!(ten - one, U256::from(9) * U256::from(DEFAULT_FORCED_FEE_PER_BYTE_WEI));
+    let gas = U256::from(DEFAULT_FORCED_GAS_PRICE_WEI);
+    assert_eq!(client.forced_transaction_fee(22_000, &[0]).await.unwrap() - one, gas * U256::from(1_000));
+    assert_eq!(client.portal().await.unwrap(), Portal { outlet: None, takes_deposits_without_outlet: true });
 }

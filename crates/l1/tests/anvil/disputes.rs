@@ -72,33 +72,36 @@ async fn a_promise_is_accused_and_answered_or_costs_the_bond() {
         fee_nonce: 1,
         max_fee: 1,
         priority_fee: 0,
+        max_gas_fee: 1_000,
         gas_limit: 21_000,
         expiry: 100,
     };
     let item = build(&encryption_key, &fields, &Bundle::default(), &key(USER), &mut rng).unwrap().encode();
-    let id = ItemLeaf::new(&item, 4).id;
-    let batch = stage.coded(None, vec![vec![1, 2, 3], item], &[1, 4], |_| {});
+    let ItemLeaf { id, item_hash, .. } = ItemLeaf::new(&item, 15);
+    let batch = stage.coded(None, vec![vec![1, 2, 3], item], &[1, 15], |_| {});
     let run = stage.post(&epochs, std::slice::from_ref(&batch)).await;
 
     let accuser = stage.writer(USER).await;
     let client = accuser.client();
     accuser.deposit_bond(1_000).await.unwrap();
-    let promise = |id: B256| Promise::sign(&key(SEQUENCER), &stage.deployment(), id, 1);
+    let promise = |id: B256| Promise::sign(&key(SEQUENCER), &stage.deployment(), id, item_hash, 1);
     let accuse = async |id: B256| {
-        accuser.commit(omission_evidence(id, 1), SALT).await.unwrap();
+        accuser.commit(omission_evidence(id, item_hash, 1), SALT).await.unwrap();
         stage.anvil.mine(1).await.unwrap();
         accuser.accuse_omission(&promise(id), SALT).await.unwrap().block
     };
     let open = async || client.open_accusations(0).await.unwrap();
     let waits = |envelope_id, block| OpenAccusation {
+        promise_hash: promise(envelope_id).hash(),
         envelope_id,
+        item_hash,
         seal_by: 1,
         answer_until: block + u64::from(TIMING.answer_window),
     };
     assert_eq!(open().await, []);
     let kept = accuse(id).await;
     assert_eq!(open().await, [waits(id, kept)]);
-    let answer = OmissionAnswer::new(run, &batch, &[1, 4], id).unwrap();
+    let answer = OmissionAnswer::new(run, &batch, &[1, 15], id, item_hash, 1).unwrap();
     let answerer = stage.writer(SEQUENCER).await;
     answerer.answer_omission(&answer).await.unwrap();
     reverted(answerer.answer_omission(&answer).await, "NoOpenAccusation");
@@ -107,27 +110,33 @@ async fn a_promise_is_accused_and_answered_or_costs_the_bond() {
 
     let lost = B256::repeat_byte(0x77);
     let broken = accuse(lost).await;
-    reverted(accuser.slash_omission(lost).await, "AnswerWindowOpen");
+    reverted(accuser.slash_omission(promise(lost).hash()).await, "AnswerWindowOpen");
     // Nobody slashes at once: it is open as long.
     stage.anvil.mine(3 * u64::from(TIMING.answer_window)).await.unwrap();
     assert_eq!(open().await, [waits(lost, broken)]);
-    accuser.slash_omission(lost).await.unwrap();
+    accuser.slash_omission(promise(lost).hash()).await.unwrap();
     assert_eq!(open().await, []);
     let reward = client.reward(accuser.address()).await.unwrap();
     assert_eq!(reward, U256::from(ACCUSATION_STAKE_WEI + 500));
 
     let through = stage.finalize().await;
     let accused = |envelope_id, block| SequencerEvent::Accused {
+        promise_hash: promise(envelope_id).hash(),
         envelope_id,
+        item_hash,
         accuser: accuser.address(),
         seal_by: 1,
         answer_until: block + u64::from(TIMING.answer_window),
     };
     let expected = [
         accused(id, kept),
-        SequencerEvent::Answered { envelope_id: id, answerer: answerer.address(), number: 1 },
+        SequencerEvent::Answered {
+            promise_hash: promise(id).hash(),
+            answerer: answerer.address(),
+            number: 1,
+        },
         accused(lost, broken),
-        SequencerEvent::Omission { envelope_id: lost, accuser: accuser.address() },
+        SequencerEvent::Omission { promise_hash: promise(lost).hash(), accuser: accuser.address() },
     ];
     assert_eq!(client.sequencer_events(0, through).await.unwrap(), expected);
 }

@@ -1,23 +1,21 @@
 //! Fee accounts on their way out, and what the sequencer claims of L2.
 
 use blindfold_l1::{AccountProof, Output};
-use blindfold_protocol::{B256, Deposit, LedgerEvent, U256, Withdrawal, merkle};
+use blindfold_protocol::{
+    Account, Address, B256, Deposit, FeeLedger, LedgerEvent, LiveNonce, U256, Withdrawal,
+};
 
 use crate::stage::{SEQUENCER, Stage, TIMING, USER, key, reverted};
 
 const BALANCE: u128 = 600;
 const WITHDRAWN: u128 = 400;
-const NONCES: B256 = B256::repeat_byte(0x55);
 
-/// A ledger of two accounts, of which the second is the user's: leaves and root.
-fn ledger() -> (Vec<B256>, B256) {
-    let data =
-        [key(USER).address().as_slice(), &BALANCE.to_be_bytes(), &WITHDRAWN.to_be_bytes(), NONCES.as_slice()]
-            .concat();
-    let leaves = vec![merkle::leaf(b"another account"), merkle::leaf(&data)];
-    let root = merkle::root(&leaves);
-    let root = alloy_primitives::keccak256([&[2], &2u64.to_be_bytes()[..], root.as_slice()].concat());
-    (leaves, root)
+/// A ledger in which the user stands beside others, with live nonces between them.
+fn ledger() -> FeeLedger {
+    let other = |index| (Address::repeat_byte(index), Account { balance: 7, withdrawn: 0 });
+    let own = (key(USER).address(), Account { balance: BALANCE, withdrawn: WITHDRAWN });
+    let nonces = (0..9).map(|nonce| LiveNonce { payer: own.0, nonce, expiry: 90 });
+    FeeLedger::from_parts((1..9).map(other).chain([own]), nonces, [])
 }
 
 #[tokio::test]
@@ -32,9 +30,9 @@ async fn what_the_ledger_shows_as_withdrawn_is_paid() {
     let request = writer.request_withdrawal(WITHDRAWN).await.unwrap();
     // An origin is a final block.
     stage.finalize().await;
-    let (leaves, fee_ledger_root) = ledger();
+    let ledger = ledger();
     let batch = stage.coded(None, vec![], &[], |header| {
-        header.fee_ledger_root = fee_ledger_root;
+        header.fee_ledger_root = ledger.root();
         header.l1_origin_number = request.block;
     });
     let run = stage.post(&epochs, &[batch]).await;
@@ -50,10 +48,7 @@ async fn what_the_ledger_shows_as_withdrawn_is_paid() {
         payer,
         balance: BALANCE,
         withdrawn: WITHDRAWN,
-        nonces_hash: NONCES,
-        index: 1,
-        count: 2,
-        siblings: merkle::proof(&leaves, 1).unwrap(),
+        siblings: ledger.prove(&payer).unwrap().siblings,
         run,
         number: 1,
     };
@@ -92,5 +87,13 @@ async fn claims_of_l2_state_are_read_back() {
     reverted(stage.writer(USER).await.propose_outputs(&[output(4)]).await, "NotSequencer");
     let through = stage.finalize().await;
     assert_eq!(client.outputs(0, through).await.unwrap(), [output(1), output(2), output(3)]);
-    assert_eq!(client.last_output().await.unwrap(), 3);
+    let found = async |from, limit| client.final_outputs(from, limit).await.unwrap();
+    assert_eq!(found(3, 9).await, [output(3)]);
+    assert_eq!(found(2, 9).await, [output(2), output(3)], "from within a proposal");
+    assert_eq!(found(1, 2).await, [output(1), output(2)]);
+    assert_eq!(found(4, 2).await, []);
+    writer.propose_outputs(&[output(4)]).await.unwrap();
+    stage.finalize().await;
+    assert_eq!(found(2, 9).await, [output(2), output(3), output(4)]);
+    assert_eq!(client.last_output().await.unwrap(), 4);
 }

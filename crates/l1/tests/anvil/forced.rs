@@ -6,12 +6,13 @@ use blindfold_protocol::{Address, Bytes, ForcedEntry, SealedBatch, Signature65, 
 
 use crate::stage::{POSTER, SEQUENCER, Stage, TIMING, USER, key, reverted};
 
-const EPOCH_LAST: u64 = 10_000;
+const EPOCH_LAST: u64 = 1_000_000;
 
 fn envelope() -> Vec<u8> {
-    // L1 looks at length and first byte only.
-    let mut bytes = vec![7; 622];
-    bytes[0] = 1;
+    // L1 looks at length, first byte and gas limit only.
+    let mut bytes = vec![7; 639];
+    bytes[0] = 2;
+    bytes[153..161].copy_from_slice(&1_000_000u64.to_be_bytes());
     bytes
 }
 

@@ -1,13 +1,13 @@
 //! Hints on L1: posted, disputed with the real verifier, made final, or declared void.
 
-use blindfold_bte::{EncryptionKey, dealer};
+use blindfold_bte::{EncryptionKey, bls, dealer};
 use blindfold_l1::{
     Challenge, DataFault, DataPlace, HintBlobs, HintData, HintEvent, HintLog, HintPosting, HintTree,
     L1Client, L1Writer, PostedLog, PostedRun, PostingState, PublisherBond, challenge_evidence, commitment,
     first_wrong_entry, open_postings,
 };
 use blindfold_protocol::{
-    B256, BatchHints, Bundle, Canonical, HintEntry, LedgerEvent, SealedBatch, Settled, U256,
+    B256, BatchHints, Bundle, Canonical, Envelope, HintEntry, LedgerEvent, SealedBatch, Settled, U256,
     envelope_builder::{EnvelopeFields, build_with_key},
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
@@ -27,15 +27,20 @@ struct Game {
     batches: Vec<SealedBatch>,
     run: PostedRun,
     truth: Vec<BatchHints>,
+    /// The singleton release of the first batch's envelope.
+    release: [u8; 48],
 }
 
 impl Game {
     async fn new() -> Self {
         let stage = Stage::new().await;
         let mut rng = ChaCha20Rng::seed_from_u64(9);
-        let encryption_key = dealer::deal(2, 1, 1, &mut rng).unwrap().0.encryption_key();
+        let (parameters, keys) = dealer::deal(2, 1, 1, &mut rng).unwrap();
+        let encryption_key = parameters.encryption_key();
         let governor = stage.writer(GOVERNOR).await;
-        governor.register_epoch(&stage.epoch(1_000, encryption_key.clone())).await.unwrap();
+        let mut epoch = stage.epoch(1_000, encryption_key.clone());
+        epoch.h1 = bls::PublicKey::from_bytes(&parameters.h(1).unwrap()).unwrap();
+        governor.register_epoch(&epoch).await.unwrap();
         stage.finalize().await;
         let epochs = governor.client().epochs().await.unwrap();
         let (mut batches, mut truth) = (Vec::<SealedBatch>::new(), Vec::new());
@@ -49,7 +54,9 @@ impl Game {
             batches.push(batch);
         }
         let run = stage.post(&epochs, &batches).await;
-        Self { stage, batches, run, truth }
+        let point = Envelope::decode(&batches[0].items[0]).unwrap().ciphertext.header().unwrap();
+        let release = parameters.combine_singletons(&[(1, keys[0].singleton_share(&point))]).unwrap();
+        Self { stage, batches, run, truth, release }
     }
 
     /// A publisher with the one bond that it needs.
@@ -115,6 +122,7 @@ fn envelope(
         fee_nonce,
         max_fee: 1,
         priority_fee: 0,
+        max_gas_fee: 1_000,
         gas_limit: 21_000,
         expiry: 100,
     };
@@ -132,9 +140,8 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     let wrong_key = game.post(&publisher, |posting| posting.batches[0].entries[0].key[5] ^= 1).await;
     let false_malformed = game
         .post(&publisher, |posting| {
-            posting.batches[0].entries[0].kind = 2;
-            posting.batches[0].entries[0].key = [0; 16];
-            posting.batches[0].singletons.push([7; 48]);
+            posting.batches[0].entries[0] = blindfold_l1::PostedEntry::malformed(0);
+            posting.batches[0].singletons.push(game.release);
         })
         .await;
     reverted(publisher.post_hints(&game.run.run, &wrong_key).await, "SameHintsOpen");
@@ -172,7 +179,7 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     watcher.claim_hint_reward().await.unwrap();
     let journal_through = game.stage.finalize().await;
     assert!(!client.hints_on_l1(2).await.unwrap(), "nothing stands after block {journal_through}");
-    // A false ⊥ is struck out by the key that opens it.
+    // A false ⊥ with the right release is struck out by the key that opens it.
     publisher.deposit_publisher_bond(bond).await.unwrap();
     publisher.post_hints(&game.run.run, &false_malformed).await.unwrap();
     game.dispute(&watcher, 3, &false_malformed, 0).await.unwrap();
@@ -231,16 +238,16 @@ async fn hints_in_blobs_are_read_back_and_judged_like_those_in_calldata() {
     assert_eq!(own, Some(HintBlobs::of(&right).unwrap().root(1)));
     assert_eq!(other, Some(HintTree::new(&right, 1).root()));
 
-    // A wrong key, and a false ⊥ that the index has too.
+    // A wrong key, and a false ⊥ that the index has too, with what is no release.
     let watcher = game.stage.writer(USER).await;
     let changes: [(Change, u8); 2] = [
         (|posting| posting.batches[0].entries[0].key[5] ^= 1, 5),
         (
             |posting| {
-                posting.batches[0].entries[0] = blindfold_l1::PostedEntry { kind: 2, key: [0; 16] };
+                posting.batches[0].entries[0] = blindfold_l1::PostedEntry::malformed(0);
                 posting.batches[0].singletons.push([7; 48]);
             },
-            6,
+            9,
         ),
     ];
     let start = client.newest_block().await.unwrap();
@@ -296,13 +303,22 @@ async fn hints_in_blobs_are_read_back_and_judged_like_those_in_calldata() {
 }
 
 #[tokio::test]
-async fn structure_and_verdicts_are_judged_without_a_ciphertext() {
+async fn structure_verdicts_and_releases_are_judged_without_a_key() {
     let game = Game::new().await;
     let publisher = game.publisher().await;
     let watcher = game.stage.writer(USER).await;
-    let cases: [(Change, u32, u8); 2] = [
+    let cases: [(Change, u32, u8); 4] = [
         (|posting| posting.batches[0].entries.truncate(1), 0, 1),
         (|posting| posting.batches[0].entries[1].kind = 2, 1, 4),
+        (|posting| posting.batches[0].entries[0] = blindfold_l1::PostedEntry::malformed(0), 0, 8),
+        (
+            |posting| {
+                posting.batches[0].entries[0] = blindfold_l1::PostedEntry::malformed(129);
+                posting.batches[0].singletons.resize(130, [7; 48]);
+            },
+            0,
+            9,
+        ),
     ];
     let (bond, _) = watcher.client().hint_stakes().await.unwrap();
     for (id, (change, index, reason)) in (1..).zip(cases) {
@@ -391,7 +407,7 @@ async fn a_strike_gives_a_run_time_for_new_hints_before_it_is_void() {
     assert_eq!(seen.dead(2).map(|posting| posting.id).collect::<Vec<_>>(), [1]);
     let deadline = u64::from(TIMING.hint_deadline);
     assert_eq!(seen.void_from(&game.run.run, deadline), sent.block + deadline);
-    reverted(watcher.void_unreleased(&game.run.run).await, "PostingsOpen");
+    reverted(watcher.void_unreleased(&game.run.run).await, "TooEarly");
     watcher.drop_hints(1).await.unwrap();
     reverted(watcher.void_unreleased(&game.run.run).await, "TooEarly");
     let (bond, _) = client.hint_stakes().await.unwrap();

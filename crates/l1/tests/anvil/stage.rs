@@ -8,12 +8,12 @@ use std::{
 
 use blindfold_bte::{EncryptionKey, bls::SecretKey, dealer};
 use blindfold_l1::{
-    Addresses, AnvilConfig, CodedBatch, DeployConfig, ItemLeaf, L1Client, L1Config, L1Error, L1Writer,
-    ManagedAnvil, NewEpoch, NewMember, PostedRun, Recovery, deploy, dev_key,
+    Addresses, AnvilConfig, CodedBatch, CommitteeSettings, DeployConfig, ItemLeaf, L1Client, L1Config,
+    L1Error, L1Writer, ManagedAnvil, NewEpoch, NewMember, PostedRun, Recovery, deploy, dev_key,
 };
 use blindfold_protocol::{
     B256, BatchHeader, Canonical, Certificate, Deployment, Envelope, Epochs, L1Timing, SealedBatch,
-    SigningKey, U256, certificate, merkle, validity::item_leaf,
+    SigningKey, U256, certificate, data::hash_items, merkle, validity::item_leaf,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
@@ -99,7 +99,9 @@ impl Stage {
             max_batch: 4,
             threshold: 3,
             parameters_hash: B256::repeat_byte(0x77),
+            continues: 0,
             encryption_key,
+            h1: self.members[0].public_key(),
             parameters_location: "file:parameters.bin".into(),
             members: self.members.iter().map(member).collect(),
         }
@@ -130,10 +132,13 @@ impl Stage {
                 item_leaf(&B256::ZERO, &alloy_primitives::keccak256(item), 1)
             };
             let root = merkle::root(&items.iter().map(leaf).collect::<Vec<_>>());
-            let header = header((number, previous.1, previous.2 + 250), &items, root);
+            let codes = vec![1; items.len()];
+            let header = BatchHeader {
+                data_hash: hash_items(&codes, &items),
+                ..header((number, previous.1, previous.2 + 250), &items, root)
+            };
             previous = (number, header.hash(), header.timestamp_ms);
             let signature = header.sign(&key(SEQUENCER), &self.deployment()).signature;
-            let codes = vec![1; items.len()];
             CodedBatch { sealed: SealedBatch { header, signature, items }, codes }
         };
         item_bytes.iter().map(seal).collect()
@@ -156,6 +161,7 @@ impl Stage {
         };
         let root = merkle::root(&items.iter().zip(codes).map(leaf).collect::<Vec<_>>());
         let mut header = header((number + 1, hash, time + 250), &items, root);
+        header.data_hash = hash_items(codes, &items);
         change(&mut header);
         let signature = header.sign(&key(SEQUENCER), &self.deployment()).signature;
         SealedBatch { header, signature, items }
@@ -205,11 +211,25 @@ pub const TIMING: L1Timing = L1Timing {
     hint_deadline: 30,
     challenge_window: 24,
     withdrawal_delay: 500,
+    max_origin_age_seconds: 14_400,
 };
+
+/// Longer than a withdrawal takes, as the vault wants it.
+pub const EPOCH_NOTICE: u32 = 600;
+/// How long after its posting a ledger pays out.
+pub const CLAIM_DELAY: u32 = 2;
 
 pub fn deploy_config() -> DeployConfig {
     let (governor, sequencer) = (key(GOVERNOR).address(), key(SEQUENCER).address());
-    DeployConfig { timing: TIMING, ..DeployConfig::new(CHAIN_ID, governor, sequencer) }
+    let committees = CommitteeSettings { epoch_notice: EPOCH_NOTICE, ..CommitteeSettings::default() };
+    let base = DeployConfig::new(CHAIN_ID, governor, sequencer);
+    DeployConfig {
+        timing: TIMING,
+        committees,
+        claim_delay: CLAIM_DELAY,
+        deposits_without_outlet: true,
+        ..base
+    }
 }
 
 /// A header with this number, parent and time.
@@ -220,14 +240,18 @@ pub fn header(place: (u64, B256, u64), items: &[Vec<u8>], envelope_root: B256) -
         timestamp_ms: place.2,
         l1_origin_number: 3,
         l1_origin_hash: B256::repeat_byte(3),
+        l1_origin_time: 0,
         envelope_root,
+        data_hash: B256::ZERO,
         envelope_count: items.len() as u32,
         envelope_bytes: items.iter().map(Vec::len).sum::<usize>() as u32,
         gas: 0,
         base_fee: 1_000,
+        gas_base_fee: 1,
         fee_ledger_root: B256::repeat_byte(4),
         forced_cursor: 0,
         epoch: 1,
+        rules: 1,
     }
 }
 
