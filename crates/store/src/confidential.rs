@@ -190,6 +190,14 @@ pub trait ConfidentialStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<StoredConfidentialTransaction>, StoreError>;
 
+    /// All transactions, applied and refused ones, by sequence from `from` on; at most `limit` and at most the
+    /// implementation's page.
+    async fn confidential_transactions_from(
+        &self,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredConfidentialTransaction>, StoreError>;
+
     /// How many confidential transactions a batch holds, applied and refused ones.
     async fn confidential_transactions_in(&self, number: u64) -> Result<u64, StoreError>;
 

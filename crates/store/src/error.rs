@@ -4,6 +4,7 @@ use std::{fmt, path::PathBuf};
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::DecodeError;
+use rusqlite::ErrorCode;
 
 /// The kind of record an error speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,14 @@ pub enum StoreError {
     /// The ledger change does not start from what is stored: the caller computed on another state.
     #[error("the change of account {0} does not start from the stored account")]
     AccountMismatch(Address),
+    /// The same for a fee nonce.
+    #[error("the change of fee nonce {nonce} of {payer} does not start from the stored one")]
+    NonceMismatch {
+        /// Whose nonce it is.
+        payer: Address,
+        /// The fee nonce.
+        nonce: u64,
+    },
     /// The same for the surcharges held for a batch.
     #[error("the change of what is held for batch {0} does not start from what is stored")]
     HeldMismatch(u64),
@@ -124,6 +133,17 @@ pub enum StoreError {
         stored: String,
         /// What was asked for.
         offered: String,
+    },
+    /// A program of an earlier protocol version wrote the files. What they hold says nothing in this one.
+    #[error(
+        "the store has schema {found}, of an earlier protocol version; this program begins at {oldest}: start with an \
+         empty folder"
+    )]
+    OlderSchema {
+        /// The schema of the files.
+        found: i64,
+        /// The oldest that can be brought up to date.
+        oldest: i64,
     },
     /// A newer version of this program wrote the files.
     #[error("the store has schema {found}; this program knows up to {known}: use the newer program")]
@@ -175,7 +195,13 @@ impl StoreError {
 }
 
 impl From<rusqlite::Error> for StoreError {
+    /// After an input/output error nobody knows what the disk holds, wherever in an operation it came: it is no
+    /// failure that trying again mends.
     fn from(error: rusqlite::Error) -> Self {
-        Self::Failed(error.to_string())
+        let fatal = matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        );
+        if fatal { Self::Stopped(error.to_string()) } else { Self::Failed(error.to_string()) }
     }
 }

@@ -22,11 +22,11 @@ pub use confidential::{
 };
 pub use error::{StoreError, What};
 pub use records::{
-    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope,
-    PostedRecord, SealedRecord,
+    BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
+    SealedRecord,
 };
 pub use sqlite::{
-    MAX_GROUP_WRITES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, READERS, SCHEMA_VERSION, SqliteStore,
-    WRITE_QUEUE_LIMIT,
+    FIRST_SCHEMA, MAX_GROUP_WRITES, MAX_LOG_BYTES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, READERS,
+    SCHEMA_VERSION, SqliteStore, WRITE_QUEUE_LIMIT,
 };
 pub use store::Store;

@@ -1,10 +1,7 @@
 //! What goes in and comes out.
 
-use alloy_primitives::{Address, B256};
-use blindfold_protocol::{
-    BatchHints, Certificate, Release, SealedBatch,
-    ledger::{AccountLeaf, LedgerDelta},
-};
+use alloy_primitives::B256;
+use blindfold_protocol::{BatchHints, Certificate, Release, SealedBatch, ledger::LedgerDelta};
 
 /// An admitted envelope that waits to be sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,9 +101,6 @@ pub struct BlockRecord {
     /// The execution payload, for replay when the execution client lost its head.
     pub payload: Vec<u8>,
 }
-
-/// An account as it was after an earlier batch; `None` where it was not there.
-pub type EarlierLeaf = (Address, Option<AccountLeaf>);
 
 /// The newest post on L1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,12 +4,12 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, AccountLeaf, Held},
+    ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 
 use crate::{
-    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
-    SealedRecord, StoreError,
+    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
+    StoreError,
 };
 
 /// The durable record of one role.
@@ -43,7 +43,7 @@ pub trait Store: Send + Sync {
     /// that L1 made is certified by the same step.
     ///
     /// Refuses a second hash for a number, a number that does not follow the newest, and a change that does not start
-    /// from the stored accounts.
+    /// from the stored accounts and nonces.
     async fn put_sealed(&self, record: SealedRecord) -> Result<(), StoreError>;
 
     /// Takes back the newest batch, if it is not certified: ledger and pending envelopes are as before it. What was
@@ -112,25 +112,29 @@ pub trait Store: Send + Sync {
     /// All accounts, by payer, for a restart.
     async fn accounts(&self) -> Result<Vec<(Address, Account)>, StoreError>;
 
+    /// All live fee nonces, for a restart.
+    async fn nonces(&self) -> Result<Vec<LiveNonce>, StoreError>;
+
     /// All held surcharges by batch number, for a restart.
     async fn held(&self) -> Result<Vec<(u64, Vec<Held>)>, StoreError>;
 
     /// The head that goes with [`Store::accounts`]; none before the first batch.
     async fn ledger_head(&self) -> Result<Option<LedgerHead>, StoreError>;
 
-    /// From now on keeps what it takes to tell fee accounts as they were after batches from this number on, certified or
-    /// not, and forgets what is older. Never goes back; what was forgotten before the first call stays so.
+    /// From now on keeps what it takes to tell ledgers as they were after batches from this number on, certified or not,
+    /// and forgets what is older. Never goes back; what was forgotten before the first call stays so.
     async fn keep_ledgers_from(&self, number: u64) -> Result<(), StoreError>;
 
     /// The first number of [`Store::keep_ledgers_from`] that holds; `None` where it was never called.
     async fn ledger_floor(&self) -> Result<Option<u64>, StoreError>;
 
-    /// Accounts that changed after a batch, as they were after it, by payer; `None` for a batch so old that this is
-    /// forgotten. An account that was not there is `None`.
-    async fn leaves_changed_after(&self, number: u64) -> Result<Option<Vec<EarlierLeaf>>, StoreError>;
-
-    /// An account as it was after a batch that is not too old for [`Store::leaves_changed_after`].
-    async fn leaf_after(&self, payer: Address, number: u64) -> Result<Option<AccountLeaf>, StoreError>;
+    /// Accounts and nonces that batches above `number` and up to `up_to` changed, as they were after batch `number`;
+    /// `None` for a batch so old that this is forgotten.
+    async fn entries_changed_after(
+        &self,
+        number: u64,
+        up_to: u64,
+    ) -> Result<Option<Vec<LedgerEntry>>, StoreError>;
 
     /// A small named value.
     async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;

@@ -184,3 +184,29 @@ async fn pruning_keeps_what_a_version_needs() {
     assert_eq!(store.confidential_state_root(0).await.unwrap(), Some(word(0)));
     assert_eq!(store.confidential_state_root(1).await.unwrap(), Some(word(1)), "roots stay");
 }
+
+#[tokio::test]
+async fn a_reader_sees_what_another_writes_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    assert!(matches!(SqliteStore::open_reader(&path), Err(StoreError::Open { .. })), "nothing to read");
+    let store = SqliteStore::open(&path).unwrap();
+    let reader = SqliteStore::open_reader(&path).unwrap();
+    assert_eq!(reader.confidential_head().await.unwrap(), None);
+    store.put_confidential_batch(genesis()).await.unwrap();
+    assert_eq!(reader.confidential_head().await.unwrap(), Some(head(0, 0)));
+    store.put_confidential_batch(batch(1, 1..=3)).await.unwrap();
+    let found = reader.confidential_transactions_from(2, 10).await.unwrap();
+    assert_eq!(found.iter().map(|one| one.record.sequence).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(reader.confidential_transactions_from(0, 1).await.unwrap()[0].record.sequence, 1);
+    assert!(reader.put_confidential_batch(batch(2, 4..=4)).await.is_err());
+    // The lock is the writer's alone; without a writer the reader goes on.
+    assert!(matches!(SqliteStore::open(&path), Err(StoreError::InUse(_))));
+    drop(store);
+    assert_eq!(reader.confidential_head().await.unwrap(), Some(head(1, 3)));
+    assert_eq!(
+        SqliteStore::open_reader(&path).unwrap().confidential_head().await.unwrap(),
+        Some(head(1, 3)),
+        "opened after the writer has gone"
+    );
+}

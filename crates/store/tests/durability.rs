@@ -12,7 +12,7 @@ use std::{
 
 use alloy_primitives::B256;
 use blindfold_protocol::ledger::LedgerDelta;
-use blindfold_store::{SCHEMA_VERSION, SqliteStore, Store, StoreError, What};
+use blindfold_store::{FIRST_SCHEMA, SCHEMA_VERSION, SqliteStore, Store, StoreError, What};
 use common::*;
 
 const CHILD_PATH: &str = "BLINDFOLD_STORE_CHILD_PATH";
@@ -25,7 +25,9 @@ const KILLS: usize = 3;
 async fn everything_is_there_after_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    let record = sealed(1, B256::ZERO, &[1], 0, credit(1, None, Some(account(7, &[(1, 2)]))));
+    let mut delta = credit(1, None, Some(account(7)));
+    delta.nonces.push(nonce_change(1, u64::MAX, None, Some(2)));
+    let record = sealed(1, B256::ZERO, &[1], 0, delta);
     {
         let store = SqliteStore::open(&path).unwrap();
         store.put_envelope(envelope(2)).await.unwrap();
@@ -35,7 +37,8 @@ async fn everything_is_there_after_reopening() {
     let store = reopen(&path);
     assert_eq!(store.batch(1).await.unwrap().unwrap().sealed, record.sealed);
     assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(2)]);
-    assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(7, &[(1, 2)])));
+    assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(7)));
+    assert_eq!(store.nonces().await.unwrap(), [live(1, u64::MAX, 2)]);
 }
 
 /// The writer thread of a dropped store gives its lock back when it has ended, which nobody waits for.
@@ -178,6 +181,34 @@ async fn a_failing_disk_stops_the_store() {
     assert!(reopen(&path).pending_envelopes().await.unwrap().len() >= acked);
 }
 
+/// Who moves or copies the file has to know when it is whole.
+#[tokio::test]
+async fn a_closed_store_is_one_file_that_nobody_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let mut parent = B256::ZERO;
+    for number in 1..=20 {
+        let store = reopen(&path);
+        let other = store.clone();
+        let record = sealed(number, parent, &[number], 0, LedgerDelta::default());
+        parent = record.hash;
+        store.put_sealed(record).await.unwrap();
+        // A write and a read whose callers went away.
+        let (write, read) = (other.clone(), other.clone());
+        let abandoned = tokio::spawn(async move {
+            let _ = tokio::join!(write.put_acknowledged(number, B256::ZERO), read.batches(1, 100));
+        });
+        tokio::task::yield_now().await;
+        abandoned.abort();
+        drop(other);
+        store.close().await;
+        let mut names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["store.db", "store.db.lock"]);
+    }
+}
+
 /// A log cut at any place opens, and holds the batches up to some number without a gap, each whole.
 #[tokio::test]
 async fn a_torn_log_opens_to_a_prefix() {
@@ -230,13 +261,27 @@ async fn damaged_and_foreign_files_are_named() {
     let refused = StoreError::NewerSchema { found: SCHEMA_VERSION + 1, known: SCHEMA_VERSION };
     assert_eq!(SqliteStore::open(&newer).err(), Some(refused));
 
+    // Files of protocol version 1 hold nothing that this one understands, and are left as they are.
+    let older = folder.path().join("older.db");
+    for found in 1..FIRST_SCHEMA {
+        let raw = rusqlite::Connection::open(&older).unwrap();
+        raw.pragma_update(None, "user_version", found).unwrap();
+        raw.execute_batch("CREATE TABLE IF NOT EXISTS accounts (payer BLOB, nonces BLOB)").unwrap();
+        drop(raw);
+        let refused = StoreError::OlderSchema { found, oldest: FIRST_SCHEMA };
+        assert_eq!(SqliteStore::open(&older).err(), Some(refused));
+        let raw = rusqlite::Connection::open(&older).unwrap();
+        let tables: i64 = raw.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
+        assert_eq!(tables, 1);
+    }
+
     // A record changed from outside does not come out as something else.
     let changed = folder.path().join("changed.db");
     drop(SqliteStore::open(&changed).unwrap());
     let store = reopen(&changed);
-    store.put_sealed(sealed(1, B256::ZERO, &[1], 0, credit(1, None, Some(account(1, &[]))))).await.unwrap();
+    store.put_sealed(sealed(1, B256::ZERO, &[1], 0, credit(1, None, Some(account(1))))).await.unwrap();
     let raw = rusqlite::Connection::open(&changed).unwrap();
-    raw.execute_batch("UPDATE batches SET sealed = x'02'; UPDATE accounts SET nonces = x'00';").unwrap();
+    raw.execute_batch("UPDATE batches SET sealed = x'02'; UPDATE accounts SET balance = x'00';").unwrap();
     assert!(matches!(store.batch(1).await, Err(StoreError::Corrupt { what: What::Batch, .. })));
     assert!(matches!(store.accounts().await, Err(StoreError::Corrupt { what: What::Account, .. })));
     raw.execute_batch("DROP TABLE meta").unwrap();

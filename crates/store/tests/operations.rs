@@ -6,7 +6,7 @@ mod common;
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
     Deployment,
-    ledger::{Account, Held, LedgerDelta},
+    ledger::{Account, Held, LedgerDelta, LedgerEntry, NonceChange},
 };
 use blindfold_store::{
     Heads, ItemLocation, ItemRecord, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PostedRecord, SealedRecord,
@@ -87,7 +87,8 @@ async fn a_batch_with_all_that_follows() {
             store.put_envelope(envelope(number)).await.unwrap();
         }
         let held = Held { item: 0, payer: payer(1), amount: 5 };
-        let mut delta = credit(1, None, Some(account(100, &[(9, 40), (7, 50)])));
+        let mut delta = credit(1, None, Some(account(100)));
+        delta.nonces = vec![nonce_change(1, 7, None, Some(50)), nonce_change(1, 9, None, Some(40))];
         delta.held.push(held_change(1, vec![], vec![held]));
         let mut record = sealed(1, B256::ZERO, &[1, 2], 0, delta);
         record.items[1].fault = Some("fee_too_low".to_owned());
@@ -104,9 +105,9 @@ async fn a_batch_with_all_that_follows() {
         let skipped = store.envelope_location(id(2)).await.unwrap().unwrap();
         assert_eq!(skipped.fault.as_deref(), Some("fee_too_low"));
         assert_eq!(store.envelope_location(id(3)).await.unwrap(), None);
-        let stored = account(100, &[(7, 50), (9, 40)]);
-        assert_eq!(store.account(payer(1)).await.unwrap(), Some(stored.clone()));
-        assert_eq!(store.accounts().await.unwrap(), [(payer(1), stored)]);
+        assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(100)));
+        assert_eq!(store.accounts().await.unwrap(), [(payer(1), account(100))]);
+        assert_eq!(store.nonces().await.unwrap(), [live(1, 9, 40), live(1, 7, 50)]);
         assert_eq!(store.held().await.unwrap(), [(1, vec![held])]);
         let head = store.ledger_head().await.unwrap().unwrap();
         assert_eq!((head.number, head.hash, head.head), (1, record.hash, record.head.clone()));
@@ -289,25 +290,34 @@ async fn order_and_consistency_of_batches() {
 async fn revert_restores_the_ledger_and_the_pending_envelopes() {
     on_both(async |store| {
         store.put_envelope(envelope(1)).await.unwrap();
-        let old = account(100, &[(1, 10)]);
+        let old = account(100);
         let held = Held { item: 0, payer: payer(1), amount: 5 };
-        let mut delta = credit(1, None, Some(old.clone()));
+        let mut delta = credit(1, None, Some(old));
+        delta.nonces = vec![nonce_change(1, 1, None, Some(10)), nonce_change(1, 2, None, Some(1))];
         delta.held.push(held_change(1, vec![], vec![held]));
         let first = sealed(1, B256::ZERO, &[], 0, delta);
         store.put_sealed(first.clone()).await.unwrap();
 
-        let mut delta = credit(1, Some(old.clone()), None);
-        delta.accounts.extend(credit(2, None, Some(account(u128::MAX, &[]))).accounts);
+        let mut delta = credit(1, Some(old), None);
+        delta.accounts.extend(credit(2, None, Some(account(u128::MAX))).accounts);
+        // One is forgotten, one used anew after its expiry, one comes.
+        delta.nonces = vec![
+            nonce_change(1, 1, Some(10), None),
+            nonce_change(1, 2, Some(1), Some(9)),
+            nonce_change(2, 1, None, Some(9)),
+        ];
         delta.held.push(held_change(1, vec![held], vec![]));
         let second = sealed(2, first.hash, &[1], 0, delta);
         store.put_sealed(second.clone()).await.unwrap();
-        assert_eq!(store.accounts().await.unwrap(), [(payer(2), account(u128::MAX, &[]))]);
+        assert_eq!(store.accounts().await.unwrap(), [(payer(2), account(u128::MAX))]);
+        assert_eq!(store.nonces().await.unwrap(), [live(1, 2, 9), live(2, 1, 9)]);
         assert!(
             store.held().await.unwrap().is_empty() && store.pending_envelopes().await.unwrap().is_empty()
         );
 
         store.revert_sealed(2).await.unwrap();
         assert_eq!(store.accounts().await.unwrap(), [(payer(1), old)]);
+        assert_eq!(store.nonces().await.unwrap(), [live(1, 2, 1), live(1, 1, 10)]);
         assert_eq!(store.held().await.unwrap(), [(1, vec![held])]);
         assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(1)]);
         assert_eq!(store.ledger_head().await.unwrap().unwrap().head, first.head);
@@ -320,71 +330,90 @@ async fn revert_restores_the_ledger_and_the_pending_envelopes() {
 #[tokio::test]
 async fn earlier_ledgers_are_kept_from_a_number_on() {
     on_both(async |store| {
-        let (poor, rich, gone) = (account(5, &[]), account(9, &[(1, 7)]), account(2, &[]));
-        let records = chain_of_ledgers(&poor, &rich, &gone);
+        let (poor, rich, gone) = (account(5), account(9), account(2));
+        let records = chain_of_ledgers(poor, rich, gone);
         for record in &records {
             store.put_sealed(record.clone()).await.unwrap();
         }
-        // 1: the poor one comes; 2: becomes rich, another comes; 3: the other one goes.
-        let leaf = |account: &Account, number| Some(account.as_leaf(&payer(number)));
-        let after_one = vec![(payer(1), leaf(&poor, 1)), (payer(2), None)];
-        assert_eq!(store.leaves_changed_after(1).await.unwrap(), Some(after_one));
-        assert_eq!(store.leaves_changed_after(3).await.unwrap(), Some(vec![]));
-        let shown = [
-            (1, [leaf(&poor, 1), None]),
-            (2, [leaf(&rich, 1), leaf(&gone, 2)]),
-            (3, [leaf(&rich, 1), None]),
-            (u64::MAX, [leaf(&rich, 1), None]),
-        ];
-        for (number, leaves) in shown {
-            let found = [store.leaf_after(payer(1), number).await, store.leaf_after(payer(2), number).await];
-            assert_eq!(found.map(Result::unwrap), leaves, "{number}");
-        }
+        // 1: the poor one comes; 2: becomes rich and uses a nonce, another comes; 3: the other one goes, the nonce is
+        // used anew.
+        let was = |number, account| LedgerEntry::Account { payer: payer(number), account };
+        let used = |expiry| LedgerEntry::Nonce { payer: payer(1), nonce: 4, expiry };
+        let after_one = vec![was(1, Some(poor)), was(2, None), used(None)];
+        assert_eq!(changed(store, 1, 3).await, Some(after_one.clone()));
+        assert_eq!(changed(store, 1, u64::MAX).await, Some(after_one.clone()));
+        assert_eq!(changed(store, 1, 2).await, Some(after_one));
+        assert_eq!(changed(store, 2, 3).await, Some(vec![was(2, Some(gone)), used(Some(7))]));
+        assert_eq!(changed(store, 3, 3).await, Some(vec![]));
         // Without a floor what is certified is forgotten, as it always was.
         assert_eq!(store.ledger_floor().await.unwrap(), None);
         store.put_certificate(&certificate(&records[0])).await.unwrap();
-        assert_eq!(store.leaves_changed_after(0).await.unwrap(), None);
-        assert!(store.leaves_changed_after(1).await.unwrap().is_some());
+        assert_eq!(changed(store, 0, 3).await, None);
+        assert!(changed(store, 1, 3).await.is_some());
         // With one it stays. It begins at what is here, and never goes back.
         store.keep_ledgers_from(1).await.unwrap();
         assert_eq!(store.ledger_floor().await.unwrap(), Some(3));
         store.keep_ledgers_from(2).await.unwrap();
         assert_eq!(store.ledger_floor().await.unwrap(), Some(3));
-        let fourth = sealed(4, records[2].hash, &[], 0, credit(1, Some(rich.clone()), Some(poor.clone())));
+        let mut delta = credit(1, Some(rich), Some(poor));
+        delta.nonces.push(nonce_change(1, 4, Some(9), None));
+        let fourth = sealed(4, records[2].hash, &[], 0, delta);
         store.put_sealed(fourth.clone()).await.unwrap();
         store.put_certificate(&certificate(&fourth)).await.unwrap();
-        assert_eq!(store.leaf_after(payer(1), 3).await.unwrap(), leaf(&rich, 1));
-        assert_eq!(store.leaves_changed_after(2).await.unwrap(), None);
-        let fifth = sealed(5, fourth.hash, &[], 0, credit(1, Some(poor.clone()), None));
-        store.put_sealed(fifth).await.unwrap();
+        assert_eq!(changed(store, 3, 4).await, Some(vec![was(1, Some(rich)), used(Some(9))]));
+        assert_eq!(changed(store, 2, 4).await, None);
+        let fifth = sealed(5, fourth.hash, &[], 0, credit(1, Some(poor), None));
+        store.put_sealed(fifth.clone()).await.unwrap();
         store.revert_sealed(5).await.unwrap();
-        assert_eq!(store.leaves_changed_after(4).await.unwrap(), Some(vec![]));
+        assert_eq!(changed(store, 4, 5).await, Some(vec![]));
         store.keep_ledgers_from(4).await.unwrap();
-        assert_eq!(store.leaves_changed_after(3).await.unwrap(), None);
+        assert_eq!(changed(store, 3, 4).await, None);
+        // A floor above what is certified forgets earlier ledgers, and no way back.
+        store.put_sealed(fifth).await.unwrap();
+        store.keep_ledgers_from(5).await.unwrap();
+        store.revert_sealed(5).await.unwrap();
+        assert_eq!(store.account(payer(1)).await.unwrap(), Some(poor));
     })
     .await;
 }
 
-fn chain_of_ledgers(poor: &Account, rich: &Account, gone: &Account) -> [SealedRecord; 3] {
-    let one = sealed(1, B256::ZERO, &[], 0, credit(1, None, Some(poor.clone())));
-    let mut delta = credit(1, Some(poor.clone()), Some(rich.clone()));
-    delta.accounts.extend(credit(2, None, Some(gone.clone())).accounts);
+async fn changed(store: &dyn Store, number: u64, up_to: u64) -> Option<Vec<LedgerEntry>> {
+    store.entries_changed_after(number, up_to).await.unwrap()
+}
+
+fn chain_of_ledgers(poor: Account, rich: Account, gone: Account) -> [SealedRecord; 3] {
+    let one = sealed(1, B256::ZERO, &[], 0, credit(1, None, Some(poor)));
+    let mut delta = credit(1, Some(poor), Some(rich));
+    delta.accounts.extend(credit(2, None, Some(gone)).accounts);
+    delta.nonces.push(nonce_change(1, 4, None, Some(7)));
     let two = sealed(2, one.hash, &[], 0, delta);
-    let three = sealed(3, two.hash, &[], 0, credit(2, Some(gone.clone()), None));
+    let mut delta = credit(2, Some(gone), None);
+    delta.nonces.push(nonce_change(1, 4, Some(7), Some(9)));
+    let three = sealed(3, two.hash, &[], 0, delta);
     [one, two, three]
 }
 
 #[tokio::test]
 async fn a_ledger_change_must_start_from_what_is_stored() {
     on_both(async |store| {
-        let wrong = credit(1, Some(account(1, &[])), Some(account(2, &[])));
-        let refused = store.put_sealed(sealed(1, B256::ZERO, &[], 0, wrong)).await;
-        assert_eq!(refused, Err(StoreError::AccountMismatch(payer(1))));
+        let refused = async |delta| store.put_sealed(sealed(1, B256::ZERO, &[], 0, delta)).await;
+        let wrong = credit(1, Some(account(1)), Some(account(2)));
+        assert_eq!(refused(wrong).await, Err(StoreError::AccountMismatch(payer(1))));
+        let mismatch = Err(StoreError::NonceMismatch { payer: payer(1), nonce: 3 });
+        let nonces =
+            |changes: &[NonceChange]| LedgerDelta { nonces: changes.to_vec(), ..LedgerDelta::default() };
+        assert_eq!(refused(nonces(&[nonce_change(1, 3, Some(5), None)])).await, mismatch, "none is there");
         let held = Held { item: 3, payer: payer(1), amount: 5 };
-        let wrong = LedgerDelta { accounts: vec![], held: vec![held_change(4, vec![held], vec![])] };
-        let refused = store.put_sealed(sealed(1, B256::ZERO, &[], 0, wrong)).await;
-        assert_eq!(refused, Err(StoreError::HeldMismatch(4)));
+        let wrong = LedgerDelta { held: vec![held_change(4, vec![held], vec![])], ..LedgerDelta::default() };
+        assert_eq!(refused(wrong).await, Err(StoreError::HeldMismatch(4)));
         assert_eq!(store.batch(1).await.unwrap(), None);
+
+        let first = sealed(1, B256::ZERO, &[], 0, nonces(&[nonce_change(1, 3, None, Some(5))]));
+        store.put_sealed(first.clone()).await.unwrap();
+        let refused = async |delta| store.put_sealed(sealed(2, first.hash, &[], 0, delta)).await;
+        assert_eq!(refused(nonces(&[nonce_change(1, 3, Some(6), None)])).await, mismatch, "another expiry");
+        assert_eq!(refused(nonces(&[nonce_change(1, 3, None, Some(5))])).await, mismatch, "there already");
+        assert_eq!(store.nonces().await.unwrap(), [live(1, 3, 5)]);
     })
     .await;
 }
@@ -509,7 +538,7 @@ async fn skipped_and_undecodable_items() {
 async fn a_header_made_by_l1_is_certified_with_its_record() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("l1.sqlite");
-    let first = sealed(1, B256::ZERO, &[1], 0, credit(1, None, Some(account(8, &[]))));
+    let first = sealed(1, B256::ZERO, &[1], 0, credit(1, None, Some(account(8))));
     let mut second = sealed(2, first.hash, &[], 0, LedgerDelta::default());
     (second.by_l1, second.signed) = (true, false);
     {
@@ -532,5 +561,5 @@ async fn a_header_made_by_l1_is_certified_with_its_record() {
     assert_eq!(store.heads().await.unwrap().certified, Some(2));
     assert_eq!(store.heads().await.unwrap().acknowledged, Some(1));
     assert_eq!(store.revert_sealed(2).await, Err(StoreError::Certified(2)));
-    assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(8, &[])), "withdrawn is kept");
+    assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(8)), "withdrawn is kept");
 }

@@ -370,6 +370,18 @@ impl ConfidentialStore for SqliteStore {
         .await
     }
 
+    async fn confidential_transactions_from(
+        &self,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredConfidentialTransaction>, StoreError> {
+        self.read(move |connection| {
+            let sql = format!("{TRANSACTION_COLUMNS} WHERE sequence >= ?1 ORDER BY sequence LIMIT ?2");
+            all(connection, &sql, params![bound(from), page(limit)], transaction_of_row)
+        })
+        .await
+    }
+
     async fn confidential_transactions_in(&self, batch: u64) -> Result<u64, StoreError> {
         self.read(move |connection| {
             let sql = "SELECT COUNT(*) FROM confidential_transactions WHERE number = ?1";

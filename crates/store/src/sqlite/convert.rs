@@ -1,7 +1,5 @@
 //! Between records and SQLite's values. SQLite's integers have 63 bits for us; amounts are 16 bytes, big-endian.
 
-use std::collections::BTreeMap;
-
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
     codec::Canonical,
@@ -11,8 +9,6 @@ use rusqlite::{Row, types::ValueRef};
 
 use crate::{StoreError, What};
 
-/// Bytes of one (fee nonce, expiry) pair.
-const NONCE_BYTES: usize = 16;
 /// Bytes of one encoded [`Held`]: item u32, payer 20, amount u128.
 const HELD_BYTES: usize = 40;
 
@@ -58,39 +54,23 @@ pub(super) fn corrupt(what: What, fault: &str) -> StoreError {
     StoreError::Corrupt { what, fault: fault.to_owned() }
 }
 
-/// The nonces of an account, ascending.
-pub(super) fn nonces_to_bytes(account: &Account) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(account.nonces.len() * NONCE_BYTES);
-    for (nonce, expiry) in &account.nonces {
-        bytes.extend_from_slice(&nonce.to_be_bytes());
-        bytes.extend_from_slice(&expiry.to_be_bytes());
-    }
-    bytes
+/// Reads an account from its two columns.
+pub(super) fn account(row: &Row<'_>, balance: usize, withdrawn: usize) -> Result<Account, StoreError> {
+    let balance = u128::from_be_bytes(array(row, balance, What::Account)?);
+    let withdrawn = u128::from_be_bytes(array(row, withdrawn, What::Account)?);
+    Ok(Account { balance, withdrawn })
 }
 
-/// Reads an account from its three columns.
-pub(super) fn account(
+/// Reads an account that may be absent: both columns null.
+pub(super) fn optional_account(
     row: &Row<'_>,
     balance: usize,
     withdrawn: usize,
-    nonces: usize,
-) -> Result<Account, StoreError> {
-    let withdrawn = u128::from_be_bytes(array(row, withdrawn, What::Account)?);
-    let balance = u128::from_be_bytes(array(row, balance, What::Account)?);
-    let bytes: Vec<u8> = row.get(nonces)?;
-    let (pairs, rest) = bytes.as_chunks::<NONCE_BYTES>();
-    if !rest.is_empty() {
-        return Err(corrupt(What::Account, "nonces of a wrong length"));
+) -> Result<Option<Account>, StoreError> {
+    if row.get_ref(balance)? == ValueRef::Null {
+        return Ok(None);
     }
-    let mut nonces = BTreeMap::new();
-    for pair in pairs {
-        let pair = u128::from_be_bytes(*pair);
-        nonces.insert((pair >> 64) as u64, pair as u64);
-    }
-    if nonces.len() != pairs.len() {
-        return Err(corrupt(What::Account, "a nonce stands twice"));
-    }
-    Ok(Account { balance, withdrawn, nonces })
+    account(row, balance, withdrawn).map(Some)
 }
 
 /// Held surcharges of one batch as bytes.

@@ -17,19 +17,19 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, AccountLeaf, Held},
+    ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
-pub use schema::SCHEMA_VERSION;
+pub use schema::{FIRST_SCHEMA, SCHEMA_VERSION};
 use writer::Writer;
-pub use writer::{MAX_GROUP_WRITES, WRITE_QUEUE_LIMIT};
+pub use writer::{MAX_GROUP_WRITES, MAX_LOG_BYTES, WRITE_QUEUE_LIMIT};
 pub use writes::MAX_META_VALUE_BYTES;
 
 use crate::{
-    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
-    SealedRecord, Store, StoreError,
+    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
+    Store, StoreError,
 };
 
 /// Connections that read beside the writer.
@@ -44,8 +44,9 @@ const STATEMENT_CACHE: usize = 64;
 /// The embedded [`Store`]. Clones share the file; the last one that is dropped closes it.
 #[derive(Clone, Debug)]
 pub struct SqliteStore {
-    writer: Writer,
+    // Dropped first: SQLite clears the log away with its last connection, which has to be one that writes.
     readers: Option<Arc<Readers>>,
+    writer: Writer,
 }
 
 #[derive(Debug)]
@@ -82,6 +83,32 @@ impl SqliteStore {
         Ok(Self { writer, readers: Some(Arc::new(readers)) })
     }
 
+    /// Opens a file that another process may be writing, to read what it has stored: takes no lock, and refuses every
+    /// write. Blocks on the disk.
+    pub fn open_reader(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let failed = |reason: &dyn std::fmt::Display| StoreError::Open {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        };
+        let opened = || -> Result<Connection, rusqlite::Error> {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = Connection::open_with_flags(path, flags)?;
+            prepare(&connection, Durability::Reader)?;
+            Ok(connection)
+        };
+        let writer = opened().map_err(|error| failed(&error))?;
+        schema::check(&writer).map_err(|error| match error {
+            StoreError::Failed(reason) => failed(&reason),
+            other => other,
+        })?;
+        let idle = (0..READERS).map(|_| opened()).collect::<Result<Vec<_>, _>>();
+        let idle = idle.map_err(|error| failed(&error))?;
+        let readers = Readers { idle: Mutex::new(idle), places: Arc::new(Semaphore::new(READERS)) };
+        let writer = Writer::start(writer, ()).map_err(|error| failed(&error))?;
+        Ok(Self { writer, readers: Some(Arc::new(readers)) })
+    }
+
     /// A store that lives as long as its clones, for tests and trials. Nothing is durable.
     pub fn in_memory() -> Result<Self, StoreError> {
         let failed = |error: &dyn std::fmt::Display| StoreError::Open {
@@ -93,6 +120,19 @@ impl SqliteStore {
         schema::migrate(&mut connection)?;
         let writer = Writer::start(connection, ()).map_err(|error| failed(&error))?;
         Ok(Self { writer, readers: None })
+    }
+
+    /// Gives this clone up and waits until the files are closed: until every other clone is gone, too, and everything
+    /// queued is written. Then the database is one file again, with no log beside it, and its lock is free.
+    pub async fn close(self) {
+        let Self { readers, writer } = self;
+        if let Some(readers) = readers {
+            let places = Arc::clone(&readers.places);
+            drop(readers);
+            // Reads that nobody waits for any more hold their connections until they end.
+            let _all = places.acquire_many_owned(READERS as u32).await;
+        }
+        writer.close().await;
     }
 
     async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>
@@ -123,6 +163,7 @@ impl SqliteStore {
                 Err(error) => Err(error.into()),
             };
             readers.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            drop(readers);
             drop(place);
             found
         });
@@ -290,6 +331,10 @@ impl Store for SqliteStore {
         self.read(reads::accounts).await
     }
 
+    async fn nonces(&self) -> Result<Vec<LiveNonce>, StoreError> {
+        self.read(reads::nonces).await
+    }
+
     async fn held(&self) -> Result<Vec<(u64, Vec<Held>)>, StoreError> {
         self.read(reads::held).await
     }
@@ -306,12 +351,12 @@ impl Store for SqliteStore {
         self.read(reads::ledger_floor).await
     }
 
-    async fn leaves_changed_after(&self, number: u64) -> Result<Option<Vec<EarlierLeaf>>, StoreError> {
-        self.read(move |connection| reads::leaves_changed_after(connection, number)).await
-    }
-
-    async fn leaf_after(&self, payer: Address, number: u64) -> Result<Option<AccountLeaf>, StoreError> {
-        self.read(move |connection| reads::leaf_after(connection, &payer, number)).await
+    async fn entries_changed_after(
+        &self,
+        number: u64,
+        up_to: u64,
+    ) -> Result<Option<Vec<LedgerEntry>>, StoreError> {
+        self.read(move |connection| reads::entries_changed_after(connection, number, up_to)).await
     }
 
     async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {

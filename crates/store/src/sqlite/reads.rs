@@ -1,13 +1,15 @@
 //! Queries. Each runs on one connection and so sees one state.
 
 use alloy_primitives::{Address, B256};
-use blindfold_protocol::ledger::{Account, AccountLeaf, Held};
+use blindfold_protocol::ledger::{Account, Held, LedgerEntry, LiveNonce};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::convert::{account, array, corrupt, hash, integer, number, optional_number, structure};
+use super::convert::{
+    account, array, corrupt, hash, integer, number, optional_account, optional_number, structure,
+};
 use crate::{
-    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope,
-    PostedRecord, StoreError, What,
+    BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
+    StoreError, What,
 };
 
 /// The first row of a query, read by a function with our errors.
@@ -204,6 +206,11 @@ fn newest(connection: &Connection, sql: &str, what: What) -> Result<Option<u64>,
     Ok(first(connection, sql, [], |row| optional_number(row, 0, what))?.flatten())
 }
 
+/// The newest certified number; 0 before the first.
+pub(super) fn certified(connection: &Connection) -> Result<u64, StoreError> {
+    Ok(newest(connection, CERTIFIED, What::Certificate)?.unwrap_or_default())
+}
+
 pub(super) fn heads(connection: &Connection) -> Result<Heads, StoreError> {
     // The batches before the first one without hints; without such a gap, all.
     let gapless = "
@@ -235,13 +242,23 @@ pub(super) fn envelope_location(
 }
 
 pub(super) fn account_of(connection: &Connection, payer: &Address) -> Result<Option<Account>, StoreError> {
-    let sql = "SELECT balance, withdrawn, nonces FROM accounts WHERE payer = ?1";
-    first(connection, sql, [payer.as_slice()], |row| account(row, 0, 1, 2))
+    let sql = "SELECT balance, withdrawn FROM accounts WHERE payer = ?1";
+    first(connection, sql, [payer.as_slice()], |row| account(row, 0, 1))
 }
 
 pub(super) fn accounts(connection: &Connection) -> Result<Vec<(Address, Account)>, StoreError> {
-    all(connection, "SELECT payer, balance, withdrawn, nonces FROM accounts ORDER BY payer", [], |row| {
-        Ok((Address::from(array::<20>(row, 0, What::Account)?), account(row, 1, 2, 3)?))
+    all(connection, "SELECT payer, balance, withdrawn FROM accounts ORDER BY payer", [], |row| {
+        Ok((Address::from(array::<20>(row, 0, What::Account)?), account(row, 1, 2)?))
+    })
+}
+
+pub(super) fn nonces(connection: &Connection) -> Result<Vec<LiveNonce>, StoreError> {
+    all(connection, "SELECT payer, nonce, expiry FROM fee_nonces ORDER BY expiry, payer, nonce", [], |row| {
+        Ok(LiveNonce {
+            payer: Address::from(array::<20>(row, 0, What::Account)?),
+            nonce: u64::from_be_bytes(array(row, 1, What::Account)?),
+            expiry: number(row, 2, What::Account)?,
+        })
     })
 }
 
@@ -249,60 +266,41 @@ pub(super) fn ledger_floor(connection: &Connection) -> Result<Option<u64>, Store
     first(connection, "SELECT number FROM ledger_floor", [], |row| number(row, 0, What::Account))
 }
 
-/// Columns of an account before a batch: balance, withdrawn, hash of the nonces. `None` is no account.
-fn leaf_before(row: &Row<'_>, payer: Address, column: usize) -> Result<Option<AccountLeaf>, StoreError> {
-    if row.get_ref(column)? == rusqlite::types::ValueRef::Null {
-        return Ok(None);
-    }
-    Ok(Some(AccountLeaf {
-        payer,
-        balance: u128::from_be_bytes(array(row, column, What::Account)?),
-        withdrawn: u128::from_be_bytes(array(row, column + 1, What::Account)?),
-        nonces_hash: hash(row, column + 2, What::Account)?,
-    }))
-}
-
-pub(super) fn leaves_changed_after(
+pub(super) fn entries_changed_after(
     connection: &Connection,
     batch: u64,
-) -> Result<Option<Vec<EarlierLeaf>>, StoreError> {
+    up_to: u64,
+) -> Result<Option<Vec<LedgerEntry>>, StoreError> {
     let floor = match ledger_floor(connection)? {
         Some(floor) => floor,
         // Rows of what is certified are gone.
-        None => newest(connection, CERTIFIED, What::Certificate)?.unwrap_or_default(),
+        None => certified(connection)?,
     };
     if batch < floor {
         return Ok(None);
     }
+    // No number that is stored lies above what SQLite holds.
+    let range = [batch, up_to].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+    // Of all rows of an entry the first one counts: what it was before the first batch that changed it. With MIN in a
+    // grouped query SQLite takes the other columns from that row.
     let sql = "
-        SELECT payer, balance_before, withdrawn_before, nonces_hash_before, MIN(number) FROM leaf_changes
-        WHERE number > ?1 GROUP BY payer ORDER BY payer";
-    let batch = i64::try_from(batch).unwrap_or(i64::MAX);
-    let found = all(connection, sql, [batch], |row| {
+        SELECT payer, balance_before, withdrawn_before, MIN(number) FROM account_changes
+        WHERE number > ?1 AND number <= ?2 GROUP BY payer";
+    let mut entries = all(connection, sql, range, |row| {
         let payer = Address::from(array::<20>(row, 0, What::Account)?);
-        Ok((payer, leaf_before(row, payer, 1)?))
+        Ok(LedgerEntry::Account { payer, account: optional_account(row, 1, 2)? })
     })?;
-    Ok(Some(found))
-}
-
-pub(super) fn leaf_after(
-    connection: &Connection,
-    payer: &Address,
-    batch: u64,
-) -> Result<Option<AccountLeaf>, StoreError> {
     let sql = "
-        SELECT balance_before, withdrawn_before, nonces_hash_before FROM leaf_changes
-        WHERE payer = ?1 AND number > ?2 ORDER BY number LIMIT 1";
-    let batch = i64::try_from(batch).unwrap_or(i64::MAX);
-    let changed =
-        first(connection, sql, params![payer.as_slice(), batch], |row| leaf_before(row, *payer, 0))?;
-    match changed {
-        Some(before) => Ok(before),
-        None => {
-            let account = account_of(connection, payer)?;
-            Ok(account.map(|account| account.as_leaf(payer)))
-        }
-    }
+        SELECT payer, nonce, expiry_before, MIN(number) FROM nonce_changes
+        WHERE number > ?1 AND number <= ?2 GROUP BY payer, nonce";
+    entries.extend(all(connection, sql, range, |row| {
+        Ok(LedgerEntry::Nonce {
+            payer: Address::from(array::<20>(row, 0, What::Account)?),
+            nonce: u64::from_be_bytes(array(row, 1, What::Account)?),
+            expiry: optional_number(row, 2, What::Account)?,
+        })
+    })?);
+    Ok(Some(entries))
 }
 
 pub(super) fn held(connection: &Connection) -> Result<Vec<(u64, Vec<Held>)>, StoreError> {

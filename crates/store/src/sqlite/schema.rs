@@ -5,11 +5,15 @@ use rusqlite::Connection;
 use crate::StoreError;
 
 /// The schema this program writes, in SQLite's `user_version`.
-pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
+pub const SCHEMA_VERSION: i64 = FIRST_SCHEMA + MIGRATIONS.len() as i64 - 1;
 
-/// Step `i` leads from schema `i` to `i + 1`. A published step is never changed.
+/// The oldest schema that can be brought up to date. Those before it held structures of protocol version 1.
+pub const FIRST_SCHEMA: i64 = 6;
+
+/// The first step makes [`FIRST_SCHEMA`] in a new file, step `i` leads from the schema before it to
+/// `FIRST_SCHEMA + i`. A published step is never changed.
 const MIGRATIONS: &[&str] = &[
-    // 1: envelopes, batches, the fee ledger, blocks, posts.
+    // 6: envelopes, batches, the fee ledger, blocks, posts, the coprocessor.
     "
     CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -29,24 +33,40 @@ const MIGRATIONS: &[&str] = &[
         number INTEGER NOT NULL, item INTEGER NOT NULL, id BLOB NOT NULL, fault TEXT, PRIMARY KEY (number, item)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX items_by_id ON items (id);
-    CREATE TABLE acknowledgements (number INTEGER PRIMARY KEY, header_hash BLOB NOT NULL) STRICT;
+    -- displaced_by: the number of the header that L1 made below, with which this one can never be posted.
+    CREATE TABLE acknowledgements (number INTEGER PRIMARY KEY, header_hash BLOB NOT NULL, displaced_by INTEGER) STRICT;
     CREATE TABLE certificates (number INTEGER PRIMARY KEY, certificate BLOB NOT NULL) STRICT;
+    -- Headers that L1 made, which need no certificate.
+    CREATE TABLE l1_headers (number INTEGER PRIMARY KEY) STRICT;
     CREATE TABLE releases (number INTEGER PRIMARY KEY, release BLOB NOT NULL) STRICT;
     CREATE TABLE hints (number INTEGER PRIMARY KEY, hints BLOB NOT NULL) STRICT;
     -- Stored batches without hints: a short list, so that the first gap is found without a walk over all batches.
     CREATE TABLE batches_without_hints (number INTEGER PRIMARY KEY) STRICT;
 
-    -- nonces: (fee nonce u64, expiry u64) pairs, big-endian, ascending. balance: u128 big-endian.
-    CREATE TABLE accounts (payer BLOB PRIMARY KEY, balance BLOB NOT NULL, nonces BLOB NOT NULL) STRICT, WITHOUT ROWID;
+    -- balance, withdrawn: u128 big-endian. nonce: u64 big-endian. Each live nonce is a row, so that a batch writes what
+    -- it changes, whatever its payers have used before; by expiry, so that what comes and goes together stands together.
+    CREATE TABLE accounts (payer BLOB PRIMARY KEY, balance BLOB NOT NULL, withdrawn BLOB NOT NULL)
+        STRICT, WITHOUT ROWID;
+    CREATE TABLE fee_nonces (
+        expiry INTEGER NOT NULL, payer BLOB NOT NULL, nonce BLOB NOT NULL, PRIMARY KEY (expiry, payer, nonce)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE held (
         number INTEGER NOT NULL, item INTEGER NOT NULL, payer BLOB NOT NULL, amount BLOB NOT NULL,
         PRIMARY KEY (number, item)
     ) STRICT, WITHOUT ROWID;
-    -- How to go back from a batch that is not certified yet.
+    -- The ledger's entries as they were before a batch: how to go back from one that is not certified, and how to prove
+    -- an account in a ledger that is not the newest. Rows of batches above the floor stay; without a floor, those of
+    -- batches that are not certified. Nulls: there was none.
     CREATE TABLE account_changes (
-        number INTEGER NOT NULL, payer BLOB NOT NULL, balance_before BLOB, nonces_before BLOB,
+        number INTEGER NOT NULL, payer BLOB NOT NULL, balance_before BLOB, withdrawn_before BLOB,
         PRIMARY KEY (number, payer)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE nonce_changes (
+        number INTEGER NOT NULL, payer BLOB NOT NULL, nonce BLOB NOT NULL,
+        expiry_before INTEGER, expiry_after INTEGER, PRIMARY KEY (number, payer, nonce)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE ledger_floor (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL) STRICT;
+    -- The same of what was held, while the batch is not certified.
     CREATE TABLE held_changes (
         number INTEGER NOT NULL, held_number INTEGER NOT NULL, before BLOB NOT NULL,
         PRIMARY KEY (number, held_number)
@@ -59,32 +79,10 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT;
     CREATE INDEX blocks_by_last_batch ON blocks (last_batch);
     CREATE TABLE posts (up_to_number INTEGER PRIMARY KEY, l1_transaction BLOB NOT NULL) STRICT;
-    ",
-    // 2: withdrawals from fee accounts (u128 big-endian), and headers that L1 made, which need no certificate.
-    "
-    ALTER TABLE accounts ADD COLUMN withdrawn BLOB NOT NULL DEFAULT x'00000000000000000000000000000000';
-    ALTER TABLE account_changes ADD COLUMN withdrawn_before BLOB;
-    CREATE TABLE l1_headers (number INTEGER PRIMARY KEY) STRICT;
-    ",
-    // 3: the number of the header that L1 made below an acknowledged one, which can never be posted then.
-    "
-    ALTER TABLE acknowledgements ADD COLUMN displaced_by INTEGER;
-    ",
-    // 4: fee accounts as they were before a batch, for proofs against a ledger that is not the newest. Rows of batches
-    // above the floor stay; without a floor, those of batches that are not certified. Nulls: there was no account.
-    "
-    CREATE TABLE leaf_changes (
-        number INTEGER NOT NULL, payer BLOB NOT NULL,
-        balance_before BLOB, withdrawn_before BLOB, nonces_hash_before BLOB,
-        PRIMARY KEY (number, payer)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX leaf_changes_by_payer ON leaf_changes (payer, number);
-    CREATE TABLE ledger_floor (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL) STRICT;
-    ",
-    // 5: the coprocessor. A version counts confidential transactions that were applied, a sequence all of them;
-    // accounts, nodes and balances are kept as they stand at the end of a batch. tree: 0 of the accounts, 1 of the
-    // public balances. balance, nonce, confidential: u64 big-endian.
-    "
+
+    -- The coprocessor. A version counts confidential transactions that were applied, a sequence all of them;
+    -- accounts, nodes and balances are kept as they stand at the end of a batch. tree: 0 of the accounts, 1 of
+    -- the public balances. balance, nonce, confidential: u64 big-endian.
     CREATE TABLE confidential_batches (
         number INTEGER PRIMARY KEY, hash BLOB NOT NULL, sequence INTEGER NOT NULL, version INTEGER NOT NULL,
         accounts INTEGER NOT NULL, public_accounts INTEGER NOT NULL, accounts_root BLOB NOT NULL,
@@ -118,19 +116,34 @@ const MIGRATIONS: &[&str] = &[
     ",
 ];
 
+/// Whether the file has this program's schema: a reader brings nothing up to date.
+pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    match found.cmp(&SCHEMA_VERSION) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(StoreError::NewerSchema { found, known: SCHEMA_VERSION }),
+        std::cmp::Ordering::Less => Err(StoreError::Failed(format!(
+            "schema {found}, this program's is {SCHEMA_VERSION}: start the role that writes it with this program first"
+        ))),
+    }
+}
+
 /// Brings the file to [`SCHEMA_VERSION`]; each step is one transaction.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     loop {
         let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if !(0..=SCHEMA_VERSION).contains(&found) {
-            return Err(StoreError::NewerSchema { found, known: SCHEMA_VERSION });
-        }
-        let Some(step) = usize::try_from(found).ok().and_then(|found| MIGRATIONS.get(found)) else {
+        let step = match found {
+            0 => Some(0),
+            1..FIRST_SCHEMA => return Err(StoreError::OlderSchema { found, oldest: FIRST_SCHEMA }),
+            FIRST_SCHEMA..=SCHEMA_VERSION => usize::try_from(found - FIRST_SCHEMA + 1).ok(),
+            _ => return Err(StoreError::NewerSchema { found, known: SCHEMA_VERSION }),
+        };
+        let Some((step, sql)) = step.and_then(|step| Some((step, MIGRATIONS.get(step)?))) else {
             return Ok(());
         };
-        transaction.execute_batch(step)?;
-        transaction.pragma_update(None, "user_version", found + 1)?;
+        transaction.execute_batch(sql)?;
+        transaction.pragma_update(None, "user_version", FIRST_SCHEMA + step as i64)?;
         transaction.commit()?;
     }
 }

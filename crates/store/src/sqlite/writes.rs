@@ -1,15 +1,15 @@
 //! Writes. Each runs inside a savepoint: an error undoes all of it.
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release,
     codec::Canonical,
-    ledger::{Account, Held, LedgerDelta},
+    ledger::{Account, Held, LedgerDelta, NonceChange},
 };
 use rusqlite::{Connection, params};
 
 use super::{
-    convert::{array, hash, held_from_bytes, held_to_bytes, integer, nonces_to_bytes, number},
+    convert::{array, hash, held_from_bytes, held_to_bytes, integer, number, optional_account},
     reads,
 };
 use crate::{BlockRecord, PendingEnvelope, PostedRecord, SealedRecord, StoreError, What};
@@ -144,7 +144,7 @@ pub(super) fn put_sealed(connection: &Connection, record: &SealedRecord) -> Resu
         params![row, record.hash.as_slice(), record.sealed.encode(), record.head],
     )?;
     execute(connection, "INSERT INTO batches_without_hints (number) VALUES (?1)", [row])?;
-    for (index, item) in record.items.iter().enumerate() {
+    for (index, (item, bytes)) in record.items.iter().zip(&record.sealed.items).enumerate() {
         let index = i64::try_from(index).map_err(|_| StoreError::OutOfRange("item index"))?;
         execute(
             connection,
@@ -153,8 +153,9 @@ pub(super) fn put_sealed(connection: &Connection, record: &SealedRecord) -> Resu
         )?;
         execute(
             connection,
-            "UPDATE envelopes SET number = ?1 WHERE id = ?2 AND number IS NULL",
-            params![row, item.id.as_slice()],
+            // A copy with another proof or signature has the same id: what waits is another item.
+            "UPDATE envelopes SET number = ?1 WHERE id = ?2 AND bytes = ?3 AND number IS NULL",
+            params![row, item.id.as_slice(), bytes],
         )?;
     }
     apply_ledger(connection, row, &record.ledger)?;
@@ -173,31 +174,29 @@ fn apply_ledger(connection: &Connection, row: i64, delta: &LedgerDelta) -> Resul
         if reads::account_of(connection, &change.payer)? != change.before {
             return Err(StoreError::AccountMismatch(change.payer));
         }
+        let before = change.before.as_ref();
         execute(
             connection,
-            "INSERT INTO account_changes (number, payer, balance_before, withdrawn_before, nonces_before)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO account_changes (number, payer, balance_before, withdrawn_before) VALUES (?1, ?2, ?3, ?4)",
             params![
                 row,
                 change.payer.as_slice(),
-                change.before.as_ref().map(|account| account.balance.to_be_bytes()),
-                change.before.as_ref().map(|account| account.withdrawn.to_be_bytes()),
-                change.before.as_ref().map(nonces_to_bytes)
-            ],
-        )?;
-        execute(
-            connection,
-            "INSERT INTO leaf_changes (number, payer, balance_before, withdrawn_before, nonces_hash_before)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                row,
-                change.payer.as_slice(),
-                change.before.as_ref().map(|account| account.balance.to_be_bytes()),
-                change.before.as_ref().map(|account| account.withdrawn.to_be_bytes()),
-                change.before.as_ref().map(|account| account.nonces_hash().0)
+                before.map(|account| account.balance.to_be_bytes()),
+                before.map(|account| account.withdrawn.to_be_bytes())
             ],
         )?;
         set_account(connection, change.payer.as_slice(), change.after.as_ref())?;
+    }
+    for change in &delta.nonces {
+        let NonceChange { payer, nonce, before, after } = *change;
+        let before = before.map(|expiry| integer(expiry, "expiry")).transpose()?;
+        let after = after.map(|expiry| integer(expiry, "expiry")).transpose()?;
+        execute(
+            connection,
+            "INSERT INTO nonce_changes (number, payer, nonce, expiry_before, expiry_after) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![row, payer.as_slice(), nonce.to_be_bytes(), before, after],
+        )?;
+        set_nonce(connection, &payer, nonce, before, after)?;
     }
     for change in &delta.held {
         if reads::held_for(connection, change.number)? != sorted(&change.before) {
@@ -224,14 +223,39 @@ fn set_account(connection: &Connection, payer: &[u8], account: Option<&Account>)
     match account {
         Some(account) => {
             let sql = "
-                INSERT INTO accounts (payer, balance, withdrawn, nonces) VALUES (?1, ?2, ?3, ?4)
-                ON CONFLICT (payer) DO UPDATE
-                SET balance = excluded.balance, withdrawn = excluded.withdrawn, nonces = excluded.nonces";
+                INSERT INTO accounts (payer, balance, withdrawn) VALUES (?1, ?2, ?3)
+                ON CONFLICT (payer) DO UPDATE SET balance = excluded.balance, withdrawn = excluded.withdrawn";
             let (balance, withdrawn) = (account.balance.to_be_bytes(), account.withdrawn.to_be_bytes());
-            execute(connection, sql, params![payer, balance, withdrawn, nonces_to_bytes(account)])?;
+            execute(connection, sql, params![payer, balance, withdrawn])?;
         }
         None => {
             execute(connection, "DELETE FROM accounts WHERE payer = ?1", [payer])?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves a nonce from one expiry to another. One that was free is not looked for under other expiries: the caller's
+/// batch follows the stored one, and a restart compares the root of all that is stored.
+fn set_nonce(
+    connection: &Connection,
+    payer: &Address,
+    nonce: u64,
+    before: Option<i64>,
+    after: Option<i64>,
+) -> Result<(), StoreError> {
+    let mismatch = || StoreError::NonceMismatch { payer: *payer, nonce };
+    let key = nonce.to_be_bytes();
+    if let Some(expiry) = before {
+        let sql = "DELETE FROM fee_nonces WHERE expiry = ?1 AND payer = ?2 AND nonce = ?3";
+        if execute(connection, sql, params![expiry, payer.as_slice(), key])? != 1 {
+            return Err(mismatch());
+        }
+    }
+    if let Some(expiry) = after {
+        let sql = "INSERT INTO fee_nonces (expiry, payer, nonce) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        if execute(connection, sql, params![expiry, payer.as_slice(), key])? != 1 {
+            return Err(mismatch());
         }
     }
     Ok(())
@@ -263,15 +287,20 @@ pub(super) fn revert_sealed(connection: &Connection, batch: u64) -> Result<(), S
         return Err(StoreError::Certified(batch));
     }
 
-    let mut statement = connection.prepare_cached(
-        "SELECT payer, balance_before, withdrawn_before, nonces_before FROM account_changes WHERE number = ?1",
-    )?;
+    let sql = "SELECT payer, balance_before, withdrawn_before FROM account_changes WHERE number = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([row])?;
     while let Some(change) = rows.next()? {
         let payer: [u8; 20] = array(change, 0, What::Account)?;
-        let absent = change.get_ref(1)? == rusqlite::types::ValueRef::Null;
-        let before = if absent { None } else { Some(super::convert::account(change, 1, 2, 3)?) };
-        set_account(connection, &payer, before.as_ref())?;
+        set_account(connection, &payer, optional_account(change, 1, 2)?.as_ref())?;
+    }
+    let sql = "SELECT payer, nonce, expiry_before, expiry_after FROM nonce_changes WHERE number = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([row])?;
+    while let Some(change) = rows.next()? {
+        let payer = Address::from(array::<20>(change, 0, What::Account)?);
+        let nonce = u64::from_be_bytes(array(change, 1, What::Account)?);
+        set_nonce(connection, &payer, nonce, change.get(3)?, change.get(2)?)?;
     }
     let mut statement =
         connection.prepare_cached("SELECT held_number, before FROM held_changes WHERE number = ?1")?;
@@ -284,7 +313,7 @@ pub(super) fn revert_sealed(connection: &Connection, batch: u64) -> Result<(), S
     for sql in [
         "DELETE FROM account_changes WHERE number = ?1",
         "DELETE FROM held_changes WHERE number = ?1",
-        "DELETE FROM leaf_changes WHERE number = ?1",
+        "DELETE FROM nonce_changes WHERE number = ?1",
         "DELETE FROM items WHERE number = ?1",
         "DELETE FROM releases WHERE number = ?1",
         "DELETE FROM hints WHERE number = ?1",
@@ -314,12 +343,13 @@ pub(super) fn put_certificate(connection: &Connection, certificate: &Certificate
     forget_way_back(connection, row)
 }
 
-/// What is certified certifies all ancestors: there is no way back from any of them.
+/// What is certified certifies all ancestors: there is no way back from any of them. What their ledgers were is kept
+/// above the floor.
 fn forget_way_back(connection: &Connection, row: i64) -> Result<(), StoreError> {
     for sql in [
-        "DELETE FROM account_changes WHERE number <= ?1",
+        "DELETE FROM account_changes WHERE number <= MIN(?1, COALESCE((SELECT number FROM ledger_floor), ?1))",
+        "DELETE FROM nonce_changes WHERE number <= MIN(?1, COALESCE((SELECT number FROM ledger_floor), ?1))",
         "DELETE FROM held_changes WHERE number <= ?1",
-        "DELETE FROM leaf_changes WHERE number <= MIN(?1, COALESCE((SELECT number FROM ledger_floor), ?1))",
         "DELETE FROM envelopes WHERE number <= ?1",
     ] {
         execute(connection, sql, [row])?;
@@ -338,7 +368,11 @@ pub(super) fn keep_ledgers_from(connection: &Connection, wanted: u64) -> Result<
     let sql = "INSERT INTO ledger_floor (only, number) VALUES (1, ?1)
                ON CONFLICT (only) DO UPDATE SET number = excluded.number";
     execute(connection, sql, [row])?;
-    execute(connection, "DELETE FROM leaf_changes WHERE number <= ?1", [row])?;
+    // What is not certified keeps its way back.
+    let certified = reads::certified(connection)?;
+    let row = integer(certified.min(floor), "batch number")?;
+    execute(connection, "DELETE FROM account_changes WHERE number <= ?1", [row])?;
+    execute(connection, "DELETE FROM nonce_changes WHERE number <= ?1", [row])?;
     Ok(())
 }
 

@@ -1,12 +1,10 @@
 //! Records for the tests: a chain of small batches.
 #![allow(dead_code)]
 
-use std::collections::BTreeMap;
-
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
     BatchHeader, BatchHints, Certificate, HintEntry, Release, SealedBatch, Signature65,
-    ledger::{Account, AccountChange, Held, HeldChange, LedgerDelta},
+    ledger::{Account, AccountChange, Held, HeldChange, LedgerDelta, LiveNonce, NonceChange},
 };
 use blindfold_store::{BlockRecord, ItemRecord, PendingEnvelope, SealedRecord};
 
@@ -18,8 +16,16 @@ pub fn payer(number: u8) -> Address {
     Address::repeat_byte(number)
 }
 
-pub fn account(balance: u128, nonces: &[(u64, u64)]) -> Account {
-    Account { balance, withdrawn: balance / 2, nonces: nonces.iter().copied().collect::<BTreeMap<_, _>>() }
+pub fn account(balance: u128) -> Account {
+    Account { balance, withdrawn: balance / 2 }
+}
+
+pub fn nonce_change(number: u8, nonce: u64, before: Option<u64>, after: Option<u64>) -> NonceChange {
+    NonceChange { payer: payer(number), nonce, before, after }
+}
+
+pub fn live(number: u8, nonce: u64, expiry: u64) -> LiveNonce {
+    LiveNonce { payer: payer(number), nonce, expiry }
 }
 
 pub fn envelope(number: u64) -> PendingEnvelope {
@@ -46,14 +52,18 @@ pub fn sealed(
         timestamp_ms: 1_000_000 + number % 1_000_000 * 250 + variant,
         l1_origin_number: 7,
         l1_origin_hash: B256::repeat_byte(7),
+        l1_origin_time: 0,
         envelope_root: B256::repeat_byte(1),
+        data_hash: B256::ZERO,
         envelope_count: items.len() as u32,
         envelope_bytes: items.iter().map(Vec::len).sum::<usize>() as u32,
         gas: 21_000,
         base_fee: 1,
+        gas_base_fee: 1,
         fee_ledger_root: B256::repeat_byte(2),
         forced_cursor: 0,
         epoch: 1,
+        rules: 1,
     };
     SealedRecord {
         hash: header.hash(),
@@ -67,7 +77,8 @@ pub fn sealed(
 }
 
 pub fn credit(number: u8, before: Option<Account>, after: Option<Account>) -> LedgerDelta {
-    LedgerDelta { accounts: vec![AccountChange { payer: payer(number), before, after }], held: vec![] }
+    let change = AccountChange { payer: payer(number), before, after };
+    LedgerDelta { accounts: vec![change], ..LedgerDelta::default() }
 }
 
 pub fn held_change(number: u64, before: Vec<Held>, after: Vec<Held>) -> HeldChange {
