@@ -99,6 +99,14 @@ impl HintIntake {
         Self { tracker, parameters, backend, opened }
     }
 
+    /// Whether a batch's hints are here already: these, or others. Nothing is verified for it.
+    pub async fn known(&self, hints: &BatchHints) -> Result<Option<bool>, HintsRefusal> {
+        let number = hints.number;
+        let record =
+            self.tracker.store().batch(number).await?.ok_or(HintsRefusal::UnknownBatch { number })?;
+        Ok(record.hints.map(|known| known == *hints))
+    }
+
     /// Verifies hints completely, stores them with the release durably, and puts what they open on the shelf.
     ///
     /// Of `release` only the form is checked: hints prove themselves, and a wrong release can give none.
@@ -122,7 +130,7 @@ impl HintIntake {
             return Ok(HintsAccepted { number, hash, verified: 0, new: false });
         }
         let verdicts = verdicts(&record)?;
-        let parameters = self.parameters.at(number).cloned().ok_or(HintsRefusal::NoParameters { number })?;
+        let parameters = self.parameters.at(number).ok_or(HintsRefusal::NoParameters { number })?;
         if let Some(release) = &release {
             check_release_shape(&parameters, &record.sealed, &verdicts, release).map_err(wrong)?;
         }

@@ -12,11 +12,15 @@ pub const MAX_FORCED_ENTRIES: usize = MAX_FORCED_ITEMS + 1;
 
 /// Final facts of L1.
 ///
-/// Everything here is about blocks that L1 holds for final, so an answer never changes but by what comes after it.
+/// Everything here but [`newest`](Self::newest) is about blocks that L1 holds for final, so an answer never changes but
+/// by what comes after it.
 #[async_trait]
 pub trait L1View: Send + Sync {
     /// The newest final block.
     async fn finalized(&self) -> Result<L1Origin, L1Fault>;
+
+    /// The number of the newest block, final or not: by it L1 counts its deadlines.
+    async fn newest(&self) -> Result<u64, L1Fault>;
 
     /// The block of this number, `None` while it is not final here.
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault>;
@@ -46,6 +50,11 @@ pub trait L1View: Send + Sync {
 
     /// Whether hints of this number stand on L1: an open posting, or a final one.
     async fn hints_on_l1(&self, number: u64) -> Result<bool, L1Fault>;
+
+    /// When the newest block was made, final or not, in seconds; `None` where that is not known.
+    async fn newest_time(&self) -> Result<Option<u64>, L1Fault> {
+        Ok(None)
+    }
 }
 
 /// What L1 said from one block to another.

@@ -24,6 +24,10 @@ impl L1View for L1Client {
         Ok(L1Client::finalized(self).await?)
     }
 
+    async fn newest(&self) -> Result<u64, L1Fault> {
+        Ok(self.newest_block().await?)
+    }
+
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
         Ok(L1Client::origin(self, number).await?)
     }
@@ -74,6 +78,10 @@ impl L1View for L1Client {
 
     async fn hints_on_l1(&self, number: u64) -> Result<bool, L1Fault> {
         Ok(L1Client::hints_on_l1(self, number).await?)
+    }
+
+    async fn newest_time(&self) -> Result<Option<u64>, L1Fault> {
+        Ok(Some(L1Client::newest_time(self).await?))
     }
 }
 

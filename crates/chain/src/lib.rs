@@ -27,7 +27,7 @@ mod tracker;
 pub use ancestors::{HeaderSource, TakenRun};
 pub use executor::{
     BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor,
-    ExecutorDeps, ExecutorStatus, InnerTransaction, NewBlock, OpenedBatches,
+    ExecutorDeps, ExecutorStatus, HaltLimits, InnerTransaction, NewBlock, OpenedBatches,
 };
 pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
 pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
@@ -38,7 +38,7 @@ pub use opener::{OpenFault, Opener, unopened_outcomes};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
 pub use records::{accepted, makes_block, own_hints, verdicts};
-pub use settlement::{Settled, Settlement, SettlementFault, SettlementView};
+pub use settlement::{Settled, Settlement, SettlementFault, SettlementView, TakesMarks};
 pub use tracker::{
     Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError,
     ProofRefusal, ProvedAccount, Refusal, SealRefusal, Sealed, Tracker, accepted_items,

@@ -12,10 +12,28 @@ pub const CLIENT_CHECK_INTERVAL_MS: u64 = 2_000;
 pub const MIN_RETRY_PAUSE_MS: u64 = 100;
 /// Longest pause between two attempts, in milliseconds.
 pub const MAX_RETRY_PAUSE_MS: u64 = 5_000;
+/// First pause after a fault that stopped execution, in milliseconds; it doubles.
+pub const HALTED_PAUSE_MS: u64 = 1_000;
+/// Longest such pause, in milliseconds.
+pub const HALTED_MAX_PAUSE_MS: u64 = 60_000;
+/// Execution that comes no further for so long ends its role, in milliseconds.
+pub const HALTED_EXIT_MS: u64 = 600_000;
+/// L1 makes no more than a block in so long, as far as its own blocks do not show another pace, in milliseconds.
+pub const LEAST_L1_BLOCK_MS: u64 = 1_000;
 /// Replays of stored payloads in a row that do not help before execution stops.
 pub const MAX_REPLAYS_IN_A_ROW: u32 = 5;
 /// L1 blocks whose deposits are read in one step; they are read on while a block has room for more.
 pub const DEPOSIT_READ_STEP_BLOCKS: u64 = 128;
+/// Blocks behind L1's newest final one up to which L1 is read ahead of the headers that will name it.
+pub const READ_AHEAD_BLOCKS: u64 = 64;
+/// How often L1 is read ahead, in milliseconds.
+pub const READ_AHEAD_INTERVAL_MS: u64 = 1_000;
+/// How long the next block waits while L1 is read ahead, in milliseconds.
+pub const READ_AHEAD_PATIENCE_MS: u64 = 250;
+/// How long headers wait for L1's newest word on epochs that are known, in milliseconds.
+pub const EPOCHS_PATIENCE_MS: u64 = 500;
+/// How long known epochs are taken as they are after L1 did not answer in time, in milliseconds.
+pub const EPOCHS_PAUSE_MS: u64 = 10_000;
 /// How often L1 is asked what became of posted runs, in milliseconds.
 pub const SETTLEMENT_INTERVAL_MS: u64 = 1_000;
 /// Longest pause after trouble in asking, in milliseconds; it doubles.

@@ -70,7 +70,7 @@ impl Opener {
         }
         let Some(record) = self.store.batch(number).await? else { return Ok(None) };
         let Some(hints) = record.hints.clone() else { return Ok(None) };
-        let parameters = self.parameters.at(number).cloned().ok_or(OpenFault::NoParameters { number })?;
+        let parameters = self.parameters.at(number).ok_or(OpenFault::NoParameters { number })?;
         let verdicts = verdicts(&record)?;
         let backend = Arc::clone(&self.backend);
         let opened = tokio::task::spawn_blocking(move || {
@@ -81,12 +81,13 @@ impl Opener {
     }
 }
 
-/// The outcomes of a batch of which nothing is opened: it has no accepted item, or is void.
-pub fn unopened_outcomes(record: &BatchRecord, void: bool) -> Result<Vec<ItemOutcome>, StoreError> {
+/// The outcomes of a batch of which nothing is opened: it has no accepted item, or is void. Transactions in the clear,
+/// which L1 forced in, execute all the same: they wait for nobody's release.
+pub fn unopened_outcomes(record: &BatchRecord) -> Result<Vec<ItemOutcome>, StoreError> {
     let outcomes = verdicts(record)?.into_iter().map(|verdict| match verdict {
         Verdict::Skipped(fault) => ItemOutcome::Skipped(fault),
-        Verdict::ForcedTransaction if !void => ItemOutcome::ForcedTransaction,
-        Verdict::ForcedTransaction | Verdict::Accepted { .. } => ItemOutcome::Void,
+        Verdict::ForcedTransaction => ItemOutcome::ForcedTransaction,
+        Verdict::Accepted { .. } => ItemOutcome::Void,
     });
     Ok(outcomes.collect())
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_bte::{EncryptionKey, Parameters};
-use blindfold_protocol::Epoch;
+use blindfold_protocol::{Epoch, Epochs};
+use parking_lot::RwLock;
 
 /// One epoch with the parameters that its committee uses.
 #[derive(Clone)]
@@ -122,9 +123,9 @@ impl std::fmt::Debug for EpochParameters {
 }
 
 /// The parameters of every epoch that a process knows, by rising epoch.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ParameterSet {
-    epochs: Vec<EpochParameters>,
+    epochs: RwLock<Vec<EpochParameters>>,
 }
 
 impl ParameterSet {
@@ -136,16 +137,36 @@ impl ParameterSet {
                 return Err(ParametersMismatch::Order { epoch: after.epoch.epoch });
             }
         }
-        Ok(Self { epochs })
+        Ok(Self { epochs: RwLock::new(epochs) })
+    }
+
+    /// Takes over where L1 has the known epochs begin and end now: one may end earlier than it was registered. True when
+    /// anything changed.
+    pub fn adopt(&self, registered: &Epochs) -> bool {
+        let mut changed = false;
+        for entry in self.epochs.write().iter_mut() {
+            let Some(epoch) = registered.by_epoch(entry.epoch.epoch) else { continue };
+            let (now, known) = ((epoch.first, epoch.last), (entry.epoch.first, entry.epoch.last));
+            if now != known {
+                (entry.epoch.first, entry.epoch.last) = now;
+                changed = true;
+            }
+        }
+        changed
     }
 
     /// The parameters under which batch `number` is encrypted and certified.
-    pub fn at(&self, number: u64) -> Option<&EpochParameters> {
-        self.epochs.iter().find(|entry| (entry.epoch.first..=entry.epoch.last).contains(&number))
+    pub fn at(&self, number: u64) -> Option<EpochParameters> {
+        self.epochs.read().iter().find(|entry| entry.epoch.contains(number)).cloned()
+    }
+
+    /// The parameters of an epoch.
+    pub fn by_epoch(&self, epoch: u64) -> Option<EpochParameters> {
+        self.epochs.read().iter().find(|entry| entry.epoch.epoch == epoch).cloned()
     }
 
     /// Every epoch, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &EpochParameters> {
-        self.epochs.iter()
+    pub fn all(&self) -> Vec<EpochParameters> {
+        self.epochs.read().clone()
     }
 }

@@ -10,9 +10,9 @@ use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
 use blindfold_engine::{ExecutionClient, ReadError};
 use blindfold_protocol::BatchHints;
-use blindfold_rpc::jsonrpsee::PendingSubscriptionSink;
 use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
 use blindfold_rpc::jsonrpsee::types::ErrorObjectOwned;
+use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink};
 use blindfold_rpc::types::{
     BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount,
     FeeAccountProof, LedgerAt, LedgerTag, Receipt, Status,
@@ -137,19 +137,19 @@ impl ReadApi {
 impl BlindApiServer for ReadApi {
     async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError> {
         let next = self.context.tracker.head().number + 1;
-        let info =
-            self.context.parameters.iter().filter(|entry| entry.epoch().last >= next).take(2).map(|entry| {
-                let epoch = entry.epoch();
-                EncryptionKeyInfo {
-                    epoch: epoch.epoch,
-                    first_number: epoch.first,
-                    last_number: epoch.last,
-                    encryption_key: Bytes::from(entry.encryption_key().to_bytes().to_vec()),
-                    encryption_key_hash: epoch.encryption_key_hash,
-                    parameters_hash: epoch.parameters_hash,
-                    parameters_location: entry.parameters_location().to_owned(),
-                }
-            });
+        let known = self.context.parameters.all();
+        let info = known.iter().filter(|entry| entry.epoch().last >= next).take(2).map(|entry| {
+            let epoch = entry.epoch();
+            EncryptionKeyInfo {
+                epoch: epoch.epoch,
+                first_number: epoch.first,
+                last_number: epoch.last,
+                encryption_key: Bytes::from(entry.encryption_key().to_bytes().to_vec()),
+                encryption_key_hash: epoch.encryption_key_hash,
+                parameters_hash: epoch.parameters_hash,
+                parameters_location: entry.parameters_location().to_owned(),
+            }
+        });
         Ok(info.collect())
     }
 
@@ -169,20 +169,22 @@ impl BlindApiServer for ReadApi {
 
     async fn get_fee_account(&self, address: Address) -> Result<FeeAccount, RpcError> {
         let tracker = &self.context.tracker;
-        let (account, held, base_fee) = tracker.with_state(|state| {
+        let (account, live_nonces, held, fees) = tracker.with_state(|state| {
             let ledger = state.ledger();
             (
-                ledger.account(&address).cloned().unwrap_or_default(),
+                ledger.account(&address).copied().unwrap_or_default(),
+                ledger.live_nonces(&address) as u64,
                 ledger.held_of(&address),
-                state.next_base_fee(),
+                state.next_base_fees(),
             )
         });
         Ok(FeeAccount {
             address,
             balance: account.balance.saturating_sub(self.context.role.reserved(&address)),
             held,
-            live_nonces: account.nonces.len() as u64,
-            base_fee,
+            live_nonces,
+            base_fee: fees.base_fee,
+            gas_base_fee: fees.gas_base_fee,
             malformed_surcharge: tracker.config().malformed_surcharge,
         })
     }
@@ -195,13 +197,10 @@ impl BlindApiServer for ReadApi {
         let ReadContext { tracker, .. } = &self.context;
         let number = self.ledger_number(at)?;
         let found = tracker.prove_account(&address, number).await.map_err(proof_refused)?;
-        Ok(found.map(|ProvedAccount { leaf, proof, header }| FeeAccountProof {
+        Ok(found.map(|ProvedAccount { account, proof, header }| FeeAccountProof {
             address,
-            balance: leaf.balance,
-            withdrawn: leaf.withdrawn,
-            nonces_hash: leaf.nonces_hash,
-            index: proof.index,
-            count: proof.count,
+            balance: account.balance,
+            withdrawn: account.withdrawn,
             siblings: proof.siblings,
             number: header.number,
             header_hash: header.hash,
@@ -212,7 +211,7 @@ impl BlindApiServer for ReadApi {
         let ReadContext { tracker, executor, role, .. } = &self.context;
         let (config, head) = (tracker.config(), tracker.head());
         let hinted = tracker.store().heads().await.map_err(RpcError::internal)?.hinted_through.unwrap_or(0);
-        let block = executor.status().block;
+        let (block, fees) = (executor.status().block, tracker.next_base_fees());
         Ok(Status {
             role: role.role().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -231,13 +230,19 @@ impl BlindApiServer for ReadApi {
                 timestamp: block.timestamp,
             }),
             pending_envelopes: role.pending_envelopes(),
-            base_fee: tracker.next_base_fee(),
+            base_fee: fees.base_fee,
+            gas_base_fee: fees.gas_base_fee,
             counters: role.counters(),
         })
     }
 
-    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, topic: String) -> SubscriptionResult {
-        self.context.hub.attach(pending, &topic).await
+    async fn subscribe_topic(
+        &self,
+        pending: PendingSubscriptionSink,
+        extensions: &Extensions,
+        topic: String,
+    ) -> SubscriptionResult {
+        self.context.hub.attach(pending, extensions, &topic).await
     }
 }
 

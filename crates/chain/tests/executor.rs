@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use blindfold_chain::{EnvelopeOutcome, ExecutionState, NewBlock, Sealed, announce};
+use blindfold_chain::{EnvelopeOutcome, ExecutionState, HaltLimits, L1Fault, NewBlock, Sealed, announce};
 use blindfold_protocol::block::prev_randao;
 use blindfold_protocol::{Bundle, BundleItem};
 use blindfold_rpc::FeedEvent;
@@ -216,12 +216,15 @@ async fn l1_that_lags_behind_the_committee_is_waited_for() {
     feed(&node, &[&one]).await;
     node.take(&two).await;
     node.executed(1).await;
-    // The next second's origin is unknown when it is to be executed.
+    // The next second's origin, a new one, is unknown when it is to be executed.
+    *l1.finalized.lock() += 1;
+    let newest = *l1.finalized.lock();
     let three = sequencer.seal_envelopes(2_000, &[envelope(2)]).await;
     let four = sequencer.seal(3_000, vec![]).await;
     node.take(&three).await;
+    // Before the second is closed: from then on the block's origin is looked up.
+    *l1.finalized.lock() = newest - 1;
     node.take(&four).await;
-    *l1.finalized.lock() = 1;
     node.hint(&three).await;
     state(
         &node,
@@ -229,7 +232,7 @@ async fn l1_that_lags_behind_the_committee_is_waited_for() {
         |state| matches!(state, ExecutionState::Retrying { reason } if reason.contains("final")),
     )
     .await;
-    *l1.finalized.lock() = 2;
+    *l1.finalized.lock() = newest;
     node.executed(2).await;
 }
 
@@ -289,6 +292,60 @@ async fn a_client_that_builds_something_else_stops_execution_alone() {
     assert!(matches!(node.executor.status().state, ExecutionState::Halted { .. }));
 }
 
+/// A halt was for good: execution stood until somebody restarted the process.
+#[tokio::test]
+async fn what_halted_execution_is_tried_again() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let client = Arc::new(ScriptedExecution::new());
+    client.give_up.store(true, Ordering::SeqCst);
+    let halt = HaltLimits { pause_ms: 1, max_pause_ms: 5, exit_ms: 600_000 };
+    let node = Machine::start_with(memory(), &l1, &client, halt).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let two = sequencer.seal_envelopes(1_000, &[envelope(2)]).await;
+    let three = sequencer.seal(2_000, vec![]).await;
+    feed(&node, &[&one, &two]).await;
+    halts_with(&node, "transactions").await;
+    client.give_up.store(false, Ordering::SeqCst);
+    node.executed(1).await;
+    feed(&node, &[&three]).await;
+    node.executed(2).await;
+    state(&node, "it waits again", |state| *state == ExecutionState::Waiting).await;
+}
+
+#[tokio::test]
+async fn a_halt_that_does_not_pass_ends_the_executor() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let client = Arc::new(ScriptedExecution::new());
+    client.give_up.store(true, Ordering::SeqCst);
+    let halt = HaltLimits { pause_ms: 1, max_pause_ms: 1, exit_ms: 20 };
+    let node = Machine::start_with(memory(), &l1, &client, halt).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let two = sequencer.seal(1_000, vec![]).await;
+    feed(&node, &[&one, &two]).await;
+    let why = within("its end", node.executor.ended()).await;
+    assert!(why.contains("transactions"), "{why}");
+    assert!(matches!(node.executor.status().state, ExecutionState::Halted { .. }), "what shows stays");
+}
+
+/// Every batch asked L1 whether it was void, so that an outage stopped execution with the first.
+#[tokio::test]
+async fn execution_goes_on_while_l1_is_away() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let two = sequencer.seal_envelopes(1_000, &[envelope(2)]).await;
+    let three = sequencer.seal_envelopes(2_000, &[envelope(3)]).await;
+    let four = sequencer.seal(3_000, vec![]).await;
+    feed(&node, &[&one, &two]).await;
+    node.executed(1).await;
+    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    feed(&node, &[&three, &four]).await;
+    node.executed(3).await;
+}
+
 #[tokio::test]
 async fn a_restart_goes_on_where_execution_stood() {
     let l1 = l1();
@@ -337,6 +394,17 @@ async fn each_fault_that_stops_execution_is_named() {
     let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
     let two = sequencer.seal(1_000, vec![]).await;
 
+    // The client is of another version, until it is replaced.
+    let client = Arc::new(ScriptedExecution::new());
+    client.other_rules.store(true, Ordering::SeqCst);
+    let halt = HaltLimits { pause_ms: 1, max_pause_ms: 5, exit_ms: 600_000 };
+    let node = Machine::start_with(memory(), &l1, &client, halt).await;
+    feed(&node, &[&one, &two]).await;
+    halts_with(&node, "skip rule differs from ours: scripted: not the rules of chain").await;
+    assert!(client.executed.lock().is_empty());
+    client.other_rules.store(false, Ordering::SeqCst);
+    node.executed(1).await;
+
     // The client names a transaction outside the list.
     let client = Arc::new(ScriptedExecution::new());
     client.skips_outside.store(true, Ordering::SeqCst);
@@ -371,8 +439,9 @@ async fn each_fault_that_stops_execution_is_named() {
     *l1.fault.lock() = None;
     let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
     node.take(&one).await;
-    node.take(&two).await;
+    // Before the second is closed: from then on the block's origin is known.
     l1.reorganised.store(true, Ordering::SeqCst);
+    node.take(&two).await;
     node.hint(&one).await;
     halts_with(&node, "has not the hash").await;
     l1.reorganised.store(false, Ordering::SeqCst);

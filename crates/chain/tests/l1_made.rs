@@ -217,6 +217,29 @@ async fn a_header_made_by_l1_moves_the_certified_head() {
     assert!(node.follow_l1().await.unwrap().is_empty());
 }
 
+/// Acknowledged before L1's header was taken here, it would be a misdeed with the one that follows L1's: nothing excuses
+/// two headers of one number with origins after what L1 made.
+#[tokio::test]
+async fn a_header_that_passes_over_what_l1_made_is_refused() {
+    let l1 = l1();
+    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let first = truth.seal(0, vec![]).await;
+    other.seal(0, vec![]).await;
+    let node = tracker_on(memory(), &l1).await;
+    node.accept_certified(&certified(&first.batch)).await.unwrap();
+    node.apply_sealed(&other.seal(250, vec![]).await.batch).await.unwrap();
+    *l1.finalized.lock() += 1;
+    let made = truth.l1_header(5_000, vec![]);
+    l1.l1_headers.lock().push(made.clone());
+    let shown = other.seal(500, vec![]).await;
+    let refused = node.apply_sealed(&shown.batch).await.unwrap_err();
+    assert_eq!((refused.as_str(), refused.next_step()), ("replaced_by_l1", NextStep::Reject));
+    assert_eq!(node.follow_l1().await.unwrap().len(), 1);
+    truth.tracker.accept_l1_header(&made).await.unwrap();
+    let next = truth.seal(6_000, vec![]).await;
+    assert!(node.apply_sealed(&next.batch).await.unwrap().is_new());
+}
+
 #[tokio::test]
 async fn what_contradicts_a_certified_header_is_named() {
     let l1 = l1();
@@ -280,11 +303,13 @@ async fn forced_transactions_of_a_header_made_by_l1_execute_and_envelopes_are_vo
 }
 
 #[tokio::test]
-async fn nothing_of_a_void_run_executes() {
+async fn a_forced_transaction_in_a_void_batch_executes() {
     let l1 = l1();
     force_transaction(&l1, 7);
     let sequencer = Sequencer::new(&l1).await;
-    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let store = memory();
+    let client = Arc::new(ScriptedExecution::new());
+    let node = Machine::start(Arc::clone(&store), &l1, &client).await;
     let mut blocks = node.executor.subscribe();
     let sealed = sequencer.seal_forced(0, 1, vec![envelope(1).encode(), vec![9]]).await;
     let closing = sequencer.seal(1_000, vec![]).await;
@@ -294,10 +319,10 @@ async fn nothing_of_a_void_run_executes() {
     }
     // Hints that come too late change nothing.
     let block = next_block(&mut blocks).await;
-    assert!(block.details.transactions.is_empty());
+    assert_eq!(block.details.transactions.len(), 1);
     let outcomes = [0, 1, 2].map(|index| block.details.envelope(1, index).unwrap().outcome.clone());
     let skipped = EnvelopeOutcome::Skipped("undecodable".into());
-    assert_eq!(outcomes, [EnvelopeOutcome::Void, EnvelopeOutcome::Void, skipped]);
+    assert_eq!(outcomes, [EnvelopeOutcome::Executed, EnvelopeOutcome::Void, skipped]);
     let api = reads(&node);
     let batch = api.get_batch(1).await.unwrap().unwrap();
     assert_eq!(batch.state, BatchState::Void);
@@ -305,6 +330,9 @@ async fn nothing_of_a_void_run_executes() {
     let receipt = api.get_receipt(envelope(1).id()).await.unwrap().unwrap();
     assert_eq!((receipt.state, receipt.transactions), (EnvelopeState::Void, None));
     // A restart executes nothing else, and does not take it for a contradiction.
+    node.executor.stop().await;
+    let node = Machine::start(store, &l1, &client).await;
+    let mut blocks = node.executor.subscribe();
     let full = sequencer.seal_envelopes(2_000, &[envelope(2)]).await;
     let closing = sequencer.seal(3_000, vec![]).await;
     node.take(&full).await;

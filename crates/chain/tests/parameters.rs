@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_chain::{EpochParameters, ParameterSet, ParametersMismatch};
-use blindfold_protocol::Epoch;
+use blindfold_protocol::{Epoch, Epochs};
 use support::*;
 
 fn matched(change: impl FnOnce(&mut Epoch)) -> Result<EpochParameters, ParametersMismatch> {
@@ -51,7 +51,16 @@ fn epochs_rise_and_do_not_overlap() {
     assert_eq!(set.at(10).unwrap().epoch().epoch, 1);
     assert_eq!(set.at(11).unwrap().epoch().epoch, 2);
     assert!(set.at(21).is_none());
-    assert_eq!(set.iter().count(), 2);
+    assert_eq!(set.all().len(), 2);
+    // The first epoch ends early; what it does not know of stays.
+    let early = Epoch { last: 7, ..first.epoch().clone() };
+    let moved = Epoch { first: 8, ..second.epoch().clone() };
+    let more = Epoch { epoch: 3, first: 21, last: 30, ..first.epoch().clone() };
+    let registered = Epochs::new(vec![early, moved, more]).unwrap();
+    assert!(set.adopt(&registered) && !set.adopt(&registered));
+    assert_eq!([7, 8].map(|number| set.at(number).unwrap().epoch().epoch), [1, 2]);
+    assert_eq!(set.by_epoch(2).unwrap().epoch().first, 8);
+    assert!(set.at(21).is_none() && set.by_epoch(3).is_none());
     assert_eq!(set.at(1).unwrap().parameters_location(), "somewhere");
     assert!(format!("{set:?}").contains("parameters_hash"));
     for epochs in [vec![first.clone(), overlapping], vec![second, first]] {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_chain::{ProofRefusal, ReadApi, ReadContext, RoleView, Settled, announce, passthrough};
-use blindfold_protocol::{AccountLeaf, EnvelopeFault, LedgerProof};
+use blindfold_protocol::{Account, EnvelopeFault, LedgerProof};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
 use blindfold_rpc::types::{BatchState, EnvelopeState, FeeAccountProof, LedgerAt, LedgerTag};
@@ -144,16 +144,19 @@ async fn accounts_keys_and_status_are_told() {
     let account = client.get_fee_account(payer().address()).await.unwrap();
     let held = machine.tracker.account(&payer().address());
     assert_eq!((account.balance, account.live_nonces, account.held), (held.balance - 7, 1, 500));
-    assert_eq!((account.base_fee, account.malformed_surcharge), (machine.tracker.next_base_fee(), 500));
+    assert_eq!(
+        (account.base_fee, account.malformed_surcharge),
+        (machine.tracker.next_base_fees().base_fee, 500)
+    );
 
     let shown = client.get_fee_account_proof(payer().address(), Some(LATEST)).await.unwrap().unwrap();
     assert_eq!((shown.number, shown.header_hash, shown.balance), (1, sealed.hash, held.balance));
-    let FeeAccountProof { address, balance, withdrawn, nonces_hash, index, count, siblings, .. } = shown;
-    let leaf = AccountLeaf { payer: address, balance, withdrawn, nonces_hash };
-    let root = LedgerProof { index, count, siblings }.root_with(&leaf.hash());
-    assert_eq!(root, Some(sealed.batch.header.fee_ledger_root));
+    assert_eq!(root_of(&shown), sealed.batch.header.fee_ledger_root);
     assert_eq!(
-        client.get_fee_account_proof(alloy_primitives::Address::ZERO, Some(LATEST)).await.unwrap(),
+        client
+            .get_fee_account_proof(alloy_primitives::Address::repeat_byte(0x77), Some(LATEST))
+            .await
+            .unwrap(),
         None
     );
 
@@ -171,10 +174,9 @@ async fn accounts_keys_and_status_are_told() {
 
 /// The `feeLedgerRoot` that a proof leads to.
 fn root_of(shown: &FeeAccountProof) -> B256 {
-    let FeeAccountProof { address, balance, withdrawn, nonces_hash, index, count, .. } = *shown;
-    let leaf = AccountLeaf { payer: address, balance, withdrawn, nonces_hash };
-    let proof = LedgerProof { index, count, siblings: shown.siblings.clone() };
-    proof.root_with(&leaf.hash()).expect("a proof")
+    let FeeAccountProof { address, balance, withdrawn, .. } = *shown;
+    let proof = LedgerProof { siblings: shown.siblings.clone() };
+    proof.root_with(&address, &Account { balance, withdrawn }).expect("a proof")
 }
 
 #[tokio::test]
@@ -238,6 +240,11 @@ async fn an_account_is_proved_by_the_posted_header_while_the_sequencer_seals_on(
     assert_eq!(proved.header.hash, sealed[0].hash);
     machine.tracker.store().keep_ledgers_from(2).await.unwrap();
     machine.tracker.prove_account(&payer, 2).await.unwrap().unwrap();
+    let again = machine.tracker.prove_account(&payer, 1).await.unwrap();
+    assert_eq!(again, Some(proved), "one that is still at hand is shown");
+    machine.executor.stop().await;
+    drop(machine);
+    let machine = Machine::start(disk(&path).await, &l1, &Arc::new(ScriptedExecution::new())).await;
     let refused = machine.tracker.prove_account(&payer, 1).await;
     assert!(matches!(refused, Err(ProofRefusal::Forgotten(1))), "{refused:?}");
 }

@@ -2,13 +2,16 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use blindfold_chain::{
     CertificateOutcome, L1Fault, NextStep, OpenError, Refusal, SealRefusal, Tracker, check_items,
 };
 use blindfold_protocol::validity::Verdict;
-use blindfold_protocol::{B256, Certificate, CertifiedBatch, SealedBatch, Signature65, SigningKey};
+use blindfold_protocol::{
+    B256, Certificate, CertifiedBatch, Epoch, Epochs, ForcedEntry, RulesChange, SealedBatch, Signature65,
+    SigningKey,
+};
 use blindfold_store::{StoreError, What};
 use support::doubles::l1_block;
 use support::*;
@@ -99,6 +102,65 @@ async fn opening_needs_l1() {
     *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
     let opened = Tracker::open(chain_config(), memory(), Arc::clone(&l1) as _).await;
     assert!(matches!(opened.err(), Some(OpenError::L1(L1Fault::Unavailable { .. }))));
+}
+
+/// Every header asked L1 for its origin again, so that an outage stopped certification with the first.
+#[tokio::test]
+async fn an_unchanged_origin_asks_l1_nothing() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let first = sequencer.seal(0, vec![]).await;
+    let second = sequencer.seal_envelopes(250, &[envelope(1)]).await;
+    l1.deposit(payer().address(), 1);
+    let moved = sequencer.seal(500, vec![]).await;
+    let node = tracker_on(memory(), &l1).await;
+    node.apply_sealed(&first.batch).await.unwrap();
+    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    node.apply_sealed(&second.batch).await.unwrap();
+    // Another origin has to be looked up.
+    assert_ne!(moved.batch.header.l1_origin_number, first.batch.header.l1_origin_number);
+    assert_eq!(node.apply_sealed(&moved.batch).await.unwrap_err().as_str(), "l1_unavailable");
+    *l1.fault.lock() = None;
+    node.apply_sealed(&moved.batch).await.unwrap();
+}
+
+/// L1 fell silent right after the sequencer named one of its blocks, so that nobody could check that header.
+#[tokio::test]
+async fn an_origin_that_was_read_ahead_asks_l1_nothing() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let first = sequencer.seal(0, vec![]).await;
+    l1.deposit(payer().address(), 1);
+    let second = sequencer.seal(250, vec![]).await;
+    l1.deposit(payer().address(), 2);
+    let third = sequencer.seal(500, vec![]).await;
+    l1.deposit(payer().address(), 3);
+    let fourth = sequencer.seal(750, vec![]).await;
+    let node = tracker_on(memory(), &l1).await;
+    node.apply_sealed(&first.batch).await.unwrap();
+    let newest = std::mem::replace(&mut *l1.finalized.lock(), third.batch.header.l1_origin_number);
+    node.read_ahead().await.unwrap();
+    *l1.finalized.lock() = newest;
+    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    assert!(node.read_ahead().await.is_err(), "what was read before stays");
+    node.apply_sealed(&second.batch).await.unwrap();
+    node.apply_sealed(&third.batch).await.unwrap();
+    // The last one's was not seen in time.
+    assert_eq!(node.apply_sealed(&fourth.batch).await.unwrap_err().as_str(), "l1_unavailable");
+}
+
+/// Each header asked L1 for the epochs, and waited as long as L1 let it.
+#[tokio::test]
+async fn known_epochs_are_not_waited_for() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let first = sequencer.seal(0, vec![]).await;
+    let second = sequencer.seal(250, vec![]).await;
+    let node = tracker_on(memory(), &l1).await;
+    l1.hangs.store(true, Ordering::SeqCst);
+    within("a header", node.apply_sealed(&first.batch)).await.unwrap();
+    within("another", node.apply_sealed(&second.batch)).await.unwrap();
+    assert_eq!(node.epoch(1).await.unwrap().epoch, 1);
 }
 
 #[tokio::test]
@@ -197,6 +259,49 @@ async fn numbers_need_an_epoch_and_a_new_one_is_looked_up() {
 }
 
 #[tokio::test]
+async fn an_epoch_that_ends_earlier_is_noticed_and_known_ones_serve_without_l1() {
+    let l1 = l1();
+    let node = tracker_on(memory(), &l1).await;
+    assert_eq!(node.epoch(5).await.unwrap().epoch, EPOCH);
+    let early = Epoch { epoch: 1, last: 4, ..epoch() };
+    let next = Epoch { epoch: 2, first: 5, ..epoch() };
+    *l1.epochs.lock() = Epochs::new(vec![early, next]).unwrap();
+    assert_eq!(node.epoch(5).await.unwrap().epoch, 2);
+    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    assert_eq!(node.epoch(4).await.unwrap().epoch, 1);
+}
+
+#[tokio::test]
+async fn nothing_is_sealed_or_taken_before_the_epochs_notice_is_over() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let node = tracker_on(memory(), &l1).await;
+    let early = sequencer.seal(0, vec![]).await;
+    let origin = early.batch.header.l1_origin_number;
+    *l1.epochs.lock() = Epochs::new(vec![Epoch { counts_from: origin + 1, ..epoch() }]).unwrap();
+    let refused = node.apply_sealed(&early.batch).await.unwrap_err();
+    assert!(matches!(refused, Refusal::EpochNotInForce { number: 1, .. }), "{refused}");
+    assert_eq!((refused.as_str(), refused.next_step()), ("epoch_not_in_force", NextStep::Reject));
+    let block = l1_block(origin);
+    let refused = node.seal(START_SECOND * 1_000, 0, vec![], &block, &sequencer_key()).await.unwrap_err();
+    assert!(matches!(refused, SealRefusal::EpochNotInForce { number: 1, .. }), "{refused}");
+    *l1.epochs.lock() = Epochs::new(vec![Epoch { counts_from: origin, ..epoch() }]).unwrap();
+    node.apply_sealed(&early.batch).await.unwrap();
+}
+
+#[tokio::test]
+async fn rules_that_this_build_does_not_know_stop_it_before_their_first_number() {
+    let l1 = l1();
+    let node = tracker_on(memory(), &l1).await;
+    let scheduled = Epochs::new(vec![epoch()]).unwrap();
+    *l1.epochs.lock() = scheduled.with_rules(vec![RulesChange { first: 3, rules: 2 }]).unwrap();
+    node.epoch(2).await.unwrap();
+    let refused = node.epoch(3).await.unwrap_err();
+    assert!(matches!(refused, Refusal::UnknownRules { number: 3, rules: 2 }), "{refused}");
+    assert_eq!((refused.as_str(), refused.next_step()), ("unknown_rules", NextStep::Stop));
+}
+
+#[tokio::test]
 async fn certificates_advance_and_forged_ones_do_not() {
     let l1 = l1();
     let sequencer = Sequencer::new(&l1).await;
@@ -274,6 +379,28 @@ async fn the_certified_header_of_two_wins() {
     assert!(matches!(broken, Refusal::ConflictingCertificates { number: 2, .. }));
     let broken = node.accept_certified(&certified(&shown_next.batch)).await.unwrap_err();
     assert_eq!(broken.as_str(), "wrong_parent");
+}
+
+/// What L1 said to a header was kept without the place in the queue from which it was read: after the node had given way to
+/// the certified one of two headers, that one's forced items were not known any more, ever.
+#[tokio::test]
+async fn the_queue_is_read_anew_when_headers_give_way() {
+    let l1 = l1();
+    l1.force(|index, at| ForcedEntry::transaction(index, 50_000, *b"raw", at));
+    let (honest, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let first = honest.seal(0, vec![]).await;
+    assert_eq!(other.seal(0, vec![]).await.hash, first.hash);
+    let shown = other.seal_forced(300, 1, vec![]).await;
+    let shown_next = other.seal(600, vec![]).await;
+    let truth = honest.seal_forced(250, 1, vec![]).await;
+    let node = tracker_on(memory(), &l1).await;
+    node.read_ahead().await.unwrap();
+    for sealed in [&first, &shown, &shown_next] {
+        node.apply_sealed(&sealed.batch).await.unwrap();
+    }
+    let (applied, _) = node.accept_certified(&certified(&truth.batch)).await.unwrap();
+    assert!(applied.is_new());
+    assert_eq!(node.head(), honest.tracker.head());
 }
 
 #[tokio::test]

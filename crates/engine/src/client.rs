@@ -13,6 +13,10 @@ use crate::{BlockId, BlockInputs, EngineError, ExecutedBlock, ReadError, StoredP
 /// Reads may run beside them. Every error says what to do next ([`EngineError::recovery`]).
 #[async_trait]
 pub trait ExecutionClient: Send + Sync {
+    /// Checks that the client is of this L2 chain and skips transactions by our rule. Asked before anything is executed,
+    /// and from time to time: [`EngineError::IncompatibleClient`] says what differs.
+    async fn ensure_compatible(&self, chain_id: u64) -> Result<(), EngineError>;
+
     /// The client's head. After a crash of the client it may lie several blocks back: see [`crate::replay`].
     async fn head(&self) -> Result<BlockId, EngineError>;
 

@@ -220,13 +220,13 @@ impl TransportError {
     /// What to do.
     pub fn recovery(&self) -> Recovery {
         match self {
-            Self::Unreachable { .. } | Self::Timeout { .. } => Recovery::Retry,
+            // A secret is renewed on both sides, one after the other; and clocks are set right.
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Unauthorized { .. } => Recovery::Retry,
             // A server that is starting, stopping or overloaded says so with 429 and 5xx.
             Self::HttpStatus { status, .. } if *status == 429 || *status >= 500 => Recovery::Retry,
-            Self::HttpStatus { .. }
-            | Self::Unauthorized { .. }
-            | Self::ResponseTooLarge { .. }
-            | Self::Malformed { .. } => Recovery::GiveUp,
+            Self::HttpStatus { .. } | Self::ResponseTooLarge { .. } | Self::Malformed { .. } => {
+                Recovery::GiveUp
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! op-geth (the node in `crates/engine/node`) over HTTP.
 
+use std::path::PathBuf;
+
 use alloy_primitives::{B64, B256, Bytes, keccak256};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -44,6 +46,8 @@ pub struct OpGethConfig {
     pub http_url: String,
     /// Secret of the Engine API.
     pub jwt_secret: JwtSecret,
+    /// The file that it is in, read again when the client refuses it.
+    pub jwt_secret_file: Option<PathBuf>,
     /// How long one Engine API call may take, in milliseconds. Building a full block takes seconds.
     pub engine_timeout_ms: u64,
     /// How long one read may take, in milliseconds.
@@ -62,6 +66,7 @@ impl OpGethConfig {
             engine_url: engine_url.into(),
             http_url: http_url.into(),
             jwt_secret,
+            jwt_secret_file: None,
             engine_timeout_ms: Self::ENGINE_TIMEOUT_MS,
             read_timeout_ms: Self::READ_TIMEOUT_MS,
         }
@@ -107,14 +112,15 @@ impl OpGeth {
                 Some(config.jwt_secret),
                 config.engine_timeout_ms,
                 ENGINE_RESPONSE_LIMIT_BYTES,
-            ),
+            )
+            .with_secret_file(config.jwt_secret_file),
             public: Endpoint::new(&config.http_url, None, config.read_timeout_ms, READ_RESPONSE_LIMIT_BYTES),
             driving: Mutex::new(()),
             reads: Semaphore::new(READS_LIMIT),
         }
     }
 
-    /// Asks the node what it is and checks that its skip rule is ours. To be called once at start-up.
+    /// Asks the node what it is and checks that its skip rule is ours.
     pub async fn check_compatible(&self, chain_id: u64) -> Result<FilterInfo, EngineError> {
         let info: FilterInfo = self.call("engine_filterInfoV1", json!([])).await?;
         let different = |reason: String| Err(EngineError::IncompatibleClient { reason });
@@ -218,6 +224,10 @@ const INDEXING_IN_PROGRESS: &str = "transaction indexing is in progress";
 
 #[async_trait]
 impl ExecutionClient for OpGeth {
+    async fn ensure_compatible(&self, chain_id: u64) -> Result<(), EngineError> {
+        self.check_compatible(chain_id).await.map(drop)
+    }
+
     async fn head(&self) -> Result<BlockId, EngineError> {
         self.summary("latest").await?.ok_or_else(|| {
             crate::TransportError::Malformed {

@@ -38,6 +38,10 @@ impl FakeClient {
 
 #[async_trait]
 impl ExecutionClient for FakeClient {
+    async fn ensure_compatible(&self, _chain_id: u64) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     async fn head(&self) -> Result<BlockId, EngineError> {
         Ok(*self.canonical.lock().unwrap().last().unwrap())
     }

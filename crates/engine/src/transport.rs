@@ -2,7 +2,8 @@
 
 use std::{
     fmt, fs, io,
-    path::Path,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -123,7 +124,9 @@ struct Response<R> {
 pub(crate) struct Endpoint {
     client: reqwest::Client,
     url: String,
-    secret: Option<JwtSecret>,
+    secret: Option<Mutex<JwtSecret>>,
+    /// Where the secret is read anew when it is refused.
+    secret_file: Option<PathBuf>,
     timeout_ms: u64,
     response_limit_bytes: usize,
 }
@@ -141,7 +144,21 @@ impl Endpoint {
             .pool_max_idle_per_host(IDLE_CONNECTIONS_LIMIT)
             .build()
             .expect("a plain HTTP client has nothing to load that could fail");
-        Self { client, url: url.to_owned(), secret, timeout_ms, response_limit_bytes }
+        let secret = secret.map(Mutex::new);
+        Self { client, url: url.to_owned(), secret, secret_file: None, timeout_ms, response_limit_bytes }
+    }
+
+    /// Reads the secret from this file again whenever the server refuses it: it may have been renewed.
+    pub fn with_secret_file(self, secret_file: Option<PathBuf>) -> Self {
+        Self { secret_file, ..self }
+    }
+
+    fn renew_secret(&self) {
+        let (Some(secret), Some(path)) = (&self.secret, &self.secret_file) else { return };
+        // A file that cannot be read now may be in the middle of being written; the next refusal looks again.
+        if let Ok(renewed) = JwtSecret::from_file(path) {
+            *secret.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+        }
     }
 
     /// Calls `method`. The inner error is the server's own.
@@ -157,14 +174,18 @@ impl Endpoint {
         let mut request = self.client.post(&self.url).header("content-type", "application/json").body(body);
         if let Some(secret) = &self.secret {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-            request = request.bearer_auth(secret.token(now));
+            let token = secret.lock().unwrap_or_else(PoisonError::into_inner).token(now);
+            request = request.bearer_auth(token);
         }
         let failed = |error: reqwest::Error| self.broken(method, error);
         let mut response = request.send().await.map_err(failed)?;
         let status = response.status().as_u16();
         match status {
             200 => {}
-            401 | 403 => return Err(TransportError::Unauthorized { method: method.to_owned(), status }),
+            401 | 403 => {
+                self.renew_secret();
+                return Err(TransportError::Unauthorized { method: method.to_owned(), status });
+            }
             _ => return Err(TransportError::HttpStatus { method: method.to_owned(), status }),
         }
         let mut bytes = Vec::new();

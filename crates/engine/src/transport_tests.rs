@@ -62,7 +62,7 @@ async fn a_null_result_is_an_error_where_a_value_must_be() {
 async fn failures_are_told_apart() {
     let error = answered(|| Answer::Raw(401, Vec::new())).await.unwrap_err();
     assert_eq!(error, TransportError::Unauthorized { method: "m".into(), status: 401 });
-    assert_eq!(error.recovery(), Recovery::GiveUp);
+    assert_eq!(error.recovery(), Recovery::Retry);
     let error = answered(|| Answer::Raw(503, Vec::new())).await.unwrap_err();
     assert_eq!(error, TransportError::HttpStatus { method: "m".into(), status: 503 });
     assert_eq!(error.recovery(), Recovery::Retry);
@@ -79,6 +79,27 @@ async fn failures_are_told_apart() {
     let error = answered(|| Answer::Break).await.unwrap_err();
     assert!(matches!(error, TransportError::Unreachable { .. }), "{error}");
     assert_eq!(error.recovery(), Recovery::Retry);
+}
+
+/// A renewed secret was refused for ever: only a restart read it again.
+#[tokio::test]
+async fn a_renewed_secret_is_read_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("jwt.hex");
+    let (old, renewed) = (JwtSecret::generate().unwrap(), JwtSecret::generate().unwrap());
+    fs::write(&path, old.to_hex().as_bytes()).unwrap();
+    let url = serve(|_, _| Answer::Raw(401, Vec::new())).await;
+    let endpoint =
+        Endpoint::new(&url, Some(old.clone()), 30_000, LIMIT_BYTES).with_secret_file(Some(path.clone()));
+    let held = || endpoint.secret.as_ref().unwrap().lock().unwrap().clone();
+    endpoint.call::<u64>("m", json!([])).await.unwrap_err();
+    assert!(held() == old);
+    fs::write(&path, b"half a sec").unwrap();
+    endpoint.call::<u64>("m", json!([])).await.unwrap_err();
+    assert!(held() == old, "what cannot be read changes nothing");
+    fs::write(&path, renewed.to_hex().as_bytes()).unwrap();
+    endpoint.call::<u64>("m", json!([])).await.unwrap_err();
+    assert!(held() == renewed);
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ impl Deposits {
     /// The L1 blocks (after, through] to read next for a block of this origin; `None` when what it takes is here, and
     /// whether one is left.
     pub(super) fn missing(&self, origin: u64) -> Option<(u64, u64)> {
-        let full = self.waiting.len() > self.fitting();
+        let full = self.within(origin) > self.fitting(origin);
         (self.read < origin && !full)
             .then(|| (self.read, origin.min(self.read.saturating_add(DEPOSIT_READ_STEP_BLOCKS))))
     }
@@ -55,9 +55,19 @@ impl Deposits {
         self.read = through;
     }
 
-    /// How many of the waiting ones one block takes: as long as the sum stays within the gas kept for them, and one in
+    /// How many of the waiting ones a block of this origin knows of; more may have been read ahead.
+    fn within(&self, origin: u64) -> usize {
+        self.waiting.partition_point(|deposit| deposit.l1_block <= origin)
+    }
+
+    /// Up to which L1 block they were read.
+    pub(super) fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// How many of the waiting ones one block of this origin takes: as long as the sum stays within the gas kept for them, and one in
     /// any case, so that nothing that L1 says can stand still here.
-    fn fitting(&self) -> usize {
+    fn fitting(&self, origin: u64) -> usize {
         let mut left = RESERVED_DEPOSIT_GAS;
         let fits = |deposit: &&L1Deposit| match left.checked_sub(deposit.gas) {
             Some(rest) => {
@@ -66,15 +76,16 @@ impl Deposits {
             }
             None => false,
         };
-        let count = self.waiting.iter().take_while(fits).count();
-        count.max(self.waiting.len().min(1))
+        let within = self.within(origin);
+        let count = self.waiting.iter().take(within).take_while(fits).count();
+        count.max(within.min(1))
     }
 
     /// What the next block takes, which has this origin. Changes nothing: the block may have to be tried again.
     pub(super) fn next_block(&self, origin: u64) -> BlockDeposits {
-        let count = self.fitting();
+        let count = self.fitting(origin);
         let raw = self.waiting.iter().take(count).map(|deposit| deposit.raw.clone()).collect();
-        let cursor = match self.waiting.get(count) {
+        let cursor = match self.waiting.get(count).filter(|next| next.l1_block <= origin) {
             // Everything up to the origin is taken.
             None => DepositCursor { through: origin.max(self.cursor.through), then: 0, more: false },
             Some(next) => {
@@ -88,9 +99,9 @@ impl Deposits {
         BlockDeposits { raw, cursor }
     }
 
-    /// A block that leaves the chain at `cursor` is durable.
-    pub(super) fn taken(&mut self, cursor: DepositCursor) {
-        self.waiting.drain(..self.fitting());
+    /// A block of this origin that leaves the chain at `cursor` is durable.
+    pub(super) fn taken(&mut self, origin: u64, cursor: DepositCursor) {
+        self.waiting.drain(..self.fitting(origin));
         self.cursor = cursor;
     }
 }

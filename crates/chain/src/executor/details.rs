@@ -63,7 +63,7 @@ pub struct ExecutedEnvelope {
 }
 
 impl ExecutedEnvelope {
-    /// Whether it was opened, or is a forced transaction that was tried: what no void batch has.
+    /// Whether it was opened, which nothing of a void batch is, or is a forced transaction that was tried.
     pub fn was_executed(&self) -> bool {
         matches!(self.outcome, EnvelopeOutcome::Executed | EnvelopeOutcome::Malformed)
     }

@@ -10,7 +10,9 @@
 //!
 //! A block is stored, with its payload, after the client has it and before it is announced. A crash in between repeats
 //! the same block. Failures of the client never touch anything else: the executor tries again with growing pauses,
-//! brings a client that lost its head back from the stored payloads, and stops with a fault when neither can help.
+//! brings a client that lost its head back from the stored payloads, and halts with a fault when neither can help. A halt
+//! is tried again as a restart would, from what is on disk; when that has not helped for long, the task ends, and its role
+//! with it.
 
 mod deposits;
 mod details;
@@ -19,6 +21,7 @@ mod opened;
 mod plan;
 mod run;
 mod seconds;
+mod void;
 
 use std::sync::Arc;
 
@@ -29,7 +32,7 @@ use blindfold_store::{BlockRecord, StoreError};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
-use crate::limits::TOPIC_BUFFER_EVENTS;
+use crate::limits::{HALTED_EXIT_MS, HALTED_MAX_PAUSE_MS, HALTED_PAUSE_MS, TOPIC_BUFFER_EVENTS};
 use crate::{L1View, ParameterSet, Settled, Tracker, VoidRun};
 
 pub use details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
@@ -80,7 +83,8 @@ pub enum ExecutionState {
     },
     /// Bringing the client back to our head.
     Replaying,
-    /// Given up; an operator has to look, and a restart tries again.
+    /// Stopped by a fault that hardly passes by itself. It is tried again from what is on disk, with growing pauses; when
+    /// that does not help, the task ends.
     Halted {
         /// Why.
         reason: String,
@@ -120,6 +124,23 @@ pub struct Executor {
     inner: Arc<Inner>,
 }
 
+/// How a fault that stopped execution is met, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct HaltLimits {
+    /// First pause before it is tried again; it doubles.
+    pub pause_ms: u64,
+    /// Longest such pause.
+    pub max_pause_ms: u64,
+    /// The task ends when no block came for so long after the first fault.
+    pub exit_ms: u64,
+}
+
+impl Default for HaltLimits {
+    fn default() -> Self {
+        Self { pause_ms: HALTED_PAUSE_MS, max_pause_ms: HALTED_MAX_PAUSE_MS, exit_ms: HALTED_EXIT_MS }
+    }
+}
+
 struct Inner {
     opened: Arc<OpenedBatches>,
     blocks: broadcast::Sender<Arc<NewBlock>>,
@@ -132,13 +153,18 @@ struct Inner {
 impl Executor {
     /// Starts where the store says that execution stood.
     pub async fn start(deps: ExecutorDeps) -> Result<Self, StoreError> {
+        Self::start_with(deps, HaltLimits::default()).await
+    }
+
+    /// [`start`](Self::start) with other limits.
+    pub async fn start_with(deps: ExecutorDeps, halt: HaltLimits) -> Result<Self, StoreError> {
         let opened = Arc::new(OpenedBatches::default());
         let blocks = broadcast::Sender::new(TOPIC_BUFFER_EVENTS);
         let (stop, stopped) = watch::channel(false);
         let (settled, of_runner) = watch::channel(Settled::default());
         let runner = run::Runner::open(deps, Arc::clone(&opened), blocks.clone(), of_runner, stopped).await?;
         let status = runner.status();
-        let task = parking_lot::Mutex::new(Some(tokio::spawn(runner.run())));
+        let task = parking_lot::Mutex::new(Some(tokio::spawn(runner.run(halt))));
         Ok(Self { inner: Arc::new(Inner { opened, blocks, status, settled, stop, task }) })
     }
 
@@ -166,6 +192,20 @@ impl Executor {
     /// Follows the status.
     pub fn watch_status(&self) -> watch::Receiver<ExecutorStatus> {
         self.inner.status.clone()
+    }
+
+    /// Resolves when the executing task has ended, by [`stop`](Self::stop), after it gave up, or by a bug. Says why.
+    pub fn ended(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut status = self.watch_status();
+        async move {
+            // Its end drops the status.
+            while status.changed().await.is_ok() {}
+            match &status.borrow().state {
+                ExecutionState::Halted { reason } => reason.clone(),
+                ExecutionState::Stopped => "stopped".to_owned(),
+                _ => "ended by a bug; the log has the panic".to_owned(),
+            }
+        }
     }
 
     /// Ends the task after the step it is in; a block under way is finished or left out, never half recorded.

@@ -10,6 +10,8 @@ use blindfold_engine::{
     ReplayError, StoredPayload, replay,
 };
 use blindfold_protocol::block::{OrderFault, Second, sequence_number};
+use blindfold_protocol::validity::Verdict;
+use blindfold_runtime::{Backoff, Patience};
 use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError, What};
 use tokio::sync::{broadcast, watch};
 
@@ -17,10 +19,14 @@ use super::deposits::Deposits;
 use super::details::{BlockDetails, DepositCursor, ExecutedEnvelope};
 use super::plan::{Plan, SkippedOutside};
 use super::seconds::{ClosedSecond, Gathering};
-use super::{ExecutionState, ExecutorDeps, ExecutorStatus, NewBlock, OpenedBatches};
-use crate::limits::{CLIENT_CHECK_INTERVAL_MS, MAX_REPLAYS_IN_A_ROW, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS};
+use super::void::VoidRuns;
+use super::{ExecutionState, ExecutorDeps, ExecutorStatus, HaltLimits, NewBlock, OpenedBatches};
+use crate::limits::{
+    CLIENT_CHECK_INTERVAL_MS, MAX_REPLAYS_IN_A_ROW, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS,
+    READ_AHEAD_BLOCKS, READ_AHEAD_PATIENCE_MS,
+};
 use crate::opener::{OpenFault, Opener, unopened_outcomes};
-use crate::records::accepted;
+use crate::records::{accepted, verdicts};
 use crate::{ItemOutcome, L1Fault, Settled};
 
 /// Why execution stopped. Nothing else stops with it.
@@ -118,8 +124,40 @@ pub(super) struct Runner {
     next_batch: u64,
     parent: Option<Parent>,
     deposits: Deposits,
-    /// Void runs that were compared with what is executed.
-    checked_runs: usize,
+    /// The origin of the last block: while it is the next one's, L1 is not asked.
+    origin: Option<L1Origin>,
+    void: VoidRuns,
+    /// A fault stopped execution, and nothing has gone well since.
+    halted: bool,
+}
+
+/// Where execution goes on.
+struct Start {
+    parent: Option<Parent>,
+    last_batch: u64,
+    taken: DepositCursor,
+}
+
+impl Start {
+    /// What the disk says.
+    async fn load(deps: &ExecutorDeps) -> Result<Self, StoreError> {
+        let store = deps.tracker.store();
+        let last = match store.heads().await?.block {
+            Some((number, _)) => store.block(number).await?,
+            None => None,
+        };
+        let genesis = deps.tracker.config().genesis_l1_origin;
+        let taken = DepositCursor { through: genesis, then: 0, more: false };
+        let Some(block) = last else { return Ok(Self { parent: None, last_batch: 0, taken }) };
+        // Without them the next block would bring L1 deposits a second time.
+        let details = parse_details(&block)
+            .map_err(|fault| StoreError::Corrupt { what: What::Block, fault: fault.to_string() })?;
+        let parent = Parent {
+            id: BlockId { number: block.number, hash: block.hash, timestamp: block.second },
+            origin: Some((details.l1_origin_number, details.sequence_number)),
+        };
+        Ok(Self { parent: Some(parent), last_batch: block.last_batch, taken: details.deposits })
+    }
 }
 
 impl Runner {
@@ -130,26 +168,7 @@ impl Runner {
         settled: watch::Receiver<Settled>,
         stopped: watch::Receiver<bool>,
     ) -> Result<Self, StoreError> {
-        let store = deps.tracker.store();
-        let last = match store.heads().await?.block {
-            Some((number, _)) => store.block(number).await?,
-            None => None,
-        };
-        let last_batch = last.as_ref().map_or(0, |block| block.last_batch);
-        let parent = last.as_ref().map(|block| Parent {
-            id: BlockId { number: block.number, hash: block.hash, timestamp: block.second },
-            origin: None,
-        });
-        let mut parent = parent;
-        let genesis = deps.tracker.config().genesis_l1_origin;
-        let mut taken = DepositCursor { through: genesis, then: 0, more: false };
-        if let (Some(parent), Some(block)) = (&mut parent, &last) {
-            // Without them the next block would bring L1 deposits a second time.
-            let details = parse_details(block)
-                .map_err(|fault| StoreError::Corrupt { what: What::Block, fault: fault.to_string() })?;
-            parent.origin = Some((details.l1_origin_number, details.sequence_number));
-            taken = details.deposits;
-        }
+        let Start { parent, last_batch, taken } = Start::load(&deps).await?;
         let status = watch::Sender::new(ExecutorStatus {
             block: parent.as_ref().map(|parent| parent.id),
             last_batch,
@@ -171,7 +190,7 @@ impl Runner {
         );
         let deposits = Deposits::after(taken);
         let next_batch = last_batch + 1;
-        let checked_runs = 0;
+        let void = VoidRuns::new(deps.tracker.config().timing.hint_deadline);
         Ok(Self {
             deps,
             opener,
@@ -183,7 +202,9 @@ impl Runner {
             next_batch,
             parent,
             deposits,
-            checked_runs,
+            origin: None,
+            void,
+            halted: false,
         })
     }
 
@@ -191,17 +212,61 @@ impl Runner {
         self.status.subscribe()
     }
 
-    pub(super) async fn run(mut self) {
-        let end = self.work().await;
-        match end {
-            End::Stopped => self.set_state(ExecutionState::Stopped),
-            End::Fault(fault) => {
-                tracing::error!(%fault, "execution stopped; ordering and verification go on");
-                self.set_state(ExecutionState::Halted { reason: fault.to_string() });
-                // Subscribers of the status and of blocks stay served until the role stops.
-                let _ = self.stopped.wait_for(|stopped| *stopped).await;
+    pub(super) async fn run(mut self, limits: HaltLimits) {
+        let mut pauses = Backoff::new(limits.pause_ms, limits.max_pause_ms);
+        let mut patience = Patience::new(limits.exit_ms);
+        let mut reached = self.next_batch;
+        let mut end = self.work().await;
+        loop {
+            let fault = match end {
+                // The reason of a halt stays to be read.
+                End::Stopped if self.halted => return,
+                End::Stopped => return self.set_state(ExecutionState::Stopped),
+                End::Fault(fault) => fault,
+            };
+            if self.gathering_from() > reached {
+                reached = self.gathering_from();
+                (pauses, patience) =
+                    (Backoff::new(limits.pause_ms, limits.max_pause_ms), Patience::new(limits.exit_ms));
             }
+            self.halted = true;
+            self.status.send_modify(|status| {
+                status.state = ExecutionState::Halted { reason: fault.to_string() };
+            });
+            if patience.failed() {
+                tracing::error!(%fault, "execution came no further for long: the role ends");
+                return;
+            }
+            let pause = pauses.pause();
+            tracing::error!(%fault, ?pause, "execution stopped, ordering and verification go on; trying again");
+            tokio::select! {
+                _ = self.stopped.wait_for(|stopped| *stopped) => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            // As after a restart: from what is on disk.
+            end = match Start::load(&self.deps).await {
+                Ok(start) => {
+                    self.begin(start);
+                    self.work().await
+                }
+                Err(error) => End::Fault(error.into()),
+            };
         }
+    }
+
+    /// The first batch that is in no block yet.
+    fn gathering_from(&self) -> u64 {
+        self.status.borrow().last_batch + 1
+    }
+
+    fn begin(&mut self, start: Start) {
+        let Start { parent, last_batch, taken } = start;
+        self.gathering = Gathering::default();
+        self.next_batch = last_batch + 1;
+        self.parent = parent;
+        self.deposits = Deposits::after(taken);
+        self.origin = None;
+        self.void.check_again();
     }
 
     async fn work(&mut self) -> End {
@@ -213,6 +278,12 @@ impl Runner {
                 return end;
             }
         }
+    }
+
+    /// A client of another version would give other blocks: nothing is executed on it.
+    async fn ensure_compatible(&mut self) -> Result<(), End> {
+        let (client, chain_id) = (Arc::clone(&self.deps.client), self.deps.tracker.config().chain_id);
+        self.with_retries(|| async { client.ensure_compatible(chain_id).await }).await
     }
 
     /// One second: waits until it is closed and opened, executes it, records it, announces it.
@@ -237,6 +308,7 @@ impl Runner {
         let details =
             plan.finish(&block, (inputs.l1_origin.number, inputs.sequence_number), deposits.cursor)?;
         self.record(&closed, block, details).await?;
+        self.read_deposits_ahead().await;
         self.mark(false).await
     }
 
@@ -263,10 +335,19 @@ impl Runner {
             if idle {
                 // A client that restarted while nothing is to be executed would serve old state until the next block.
                 self.restore_client().await?;
-                // What became void late is noticed without the next second, too. L1 may be away meanwhile.
-                match self.read_void_runs().await {
+                // What became void late is noticed without the next second, too. L1 may be away meanwhile; the next
+                // batch does not wait for it.
+                let read = tokio::select! {
+                    _ = certified.changed() => continue,
+                    read = self.read_void_runs() => read,
+                };
+                match read {
                     Err(End::Fault(ExecutionFault::L1(fault))) if fault.is_transient() => {}
-                    read => read?,
+                    read => {
+                        read?;
+                        self.halted = false;
+                        self.read_deposits_ahead().await;
+                    }
                 }
             }
             self.mark(idle).await?;
@@ -291,25 +372,50 @@ impl Runner {
         Ok(())
     }
 
+    /// Reads the deposits up to L1's newest final block, if it answers at once: a block whose origin is new then needs no
+    /// L1 that answers.
+    async fn read_deposits_ahead(&mut self) {
+        let reading = async {
+            let newest = self.deps.l1.finalized().await.ok()?.number;
+            // Who catches up reads step by step, as blocks need them.
+            let near = newest.saturating_sub(self.deposits.read()) <= READ_AHEAD_BLOCKS;
+            let (after, through) = self.deposits.missing(newest).filter(|_| near)?;
+            Some((self.deps.l1.bridge_deposits(after, through).await.ok()?, through))
+        };
+        if let Ok(Some((fresh, through))) =
+            tokio::time::timeout(Duration::from_millis(READ_AHEAD_PATIENCE_MS), reading).await
+        {
+            self.deposits.add(fresh, through);
+        }
+    }
+
     /// Reads what L1 declared void, and halts when something of it is executed already.
     async fn read_void_runs(&mut self) -> Result<(), End> {
+        // The block first: what is known speaks for it at least.
+        let seen = self.deps.l1.finalized().await?;
         let runs = self.deps.l1.void_runs().await?;
         let store = Arc::clone(self.deps.tracker.store());
         let executed = self.status.borrow().last_batch;
-        for run in runs.iter().skip(self.checked_runs) {
+        for run in runs.iter().skip(self.void.checked()) {
             for number in run.first..=run.last.min(executed) {
                 let Some(block) = store.block_of_batch(number).await? else { continue };
                 let block_number = block.number;
                 let details = parse_details(&block)
                     .map_err(|_| ExecutionFault::Damaged { what: "block", number: block_number })?;
-                let executed = |entry: &ExecutedEnvelope| entry.number == number && entry.was_executed();
-                let needed_hints = store.batch(number).await?.is_some_and(|record| accepted(&record) > 0);
-                if needed_hints && details.envelopes.iter().any(executed) {
+                let Some(record) = store.batch(number).await? else { continue };
+                let verdicts = verdicts(&record)?;
+                let opened = |entry: &ExecutedEnvelope| {
+                    let verdict = verdicts.get(entry.index as usize);
+                    entry.number == number
+                        && entry.was_executed()
+                        && matches!(verdict, Some(Verdict::Accepted { .. }))
+                };
+                if details.envelopes.iter().any(opened) {
                     return Err(ExecutionFault::VoidedAfterExecution { number, block: block_number }.into());
                 }
             }
         }
-        self.checked_runs = runs.len();
+        self.void.read(&seen, runs.len());
         self.status.send_if_modified(|status| {
             let changed = *status.void_runs != runs;
             if changed {
@@ -320,10 +426,12 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether L1 declared the batch void, as far as it is final here.
-    async fn is_void(&mut self, number: u64) -> Result<bool, End> {
+    /// Whether L1 declared the batch void, as far as it is final here. L1 is not asked about a batch that it cannot have
+    /// declared void yet: an L1 that hangs holds no block up.
+    async fn is_void(&mut self, record: &BatchRecord) -> Result<bool, End> {
+        let (number, origin) = (record.sealed.header.number, record.sealed.header.l1_origin_number);
         let mut pause = Pause::default();
-        loop {
+        while !self.void.too_early_for(origin) {
             match self.read_void_runs().await {
                 Ok(()) => break,
                 Err(End::Fault(ExecutionFault::L1(fault))) if fault.is_transient() => {
@@ -340,13 +448,13 @@ impl Runner {
         let number = record.sealed.header.number;
         // It needs no hints, so it is executed at once by everybody and never void for want of them.
         if accepted(record) == 0 {
-            return Ok(Arc::new(unopened_outcomes(record, false)?));
+            return Ok(Arc::new(unopened_outcomes(record)?));
         }
         let mut arrivals = self.opener.arrivals();
         loop {
             arrivals.borrow_and_update();
-            if self.is_void(number).await? {
-                return Ok(Arc::new(unopened_outcomes(record, true)?));
+            if self.is_void(record).await? {
+                return Ok(Arc::new(unopened_outcomes(record)?));
             }
             if let Some(outcomes) = self.opener.open(number).await? {
                 return Ok(outcomes);
@@ -395,10 +503,23 @@ impl Runner {
 
     async fn l1_origin(&mut self, second: &Second) -> Result<L1Origin, End> {
         let (number, expected) = (second.l1_origin_number, second.l1_origin_hash);
+        if let Some(origin) = self.origin.filter(|origin| (origin.number, origin.hash) == (number, expected))
+        {
+            return Ok(origin);
+        }
+        if let Some(origin) =
+            self.deps.tracker.origin_at_hand(number).filter(|origin| origin.hash == expected)
+        {
+            self.origin = Some(origin);
+            return Ok(origin);
+        }
         let mut pause = Pause::default();
         loop {
             match self.deps.l1.origin(number).await {
-                Ok(Some(origin)) if origin.hash == expected => return Ok(origin),
+                Ok(Some(origin)) if origin.hash == expected => {
+                    self.origin = Some(origin);
+                    return Ok(origin);
+                }
                 Ok(Some(_)) => return Err(ExecutionFault::OriginMismatch { number, expected }.into()),
                 // Certified, so final for the committee; our L1 lags behind theirs.
                 Ok(None) => {
@@ -440,6 +561,8 @@ impl Runner {
 
     /// Makes our head the client's, from stored payloads if need be. Waits as long as the client is away.
     pub(super) async fn restore_client(&mut self) -> Result<(), End> {
+        // Another one may have taken its place.
+        self.ensure_compatible().await?;
         let Some(head) = self.parent.as_ref().map(|parent| parent.id).filter(|id| id.number > 0) else {
             return Ok(());
         };
@@ -487,7 +610,8 @@ impl Runner {
         };
         self.deps.tracker.store().put_block(record.clone()).await?;
         self.parent = Some(Parent { id, origin: Some((details.l1_origin_number, details.sequence_number)) });
-        self.deposits.taken(details.deposits);
+        self.deposits.taken(closed.second.l1_origin_number, details.deposits);
+        self.halted = false;
         self.status.send_modify(|status| {
             status.deposits_wait = details.deposits.more;
             status.block = Some(id);
@@ -518,21 +642,21 @@ impl Runner {
     }
 
     async fn wait(&mut self, pause: &mut Pause, reason: &str) -> Result<(), End> {
-        tracing::warn!(reason, pause_ms = pause.0, "execution waits and tries again");
-        self.status.send_modify(|status| {
-            status.retries += 1;
-            status.state = ExecutionState::Retrying { reason: reason.to_owned() };
-        });
+        let next = pause.0.pause();
+        tracing::warn!(reason, pause = ?next, "execution waits and tries again");
+        self.status.send_modify(|status| status.retries += 1);
+        self.set_state(ExecutionState::Retrying { reason: reason.to_owned() });
         tokio::select! {
             _ = self.stopped.wait_for(|stopped| *stopped) => Err(End::Stopped),
-            () = tokio::time::sleep(Duration::from_millis(pause.0)) => {
-                pause.0 = MAX_RETRY_PAUSE_MS.min(pause.0 * 2);
-                Ok(())
-            }
+            () = tokio::time::sleep(next) => Ok(()),
         }
     }
 
+    /// Shows a state; after a halt the halt, until something has gone well.
     fn set_state(&self, state: ExecutionState) {
+        if self.halted {
+            return;
+        }
         self.status.send_if_modified(|status| {
             let changed = status.state != state;
             if changed {
@@ -543,12 +667,12 @@ impl Runner {
     }
 }
 
-/// A pause in milliseconds that doubles with each use.
-struct Pause(u64);
+/// The pauses of one call that is repeated.
+struct Pause(Backoff);
 
 impl Default for Pause {
     fn default() -> Self {
-        Self(MIN_RETRY_PAUSE_MS)
+        Self(Backoff::new(MIN_RETRY_PAUSE_MS, MAX_RETRY_PAUSE_MS))
     }
 }
 

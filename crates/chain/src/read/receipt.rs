@@ -17,6 +17,12 @@ impl ReadApi {
         let Some(location) = store.envelope_location(id).await.map_err(RpcError::internal)? else {
             return self.unsealed(id).await;
         };
+        // A skipped item may be a copy with another proof or signature: what waits here is told first.
+        if location.fault.is_some()
+            && let Some((state, reason)) = self.context.role.unsealed(&id)
+        {
+            return Ok(Some(Receipt { reason, ..empty(id, state) }));
+        }
         let (number, index) = (location.number, location.index);
         let Some(record) = store.batch(number).await.map_err(RpcError::internal)? else {
             // Taken back between the two reads: it is in no batch now.
@@ -55,6 +61,8 @@ impl ReadApi {
         let outcome = self.context.tracker.store().envelope_outcome(id).await.map_err(RpcError::internal)?;
         Ok(outcome.map(|outcome| match outcome.as_str() {
             "expired" => empty(id, EnvelopeState::Expired),
+            // Gone like one that expired; it may be sent again.
+            "evicted" => Receipt { reason: Some(outcome), ..empty(id, EnvelopeState::Expired) },
             _ => Receipt { reason: Some(outcome), ..empty(id, EnvelopeState::Skipped) },
         }))
     }

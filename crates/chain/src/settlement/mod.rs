@@ -37,10 +37,22 @@ pub enum SettlementFault {
     Store(#[from] StoreError),
 }
 
+/// Who is told how far the chain stands on L1.
+pub trait TakesMarks: Send + Sync + 'static {
+    /// The marks now; they never fall.
+    fn settle(&self, marks: Settled);
+}
+
+impl TakesMarks for Executor {
+    fn settle(&self, marks: Settled) {
+        Self::settle(self, marks);
+    }
+}
+
 /// Reads what becomes of posted runs, and moves the marks.
 pub struct Settlement {
     tracker: Tracker,
-    executor: Executor,
+    executor: Box<dyn TakesMarks>,
     l1: Arc<dyn SettlementView>,
     stored: Stored,
     /// The L1 block up to which events were taken.
@@ -49,20 +61,27 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// Goes on from what is on disk, and tells the executor of it.
+    /// Goes on from what is on disk, and tells of it whoever makes something of the marks: the executor blocks.
     ///
     /// # Errors
     /// The disk's.
     pub async fn open(
         tracker: Tracker,
-        executor: Executor,
+        executor: impl TakesMarks,
         l1: Arc<dyn SettlementView>,
     ) -> Result<Self, StoreError> {
         let store = tracker.store();
         let stored = Stored::load(store.as_ref(), tracker.config().genesis_l1_origin).await?;
-        store.keep_ledgers_from(first_kept(stored.marks.posted)).await?;
+        store.keep_ledgers_from(first_kept(stored.marks)).await?;
         executor.settle(stored.marks);
-        Ok(Self { tracker, executor, l1, stored, through: stored.after, runs: Runs::default() })
+        Ok(Self {
+            tracker,
+            executor: Box::new(executor),
+            l1,
+            stored,
+            through: stored.after,
+            runs: Runs::default(),
+        })
     }
 
     /// Reads on until told to stop.
@@ -169,7 +188,7 @@ impl Settlement {
             let store = self.tracker.store();
             next.save(store.as_ref()).await?;
             self.stored = next;
-            store.keep_ledgers_from(first_kept(marks.posted)).await?;
+            store.keep_ledgers_from(first_kept(marks)).await?;
         }
         self.executor.settle(marks);
         Ok(())
@@ -253,10 +272,11 @@ impl Settlement {
     }
 }
 
-/// From which header on fee accounts can be proved: somewhat before the last posted one, for whoever looks at an L1
-/// that lags behind ours.
-fn first_kept(posted: u64) -> u64 {
-    posted.saturating_sub(KEPT_POSTED_HEADERS)
+/// From which header on fee accounts can be proved: somewhat before the last one whose hints are final on L1, for whoever
+/// looks at an L1 that lags behind ours. `FeeVault` pays out a ledger only some time after its posting, and hints become
+/// final later than that by default.
+fn first_kept(marks: Settled) -> u64 {
+    marks.finalized.min(marks.posted).saturating_sub(KEPT_POSTED_HEADERS)
 }
 
 /// The roots that postings of our own hints for the run have; `None` while some are not here.

@@ -1,10 +1,9 @@
 //! Proofs of fee accounts against the ledger of a header that L1 has, which need not be the newest.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 
-use alloy_primitives::Address;
-use blindfold_protocol::ledger::EarlierLedger;
-use blindfold_protocol::{AccountLeaf, LedgerProof};
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::{Account, LedgerProof, LedgerTree};
 use blindfold_store::StoreError;
 
 use super::{HeaderId, Tracker};
@@ -13,8 +12,8 @@ use super::{HeaderId, Tracker};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProvedAccount {
     /// The account.
-    pub leaf: AccountLeaf,
-    /// Its place in the ledger.
+    pub account: Account,
+    /// The proof that it stands in the ledger.
     pub proof: LedgerProof,
     /// The header after which the ledger is so.
     pub header: HeaderId,
@@ -42,14 +41,41 @@ pub enum ProofRefusal {
     Store(#[from] StoreError),
 }
 
-/// The ledger that was asked for last and is not the newest.
-pub(super) type Cached = parking_lot::Mutex<Option<(HeaderId, Arc<EarlierLedger>)>>;
+/// Ledgers kept at hand that are not the newest. They share what they have in common with it.
+const RECENT_LEDGERS: usize = 4;
+
+/// Ledgers that were asked for lately and are not the newest.
+#[derive(Default)]
+pub(super) struct EarlierLedgers {
+    /// Of certified headers alone, which no others can replace. The latest that was made comes first.
+    recent: parking_lot::Mutex<VecDeque<(HeaderId, LedgerTree)>>,
+    /// Held while one is made, so that whoever asks for many makes one at a time.
+    making: tokio::sync::Mutex<()>,
+}
+
+impl EarlierLedgers {
+    fn of(&self, number: u64) -> Option<(HeaderId, LedgerTree)> {
+        self.recent.lock().iter().find(|(of, _)| of.number == number).cloned()
+    }
+
+    /// The one with the least number above.
+    fn next_after(&self, number: u64) -> Option<(HeaderId, LedgerTree)> {
+        let recent = self.recent.lock();
+        recent.iter().filter(|(of, _)| of.number > number).min_by_key(|(of, _)| of.number).cloned()
+    }
+
+    fn put(&self, header: HeaderId, tree: LedgerTree) {
+        let mut recent = self.recent.lock();
+        recent.push_front((header, tree));
+        recent.truncate(RECENT_LEDGERS);
+    }
+}
 
 impl Tracker {
     /// The fee account of `payer` in the ledger after header `number`; `None` for one that is not in it.
     ///
-    /// Cost: one path for the newest header and for the one asked for last; for another one a copy of the tree, with
-    /// the accounts that changed since.
+    /// Cost: one path for the newest header and for those asked for last; for another one a path for each account and
+    /// nonce that changed between it and the next of them, beside whatever the chain does meanwhile.
     ///
     /// # Errors
     /// [`ProofRefusal`]. A proof that does not lead to the header's `feeLedgerRoot` is never given.
@@ -58,50 +84,62 @@ impl Tracker {
         payer: &Address,
         number: u64,
     ) -> Result<Option<ProvedAccount>, ProofRefusal> {
-        let newest = self.with_state(|state| {
-            let (head, ledger) = (state.head(), state.ledger());
-            let header = HeaderId { number: head.number, hash: head.hash };
-            let account = ledger.account(payer).map(|account| account.as_leaf(payer));
-            (header, account.zip(ledger.prove(payer)))
-        });
-        let (head, found) = newest;
-        if number == head.number {
-            return Ok(found.map(|(leaf, proof)| ProvedAccount { leaf, proof, header: head }));
-        }
-        let store = self.store();
-        let missing = ProofRefusal::NoHeader { number, newest: head.number };
-        let Some(record) = store.batch(number).await? else { return Err(missing) };
-        let header = HeaderId { number, hash: record.hash };
-        let root = record.sealed.header.fee_ledger_root;
-        let ledger = self.ledger_after(header).await?;
-        if ledger.root() != root {
-            return Err(ProofRefusal::Changed);
-        }
-        match (store.leaf_after(*payer, number).await?, ledger.prove(payer)) {
-            (None, None) => Ok(None),
-            (Some(leaf), Some(proof)) if proof.root_with(&leaf.hash()) == Some(root) => {
-                Ok(Some(ProvedAccount { leaf, proof, header }))
-            }
-            // The account changed with a header that is being written, or rows were forgotten in between.
-            _ => Err(ProofRefusal::Changed),
-        }
+        let (header, tree) = self.ledger_after(number).await?;
+        Ok(tree.prove(payer).map(|(account, proof)| ProvedAccount { account, proof, header }))
     }
 
-    async fn ledger_after(&self, header: HeaderId) -> Result<Arc<EarlierLedger>, ProofRefusal> {
-        let cached = self.shared.earlier.lock().clone();
-        if let Some((_, ledger)) = cached.filter(|(of, _)| *of == header) {
-            return Ok(ledger);
+    fn newest_ledger(&self) -> (HeaderId, LedgerTree) {
+        self.with_state(|state| {
+            let head = state.head();
+            (HeaderId { number: head.number, hash: head.hash }, state.ledger().tree().clone())
+        })
+    }
+
+    async fn ledger_after(&self, number: u64) -> Result<(HeaderId, LedgerTree), ProofRefusal> {
+        let newest = self.newest_ledger();
+        if newest.0.number == number {
+            return Ok(newest);
         }
-        // Memory and disk agree while nobody writes.
-        let writer = self.shared.writer.lock().await;
-        let then = self.store().leaves_changed_after(header.number).await?;
-        let then = then.ok_or(ProofRefusal::Forgotten(header.number))?;
-        let ledger = self.with_state(|state| {
-            state.ledger().tree_with(then.iter().map(|(payer, leaf)| (*payer, leaf.as_ref())))
-        });
-        drop(writer);
-        let ledger = Arc::new(ledger);
-        *self.shared.earlier.lock() = Some((header, Arc::clone(&ledger)));
-        Ok(ledger)
+        let earlier = &self.shared.earlier;
+        if let Some(found) = earlier.of(number) {
+            return Ok(found);
+        }
+        let missing = ProofRefusal::NoHeader { number, newest: newest.0.number };
+        // Asked before the header is read: one that is certified by then is the one that stays.
+        let certified = self.certified().number;
+        let Some(record) = self.store().batch(number).await? else { return Err(missing) };
+        let header = HeaderId { number, hash: record.hash };
+        let _making = earlier.making.lock().await;
+        if let Some(found) = earlier.of(number) {
+            return Ok(found);
+        }
+        let base = match earlier.next_after(number) {
+            Some(base) => base,
+            None => {
+                // Memory and disk agree while nobody writes.
+                let _writer = self.shared.writer.lock().await;
+                self.newest_ledger()
+            }
+        };
+        let tree = self.ledger_back(base, number, record.sealed.header.fee_ledger_root).await?;
+        if number <= certified {
+            earlier.put(header, tree.clone());
+        }
+        Ok((header, tree))
+    }
+
+    /// The ledger after an earlier header, from one after a later one and the disk.
+    async fn ledger_back(
+        &self,
+        (later, tree): (HeaderId, LedgerTree),
+        number: u64,
+        root: B256,
+    ) -> Result<LedgerTree, ProofRefusal> {
+        let changed = self.store().entries_changed_after(number, later.number).await?;
+        let changed = changed.ok_or(ProofRefusal::Forgotten(number))?;
+        // A large ledger takes a while.
+        let made = tokio::task::spawn_blocking(move || tree.with(changed)).await;
+        // Another root: headers gave way to others, or rows were forgotten in between. An error: shutting down.
+        made.ok().filter(|tree| tree.root() == root).ok_or(ProofRefusal::Changed)
     }
 }

@@ -6,10 +6,11 @@ use alloy_primitives::B256;
 use blindfold_protocol::validity::{self, AppliedBatch, CheckedItem, L1Facts, SealFault, Verdict};
 use blindfold_protocol::{BatchHeader, Epoch, SealedBatch, SigningKey};
 use blindfold_store::StoreError;
+use tokio::time::{Duration, timeout};
 
 use super::{Applied, HeaderId, Refusal, Tracker, check_items};
 use crate::l1::{L1Fault, L1News, L1Origin, origin_facts};
-use crate::limits::MAX_UNCERTIFIED_HEADERS;
+use crate::limits::{EPOCHS_PATIENCE_MS, MAX_UNCERTIFIED_HEADERS};
 use crate::records::{Maker, sealed_record, verdicts};
 
 /// A header that this process sealed.
@@ -38,6 +39,24 @@ pub enum SealRefusal {
         /// The next number.
         number: u64,
     },
+    /// The next number's epoch does not certify yet: L1 has to get there.
+    #[error("the epoch of number {number} counts from L1 block {counts_from} on, L1 is final up to {origin}")]
+    EpochNotInForce {
+        /// The next number.
+        number: u64,
+        /// The L1 block from which on the epoch counts.
+        counts_from: u64,
+        /// The origin that was to be sealed with.
+        origin: u64,
+    },
+    /// From the next number on the chain has other rules than this build knows.
+    #[error("number {number} has the rule set {rules}, which this build does not know: install a newer one")]
+    UnknownRules {
+        /// The next number.
+        number: u64,
+        /// The rule set that L1 schedules.
+        rules: u16,
+    },
     /// L1 cannot be asked for what it said since the parent's origin.
     #[error(transparent)]
     L1(#[from] L1Fault),
@@ -50,6 +69,29 @@ pub enum SealRefusal {
     /// The process is shutting down.
     #[error("shutting down")]
     Stopped,
+}
+
+/// What L1 said to a header: everything after a block up to the origin, and the forced queue as it stood there. All of it
+/// is final, so it stays true.
+pub(super) struct Said {
+    origin: L1Origin,
+    after: u64,
+    /// The entry of the forced queue from which it was read: of those before, it knows nothing.
+    cursor: u64,
+    news: L1News,
+}
+
+impl Said {
+    fn facts(&self) -> L1Facts {
+        self.news.clone().into_facts(origin_facts(&self.origin))
+    }
+
+    /// What it says to a header with this origin, if all is here.
+    fn again(&self, after: u64, origin: u64, cursor: u64) -> Option<Self> {
+        let covers = self.origin.number == origin && self.after <= after && after <= origin;
+        let news = self.news.part(after, origin, cursor).filter(|_| covers && self.cursor <= cursor)?;
+        Some(Self { origin: self.origin, after, cursor, news })
+    }
 }
 
 impl Tracker {
@@ -97,16 +139,24 @@ impl Tracker {
             return Err(Refusal::TooManyUncertified { number, limit });
         }
         let epoch = Arc::new(self.epoch(number).await?);
-        let facts = self.facts_of(header).await?;
+        let (origin, counts_from) = (header.l1_origin_number, epoch.counts_from);
+        if origin < counts_from {
+            let epoch = epoch.epoch;
+            return Err(Refusal::EpochNotInForce { number, epoch, counts_from, origin });
+        }
+        let said = self.said_to(header).await?;
+        self.follows_what_l1_made(header, offered).await?;
+        let facts = said.facts();
         let items = check_items(&self.shared.config, &epoch, batch).await?;
         let applied = self
             .shared
             .state
             .write()
-            .apply(header, &items, &epoch, &facts)
+            .apply(header, &items, &batch.items, &epoch, &facts)
             .map_err(|fault| Refusal::Invalid { number, fault })?;
         let verdicts = applied.verdicts.clone();
         self.make_durable(batch, &items, applied, Maker::Sequencer).await?;
+        *self.shared.said.write() = Some(said);
         Ok(Applied { number, hash: offered, verdicts, items: Some(Arc::new(items)) })
     }
 
@@ -144,20 +194,32 @@ impl Tracker {
         }
         let epoch = self.epoch(number).await.map_err(|refusal| match refusal {
             Refusal::L1(fault) => SealRefusal::L1(fault),
+            Refusal::UnknownRules { rules, .. } => SealRefusal::UnknownRules { number, rules },
             _ => SealRefusal::NoEpoch { number },
         })?;
-        let facts = self.news_up_to(origin.number).await?.into_facts(origin_facts(origin));
+        if origin.number < epoch.counts_from {
+            let counts_from = epoch.counts_from;
+            return Err(SealRefusal::EpochNotInForce { number, counts_from, origin: origin.number });
+        }
+        let said = Said {
+            origin: *origin,
+            after: head.l1_origin,
+            cursor: head.forced_cursor,
+            news: self.news_up_to(origin.number).await?,
+        };
+        let facts = said.facts();
         let entries = facts.forced.iter().take(forced);
         let first = self.check_forced(&epoch, entries.map(|entry| entry.item.to_vec()).collect()).await;
         let first = first.ok_or(SealRefusal::Stopped)?;
         let (bytes, checked): (Vec<_>, Vec<_>) = first.into_iter().chain(items).unzip();
         let (header, applied) =
-            self.shared.state.write().seal(timestamp_ms, &checked, forced, &epoch, &facts)?;
+            self.shared.state.write().seal(timestamp_ms, &checked, &bytes, forced, &epoch, &facts)?;
         let hash = header.hash();
         let signature = key.sign(&header.signing_digest(&self.shared.config.deployment));
         let verdicts = applied.verdicts.clone();
         let batch = Arc::new(SealedBatch { header, signature, items: bytes });
         self.make_durable(&batch, &checked, applied, Maker::Us).await?;
+        *self.shared.said.write() = Some(said);
         Ok(Sealed { batch, hash, verdicts })
     }
 
@@ -177,13 +239,44 @@ impl Tracker {
         })
     }
 
-    /// What L1 says to a header: its origin, and everything since the parent's.
-    async fn facts_of(&self, header: &BatchHeader) -> Result<L1Facts, Refusal> {
+    /// What L1 says to a header: its origin, and everything since the parent's. An origin that did not change, or was
+    /// read ahead, needs no L1, so that headers are checked while it is away.
+    async fn said_to(&self, header: &BatchHeader) -> Result<Said, Refusal> {
         let (number, origin) = (header.number, header.l1_origin_number);
-        let Some(found) = self.shared.l1.origin(origin).await? else {
+        let (after, cursor) = (self.head().l1_origin, self.head().forced_cursor);
+        let known = self.shared.said.read().as_ref().and_then(|said| said.again(after, origin, cursor));
+        if let Some(said) = known {
+            return Ok(said);
+        }
+        let found = match self.origin_at_hand(origin) {
+            Some(found) => Some(found),
+            None => self.shared.l1.origin(origin).await?,
+        };
+        let Some(found) = found else {
             return Err(Refusal::OriginNotFinal { number, origin });
         };
-        Ok(self.news_up_to(origin).await?.into_facts(origin_facts(&found)))
+        let news = match self.at_hand(after, origin, cursor) {
+            Some(news) => news,
+            None => self.news_up_to(origin).await?,
+        };
+        Ok(Said { origin: found, after, cursor, news })
+    }
+
+    /// A header has to follow what L1 made up to its origin: else another one could be signed for its number that does, with
+    /// as new an origin, and nothing would excuse the two. Asked where the origin is a new one, and not for long: an L1 that
+    /// is away makes nothing known.
+    async fn follows_what_l1_made(&self, header: &BatchHeader, offered: B256) -> Result<(), Refusal> {
+        if header.l1_origin_number == self.head().l1_origin {
+            return Ok(());
+        }
+        let number = self.certified().number + 1;
+        let asked = self.shared.l1.l1_header(number);
+        match timeout(Duration::from_millis(EPOCHS_PATIENCE_MS), asked).await {
+            Ok(Ok(Some(made))) if made.l1_block <= header.l1_origin_number => {
+                Err(Refusal::ReplacedByL1 { number, made: made.header.hash(), offered })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What L1 says from the head's origin up to this one.

@@ -110,7 +110,7 @@ impl Tracker {
             });
         }
         // Whether it stands is known before anything here gives way, but for what the head has to say.
-        let epoch = self.epoch(number).await?;
+        let epoch = self.epoch_by_l1(header.epoch).await?;
         if number <= head.number {
             tracing::error!(number, %made, "L1 made a header: giving way to it");
             self.take_back(number).await?;

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod advance;
+mod ahead;
 mod certify;
 mod items;
 mod l1_made;
@@ -10,13 +11,15 @@ mod refusal;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
-use blindfold_protocol::ledger::Account;
-use blindfold_protocol::validity::{ChainState, CheckedEnvelope, CheckedItem, Head, Verdict};
-use blindfold_protocol::{Canonical, ChainConfig, EnvelopeFault, Epoch, Epochs};
+use blindfold_protocol::ledger::{Account, FeeLedger};
+use blindfold_protocol::validity::{BaseFees, ChainState, CheckedEnvelope, CheckedItem, Head, Verdict};
+use blindfold_protocol::{Canonical, ChainConfig, EnvelopeFault, Epoch, Epochs, limits::RULES};
 use blindfold_store::{Store, StoreError, What};
 use parking_lot::RwLock;
 use tokio::sync::{Mutex, watch};
+use tokio::time::{Duration, Instant, timeout};
 
+use crate::limits::{EPOCHS_PATIENCE_MS, EPOCHS_PAUSE_MS};
 use crate::{L1Fault, L1View};
 
 pub use accounts::{ProofRefusal, ProvedAccount};
@@ -89,18 +92,25 @@ struct Shared {
     store: Arc<dyn Store>,
     l1: Arc<dyn L1View>,
     epochs: RwLock<Epochs>,
+    /// Until when L1 is not asked for epochs that are known: it did not answer in time.
+    epochs_paused: RwLock<Option<Instant>>,
     state: RwLock<ChainState>,
     /// Held by whoever changes the chain, across its disk writes.
     writer: Arc<Mutex<()>>,
     sealed: watch::Sender<HeaderId>,
     certified: watch::Sender<HeaderId>,
-    earlier: accounts::Cached,
+    broken: watch::Sender<bool>,
+    /// What L1 said to the last header.
+    said: RwLock<Option<advance::Said>>,
+    /// What L1 says up to its newest final block, read before a header names it.
+    ahead: RwLock<ahead::Ahead>,
+    earlier: accounts::EarlierLedgers,
 }
 
 impl Tracker {
     /// Opens the chain on `store`, or begins it at the genesis of `config`. Asks L1 for the epochs.
     ///
-    /// Cost: reads every fee account and recomputes the ledger root.
+    /// Cost: reads every fee account and live nonce, and recomputes the ledger root.
     pub async fn open(
         config: Arc<ChainConfig>,
         store: Arc<dyn Store>,
@@ -115,11 +125,15 @@ impl Tracker {
             store,
             l1,
             epochs: RwLock::new(epochs),
+            epochs_paused: RwLock::default(),
             state: RwLock::new(state),
             writer: Arc::default(),
             sealed: watch::Sender::new(sealed),
             certified: watch::Sender::new(certified),
-            earlier: accounts::Cached::default(),
+            broken: watch::Sender::new(false),
+            said: RwLock::default(),
+            ahead: RwLock::default(),
+            earlier: accounts::EarlierLedgers::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -154,14 +168,14 @@ impl Tracker {
         self.shared.certified.subscribe()
     }
 
-    /// Base fee of the next header, in wei per byte.
-    pub fn next_base_fee(&self) -> u128 {
-        self.shared.state.read().next_base_fee()
+    /// Base fees of a header in the second after the head's; they fall with each second that passes without load.
+    pub fn next_base_fees(&self) -> BaseFees {
+        self.shared.state.read().next_base_fees()
     }
 
     /// The fee account of `payer` after the last header.
     pub fn account(&self, payer: &Address) -> Account {
-        self.shared.state.read().ledger().account(payer).cloned().unwrap_or_default()
+        self.shared.state.read().ledger().account(payer).copied().unwrap_or_default()
     }
 
     /// The malformed surcharges held for `payer`, in wei.
@@ -169,9 +183,10 @@ impl Tracker {
         self.shared.state.read().ledger().held_of(payer)
     }
 
-    /// Whether the next header could take the envelope: expiry, fee nonce, fee and funds against the last header.
-    pub fn admissible(&self, envelope: &CheckedEnvelope) -> Result<(), EnvelopeFault> {
-        self.shared.state.read().admissible(envelope)
+    /// Whether the next header, of this second, could take the envelope: expiry, fee nonce, fee and funds against the
+    /// last header.
+    pub fn admissible(&self, envelope: &CheckedEnvelope, second: u64) -> Result<(), EnvelopeFault> {
+        self.shared.state.read().admissible(envelope, second)
     }
 
     /// Runs `read` on the state after the last header. Keep it short: it holds up the next header.
@@ -190,18 +205,77 @@ impl Tracker {
             let _writer = writer;
             change.await
         });
-        task.await.ok()
+        match task.await {
+            Ok(done) => Some(done),
+            Err(error) => {
+                self.shared.broken.send_replace(error.is_panic());
+                None
+            }
+        }
     }
 
-    /// The epoch that certifies `number`, as far as known; asks L1 again when none is.
+    /// Resolves when a change ended by a bug: memory and disk may have come apart, so the process should end.
+    pub fn broken(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut broken = self.shared.broken.subscribe();
+        async move {
+            if broken.wait_for(|broken| *broken).await.is_err() {
+                // The tracker is gone, and what would resolve this with it.
+                std::future::pending::<()>().await;
+            }
+            "a change ended by a bug: memory and disk may have come apart; the log has the panic".to_owned()
+        }
+    }
+
+    /// The epoch that certifies `number`, as L1's newest final block has it; while L1 is away or slow, as it was last
+    /// read: what is registered changes with long notice only, and headers do not wait for an L1 that hangs.
+    ///
+    /// # Errors
+    /// [`Refusal::NoEpoch`], [`Refusal::UnknownRules`]; [`Refusal::L1`] where nothing is known.
     pub async fn epoch(&self, number: u64) -> Result<Epoch, Refusal> {
-        if let Some(epoch) = self.shared.epochs.read().at(number) {
-            return Ok(epoch.clone());
+        let known = self.shared.epochs.read().at(number).is_some();
+        let paused = self.shared.epochs_paused.read().is_some_and(|until| Instant::now() < until);
+        let away = if known && paused { None } else { self.read_epochs(known).await.err() };
+        let epochs = self.shared.epochs.read();
+        let rules = epochs.rules_at(number);
+        if rules != RULES {
+            return Err(Refusal::UnknownRules { number, rules });
+        }
+        match (epochs.at(number), away) {
+            (Some(epoch), _) => Ok(epoch.clone()),
+            (None, Some(fault)) => Err(fault.into()),
+            (None, None) => Err(Refusal::NoEpoch { number }),
+        }
+    }
+
+    /// Asks L1 for the epochs. Where an answer is known already it is not waited for long, nor asked for soon again.
+    async fn read_epochs(&self, known: bool) -> Result<(), L1Fault> {
+        let asked = self.shared.l1.epochs();
+        let answer = if known {
+            match timeout(Duration::from_millis(EPOCHS_PATIENCE_MS), asked).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    Err(L1Fault::Unavailable { reason: format!("no answer within {EPOCHS_PATIENCE_MS} ms") })
+                }
+            }
+        } else {
+            asked.await
+        };
+        let pause = Duration::from_millis(EPOCHS_PAUSE_MS);
+        *self.shared.epochs_paused.write() = answer.is_err().then(|| Instant::now() + pause);
+        *self.shared.epochs.write() = answer?;
+        Ok(())
+    }
+
+    /// The epoch that a header made by L1 names. L1's word decides: where no epoch is registered for a number, the last
+    /// one serves, and what is registered later begins behind it.
+    async fn epoch_by_l1(&self, epoch: u64) -> Result<Epoch, Refusal> {
+        if let Some(known) = self.shared.epochs.read().by_epoch(epoch) {
+            return Ok(known.clone());
         }
         let epochs = self.shared.l1.epochs().await?;
-        let found = epochs.at(number).cloned();
+        let found = epochs.by_epoch(epoch).cloned();
         *self.shared.epochs.write() = epochs;
-        found.ok_or(Refusal::NoEpoch { number })
+        found.ok_or(Refusal::UnknownEpoch { epoch })
     }
 }
 
@@ -216,8 +290,8 @@ async fn load_state(config: &ChainConfig, store: &dyn Store) -> Result<ChainStat
     if (head.number, head.hash) != (number, stored.hash) {
         return Err(damaged(format!("the head stored with batch {number} is another")).into());
     }
-    let (accounts, held) = (store.accounts().await?, store.held().await?);
-    let state = ChainState::from_parts(config.clone(), head, accounts, held);
+    let (accounts, nonces, held) = (store.accounts().await?, store.nonces().await?, store.held().await?);
+    let state = ChainState::from_parts(config.clone(), head, FeeLedger::from_parts(accounts, nonces, held));
     let record = store.batch(number).await?.ok_or(StoreError::Missing { what: What::Batch, number })?;
     if state.ledger().root() != record.sealed.header.fee_ledger_root {
         return Err(OpenError::DamagedLedger { number });

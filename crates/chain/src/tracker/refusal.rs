@@ -93,6 +93,32 @@ pub enum Refusal {
         /// Batch number.
         number: u64,
     },
+    /// L1 does not have the epoch that a header of its own names.
+    #[error("L1 made a header of epoch {epoch}, which is not registered")]
+    UnknownEpoch {
+        /// The epoch.
+        epoch: u64,
+    },
+    /// From this number on the chain has other rules than this build knows.
+    #[error("number {number} has the rule set {rules}, which this build does not know: install a newer one")]
+    UnknownRules {
+        /// Batch number.
+        number: u64,
+        /// The rule set that L1 schedules.
+        rules: u16,
+    },
+    /// The origin is older than the epoch's notice: its certificates do not count on L1 yet.
+    #[error("header {number}: epoch {epoch} counts from L1 block {counts_from} on, its origin is {origin}")]
+    EpochNotInForce {
+        /// Batch number.
+        number: u64,
+        /// Its epoch.
+        epoch: u64,
+        /// The L1 block from which on the epoch counts.
+        counts_from: u64,
+        /// The header's origin.
+        origin: u64,
+    },
     /// The certificate does not stand.
     #[error("certificate of {number}: {fault}")]
     Certificate {
@@ -188,7 +214,10 @@ impl Refusal {
             Self::NotMadeByL1 { .. } => NextStep::Retry,
             Self::ReplacedByL1 { .. } => NextStep::Reject,
             Self::VoidedByL1 { .. } => NextStep::Stop,
+            Self::UnknownEpoch { .. } => NextStep::Retry,
+            Self::UnknownRules { .. } => NextStep::Stop,
             Self::Second { .. }
+            | Self::EpochNotInForce { .. }
             | Self::Invalid { .. }
             | Self::Certificate { .. }
             | Self::CertificateMismatch { .. } => NextStep::Reject,
@@ -208,6 +237,9 @@ impl Refusal {
             Self::Second { .. } => "second_header",
             Self::Invalid { fault, .. } => fault.as_str(),
             Self::NoEpoch { .. } => "no_epoch",
+            Self::UnknownEpoch { .. } => "unknown_epoch",
+            Self::UnknownRules { .. } => "unknown_rules",
+            Self::EpochNotInForce { .. } => "epoch_not_in_force",
             Self::Certificate { fault, .. } => certificate_fault_name(fault),
             Self::CertificateMismatch { .. } => "certificate_mismatch",
             Self::ConflictingCertificates { .. } => "conflicting_certificates",

@@ -29,6 +29,8 @@ pub struct ScriptedL1 {
     pub fault: Mutex<Option<L1Fault>>,
     /// Shows another block for every number.
     pub reorganised: AtomicBool,
+    /// Takes questions about epochs and answers none.
+    pub hangs: AtomicBool,
 }
 
 impl ScriptedL1 {
@@ -43,6 +45,7 @@ impl ScriptedL1 {
             void_runs: Mutex::default(),
             fault: Mutex::default(),
             reorganised: AtomicBool::new(false),
+            hangs: AtomicBool::new(false),
         }
     }
 
@@ -106,6 +109,11 @@ impl L1View for ScriptedL1 {
         Ok(l1_block(*self.finalized.lock()))
     }
 
+    async fn newest(&self) -> Result<u64, L1Fault> {
+        self.up()?;
+        Ok(*self.finalized.lock())
+    }
+
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
         self.up()?;
         let shown = if self.reorganised.load(Ordering::SeqCst) {
@@ -157,6 +165,9 @@ impl L1View for ScriptedL1 {
     }
 
     async fn epochs(&self) -> Result<Epochs, L1Fault> {
+        if self.hangs.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         self.up()?;
         Ok(self.epochs.lock().clone())
     }
@@ -172,6 +183,8 @@ pub struct ScriptedExecution {
     pub give_up: AtomicBool,
     /// Reports a skipped transaction that it was not given.
     pub skips_outside: AtomicBool,
+    /// Is of another version than ours.
+    pub other_rules: AtomicBool,
     /// Knows no parent, whatever is imported.
     pub forgets: AtomicBool,
     /// Blocks made with `execute`, and blocks taken with `import`.
@@ -231,6 +244,15 @@ fn payload(parent: B256, id: BlockId, list: &[Bytes]) -> StoredPayload {
 
 #[async_trait]
 impl ExecutionClient for ScriptedExecution {
+    async fn ensure_compatible(&self, chain_id: u64) -> Result<(), EngineError> {
+        self.up("ensure_compatible")?;
+        if self.other_rules.load(Ordering::SeqCst) {
+            let reason = format!("scripted: not the rules of chain {chain_id}");
+            return Err(EngineError::IncompatibleClient { reason });
+        }
+        Ok(())
+    }
+
     async fn head(&self) -> Result<BlockId, EngineError> {
         self.up("head")?;
         Ok(self.head_now())

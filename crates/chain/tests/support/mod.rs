@@ -15,7 +15,8 @@ use alloy_primitives::{Signature, TxKind, U256};
 use blindfold_bte::bls::{PublicKey, SecretKey};
 use blindfold_bte::{Backend, CiphertextPoint, MemberKey, Opening, Parameters, Proof, dealer, verify_proof};
 use blindfold_chain::{
-    EpochParameters, Executor, ExecutorDeps, HintIntake, L1MadeHeader, L1View, ParameterSet, Sealed, Tracker,
+    EpochParameters, Executor, ExecutorDeps, HaltLimits, HintIntake, L1MadeHeader, L1View, ParameterSet,
+    Sealed, Tracker,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::envelope_builder::{EnvelopeFields, build};
@@ -73,6 +74,8 @@ pub fn epoch() -> Epoch {
         epoch: EPOCH,
         first: 1,
         last: LAST_NUMBER,
+        counts_from: 0,
+        continues: 0,
         parameters_hash: B256::from(committee().parameters.hash()),
         encryption_key_hash: B256::from(encryption_key().hash()),
         max_batch: MAX_BATCH,
@@ -114,9 +117,12 @@ pub fn chain_config() -> Arc<ChainConfig> {
         timing: L1Timing::default(),
         sequencer: sequencer_key().address(),
         fee_recipient: Address::repeat_byte(0x14),
+        base_fee_recipient: Address::ZERO,
         block_gas_limit: 200_000_000,
         initial_base_fee: BASE_FEE,
         min_base_fee: BASE_FEE,
+        initial_gas_base_fee: 1,
+        min_gas_base_fee: 1,
         malformed_surcharge: 500,
         genesis_l1_origin: 1,
     })
@@ -184,6 +190,7 @@ pub fn envelope_with(nonce: u64, bundle: &Bundle, change: impl FnOnce(&mut Envel
         fee_nonce: nonce,
         max_fee: 10 * BASE_FEE,
         priority_fee: 10,
+        max_gas_fee: 1_000,
         gas_limit: 100_000,
         expiry: 900,
     };
@@ -359,17 +366,25 @@ pub struct Machine {
 
 impl Machine {
     pub async fn start(store: Arc<dyn Store>, l1: &Arc<ScriptedL1>, client: &Arc<ScriptedExecution>) -> Self {
+        Self::start_with(store, l1, client, HaltLimits::default()).await
+    }
+
+    pub async fn start_with(
+        store: Arc<dyn Store>,
+        l1: &Arc<ScriptedL1>,
+        client: &Arc<ScriptedExecution>,
+        halt: HaltLimits,
+    ) -> Self {
         let tracker = tracker_on(store, l1).await;
         let as_client: Arc<dyn ExecutionClient> = Arc::clone(client) as _;
-        let executor = Executor::start(ExecutorDeps {
+        let deps = ExecutorDeps {
             tracker: tracker.clone(),
             parameters: parameter_set(),
             backend: backend(),
             client: as_client,
             l1: Arc::clone(l1) as _,
-        })
-        .await
-        .expect("it starts");
+        };
+        let executor = Executor::start_with(deps, halt).await.expect("it starts");
         let intake = HintIntake::new(tracker.clone(), parameter_set(), backend(), executor.opened());
         Self { tracker, executor, intake, client: Arc::clone(client) }
     }
