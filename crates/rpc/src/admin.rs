@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use axum::{
@@ -12,9 +13,15 @@ use axum::{
     http::{HeaderValue, Response, StatusCode, header},
     routing::get,
 };
+use blindfold_runtime::Spawner;
 use jsonrpsee::server::stop_channel;
 
-use crate::{ServeError, ServerHandle, peers::Peers, server::listen};
+use crate::{
+    Inbound, ServeError, ServerHandle,
+    limits::WRITE_PATIENCE_MS,
+    peers::Peers,
+    server::{Limits, listen},
+};
 
 /// Most open connections of the admin server.
 const ADMIN_MAX_CONNECTIONS: u32 = 64;
@@ -25,13 +32,20 @@ const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Clone, Debug)]
 pub struct Readiness {
     conditions: Arc<RwLock<BTreeMap<&'static str, Option<String>>>>,
+    tasks: Option<Spawner>,
 }
 
 impl Readiness {
     /// All conditions begin as not ready, reason `starting`. With none, the role is ready.
     pub fn new(conditions: &[&'static str]) -> Self {
         let conditions = conditions.iter().map(|name| (*name, Some("starting".to_owned()))).collect();
-        Self { conditions: Arc::new(RwLock::new(conditions)) }
+        Self { conditions: Arc::new(RwLock::new(conditions)), tasks: None }
+    }
+
+    /// A failure of these tasks is one more reason, named after the part that failed, whatever is set beside it.
+    #[must_use]
+    pub fn of(self, tasks: Spawner) -> Self {
+        Self { tasks: Some(tasks), ..self }
     }
 
     /// The condition holds now.
@@ -56,7 +70,9 @@ impl Readiness {
     /// The conditions that do not hold and why.
     pub fn reasons(&self) -> BTreeMap<&'static str, String> {
         let conditions = self.conditions.read().unwrap_or_else(PoisonError::into_inner);
-        conditions.iter().filter_map(|(name, reason)| Some((*name, reason.clone()?))).collect()
+        let failure = self.tasks.as_ref().and_then(Spawner::failure);
+        let reasons = conditions.iter().filter_map(|(name, reason)| Some((*name, reason.clone()?)));
+        reasons.chain(failure.map(|failure| (failure.part, failure.cause))).collect()
     }
 }
 
@@ -109,11 +125,18 @@ pub async fn admin(
         .route("/healthz", get(|| async { text(StatusCode::OK, "text/plain", "ok\n".to_owned()) }))
         .route("/readyz", get(ready))
         .route("/metrics", get(rendered));
-    let peers = Peers::new(ADMIN_MAX_CONNECTIONS, ADMIN_MAX_CONNECTIONS, 0);
+    let peers = Peers::new(ADMIN_MAX_CONNECTIONS, ADMIN_MAX_CONNECTIONS, 0, false);
+    let patience = Duration::from_millis(WRITE_PATIENCE_MS);
     let (stop_handle, stop) = stop_channel();
-    let local_addr = listen(config.addr, router, peers, stop_handle).await?;
-    tracing::info!(%local_addr, "admin server listens");
-    Ok(ServerHandle::new(local_addr, stop))
+    let listening = listen(
+        config.addr,
+        router,
+        Limits { peers, inbound: Inbound::default().into(), patience },
+        stop_handle,
+    )
+    .await?;
+    tracing::info!(local_addr = %listening.local_addr, "admin server listens");
+    Ok(ServerHandle::new(listening, stop))
 }
 
 fn text(code: StatusCode, content_type: &'static str, body: String) -> Response<Body> {

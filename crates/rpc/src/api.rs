@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use crate::{
     Encoded, RawEnvelope, RpcError,
     types::{
-        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, LedgerAt, Receipt,
-        Refusal, SendOptions, SentEnvelope, Status,
+        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, HeldBatch, LedgerAt,
+        Receipt, Refusal, SendOptions, SentEnvelope, Status,
     },
 };
 
@@ -54,7 +54,7 @@ pub trait BlindApi {
 
     /// Notifications of one [`crate::Topic`]; [`crate::Hub::attach`] serves it. The item's form depends on the topic,
     /// see [`crate::FeedEvent::parse`].
-    #[subscription(name = "subscribe" => "subscription", unsubscribe = "unsubscribe", item = Box<RawValue>)]
+    #[subscription(name = "subscribe" => "subscription", unsubscribe = "unsubscribe", item = Box<RawValue>, with_extensions)]
     async fn subscribe_topic(&self, topic: String) -> SubscriptionResult;
 }
 
@@ -93,8 +93,12 @@ pub trait SequencerApi {
 #[rpc(server, client, namespace = "committee")]
 pub trait CommitteeApi {
     /// What it holds certified for a number.
-    #[method(name = "getCertified")]
+    #[method(name = "getCertified", with_extensions)]
     async fn get_certified(&self, number: u64) -> Result<Option<Encoded<CertifiedBatch>>, RpcError>;
+
+    /// What it holds sealed for a number, certified or not. Number by number this gives every run up to its certificate.
+    #[method(name = "getSealed", with_extensions)]
+    async fn get_sealed(&self, number: u64) -> Result<Option<HeldBatch>, RpcError>;
 
     /// Its share, against a certificate.
     #[method(name = "getShare")]

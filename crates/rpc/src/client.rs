@@ -4,14 +4,20 @@ use std::time::Duration;
 
 use blindfold_telemetry::redact_url;
 use jsonrpsee::core::client::async_client::PingConfig;
-use jsonrpsee_http_client::{HttpClient, HttpClientBuilder};
+use jsonrpsee_http_client::{HeaderMap, HttpBackend, HttpClientBuilder, RpcLogger, RpcService};
 use jsonrpsee_ws_client::{WsClient, WsClientBuilder};
 
+use tower::ServiceBuilder;
+
+use crate::doorkeeper::{HELLO_HEADER, Introduce, IntroduceLayer, Introduction};
 use crate::limits::{
     CLIENT_CONNECT_TIMEOUT_MS, CLIENT_MAX_CONCURRENT_CALLS, CLIENT_REQUEST_TIMEOUT_MS,
     CLIENT_SUBSCRIPTION_BUFFER_MESSAGES, MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES, PING_INACTIVE_MS,
     PING_INTERVAL_MS,
 };
+
+/// A client for single calls.
+pub type HttpClient = jsonrpsee_http_client::HttpClient<RpcLogger<RpcService<Introduce<HttpBackend>>>>;
 
 /// Limits of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +34,8 @@ pub struct ClientConfig {
     pub max_concurrent_calls: usize,
     /// Notifications held for one subscription before it is closed as lagging.
     pub subscription_buffer_messages: usize,
+    /// How it shows who it is, where the server keeps places for its peers.
+    pub introduction: Option<Introduction>,
 }
 
 impl Default for ClientConfig {
@@ -39,6 +47,7 @@ impl Default for ClientConfig {
             max_response_bytes: MAX_MESSAGE_BYTES,
             max_concurrent_calls: CLIENT_MAX_CONCURRENT_CALLS,
             subscription_buffer_messages: CLIENT_SUBSCRIPTION_BUFFER_MESSAGES,
+            introduction: None,
         }
     }
 }
@@ -82,6 +91,7 @@ pub fn http_client(url: &str, config: &ClientConfig) -> Result<HttpClient, Clien
         .max_request_size(config.max_request_bytes)
         .max_response_size(config.max_response_bytes)
         .max_concurrent_requests(config.max_concurrent_calls)
+        .set_http_middleware(ServiceBuilder::new().layer(IntroduceLayer(config.introduction.clone())))
         .build(url)
         .map_err(|error| connect_error(url, &error.to_string()))
 }
@@ -93,7 +103,12 @@ pub async fn ws_client(url: &str, config: &ClientConfig) -> Result<WsClient, Cli
     let ping = PingConfig::new()
         .ping_interval(Duration::from_millis(PING_INTERVAL_MS))
         .inactive_limit(Duration::from_millis(PING_INACTIVE_MS));
+    let mut headers = HeaderMap::new();
+    if let Some(value) = config.introduction.as_ref().and_then(Introduction::header) {
+        headers.insert(HELLO_HEADER, value);
+    }
     WsClientBuilder::default()
+        .set_headers(headers)
         .connection_timeout(Duration::from_millis(config.connect_timeout_ms))
         .request_timeout(Duration::from_millis(config.request_timeout_ms))
         .max_request_size(config.max_request_bytes)

@@ -69,6 +69,10 @@ pub struct ConfidentialStatus {
     pub release: String,
     /// The newest batch that is certified here.
     pub certified: u64,
+    /// The newest executed batch up to which everything can be derived from L1 alone.
+    pub safe: u64,
+    /// The newest executed batch up to which nothing on L1 can change any more what it holds.
+    pub finalized: u64,
     /// The newest batch that is executed.
     pub batch: u64,
     /// Its header hash.
@@ -176,6 +180,18 @@ pub struct PublicBalance {
     pub nonce: u64,
 }
 
+/// How far a batch stands on L1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// Certified and executed; it may still give way to a header that L1 makes.
+    Latest,
+    /// Everything up to it can be derived from L1 alone.
+    Safe,
+    /// Nothing on L1 can change it any more.
+    Finalized,
+}
+
 /// What became of a confidential transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -188,6 +204,8 @@ pub struct ConfidentialTransactionInfo {
     pub version: u64,
     /// The batch.
     pub number: u64,
+    /// How far that batch stands on L1.
+    pub standing: Standing,
     /// The item of the batch.
     pub item: u32,
     /// The place in that item's bundle.

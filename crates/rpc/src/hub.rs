@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jsonrpsee::{
-    PendingSubscriptionSink, SendTimeoutError, SubscriptionMessage,
+    Extensions, PendingSubscriptionSink, SendTimeoutError, SubscriptionMessage,
     core::{SubscriptionError, SubscriptionResult},
 };
 use serde_json::value::RawValue;
@@ -12,6 +12,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::{
     FeedEvent, RpcError, Topic,
+    answers::Recipient,
     limits::{SLOW_CONSUMER_MS, TOPIC_BUFFER_MESSAGES},
 };
 
@@ -58,8 +59,14 @@ impl Hub {
         self.topic(topic).receiver_count()
     }
 
-    /// Serves one subscription until it ends; what `BlindApiServer::subscribe_topic` calls.
-    pub async fn attach(&self, pending: PendingSubscriptionSink, topic: &str) -> SubscriptionResult {
+    /// Serves one subscription until it ends; what `BlindApiServer::subscribe_topic` calls. Its notifications count
+    /// against the server's budget of answers until they are written.
+    pub async fn attach(
+        &self,
+        pending: PendingSubscriptionSink,
+        extensions: &Extensions,
+        topic: &str,
+    ) -> SubscriptionResult {
         let Some(topic) = Topic::ALL.into_iter().find(|known| known.as_str() == topic) else {
             let message =
                 format!("topic {topic:.32?} is none of headers, certificates, releases, hints, blocks");
@@ -70,6 +77,7 @@ impl Hub {
         let mut notifications = self.topic(topic).subscribe();
         let Ok(sink) = pending.accept().await else { return Ok(()) };
         let patience = Duration::from_millis(SLOW_CONSUMER_MS);
+        let recipient = extensions.get::<Recipient>();
         loop {
             let notification = tokio::select! {
                 () = sink.closed() => return Ok(()),
@@ -77,11 +85,18 @@ impl Hub {
             };
             let dropped = match notification {
                 Ok(raw) => {
-                    let message = SubscriptionMessage::from(raw.as_ref().to_owned());
-                    match sink.send_timeout(message, patience).await {
-                        Ok(()) => continue,
-                        Err(SendTimeoutError::Closed(_)) => return Ok(()),
-                        Err(SendTimeoutError::Timeout(_)) => "its connection does not drain".to_owned(),
+                    if !room(recipient, raw.get().len(), patience).await {
+                        "too many answers wait unread".to_owned()
+                    } else {
+                        let message = SubscriptionMessage::from(raw.as_ref().to_owned());
+                        match sink.send_timeout(message, patience).await {
+                            Ok(()) => continue,
+                            Err(SendTimeoutError::Closed(_)) => return Ok(()),
+                            Err(SendTimeoutError::Timeout(_)) => {
+                                recipient.inspect(|recipient| recipient.outbox.written(raw.get().len()));
+                                "its connection does not drain".to_owned()
+                            }
+                        }
                     }
                 }
                 Err(RecvError::Lagged(missed)) => format!("it fell {missed} notifications behind"),
@@ -92,4 +107,16 @@ impl Hub {
             return Err(SubscriptionError::from(format!("too slow: {dropped}")));
         }
     }
+}
+
+/// Waits for a notification's part of the budget, which its connection gives back when it is written.
+async fn room(recipient: Option<&Recipient>, raw_bytes: usize, patience: Duration) -> bool {
+    let Some(Recipient { budget, outbox, account, .. }) = recipient else { return true };
+    let bytes = u64::try_from(raw_bytes).unwrap_or(u64::MAX);
+    let lease = budget.take_within(*account, bytes, patience).await;
+    let room = lease.is_some();
+    if room {
+        outbox.push(raw_bytes, lease);
+    }
+    room
 }

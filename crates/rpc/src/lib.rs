@@ -9,13 +9,16 @@
 //! - [`http_client`], [`ws_client`], [`Feed`]: clients with limits, and a subscription that reconnects.
 
 pub mod admin;
+mod answers;
 pub mod api;
 mod client;
 pub mod confidential;
+mod doorkeeper;
 pub mod encoded;
 mod error;
 mod feed;
 mod hub;
+mod inbound;
 pub mod limits;
 mod middleware;
 mod origins;
@@ -23,20 +26,23 @@ mod passthrough;
 mod peers;
 mod server;
 pub mod types;
+mod wire;
 
 pub use admin::{AdminConfig, Readiness, admin};
 pub use api::{
     BlindApiClient, BlindApiServer, CommitteeApiClient, CommitteeApiServer, SequencerApiClient,
     SequencerApiServer,
 };
+pub use client::HttpClient;
 pub use client::{ClientBuildError, ClientConfig, http_client, ws_client};
 pub use confidential::{ConfidentialApiClient, ConfidentialApiServer};
+pub use doorkeeper::{Doorkeeper, HELLO_HEADER, Introduce, Introduction, KnownPeer};
 pub use encoded::{Encoded, RawEnvelope, Wire};
 pub use error::{ReceivedError, RpcError, code};
 pub use feed::{Feed, FeedConfig, FeedEvent, FeedItem};
 pub use hub::Hub;
+pub use inbound::{Inbound, Network, NoNetwork};
 pub use jsonrpsee;
-pub use jsonrpsee_http_client::HttpClient;
 pub use jsonrpsee_ws_client::WsClient;
 pub use middleware::{CallObserver, CallRecord};
 pub use origins::AllowedOrigins;

@@ -8,6 +8,53 @@ pub const MAX_REQUEST_BYTES: u32 = 1 << 20;
 pub const MAX_CONFIDENTIAL_REQUEST_BYTES: u32 = 3 << 20;
 /// Largest answer or notification: a sealed batch of 8 MiB is 16 MiB of hex.
 pub const MAX_MESSAGE_BYTES: u32 = 24 << 20;
+/// Largest message from a WebSocket client: the largest envelope in hex, with room for some calls.
+pub const MAX_WEBSOCKET_REQUEST_BYTES: u32 = 128 << 10;
+/// Largest answer to a call over WebSocket; larger ones are for HTTP.
+pub const MAX_WEBSOCKET_ANSWER_BYTES: u32 = 64 << 10;
+/// How fast a WebSocket is read.
+pub const MAX_WEBSOCKET_READ_BYTES_PER_SECOND: u64 = 1 << 20;
+/// How much of a WebSocket is read at once.
+pub const WEBSOCKET_READ_BYTES: usize = 8 << 10;
+/// Most bytes of answers and notifications that one server holds: under way, or not written yet.
+pub const MAX_ANSWER_BYTES: u64 = 512 << 20;
+/// Most of them for one address.
+pub const MAX_ANSWER_BYTES_PER_ADDRESS: u64 = 128 << 20;
+/// What a call that is not known to have a large answer is counted for while it is under way.
+pub const SMALL_ANSWER_BYTES: u64 = 4 << 10;
+/// How long a call with a large answer waits for its part of the budget.
+pub const ANSWER_WAIT_MS: u64 = 5_000;
+/// Calls on one connection that are under way, or whose answers are not written; with so many it is not read.
+pub const MAX_CALLS_PER_CONNECTION: usize = 64;
+/// How long a connection may refuse to take what is written to it.
+pub const WRITE_PATIENCE_MS: u64 = 10_000;
+/// At what rate written bytes give back patience.
+pub const MIN_WRITTEN_BYTES_PER_SECOND: u64 = 64 << 10;
+/// Most open connections of one peer that has proved who it is; they do not count as others do.
+pub const MAX_CONNECTIONS_PER_PEER: u32 = 32;
+/// Connections that wait for a hello while all places are taken; the oldest gives way. Those from an address that a peer
+/// has shown a hello from do not count among them, and give way to nobody.
+pub const WAITING_CONNECTIONS: usize = 64;
+/// Most of them from one address.
+pub const WAITING_CONNECTIONS_PER_ADDRESS: usize = 8;
+/// Addresses that are remembered for a peer's hello from them; the one whose hello is the oldest is forgotten.
+pub const MAX_ADDRESSES_PER_PEER: usize = 8;
+/// How long they wait.
+pub const WAITING_MS: u64 = 3_000;
+/// How far a hello's time may be from ours.
+pub const HELLO_WINDOW_MS: u64 = 60_000;
+/// After how long a client makes a new hello.
+pub const HELLO_RENEWAL_MS: u64 = 20_000;
+/// How long a hello waits for its turn to be verified.
+pub const HELLO_WAIT_MS: u64 = 2_000;
+/// Bad hellos that are verified for one address within [`HELLO_PAUSE_MS`].
+pub const MAX_BAD_HELLOS: u32 = 8;
+/// How long no further hello is verified for an address that showed so many bad ones.
+pub const HELLO_PAUSE_MS: u64 = 1_000;
+/// Hellos of one peer that are remembered as good.
+pub const MAX_HELLOS_PER_PEER: usize = 32;
+/// What part of the budget of answers is kept for peers.
+pub const PEERS_PART_OF_ANSWERS: u64 = 4;
 /// Most calls in one JSON-RPC batch request.
 pub const MAX_CALLS_PER_REQUEST: u32 = 100;
 /// Most open connections of one server.

@@ -11,8 +11,12 @@ use serde::Deserialize;
 use tower::Layer;
 
 use crate::{
-    Passthrough, PeerAddress, RpcError, error::standard_reason, is_plaintext_method,
-    limits::MAX_ERROR_DETAIL_CHARS, peers::Peers,
+    Passthrough, RpcError,
+    answers::{BULK_METHODS, Lease, Recipient, reservation},
+    error::standard_reason,
+    is_plaintext_method,
+    limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, SMALL_ANSWER_BYTES},
+    peers::Peers,
 };
 
 /// One finished call, for metrics.
@@ -35,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) peers: Arc<Peers>,
     pub(crate) observer: Option<CallObserver>,
     pub(crate) max_response_bytes: u32,
+    pub(crate) max_websocket_answer_bytes: u32,
 }
 
 impl fmt::Debug for Shared {
@@ -73,10 +78,11 @@ where
         + Sync
         + 'static,
 {
-    async fn answer(&self, request: Request<'_>) -> MethodResponse {
+    /// The answer, and its part of the budget.
+    async fn answer(&self, request: Request<'_>) -> (MethodResponse, Option<Lease>) {
         let started = Instant::now();
         let method = request.method.clone().into_owned();
-        let response = self.dispatch(request).await;
+        let (response, lease) = self.answer_within_budget(request).await;
         if let Some(observer) = &self.shared.observer {
             observer(CallRecord {
                 method: &method,
@@ -84,17 +90,52 @@ where
                 elapsed: started.elapsed(),
             });
         }
-        response
+        (response, lease)
+    }
+
+    async fn answer_within_budget(&self, request: Request<'_>) -> (MethodResponse, Option<Lease>) {
+        let shared = &self.shared;
+        let Some(recipient) = request.extensions().get::<Recipient>().cloned() else {
+            return (self.dispatch(request).await, None);
+        };
+        if !shared.peers.may_call(recipient.account) {
+            let refusal = RpcError::busy("rate_limited", "too many calls from this address");
+            return (refuse(&request, refusal), None);
+        }
+        let (id, method) = (request.id.clone().into_owned(), request.method_name());
+        if recipient.websocket && BULK_METHODS.contains(&method) {
+            return (refuse(&request, use_http(method)), None);
+        }
+        let bytes = reservation(method, shared.max_response_bytes);
+        // Many small calls wait for nothing: they are refused while the budget is used up.
+        let patience = Duration::from_millis(if bytes > SMALL_ANSWER_BYTES { ANSWER_WAIT_MS } else { 0 });
+        let lease = match recipient.budget.take(recipient.account, bytes) {
+            None if !patience.is_zero() => {
+                recipient.budget.take_within(recipient.account, bytes, patience).await
+            }
+            taken => taken,
+        };
+        let Some(mut lease) = lease else { return (refuse(&request, too_many_answers()), None) };
+        let named = method.to_owned();
+        let response = self.dispatch(request).await;
+        // The answer to a subscription has been sent already.
+        if !response.is_method_call() {
+            return (response, None);
+        }
+        let bytes = response.as_json().get().len();
+        let fault = if recipient.websocket && bytes > shared.max_websocket_answer_bytes as usize {
+            use_http(&named)
+        } else if !lease.resize(u64::try_from(bytes).unwrap_or(u64::MAX)) {
+            too_many_answers()
+        } else {
+            return (response, Some(lease));
+        };
+        let refused = MethodResponse::error(id, ErrorObjectOwned::from(fault));
+        (refused.with_extensions(response.extensions().clone()), None)
     }
 
     async fn dispatch(&self, request: Request<'_>) -> MethodResponse {
         let shared = &self.shared;
-        let peer = request.extensions().get::<PeerAddress>().copied();
-        if let Some(PeerAddress(peer)) = peer
-            && !shared.peers.may_call(peer)
-        {
-            return refuse(&request, RpcError::busy("rate_limited", "too many calls from this address"));
-        }
         let method = request.method_name();
         if shared.methods.method(method).is_some() {
             let id = request.id.clone().into_owned();
@@ -137,19 +178,40 @@ where
 
     fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
         let guard = self.clone();
-        async move { guard.answer(request).await }
+        async move {
+            let recipient = request.extensions().get::<Recipient>().cloned();
+            let _place = recipient.as_ref().map(|recipient| recipient.outbox.enter());
+            let (response, lease) = guard.answer(request).await;
+            if let Some(recipient) = recipient.filter(|_| response.is_method_call()) {
+                recipient.outbox.push(response.as_json().get().len(), lease);
+            }
+            response
+        }
     }
 
     // The method table's own batch would call its methods past this middleware.
     fn batch<'a>(&self, batch: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
         let guard = self.clone();
         async move {
-            let mut responses =
-                BatchResponseBuilder::new_with_limit(guard.shared.max_response_bytes as usize);
+            let recipient = batch.iter().find_map(|entry| match entry {
+                Ok(BatchEntry::Call(request)) => request.extensions().get::<Recipient>().cloned(),
+                _ => None,
+            });
+            let _place = recipient.as_ref().map(|recipient| recipient.outbox.enter());
+            let max_bytes = match &recipient {
+                Some(recipient) if recipient.websocket => guard.shared.max_websocket_answer_bytes,
+                _ => guard.shared.max_response_bytes,
+            };
+            let mut responses = BatchResponseBuilder::new_with_limit(max_bytes as usize);
+            let mut leases = Vec::new();
             let mut notified = false;
             for entry in batch {
                 let response = match entry {
-                    Ok(BatchEntry::Call(request)) => guard.answer(request).await,
+                    Ok(BatchEntry::Call(request)) => {
+                        let (response, lease) = guard.answer(request).await;
+                        leases.extend(lease);
+                        response
+                    }
                     Ok(BatchEntry::Notification(_)) => {
                         notified = true;
                         continue;
@@ -166,7 +228,12 @@ where
             if responses.is_empty() && notified {
                 MethodResponse::notification()
             } else {
-                MethodResponse::from_batch(responses.finish())
+                let response = MethodResponse::from_batch(responses.finish());
+                if let Some(recipient) = recipient {
+                    let bytes = response.as_json().get().len();
+                    recipient.outbox.push(bytes, Lease::of_all(leases));
+                }
+                response
             }
         }
     }
@@ -182,6 +249,15 @@ where
 fn refuse(request: &Request<'_>, error: RpcError) -> MethodResponse {
     MethodResponse::error(request.id.clone(), ErrorObjectOwned::from(error))
         .with_extensions(request.extensions.clone())
+}
+
+fn use_http(method: &str) -> RpcError {
+    let message = format!("the answer to {method:.64} is too large for a WebSocket; ask over HTTP");
+    RpcError::refused("use_http", message)
+}
+
+fn too_many_answers() -> RpcError {
+    RpcError::busy("too_many_answers", "too many answers wait to be read, of this address or of all")
 }
 
 /// Gives the library's own errors (bad parameters, oversized answer) the `data {reason, retry}` that every error here

@@ -9,7 +9,7 @@ use axum::{
     Router,
     body::Body,
     extract::Request,
-    http::{Response, StatusCode},
+    http::{HeaderValue, Response, StatusCode, header},
 };
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,18 +19,23 @@ use jsonrpsee::{
     server::{BatchRequestConfig, PingConfig, Server, StopHandle, stop_channel, ws},
 };
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tower::{Service, ServiceExt};
 
 use crate::{
-    AllowedOrigins, CallObserver, Passthrough, PeerAddress,
+    AllowedOrigins, CallObserver, Doorkeeper, Inbound, KnownPeer, Passthrough, PeerAddress,
+    answers::{Budget, Outbox, Recipient},
+    inbound::proxied_for,
     limits::{
-        ACCEPT_RETRY_MS, CALL_TIMEOUT_MS, CONNECTION_BUFFER_MESSAGES, HEADER_TIMEOUT_MS,
-        MAX_CALLS_PER_ADDRESS_PER_SECOND, MAX_CALLS_PER_REQUEST, MAX_CONNECTIONS,
-        MAX_CONNECTIONS_PER_ADDRESS, MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES, MAX_SUBSCRIPTIONS_PER_CONNECTION,
-        PING_INACTIVE_MS, PING_INTERVAL_MS, SHUTDOWN_GRACE_MS,
+        ACCEPT_RETRY_MS, CALL_TIMEOUT_MS, CONNECTION_BUFFER_MESSAGES, HEADER_TIMEOUT_MS, MAX_ANSWER_BYTES,
+        MAX_ANSWER_BYTES_PER_ADDRESS, MAX_CALLS_PER_REQUEST, MAX_CONNECTIONS, MAX_MESSAGE_BYTES,
+        MAX_REQUEST_BYTES, MAX_SUBSCRIPTIONS_PER_CONNECTION, MAX_WEBSOCKET_ANSWER_BYTES,
+        MAX_WEBSOCKET_REQUEST_BYTES, PING_INACTIVE_MS, PING_INTERVAL_MS, SHUTDOWN_GRACE_MS,
+        WRITE_PATIENCE_MS,
     },
     middleware::{GuardLayer, Shared},
-    peers::Peers,
+    peers::{Account, AddressPermit, Overload, Peers, Place},
+    wire::Wire,
 };
 
 /// How a server listens; [`ServerConfig::new`] fills in the limits of [`crate::limits`].
@@ -40,14 +45,20 @@ pub struct ServerConfig {
     pub addr: SocketAddr,
     /// Most open connections.
     pub max_connections: u32,
-    /// Most open connections from one address.
-    pub max_connections_per_address: u32,
-    /// Most calls per second from one address; zero for no limit.
-    pub max_calls_per_address_per_second: u32,
-    /// Largest request or WebSocket message.
+    /// Whose address counts, and what one address may take.
+    pub inbound: Inbound,
+    /// Who tells peers from others; without it nobody is known.
+    pub doorkeeper: Option<Doorkeeper>,
+    /// Largest request; over WebSocket at most [`MAX_WEBSOCKET_REQUEST_BYTES`].
     pub max_request_bytes: u32,
-    /// Largest answer.
+    /// Largest answer; over WebSocket at most [`MAX_WEBSOCKET_ANSWER_BYTES`].
     pub max_response_bytes: u32,
+    /// Most bytes of answers and notifications under way, or not written yet.
+    pub max_answer_bytes: u64,
+    /// Most of them for one address.
+    pub max_answer_bytes_per_address: u64,
+    /// How long a connection may refuse to take what is written to it.
+    pub write_patience_ms: u64,
     /// Most calls in one JSON-RPC batch request.
     pub max_calls_per_request: u32,
     /// Most subscriptions on one connection.
@@ -66,10 +77,13 @@ impl ServerConfig {
         Self {
             addr,
             max_connections: MAX_CONNECTIONS,
-            max_connections_per_address: MAX_CONNECTIONS_PER_ADDRESS,
-            max_calls_per_address_per_second: MAX_CALLS_PER_ADDRESS_PER_SECOND,
+            inbound: Inbound::default(),
+            doorkeeper: None,
             max_request_bytes: MAX_REQUEST_BYTES,
             max_response_bytes: MAX_MESSAGE_BYTES,
+            max_answer_bytes: MAX_ANSWER_BYTES,
+            max_answer_bytes_per_address: MAX_ANSWER_BYTES_PER_ADDRESS,
+            write_patience_ms: WRITE_PATIENCE_MS,
             max_calls_per_request: MAX_CALLS_PER_REQUEST,
             max_subscriptions_per_connection: MAX_SUBSCRIPTIONS_PER_CONNECTION,
             connection_buffer_messages: CONNECTION_BUFFER_MESSAGES,
@@ -102,6 +116,9 @@ pub enum ServeError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// The PROXY protocol is switched on and no proxy is trusted.
+    #[error("proxy_protocol needs trusted_proxies: nobody else's header is read")]
+    NoTrustedProxy,
     /// A limit is zero that must not be.
     #[error("the limit {0} must not be zero")]
     ZeroLimit(&'static str),
@@ -112,11 +129,23 @@ pub enum ServeError {
 pub struct ServerHandle {
     local_addr: SocketAddr,
     stop: jsonrpsee::server::ServerHandle,
+    accepting: watch::Receiver<()>,
 }
 
 impl ServerHandle {
-    pub(crate) const fn new(local_addr: SocketAddr, stop: jsonrpsee::server::ServerHandle) -> Self {
-        Self { local_addr, stop }
+    pub(crate) fn new(listening: Listening, stop: jsonrpsee::server::ServerHandle) -> Self {
+        let Listening { local_addr, accepting } = listening;
+        Self { local_addr, stop, accepting }
+    }
+
+    /// Resolves when connections are taken no longer: the server was stopped, or a bug ended it. Says so.
+    pub fn ended(&self) -> impl Future<Output = String> + Send + 'static {
+        let (mut accepting, addr) = (self.accepting.clone(), self.local_addr);
+        async move {
+            // The end of the accepting task drops the sender.
+            while accepting.changed().await.is_ok() {}
+            format!("no connections are taken on {addr} any more")
+        }
     }
 
     /// Where it listens, with the port it took.
@@ -146,16 +175,31 @@ pub async fn serve(
         (config.max_request_bytes, "max_request_bytes"),
         (config.max_response_bytes, "max_response_bytes"),
         (config.connection_buffer_messages, "connection_buffer_messages"),
+        (config.inbound.max_connections_per_address, "max_connections_per_address"),
     ] {
         if limit == 0 {
             return Err(ServeError::ZeroLimit(name));
         }
     }
+    for (limit, name) in [
+        (config.max_answer_bytes, "max_answer_bytes"),
+        (config.max_answer_bytes_per_address, "max_answer_bytes_per_address"),
+        (config.write_patience_ms, "write_patience_ms"),
+    ] {
+        if limit == 0 {
+            return Err(ServeError::ZeroLimit(name));
+        }
+    }
+    if config.inbound.proxy_protocol && config.inbound.trusted_proxies.is_empty() {
+        return Err(ServeError::NoTrustedProxy);
+    }
     let methods = methods.into();
+    let inbound = Arc::new(config.inbound.clone());
     let peers = Peers::new(
         config.max_connections,
-        config.max_connections_per_address,
-        config.max_calls_per_address_per_second,
+        inbound.max_connections_per_address,
+        inbound.max_calls_per_address_per_second,
+        config.doorkeeper.is_some(),
     );
     let calls = match config.max_calls_per_request {
         0 => BatchRequestConfig::Disabled,
@@ -165,36 +209,102 @@ pub async fn serve(
         .ping_interval(Duration::from_millis(PING_INTERVAL_MS))
         .inactive_limit(Duration::from_millis(PING_INACTIVE_MS));
     let limits = jsonrpsee::server::ServerConfig::builder()
-        .max_connections(config.max_connections)
-        .max_request_body_size(config.max_request_bytes)
+        // Connections are counted where they are taken.
+        .max_connections(u32::MAX)
         .max_response_body_size(config.max_response_bytes)
         .max_subscriptions_per_connection(config.max_subscriptions_per_connection)
         .set_batch_request_config(calls)
         .set_message_buffer_capacity(config.connection_buffer_messages)
-        .enable_ws_ping(ping)
-        .build();
+        .enable_ws_ping(ping);
     let guard = GuardLayer(Arc::new(Shared {
         methods: methods.clone(),
         passthrough,
         peers: Arc::clone(&peers),
         observer: config.observer.clone(),
         max_response_bytes: config.max_response_bytes,
+        max_websocket_answer_bytes: config.max_response_bytes.min(MAX_WEBSOCKET_ANSWER_BYTES),
     }));
     let (stop_handle, stop) = stop_channel();
-    let services = Server::builder()
-        .set_config(limits)
-        .set_rpc_middleware(RpcServiceBuilder::new().layer(guard))
-        .to_service_builder();
+    let services = |max_request_bytes| {
+        Server::builder()
+            .set_config(limits.clone().max_request_body_size(max_request_bytes).build())
+            .set_rpc_middleware(RpcServiceBuilder::new().layer(guard.clone()))
+            .to_service_builder()
+    };
+    let over_http = services(config.max_request_bytes);
+    let over_websocket = services(config.max_request_bytes.min(MAX_WEBSOCKET_REQUEST_BYTES));
     let origins = Arc::new(config.allowed_origins.clone());
+    let budget = Budget::new(config.max_answer_bytes, config.max_answer_bytes_per_address);
 
     let of_calls = stop_handle.clone();
-    let router = Router::new().fallback(move |request: Request| {
-        let service = services.clone().build(methods.clone(), of_calls.clone());
-        answer(service, request, Arc::clone(&origins))
+    let front = Arc::new(Front {
+        inbound: Arc::clone(&inbound),
+        peers: Arc::clone(&peers),
+        budget,
+        doorkeeper: config.doorkeeper.clone(),
     });
-    let local_addr = listen(config.addr, router, peers, stop_handle).await?;
-    tracing::info!(%local_addr, "JSON-RPC server listens");
-    Ok(ServerHandle::new(local_addr, stop))
+    let router = Router::new().fallback(move |mut request: Request| {
+        let services = if ws::is_upgrade_request(&request) { &over_websocket } else { &over_http };
+        let service = services.clone().build(methods.clone(), of_calls.clone());
+        let (front, origins) = (Arc::clone(&front), Arc::clone(&origins));
+        async move {
+            match front.receive(&mut request).await {
+                Ok(()) => answer(service, request, origins).await,
+                Err(refusal) => refusal,
+            }
+        }
+    });
+    let limits = Limits { peers, inbound, patience: Duration::from_millis(config.write_patience_ms) };
+    let listening = listen(config.addr, router, limits, stop_handle).await?;
+    tracing::info!(local_addr = %listening.local_addr, "JSON-RPC server listens");
+    Ok(ServerHandle::new(listening, stop))
+}
+
+/// What a request passes before it is read: whose it is.
+struct Front {
+    inbound: Arc<Inbound>,
+    peers: Arc<Peers>,
+    budget: Arc<Budget>,
+    doorkeeper: Option<Doorkeeper>,
+}
+
+impl Front {
+    async fn receive(&self, request: &mut Request) -> Result<(), Response<Body>> {
+        let peer = request.extensions().get::<PeerAddress>().copied();
+        let connection = request.extensions().get::<Arc<Connection>>().cloned();
+        let (Some(PeerAddress(peer)), Some(connection)) = (peer, connection) else { return Ok(()) };
+        let websocket = ws::is_upgrade_request(request);
+        let caller = self.inbound.caller(peer.ip(), request.headers());
+        let party = match &self.doorkeeper {
+            Some(doorkeeper) => doorkeeper.judge(request.headers(), caller).await,
+            None => None,
+        };
+        let party = party.filter(|party| connection.place.belongs_to(*party));
+        if connection.place.is_waiting() {
+            let mut refusal = status(StatusCode::SERVICE_UNAVAILABLE, "all places are taken\n");
+            refusal.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return Err(refusal);
+        }
+        let extensions = request.extensions_mut();
+        extensions.insert(PeerAddress(SocketAddr::new(caller, peer.port())));
+        if websocket {
+            connection.outbox.upgrade();
+            // A proxy has one connection for every WebSocket.
+            if party.is_none() && (caller != peer.ip() || self.inbound.trusts(peer.ip())) {
+                let permit = self.peers.connect_from(caller).map_err(|_| {
+                    status(StatusCode::TOO_MANY_REQUESTS, "too many connections from this address\n")
+                })?;
+                extensions.insert(Arc::new(permit));
+            }
+        }
+        let account = party.map_or(Account::of(caller), Account::Peer);
+        if let Some(party) = party {
+            extensions.insert(KnownPeer(party));
+        }
+        let (budget, outbox) = (Arc::clone(&self.budget), Arc::clone(&connection.outbox));
+        extensions.insert(Recipient { budget, outbox, account, websocket });
+        Ok(())
+    }
 }
 
 async fn answer<S>(mut service: S, request: Request, origins: Arc<AllowedOrigins>) -> Response<Body>
@@ -228,20 +338,39 @@ fn status(code: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
+/// A bound address, and whether connections to it are still taken.
+pub(crate) struct Listening {
+    pub(crate) local_addr: SocketAddr,
+    accepting: watch::Receiver<()>,
+}
+
 /// Binds and serves a router until `stop` fires; used by the JSON-RPC and the admin server.
 pub(crate) async fn listen(
     addr: SocketAddr,
     router: Router,
-    peers: Arc<Peers>,
+    limits: Limits,
     stop: StopHandle,
-) -> Result<SocketAddr, ServeError> {
+) -> Result<Listening, ServeError> {
     let listener = TcpListener::bind(addr).await.map_err(|source| ServeError::Bind { addr, source })?;
     let local_addr = listener.local_addr().map_err(|source| ServeError::Bind { addr, source })?;
-    tokio::spawn(accept(listener, router, peers, stop));
-    Ok(local_addr)
+    let (alive, accepting) = watch::channel(());
+    tokio::spawn(async move {
+        let _alive = alive;
+        accept(listener, router, limits, stop).await;
+    });
+    Ok(Listening { local_addr, accepting })
 }
 
-async fn accept(listener: TcpListener, router: Router, peers: Arc<Peers>, stop: StopHandle) {
+/// What a listener allows its connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) inbound: Arc<Inbound>,
+    /// For somebody who does not take what is written.
+    pub(crate) patience: Duration,
+}
+
+async fn accept(listener: TcpListener, router: Router, limits: Limits, stop: StopHandle) {
     let mut stopped = pin!(stop.clone().shutdown());
     loop {
         let accepted = tokio::select! {
@@ -256,33 +385,71 @@ async fn accept(listener: TcpListener, router: Router, peers: Arc<Peers>, stop: 
                 continue;
             }
         };
-        match peers.connect(peer) {
-            Ok(permit) => {
-                // In the extensions the permit lives as long as the WebSocket that the connection may become.
-                let permit = Arc::new(permit);
-                let router = router.clone();
-                let stop = stop.clone();
-                tokio::spawn(async move { connection(stream, peer, router, permit, stop).await });
+        // The connections of a proxy are those of its callers, who are counted by their calls and WebSockets.
+        let trusted = limits.inbound.trusts(peer.ip());
+        match limits.peers.connect((!trusted).then(|| peer.ip())) {
+            Ok(place) => {
+                let (router, limits, stop) = (router.clone(), limits.clone(), stop.clone());
+                tokio::spawn(async move {
+                    if let Err(refused) = connection(stream, peer, router, place, limits, stop).await {
+                        tracing::debug!(%peer, %refused, "connection refused");
+                    }
+                });
             }
             // The stream is closed by dropping it: waiting would let the idle keep out the busy.
-            Err(overload) => tracing::warn!(%peer, ?overload, "connection refused: limit reached"),
+            Err(overload) => tracing::debug!(%peer, ?overload, "connection refused: limit reached"),
         }
     }
 }
 
-async fn connection<P: Clone + Send + Sync + 'static>(
-    stream: TcpStream,
+/// A connection, in the extensions of its requests. There its place lives as long as the WebSocket that the connection
+/// may become.
+#[derive(Debug)]
+struct Connection {
+    place: Arc<Place>,
+    /// Of the address that a PROXY header named.
+    _of_address: Option<AddressPermit>,
+    outbox: Arc<Outbox>,
+}
+
+/// Why a connection is not served.
+#[derive(Debug, thiserror::Error)]
+enum NotServed {
+    #[error("the PROXY header: {0}")]
+    ProxyHeader(#[from] std::io::Error),
+    #[error("no PROXY header came in time")]
+    NoProxyHeader(#[from] tokio::time::error::Elapsed),
+    #[error("limit reached: {0:?}")]
+    Overload(Overload),
+}
+
+async fn connection(
+    mut stream: TcpStream,
     peer: SocketAddr,
     router: Router,
-    permit: P,
+    place: Arc<Place>,
+    limits: Limits,
     stop: StopHandle,
-) {
+) -> Result<(), NotServed> {
+    let Limits { peers, inbound, patience } = limits;
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "no TCP_NODELAY");
     }
+    let (mut peer, mut of_address) = (peer, None);
+    if inbound.proxy_protocol && inbound.trusts(peer.ip()) {
+        let header = proxied_for(&mut stream);
+        let named = tokio::time::timeout(Duration::from_millis(HEADER_TIMEOUT_MS), header).await??;
+        peer = named.unwrap_or(peer);
+        if !inbound.trusts(peer.ip()) {
+            of_address = Some(peers.connect_from(peer.ip()).map_err(NotServed::Overload)?);
+        }
+    }
+    let outbox = Arc::new(Outbox::default());
+    let stream = Wire::new(stream, Arc::clone(&outbox), patience);
+    let shared = Arc::new(Connection { place: Arc::clone(&place), _of_address: of_address, outbox });
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(PeerAddress(peer));
-        request.extensions_mut().insert(permit.clone());
+        request.extensions_mut().insert(Arc::clone(&shared));
         router.clone().oneshot(request)
     });
     let mut connection = pin!(
@@ -294,6 +461,7 @@ async fn connection<P: Clone + Send + Sync + 'static>(
     );
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = place.lost() => return Err(NotServed::Overload(Overload::Connections)),
         () = stop.shutdown() => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -302,4 +470,5 @@ async fn connection<P: Clone + Send + Sync + 'static>(
     if let Err(error) = ended {
         tracing::debug!(%peer, %error, "connection ended with an error");
     }
+    Ok(())
 }

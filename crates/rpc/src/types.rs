@@ -172,6 +172,9 @@ pub struct FeeAccount {
     /// Wei per byte of the next batch.
     #[serde(with = "quantity")]
     pub base_fee: u128,
+    /// Wei per unit of gas that an envelope of the next batch reserves.
+    #[serde(with = "quantity")]
+    pub gas_base_fee: u128,
     /// Wei held per envelope until its hint is final.
     #[serde(with = "quantity")]
     pub malformed_surcharge: u128,
@@ -211,13 +214,7 @@ pub struct FeeAccountProof {
     /// Wei that were withdrawn so far.
     #[serde(with = "quantity")]
     pub withdrawn: u128,
-    /// keccak256 of the live fee nonces.
-    pub nonces_hash: B256,
-    /// The account's place in the ledger's tree.
-    pub index: u64,
-    /// Accounts in the ledger.
-    pub count: u64,
-    /// Siblings up to the tree's root.
+    /// Siblings from the ledger's root down to the account.
     pub siblings: Vec<B256>,
     /// The batch after which the ledger is so.
     pub number: u64,
@@ -280,6 +277,9 @@ pub struct Status {
     /// Wei per byte of the next batch.
     #[serde(with = "quantity")]
     pub base_fee: u128,
+    /// Wei per unit of gas that an envelope of the next batch reserves.
+    #[serde(with = "quantity")]
+    pub gas_base_fee: u128,
     /// Named counts since the start of the process.
     pub counters: BTreeMap<String, u64>,
 }
@@ -327,6 +327,20 @@ pub struct CommitteeStatus {
     pub refusals: Vec<RefusedHeader>,
     /// How often it was shown a second header for a number it had acknowledged.
     pub second_headers_refused: u64,
+    /// The first number that it votes for: above 1 for a member whose disk was lost. Missing while it has to ask others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub votes_from: Option<u64>,
+}
+
+/// Result of `committee_getSealed`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldBatch {
+    /// Header, signature and items.
+    pub sealed: Encoded<SealedBatch>,
+    /// The certificate of this very number; without one it is certified by a later number's, or not yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Encoded<Certificate>>,
 }
 
 /// What can be subscribed to.

@@ -75,7 +75,7 @@ async fn malformed_requests() {
 async fn wrong_parameters_are_named() {
     let server = start(Hub::default()).await;
     let addr = server.local_addr();
-    let long_envelope = format!("[\"0x{}\"]", "00".repeat(34_159));
+    let long_envelope = format!("[\"0x{}\"]", "00".repeat(34_176));
     let long_reason = format!(
         r#"[{{"number":1,"headerHash":"0x{}","member":1,"reason":"{}"}}]"#,
         "00".repeat(32),
@@ -115,7 +115,7 @@ async fn wrong_parameters_are_named() {
     }
     let answer = call(addr, "blind_sendEnvelope", &long_envelope).await;
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("34159 bytes, at most 34158"), "{message}");
+    assert!(message.contains("34176 bytes, at most 34175"), "{message}");
     let answer = call(addr, "blind_submitAcknowledgement", "[\"0x02\"]").await;
     assert_eq!(error(&answer), refused(-32602, "undecodable", false));
     let named = call(addr, "blind_getBatch", r#"{"number": 5}"#).await;
@@ -300,7 +300,22 @@ async fn admin_endpoints() {
     let (head, body) = get("/metrics").await;
     assert!(head.contains("text/plain; version=0.0.4") && body == "blindfold_x 1\n");
     assert!(get("/else").await.0.starts_with("http/1.1 404"));
+    let ended = server.ended();
     assert!(server.shutdown().await);
+    assert!(ended.await.contains("no connections"));
+}
+
+/// A task that had ended left the role ready.
+#[tokio::test]
+async fn a_part_that_failed_makes_a_role_unready_whatever_else_is_said() {
+    let tasks = blindfold_runtime::Tasks::new();
+    let readiness = Readiness::new(&["l1"]).of(tasks.spawner());
+    readiness.set_ready("l1");
+    assert!(readiness.is_ready());
+    tasks.spawn("follower", async {});
+    tasks.spawner().failed().await;
+    readiness.set_ready("follower");
+    assert_eq!(readiness.reasons().get("follower").map(String::as_str), Some("ended by itself"));
 }
 
 /// A call under way is answered although the server is told to stop meanwhile.

@@ -47,6 +47,7 @@ pub fn status() -> Status {
         block: BlockHead { number: 1, hash: B256::repeat_byte(1), timestamp: 6 },
         pending_envelopes: Some(0),
         base_fee: u128::MAX,
+        gas_base_fee: u128::MAX,
         counters: [("sealed".to_owned(), 4)].into(),
     }
 }
@@ -89,6 +90,7 @@ impl BlindApiServer for Role {
             held: 0,
             live_nonces: 2,
             base_fee: 1,
+            gas_base_fee: 1,
             malformed_surcharge: u128::MAX,
         })
     }
@@ -105,8 +107,13 @@ impl BlindApiServer for Role {
         Ok(status())
     }
 
-    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, topic: String) -> SubscriptionResult {
-        self.hub.attach(pending, &topic).await
+    async fn subscribe_topic(
+        &self,
+        pending: PendingSubscriptionSink,
+        extensions: &Extensions,
+        topic: String,
+    ) -> SubscriptionResult {
+        self.hub.attach(pending, extensions, &topic).await
     }
 }
 

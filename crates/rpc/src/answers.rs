@@ -1,0 +1,353 @@
+//! Memory for answers. What is being answered, and what is answered and not written to its connection yet, counts
+//! against a budget of the whole server and against a share of it for each account; notifications too.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use crate::{
+    limits::{MAX_CALLS_PER_CONNECTION, PEERS_PART_OF_ANSWERS, SMALL_ANSWER_BYTES},
+    peers::Account,
+};
+
+/// Methods whose answers have the size of a batch. They are refused over WebSocket.
+pub(crate) const BULK_METHODS: &[&str] =
+    &["blind_getBatch", "blind_getHints", "committee_getCertified", "committee_getSealed"];
+/// Methods of the execution client whose answers may be as large.
+const LARGE_READS: &[&str] =
+    &["eth_getBlockByHash", "eth_getBlockByNumber", "eth_getBlockReceipts", "eth_getLogs"];
+
+/// What a method's answer may take at most, as far as one knows before it is there.
+pub(crate) fn reservation(method: &str, max_response_bytes: u32) -> u64 {
+    if BULK_METHODS.contains(&method) || LARGE_READS.contains(&method) {
+        u64::from(max_response_bytes)
+    } else {
+        SMALL_ANSWER_BYTES
+    }
+}
+
+/// Bytes of answers that one server holds.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    max_bytes: u64,
+    max_bytes_of_address: u64,
+    held: Mutex<Held>,
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    bytes: u64,
+    of_accounts: HashMap<Account, u64>,
+    of_all_addresses: u64,
+}
+
+/// Bytes taken from a [`Budget`]; dropping it gives them back.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    budget: Arc<Budget>,
+    account: Account,
+    bytes: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(max_bytes: u64, max_bytes_of_address: u64) -> Arc<Self> {
+        Arc::new(Self { max_bytes, max_bytes_of_address, held: Mutex::default(), freed: Notify::new() })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // Nothing panics while the lock is held, and the counts stay usable if something did.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What all addresses together may hold: a part is kept for peers.
+    fn max_bytes_of_addresses(&self) -> u64 {
+        self.max_bytes - self.max_bytes / PEERS_PART_OF_ANSWERS
+    }
+
+    fn add(&self, account: Account, bytes: u64) -> bool {
+        let mut held = self.held();
+        let of_account = held.of_accounts.get(&account).copied().unwrap_or_default();
+        let of_address = matches!(account, Account::Address(_));
+        if held.bytes.saturating_add(bytes) > self.max_bytes
+            || of_account.saturating_add(bytes) > self.max_bytes_of_address
+            || of_address && held.of_all_addresses.saturating_add(bytes) > self.max_bytes_of_addresses()
+        {
+            return false;
+        }
+        held.bytes += bytes;
+        if of_address {
+            held.of_all_addresses += bytes;
+        }
+        held.of_accounts.insert(account, of_account + bytes);
+        true
+    }
+
+    fn subtract(&self, account: Account, bytes: u64) {
+        let mut held = self.held();
+        held.bytes = held.bytes.saturating_sub(bytes);
+        if matches!(account, Account::Address(_)) {
+            held.of_all_addresses = held.of_all_addresses.saturating_sub(bytes);
+        }
+        if let Some(of_account) = held.of_accounts.get_mut(&account) {
+            *of_account = of_account.saturating_sub(bytes);
+            if *of_account == 0 {
+                held.of_accounts.remove(&account);
+            }
+        }
+        drop(held);
+        if bytes > SMALL_ANSWER_BYTES {
+            self.freed.notify_waiters();
+        }
+    }
+
+    /// Bytes for an address, if there are so many. More than an address's share counts as the whole share.
+    pub(crate) fn take(self: &Arc<Self>, account: Account, bytes: u64) -> Option<Lease> {
+        let bytes = bytes.min(self.max_bytes_of_addresses()).min(self.max_bytes_of_address);
+        self.add(account, bytes).then(|| Lease { budget: Arc::clone(self), account, bytes })
+    }
+
+    /// The same, waiting until others give back what they hold.
+    pub(crate) async fn take_within(
+        self: &Arc<Self>,
+        account: Account,
+        bytes: u64,
+        patience: Duration,
+    ) -> Option<Lease> {
+        let mut patience = pin!(tokio::time::sleep(patience));
+        loop {
+            let mut freed = pin!(self.freed.notified());
+            // Before looking: what is given back from here on is seen.
+            freed.as_mut().enable();
+            if let Some(lease) = self.take(account, bytes) {
+                return Some(lease);
+            }
+            tokio::select! {
+                () = freed => {}
+                () = &mut patience => return None,
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn bytes(&self) -> u64 {
+        self.held().bytes
+    }
+}
+
+impl Lease {
+    /// One lease of several of the same address.
+    pub(crate) fn of_all(leases: Vec<Self>) -> Option<Self> {
+        leases.into_iter().reduce(|mut all, mut one| {
+            all.bytes += std::mem::take(&mut one.bytes);
+            all
+        })
+    }
+
+    /// Makes it as large as the answer has become. False when the budget has not so much.
+    pub(crate) fn resize(&mut self, bytes: u64) -> bool {
+        if bytes > self.bytes && !self.budget.add(self.account, bytes - self.bytes) {
+            return false;
+        }
+        if bytes < self.bytes {
+            self.budget.subtract(self.account, self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        true
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.budget.subtract(self.account, self.bytes);
+    }
+}
+
+/// What one connection was answered and has not taken yet. Its writing side gives back the leases, its reading side
+/// waits while too many calls are under way or not written.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    state: Mutex<Unwritten>,
+    websocket: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Unwritten {
+    answers: VecDeque<Answer>,
+    calls: usize,
+    reader: Option<Waker>,
+}
+
+impl Unwritten {
+    fn wake_reader(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Answer {
+    bytes: u64,
+    /// None for a refusal.
+    lease: Option<Lease>,
+}
+
+/// One call under way on a connection.
+#[derive(Debug)]
+pub(crate) struct CallPlace(Arc<Outbox>);
+
+impl Outbox {
+    fn unwritten(&self) -> MutexGuard<'_, Unwritten> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From here on the connection is a WebSocket.
+    pub(crate) fn upgrade(&self) {
+        self.websocket.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_websocket(&self) -> bool {
+        self.websocket.load(Ordering::Relaxed)
+    }
+
+    /// Counts an answer that is about to be written, and keeps its lease.
+    pub(crate) fn push(&self, bytes: usize, lease: Option<Lease>) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.unwritten().answers.push_back(Answer { bytes, lease });
+    }
+
+    /// So many bytes left for the network. What is written beside answers (headers, frames) counts too, which is little
+    /// and only while answers wait.
+    pub(crate) fn written(&self, bytes: usize) {
+        let mut bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let mut unwritten = self.unwritten();
+        while bytes > 0 {
+            let Some(answer) = unwritten.answers.front_mut() else { return };
+            if answer.bytes > bytes {
+                answer.bytes -= bytes;
+                answer.lease.iter_mut().for_each(|lease| {
+                    lease.resize(answer.bytes);
+                });
+                return;
+            }
+            bytes -= answer.bytes;
+            unwritten.answers.pop_front();
+            unwritten.wake_reader();
+        }
+    }
+
+    /// Counts a call until the place is dropped.
+    pub(crate) fn enter(self: &Arc<Self>) -> CallPlace {
+        self.unwritten().calls += 1;
+        CallPlace(Arc::clone(self))
+    }
+
+    /// Ready when the connection may be read.
+    pub(crate) fn poll_may_read(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut unwritten = self.unwritten();
+        if unwritten.calls + unwritten.answers.len() < MAX_CALLS_PER_CONNECTION {
+            return Poll::Ready(());
+        }
+        unwritten.reader = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for CallPlace {
+    fn drop(&mut self) {
+        let mut unwritten = self.0.unwritten();
+        unwritten.calls = unwritten.calls.saturating_sub(1);
+        unwritten.wake_reader();
+    }
+}
+
+/// Who is answered, in the extensions of every call.
+#[derive(Clone, Debug)]
+pub(crate) struct Recipient {
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) outbox: Arc<Outbox>,
+    /// Whose share of the budget, and whose allowance of calls, is used.
+    pub(crate) account: Account,
+    pub(crate) websocket: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use blindfold_protocol::Party;
+
+    use super::*;
+
+    fn address(last: u8) -> Account {
+        Account::of(Ipv4Addr::new(192, 0, 2, last).into())
+    }
+
+    #[test]
+    fn no_address_takes_the_budget_and_what_is_given_back_can_be_taken() {
+        let budget = Budget::new(134, 40);
+        let mut first = budget.take(address(1), 30).expect("room");
+        assert!(budget.take(address(1), 11).is_none(), "its share is 40");
+        assert!(!first.resize(41));
+        assert!(first.resize(40));
+        let _second = budget.take(address(2), 1_000).expect("as much as a share");
+        assert!(budget.take(address(3), 22).is_none(), "101 for all addresses");
+        assert!(budget.take(Account::Peer(Party::Sequencer), 40).is_some(), "the rest is for peers");
+        assert_eq!(budget.bytes(), 80);
+        drop(first);
+        assert!(budget.take(address(3), 22).is_some());
+        assert_eq!((budget.bytes(), budget.held().of_accounts.len()), (40, 1));
+    }
+
+    #[tokio::test]
+    async fn who_waits_gets_what_is_given_back() {
+        let budget = Budget::new(1 << 20, 1 << 20);
+        let held = budget.take(address(1), 1 << 20).expect("room");
+        let patience = Duration::from_secs(60);
+        let waiting = budget.take_within(address(2), 1 << 20, patience);
+        let (taken, ()) = tokio::join!(waiting, async { drop(held) });
+        assert!(taken.is_some());
+        assert!(budget.take_within(address(3), 1, Duration::ZERO).await.is_none());
+    }
+
+    #[test]
+    fn bytes_are_given_back_as_they_are_written() {
+        let budget = Budget::new(100, 100);
+        let outbox = Outbox::default();
+        outbox.push(10, budget.take(address(1), 10));
+        outbox.push(20, budget.take(address(1), 20));
+        outbox.written(4);
+        assert_eq!(budget.bytes(), 26);
+        outbox.written(7);
+        assert_eq!(budget.bytes(), 19);
+        outbox.written(1_000);
+        assert_eq!(budget.bytes(), 0);
+        outbox.push(10, budget.take(address(1), 10));
+        drop(outbox);
+        assert_eq!(budget.bytes(), 0, "a connection that ends gives everything back");
+    }
+
+    #[test]
+    fn a_connection_is_not_read_while_its_calls_are_under_way() {
+        let outbox = Arc::new(Outbox::default());
+        let mut context = Context::from_waker(Waker::noop());
+        let mut places: Vec<_> = (0..MAX_CALLS_PER_CONNECTION).map(|_| outbox.enter()).collect();
+        assert!(outbox.poll_may_read(&mut context).is_pending());
+        places.pop();
+        assert!(outbox.poll_may_read(&mut context).is_ready());
+        outbox.push(50, None);
+        assert!(outbox.poll_may_read(&mut context).is_pending(), "answered and not written");
+        outbox.written(50);
+        assert!(outbox.poll_may_read(&mut context).is_ready());
+    }
+}

@@ -1,0 +1,151 @@
+//! What is kept for peers that prove who they are, while others take everything else.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use blindfold_protocol::{Address, Deployment, Hello, Party, PartyKey, SigningKey};
+use blindfold_rpc::{
+    BlindApiClient, ClientConfig, Doorkeeper, HELLO_HEADER, Hub, Introduction, ServerHandle, http_client,
+    serve, ws_client,
+};
+use common::{config, error, methods, raw};
+use tokio::net::TcpStream;
+
+const NOW_MS: u64 = 1_000_000;
+
+fn deployment() -> Deployment {
+    Deployment { l1_chain_id: 1, inbox: Address::repeat_byte(7) }
+}
+
+fn key(byte: u8) -> SigningKey {
+    SigningKey::from_bytes(&[byte; 32]).unwrap()
+}
+
+fn hello(key: &SigningKey, server: Party, at_ms: u64, nonce: u8) -> Hello {
+    Hello::of_sequencer(key, &deployment(), server, at_ms, [nonce; 16].into())
+}
+
+/// A client that says it is the sequencer, to member 1.
+fn introduced(key_byte: u8) -> ClientConfig {
+    let nonces = AtomicU64::new(1);
+    let introduction = Introduction::new(move || {
+        let nonce = u8::try_from(nonces.fetch_add(1, Ordering::Relaxed)).unwrap();
+        hello(&key(key_byte), Party::Member(1), NOW_MS, nonce)
+    });
+    ClientConfig { introduction: Some(introduction), ..ClientConfig::default() }
+}
+
+/// Member 1, who knows the sequencer's key; counts how often he looks it up. Few places.
+async fn member() -> (ServerHandle, Arc<AtomicUsize>) {
+    let looked_up = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&looked_up);
+    let key_of = move |party| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let key = (party == Party::Sequencer).then(|| PartyKey::Address(key(1).address()));
+        Box::pin(std::future::ready(key)) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+    };
+    let mut config = config(0);
+    config.max_connections = 4;
+    config.inbound.max_calls_per_address_per_second = 1;
+    config.doorkeeper = Some(Doorkeeper::new(deployment(), Party::Member(1), key_of, || NOW_MS));
+    (serve(config, methods(Hub::default()), None).await.unwrap(), looked_up)
+}
+
+async fn call_with(addr: SocketAddr, hello: &str) -> String {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"blind_getStatus"}"#;
+    let text = format!(
+        "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n{HELLO_HEADER}: {hello}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    raw(addr, text.as_bytes()).await
+}
+
+/// Idle connections of anybody kept the sequencer and the members out.
+#[tokio::test]
+async fn anonymous_connections_do_not_keep_peers_out() {
+    let (server, _) = member().await;
+    let addr = server.local_addr();
+    let mut idle = Vec::new();
+    for _ in 0..8 {
+        idle.push(TcpStream::connect(addr).await.unwrap());
+    }
+    let url = format!("http://{addr}");
+    // Nobody else gets in, whatever he says.
+    for config in [ClientConfig::default(), introduced(2)] {
+        assert!(http_client(&url, &config).unwrap().get_status().await.is_err());
+    }
+    let peer = http_client(&url, &introduced(1)).unwrap();
+    assert_eq!(peer.get_status().await.unwrap(), common::status());
+    let feed = ws_client(&format!("ws://{addr}"), &introduced(1)).await.unwrap();
+    assert_eq!(feed.get_status().await.unwrap(), common::status());
+    drop(idle);
+}
+
+#[tokio::test]
+async fn a_flood_of_calls_does_not_use_up_a_peers_allowance() {
+    let (server, _) = member().await;
+    let addr = server.local_addr();
+    while !call_with(addr, "nobody").await.contains("rate_limited") {}
+    let answer = call_with(addr, &hello(&key(1), Party::Member(1), NOW_MS, 1).to_string()).await;
+    assert!(answer.contains("\"result\""), "{answer}");
+}
+
+/// Only what could be right costs a signature, and each hello one.
+#[tokio::test]
+async fn hellos_are_judged_cheaply_and_are_worth_nothing_elsewhere() {
+    let (server, looked_up) = member().await;
+    let addr = server.local_addr();
+    while !call_with(addr, "nobody").await.contains("rate_limited") {}
+    let old = hello(&key(1), Party::Member(1), NOW_MS - 60_001, 1);
+    let early = hello(&key(1), Party::Member(1), NOW_MS + 60_001, 2);
+    for cheap in [old.to_string(), early.to_string(), "sequencer".to_owned(), "x".repeat(2_000)] {
+        assert!(call_with(addr, &cheap).await.contains("rate_limited"), "{cheap}");
+    }
+    assert_eq!(looked_up.load(Ordering::Relaxed), 0);
+    let good = hello(&key(1), Party::Member(1), NOW_MS, 3).to_string();
+    for _ in 0..3 {
+        assert!(call_with(addr, &good).await.contains("\"result\""));
+    }
+    assert_eq!(looked_up.load(Ordering::Relaxed), 1, "judged once");
+    // Made for another server: shown here by somebody who got it there.
+    let relayed = hello(&key(1), Party::Member(2), NOW_MS, 4).to_string();
+    assert!(call_with(addr, &relayed).await.contains("rate_limited"));
+    assert!(call_with(addr, &good).await.contains("\"result\""), "what is known to be good stays so");
+}
+
+/// Somebody who read a hello on its way shows it from elsewhere.
+#[tokio::test]
+async fn a_hello_belongs_to_the_address_that_showed_it_first() {
+    let (server, _) = member().await;
+    let addr = server.local_addr();
+    let good = hello(&key(1), Party::Member(1), NOW_MS, 5).to_string();
+    assert!(call_with(addr, &good).await.contains("\"result\""));
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.3:0".parse().unwrap()).unwrap();
+    let mut stream = socket.connect(addr).await.unwrap();
+    // Batches of calls use up the thief's own allowance, not the peer's.
+    let one = r#"{"jsonrpc":"2.0","id":1,"method":"blind_getStatus"}"#;
+    let mut limited = false;
+    for _ in 0..10 {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let text = format!(
+            "POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{HELLO_HEADER}: {good}\r\ncontent-length: {}\r\n\r\n{one}",
+            one.len()
+        );
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 4_096];
+        let bytes = stream.read(&mut answer).await.unwrap();
+        limited |= String::from_utf8_lossy(&answer[..bytes]).contains("rate_limited");
+    }
+    assert!(limited);
+    let busy = common::call(addr, "blind_getBatch", "[0]").await;
+    assert_eq!(error(&busy).1, "not_certified");
+}
