@@ -1,29 +1,28 @@
 //! Acknowledging: the word on disk first, then the signature, then the sequencer until the number is certified.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use blindfold_chain::Refusal;
+use blindfold_chain::{NextStep, Refusal};
 use blindfold_protocol::{Acknowledgement, B256, certificate};
 use blindfold_rpc::{Encoded, HttpClient, ReceivedError, SequencerApiClient, types};
+use blindfold_runtime::Backoff;
 use blindfold_store::StoreError;
-use futures::{StreamExt, stream};
+use futures::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::member::Context;
+use crate::{member::Context, voting::Abstains};
 
-/// Acknowledgements sent at the same time.
-const PARALLEL_SENDS: usize = 8;
+/// Longest pause before an acknowledgement that failed is tried again, in milliseconds.
+const MAX_RESEND_MS: u64 = 30_000;
 /// Refusals that wait to be told to the sequencer; beyond it they are only counted.
 const REFUSAL_QUEUE: usize = 64;
 
 /// Why a valid header is not acknowledged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotAcknowledged {
+    #[error(transparent)]
+    Abstains(#[from] Abstains),
     #[error("this member acknowledged another header for number {number}")]
     AlreadyAcknowledged { number: u64 },
     #[error("this member's key is not in the committee of number {number}")]
@@ -37,17 +36,39 @@ pub(crate) enum NotAcknowledged {
 impl NotAcknowledged {
     pub(crate) fn as_str(&self) -> &'static str {
         match self {
+            Self::Abstains(_) => "abstains",
             Self::AlreadyAcknowledged { .. } => "already_acknowledged",
             Self::NotAMember { .. } => "not_a_member",
             Self::Chain(refusal) => refusal.as_str(),
             Self::Store(_) => "storage",
         }
     }
+
+    /// Whether the same header may be acknowledged later: the disk or L1 failed us.
+    pub(crate) fn retry(&self) -> bool {
+        match self {
+            // Looked at again when that changes.
+            Self::Abstains(_) | Self::AlreadyAcknowledged { .. } | Self::NotAMember { .. } => false,
+            Self::Chain(refusal) => refusal.next_step() == NextStep::Retry,
+            Self::Store(error) => error.retry(),
+        }
+    }
 }
 
+/// An acknowledgement on its way to the sequencer.
 struct Pending {
     acknowledgement: Acknowledgement,
     next_send: Instant,
+    pauses: Backoff,
+    /// A call is under way; it alone says when the next one is due.
+    sending: bool,
+}
+
+/// A header that could not be acknowledged, for a reason that passes.
+struct Owed {
+    header_hash: B256,
+    again_at: Instant,
+    pauses: Backoff,
 }
 
 /// Signs and sends acknowledgements.
@@ -56,6 +77,8 @@ pub(crate) struct Acknowledger {
     sequencer: HttpClient,
     /// Signed and not certified yet; at most as many as headers may wait for a certificate.
     pending: Mutex<BTreeMap<u64, Pending>>,
+    /// Checked and not signed yet; at most as many.
+    owed: Mutex<BTreeMap<u64, Owed>>,
     wake: Notify,
     refusals: mpsc::Sender<types::Refusal>,
 }
@@ -66,8 +89,8 @@ impl Acknowledger {
         sequencer: HttpClient,
     ) -> (Arc<Self>, mpsc::Receiver<types::Refusal>) {
         let (refusals, queue) = mpsc::channel(REFUSAL_QUEUE);
-        let pending = Mutex::default();
-        (Arc::new(Self { context, sequencer, pending, wake: Notify::new(), refusals }), queue)
+        let (pending, owed) = (Mutex::default(), Mutex::default());
+        (Arc::new(Self { context, sequencer, pending, owed, wake: Notify::new(), refusals }), queue)
     }
 
     /// Acknowledges the header with this hash, which the tracker has applied. The pair is durable before the
@@ -78,6 +101,7 @@ impl Acknowledger {
         if !context.is_member_of(&epoch) {
             return Err(NotAcknowledged::NotAMember { number });
         }
+        context.voting.allows(number, context.tracker.certified().number)?;
         match context.tracker.store().put_acknowledged(number, header_hash).await {
             Ok(()) => {}
             Err(StoreError::Conflict { .. }) => return Err(NotAcknowledged::AlreadyAcknowledged { number }),
@@ -96,15 +120,47 @@ impl Acknowledger {
         if i64::try_from(number).is_ok_and(|number| number > acknowledged) {
             context.metrics.acknowledged.set(number);
         }
-        let pending = Pending { acknowledgement, next_send: Instant::now() };
+        let (next_send, pauses) = (Instant::now(), self.pauses());
+        let pending = Pending { acknowledgement, next_send, pauses, sending: false };
         self.pending.lock().insert(number, pending);
         self.wake.notify_one();
         Ok(())
     }
 
+    fn pauses(&self) -> Backoff {
+        Backoff::new(self.context.config.limits.acknowledgement_resend_ms, MAX_RESEND_MS)
+    }
+
+    /// [`acknowledge`](Self::acknowledge) failed for a reason that passes: it is tried again later.
+    pub(crate) fn owe(&self, number: u64, header_hash: B256) {
+        let mut owed = self.owed.lock();
+        let entry = owed.entry(number).or_insert_with(|| Owed {
+            header_hash,
+            again_at: Instant::now(),
+            pauses: self.pauses(),
+        });
+        (entry.header_hash, entry.again_at) = (header_hash, Instant::now() + entry.pauses.pause());
+    }
+
+    /// What is to be acknowledged now that failed before, and when to look again.
+    pub(crate) fn owed(&self, certified: u64) -> (Vec<(u64, B256)>, Option<Instant>) {
+        let now = Instant::now();
+        let mut owed = self.owed.lock();
+        owed.retain(|number, _| *number > certified);
+        let due = owed.iter().filter(|(_, entry)| entry.again_at <= now);
+        let due = due.map(|(number, entry)| (*number, entry.header_hash)).collect();
+        (due, owed.values().map(|entry| entry.again_at).filter(|at| *at > now).min())
+    }
+
+    /// Is acknowledged, or never will be.
+    pub(crate) fn settle(&self, number: u64) {
+        self.owed.lock().remove(&number);
+    }
+
     /// Forgets acknowledgements of headers that gave way to a certified one.
     pub(crate) fn forget_from(&self, number: u64) {
         self.pending.lock().split_off(&number);
+        self.owed.lock().split_off(&number);
     }
 
     /// Tells the sequencer once why a header is refused. Best effort: the refusal itself is in our status.
@@ -116,34 +172,36 @@ impl Acknowledger {
         }
     }
 
-    /// Sends what is pending until its number is certified.
+    /// Sends what is pending until its number is certified, each by itself: one call that hangs delays no other.
     pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut certified = self.context.tracker.watch_certified();
+        let mut sends = FuturesUnordered::new();
         loop {
             let head = certified.borrow_and_update().number;
-            let due = self.take_due(head);
-            stream::iter(due)
-                .for_each_concurrent(PARALLEL_SENDS, |acknowledgement| self.send(acknowledgement))
-                .await;
-            let next = self.pending.lock().values().map(|pending| pending.next_send).min();
+            sends.extend(self.take_due(head).into_iter().map(|acknowledgement| self.send(acknowledgement)));
+            let next = {
+                let pending = self.pending.lock();
+                let waiting = pending.values().filter(|entry| !entry.sending);
+                waiting.map(|entry| entry.next_send).min()
+            };
             tokio::select! {
                 () = stopped(&mut stop) => return,
                 () = self.wake.notified() => {}
                 changed = certified.changed() => if changed.is_err() { return },
+                Some(()) = sends.next() => {}
                 () = sleep_until(next) => {}
             }
         }
     }
 
-    /// What has to be sent now, each with its next turn noted.
+    /// What has to be sent now and is not on its way.
     fn take_due(&self, certified: u64) -> Vec<Acknowledgement> {
         let now = Instant::now();
-        let again = now + Duration::from_millis(self.context.config.limits.acknowledgement_resend_ms);
         let mut pending = self.pending.lock();
         pending.retain(|number, _| *number > certified);
         let mut due = Vec::new();
-        for entry in pending.values_mut().filter(|entry| entry.next_send <= now) {
-            entry.next_send = again;
+        for entry in pending.values_mut().filter(|entry| !entry.sending && entry.next_send <= now) {
+            entry.sending = true;
             due.push(entry.acknowledgement);
         }
         due
@@ -151,10 +209,22 @@ impl Acknowledger {
 
     async fn send(&self, acknowledgement: Acknowledgement) {
         let number = acknowledgement.number;
-        match self.sequencer.submit_acknowledgement(Encoded::new(&acknowledgement)).await {
-            Ok(_) => tracing::debug!(number, "acknowledged"),
+        let result = self.sequencer.submit_acknowledgement(Encoded::new(&acknowledgement)).await;
+        let result = match result.map_err(ReceivedError::from) {
+            // The answer to an earlier one was lost on its way.
+            Err(ReceivedError::Refused(refusal)) if refusal.reason == "duplicate_acknowledgement" => Ok(()),
+            other => other.map(|_| ()),
+        };
+        if let Some(entry) = self.pending.lock().get_mut(&number) {
+            if result.is_ok() {
+                entry.pauses.reset();
+            }
+            entry.sending = false;
+            entry.next_send = Instant::now() + entry.pauses.pause();
+        }
+        match result {
+            Ok(()) => tracing::debug!(number, "acknowledged"),
             Err(error) => {
-                let error = ReceivedError::from(error);
                 self.context.metrics.acknowledgement_failures.increment();
                 // Sent again in any case: a sequencer that restarts may have forgotten what it was sent before.
                 tracing::warn!(number, %error, "acknowledgement not taken; sending it again later");

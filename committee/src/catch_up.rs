@@ -2,18 +2,19 @@
 //!
 //! A round runs beside the feed and changes nothing, so that a peer that does not answer holds up nobody.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use blindfold_chain::Tracker;
-use blindfold_protocol::{Certificate, CertifiedBatch, SealedBatch, limits::MAX_UNCERTIFIED_HEADERS};
+use blindfold_protocol::{Certificate, Party, SealedBatch, limits::MAX_UNCERTIFIED_HEADERS};
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, CommitteeApiClient, HttpClient, ReceivedError,
     http_client,
-    types::{BatchInfo, Status},
+    types::{BatchInfo, HeldBatch, Status},
 };
-use futures::{StreamExt, stream::FuturesUnordered};
+use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
+use tokio::time::timeout;
 
-use crate::MemberConfig;
+use crate::{MemberConfig, introduce::Introductions};
 
 /// Item bytes after which a round ends, so that what is fetched and not yet applied stays bounded.
 const MAX_ROUND_BYTES: usize = 16 * 1024 * 1024;
@@ -24,12 +25,28 @@ pub(crate) struct ToldBatch {
     pub(crate) certificate: Option<Certificate>,
 }
 
+/// Who gives batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    Sequencer,
+    Member(u16),
+}
+
+/// Consecutive batches up to the next certificate, which names the last of them and so certifies all.
+pub(crate) struct CertifiedRun {
+    pub(crate) source: Source,
+    /// Oldest first, at least one.
+    pub(crate) batches: Vec<Arc<SealedBatch>>,
+    /// The certificate of the last.
+    pub(crate) certificate: Certificate,
+}
+
 /// What a round brought.
 #[derive(Default)]
 pub(crate) struct Round {
-    /// Consecutive batches whose certificates stand; the batches themselves are not checked.
-    pub(crate) certified: Vec<CertifiedBatch>,
-    /// What follows of the sequencer's chain.
+    /// Consecutive runs whose certificates stand. The items are not checked: they may be others than the header's.
+    pub(crate) certified: Vec<CertifiedRun>,
+    /// What follows, of the sequencer's chain or, while it does not answer, as another member holds it.
     pub(crate) uncertified: Vec<ToldBatch>,
     /// There is more certified to be fetched.
     pub(crate) more: bool,
@@ -45,6 +62,21 @@ pub(crate) struct Wanted {
     pub(crate) limit: u64,
     /// Whether the other members are asked even if the sequencer claims that there is no certificate.
     pub(crate) ask_peers: bool,
+    /// Who gave what cannot be taken: others are asked for what is certified.
+    pub(crate) without: BTreeSet<Source>,
+}
+
+/// What the others say of the chain; what a member claims counts only with a header that the sequencer signed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Survey {
+    /// Other members that answered.
+    pub(crate) answers: usize,
+    /// The highest number that one of them acknowledged or holds certified.
+    pub(crate) highest: u64,
+    /// The highest number that one of them holds certified.
+    pub(crate) certified: u64,
+    /// The certified number that the sequencer tells, if it answers.
+    pub(crate) sequencer: Option<u64>,
 }
 
 /// Clients of everybody who may have a batch.
@@ -55,19 +87,30 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    pub(crate) fn new(config: &MemberConfig, tracker: Tracker) -> Result<Self, ClientBuildError> {
-        let client =
-            ClientConfig { request_timeout_ms: config.limits.fetch_timeout_ms, ..ClientConfig::default() };
+    pub(crate) fn new(
+        config: &MemberConfig,
+        tracker: Tracker,
+        introductions: &Introductions,
+    ) -> Result<Self, ClientBuildError> {
+        let client = |server| ClientConfig {
+            request_timeout_ms: config.limits.fetch_timeout_ms,
+            ..introductions.client(server)
+        };
         let peers = config
             .peers
             .iter()
-            .map(|peer| Ok((peer.member, http_client(&peer.url, &client)?)))
+            .map(|peer| Ok((peer.member, http_client(&peer.url, &client(Party::Member(peer.member)))?)))
             .collect::<Result<_, ClientBuildError>>()?;
-        Ok(Self { tracker, sequencer: http_client(&config.sequencer_url, &client)?, peers })
+        Ok(Self { tracker, sequencer: http_client(&config.sequencer_url, &client(Party::Sequencer))?, peers })
     }
 
     pub(crate) fn has_peers(&self) -> bool {
         !self.peers.is_empty()
+    }
+
+    /// How many there are that can be asked.
+    pub(crate) fn count(&self) -> usize {
+        self.peers.len() + 1
     }
 
     pub(crate) async fn fetch(self: Arc<Self>, wanted: Wanted) -> Round {
@@ -75,30 +118,36 @@ impl Sources {
         let status = self.status().await;
         let (mut number, mut bytes) = (wanted.from, 0);
         let mut next = None;
+        let mut held = Vec::new();
         loop {
-            let fetched = round.certified.len() as u64;
-            if fetched >= wanted.limit || bytes > MAX_ROUND_BYTES {
+            if number - wanted.from >= wanted.limit || bytes > MAX_ROUND_BYTES {
                 round.more = true;
                 return round;
             }
             // A sequencer that gives no status is not asked again: each question may take a whole timeout.
             let told = if status.is_ok() { self.sealed(number).await } else { None };
-            let mut certified = self.standing(number, told.as_ref().and_then(ToldBatch::certified)).await;
+            let refused = wanted.without.contains(&Source::Sequencer);
+            let run = told.as_ref().filter(|_| !refused).and_then(ToldBatch::certified);
+            let mut certified = self.standing(number, run).await;
             if certified.is_none() {
                 next = told;
                 let withheld = status.as_ref().map_or(true, |status| status.certified >= number);
-                if wanted.ask_peers || withheld {
-                    certified = self.ask_peers(number).await;
+                if wanted.ask_peers || withheld || refused {
+                    (certified, held) = self.ask_peers(number, &wanted.without).await;
                 }
             }
-            let Some(batch) = certified else { break };
-            bytes += batch.sealed.items.iter().map(Vec::len).sum::<usize>();
-            round.certified.push(batch);
-            number += 1;
+            let Some(run) = certified else { break };
+            let items = run.batches.iter().flat_map(|batch| &batch.items);
+            bytes += items.map(Vec::len).sum::<usize>();
+            number = run.certificate.number + 1;
+            round.certified.push(run);
         }
         match status {
             Ok(status) => self.fetch_uncertified(&mut round, number, status.head.number, next).await,
-            Err(error) => round.stuck = Some(format!("the sequencer gives no status: {error}")),
+            Err(error) => {
+                round.uncertified = held;
+                round.stuck = Some(format!("the sequencer gives no status: {error}"));
+            }
         }
         round
     }
@@ -118,6 +167,43 @@ impl Sources {
         }
     }
 
+    /// Asks the sequencer and all other members, at most for `limit`, where the chain stands.
+    pub(crate) async fn survey(self: Arc<Self>, limit: Duration) -> Survey {
+        let sequencer =
+            async { timeout(limit, self.status()).await.ok()?.ok().map(|status| status.certified) };
+        let members =
+            self.peers.iter().map(|(member, client)| timeout(limit, self.standing_of(*member, client)));
+        let members = join_all(members);
+        let (sequencer, members) = tokio::join!(sequencer, members);
+        let mut survey = Survey { sequencer, ..Survey::default() };
+        for (highest, certified) in members.into_iter().filter_map(|answer| answer.ok().flatten()) {
+            survey.answers += 1;
+            survey.highest = survey.highest.max(highest);
+            survey.certified = survey.certified.max(certified);
+        }
+        survey
+    }
+
+    /// The highest number that a member acknowledged or holds certified, and the highest that it holds certified.
+    async fn standing_of(&self, member: u16, client: &HttpClient) -> Option<(u64, u64)> {
+        let status = CommitteeApiClient::get_status(client).await.ok()?;
+        let highest = status.acknowledged.max(status.certified);
+        if highest > 0 {
+            let sealed = held_by(member, client, highest).await?.sealed;
+            let config = self.tracker.config();
+            let signed = sealed.signed_header().signer(&config.deployment) == Ok(config.sequencer);
+            if !signed && !sealed.claims_l1() {
+                tracing::warn!(
+                    member,
+                    number = highest,
+                    "a member claims a header that the sequencer did not sign"
+                );
+                return None;
+            }
+        }
+        Some((highest, status.certified))
+    }
+
     async fn status(&self) -> Result<Status, ReceivedError> {
         Ok(BlindApiClient::get_status(&self.sequencer).await?)
     }
@@ -134,55 +220,103 @@ impl Sources {
         }
     }
 
-    /// Asks all other members at once; the first answer that stands wins.
-    async fn ask_peers(&self, number: u64) -> Option<CertifiedBatch> {
-        let mut answers: FuturesUnordered<_> = self
-            .peers
-            .iter()
-            .map(|(member, client)| async move {
-                match client.get_certified(number).await {
-                    Ok(batch) => {
-                        let fault =
-                            |fault: &_| tracing::warn!(member, number, %fault, "a member sent an undecodable batch");
-                        let batch = batch?.decode().inspect_err(fault).ok();
-                        self.standing(number, batch).await
-                    }
-                    Err(error) => {
-                        let error = ReceivedError::from(error);
-                        tracing::debug!(member, number, %error, "a member gave no certified batch");
-                        None
-                    }
-                }
-            })
-            .collect();
+    /// Asks all other members at once for the run from `number` to the next certificate; the first that stands wins.
+    /// Where nobody has one, gives the longest run without a certificate that somebody holds.
+    async fn ask_peers(
+        &self,
+        number: u64,
+        without: &BTreeSet<Source>,
+    ) -> (Option<CertifiedRun>, Vec<ToldBatch>) {
+        let peers = self.peers.iter().filter(|(member, _)| !without.contains(&Source::Member(*member)));
+        let mut answers: FuturesUnordered<_> =
+            peers.map(|(member, client)| self.run_of(*member, client, number)).collect();
+        let mut held = Vec::new();
         while let Some(answer) = answers.next().await {
-            if answer.is_some() {
-                return answer;
+            match answer {
+                Ok(run) => return (Some(run), Vec::new()),
+                Err(longer) if longer.len() > held.len() => held = longer,
+                Err(_) => {}
             }
         }
-        None
+        (None, held)
     }
 
-    /// The batch, if it is the one asked for and its certificate stands.
-    async fn standing(&self, number: u64, batch: Option<CertifiedBatch>) -> Option<CertifiedBatch> {
-        let batch = batch?;
-        let header = &batch.sealed.header;
-        let named = (batch.certificate.number, batch.certificate.header_hash);
-        if header.number != number || named != (number, header.hash()) {
+    /// A member's run from `number` to the first number that has a certificate of its own there: a member stops
+    /// sending an acknowledgement once a descendant is certified, so not every number has one. Without a certificate
+    /// that stands, what it holds.
+    async fn run_of(
+        &self,
+        member: u16,
+        client: &HttpClient,
+        number: u64,
+    ) -> Result<CertifiedRun, Vec<ToldBatch>> {
+        let mut held: Vec<ToldBatch> = Vec::new();
+        // No more headers ever wait for a certificate, so it comes within as many.
+        for number in (number..).take(MAX_UNCERTIFIED_HEADERS) {
+            let Some(batch) = held_by(member, client, number).await else { break };
+            let follows = held
+                .last()
+                .is_none_or(|before| batch.sealed.header.parent_hash == before.sealed.header.hash());
+            if !follows {
+                tracing::warn!(member, number, "a member's headers do not follow each other");
+                return Err(Vec::new());
+            }
+            let certificate = batch.certificate;
+            held.push(batch);
+            let Some(certificate) = certificate else { continue };
+            let batches: Vec<_> = held.into_iter().map(|batch| Arc::new(batch.sealed)).collect();
+            return self
+                .standing(number, Some(CertifiedRun { source: Source::Member(member), batches, certificate }))
+                .await
+                .ok_or_else(Vec::new);
+        }
+        Err(held)
+    }
+
+    /// The run, if it ends with the number asked for and its certificate stands.
+    async fn standing(&self, number: u64, run: Option<CertifiedRun>) -> Option<CertifiedRun> {
+        let run = run?;
+        let last = &run.batches.last()?.header;
+        let named = (run.certificate.number, run.certificate.header_hash);
+        if last.number != number || named != (number, last.hash()) {
             tracing::warn!(number, "another batch than the one asked for");
             return None;
         }
-        let verified = self.tracker.verify_certificate(&batch.certificate).await;
+        let verified = self.tracker.verify_certificate(&run.certificate).await;
         verified.inspect_err(|refusal| tracing::warn!(number, %refusal, "certified batch refused")).ok()?;
-        Some(batch)
+        Some(run)
     }
 }
 
 impl ToldBatch {
-    fn certified(&self) -> Option<CertifiedBatch> {
+    /// What the sequencer tells, if it comes with its certificate.
+    fn certified(&self) -> Option<CertifiedRun> {
         let certificate = self.certificate?;
-        Some(CertifiedBatch { sealed: self.sealed.clone(), certificate })
+        let batches = vec![Arc::new(self.sealed.clone())];
+        Some(CertifiedRun { source: Source::Sequencer, batches, certificate })
     }
+}
+
+/// What a member holds under a number.
+async fn held_by(member: u16, client: &HttpClient, number: u64) -> Option<ToldBatch> {
+    let fault = |fault| tracing::warn!(member, number, %fault, "a member sent an undecodable batch");
+    let answer = client.get_sealed(number).await.map_err(ReceivedError::from);
+    let held: HeldBatch = answer
+        .inspect_err(|error| tracing::debug!(member, number, %error, "a member gave no batch"))
+        .ok()??;
+    let sealed = held.sealed.decode().map_err(fault).ok()?;
+    let certificate =
+        held.certificate.map(|certificate| certificate.decode()).transpose().map_err(fault).ok()?;
+    if sealed.header.number != number {
+        tracing::warn!(
+            member,
+            number,
+            told = sealed.header.number,
+            "a member gave another batch than asked for"
+        );
+        return None;
+    }
+    Some(ToldBatch { sealed, certificate })
 }
 
 fn told(number: u64, info: &BatchInfo) -> Option<ToldBatch> {

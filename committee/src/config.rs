@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use blindfold_protocol::limits::MAX_MEMBERS;
+use blindfold_rpc::Inbound;
 use serde::{Deserialize, Serialize};
 
 /// Settings of a member. Unknown keys are refused; a missing key takes the default of [`MemberConfig::default`].
@@ -19,6 +20,8 @@ pub struct MemberConfig {
     pub peers: Vec<PeerUrl>,
     /// Limits.
     pub limits: MemberLimits,
+    /// Reverse proxies before `rpc_addr`, and what one address may take there.
+    pub inbound: Inbound,
 }
 
 /// Where another member serves.
@@ -37,12 +40,15 @@ pub struct PeerUrl {
 pub struct MemberLimits {
     /// Pause before a header that could not be judged yet (L1 origin not final, clock) is looked at again.
     pub header_retry_ms: u64,
-    /// Pause before an acknowledgement is sent again while its number is not certified.
+    /// Pause before an acknowledgement is sent again while its number is not certified; it doubles up to half a minute
+    /// while sending fails.
     pub acknowledgement_resend_ms: u64,
     /// How long the certificate of our newest header may be missing before sequencer and members are asked for it.
     pub certificate_wait_ms: u64,
     /// How often the other members are asked for certified batches that the sequencer may be hiding from us.
     pub peer_check_ms: u64,
+    /// How long the other members may take, at the start, to tell what they hold; until then nothing is voted for.
+    pub first_look_ms: u64,
     /// Batches fetched in one round of catching up.
     pub catch_up_batches: u64,
     /// How long one call for a missed batch may take.
@@ -57,6 +63,8 @@ pub struct MemberLimits {
     pub singleton_cache_entries: usize,
     /// Verified certificates remembered, so that a repeated call costs no pairing.
     pub certificate_cache_entries: usize,
+    /// An L1 block that is at most so old confirms our clock; 0: L1 is not compared.
+    pub max_l1_age_ms: u64,
 }
 
 impl Default for MemberConfig {
@@ -67,6 +75,7 @@ impl Default for MemberConfig {
             sequencer_url: "http://127.0.0.1:9545".to_owned(),
             peers: Vec::new(),
             limits: MemberLimits::default(),
+            inbound: Inbound::default(),
         }
     }
 }
@@ -78,6 +87,7 @@ impl Default for MemberLimits {
             acknowledgement_resend_ms: 1_000,
             certificate_wait_ms: 2_000,
             peer_check_ms: 10_000,
+            first_look_ms: 5_000,
             catch_up_batches: 64,
             fetch_timeout_ms: 5_000,
             share_threads: 2,
@@ -85,6 +95,7 @@ impl Default for MemberLimits {
             share_cache_batches: 64,
             singleton_cache_entries: 16_384,
             certificate_cache_entries: 256,
+            max_l1_age_ms: 120_000,
         }
     }
 }
@@ -141,6 +152,7 @@ impl MemberConfig {
             ("acknowledgement_resend_ms", limits.acknowledgement_resend_ms),
             ("certificate_wait_ms", limits.certificate_wait_ms),
             ("peer_check_ms", limits.peer_check_ms),
+            ("first_look_ms", limits.first_look_ms),
             ("catch_up_batches", limits.catch_up_batches),
             ("fetch_timeout_ms", limits.fetch_timeout_ms),
             ("share_threads", limits.share_threads as u64),
@@ -205,8 +217,9 @@ mod tests {
     fn zero_limits_and_unknown_keys_are_refused() {
         let json = serde_json::to_value(MemberLimits::default()).expect("serializes");
         let names: Vec<String> = json.as_object().expect("object").keys().cloned().collect();
-        assert_eq!(names.len(), 11);
-        for name in names {
+        assert_eq!(names.len(), 13);
+        // Zero switches that comparison off.
+        for name in names.into_iter().filter(|name| name != "max_l1_age_ms") {
             let mut zeroed = json.clone();
             zeroed[&name] = 0.into();
             let limits = serde_json::from_value(zeroed).expect("parses");

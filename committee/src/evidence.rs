@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindfold_protocol::{Canonical, SignedHeader};
+use blindfold_protocol::{Canonical, SignedHeader, header::BATCH_HEADER_BYTES};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
@@ -11,7 +11,7 @@ const META_KEY: &str = "committee.evidence";
 /// Pairs kept. One is enough to slash; a sequencer that signs without end must not fill our disk.
 const MAX_PAIRS: usize = 64;
 /// Version byte of the stored form.
-const BOOK_VERSION: u8 = 1;
+const BOOK_VERSION: u8 = 2;
 
 /// Two different headers for one number, both signed by the sequencer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Book {
 }
 
 /// Length of an encoded [`SignedHeader`]: version, header, signature.
-const SIGNED_HEADER_BYTES: usize = 1 + 201 + 65;
+const SIGNED_HEADER_BYTES: usize = 1 + BATCH_HEADER_BYTES + 65;
 
 #[cfg(test)]
 mod tests {
@@ -134,14 +134,18 @@ mod tests {
             timestamp_ms: 1,
             l1_origin_number: 2,
             l1_origin_hash: B256::ZERO,
+            l1_origin_time: 0,
             envelope_root: B256::ZERO,
+            data_hash: B256::ZERO,
             envelope_count: 0,
             envelope_bytes: 0,
             gas: 0,
             base_fee: 7,
+            gas_base_fee: 1,
             fee_ledger_root: B256::ZERO,
             forced_cursor: 0,
             epoch: 1,
+            rules: 1,
         };
         SignedHeader { header, signature: Signature65([mark; 65]) }
     }

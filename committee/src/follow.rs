@@ -4,16 +4,17 @@
 //! order of number, certificates wait for their header, and whatever is missing is fetched.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use blindfold_chain::{Applied, CLOCK_SKEW_MS, CertificateOutcome, NextStep, Refusal};
 use blindfold_protocol::{
-    B256, Certificate, CertifiedBatch, SealedBatch, SignedHeader, limits::MAX_UNCERTIFIED_HEADERS,
+    B256, BatchHeader, Certificate, SealedBatch, SignedHeader, limits::MAX_UNCERTIFIED_HEADERS,
 };
 use blindfold_rpc::{Feed, FeedEvent, FeedItem, Topic};
+use blindfold_runtime::Patience;
 use tokio::{
     sync::watch,
     task::{JoinError, JoinSet},
@@ -22,9 +23,10 @@ use tokio::{
 use crate::{
     Evidence,
     acknowledge::{Acknowledger, NotAcknowledged, sleep_until, stopped},
-    catch_up::{Round, Sources, Wanted},
+    catch_up::{CertifiedRun, Round, Source, Sources, Survey, Wanted},
     member::Context,
     share::ShareService,
+    voting::Abstains,
 };
 
 /// Headers and certificates held while the one before them is missing; what is further ahead is fetched later.
@@ -33,6 +35,30 @@ const MAX_WAITING: u64 = 2 * MAX_UNCERTIFIED_HEADERS as u64;
 const L1_CHECK_INTERVAL_MS: u64 = 2_000;
 /// Name of the readiness condition.
 pub(crate) const FOLLOWING: &str = "following";
+/// Readiness condition: our clock, the wall's and L1's agree.
+pub(crate) const CLOCK: &str = "clock";
+/// A member that cannot go on for so long ends, so that it starts anew, in milliseconds.
+const STUCK_EXIT_MS: u64 = 300_000;
+
+/// Compares the clocks until the member stops. A header from the future is refused by the clock that is kept.
+pub(crate) async fn watch_clock(context: Arc<Context>) {
+    let mut stop = context.spawner.stop();
+    loop {
+        let l1 = tokio::select! {
+            () = stopped(&mut stop) => return,
+            l1 = context.l1.newest_time() => l1.ok().flatten(),
+        };
+        context.agreement.observe(l1.map(|seconds| seconds.saturating_mul(1_000)));
+        match context.agreement.fault() {
+            None => context.readiness.set_ready(CLOCK),
+            Some(fault) => context.readiness.set_not_ready(CLOCK, fault.to_string()),
+        }
+        tokio::select! {
+            () = stopped(&mut stop) => return,
+            () = tokio::time::sleep(Duration::from_millis(L1_CHECK_INTERVAL_MS)) => {}
+        }
+    }
+}
 
 /// What became of a header or certificate.
 enum Taken {
@@ -46,6 +72,9 @@ enum Taken {
     CatchUp,
 }
 
+/// The headers that L1 made, as far as they were new here.
+type L1Round = Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal>;
+
 pub(crate) struct Follower {
     context: Arc<Context>,
     acknowledger: Arc<Acknowledger>,
@@ -57,8 +86,18 @@ pub(crate) struct Follower {
     behind: bool,
     /// The sequencer may be withholding: the next round asks the other members, too.
     ask_peers: bool,
+    /// Who gave certified headers with other items than theirs: not asked for what is certified until the gap is closed.
+    without: BTreeSet<Source>,
     /// The round that is fetching, at most one.
     rounds: JoinSet<Round>,
+    /// The question to L1 that is under way, at most one.
+    l1_rounds: JoinSet<L1Round>,
+    /// The question where the others stand, at most one.
+    surveys: JoinSet<Survey>,
+    /// The others are asked where they stand, while that decides whether we vote, at this time.
+    survey_at: Instant,
+    /// A header was not acknowledged because we had to catch up or to ask first.
+    held_back: bool,
     /// The other members are asked next at this time, whatever the sequencer says.
     peer_check_at: Instant,
     /// No round begins before this.
@@ -67,8 +106,12 @@ pub(crate) struct Follower {
     l1_at: Instant,
     /// Headers are to be looked at, or missing things to be fetched, again at this time.
     retry_at: Option<Instant>,
+    /// How long nothing went on for a fault of ours.
+    patience: Patience,
     /// Since when the number after this certified one waits for its certificate.
     uncertified_since: Option<(u64, Instant)>,
+    /// Headers in a row, up to the last one acknowledged, whose origin was more than W behind our clock.
+    stale_origins: u64,
 }
 
 impl Follower {
@@ -88,23 +131,35 @@ impl Follower {
             certificates: BTreeMap::new(),
             behind: true,
             ask_peers: false,
+            without: BTreeSet::new(),
             rounds: JoinSet::new(),
+            l1_rounds: JoinSet::new(),
+            surveys: JoinSet::new(),
+            survey_at: Instant::now(),
+            held_back: false,
             peer_check_at: Instant::now() + pause,
             fetch_at: Instant::now(),
             l1_at: Instant::now(),
             retry_at: None,
+            patience: Patience::new(STUCK_EXIT_MS),
             uncertified_since: None,
+            stale_origins: 0,
         }
     }
 
     pub(crate) async fn run(mut self, mut feed: Feed, mut stop: watch::Receiver<bool>) {
+        self.survey();
         self.acknowledge_again().await;
+        // A sequencer that is not there sends no event to begin with.
+        self.advance().await;
         loop {
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => return,
                 () = self.shares.missing_batch() => (self.behind, self.ask_peers) = (true, true),
+                Some(survey) = self.surveys.join_next() => self.on_survey(survey).await,
                 Some(round) = self.rounds.join_next() => self.on_round(round).await,
+                Some(round) = self.l1_rounds.join_next() => self.on_l1(round),
                 item = feed.next() => match item {
                     Some(item) => self.on_item(item).await,
                     None => return,
@@ -117,8 +172,9 @@ impl Follower {
 
     /// What was on disk when the process died: headers that were checked and not acknowledged, or acknowledged and
     /// perhaps not sent.
-    async fn acknowledge_again(&self) {
-        let tracker = &self.context.tracker;
+    async fn acknowledge_again(&mut self) {
+        self.held_back = false;
+        let tracker = self.context.tracker.clone();
         for number in tracker.certified().number + 1..=tracker.head().number {
             match tracker.store().batch(number).await {
                 Ok(Some(record)) => self.acknowledge(number, record.hash).await,
@@ -126,6 +182,36 @@ impl Follower {
                 Err(error) => tracing::error!(number, %error, "the store gave no batch"),
             }
         }
+    }
+
+    fn survey(&mut self) {
+        let limits = &self.context.config.limits;
+        self.survey_at = Instant::now() + Duration::from_millis(limits.peer_check_ms);
+        let limit = Duration::from_millis(limits.first_look_ms);
+        self.surveys.spawn(Arc::clone(&self.sources).survey(limit));
+    }
+
+    async fn on_survey(&mut self, survey: Result<Survey, JoinError>) {
+        match survey {
+            Ok(survey) => self.context.take_survey(&survey).await,
+            Err(error) => tracing::error!(%error, "asking the others ended by a bug"),
+        }
+    }
+
+    /// Votes for what had to wait, and asks the others while that decides whether we vote.
+    async fn vote_late(&mut self) {
+        let (head, certified) = (self.context.tracker.head().number, self.context.tracker.certified().number);
+        if self.held_back && self.context.voting.allows(head, certified).is_ok() {
+            self.acknowledge_again().await;
+        }
+        if self.context.voting.from().is_none() && self.surveys.is_empty() {
+            if Instant::now() >= self.survey_at {
+                self.survey();
+            } else {
+                self.retry_by(self.survey_at);
+            }
+        }
+        self.context.show_voting();
     }
 
     async fn on_item(&mut self, item: FeedItem) {
@@ -197,43 +283,51 @@ impl Follower {
         }
     }
 
-    /// Takes the headers that L1 made, from L1 alone. None is acknowledged: nobody asks for it.
-    async fn follow_l1(&mut self) {
+    /// Asks L1 now and then for headers that it made. It may take long to answer; what the sequencer sends goes on.
+    fn ask_l1(&mut self) {
         let now = Instant::now();
-        if now >= self.l1_at {
-            self.l1_at = now + Duration::from_millis(L1_CHECK_INTERVAL_MS);
-            let before = self.place();
-            match self.context.tracker.follow_l1().await {
-                Ok(taken) if taken.is_empty() => {}
-                Ok(taken) => {
-                    for (_, applied) in &taken {
-                        let number = applied.number;
-                        tracing::error!(number, hash = %applied.hash, "L1 made a header: following it");
-                        self.acknowledger.forget_from(number);
-                    }
-                    // What waits may belong to the branch that L1 ended; what follows L1's headers comes again.
-                    self.waiting.clear();
-                    self.certificates.clear();
-                    self.context.metrics.certified.set(self.context.tracker.certified().number);
-                }
-                Err(refusal) if refusal.next_step() == NextStep::Stop => {
-                    tracing::error!(%refusal, "cannot follow L1");
-                    self.context.readiness.set_not_ready(FOLLOWING, refusal.to_string());
-                }
-                Err(refusal) => {
-                    tracing::warn!(%refusal, "what L1 made cannot be taken yet");
-                    self.behind |= refusal.next_step() == NextStep::CatchUp;
-                }
+        if self.l1_rounds.is_empty() {
+            if now >= self.l1_at {
+                self.l1_at = now + Duration::from_millis(L1_CHECK_INTERVAL_MS);
+                let tracker = self.context.tracker.clone();
+                self.l1_rounds.spawn(async move { tracker.follow_l1().await });
             }
-            self.behind |= self.place() != before;
+            self.retry_by(self.l1_at);
         }
-        self.retry_by(self.l1_at);
+    }
+
+    /// The headers that L1 made were taken, from L1 alone. None is acknowledged: nobody asks for it.
+    fn on_l1(&mut self, round: Result<L1Round, JoinError>) {
+        let taken = round.unwrap_or_else(|error| {
+            tracing::error!(%error, "asking L1 ended by a bug");
+            Ok(Vec::new())
+        });
+        match taken {
+            Ok(taken) if taken.is_empty() => {}
+            Ok(taken) => {
+                for (_, applied) in &taken {
+                    let number = applied.number;
+                    tracing::error!(number, hash = %applied.hash, "L1 made a header: following it");
+                    self.acknowledger.forget_from(number);
+                }
+                // What waits may belong to the branch that L1 ended; what follows L1's headers comes again.
+                self.waiting.clear();
+                self.certificates.clear();
+                self.context.metrics.certified.set(self.context.tracker.certified().number);
+                self.behind = true;
+            }
+            Err(refusal) if refusal.next_step() == NextStep::Stop => self.stuck(&refusal),
+            Err(refusal) => {
+                tracing::warn!(%refusal, "what L1 made cannot be taken yet");
+                self.behind |= refusal.next_step() == NextStep::CatchUp;
+            }
+        }
     }
 
     /// Takes everything that can be taken now.
     async fn advance(&mut self) {
         self.retry_at = None;
-        self.follow_l1().await;
+        self.ask_l1();
         loop {
             self.take_certificates().await;
             let next = self.context.tracker.head().number + 1;
@@ -257,8 +351,29 @@ impl Follower {
                 }
             }
         }
+        self.acknowledge_what_is_owed().await;
+        self.vote_late().await;
         self.watch_for_withheld_certificate();
         self.fetch_when_behind();
+    }
+
+    /// Tries again what failed for a reason that passes, as long as it stands on our chain.
+    async fn acknowledge_what_is_owed(&mut self) {
+        let certified = self.context.tracker.certified().number;
+        let (due, _) = self.acknowledger.owed(certified);
+        for (number, hash) in due {
+            match self.context.tracker.store().batch(number).await {
+                Ok(Some(record)) if record.hash == hash => self.acknowledge(number, hash).await,
+                Ok(_) => self.acknowledger.settle(number),
+                Err(error) => {
+                    tracing::error!(number, %error, "the store gave no batch");
+                    self.acknowledger.owe(number, hash);
+                }
+            }
+        }
+        if let Some(next) = self.acknowledger.owed(certified).1 {
+            self.retry_by(next);
+        }
     }
 
     fn retry_in(&mut self, pause_ms: u64) {
@@ -304,19 +419,30 @@ impl Follower {
             self.certificates.get(&number).filter(|certificate| certificate.header_hash == hash)
         {
             // Certified while it waited here: our clock and our acknowledgement do not matter any more.
-            let batch = CertifiedBatch { sealed: sealed.as_ref().clone(), certificate: *certificate };
+            let batches = vec![Arc::clone(sealed)];
+            let run = CertifiedRun { source: Source::Sequencer, batches, certificate: *certificate };
             self.certificates.remove(&number);
-            return self.take_certified(batch).await;
+            return self.take_certified(&run).await;
         }
         let head = self.context.tracker.head().number;
         // Only ahead: a header may have waited long for a committee that was down, and is still the right one.
-        if number == head + 1 && header.timestamp_ms > (self.context.clock)().saturating_add(CLOCK_SKEW_MS) {
+        if number == head + 1
+            && header.timestamp_ms > self.context.clock.now_ms().saturating_add(CLOCK_SKEW_MS)
+        {
             self.refuse(number, hash, "clock_ahead");
+            return Taken::Later;
+        }
+        // What was in flight when the committee went away it may finish; nobody crawls along with old origins.
+        let stale = self.origin_is_stale(header);
+        if number == head + 1 && stale && self.stale_origins >= MAX_UNCERTIFIED_HEADERS as u64 {
+            self.refuse(number, hash, "origin_stale");
             return Taken::Later;
         }
         let started = Instant::now();
         match self.context.tracker.apply_sealed(sealed).await {
             Ok(applied) if applied.is_new() => {
+                self.patience.reset();
+                self.stale_origins = if stale { self.stale_origins.saturating_add(1) } else { 0 };
                 self.context.metrics.check_seconds.observe_duration(started.elapsed());
                 self.applied(&applied).await;
                 Taken::Done
@@ -326,19 +452,39 @@ impl Follower {
         }
     }
 
-    async fn applied(&self, applied: &Applied) {
+    /// Whether the header's L1 origin is more than W behind our clock. Its time need not be: a sequencer whose time lags
+    /// holds back what L1 forces as well.
+    fn origin_is_stale(&self, header: &BatchHeader) -> bool {
+        let limit = u64::from(self.context.tracker.config().timing.max_origin_age_seconds);
+        let now = self.context.clock.now_ms() / 1_000;
+        now > header.l1_origin_time.saturating_add(limit)
+    }
+
+    async fn applied(&mut self, applied: &Applied) {
         self.acknowledge(applied.number, applied.hash).await;
         self.shares.prepare(applied.number);
     }
 
-    async fn acknowledge(&self, number: u64, hash: B256) {
+    async fn acknowledge(&mut self, number: u64, hash: B256) {
         match self.acknowledger.acknowledge(number, hash).await {
-            Ok(()) => {}
+            Ok(()) => self.acknowledger.settle(number),
+            Err(NotAcknowledged::Abstains(Abstains::CatchingUp)) => self.held_back = true,
+            Err(NotAcknowledged::Abstains(abstains)) => {
+                self.held_back = true;
+                self.refuse(number, hash, "abstains");
+                tracing::warn!(number, %hash, %abstains, "not acknowledged");
+            }
+            Err(fault) if fault.retry() => {
+                self.acknowledger.owe(number, hash);
+                tracing::warn!(number, %hash, %fault, "not acknowledged yet; trying again");
+            }
             Err(NotAcknowledged::AlreadyAcknowledged { .. }) => {
+                self.acknowledger.settle(number);
                 self.refuse(number, hash, "already_acknowledged");
                 tracing::error!(number, %hash, "not acknowledged: this member acknowledged another header before");
             }
             Err(fault) => {
+                self.acknowledger.settle(number);
                 self.refuse(number, hash, fault.as_str());
                 tracing::warn!(number, %hash, %fault, "not acknowledged");
             }
@@ -368,10 +514,20 @@ impl Follower {
                 Taken::Refused
             }
             NextStep::Stop => {
-                tracing::error!(number, %hash, %refusal, "cannot go on; trying again");
-                self.context.readiness.set_not_ready(FOLLOWING, refusal.to_string());
+                self.stuck(&refusal);
                 Taken::Later
             }
+        }
+    }
+
+    /// Notes a fault of ours, or of our L1, that keeps us from going on. One that lasts may be mended by a new start.
+    fn stuck(&mut self, refusal: &Refusal) {
+        tracing::error!(%refusal, "cannot go on; trying again");
+        self.context.readiness.set_not_ready(FOLLOWING, refusal.to_string());
+        // A store that has to be opened anew does not mend itself.
+        let hopeless = matches!(refusal, Refusal::Store(error) if !error.retry());
+        if hopeless || self.patience.failed() {
+            self.context.spawner.fail(FOLLOWING, refusal.to_string());
         }
     }
 
@@ -442,7 +598,9 @@ impl Follower {
         match self.context.tracker.accept_certificate(certificate).await {
             Ok(outcome) => {
                 self.certificates.remove(&number);
+                self.context.check_own_vote(certificate).await;
                 if outcome == CertificateOutcome::Advanced {
+                    self.patience.reset();
                     self.context.metrics.certified.set(number);
                 }
             }
@@ -459,58 +617,66 @@ impl Follower {
                     tracing::warn!(number, %refusal, "certificate refused");
                 }
                 NextStep::Stop => {
-                    tracing::error!(number, %refusal, "certificate cannot be taken");
-                    self.context.readiness.set_not_ready(FOLLOWING, refusal.to_string());
+                    self.stuck(&refusal);
                     self.retry_in(self.context.config.limits.header_retry_ms);
                 }
             },
         }
     }
 
-    /// Takes a batch with its certificate, giving up our own header of that number if it is another.
-    async fn take_certified(&mut self, batch: CertifiedBatch) -> Taken {
-        let second = batch.sealed.signed_header();
-        let (number, hash) = (second.header.number, second.header.hash());
-        let ours = match self.context.tracker.store().batch(number).await {
-            Ok(record) => {
-                record.filter(|record| record.hash != hash).map(|record| record.sealed.signed_header())
+    /// Takes a run with its certificate, giving up our own headers of its numbers if they are others.
+    async fn take_certified(&mut self, run: &CertifiedRun) -> Taken {
+        let Some(last) = run.batches.last() else { return Taken::Done };
+        let number = last.header.number;
+        let mut given_up = None;
+        for batch in &run.batches {
+            let second = batch.signed_header();
+            let ours = match self.context.tracker.store().batch(second.header.number).await {
+                Ok(record) => record.filter(|record| record.hash != second.header.hash()),
+                Err(error) => {
+                    tracing::error!(number = second.header.number, %error, "the store gave no batch");
+                    return Taken::Later;
+                }
+            };
+            let Some(ours) = ours else { continue };
+            let first = ours.sealed.signed_header();
+            given_up = given_up.or(Some((first.header, second.header)));
+            if self.is_signed(&first) && self.is_signed(&second) {
+                // Before our own header gives way: a kill in between must not lose the proof.
+                self.keep_pair(first, second).await;
             }
-            Err(error) => {
-                tracing::error!(number, %error, "the store gave no batch");
-                return Taken::Later;
-            }
-        };
-        if let Some(first) = ours
-            && self.is_signed(&first)
-            && self.is_signed(&second)
-        {
-            // Before our own header gives way: a kill in between must not lose the proof.
-            self.keep_pair(first, second).await;
         }
-        match self.context.tracker.accept_certified(&batch).await {
+        match self.context.tracker.accept_certified_run(&run.batches, &run.certificate).await {
             Ok((applied, _)) => {
-                if let Some(first) = ours {
+                self.context.check_own_vote(&run.certificate).await;
+                if let Some((ours, certified)) = given_up {
                     self.context.metrics.followed_other_certificate.increment();
-                    self.acknowledger.forget_from(number);
+                    self.acknowledger.forget_from(ours.number);
                     tracing::error!(
-                        number,
-                        acknowledged = %first.header.hash(),
-                        certified = %hash,
+                        number = ours.number,
+                        acknowledged = %ours.hash(),
+                        certified = %certified.hash(),
                         "the committee certified another header than the one acknowledged here: following it"
                     );
                 }
-                if applied.is_new() {
-                    self.shares.prepare(number);
+                for applied in applied.iter().filter(|applied| applied.is_new()) {
+                    self.shares.prepare(applied.number);
                 }
                 Taken::Done
             }
             Err(refusal) => match refusal.next_step() {
                 NextStep::Reject => {
                     self.context.metrics.bad_certificates.increment();
-                    tracing::warn!(number, %hash, %refusal, "certified batch refused");
+                    let (hash, source) = (last.header.hash(), run.source);
+                    tracing::warn!(number, %hash, ?source, %refusal, "certified batch refused: asking others");
+                    self.without.insert(source);
+                    if self.without.len() >= self.sources.count() {
+                        self.without.clear();
+                    }
+                    (self.behind, self.ask_peers) = (true, true);
                     Taken::Refused
                 }
-                _ => self.refused(refusal, second).await,
+                _ => self.refused(refusal, last.signed_header()).await,
             },
         }
     }
@@ -540,6 +706,7 @@ impl Follower {
             from: self.context.tracker.certified().number + 1,
             limit: self.context.config.limits.catch_up_batches,
             ask_peers: std::mem::take(&mut self.ask_peers),
+            without: self.without.clone(),
         };
         self.rounds.spawn(Arc::clone(&self.sources).fetch(wanted));
     }
@@ -551,11 +718,12 @@ impl Follower {
             Round { stuck: Some(error.to_string()), ..Round::default() }
         });
         let (mut stuck, more) = (round.stuck, round.more);
-        for batch in round.certified {
-            let number = batch.sealed.header.number;
+        let without = self.without.len();
+        for run in round.certified {
+            let number = run.certificate.number;
             // The feed may have been faster.
             if number > self.context.tracker.certified().number
-                && !matches!(self.take_certified(batch).await, Taken::Done)
+                && !matches!(self.take_certified(&run).await, Taken::Done)
             {
                 stuck = Some(format!("certified batch {number} cannot be taken"));
                 break;
@@ -573,8 +741,11 @@ impl Follower {
             Some(reason) => readiness.set_not_ready(FOLLOWING, reason.as_str()),
         }
         self.behind |= more || stuck.is_some();
-        // What brought nothing is not tried again at once.
-        if self.place() == before && !more {
+        if !self.behind {
+            self.without.clear();
+        }
+        // What brought nothing is not tried again at once, unless there is somebody else to ask.
+        if self.place() == before && !more && self.without.len() <= without {
             self.fetch_at =
                 Instant::now() + Duration::from_millis(self.context.config.limits.header_retry_ms);
         }

@@ -29,7 +29,7 @@ use std::{
 };
 
 use argon2::{Algorithm, Argon2, Params, Version};
-use blindfold_bte::{MemberKey, bls};
+use blindfold_bte::{MemberKey, MemberKeyError, Parameters, bls};
 use blindfold_protocol::B256;
 use chacha20poly1305::{
     KeyInit, XChaCha20Poly1305,
@@ -169,6 +169,9 @@ pub enum KeyFileError {
         /// The parameters named by the file.
         found: B256,
     },
+    /// The shares are not those that the parameters have verification keys for: every release would be refused.
+    #[error("the shares do not fit the parameters: {0}; restore the key file that the dealing made")]
+    Shares(MemberKeyError),
     /// The secrets opened but are not those that the clear part describes.
     #[error("the secrets do not match the clear part: {0}")]
     Contents(&'static str),
@@ -219,21 +222,40 @@ pub fn read_public(path: &Path) -> Result<KeyFilePublic, KeyFileError> {
     Ok(Container::parse(&read_bounded(path)?)?.public)
 }
 
-/// Opens a key file with its password, for the scheme parameters with the hash `parameters_hash`.
+/// Opens a key file with its password, for these scheme parameters: the shares are checked against the member's
+/// verification keys, all at once with random weights.
 ///
 /// # Errors
 /// Distinct variants for a file that is not one, of another version, damaged, of other parameters, and for a
-/// wrong password; [`KeyFileError::Contents`] if the secrets contradict the clear part.
-pub fn open(path: &Path, password: &[u8], parameters_hash: B256) -> Result<OpenedKey, KeyFileError> {
-    open_bytes(&read_bounded(path)?, password, parameters_hash)
+/// wrong password; [`KeyFileError::Contents`] if the secrets contradict the clear part, [`KeyFileError::Shares`] if
+/// they contradict the parameters.
+pub fn open(path: &Path, password: &[u8], parameters: &Parameters) -> Result<OpenedKey, KeyFileError> {
+    open_bytes(&read_bounded(path)?, password, parameters)
 }
 
-fn open_bytes(bytes: &[u8], password: &[u8], parameters_hash: B256) -> Result<OpenedKey, KeyFileError> {
+/// Opens a key file for its BLS key alone, for what needs no shares: putting a stake behind the key. The shares are
+/// not checked, so no parameters are needed.
+///
+/// # Errors
+/// As [`open`], except those about parameters and shares.
+pub fn open_bls_key(path: &Path, password: &[u8]) -> Result<bls::SecretKey, KeyFileError> {
+    unseal(Container::parse(&read_bounded(path)?)?, password).map(|opened| opened.bls_key)
+}
+
+fn open_bytes(bytes: &[u8], password: &[u8], parameters: &Parameters) -> Result<OpenedKey, KeyFileError> {
     let container = Container::parse(bytes)?;
+    let parameters_hash = B256::from(parameters.hash());
     if container.public.parameters_hash != parameters_hash {
         let found = container.public.parameters_hash;
         return Err(KeyFileError::OtherParameters { expected: parameters_hash, found });
     }
+    let opened = unseal(container, password)?;
+    opened.member_key.check(parameters, &mut rand::rng()).map_err(KeyFileError::Shares)?;
+    Ok(opened)
+}
+
+/// Decrypts the secrets and compares them with the clear part.
+fn unseal(container: Container<'_>, password: &[u8]) -> Result<OpenedKey, KeyFileError> {
     if password.is_empty() {
         return Err(KeyFileError::EmptyPassword);
     }

@@ -6,7 +6,8 @@
 //!   `committee_*` to anyone.
 //!
 //! What a member promises, whatever kills it: the pair "number N: header hash H" is on disk before the signature
-//! over it exists, and a second hash for N is never signed. What it does not promise: that fewer than t members
+//! over it exists, and a second hash for N is never signed. A disk that cannot know what was signed before does not
+//! vote (`voting`). What it does not promise: that fewer than t members
 //! cannot be made to release early by t of them together; see `SECURITY.md`.
 
 mod acknowledge;
@@ -14,6 +15,7 @@ mod catch_up;
 mod config;
 mod evidence;
 mod follow;
+mod introduce;
 pub mod key_file;
 mod lru;
 mod member;
@@ -22,9 +24,11 @@ mod refusals;
 mod service;
 mod share;
 mod unreleased;
+mod voting;
 
+pub use blindfold_runtime::{Clock, SteadyClock};
 pub use config::{ConfigError, MemberConfig, MemberLimits, PeerUrl};
 pub use evidence::Evidence;
-pub use member::{Clock, Member, MemberDeps, MemberHandle, StartError, system_clock};
+pub use member::{Member, MemberDeps, MemberHandle, StartError};
 pub use metrics::MemberMetrics;
 pub use share::ShareRefusal;

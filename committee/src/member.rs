@@ -1,44 +1,31 @@
 //! Starting and stopping a member.
 
-use std::{
-    net::SocketAddr,
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use blindfold_chain::{L1View, OpenError, Tracker};
-use blindfold_protocol::{ChainConfig, ConfigFault, Epoch};
+use blindfold_protocol::{ChainConfig, ConfigFault, Epoch, Party};
 use blindfold_rpc::{
-    AdminConfig, ClientBuildError, ClientConfig, CommitteeApiServer, Feed, FeedConfig, Readiness, ServeError,
-    ServerConfig, ServerHandle, admin, http_client, serve, types::CommitteeStatus,
+    AdminConfig, ClientBuildError, CommitteeApiServer, Feed, FeedConfig, Readiness, ServeError, ServerConfig,
+    ServerHandle, admin, http_client, serve, types::CommitteeStatus,
 };
+use blindfold_runtime::{Agreement, Clock, Failure, Spawner, Tasks};
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::MetricsError;
-use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     ConfigError, Evidence, MemberConfig, MemberMetrics,
     acknowledge::Acknowledger,
     catch_up::Sources,
     evidence::{EvidenceBook, EvidenceError},
-    follow::{FOLLOWING, Follower, TOPICS},
+    follow::{CLOCK, FOLLOWING, Follower, TOPICS, watch_clock},
+    introduce::{Introductions, doorkeeper},
     key_file::OpenedKey,
     refusals::Refusals,
     service::Service,
     share::ShareService,
     unreleased::Unreleased,
+    voting::{VOTING, Voting},
 };
-
-/// Milliseconds since the Unix epoch.
-pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
-
-/// The operating system's clock.
-pub fn system_clock() -> Clock {
-    Arc::new(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
-}
 
 /// What a member works with.
 pub struct MemberDeps {
@@ -51,7 +38,7 @@ pub struct MemberDeps {
     /// Its opened key file.
     pub key: OpenedKey,
     /// Time, for the clock rule.
-    pub clock: Clock,
+    pub clock: Arc<dyn Clock>,
 }
 
 /// Why a member did not start.
@@ -88,12 +75,18 @@ pub(crate) struct Context {
     pub(crate) config: MemberConfig,
     pub(crate) tracker: Tracker,
     pub(crate) key: Arc<OpenedKey>,
-    pub(crate) clock: Clock,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Whether that clock, the wall's and L1's agree.
+    pub(crate) agreement: Agreement,
+    pub(crate) l1: Arc<dyn L1View>,
     pub(crate) metrics: MemberMetrics,
     pub(crate) readiness: Readiness,
+    /// A way to more tasks, and to the end of the role.
+    pub(crate) spawner: Spawner,
     pub(crate) refusals: Refusals,
     pub(crate) evidence: EvidenceBook,
     pub(crate) unreleased: Unreleased,
+    pub(crate) voting: Voting,
 }
 
 impl Context {
@@ -118,6 +111,7 @@ impl Context {
             certified: self.tracker.certified().number,
             refusals: self.refusals.list(),
             second_headers_refused: self.evidence.refused(),
+            votes_from: self.voting.from(),
         }
     }
 }
@@ -135,44 +129,63 @@ impl Member {
         config.check(key.public.member)?;
         chain.validate()?;
         let metrics = MemberMetrics::new()?;
-        let client = ClientConfig::default();
+        let key = Arc::new(key);
+        let introductions = Introductions::new(&key, chain.deployment, &clock);
+        let client = introductions.client(Party::Sequencer);
         let sequencer = http_client(&config.sequencer_url, &client)?;
         store.bind(&chain.deployment, &format!("member-{}", key.public.member)).await?;
         let acknowledged = store.heads().await?.acknowledged;
         let evidence = EvidenceBook::open(Arc::clone(&store)).await?;
-        let unreleased = Unreleased::new(Arc::clone(&l1), chain.timing.hint_deadline);
-        let tracker = Tracker::open(chain, store, l1).await?;
-        let sources = Arc::new(Sources::new(&config, tracker.clone())?);
+        let unreleased = Unreleased::new(Arc::clone(&l1), &chain.timing);
+        let voting = Voting::open(Arc::clone(&store)).await?;
+        let tracker = Tracker::open(chain, store, Arc::clone(&l1)).await?;
+        let agreement = Agreement::new(Arc::clone(&clock), config.limits.max_l1_age_ms);
+        let sources = Arc::new(Sources::new(&config, tracker.clone(), &introductions)?);
         metrics.acknowledged.set(acknowledged.unwrap_or_default());
         metrics.certified.set(tracker.certified().number);
+        let tasks = Tasks::new();
         let context = Arc::new(Context {
             config,
             tracker,
-            key: Arc::new(key),
+            key,
             clock,
+            agreement,
+            l1,
             metrics,
-            readiness: Readiness::new(&[FOLLOWING]),
+            readiness: Readiness::new(&[FOLLOWING, VOTING, CLOCK]).of(tasks.spawner()),
+            spawner: tasks.spawner(),
             refusals: Refusals::default(),
             evidence,
             unreleased,
+            voting,
         });
         let shares = ShareService::new(Arc::clone(&context));
         let service = Service { context: Arc::clone(&context), shares: Arc::clone(&shares) };
-        let rpc = serve(ServerConfig::new(context.config.rpc_addr), service.into_rpc(), None).await?;
+        let mut server = ServerConfig::new(context.config.rpc_addr);
+        server.inbound = context.config.inbound.clone();
+        server.doorkeeper = Some(doorkeeper(&context));
+        let rpc = serve(server, service.into_rpc(), None).await?;
         let registry = context.metrics.registry.clone();
         let admin_config = AdminConfig { addr: context.config.admin_addr };
         let admin = admin(admin_config, context.readiness.clone(), move || registry.render(), None).await?;
 
-        let (stop, stopped) = watch::channel(false);
         let (acknowledger, refusals) = Acknowledger::new(Arc::clone(&context), sequencer);
-        let feed = Feed::start(context.config.feed_url(), TOPICS.to_vec(), FeedConfig::default());
+        let feed = Feed::start(
+            context.config.feed_url(),
+            TOPICS.to_vec(),
+            FeedConfig { client, ..FeedConfig::default() },
+        );
         let follower = Follower::new(Arc::clone(&context), Arc::clone(&acknowledger), shares, sources);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&acknowledger).run(stopped.clone()));
-        tasks.spawn(acknowledger.run_refusals(refusals, stopped.clone()));
-        tasks.spawn(follower.run(feed, stopped));
+        tasks.guard("rpc", rpc.ended());
+        tasks.guard("admin", admin.ended());
+        tasks.guard("chain", context.tracker.broken());
+        tasks.spawn("ahead", context.tracker.clone().run_ahead(tasks.stop()));
+        tasks.spawn("acknowledgements", Arc::clone(&acknowledger).run(tasks.stop()));
+        tasks.spawn("clock", watch_clock(Arc::clone(&context)));
+        tasks.spawn("refusals", acknowledger.run_refusals(refusals, tasks.stop()));
+        tasks.spawn("follower", follower.run(feed, tasks.stop()));
         tracing::info!(member = context.member(), rpc = %rpc.local_addr(), "committee member runs");
-        Ok(MemberHandle { context, rpc, admin, stop, tasks })
+        Ok(MemberHandle { context, rpc, admin, tasks })
     }
 }
 
@@ -181,8 +194,7 @@ pub struct MemberHandle {
     context: Arc<Context>,
     rpc: ServerHandle,
     admin: ServerHandle,
-    stop: watch::Sender<bool>,
-    tasks: JoinSet<()>,
+    tasks: Tasks,
 }
 
 impl MemberHandle {
@@ -216,16 +228,19 @@ impl MemberHandle {
         self.context.evidence.list()
     }
 
-    /// Ends when a part of the member ended by itself, which only a bug does: the process should end, too.
-    pub async fn failed(&mut self) {
-        let _ = self.tasks.join_next().await;
+    /// Waits until a part gives up; the process should end then.
+    pub async fn failed(&self) -> Failure {
+        self.context.spawner.failed().await
+    }
+
+    /// What must hold before this member is ready.
+    pub fn readiness(&self) -> &Readiness {
+        &self.context.readiness
     }
 
     /// Stops taking calls, lets those under way finish, and returns when everything is gone.
-    pub async fn stop(mut self) {
-        // Nobody listens when all tasks have ended already.
-        let _ = self.stop.send(true);
-        while self.tasks.join_next().await.is_some() {}
+    pub async fn stop(self) {
+        self.tasks.shutdown().await;
         self.rpc.shutdown().await;
         self.admin.shutdown().await;
     }

@@ -5,6 +5,7 @@ use blindfold_telemetry::{Counter, CounterSet, Gauge, Histogram, Metrics, Metric
 /// Reasons under which a header is refused or waits, as they appear in `blindfold_committee_refusals_total`; one that
 /// is not listed counts as `other`.
 const REFUSAL_REASONS: &[&str] = &[
+    "abstains",
     "already_acknowledged",
     "bad_signature",
     "clock_ahead",
@@ -16,6 +17,8 @@ const REFUSAL_REASONS: &[&str] = &[
     "origin_back",
     "origin_before_l1_header",
     "origin_not_final",
+    "origin_stale",
+    "origin_too_old",
     "second_bytes",
     "second_gas",
     "second_header",
@@ -28,13 +31,17 @@ const REFUSAL_REASONS: &[&str] = &[
     "wrong_base_fee",
     "wrong_bytes",
     "wrong_count",
+    "wrong_data_hash",
     "wrong_envelope_root",
     "wrong_epoch",
     "wrong_fee_ledger_root",
     "wrong_forced_cursor",
     "wrong_gas",
+    "wrong_gas_base_fee",
     "wrong_number",
+    "wrong_origin_time",
     "wrong_parent",
+    "wrong_rules",
     "wrong_signer",
 ];
 

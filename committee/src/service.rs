@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use blindfold_protocol::{Certificate, CertifiedBatch, ReleaseShare, SingletonShare};
-use blindfold_rpc::{CommitteeApiServer, Encoded, RpcError, types::CommitteeStatus};
+use blindfold_rpc::{
+    CommitteeApiServer, Encoded, KnownPeer, RpcError,
+    jsonrpsee::Extensions,
+    types::{CommitteeStatus, HeldBatch},
+};
 use blindfold_telemetry::CounterSet;
 
 use crate::{
@@ -19,9 +23,17 @@ pub(crate) struct Service {
 
 #[async_trait]
 impl CommitteeApiServer for Service {
-    async fn get_certified(&self, number: u64) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
-        let batch = self.shares.certified(number).await?;
+    async fn get_certified(
+        &self,
+        caller: &Extensions,
+        number: u64,
+    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+        let batch = self.shares.certified(number, is_peer(caller)).await?;
         Ok(batch.as_ref().map(Encoded::new))
+    }
+
+    async fn get_sealed(&self, caller: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
+        Ok(self.shares.sealed(number, is_peer(caller)).await?)
     }
 
     async fn get_share(
@@ -47,6 +59,10 @@ impl CommitteeApiServer for Service {
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
         Ok(self.context.status().await)
     }
+}
+
+fn is_peer(caller: &Extensions) -> bool {
+    caller.get::<KnownPeer>().is_some()
 }
 
 fn count<T>(counters: &CounterSet, result: &Result<T, ShareRefusal>) {

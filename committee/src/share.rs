@@ -10,9 +10,9 @@ use std::sync::Arc;
 use blindfold_bte::CiphertextPoint;
 use blindfold_chain::{NextStep, Refusal};
 use blindfold_protocol::{
-    B256, Canonical, Certificate, CertifiedBatch, Envelope, Epoch, ReleaseShare, SingletonShare,
+    B256, Canonical, Certificate, CertifiedBatch, Envelope, Epoch, ReleaseShare, SingletonShare, certificate,
 };
-use blindfold_rpc::RpcError;
+use blindfold_rpc::{Encoded, RpcError, types::HeldBatch};
 use blindfold_store::{BatchRecord, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit, Semaphore};
@@ -71,13 +71,24 @@ pub enum ShareRefusal {
         /// Why it was skipped.
         reason: String,
     },
-    /// The batch was posted long ago and no hints of it are on L1, so L1 may declare it void.
-    #[error("batch {number} was posted in L1 block {posted_at} and has no hints on L1: it may become void")]
+    /// The batch was posted long ago, or may have been in a block that is not final yet, and no hints of it are on L1,
+    /// so L1 may declare it void.
+    #[error(
+        "batch {number} was posted from L1 block {posted_at} on and has no hints on L1: it may become void"
+    )]
     UnreleasedTooLong {
         /// Number asked for.
         number: u64,
-        /// The L1 block of its posting.
+        /// The L1 block of its posting, or the first that is not final.
         posted_at: u64,
+    },
+    /// The batch could have been posted long ago and is not, so L1 may make a header in its place.
+    #[error("batch {number} with the L1 origin {origin} is not posted: L1 may make a header in its place")]
+    UnpostedTooLong {
+        /// Number asked for.
+        number: u64,
+        /// Its header's L1 origin.
+        origin: u64,
     },
     /// Too many calls wait.
     #[error("too many calls wait for shares")]
@@ -105,6 +116,7 @@ impl ShareRefusal {
             Self::NoSuchItem { .. } => "no_such_item",
             Self::ItemSkipped { .. } => "item_skipped",
             Self::UnreleasedTooLong { .. } => "unreleased_too_long",
+            Self::UnpostedTooLong { .. } => "unposted_too_long",
             Self::Busy => "busy",
             Self::Unavailable(refusal) => refusal.as_str(),
             Self::Store(_) => "storage",
@@ -124,6 +136,7 @@ impl From<ShareRefusal> for RpcError {
             | ShareRefusal::UnreleasedTooLong { .. }
             | ShareRefusal::ItemSkipped { .. } => Self::refused(reason, refusal),
             ShareRefusal::NotValidatedHere { .. }
+            | ShareRefusal::UnpostedTooLong { .. }
             | ShareRefusal::NotCertified { .. }
             | ShareRefusal::Unavailable(_) => Self::unavailable(reason, refusal),
             ShareRefusal::Busy => Self::busy(reason, refusal),
@@ -132,17 +145,36 @@ impl From<ShareRefusal> for RpcError {
     }
 }
 
+/// Calls whose certificates wait to be verified at most: forged ones crowd out each other and nobody else, for what is
+/// certified here needs no verifying.
+const MAX_VERIFYING_CALLS: usize = 8;
+
 type Once<T> = Arc<OnceCell<T>>;
+
+/// Batches kept in memory for singletons: 8 MB each at most.
+const SINGLETON_BATCHES: usize = 4;
 
 /// Computes shares on a bounded number of threads and remembers a bounded number of them.
 pub(crate) struct ShareService {
     context: Arc<Context>,
-    /// Everybody inside, waiting or computing.
+    /// Everybody who is owed a share, waiting or computing.
     queue: Arc<Semaphore>,
+    /// Everybody who asks for single envelopes' shares: half as many, so that whole batches always find a place.
+    singleton_queue: Arc<Semaphore>,
+    /// Everybody who reads what is held.
+    readers: Arc<Semaphore>,
+    /// Sequencer and members who read what is held.
+    peer_readers: Arc<Semaphore>,
+    /// Everybody whose certificate has to be verified first.
+    verifying: Arc<Semaphore>,
+    /// One pairing at a time, beside the threads that compute shares.
+    pairing: tokio::sync::Mutex<()>,
     /// Everybody computing.
     threads: Arc<Semaphore>,
     shares: Mutex<Lru<(u64, B256), Once<ReleaseShare>>>,
     singletons: Mutex<Lru<(u64, u32), Once<SingletonShare>>>,
+    /// Certified batches that singletons are asked of: of a flood of malformed envelopes each is decoded once.
+    records: Mutex<Lru<u64, Once<Arc<BatchRecord>>>>,
     /// Certificates that were accepted; the certified head never falls, so they stay good.
     accepted: Mutex<Lru<Certificate, ()>>,
     missing: Notify,
@@ -153,9 +185,15 @@ impl ShareService {
         let limits = &context.config.limits;
         Arc::new(Self {
             queue: Arc::new(Semaphore::new(limits.share_queue_calls)),
+            singleton_queue: Arc::new(Semaphore::new(limits.share_queue_calls.div_ceil(2))),
+            readers: Arc::new(Semaphore::new(limits.share_queue_calls)),
+            peer_readers: Arc::new(Semaphore::new(limits.share_queue_calls)),
+            verifying: Arc::new(Semaphore::new(MAX_VERIFYING_CALLS)),
+            pairing: tokio::sync::Mutex::default(),
             threads: Arc::new(Semaphore::new(limits.share_threads)),
             shares: Mutex::new(Lru::new(limits.share_cache_batches)),
             singletons: Mutex::new(Lru::new(limits.singleton_cache_entries)),
+            records: Mutex::new(Lru::new(SINGLETON_BATCHES)),
             accepted: Mutex::new(Lru::new(limits.certificate_cache_entries)),
             missing: Notify::new(),
             context,
@@ -174,7 +212,7 @@ impl ShareService {
             return;
         }
         let service = Arc::clone(self);
-        tokio::spawn(async move {
+        self.context.spawner.run("shares", async move {
             let Ok(epoch) = service.context.tracker.epoch(number).await else { return };
             if !service.context.is_member_of(&epoch) {
                 return;
@@ -193,12 +231,13 @@ impl ShareService {
         number: u64,
         certificate: &Certificate,
     ) -> Result<ReleaseShare, ShareRefusal> {
-        let _place = self.enter()?;
         if certificate.number < number || number == 0 {
             return Err(ShareRefusal::DoesNotCover { number, certificate: certificate.number });
         }
         let epoch = self.epoch(number).await?;
+        // Only who shows a certificate that stands takes a place.
         self.accept(certificate).await?;
+        let _place = enter(&self.queue)?;
         let record = self.certified_record(number).await?;
         self.context.unreleased.check(number, record.sealed.header.l1_origin_number).await?;
         self.share_of(record, epoch).await
@@ -206,9 +245,9 @@ impl ShareService {
 
     /// The member's singleton share of an accepted item of a certified batch.
     pub(crate) async fn singleton(&self, number: u64, index: u32) -> Result<SingletonShare, ShareRefusal> {
-        let _place = self.enter()?;
+        let _place = enter(&self.singleton_queue)?;
         self.epoch(number).await?;
-        let record = self.certified_record(number).await?;
+        let record = self.kept_record(number).await?;
         let count = record.sealed.items.len();
         let item = usize::try_from(index).ok().and_then(|index| record.items.get(index));
         let Some(item) = item else { return Err(ShareRefusal::NoSuchItem { number, index, count }) };
@@ -242,17 +281,32 @@ impl ShareService {
         Ok(*share)
     }
 
+    /// Sequencer and members need what is held to go on: nobody else takes their places.
+    fn places_of_readers(&self, peer: bool) -> &Arc<Semaphore> {
+        if peer { &self.peer_readers } else { &self.readers }
+    }
+
     /// What this member holds certified under `number`, to serve to anyone.
-    pub(crate) async fn certified(&self, number: u64) -> Result<Option<CertifiedBatch>, ShareRefusal> {
-        let _place = self.enter()?;
+    pub(crate) async fn certified(
+        &self,
+        number: u64,
+        to_peer: bool,
+    ) -> Result<Option<CertifiedBatch>, ShareRefusal> {
+        let _place = enter(self.places_of_readers(to_peer))?;
         let record = self.context.tracker.store().batch(number).await?;
         Ok(record.and_then(|record| {
             Some(CertifiedBatch { certificate: record.certificate?, sealed: record.sealed })
         }))
     }
 
-    fn enter(&self) -> Result<OwnedSemaphorePermit, ShareRefusal> {
-        Arc::clone(&self.queue).try_acquire_owned().map_err(|_| ShareRefusal::Busy)
+    /// What this member holds sealed under `number`, certified or not, to serve to anyone.
+    pub(crate) async fn sealed(&self, number: u64, to_peer: bool) -> Result<Option<HeldBatch>, ShareRefusal> {
+        let _place = enter(self.places_of_readers(to_peer))?;
+        let record = self.context.tracker.store().batch(number).await?;
+        Ok(record.map(|record| HeldBatch {
+            sealed: Encoded::new(&record.sealed),
+            certificate: record.certificate.as_ref().map(Encoded::new),
+        }))
     }
 
     async fn epoch(&self, number: u64) -> Result<Epoch, ShareRefusal> {
@@ -264,16 +318,41 @@ impl ShareService {
         if self.context.is_member_of(&epoch) { Ok(epoch) } else { Err(ShareRefusal::NotAMember { number }) }
     }
 
-    /// Verifies a certificate, and takes it for our own chain if we did not have it.
+    /// Whether the header that a certificate names is certified, and ours. What costs nothing is looked at first: a
+    /// pairing is done only for a header that is here and not certified yet.
     async fn accept(&self, certificate: &Certificate) -> Result<(), ShareRefusal> {
         if self.accepted.lock().get(certificate).is_some() {
             return Ok(());
         }
-        // A pairing for every forged certificate: on the same bounded threads as the shares.
-        let _thread =
-            self.threads.acquire().await.map_err(|_| ShareRefusal::Unavailable(Refusal::Stopped))?;
+        let number = certificate.number;
+        let tracker = &self.context.tracker;
+        let epoch = match tracker.epoch(number).await {
+            Ok(epoch) => epoch,
+            // No registered epoch contains the certificate's number: nobody could have certified it.
+            Err(refusal @ Refusal::NoEpoch { .. }) => return Err(ShareRefusal::BadCertificate(refusal)),
+            Err(refusal) => return Err(ShareRefusal::Unavailable(refusal)),
+        };
+        if let Err(fault) = certificate::check_form(certificate, &epoch) {
+            self.context.metrics.bad_certificates.increment();
+            return Err(ShareRefusal::BadCertificate(Refusal::Certificate { number, fault }));
+        }
+        let ours = tracker.store().batch(number).await?.map(|record| record.hash);
+        if ours != Some(certificate.header_hash) {
+            // Perhaps it stands, and we lack its header: it is asked for, at most as often as anything is fetched.
+            self.missing.notify_one();
+            return Err(ShareRefusal::NotValidatedHere { number });
+        }
+        if number <= tracker.certified().number {
+            return Ok(());
+        }
+        let _place = enter(&self.verifying)?;
+        let _turn = self.pairing.lock().await;
+        if number <= tracker.certified().number {
+            return Ok(());
+        }
         match self.context.tracker.accept_certificate(certificate).await {
             Ok(_) => {
+                self.context.check_own_vote(certificate).await;
                 self.accepted.lock().put(*certificate, ());
                 Ok(())
             }
@@ -284,10 +363,6 @@ impl ShareService {
                 }
                 NextStep::Reject => {
                     self.context.metrics.bad_certificates.increment();
-                    ShareRefusal::BadCertificate(refusal)
-                }
-                // No registered epoch contains the certificate's number: nobody could have certified it.
-                NextStep::Retry if matches!(refusal, Refusal::NoEpoch { .. }) => {
                     ShareRefusal::BadCertificate(refusal)
                 }
                 NextStep::Retry | NextStep::Stop => ShareRefusal::Unavailable(refusal),
@@ -301,6 +376,19 @@ impl ShareService {
         }
         let record = self.context.tracker.store().batch(number).await?;
         record.ok_or_else(|| internal(format!("batch {number} is certified and not on disk")))
+    }
+
+    /// The same, read and decoded once for all its items; what is certified does not change.
+    async fn kept_record(&self, number: u64) -> Result<Arc<BatchRecord>, ShareRefusal> {
+        let once = {
+            let mut kept = self.records.lock();
+            kept.get(&number).unwrap_or_else(|| {
+                let once = Once::default();
+                kept.put(number, Arc::clone(&once));
+                once
+            })
+        };
+        once.get_or_try_init(|| async { self.certified_record(number).await.map(Arc::new) }).await.cloned()
     }
 
     /// Computes the share of a validated batch, or remembers it. Gives it to nobody.
@@ -356,6 +444,10 @@ impl ShareService {
         });
         task.await.map_err(|_| stopped())?
     }
+}
+
+fn enter(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ShareRefusal> {
+    Arc::clone(places).try_acquire_owned().map_err(|_| ShareRefusal::Busy)
 }
 
 /// The indices of the accepted items in committed order, cut into sub-batches.

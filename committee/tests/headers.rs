@@ -153,6 +153,36 @@ async fn what_cannot_be_judged_yet_is_judged_later() {
     assert_eq!(reasons, ["clock_ahead", "origin_not_final"], "each told once, however often it was tried");
 }
 
+/// A committee that was away finishes what was in flight; nobody crawls along with origins that hold back what L1 forces.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stale_origins_are_acknowledged_sixteen_times_in_a_row() {
+    let sequencer = SequencerDouble::start().await;
+    let machine = Machine::new(1, sequencer.url());
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let mut stale_ms = 0;
+    for number in 1..=16 {
+        let batch = sealer.seal(vec![]).await;
+        let limit = u64::from(network::chain_config().timing.max_origin_age_seconds);
+        stale_ms = (batch.batch.header.l1_origin_time + limit + 1) * 1_000;
+        machine.clock.set(stale_ms);
+        sequencer.publish(&batch.batch, &batch.verdicts);
+        sequencer
+            .wait("an acknowledgement", |state| acknowledged(state, number) == vec![(1, batch.hash)])
+            .await;
+        sequencer.publish_certificate(&sealer.certify(&batch.batch, &[1, 2, 3]).await);
+        certified(&member, number).await;
+    }
+    let batch = sealer.seal(vec![]).await;
+    sequencer.publish(&batch.batch, &batch.verdicts);
+    sequencer.wait("a refusal", |state| refused_for(state, 17, "origin_stale")).await;
+    assert_eq!(member.tracker().head().number, 16);
+    // It is not refused for good: to a clock that is a second behind it is fresh.
+    machine.clock.set(stale_ms - 1_000);
+    sequencer.wait("an acknowledgement", |state| acknowledged(state, 17) == vec![(1, batch.hash)]).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_header_is_refused_with_its_rule() {
     let sequencer = SequencerDouble::start().await;
@@ -249,6 +279,35 @@ async fn what_the_sequencer_withholds_comes_from_other_members() {
     honest.publish(&batch.batch, &batch.verdicts);
     honest.publish_certificate(&sealer.certify(&batch.batch, &[1, 2, 3]).await);
     certified(&second, 6).await;
+}
+
+/// The first answer whose certificate stood was taken each time, whatever items came with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_gives_other_items_under_a_certified_header_is_passed_over() {
+    let honest = SequencerDouble::start().await;
+    let first_machine = Machine::new(1, honest.url());
+    let first = first_machine.start().await;
+    honest.followed_by(1).await;
+    let lying = SequencerDouble::start().await;
+    let sealer = Sealer::new().await;
+    for n in 1..=3 {
+        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        let certificate = sealer.certify(&batch.batch, &[1, 2, 3]).await;
+        honest.publish(&batch.batch, &batch.verdicts);
+        honest.publish_certificate(&certificate);
+        let mut altered = (*batch.batch).clone();
+        altered.items[0][40] ^= 1;
+        lying.keep(&altered, &batch.verdicts);
+        lying.keep_certificate(&certificate);
+    }
+    certified(&first, 3).await;
+
+    let mut machine = Machine::new(2, lying.url());
+    machine.config.peers =
+        vec![blindfold_committee::PeerUrl { member: 1, url: format!("http://{}", first.rpc_addr()) }];
+    let second = machine.start().await;
+    certified(&second, 3).await;
+    assert_eq!(second.tracker().certified(), first.tracker().certified());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -351,4 +410,38 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     let again = |(_, hash): &(u16, B256)| *hash == next.hash;
     sequencer.wait("the other one", |state| acknowledged(state, 3).iter().any(again)).await;
     assert!(member.evidence().is_empty(), "L1 signs nothing, so there is no pair");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_certified_through_a_descendant_come_from_other_members_alone() {
+    let honest = SequencerDouble::start().await;
+    honest.double.state.lock().aggregate = false;
+    let first_machine = Machine::new(1, honest.url());
+    let first = first_machine.start().await;
+    honest.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    for n in 1..=6 {
+        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        honest.publish(&batch.batch, &batch.verdicts);
+        // Only the third and the last have certificates of their own.
+        if n % 3 == 0 {
+            sealed(&first, u64::from(n)).await;
+            honest.publish_certificate(&sealer.certify(&batch.batch, &[1, 2, 3]).await);
+        }
+    }
+    certified(&first, 6).await;
+
+    // Nobody listens where the sequencer should be.
+    let mut machine = Machine::new(2, "http://127.0.0.1:1".to_owned());
+    machine.config.limits.peer_check_ms = 10;
+    machine.config.peers =
+        vec![blindfold_committee::PeerUrl { member: 1, url: format!("http://{}", first.rpc_addr()) }];
+    let second = machine.start().await;
+    certified(&second, 6).await;
+    assert_eq!(second.tracker().certified(), first.tracker().certified());
+    // It serves them on in the same way.
+    let own = common::client(&second);
+    let held =
+        blindfold_rpc::CommitteeApiClient::get_sealed(&own, 2).await.expect("an answer").expect("there");
+    assert_eq!((held.sealed.decode().expect("canonical").header.number, held.certificate), (2, None));
 }

@@ -15,6 +15,7 @@ use common::{
     network::{Sealer, acknowledge, certify, chain_config, envelope, second},
     refused, sealed,
     sequencer::SequencerDouble,
+    votes_from,
 };
 
 /// Puts a header on a member's disk as if it died right after checking it.
@@ -121,6 +122,10 @@ async fn away_for_a_long_time_it_catches_up_and_acknowledges_what_is_new() {
     let sequencer = SequencerDouble::start().await;
     let mut machine = Machine::new(3, sequencer.url());
     machine.config.limits.catch_up_batches = 2;
+    // There before the chain's first certified header, and then away.
+    let member = machine.start().await;
+    assert_eq!(votes_from(&member).await, 1);
+    member.stop().await;
     let sealer = Sealer::new().await;
     for n in 0..7u64 {
         let batch = sealer.seal_envelopes(&[envelope(1, n)]).await;

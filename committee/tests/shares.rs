@@ -167,15 +167,17 @@ async fn without_its_certificate_there_is_no_share() {
         own.get_share(1, Encoded::from_bytes(vec![1, 2, 3])).await.map_err(refused).expect_err("refused");
     assert_eq!((error.code, error.reason.as_ref()), (code::INVALID_PARAMS, "undecodable"));
 
-    // And with it there is; a forged one is refused afterwards as before.
+    // And with it there is. The header is certified then: who shows a worse certificate for it is owed the share, too.
     assert!(share(&own, 1, &good).await.is_ok());
     let forged = Certificate { signers: 0b1011, ..good };
-    assert_eq!(reason(&own, 1, &forged).await, refusal("bad_signature"));
+    assert!(share(&own, 1, &forged).await.is_ok());
+    let forged = Certificate { header_hash: B256::repeat_byte(1), ..good };
+    assert_eq!(reason(&own, 1, &forged).await, later("not_validated_here"));
     // A descendant's certificate covers its ancestors.
     assert!(share(&own, 1, &certify(&second, &[2, 3, 4])).await.is_ok());
     let metrics = stage.members[0].metrics().registry.render();
     assert!(
-        metrics.contains(r#"blindfold_committee_shares_total{outcome="given",role="committee"} 2"#),
+        metrics.contains(r#"blindfold_committee_shares_total{outcome="given",role="committee"} 3"#),
         "{metrics}"
     );
 }
@@ -238,8 +240,9 @@ async fn singletons_are_for_accepted_items_of_certified_batches() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn too_many_calls_are_told_to_come_back() {
+async fn forged_certificates_keep_nobody_from_a_share() {
     let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
     let mut machine = Machine::new(1, sequencer.url());
     machine.config.limits.share_queue_calls = 1;
     machine.config.limits.share_threads = 1;
@@ -251,20 +254,31 @@ async fn too_many_calls_are_told_to_come_back() {
     sealed(&member, 1).await;
     let client = client(&member);
     let good = certify(&batch.batch, &[1, 2, 3]);
-    // Each forged certificate costs a pairing, and only one call may be inside.
-    let calls = (0..64u8).map(|last| {
-        let mut forged = good;
-        forged.header_hash.0[31] ^= last;
-        let client = client.clone();
-        async move { share(&client, 1, &forged).await }
-    });
-    let answers = futures::future::join_all(calls).await;
-    let busy =
-        answers.iter().filter(|answer| answer.as_ref().is_err_and(|error| error.reason == "busy")).count();
-    assert!(busy > 0);
-    assert!(answers.iter().flatten().count() <= 1, "only the good one is answered");
-    assert!(answers.into_iter().filter_map(Result::err).all(|error| error.retry == (error.reason == "busy")));
-    assert!(share(&client, 1, &good).await.is_ok());
+    let flood = async |change: fn(&mut Certificate, u8)| {
+        let calls = (1..64u8).map(|last| {
+            let mut forged = good;
+            change(&mut forged, last);
+            let client = client.clone();
+            async move { share(&client, 1, &forged).await.expect_err("forged").reason.into_owned() }
+        });
+        futures::future::join_all(calls).await
+    };
+    // For a header that is not ours: refused before any pairing, so nobody is turned away.
+    let answers = flood(|forged, last| forged.header_hash.0[31] ^= last).await;
+    assert!(answers.iter().all(|reason| reason == "not_validated_here"), "{answers:?}");
+    // For ours, with another signature or other signers: they crowd out each other.
+    let other = certify(&batch.batch, &[1, 2, 4]).signature;
+    assert_ne!(other, good.signature);
+    let answers = flood(|forged, last| forged.signers = if last % 2 == 0 { 0b1011 } else { 0b1110 }).await;
+    assert!(answers.iter().all(|reason| reason == "busy" || reason == "bad_signature"), "{answers:?}");
+    assert!(answers.iter().any(|reason| reason == "busy"));
+    // What the feed certified needs no pairing at all: the one place is free for it throughout.
+    sequencer.publish_certificate(&good);
+    certified(&member, 1).await;
+    let (answers, given) =
+        tokio::join!(flood(|forged, last| forged.header_hash.0[31] ^= last), share(&client, 1, &good));
+    assert!(given.is_ok(), "{given:?}");
+    assert!(answers.iter().all(|reason| reason == "not_validated_here"), "{answers:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -292,9 +306,41 @@ async fn what_may_soon_be_void_is_not_opened_any_more() {
         share
     };
     assert_eq!(at(posted_at + half).await, Ok(()), "not posted: nobody can void it");
+    // Certified, and never posted: before L1 may put a header in its place, nothing of it is opened any more.
+    let unposted = batch.header.l1_origin_number + u64::from(chain_config().timing.posting_deadline) / 2;
+    assert_eq!(at(unposted - 1).await, Ok(()));
+    assert_eq!(at(unposted).await, Err("unposted_too_long".to_owned()));
     l1.posted.lock().insert(1, posted_at);
     assert_eq!(at(posted_at + half - 1).await, Ok(()));
     assert_eq!(at(posted_at + half).await, Err("unreleased_too_long".to_owned()));
     l1.hints.store(true, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(at(posted_at + half).await, Ok(()), "hints are on L1");
+}
+
+/// L1 goes on without finality, and so does its deadline: the run may be void before its posting is final.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_finality_stalls_the_deadline_runs() {
+    let stage = Stage::new(1).await;
+    let l1 = &stage._machines[0].l1;
+    let half = u64::from(chain_config().timing.hint_deadline) / 2;
+    let batch = stage.validated(vec![envelope(1, 1).encode()]).await;
+    let certificate = certify(&batch, &[1, 2, 4]);
+    let finalized = batch.header.l1_origin_number + 3;
+    l1.set_finalized(finalized);
+    let at = async |unfinal: u64| {
+        l1.unfinal.store(unfinal, std::sync::atomic::Ordering::SeqCst);
+        let mut machine = Machine::new(2, stage.sequencer.url());
+        machine.l1 = l1.clone();
+        let member = machine.start().await;
+        sealed(&member, 1).await;
+        let client = client(&member);
+        let share = share(&client, 1, &certificate).await.map(|_| ());
+        member.stop().await;
+        share.map_err(|error| error.reason.into_owned())
+    };
+    assert_eq!(at(half).await, Ok(()), "it cannot have been posted that long ago");
+    assert_eq!(at(half + 1).await, Err("unreleased_too_long".to_owned()), "in the next block, maybe");
+    l1.posted.lock().insert(1, finalized - 1);
+    assert_eq!(at(half - 2).await, Ok(()));
+    assert_eq!(at(half - 1).await, Err("unreleased_too_long".to_owned()));
 }

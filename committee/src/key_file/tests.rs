@@ -13,6 +13,7 @@ const PASSWORD: &[u8] = b"correct horse";
 
 struct Setting {
     folder: tempfile::TempDir,
+    parameters: Parameters,
     parameters_hash: B256,
     member_key: MemberKey,
     bls_key: bls::SecretKey,
@@ -27,6 +28,7 @@ impl Setting {
         Self {
             folder: tempfile::tempdir().expect("folder"),
             parameters_hash: B256::from(parameters.hash()),
+            parameters,
             member_key: keys.swap_remove(1),
             bls_key,
             rng,
@@ -66,7 +68,7 @@ fn what_is_written_opens_again() {
     let proof = bls::Signature::from_bytes(&public.proof_of_possession).expect("a signature");
     key.verify_possession(&proof).expect("possession");
 
-    let opened = open(&setting.path(), PASSWORD, setting.parameters_hash).expect("opens");
+    let opened = open(&setting.path(), PASSWORD, &setting.parameters).expect("opens");
     assert_eq!(opened.public, public);
     assert_eq!(*opened.member_key.encode(), *setting.member_key.encode());
     assert_eq!(*opened.bls_key.to_bytes(), *setting.bls_key.to_bytes());
@@ -103,15 +105,16 @@ fn a_key_is_never_overwritten() {
 fn each_fault_has_its_own_error() {
     let mut setting = Setting::new();
     let bytes = setting.bytes();
-    let hash = setting.parameters_hash;
-    let open = |bytes: &[u8]| open_bytes(bytes, PASSWORD, hash);
+    let (hash, own) = (setting.parameters_hash, &setting.parameters);
+    let open = |bytes: &[u8]| open_bytes(bytes, PASSWORD, own);
 
-    assert!(matches!(open_bytes(&bytes, b"wrong", hash), Err(KeyFileError::WrongPassword)));
-    assert!(matches!(open_bytes(&bytes, b"", hash), Err(KeyFileError::EmptyPassword)));
-    let other = B256::repeat_byte(9);
+    assert!(matches!(open_bytes(&bytes, b"wrong", own), Err(KeyFileError::WrongPassword)));
+    assert!(matches!(open_bytes(&bytes, b"", own), Err(KeyFileError::EmptyPassword)));
+    let (other, _) = dealer::deal(4, 4, 3, &mut ChaCha20Rng::seed_from_u64(9)).expect("deals");
+    let other_hash = B256::from(other.hash());
     assert!(matches!(
-        open_bytes(&bytes, PASSWORD, other),
-        Err(KeyFileError::OtherParameters { expected, found }) if expected == other && found == hash
+        open_bytes(&bytes, PASSWORD, &other),
+        Err(KeyFileError::OtherParameters { expected, found }) if expected == other_hash && found == hash
     ));
     assert!(matches!(open(b"-----BEGIN KEY-----"), Err(KeyFileError::NotAKeyFile)));
     assert!(matches!(open(b""), Err(KeyFileError::NotAKeyFile)));
@@ -142,6 +145,19 @@ fn each_fault_has_its_own_error() {
     assert!(matches!(
         open(&with_checksum(costly)),
         Err(KeyFileError::CostOutOfBounds { cost }) if cost.memory_kib == u32::MAX
+    ));
+}
+
+#[test]
+fn shares_of_another_dealing_are_refused_before_a_batch_is() {
+    let mut setting = Setting::new();
+    let (_, mut keys) = dealer::deal(4, 4, 3, &mut ChaCha20Rng::seed_from_u64(9)).expect("deals");
+    // The clear part names the right parameters; only the shares themselves say that they are others'.
+    setting.member_key = keys.swap_remove(1);
+    let bytes = setting.bytes();
+    assert!(matches!(
+        open_bytes(&bytes, PASSWORD, &setting.parameters),
+        Err(KeyFileError::Shares(MemberKeyError::Mismatch { index: 2 }))
     ));
 }
 
@@ -188,7 +204,7 @@ fn secrets_that_contradict_the_clear_part_are_refused() {
     let open = |public: &KeyFilePublic| {
         let bytes = seal(public, &setting.member_key, &setting.bls_key, PASSWORD, CHEAP, &[1; 16], &[2; 24])
             .expect("sealed");
-        open_bytes(&bytes, PASSWORD, setting.parameters_hash)
+        open_bytes(&bytes, PASSWORD, &setting.parameters)
     };
     assert!(open(&own).is_ok());
     let other_member = KeyFilePublic { member: 3, ..own.clone() };

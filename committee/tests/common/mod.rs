@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+#[path = "../../../sequencer/tests/common/faulty.rs"]
+pub mod faulty;
 pub mod network;
 pub mod sequencer;
 
@@ -36,9 +38,14 @@ impl ManualClock {
         self.0.store(ms, Ordering::SeqCst);
     }
 
-    pub fn clock(&self) -> Clock {
-        let time = Arc::clone(&self.0);
-        Arc::new(move || time.load(Ordering::SeqCst))
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(self.clone())
+    }
+}
+
+impl Clock for ManualClock {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
     }
 }
 
@@ -65,11 +72,11 @@ pub fn opened_key(member: u16) -> OpenedKey {
     OpenedKey { public, member_key, bls_key }
 }
 
-pub async fn open_store(folder: &Path) -> Arc<dyn Store> {
+pub async fn open_store(folder: &Path) -> SqliteStore {
     // After an abort the last write may still be on its way: the file is free when it is done.
     loop {
         match SqliteStore::open(folder.join("member.sqlite")) {
-            Ok(store) => return Arc::new(store),
+            Ok(store) => return store,
             Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
             Err(error) => panic!("{error}"),
         }
@@ -87,18 +94,28 @@ impl Machine {
         config.limits.header_retry_ms = 5;
         config.limits.acknowledgement_resend_ms = 20;
         config.limits.certificate_wait_ms = 20;
+        config.limits.first_look_ms = 500;
         let folder = tempfile::tempdir().expect("folder");
         Self { member, folder, l1: ScriptedL1::new(), clock: ManualClock::new(), config }
     }
 
     pub async fn store(&self) -> Arc<dyn Store> {
-        open_store(self.folder.path()).await
+        Arc::new(open_store(self.folder.path()).await)
+    }
+
+    /// Waits until nobody has the disk open: SQLite then has everything in one file, and no log beside it.
+    pub async fn close_disk(&self) {
+        open_store(self.folder.path()).await.close().await;
     }
 
     pub async fn try_start(&self) -> Result<MemberHandle, StartError> {
+        self.start_on(self.store().await).await
+    }
+
+    pub async fn start_on(&self, store: Arc<dyn Store>) -> Result<MemberHandle, StartError> {
         let deps = MemberDeps {
             chain: chain_config(),
-            store: self.store().await,
+            store,
             l1: self.l1.clone(),
             key: opened_key(self.member),
             clock: self.clock.clock(),
@@ -136,4 +153,17 @@ pub async fn sealed(member: &MemberHandle, number: u64) {
     network::within("a header", heads.wait_for(|head| head.number >= number))
         .await
         .expect("the tracker lives");
+}
+
+/// Waits until the member has decided from which number on it votes.
+pub async fn votes_from(member: &MemberHandle) -> u64 {
+    network::within("the decision", async {
+        loop {
+            if let Some(from) = member.status().await.votes_from {
+                return from;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await
 }

@@ -78,6 +78,8 @@ pub fn epochs() -> Epochs {
         epoch,
         first,
         last,
+        counts_from: 0,
+        continues: 0,
         parameters_hash: B256::from(committee.parameters.hash()),
         encryption_key_hash: B256::from(committee.parameters.encryption_key().hash()),
         max_batch: MAX_BATCH,
@@ -122,9 +124,12 @@ pub fn chain_config() -> Arc<ChainConfig> {
         timing: L1Timing::default(),
         sequencer: sequencer_key().address(),
         fee_recipient: Address::repeat_byte(0x14),
+        base_fee_recipient: Address::ZERO,
         block_gas_limit: 200_000_000,
         initial_base_fee: BASE_FEE,
         min_base_fee: BASE_FEE,
+        initial_gas_base_fee: 1,
+        min_gas_base_fee: 1,
         malformed_surcharge: 500,
         genesis_l1_origin: 1,
     })
@@ -144,6 +149,7 @@ pub fn envelope(n: u8, nonce: u64) -> Envelope {
         fee_nonce: nonce,
         max_fee: 10 * BASE_FEE,
         priority_fee: 10,
+        max_gas_fee: 1_000,
         gas_limit: 100_000,
         expiry: 900,
     };
@@ -190,21 +196,33 @@ fn prove_generator(envelope: &Envelope) -> Proof {
 /// L1 as a script: blocks are final up to a number, and payers 1 to 8 have their deposits in block 2.
 pub struct ScriptedL1 {
     finalized: AtomicU64,
+    /// How many blocks there are after the newest final one.
+    pub unfinal: AtomicU64,
     pub l1_headers: Mutex<Vec<L1MadeHeader>>,
     /// L1 block of each posted number.
     pub posted: Mutex<BTreeMap<u64, u64>>,
     /// Whether hints of everything stand on L1.
     pub hints: AtomicBool,
+    /// Whether questions about blocks hang.
+    pub hangs: AtomicBool,
 }
 
 impl ScriptedL1 {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             finalized: AtomicU64::new(FIRST_ORIGIN),
+            unfinal: AtomicU64::new(0),
             l1_headers: Mutex::default(),
             posted: Mutex::default(),
             hints: AtomicBool::new(false),
+            hangs: AtomicBool::new(false),
         })
+    }
+
+    async fn up(&self) {
+        if self.hangs.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
     }
 
     pub fn set_finalized(&self, number: u64) {
@@ -226,10 +244,16 @@ impl ScriptedL1 {
 #[async_trait]
 impl L1View for ScriptedL1 {
     async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+        self.up().await;
         Ok(Self::block(self.finalized.load(Ordering::SeqCst)))
     }
 
+    async fn newest(&self) -> Result<u64, L1Fault> {
+        Ok(self.finalized.load(Ordering::SeqCst) + self.unfinal.load(Ordering::SeqCst))
+    }
+
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+        self.up().await;
         Ok((number <= self.finalized.load(Ordering::SeqCst)).then(|| Self::block(number)))
     }
 
@@ -251,6 +275,7 @@ impl L1View for ScriptedL1 {
     }
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+        self.up().await;
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
     }
 

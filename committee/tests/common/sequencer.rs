@@ -1,16 +1,16 @@
 //! A stand-in for the sequencer over real sockets: it shows what tests give it and collects what it is sent.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
 use async_trait::async_trait;
 use blindfold_chain::announce;
 use blindfold_protocol::{
-    Acknowledgement, Address, B256, BatchHints, Certificate, Release, SealedBatch, certificate,
-    validity::Verdict,
+    Acknowledgement, Address, B256, BatchHints, Certificate, Party, PartyKey, Release, SealedBatch,
+    certificate, validity::Verdict,
 };
 use blindfold_rpc::{
-    BlindApiServer, Encoded, Hub, RawEnvelope, RpcError, SequencerApiServer, ServerConfig, ServerHandle,
-    Topic,
+    BlindApiServer, Doorkeeper, Encoded, Hub, KnownPeer, RawEnvelope, RpcError, SequencerApiServer,
+    ServerConfig, ServerHandle, Topic,
     jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult},
     serve,
     types::{
@@ -21,12 +21,14 @@ use blindfold_rpc::{
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::network::{THRESHOLD, chain_config, epochs, within};
+use super::network::{START_MS, THRESHOLD, chain_config, epochs, within};
 
 #[derive(Default)]
 pub struct State {
     pub batches: BTreeMap<u64, BatchInfo>,
     pub acknowledgements: Vec<Acknowledgement>,
+    /// Who proved to have brought them.
+    pub brought_by: Vec<Option<Party>>,
     pub refusals: Vec<Refusal>,
     pub hints: BTreeMap<u64, (Release, BatchHints)>,
     /// Whether t acknowledgements are made a certificate and announced.
@@ -36,6 +38,8 @@ pub struct State {
     /// How many submissions of hints are turned away before one is taken, and whether for good.
     pub turn_away_hints: (usize, bool),
     pub hint_submissions: usize,
+    /// Whoever acknowledges this number gets no answer.
+    pub hangs: Option<u64>,
 }
 
 pub struct Double {
@@ -65,7 +69,15 @@ impl SequencerDouble {
     pub async fn serve(double: &Arc<Double>, addr: SocketAddr) -> ServerHandle {
         let mut methods = BlindApiServer::into_rpc(Api(Arc::clone(double)));
         methods.merge(SequencerApiServer::into_rpc(Api(Arc::clone(double)))).expect("names differ");
-        serve(ServerConfig::new(addr), methods, None).await.expect("listens")
+        let key_of = |party| {
+            let Party::Member(member) = party else { panic!("only members introduce themselves") };
+            let key = epochs().at(1).and_then(|epoch| epoch.member(member).copied()).map(PartyKey::Bls);
+            Box::pin(std::future::ready(key)) as Pin<Box<dyn Future<Output = _> + Send>>
+        };
+        let mut config = ServerConfig::new(addr);
+        let deployment = chain_config().deployment;
+        config.doorkeeper = Some(Doorkeeper::new(deployment, Party::Sequencer, key_of, || START_MS + 60_000));
+        serve(config, methods, None).await.expect("listens")
     }
 
     pub fn url(&self) -> String {
@@ -241,12 +253,18 @@ impl BlindApiServer for Api {
             block: BlockHead { number: 0, hash: B256::ZERO, timestamp: 0 },
             pending_envelopes: None,
             base_fee: 1,
+            gas_base_fee: 1,
             counters: BTreeMap::new(),
         })
     }
 
-    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, topic: String) -> SubscriptionResult {
-        self.0.hub.attach(pending, &topic).await
+    async fn subscribe_topic(
+        &self,
+        pending: PendingSubscriptionSink,
+        extensions: &Extensions,
+        topic: String,
+    ) -> SubscriptionResult {
+        self.0.hub.attach(pending, extensions, &topic).await
     }
 }
 
@@ -263,10 +281,14 @@ impl SequencerApiServer for Api {
 
     async fn submit_acknowledgement(
         &self,
-        _: &Extensions,
+        caller: &Extensions,
         acknowledgement: Encoded<Acknowledgement>,
     ) -> Result<bool, RpcError> {
         let acknowledgement = acknowledgement.decode_param()?;
+        self.0.state.lock().brought_by.push(caller.get::<KnownPeer>().map(|peer| peer.0));
+        if self.0.state.lock().hangs == Some(acknowledgement.number) {
+            std::future::pending::<()>().await;
+        }
         self.0.state.lock().acknowledgements.push(acknowledgement);
         self.0.aggregate(acknowledgement.number);
         self.0.touch();
