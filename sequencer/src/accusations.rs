@@ -6,8 +6,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blindfold_l1::{L1Writer, OmissionAnswer, OpenAccusation, PostedRun};
-use blindfold_protocol::B256;
-use blindfold_store::{BatchRecord, StoreError};
+use blindfold_protocol::{B256, Verdict, fault::code_keeps_promise, keccak256};
+use blindfold_store::{BatchRecord, ItemRecord, StoreError};
 use thiserror::Error;
 use tokio::time::sleep;
 
@@ -48,6 +48,11 @@ impl L1Accusations for L1Writer {
     async fn answer(&self, answer: &OmissionAnswer) -> Result<B256, PostFault> {
         Ok(self.answer_omission(answer).await?.transaction)
     }
+}
+
+/// Whether the verdict on the item keeps a promise.
+fn keeps_promise(item: &ItemRecord) -> bool {
+    Verdict::code_of_reason(item.fault.as_deref()).is_some_and(code_keeps_promise)
 }
 
 /// Why an accusation was not answered in this round.
@@ -92,7 +97,7 @@ impl Core {
     }
 
     /// One round over everything that is open. `told` holds the lost ones of which the log was told.
-    async fn answer_all(&self, l1: &dyn L1Accusations, told: &mut BTreeSet<(B256, u64)>) {
+    async fn answer_all(&self, l1: &dyn L1Accusations, told: &mut BTreeSet<(B256, B256, u64)>) {
         let open = match l1.open(self.chain.genesis_l1_origin).await {
             Ok(open) => open,
             Err(fault) => {
@@ -105,14 +110,14 @@ impl Core {
         let mut lost = BTreeSet::new();
         self.metrics.accusations_open.set(left);
         for accusation in open {
-            let OpenAccusation { envelope_id, seal_by, answer_until } = accusation;
+            let OpenAccusation { envelope_id, item_hash, seal_by, answer_until, .. } = accusation;
             match self.answer_one(l1, &accusation).await {
                 Ok(Outcome::Answered) => left = left.saturating_sub(1),
                 Ok(Outcome::Waits) => {
                     tracing::warn!(%envelope_id, seal_by, answer_until, "an answer on L1 waits for its batch");
                 }
                 Ok(Outcome::Lost) => {
-                    lost.insert((envelope_id, seal_by));
+                    lost.insert((envelope_id, item_hash, seal_by));
                 }
                 Err(hindrance) => {
                     self.metrics.accusation_failures.increment();
@@ -120,9 +125,10 @@ impl Core {
                 }
             }
         }
-        for (envelope_id, seal_by) in lost.difference(told) {
+        for (envelope_id, item_hash, seal_by) in lost.difference(told) {
             tracing::error!(
                 %envelope_id,
+                %item_hash,
                 seal_by,
                 "a promise was not kept: the bond will be lost to an accusation on L1"
             );
@@ -137,7 +143,7 @@ impl Core {
         l1: &dyn L1Accusations,
         accusation: &OpenAccusation,
     ) -> Result<Outcome, Hindrance> {
-        let OpenAccusation { envelope_id, seal_by, .. } = *accusation;
+        let OpenAccusation { envelope_id, item_hash, seal_by, .. } = *accusation;
         let Some(record) = self.kept_in(accusation).await? else {
             // Only a disk that has all headers up to the number can say that the envelope is in none.
             let complete = self.tracker.certified().number >= seal_by;
@@ -149,7 +155,9 @@ impl Core {
             return Ok(Outcome::Waits);
         };
         let batch = coded(record)?;
-        let Some(answer) = OmissionAnswer::new(run, &batch.sealed, &batch.codes, envelope_id) else {
+        let Some(answer) =
+            OmissionAnswer::new(run, &batch.sealed, &batch.codes, envelope_id, item_hash, seal_by)
+        else {
             return Ok(Outcome::Lost);
         };
         let transaction = l1.answer(&answer).await?;
@@ -158,12 +166,19 @@ impl Core {
         Ok(Outcome::Answered)
     }
 
-    /// A batch up to the promised number in which the envelope stands, whatever its verdict.
+    /// A batch up to the promised number in which the promised item stands with a verdict that keeps the promise.
     async fn kept_in(&self, accusation: &OpenAccusation) -> Result<Option<BatchRecord>, StoreError> {
-        let OpenAccusation { envelope_id, seal_by, .. } = *accusation;
+        let OpenAccusation { envelope_id, item_hash, seal_by, .. } = *accusation;
         let Some(location) = self.store.envelope_location(envelope_id).await? else { return Ok(None) };
-        if location.number <= seal_by {
-            return self.store.batch(location.number).await;
+        let holds = |record: &BatchRecord| {
+            let items = record.items.iter().zip(&record.sealed.items);
+            let mut same = items.filter(|(item, _)| item.id == envelope_id && keeps_promise(item));
+            record.number <= seal_by && same.any(|(_, bytes)| keccak256(bytes) == item_hash)
+        };
+        if location.number <= seal_by
+            && let Some(record) = self.store.batch(location.number).await?.filter(holds)
+        {
+            return Ok(Some(record));
         }
         // The store names one place of several: an earlier batch may have skipped the envelope.
         let mut from = seal_by.saturating_sub(MAX_LIFETIME).max(1);
@@ -171,8 +186,7 @@ impl Core {
             let page = self.store.batches(from, PAGE_BATCHES).await?;
             let Some(last) = page.last() else { return Ok(None) };
             from = last.number.saturating_add(1);
-            let holds = |record: &BatchRecord| record.items.iter().any(|item| item.id == envelope_id);
-            if let Some(record) = page.into_iter().find(|record| record.number <= seal_by && holds(record)) {
+            if let Some(record) = page.into_iter().find(holds) {
                 return Ok(Some(record));
             }
         }

@@ -1,19 +1,24 @@
 //! Admission: every check of an envelope with its precise refusal, then durable, then acknowledged.
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{net::IpAddr, ops::RangeInclusive, sync::Arc, time::Instant};
 
 use blindfold_protocol::{
     Address, B256, Canonical, Envelope, EnvelopeFault, Epoch, Promise,
-    limits::MAX_ENVELOPE_BYTES,
+    block::block_second,
+    limits::{MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
     validity::{ChainState, CheckedEnvelope},
 };
 use blindfold_store::PendingEnvelope;
 
 use crate::{
     core::{Core, PoolItem},
-    mempool::{Mempool, Meta, PoolRefusal},
+    mempool::{Mempool, Meta, PoolRefusal, rank},
     refusal::AdmissionRefusal,
+    reservations::Demand,
 };
+
+/// What the store remembers of an envelope that gave its place in a full mempool to one that ranks higher.
+pub(crate) const EVICTED_OUTCOME: &str = "evicted";
 
 /// An envelope that the sequencer answers for.
 #[derive(Clone, Debug)]
@@ -53,6 +58,9 @@ impl Core {
         if self.stopping() {
             return Err(AdmissionRefusal::ShuttingDown);
         }
+        if !self.recovered() {
+            return Err(AdmissionRefusal::Recovering);
+        }
         if source.is_some_and(|source| !self.sources.allow(source, Instant::now())) {
             return Err(AdmissionRefusal::SourceLimit);
         }
@@ -63,14 +71,22 @@ impl Core {
             fault(EnvelopeFault::Undecodable, format!("the envelope does not decode: {error}"))
         })?;
         let id = envelope.id();
-        if let Some(known) = self.known(&id, promise).await? {
+        if let Some(known) = self.known(&id, &bytes, promise).await? {
             return Ok(known);
         }
-        let meta = meta_of(&envelope, id, bytes.len(), None);
+        let pending = self.pool.lock().bytes() as u64;
+        if let Some(behind) = self.backlog.behind(pending, bytes.len() as u64) {
+            return Err(AdmissionRefusal::Backlogged { behind });
+        }
+        let meta = meta_of(&envelope, id, bytes.len(), None, self.chain.second_gas_limit());
         // A full pool or a greedy payer costs no verification. The check that counts comes with the place itself.
         let room = self.pool.lock().check(&meta);
         if !matches!(room, Err(PoolRefusal::NoncePending)) {
             self.place(room)?;
+        }
+        {
+            let pool = self.pool.lock();
+            self.tracker.with_state(|state| self.funded(&pool, state, &meta))?;
         }
         let (epoch, number) = self.epoch_for(&envelope).await?;
         let bytes: Arc<[u8]> = bytes.into();
@@ -103,17 +119,31 @@ impl Core {
     }
 
     /// Answers for an envelope that is here already: pending ones get the same answer, later ones a refusal.
-    async fn known(&self, id: &B256, promise: bool) -> Result<Option<Admitted>, AdmissionRefusal> {
+    async fn known(
+        &self,
+        id: &B256,
+        bytes: &[u8],
+        promise: bool,
+    ) -> Result<Option<Admitted>, AdmissionRefusal> {
         let pending = self.pool.lock().get(id).cloned();
         if let Some(meta) = pending {
             return self.acknowledge_again(meta, promise).await.map(Some);
         }
         match self.store.envelope_location(*id).await {
             Ok(None) => {}
-            Ok(Some(_)) => return Err(AdmissionRefusal::AlreadyKnown),
+            Ok(Some(place)) if place.fault.is_none() => return Err(AdmissionRefusal::AlreadyKnown),
+            Ok(Some(place)) => {
+                // Skipped there: maybe a copy with another proof or signature, which must not keep this one out.
+                let record = self.store.batch(place.number).await.map_err(|error| storage(&error))?;
+                let there = record.as_ref().and_then(|record| record.sealed.items.get(place.index as usize));
+                if there.is_some_and(|item| item.as_slice() == bytes) {
+                    return Err(AdmissionRefusal::AlreadyKnown);
+                }
+            }
             Err(error) => return Err(storage(&error)),
         }
         match self.store.envelope_outcome(*id).await {
+            Ok(Some(outcome)) if outcome == EVICTED_OUTCOME => Ok(None),
             Ok(None) => Ok(None),
             Ok(Some(_)) => Err(AdmissionRefusal::AlreadyKnown),
             Err(error) => Err(storage(&error)),
@@ -137,12 +167,12 @@ impl Core {
         }
         let seal_by = match meta.seal_by {
             None if promise => {
-                let seal_by = self.seal_by(&meta);
-                Some(self.promise_late(id, seal_by).await?)
+                let capacity = self.pool.lock().promised_capacity();
+                Some(self.promise_late(id, self.promise_window(&meta, capacity)?).await?)
             }
             standing => standing.filter(|_| promise),
         };
-        Ok(self.answer(id, seal_by))
+        self.answer(&item, seal_by).await
     }
 
     /// Takes a place in the mempool, writes the envelope down, then offers it to batches.
@@ -153,23 +183,35 @@ impl Core {
         promise: bool,
     ) -> Result<Admitted, AdmissionRefusal> {
         let id = meta.id;
-        if promise {
-            meta.seal_by = Some(self.seal_by(&meta));
-        }
-        let seal_by = meta.seal_by;
         let reserved = {
             // The pool's lock comes before the tracker's, here and in the sealer.
             let mut pool = self.pool.lock();
             self.affordable(&pool, &meta, &item.checked)?;
-            let reserved = pool.reserve(meta, item.clone());
+            if promise && pool.check(&meta).is_ok() {
+                let window = self.promise_window(&meta, pool.promised_capacity())?;
+                let number = pool.reserve_number(window, meta.demand());
+                meta.seal_by = Some(number.ok_or_else(|| self.no_room_for_promises())?);
+            }
+            let reserved = pool.reserve(meta.clone(), item.clone());
+            if let (Err(_), Some(number)) = (&reserved, meta.seal_by) {
+                pool.release_number(number, meta.demand());
+            }
             self.show_pool(&pool);
             reserved
         };
-        if reserved == Err(PoolRefusal::Known) {
-            // Another call brought it while this one verified.
-            return self.known(&id, promise).await?.ok_or(AdmissionRefusal::AlreadyKnown);
-        }
-        self.place(reserved)?;
+        let seal_by = meta.seal_by;
+        let evicted = match reserved {
+            Ok(evicted) => evicted,
+            Err(PoolRefusal::Known) => {
+                // Another call brought it while this one verified.
+                return self.known(&id, &item.bytes, promise).await?.ok_or(AdmissionRefusal::AlreadyKnown);
+            }
+            Err(refusal) => {
+                self.place(Err(refusal))?;
+                Vec::new()
+            }
+        };
+        self.forget_evicted(&evicted).await;
         if let Err(refusal) = self.make_durable(id, &item, seal_by).await {
             let mut pool = self.pool.lock();
             pool.remove(&id);
@@ -181,7 +223,7 @@ impl Core {
             self.full.notify_one();
         }
         self.metrics.envelopes_admitted.increment();
-        Ok(self.answer(id, if promise { seal_by } else { None }))
+        self.answer(&item, seal_by).await
     }
 
     /// Fee nonce, fee and funds after the last sealed header, less what the payer's pending envelopes will cost.
@@ -193,35 +235,50 @@ impl Core {
     ) -> Result<(), AdmissionRefusal> {
         self.tracker.with_state(|state| {
             let number = state.head().number + 1;
-            state.admissible(checked).map_err(|kind| explain(kind, &checked.envelope, number))?;
-            if pool.get(&meta.id).is_some() {
-                // The same envelope, brought by another call meanwhile, is no competitor of itself.
-                return Ok(());
-            }
-            let (base_fee, surcharge) = (state.next_base_fee(), self.chain.malformed_surcharge);
-            let balance = state.ledger().account(&meta.payer).map_or(0, |account| account.balance);
-            let pending = self.committed(pool, state, &meta.payer);
-            let fee = meta.fee(base_fee).saturating_add(surcharge);
-            let needed = pending.saturating_add(fee);
-            if balance < needed {
-                let detail = format!(
-                    "the payer has {balance} wei; this envelope costs {fee} wei and its pending ones {pending} wei"
-                );
-                return Err(fault(EnvelopeFault::InsufficientFunds, detail));
-            }
-            Ok(())
+            state
+                .admissible(checked, self.second(state))
+                .map_err(|kind| explain(kind, &checked.envelope, number))?;
+            self.funded(pool, state, meta)
         })
     }
 
-    /// What the payer's pending envelopes will cost at the next base fee.
+    /// Funds after the last sealed header, less what the payer's pending envelopes will cost. Cheap: looked at once
+    /// before signature and proof are verified, and once with the place itself.
+    fn funded(
+        &self,
+        pool: &Mempool<PoolItem>,
+        state: &ChainState,
+        meta: &Meta,
+    ) -> Result<(), AdmissionRefusal> {
+        if pool.get(&meta.id).is_some() {
+            // The same envelope, brought by another call meanwhile, is no competitor of itself.
+            return Ok(());
+        }
+        let (fees, surcharge) = (state.base_fees_at(self.second(state)), self.chain.malformed_surcharge);
+        let balance = state.ledger().account(&meta.payer).map_or(0, |account| account.balance);
+        let pending = self.committed(pool, state, &meta.payer);
+        let fee = meta.fee(fees).saturating_add(surcharge);
+        let needed = pending.saturating_add(fee);
+        if balance < needed {
+            let detail = format!(
+                "the payer has {balance} wei; this envelope costs {fee} wei and its pending ones {pending} wei"
+            );
+            return Err(fault(EnvelopeFault::InsufficientFunds, detail));
+        }
+        Ok(())
+    }
+
+    /// The second it is now, or the head's, where that is ahead.
+    fn second(&self, state: &ChainState) -> u64 {
+        block_second(self.clock.now_ms().max(state.head().timestamp_ms))
+    }
+
+    /// What the payer's pending envelopes will cost at the next base fees.
     pub(crate) fn committed(&self, pool: &Mempool<PoolItem>, state: &ChainState, payer: &Address) -> u128 {
         let number = state.head().number + 1;
-        let account = state.ledger().account(payer);
         // A live fee nonce is an envelope that was paid for.
-        let paid = |nonce: u64| {
-            account.and_then(|account| account.nonces.get(&nonce)).is_some_and(|by| *by >= number)
-        };
-        pool.committed(payer, state.next_base_fee(), self.chain.malformed_surcharge, paid)
+        let paid = |nonce: u64| state.ledger().nonce(payer, nonce).is_some_and(|by| by >= number);
+        pool.committed(payer, state.next_base_fees(), self.chain.malformed_surcharge, paid)
     }
 
     async fn make_durable(
@@ -235,22 +292,82 @@ impl Core {
         self.store.put_envelope(record).await.map_err(|error| storage(&error))
     }
 
-    /// The number by which a promise says the envelope is sealed. An envelope of the next epoch counts from there.
-    fn seal_by(&self, meta: &Meta) -> u64 {
+    /// The numbers that an envelope may be promised: neither so near that it may not come to it, nor so far that it may
+    /// expire or its fee no longer suffice.
+    fn promise_window(&self, meta: &Meta, capacity: Demand) -> Result<RangeInclusive<u64>, AdmissionRefusal> {
+        let terms = |detail: String| AdmissionRefusal::PromiseTerms { detail };
+        let sealing = &self.config.sealing;
         let head = self.tracker.head().number;
-        let from = match self.parameters.iter().find(|entry| entry.epoch().epoch == meta.epoch) {
-            Some(entry) => entry.epoch().first.saturating_sub(1).max(head),
-            None => head,
+        // An envelope of the next epoch counts from there, which is known here once its parameters are.
+        let Some(entry) = self.parameters.by_epoch(meta.epoch) else {
+            return Err(terms(format!("the parameters of epoch {} are not here yet", meta.epoch)));
         };
-        from.saturating_add(self.config.sealing.promise_batches).min(meta.expiry)
+        let begins = entry.epoch().first.saturating_sub(1).max(head);
+        let first = begins.saturating_add(sealing.promise_margin_batches);
+        let last = begins.saturating_add(sealing.promise_batches).min(meta.expiry);
+        if first > last {
+            return Err(terms(format!("it expires with batch {}, promises begin at {first}", meta.expiry)));
+        }
+        if !meta.demand().fits(capacity) {
+            return Err(terms("it takes more than half of a batch".to_owned()));
+        }
+        let fees = self.tracker.next_base_fees();
+        let mut last = last;
+        for (what, fee, offered) in
+            [("byte", fees.base_fee, meta.max_fee), ("unit of gas", fees.gas_base_fee, meta.max_gas_fee)]
+        {
+            let covered = covered_steps(fee, offered, last - head);
+            match covered.map(|steps| head.saturating_add(steps)).filter(|covered| first <= *covered) {
+                Some(covered) => last = covered,
+                None => {
+                    let most = (head..first).fold(fee, |fee, _| most_after(fee));
+                    let detail =
+                        format!("a {what} may cost {most} wei at batch {first}, it offers {offered}");
+                    return Err(terms(detail));
+                }
+            }
+        }
+        if self.l1.forced_waiting(self.tracker.head().forced_cursor) > MAX_FORCED_ITEMS {
+            // What L1 forces goes first, and more waits than one header takes.
+            return Err(self.no_room_for_promises());
+        }
+        Ok(first..=last)
     }
 
-    fn answer(&self, id: B256, seal_by: Option<u64>) -> Admitted {
-        let promise = seal_by.map(|seal_by| {
-            self.metrics.promises.increment();
-            Promise::sign(&self.key, &self.chain.deployment, id, seal_by)
-        });
-        Admitted { id, promise }
+    fn no_room_for_promises(&self) -> AdmissionRefusal {
+        AdmissionRefusal::PromiseCapacity { batches: self.config.sealing.promise_batches }
+    }
+
+    /// Envelopes that gave their places to one that ranks higher leave the disk as well. They may be sent again.
+    async fn forget_evicted(&self, evicted: &[B256]) {
+        if evicted.is_empty() {
+            return;
+        }
+        let number = self.tracker.head().number;
+        // Should this fail, a restart takes them back.
+        if let Err(error) = self.store.remove_envelopes(evicted, EVICTED_OUTCOME, number).await {
+            tracing::warn!(%error, "envelopes that gave their places to others are still on disk");
+        }
+        self.metrics.envelopes_evicted.add(evicted.len() as u64);
+        tracing::debug!(count = evicted.len(), "envelopes gave their places to one that ranks higher");
+    }
+
+    /// The answer, with the promise signed if its number can still be reached. The promise is for the bytes that are
+    /// pending here, whatever copy was sent now.
+    async fn answer(&self, item: &PoolItem, seal_by: Option<u64>) -> Result<Admitted, AdmissionRefusal> {
+        let (id, item_hash) = (item.checked.id, item.checked.item_hash);
+        let Some(seal_by) = seal_by else { return Ok(Admitted { id, promise: None }) };
+        {
+            let mut pool = self.pool.lock();
+            if pool.get(&id).is_some() && self.tracker.head().number >= seal_by {
+                // The disk was so slow that its number went by before the envelope was there.
+                pool.take_back(&id);
+                return Err(self.no_room_for_promises());
+            }
+        }
+        self.metrics.promises.increment();
+        let promise = Promise::sign(&self.key, &self.chain.deployment, id, item_hash, seal_by);
+        Ok(Admitted { id, promise: Some(promise) })
     }
 
     fn place(&self, result: Result<(), PoolRefusal>) -> Result<(), AdmissionRefusal> {
@@ -270,8 +387,16 @@ impl Core {
 }
 
 /// What ordering needs to know of an envelope.
-pub(crate) fn meta_of(envelope: &Envelope, id: B256, bytes: usize, seal_by: Option<u64>) -> Meta {
+pub(crate) fn meta_of(
+    envelope: &Envelope,
+    id: B256,
+    bytes: usize,
+    seal_by: Option<u64>,
+    second_gas: u64,
+) -> Meta {
     let header = &envelope.header;
+    // An envelope has at most MAX_ENVELOPE_BYTES.
+    let item_bytes = bytes as u32;
     Meta {
         id,
         payer: header.payer,
@@ -279,12 +404,34 @@ pub(crate) fn meta_of(envelope: &Envelope, id: B256, bytes: usize, seal_by: Opti
         epoch: header.epoch,
         expiry: header.expiry,
         max_fee: header.max_fee,
+        max_gas_fee: header.max_gas_fee,
         priority_fee: header.priority_fee,
         gas_limit: header.gas_limit,
-        // An envelope has at most MAX_ENVELOPE_BYTES.
-        item_bytes: bytes as u32,
+        item_bytes,
+        rank: rank(header.priority_fee, item_bytes, header.gas_limit, second_gas),
         seal_by,
     }
+}
+
+/// The most that the base fee may be one header later.
+fn most_after(fee: u128) -> u128 {
+    fee.saturating_add(fee.div_ceil(8).max(1))
+}
+
+/// How many headers later, at most `limit`, the base fee is `max_fee` or less whatever comes; `None` if it is not now.
+fn covered_steps(fee: u128, max_fee: u128, limit: u64) -> Option<u64> {
+    if fee > max_fee {
+        return None;
+    }
+    let (mut fee, mut steps) = (fee, 0);
+    while steps < limit {
+        fee = most_after(fee);
+        if fee > max_fee {
+            break;
+        }
+        steps += 1;
+    }
+    Some(steps)
 }
 
 fn fault(fault: EnvelopeFault, detail: String) -> AdmissionRefusal {
@@ -333,4 +480,19 @@ fn explain(kind: EnvelopeFault, envelope: &Envelope, number: u64) -> AdmissionRe
 fn storage(error: &blindfold_store::StoreError) -> AdmissionRefusal {
     tracing::error!(%error, "the store refused an envelope");
     AdmissionRefusal::Storage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_reaches_as_far_as_the_fee_covers_the_steepest_rise() {
+        assert_eq!(covered_steps(1_000, 999, 9), None);
+        assert_eq!(covered_steps(1_000, 1_000, 9), Some(0));
+        assert_eq!(covered_steps(1_000, 1_125, 9), Some(1));
+        assert_eq!(covered_steps(1_000, 10_000, 64), Some(19), "nine eighths to the nineteenth");
+        assert_eq!(covered_steps(1_000, u128::MAX, 64), Some(64));
+        assert_eq!(covered_steps(0, 3, 64), Some(3), "a wei at least");
+    }
 }

@@ -26,7 +26,12 @@ pub(crate) struct Certifier {
     numbers: Mutex<BTreeMap<u64, Collected>>,
     refusals: Mutex<VecDeque<Refusal>>,
     max_refusals: usize,
+    /// For what comes from anybody.
     gate: Gate,
+    /// For each member that proved who it is, a thread and a queue: neither a flood from others nor one member's own
+    /// delays the rest.
+    of_members: Mutex<BTreeMap<u16, Arc<Gate>>>,
+    queue_items: usize,
     /// Held while acknowledgements are written, so that the stored list only grows.
     writing: tokio::sync::Mutex<()>,
 }
@@ -46,8 +51,16 @@ impl Certifier {
             refusals: Mutex::default(),
             max_refusals: limits.max_refusals,
             gate: Gate::new(limits.verify_threads, limits.verify_queue_items),
+            of_members: Mutex::default(),
+            queue_items: limits.verify_queue_items,
             writing: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// The way to a verifying thread for a member's own acknowledgement; only who proved to be that member comes here.
+    fn gate_of(&self, member: u16) -> Arc<Gate> {
+        let mut gates = self.of_members.lock();
+        Arc::clone(gates.entry(member).or_insert_with(|| Arc::new(Gate::new(1, self.queue_items))))
     }
 
     /// Begins collecting for a header, before it is announced.
@@ -139,9 +152,14 @@ impl Certifier {
 }
 
 impl Core {
-    /// A member's acknowledgement: checked, stored, counted; with the threshold it becomes the certificate.
-    pub(crate) async fn take_acknowledgement(&self, ack: Acknowledgement) -> Result<(), SubmissionRefusal> {
-        let result = self.take_acknowledgement_checked(ack).await;
+    /// A member's acknowledgement: checked, stored, counted; with the threshold it becomes the certificate. `own`: the
+    /// member itself brings it, as it has proved.
+    pub(crate) async fn take_acknowledgement(
+        &self,
+        ack: Acknowledgement,
+        own: bool,
+    ) -> Result<(), SubmissionRefusal> {
+        let result = self.take_acknowledgement_checked(ack, own).await;
         match &result {
             Ok(()) => self.metrics.acknowledgements.increment(),
             Err(refusal) => {
@@ -152,7 +170,11 @@ impl Core {
         result
     }
 
-    async fn take_acknowledgement_checked(&self, ack: Acknowledgement) -> Result<(), SubmissionRefusal> {
+    async fn take_acknowledgement_checked(
+        &self,
+        ack: Acknowledgement,
+        own: bool,
+    ) -> Result<(), SubmissionRefusal> {
         if self.stopping() {
             return Err(SubmissionRefusal::ShuttingDown);
         }
@@ -160,11 +182,13 @@ impl Core {
         let epoch = certifier.check(&ack, self.tracker.head().number)?;
         let deployment = self.chain.deployment;
         let of_thread = Arc::clone(&epoch);
-        certifier
-            .gate
-            .run(move || certificate::verify_acknowledgement(&ack, &of_thread, &deployment))
-            .await?
-            .map_err(|_| SubmissionRefusal::InvalidSignature { member: ack.member })?;
+        let verify = move || certificate::verify_acknowledgement(&ack, &of_thread, &deployment);
+        let verified = if own {
+            certifier.gate_of(ack.member).run(verify).await
+        } else {
+            certifier.gate.run(verify).await
+        };
+        verified?.map_err(|_| SubmissionRefusal::InvalidSignature { member: ack.member })?;
         let Some(all) = ({
             let _writing = certifier.writing.lock().await;
             let all = certifier.count(&ack)?;

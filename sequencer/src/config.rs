@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use blindfold_l1::DataPlace;
-use blindfold_protocol::limits::MAX_BATCH_ITEMS;
+use blindfold_protocol::limits::{MAX_BATCH_ITEMS, MAX_MEMBERS, MAX_SECOND_BYTES};
+use blindfold_rpc::Inbound;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -34,8 +35,36 @@ pub struct SequencerConfig {
     pub accusations: AccusationsConfig,
     /// Claims of L2 blocks on L1.
     pub outputs: OutputsConfig,
+    /// The committee's members, asked before the first header what this sequencer has signed.
+    pub members: Vec<MemberUrl>,
+    /// Asking them.
+    pub recovery: RecoveryConfig,
     /// How often the final L1 block is looked up, in milliseconds.
     pub l1_poll_ms: u64,
+    /// Reverse proxies before `rpc_addr`, and what one address may take there.
+    pub inbound: Inbound,
+}
+
+/// Where a committee member serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemberUrl {
+    /// Index of the member, from 1.
+    pub member: u16,
+    /// Its JSON-RPC, `http://` or `https://`.
+    pub url: String,
+}
+
+/// Finding out, before the first header, what was signed before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecoveryConfig {
+    /// How long all members are waited for, in milliseconds; after it the threshold is enough.
+    pub patience_ms: u64,
+    /// How long a member may take for one answer, in milliseconds.
+    pub timeout_ms: u64,
+    /// Pause between two attempts, in milliseconds.
+    pub retry_ms: u64,
 }
 
 /// When a batch is sealed and how large it gets.
@@ -51,13 +80,21 @@ pub struct SealingConfig {
     pub max_batch_bytes: u32,
     /// Headers without a certificate at most; with more the sequencer waits for the committee.
     pub max_uncertified_headers: u32,
-    /// A promise says "sealed by the head's number + this".
+    /// A promise is for a number up to the head's + this.
     pub promise_batches: u64,
-    /// Pause after a failed seal (L1 or disk), in milliseconds.
+    /// A promise is for a number from the head's + this on.
+    pub promise_margin_batches: u64,
+    /// While envelopes wait, an empty header is sealed when none came for this long, in milliseconds.
+    pub heartbeat_ms: u64,
+    /// First pause after a failed seal (L1 or disk), in milliseconds; it doubles up to ten seconds.
     pub retry_ms: u64,
+    /// A disk that refuses for so long ends the sequencer, in milliseconds.
+    pub storage_exit_ms: u64,
+    /// An L1 block that is at most so old confirms our clock, in milliseconds; 0: L1 is not compared.
+    pub max_l1_age_ms: u64,
 }
 
-/// Limits of the mempool. An acknowledged envelope is never pushed out: a full pool refuses new ones.
+/// Limits of the mempool. In a full pool a higher rank takes the lowest places; what was promised keeps its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MempoolConfig {
@@ -67,6 +104,8 @@ pub struct MempoolConfig {
     pub max_bytes: usize,
     /// Pending envelopes of one payer at most.
     pub max_per_payer: usize,
+    /// Gas that one payer's pending envelopes reserve at most.
+    pub max_gas_per_payer: u64,
 }
 
 /// Limits of admission.
@@ -87,6 +126,8 @@ pub struct AdmissionConfig {
     pub source_burst: u32,
     /// Network addresses remembered at most.
     pub max_sources: usize,
+    /// Bytes that may be on their way at most: in the mempool, and sealed but not yet posted, opened and executed.
+    pub max_backlog_bytes: u64,
 }
 
 /// Limits of what members and helpers send.
@@ -154,7 +195,10 @@ impl Default for SequencerConfig {
             posting: PostingConfig::default(),
             accusations: AccusationsConfig::default(),
             outputs: OutputsConfig::default(),
+            members: Vec::new(),
+            recovery: RecoveryConfig::default(),
             l1_poll_ms: 1_000,
+            inbound: Inbound::default(),
         }
     }
 }
@@ -167,14 +211,23 @@ impl Default for SealingConfig {
             max_batch_bytes: 256 * 1024,
             max_uncertified_headers: 16,
             promise_batches: 64,
+            promise_margin_batches: 4,
+            heartbeat_ms: 12_000,
             retry_ms: 500,
+            storage_exit_ms: 300_000,
+            max_l1_age_ms: 120_000,
         }
     }
 }
 
 impl Default for MempoolConfig {
     fn default() -> Self {
-        Self { max_envelopes: 16_384, max_bytes: 64 << 20, max_per_payer: 1_024 }
+        Self {
+            max_envelopes: 16_384,
+            max_bytes: 64 << 20,
+            max_per_payer: 1_024,
+            max_gas_per_payer: 800_000_000,
+        }
     }
 }
 
@@ -188,6 +241,7 @@ impl Default for AdmissionConfig {
             source_rate_per_second: 2_000,
             source_burst: 4_000,
             max_sources: 16_384,
+            max_backlog_bytes: 128 << 20,
         }
     }
 }
@@ -218,6 +272,12 @@ impl Default for AccusationsConfig {
     }
 }
 
+impl Default for RecoveryConfig {
+    fn default() -> Self {
+        Self { patience_ms: 10_000, timeout_ms: 3_000, retry_ms: 1_000 }
+    }
+}
+
 impl Default for OutputsConfig {
     fn default() -> Self {
         Self { enabled: true, interval_ms: 30_000, depth_blocks: DEFAULT_OUTPUT_DEPTH_BLOCKS }
@@ -242,6 +302,9 @@ pub enum ConfigError {
     /// The longest pause is shorter than the first one.
     #[error("posting.max_retry_ms is smaller than posting.retry_ms")]
     RetryOrder,
+    /// A member's index is out of range or named twice.
+    #[error("members: {0} is no index of a member, or is named twice")]
+    Member(u16),
     /// RPC and admin would share one port.
     #[error("rpc_addr and admin_addr are the same address")]
     SameAddress,
@@ -258,13 +321,18 @@ impl SequencerConfig {
         for (name, value, low, high) in [
             ("sealing.slot_ms", s.slot_ms, 1, 60_000),
             ("sealing.max_batch_items", s.max_batch_items.into(), 1, MAX_BATCH_ITEMS as u64),
-            ("sealing.max_batch_bytes", s.max_batch_bytes.into(), MIN_BATCH_BYTES, 8 << 20),
+            ("sealing.max_batch_bytes", s.max_batch_bytes.into(), MIN_BATCH_BYTES, MAX_SECOND_BYTES),
             ("sealing.max_uncertified_headers", s.max_uncertified_headers.into(), 1, MAX_UNCERTIFIED),
             ("sealing.promise_batches", s.promise_batches, 1, 4_096),
+            ("sealing.promise_margin_batches", s.promise_margin_batches, 1, s.promise_batches),
+            ("sealing.heartbeat_ms", s.heartbeat_ms, 1_000, 3_600_000),
             ("sealing.retry_ms", s.retry_ms, 1, 60_000),
+            ("sealing.storage_exit_ms", s.storage_exit_ms, 0, 86_400_000),
+            ("sealing.max_l1_age_ms", s.max_l1_age_ms, 0, 86_400_000),
             ("mempool.max_envelopes", m.max_envelopes as u64, 1, 1 << 20),
             ("mempool.max_bytes", m.max_bytes as u64, MIN_BATCH_BYTES, 4 << 30),
             ("mempool.max_per_payer", m.max_per_payer as u64, 1, 1 << 20),
+            ("mempool.max_gas_per_payer", m.max_gas_per_payer, 1, u64::MAX),
             ("admission.proof_batch_items", a.proof_batch_items as u64, 1, 4_096),
             ("admission.proof_wait_us", a.proof_wait_us, 0, 1_000_000),
             ("admission.proof_queue_items", a.proof_queue_items as u64, 1, 1 << 20),
@@ -272,6 +340,7 @@ impl SequencerConfig {
             ("admission.source_rate_per_second", a.source_rate_per_second.into(), 1, 1 << 30),
             ("admission.source_burst", a.source_burst.into(), 1, 1 << 30),
             ("admission.max_sources", a.max_sources as u64, 1, 1 << 24),
+            ("admission.max_backlog_bytes", a.max_backlog_bytes, MIN_BATCH_BYTES, 1 << 40),
             ("peers.verify_threads", p.verify_threads as u64, 1, 256),
             ("peers.verify_queue_items", p.verify_queue_items as u64, 1, 1 << 20),
             ("peers.max_refusals", p.max_refusals as u64, 1, 1 << 20),
@@ -283,10 +352,21 @@ impl SequencerConfig {
             ("accusations.interval_ms", self.accusations.interval_ms, 1, 3_600_000),
             ("outputs.interval_ms", self.outputs.interval_ms, 1, 3_600_000),
             ("outputs.depth_blocks", self.outputs.depth_blocks, 1, 1_000_000),
+            ("recovery.patience_ms", self.recovery.patience_ms, 0, 3_600_000),
+            ("recovery.timeout_ms", self.recovery.timeout_ms, 1, 600_000),
+            ("recovery.retry_ms", self.recovery.retry_ms, 1, 600_000),
             ("l1_poll_ms", self.l1_poll_ms, 1, 600_000),
         ] {
             if value < low || value > high {
                 return Err(ConfigError::OutOfRange { name, value, low, high });
+            }
+        }
+        for (position, MemberUrl { member, .. }) in self.members.iter().enumerate() {
+            let known = 1..=MAX_MEMBERS as u16;
+            if !known.contains(member)
+                || self.members.iter().take(position).any(|other| other.member == *member)
+            {
+                return Err(ConfigError::Member(*member));
             }
         }
         if o.max_retry_ms < o.retry_ms {
@@ -340,5 +420,10 @@ mod tests {
         let mut config = SequencerConfig::default();
         config.admin_addr = config.rpc_addr;
         assert_eq!(config.validate(), Err(ConfigError::SameAddress));
+        let member = |member| MemberUrl { member, url: "http://127.0.0.1:9551".to_owned() };
+        for members in [vec![member(0)], vec![member(65)], vec![member(2), member(2)]] {
+            let config = SequencerConfig { members, ..SequencerConfig::default() };
+            assert!(matches!(config.validate(), Err(ConfigError::Member(_))));
+        }
     }
 }

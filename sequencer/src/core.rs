@@ -8,13 +8,14 @@ use std::sync::{
 use blindfold_chain::{ExecutorStatus, HintIntake, ParameterSet, Tracker};
 use blindfold_protocol::{ChainConfig, SigningKey, validity::CheckedEnvelope};
 use blindfold_rpc::Hub;
+use blindfold_runtime::{Agreement, Clock, Spawner, Stop};
 use blindfold_store::Store;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::{
+    backlog::Backlog,
     certifier::Certifier,
-    clock::Clock,
     config::{SealingConfig, SequencerConfig},
     gate::Gate,
     l1_cache::L1Cache,
@@ -55,15 +56,6 @@ impl Arrived {
     }
 }
 
-/// A fault that sealing does not go on after: an operator has to look.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FatalFault {
-    /// Which part stopped.
-    pub part: &'static str,
-    /// What happened.
-    pub cause: String,
-}
-
 /// Everything that the sequencer's tasks share.
 pub(crate) struct Core {
     pub(crate) config: SequencerConfig,
@@ -74,12 +66,15 @@ pub(crate) struct Core {
     pub(crate) l1: Arc<L1Cache>,
     pub(crate) parameters: Arc<ParameterSet>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Whether that clock, the wall's and L1's agree.
+    pub(crate) agreement: Agreement,
     pub(crate) hub: Hub,
     pub(crate) metrics: Arc<SequencerMetrics>,
     pub(crate) pool: Mutex<Mempool<PoolItem>>,
     pub(crate) sources: SourceLimits,
     pub(crate) verifier: Verifier,
     pub(crate) late_promises: LatePromises,
+    pub(crate) backlog: Backlog,
     pub(crate) certifier: Certifier,
     pub(crate) intake: HintIntake,
     /// L1 made a header: the sealer looks anew at what its second needs.
@@ -94,26 +89,24 @@ pub(crate) struct Core {
     pub(crate) full: Notify,
     /// What was admitted since the sealer looked last; envelopes that it left in the pool make no batch full.
     pub(crate) arrived: Arrived,
-    pub(crate) stop: watch::Receiver<bool>,
-    pub(crate) fatal: watch::Sender<Option<FatalFault>>,
+    /// Whether everything that was signed before is known here: nothing is sealed before that.
+    pub(crate) recovered: watch::Sender<bool>,
+    /// Why not.
+    pub(crate) hindrance: Mutex<Option<String>>,
+    pub(crate) stop: Stop,
+    /// A way to more tasks, and to the end of the role.
+    pub(crate) spawner: Spawner,
 }
 
 impl Core {
     /// Whether the sequencer is shutting down or has given up.
     pub(crate) fn stopping(&self) -> bool {
-        *self.stop.borrow() || self.fatal.borrow().is_some()
+        *self.stop.borrow() || self.spawner.failure().is_some()
     }
 
     /// Gives up: a part cannot go on. The first fault stands.
     pub(crate) fn fail(&self, part: &'static str, cause: String) {
-        tracing::error!(part, %cause, "the sequencer stops: an operator has to look");
-        self.fatal.send_if_modified(|fault| {
-            let first = fault.is_none();
-            if first {
-                *fault = Some(FatalFault { part, cause });
-            }
-            first
-        });
+        self.spawner.fail(part, cause);
     }
 
     /// Shows the mempool's size.
@@ -126,7 +119,10 @@ impl Core {
     pub(crate) fn show_chain(&self) {
         self.metrics.head_number.set(self.tracker.head().number);
         self.metrics.certified_number.set(self.tracker.certified().number);
-        self.metrics.base_fee_wei.set(u64::try_from(self.tracker.next_base_fee()).unwrap_or(u64::MAX));
+        let fees = self.tracker.next_base_fees();
+        let shown = |fee: u128| u64::try_from(fee).unwrap_or(u64::MAX);
+        self.metrics.base_fee_wei.set(shown(fees.base_fee));
+        self.metrics.gas_base_fee_wei.set(shown(fees.gas_base_fee));
     }
 }
 

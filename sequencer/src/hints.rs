@@ -44,6 +44,15 @@ impl Core {
         if number > self.tracker.certified().number {
             return Err(SubmissionRefusal::NotCertified { number });
         }
+        // Before a place is taken and anything is verified: after the first right hints, nobody makes us look again.
+        match self.intake.known(&hints).await.map_err(|refusal| self.refused_hints(refusal, head))? {
+            Some(true) => return Ok(false),
+            Some(false) => {
+                let detail = format!("batch {number} has its hints, and these are others");
+                return Err(SubmissionRefusal::Hints { reason: "second_hints", detail });
+            }
+            None => {}
+        }
         // One place in the queue from the first read to the last write: submissions stay bounded in memory.
         let place = self.hints_gate.enter()?;
         let accepted = {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::{Json, Router, routing::get};
-use blindfold_chain::{ExecutionState, Executor, NewBlock, announce, verdicts};
+use blindfold_chain::{ExecutionState, Executor, ExecutorStatus, NewBlock, announce, verdicts};
 use blindfold_protocol::limits::EXPIRY_WINDOW;
 use blindfold_rpc::Readiness;
 use blindfold_store::StoreError;
@@ -16,7 +16,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::core::Core;
+use crate::{backlog::Stages, core::Core};
 
 /// How often the keeper looks.
 const KEEP_INTERVAL_MS: u64 = 500;
@@ -28,7 +28,8 @@ const KEEP_OUTCOMES_BATCHES: u64 = 2 * EXPIRY_WINDOW;
 const PRUNE_EVERY_BATCHES: u64 = 256;
 
 /// What must hold before the sequencer is ready.
-pub(crate) const CONDITIONS: &[&str] = &["l1", "epoch", "committee", "execution", "sealing"];
+pub(crate) const CONDITIONS: &[&str] =
+    &["l1", "clock", "recovery", "epoch", "committee", "execution", "sealing"];
 
 impl Core {
     /// Looks after things until the sequencer stops.
@@ -46,6 +47,10 @@ impl Core {
             }
             self.show_readiness(&executor, &readiness).await;
             self.retry_certifying().await;
+            match self.stages(&executor.status()).await {
+                Ok(stages) => self.backlog.advance(stages),
+                Err(error) => tracing::warn!(%error, "how far the batches have come is not known"),
+            }
             let certified = self.tracker.certified();
             if certified != progress.0 {
                 progress = (certified, Instant::now());
@@ -63,6 +68,18 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// How far posting, hints and execution have come.
+    pub(crate) async fn stages(&self, executed: &ExecutorStatus) -> Result<Stages, StoreError> {
+        let heads = self.store.heads().await?;
+        let seen = u64::try_from(self.metrics.posted_number.get()).unwrap_or_default();
+        Ok(Stages {
+            posted: self.config.posting.enabled.then(|| heads.posted.unwrap_or_default().max(seen)),
+            // What is executed needs no hints, or never gets any: L1 declared it void.
+            hinted: heads.hinted_through.unwrap_or_default().max(executed.last_batch),
+            executed: executed.last_batch,
+        })
     }
 
     /// Headers that members may have missed.
@@ -88,8 +105,23 @@ impl Core {
             None => readiness.set_ready(condition),
             Some(reason) => readiness.set_not_ready(condition, reason),
         };
-        let seen = !self.l1.origins(head.l1_origin).is_empty();
-        tell("l1", (!seen).then(|| "L1 has not told a final block yet".to_owned()));
+        let oldest =
+            (self.clock.now_ms() / 1_000).saturating_sub(self.chain.timing.max_origin_age_seconds.into());
+        tell(
+            "l1",
+            match self.l1.origins(head.l1_origin).first() {
+                None => Some("L1 has not told a final block yet".to_owned()),
+                Some(newest) if newest.timestamp < oldest => Some(format!(
+                    "the newest final block of L1, {}, is too old for another header",
+                    newest.number
+                )),
+                Some(_) => None,
+            },
+        );
+        tell("clock", self.agreement.fault().map(|fault| fault.to_string()));
+        let hindrance = self.hindrance.lock().clone();
+        let asking = || Some("the committee is asked what was signed before".to_owned());
+        tell("recovery", if self.recovered() { None } else { hindrance.or_else(asking) });
         let epoch = self.tracker.epoch(head.number + 1).await;
         tell("epoch", epoch.err().map(|refusal| refusal.to_string()));
         let waiting = head.number.saturating_sub(self.tracker.certified().number);
@@ -100,8 +132,7 @@ impl Core {
             _ => None,
         };
         tell("execution", halted);
-        let fatal = self.fatal.borrow().clone();
-        tell("sealing", fatal.map(|fault| format!("{}: {}", fault.part, fault.cause)));
+        tell("sealing", self.spawner.failure().map(|failure| failure.to_string()));
     }
 
     /// Announces blocks as they are executed.

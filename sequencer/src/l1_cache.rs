@@ -12,9 +12,16 @@ use blindfold_chain::{
     limits::DEPOSIT_READ_STEP_BLOCKS,
 };
 use blindfold_protocol::{Epochs, LedgerEvent};
+use blindfold_runtime::Patience;
 use parking_lot::RwLock;
 
 use crate::core::Core;
+
+/// L1 whose answers are unusable for so long ends the sequencer, in milliseconds.
+const UNUSABLE_EXIT_MS: u64 = 300_000;
+
+/// How long a final block is held back after it was seen before a header names it, in polls.
+const ORIGIN_HOLD_POLLS: u64 = 2;
 
 /// A view of L1 in front of another one, which remembers the newest final block and what L1 said up to it.
 pub struct L1Cache {
@@ -166,6 +173,11 @@ impl L1Cache {
             .any(|event| event.l1_block() > parent && !matches!(event, LedgerEvent::Settled(_)))
     }
 
+    /// Entries of the forced queue from `cursor` on that are at hand: one more than a header takes, at most.
+    pub fn forced_waiting(&self, cursor: u64) -> usize {
+        self.known.read().news.forced.iter().filter(|entry| entry.index >= cursor).count()
+    }
+
     /// Whether L1 deposits (of `DepositPortal`) wait for a header after one with origin `parent`.
     pub fn bridge_waits(&self, parent: u64) -> bool {
         self.known.read().bridge.is_some_and(|l1_block| l1_block > parent)
@@ -181,6 +193,10 @@ impl L1Cache {
 impl L1View for L1Cache {
     async fn finalized(&self) -> Result<L1Origin, L1Fault> {
         self.inner.finalized().await
+    }
+
+    async fn newest(&self) -> Result<u64, L1Fault> {
+        self.inner.newest().await
     }
 
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
@@ -228,22 +244,41 @@ impl L1View for L1Cache {
     async fn hints_on_l1(&self, number: u64) -> Result<bool, L1Fault> {
         self.inner.hints_on_l1(number).await
     }
+
+    async fn newest_time(&self) -> Result<Option<u64>, L1Fault> {
+        self.inner.newest_time().await
+    }
 }
 
 /// Refreshes the cache every `l1_poll_ms` until the sequencer stops, and takes the headers that L1 made.
 pub(crate) async fn follow_l1(core: Arc<Core>) {
     let mut stop = core.stop.clone();
     let mut reported = false;
+    let mut patience = Patience::new(UNUSABLE_EXIT_MS);
     loop {
+        core.compare_clocks().await;
         let head = core.tracker.head();
-        match core.l1.look(head.l1_origin, head.forced_cursor).await {
+        let looked = core.l1.look(head.l1_origin, head.forced_cursor).await;
+        if looked.is_ok() {
+            // Members and nodes see it meanwhile, and need no L1 for the header that names it.
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(ORIGIN_HOLD_POLLS * core.config.l1_poll_ms)) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+        match looked {
             Ok(look) => match core.take_l1_headers().await {
                 Ok(()) => {
+                    patience.reset();
                     let origin = core.l1.offer(look);
                     core.metrics.l1_final_number.set(origin.number);
                     if std::mem::take(&mut reported) {
                         tracing::info!(number = origin.number, "L1 answers again");
                     }
+                }
+                // One answer that is not usable may be that of a server that lags behind the others.
+                Err(refusal @ Refusal::L1(_)) if !patience.failed() => {
+                    tracing::warn!(%refusal, "what L1 made cannot be taken yet");
                 }
                 Err(refusal) if refusal.next_step() == NextStep::Stop => {
                     // Sealing on would only make what L1 cannot take.
@@ -267,14 +302,21 @@ pub(crate) async fn follow_l1(core: Arc<Core>) {
 }
 
 impl Core {
+    /// Asks L1 for the time, and compares it with ours and the wall's.
+    pub(crate) async fn compare_clocks(&self) {
+        let l1 = self.l1.newest_time().await.ok().flatten();
+        self.agreement.observe(l1.map(|seconds| seconds.saturating_mul(1_000)));
+    }
+
     /// Goes on from the headers that L1 made: nobody sequenced for long, or two headers of one number were shown.
-    async fn take_l1_headers(self: &Arc<Self>) -> Result<(), Refusal> {
+    pub(crate) async fn take_l1_headers(self: &Arc<Self>) -> Result<(), Refusal> {
         let before = self.tracker.head().number;
         let taken = self.tracker.follow_l1().await?;
         let Some((_, first)) = taken.first() else { return Ok(()) };
         // What our own headers from there on took waits again, and nobody certifies them.
         let displaced = first.number <= before;
         self.certifier.forget_from(first.number);
+        self.backlog.forget_from(first.number);
         for (sealed, applied) in &taken {
             tracing::error!(number = applied.number, hash = %applied.hash, "L1 made a header: going on from it");
             self.hub.publish(&announce::header(sealed, applied.hash, &applied.verdicts));
@@ -335,6 +377,10 @@ mod tests {
     impl L1View for Script {
         async fn finalized(&self) -> Result<L1Origin, L1Fault> {
             self.up().map(block)
+        }
+
+        async fn newest(&self) -> Result<u64, L1Fault> {
+            self.up()
         }
 
         async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {

@@ -8,8 +8,9 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `admission`, `verifier`, `mempool`, `sources`, `promises` | every check of an envelope, durable, acknowledged |
-//! | `sealer`, `clock`, `l1_cache` | the header of each slot |
+//! | `admission`, `backlog`, `verifier`, `mempool`, `sources`, `promises`, `reservations` | every check of an envelope, durable, acknowledged |
+//! | `recover`, `members` | what was signed before, asked of the committee and L1 before the first header |
+//! | `sealer`, `choice`, `clock`, `l1_cache` | the header of each slot |
 //! | `certifier`, `hints`, `gate` | what members and helpers send |
 //! | `poster` | runs of certified headers to L1 |
 //! | `accusations` | answers on L1 to accusations of broken promises |
@@ -18,21 +19,26 @@
 
 mod accusations;
 mod admission;
+mod backlog;
 mod certifier;
-mod clock;
+mod choice;
 mod config;
 mod core;
 mod gate;
 mod hints;
+mod introduce;
 mod keeper;
 mod l1_cache;
 mod lock;
+mod members;
 mod mempool;
 mod metrics;
 mod outputs;
 mod poster;
 mod promises;
+mod recover;
 mod refusal;
+mod reservations;
 mod rpc;
 mod sealer;
 mod sources;
@@ -40,14 +46,15 @@ mod start;
 mod verifier;
 
 pub use accusations::L1Accusations;
-pub use clock::{Clock, SystemClock};
+pub use blindfold_runtime::{Clock, SteadyClock};
 pub use config::{
-    AccusationsConfig, AdmissionConfig, ConfigError, MempoolConfig, OutputsConfig, PeerConfig, PostingConfig,
-    SealingConfig, SequencerConfig,
+    AccusationsConfig, AdmissionConfig, ConfigError, MemberUrl, MempoolConfig, OutputsConfig, PeerConfig,
+    PostingConfig, RecoveryConfig, SealingConfig, SequencerConfig,
 };
-pub use core::FatalFault;
+pub use introduce::introduction;
 pub use lock::{DataLock, LOCK_FILE, LockError};
+pub use members::{Committee, CommitteeClient, HeldBatch, MemberFault};
 pub use outputs::{L1Outputs, OutputStanding};
-pub use poster::{L1Poster, PostFault, PostedHead, Run};
+pub use poster::{DataStanding, L1Poster, PostFault, PostedHead, Run};
 pub use refusal::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
 pub use start::{Sequencer, SequencerDeps, SequencerHandle, StartError};

@@ -1,14 +1,19 @@
-//! The mempool: admitted envelopes that wait for a batch. Bounded by count, bytes and payer; never evicts, because
-//! every envelope in it was acknowledged. Pure data structure: no clock, no disk, no locks.
+//! The mempool: admitted envelopes that wait for a batch. Bounded by count, bytes and payer. When it is full, one that
+//! ranks higher takes the place of those that rank lowest; never of one that was promised. Pure data structure: no
+//! clock, no disk, no locks.
 
 use std::{
     cmp::Reverse,
     collections::{BTreeSet, HashMap, HashSet},
+    ops::RangeInclusive,
 };
 
-use blindfold_protocol::{Address, B256};
+use blindfold_protocol::{Address, B256, BaseFees, limits::MAX_SECOND_BYTES};
 
-use crate::config::MempoolConfig;
+use crate::{
+    config::MempoolConfig,
+    reservations::{Demand, Reservations},
+};
 
 /// What ordering and accounting need to know of an envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,22 +30,41 @@ pub struct Meta {
     pub expiry: u64,
     /// Most the payer gives per byte, in wei.
     pub max_fee: u128,
+    /// Most the payer gives per unit of the gas limit, in wei.
+    pub max_gas_fee: u128,
     /// What the payer gives per byte above the base fee, in wei.
     pub priority_fee: u128,
     /// Gas limit of its inner transactions together.
     pub gas_limit: u64,
     /// Bytes it takes in a batch.
     pub item_bytes: u32,
+    /// Its place in the order, see [`rank`].
+    pub rank: u128,
     /// Batch number promised to its user.
     pub seal_by: Option<u64>,
 }
 
 impl Meta {
-    /// Ordering fee at this base fee, in wei; saturating, because a fee that large fails every balance check anyway.
-    pub fn fee(&self, base_fee: u128) -> u128 {
-        let per_byte = self.max_fee.min(base_fee.saturating_add(self.priority_fee));
-        per_byte.saturating_mul(self.item_bytes.into())
+    /// Ordering fee at these base fees, in wei; saturating, because a fee that large fails every balance check anyway.
+    pub fn fee(&self, fees: BaseFees) -> u128 {
+        let per_byte = self.max_fee.min(fees.base_fee.saturating_add(self.priority_fee));
+        let per_gas = self.max_gas_fee.min(fees.gas_base_fee);
+        let gas = per_gas.saturating_mul(self.gas_limit.into());
+        per_byte.saturating_mul(self.item_bytes.into()).saturating_add(gas)
     }
+
+    /// What it takes of a header.
+    pub(crate) fn demand(&self) -> Demand {
+        Demand { bytes: self.item_bytes.into(), gas: self.gas_limit, items: 1 }
+    }
+}
+
+/// What an envelope gives above the base fee for the share that it takes of a second, in picowei for a byte: its bytes, or
+/// the bytes that its gas limit would leave no room for, whichever is more.
+pub fn rank(priority_fee: u128, item_bytes: u32, gas_limit: u64, second_gas: u64) -> u128 {
+    let by_gas = u128::from(gas_limit) * u128::from(MAX_SECOND_BYTES) / u128::from(second_gas.max(1));
+    let bytes = u128::from(item_bytes).max(1);
+    priority_fee.saturating_mul(bytes).saturating_mul(PICO) / bytes.max(by_gas)
 }
 
 /// Why an envelope finds no place.
@@ -67,7 +91,14 @@ pub enum Pick {
     Stop,
 }
 
-/// Position in the order: priority fee, then arrival.
+/// Parts of a wei in which ranks are told apart.
+const PICO: u128 = 1_000_000_000_000;
+/// A newcomer takes places in a full pool only of envelopes that rank at least a tenth lower.
+const EVICTION_TENTHS: (u128, u128) = (10, 11);
+/// Envelopes that one newcomer takes the places of, at most.
+const MAX_EVICTED: usize = 128;
+
+/// Position in the order: rank, then arrival.
 type Place = (Reverse<u128>, u64, B256);
 
 struct Entry<T> {
@@ -81,6 +112,7 @@ struct Entry<T> {
 struct PayerPending {
     nonces: HashSet<u64>,
     ids: BTreeSet<B256>,
+    gas: u64,
 }
 
 /// Pending envelopes with the item `T` that a batch takes of each.
@@ -91,13 +123,14 @@ pub struct Mempool<T> {
     order: BTreeSet<Place>,
     promised: BTreeSet<(u64, u64, B256)>,
     expiries: BTreeSet<(u64, B256)>,
+    reservations: Reservations,
     bytes: usize,
     arrivals: u64,
 }
 
 impl<T: Clone> Mempool<T> {
-    /// An empty pool with these limits.
-    pub fn new(limits: MempoolConfig) -> Self {
+    /// An empty pool with these limits. `promised` is what may be promised of one header.
+    pub(crate) fn new(limits: MempoolConfig, promised: Demand) -> Self {
         Self {
             limits,
             entries: HashMap::new(),
@@ -105,6 +138,7 @@ impl<T: Clone> Mempool<T> {
             order: BTreeSet::new(),
             promised: BTreeSet::new(),
             expiries: BTreeSet::new(),
+            reservations: Reservations::new(promised),
             bytes: 0,
             arrivals: 0,
         }
@@ -131,8 +165,13 @@ impl<T: Clone> Mempool<T> {
         self.entries.get(id).map(|entry| &entry.item)
     }
 
-    /// Whether an envelope with these fields would find a place (without looking at its fee).
+    /// Whether an envelope with these fields would find a place, perhaps that of others.
     pub fn check(&self, meta: &Meta) -> Result<(), PoolRefusal> {
+        self.places(meta).map(|_| ())
+    }
+
+    /// The envelopes whose places one with these fields would take.
+    fn places(&self, meta: &Meta) -> Result<Vec<B256>, PoolRefusal> {
         if self.entries.contains_key(&meta.id) {
             return Err(PoolRefusal::Known);
         }
@@ -140,22 +179,59 @@ impl<T: Clone> Mempool<T> {
             if pending.nonces.contains(&meta.fee_nonce) {
                 return Err(PoolRefusal::NoncePending);
             }
-            if pending.ids.len() >= self.limits.max_per_payer {
+            let gas = pending.gas.saturating_add(meta.gas_limit);
+            if pending.ids.len() >= self.limits.max_per_payer || gas > self.limits.max_gas_per_payer {
                 return Err(PoolRefusal::PayerLimit);
             }
         }
-        let bytes = self.bytes.saturating_add(meta.item_bytes as usize);
-        if self.entries.len() >= self.limits.max_envelopes || bytes > self.limits.max_bytes {
-            return Err(PoolRefusal::Full);
+        let mut bytes = self.bytes.saturating_add(meta.item_bytes as usize);
+        let mut count = self.entries.len() + 1;
+        let mut evicted = Vec::new();
+        let (low, high) = EVICTION_TENTHS;
+        let mut lowest = self.order.iter().rev().filter_map(|(.., id)| self.entries.get(id));
+        while count > self.limits.max_envelopes || bytes > self.limits.max_bytes {
+            let next = lowest.find(|entry| entry.meta.seal_by.is_none());
+            match next.filter(|entry| entry.meta.rank < meta.rank / high * low) {
+                Some(entry) if evicted.len() < MAX_EVICTED => {
+                    evicted.push(entry.meta.id);
+                    bytes -= entry.meta.item_bytes as usize;
+                    count -= 1;
+                }
+                _ => return Err(PoolRefusal::Full),
+            }
         }
-        Ok(())
+        Ok(evicted)
     }
 
-    /// Takes a place for an envelope. It is not offered to a batch before [`Mempool::ready`].
-    pub fn reserve(&mut self, meta: Meta, item: T) -> Result<(), PoolRefusal> {
-        self.check(&meta)?;
+    /// Takes a place for an envelope, with the room of the header it is promised for taken before. It is not offered to
+    /// a batch before [`Mempool::ready`]. Gives the envelopes whose places it took: they are out.
+    pub fn reserve(&mut self, meta: Meta, item: T) -> Result<Vec<B256>, PoolRefusal> {
+        let evicted = self.places(&meta)?;
+        for id in &evicted {
+            self.remove(id);
+        }
         self.insert(meta, item);
-        Ok(())
+        Ok(evicted)
+    }
+
+    /// Takes the room of the first of these headers that has enough of it, for a promise.
+    pub(crate) fn reserve_number(&mut self, numbers: RangeInclusive<u64>, demand: Demand) -> Option<u64> {
+        self.reservations.reserve(numbers, demand)
+    }
+
+    /// Gives such room back.
+    pub(crate) fn release_number(&mut self, number: u64, demand: Demand) {
+        self.reservations.release(number, demand);
+    }
+
+    /// What may be promised of one header.
+    pub(crate) fn promised_capacity(&self) -> Demand {
+        self.reservations.capacity()
+    }
+
+    /// What promises for headers up to `number` take.
+    pub(crate) fn due(&self, number: u64) -> Demand {
+        self.reservations.due(number)
     }
 
     /// Takes an envelope back that was acknowledged before a restart: limits do not apply to it.
@@ -165,6 +241,9 @@ impl<T: Clone> Mempool<T> {
             return false;
         }
         let id = meta.id;
+        if let Some(seal_by) = meta.seal_by {
+            self.reservations.take(seal_by, meta.demand());
+        }
         self.insert(meta, item);
         self.ready(&id);
         true
@@ -174,6 +253,7 @@ impl<T: Clone> Mempool<T> {
         let pending = self.payers.entry(meta.payer).or_default();
         pending.nonces.insert(meta.fee_nonce);
         pending.ids.insert(meta.id);
+        pending.gas = pending.gas.saturating_add(meta.gas_limit);
         self.bytes += meta.item_bytes as usize;
         self.expiries.insert((meta.expiry, meta.id));
         let arrival = self.arrivals;
@@ -185,21 +265,34 @@ impl<T: Clone> Mempool<T> {
     pub fn ready(&mut self, id: &B256) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.ready = true;
-            self.order.insert((Reverse(entry.meta.priority_fee), entry.arrival, *id));
+            self.order.insert((Reverse(entry.meta.rank), entry.arrival, *id));
             if let Some(seal_by) = entry.meta.seal_by {
                 self.promised.insert((seal_by, entry.arrival, *id));
             }
         }
     }
 
-    /// Records a promise given after admission; the first promise stands. Returns the one that stands.
-    pub fn promise(&mut self, id: &B256, seal_by: u64) -> Option<u64> {
+    /// Promises a pending envelope the first of these headers that has room; a promise that it has stands.
+    pub fn promise(&mut self, id: &B256, numbers: RangeInclusive<u64>) -> Option<u64> {
         let entry = self.entries.get_mut(id)?;
-        let standing = *entry.meta.seal_by.get_or_insert(seal_by);
-        if entry.ready {
-            self.promised.insert((standing, entry.arrival, *id));
+        if let Some(standing) = entry.meta.seal_by {
+            return Some(standing);
         }
-        Some(standing)
+        let seal_by = self.reservations.reserve(numbers, entry.meta.demand())?;
+        entry.meta.seal_by = Some(seal_by);
+        if entry.ready {
+            self.promised.insert((seal_by, entry.arrival, *id));
+        }
+        Some(seal_by)
+    }
+
+    /// Takes back a promise that was not told to anybody.
+    pub fn take_back(&mut self, id: &B256) {
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        if let Some(seal_by) = entry.meta.seal_by.take() {
+            self.promised.remove(&(seal_by, entry.arrival, *id));
+            self.reservations.release(seal_by, entry.meta.demand());
+        }
     }
 
     /// Takes an envelope out, with its item.
@@ -208,12 +301,14 @@ impl<T: Clone> Mempool<T> {
         let meta = entry.meta;
         self.bytes -= meta.item_bytes as usize;
         self.expiries.remove(&(meta.expiry, meta.id));
-        self.order.remove(&(Reverse(meta.priority_fee), entry.arrival, meta.id));
+        self.order.remove(&(Reverse(meta.rank), entry.arrival, meta.id));
         if let Some(seal_by) = meta.seal_by {
             self.promised.remove(&(seal_by, entry.arrival, meta.id));
+            self.reservations.release(seal_by, meta.demand());
         }
         if let Some(pending) = self.payers.get_mut(&meta.payer) {
             pending.nonces.remove(&meta.fee_nonce);
+            pending.gas = pending.gas.saturating_sub(meta.gas_limit);
             pending.ids.remove(&meta.id);
             if pending.ids.is_empty() {
                 self.payers.remove(&meta.payer);
@@ -222,12 +317,12 @@ impl<T: Clone> Mempool<T> {
         Some((meta, entry.item))
     }
 
-    /// What a payer's pending envelopes would cost together: each its fee at `base_fee` plus `surcharge`. Saturating.
+    /// What a payer's pending envelopes would cost together: each its fee at `fees` plus `surcharge`. Saturating.
     /// Envelopes whose fee nonce is `paid` already (sealed, but not removed yet) do not count.
     pub fn committed(
         &self,
         payer: &Address,
-        base_fee: u128,
+        fees: BaseFees,
         surcharge: u128,
         paid: impl Fn(u64) -> bool,
     ) -> u128 {
@@ -237,7 +332,7 @@ impl<T: Clone> Mempool<T> {
             .iter()
             .filter_map(|id| self.entries.get(id))
             .filter(|entry| !paid(entry.meta.fee_nonce))
-            .fold(0, |sum, entry| sum.saturating_add(entry.meta.fee(base_fee)).saturating_add(surcharge))
+            .fold(0, |sum, entry| sum.saturating_add(entry.meta.fee(fees)).saturating_add(surcharge))
     }
 
     /// Ready envelopes whose expiry lies before `number`, at most `limit`.
@@ -252,7 +347,7 @@ impl<T: Clone> Mempool<T> {
     }
 
     /// Offers the ready envelopes of `epoch` to `pick`, promises due until `urgent` first (earliest promise first),
-    /// then by priority fee and arrival, until it says stop. Returns what it took; nothing is removed.
+    /// then by rank and arrival, until it says stop. Returns what it took; nothing is removed.
     pub fn select(&self, epoch: u64, urgent: u64, mut pick: impl FnMut(&Meta) -> Pick) -> Vec<(Meta, T)> {
         let mut taken = Vec::new();
         let mut offered = HashSet::new();
@@ -290,8 +385,10 @@ mod tests {
 
     use super::*;
 
+    const ROOM: Demand = Demand { bytes: 200, gas: 1 << 40, items: 100 };
+
     fn limits() -> MempoolConfig {
-        MempoolConfig { max_envelopes: 4, max_bytes: 1_000, max_per_payer: 3 }
+        MempoolConfig { max_envelopes: 4, max_bytes: 1_000, max_per_payer: 3, max_gas_per_payer: 1_000_000 }
     }
 
     fn meta(id: u8, payer: u8, nonce: u64, priority_fee: u128) -> Meta {
@@ -302,9 +399,11 @@ mod tests {
             epoch: 1,
             expiry: 100,
             max_fee: 1_000,
+            max_gas_fee: 1_000,
             priority_fee,
             gas_limit: 21_000,
             item_bytes: 100,
+            rank: priority_fee,
             seal_by: None,
         }
     }
@@ -321,7 +420,7 @@ mod tests {
 
     #[test]
     fn order_is_priority_then_arrival_and_only_ready_ones() {
-        let mut pool = Mempool::new(limits());
+        let mut pool = Mempool::new(limits(), ROOM);
         put(&mut pool, meta(1, 1, 1, 5));
         put(&mut pool, meta(2, 2, 1, 9));
         put(&mut pool, meta(3, 3, 1, 5));
@@ -334,15 +433,15 @@ mod tests {
 
     #[test]
     fn promises_due_go_first() {
-        let mut pool = Mempool::new(limits());
+        let mut pool = Mempool::new(limits(), ROOM);
         put(&mut pool, meta(1, 1, 1, 9));
         put(&mut pool, Meta { seal_by: Some(10), ..meta(2, 2, 1, 1) });
         put(&mut pool, meta(3, 3, 1, 2));
         assert_eq!(all(&pool, 9), [1, 3, 2]);
         assert_eq!(all(&pool, 10), [2, 1, 3]);
-        assert_eq!(pool.promise(&B256::repeat_byte(3), 8), Some(8));
-        assert_eq!(pool.promise(&B256::repeat_byte(3), 20), Some(8), "the first promise stands");
-        assert_eq!(pool.promise(&B256::repeat_byte(9), 20), None);
+        assert_eq!(pool.promise(&B256::repeat_byte(3), 8..=9), Some(8));
+        assert_eq!(pool.promise(&B256::repeat_byte(3), 20..=20), Some(8), "the first promise stands");
+        assert_eq!(pool.promise(&B256::repeat_byte(9), 20..=20), None);
         assert_eq!(all(&pool, 10), [3, 2, 1]);
         pool.remove(&B256::repeat_byte(3)).unwrap();
         assert_eq!(all(&pool, 10), [2, 1]);
@@ -350,13 +449,18 @@ mod tests {
 
     #[test]
     fn each_refusal() {
-        let mut pool = Mempool::new(limits());
+        let mut pool = Mempool::new(limits(), ROOM);
         put(&mut pool, meta(1, 1, 1, 1));
         assert_eq!(pool.reserve(meta(1, 1, 1, 1), 1), Err(PoolRefusal::Known));
         assert_eq!(pool.reserve(meta(2, 1, 1, 1), 2), Err(PoolRefusal::NoncePending));
         put(&mut pool, meta(2, 1, 2, 1));
         put(&mut pool, meta(3, 1, 3, 1));
         assert_eq!(pool.reserve(meta(4, 1, 4, 1), 4), Err(PoolRefusal::PayerLimit));
+        let greedy = Meta { gas_limit: 1_000_001 - 3 * 21_000, ..meta(4, 1, 4, 1) };
+        let one_less = MempoolConfig { max_per_payer: 4, ..limits() };
+        pool.limits = one_less;
+        assert_eq!(pool.reserve(greedy, 4), Err(PoolRefusal::PayerLimit), "by gas");
+        pool.limits = limits();
         let large = Meta { item_bytes: 701, ..meta(4, 2, 1, 1) };
         assert_eq!(pool.reserve(large, 4), Err(PoolRefusal::Full), "by bytes");
         put(&mut pool, meta(4, 2, 1, 1));
@@ -369,8 +473,45 @@ mod tests {
     }
 
     #[test]
+    fn a_full_pool_gives_the_lowest_places_to_one_that_ranks_higher() {
+        let mut pool = Mempool::new(limits(), ROOM);
+        put(&mut pool, meta(1, 1, 1, 50));
+        put(&mut pool, Meta { seal_by: Some(9), ..meta(2, 2, 1, 0) });
+        put(&mut pool, meta(3, 3, 1, 20));
+        put(&mut pool, meta(4, 4, 1, 30));
+        assert_eq!(pool.reserve(meta(5, 5, 1, 21), 5), Err(PoolRefusal::Full), "not a tenth higher");
+        assert_eq!(pool.reserve(meta(5, 5, 1, 33), 5), Ok(vec![B256::repeat_byte(3)]));
+        let large = |rank| Meta { item_bytes: 800, ..meta(6, 6, 1, rank) };
+        assert_eq!(
+            pool.reserve(large(45), 6),
+            Err(PoolRefusal::Full),
+            "one that is not ready keeps its place"
+        );
+        pool.ready(&B256::repeat_byte(5));
+        let evicted = [4, 5].map(B256::repeat_byte).to_vec();
+        assert_eq!(pool.reserve(large(45), 6), Ok(evicted), "the lowest first, as many as it takes");
+        assert!(pool.get(&B256::repeat_byte(2)).is_some(), "what was promised stays");
+        assert_eq!((pool.len(), pool.bytes()), (3, 1_000));
+    }
+
+    #[test]
+    fn who_reserves_gas_for_nothing_comes_last() {
+        let second = 191_000_000;
+        let plain = rank(10, 700, 21_000, second);
+        // A full second of gas for a small envelope's fee.
+        assert!(rank(10, 500, second, second) < plain / 1_000);
+        assert_eq!(
+            rank(10, 32_768, 21_000, second),
+            10 * PICO,
+            "bytes count where they are the larger share"
+        );
+        assert!(rank(u128::MAX, 700, 21_000, second) >= plain);
+        assert_eq!(rank(0, 0, 0, 0), 0);
+    }
+
+    #[test]
     fn expiry_and_epochs() {
-        let mut pool = Mempool::new(limits());
+        let mut pool = Mempool::new(limits(), ROOM);
         put(&mut pool, Meta { expiry: 5, ..meta(1, 1, 1, 1) });
         put(&mut pool, Meta { epoch: 2, ..meta(2, 1, 2, 1) });
         pool.reserve(Meta { expiry: 5, ..meta(3, 1, 3, 1) }, 3).unwrap();
@@ -381,27 +522,30 @@ mod tests {
     }
 
     #[test]
-    fn committed_follows_the_base_fee() {
-        let mut pool = Mempool::new(limits());
+    fn committed_follows_the_base_fees() {
+        let mut pool = Mempool::new(limits(), ROOM);
+        let at = |base_fee| BaseFees { base_fee, gas_base_fee: 0 };
         put(&mut pool, Meta { max_fee: 20, ..meta(1, 1, 1, 5) });
         put(&mut pool, Meta { max_fee: 8, ..meta(2, 1, 2, 5) });
         let payer = Address::repeat_byte(1);
-        assert_eq!(pool.committed(&payer, 10, 3, |_| false), (15 + 8) * 100 + 6);
-        assert_eq!(pool.committed(&payer, 10, 3, |nonce| nonce == 2), 15 * 100 + 3);
-        assert_eq!(pool.committed(&payer, u128::MAX, 0, |_| false), (20 + 8) * 100);
-        assert_eq!(pool.committed(&Address::repeat_byte(2), 10, 3, |_| false), 0);
+        assert_eq!(pool.committed(&payer, at(10), 3, |_| false), (15 + 8) * 100 + 6);
+        assert_eq!(pool.committed(&payer, at(10), 3, |nonce| nonce == 2), 15 * 100 + 3);
+        assert_eq!(pool.committed(&payer, at(u128::MAX), 0, |_| false), (20 + 8) * 100);
+        let gas = BaseFees { gas_base_fee: 5, ..at(10) };
+        assert_eq!(pool.committed(&payer, gas, 0, |_| false), (15 + 8) * 100 + 2 * 5 * 21_000);
+        assert_eq!(pool.committed(&Address::repeat_byte(2), at(10), 3, |_| false), 0);
     }
 
     proptest! {
         #[test]
         fn indexes_agree_after_any_sequence(ops in proptest::collection::vec((0u8..4, 0u8..12, 0u8..3, 0u128..4), 0..200)) {
-            let mut pool = Mempool::new(MempoolConfig { max_envelopes: 8, max_bytes: 900, max_per_payer: 4 });
+            let mut pool = Mempool::new(MempoolConfig { max_envelopes: 8, max_bytes: 900, ..limits() }, ROOM);
             for (op, id, payer, fee) in ops {
                 let meta = meta(id, payer, id.into(), fee);
                 match op {
                     0 => { let _ = pool.reserve(meta, id); }
                     1 => pool.ready(&meta.id),
-                    2 => { pool.promise(&meta.id, fee as u64); }
+                    2 => { pool.promise(&meta.id, fee as u64..=fee as u64 + 3); }
                     _ => { pool.remove(&meta.id); }
                 }
                 prop_assert!(pool.len() <= 8 && pool.bytes() == pool.len() * 100);

@@ -1,7 +1,7 @@
 //! What the sequencer counts. Every series exists, at zero, from the start; labels come from fixed lists.
 
-use blindfold_bte::BACKEND_NAMES;
 use blindfold_bte::accelerator::Operation;
+use blindfold_bte::{BACKEND_NAMES, Check};
 use blindfold_telemetry::{
     BYTES_BUCKETS, Counter, CounterSet, Gauge, GaugeSet, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
 };
@@ -22,6 +22,8 @@ pub struct SequencerMetrics {
     pub envelopes_refused: CounterSet,
     /// Envelopes whose expiry passed in the mempool.
     pub envelopes_expired: Counter,
+    /// Envelopes that gave their places in a full mempool to others.
+    pub envelopes_evicted: Counter,
     /// Promises signed.
     pub promises: Counter,
     /// Envelopes in the mempool.
@@ -52,6 +54,8 @@ pub struct SequencerMetrics {
     pub certified_number: Gauge,
     /// Base fee of the next batch, in wei per byte.
     pub base_fee_wei: Gauge,
+    /// Gas base fee of the next batch, in wei per unit of gas.
+    pub gas_base_fee_wei: Gauge,
     /// Acknowledgements counted towards a certificate.
     pub acknowledgements: Counter,
     /// Acknowledgements refused, by reason.
@@ -98,6 +102,8 @@ pub struct SequencerMetrics {
     pub backend_threads: GaugeSet,
     /// What a device failed to do and the processor did, by operation.
     pub device_failures: CounterSet,
+    /// Refusals by the fast backend that the portable one overruled, by what was checked.
+    pub overruled: CounterSet,
 }
 
 impl SequencerMetrics {
@@ -111,6 +117,10 @@ impl SequencerMetrics {
                 "envelopes_refused_total",
                 "Envelopes refused at admission",
                 &[("reason", ADMISSION_REASONS)],
+            )?,
+            envelopes_evicted: m.counter(
+                "envelopes_evicted_total",
+                "Envelopes that gave their places in a full mempool to others",
             )?,
             envelopes_expired: m
                 .counter("envelopes_expired_total", "Envelopes that expired in the mempool")?,
@@ -143,6 +153,8 @@ impl SequencerMetrics {
             head_number: m.gauge("head_number", "Number of the newest sealed header")?,
             certified_number: m.gauge("certified_number", "Number of the newest certified header")?,
             base_fee_wei: m.gauge("base_fee_wei", "Base fee of the next batch in wei per byte")?,
+            gas_base_fee_wei: m
+                .gauge("gas_base_fee_wei", "Gas base fee of the next batch in wei per unit of gas")?,
             acknowledgements: m
                 .counter("acknowledgements_total", "Acknowledgements counted to a certificate")?,
             acknowledgements_refused: m.counters(
@@ -184,6 +196,11 @@ impl SequencerMetrics {
                 "device_failures_total",
                 "Operations that a device failed at and the processor did",
                 &[("operation", Operation::NAMES)],
+            )?,
+            overruled: m.counters(
+                "overruled_total",
+                "Refusals by the fast backend that the portable one overruled",
+                &[("check", Check::NAMES)],
             )?,
             registry: m,
         })

@@ -1,5 +1,9 @@
 //! Posts runs of certified headers with their data to `BlindedInbox`. L1 is the record of what is posted: after a
 //! restart, or after L1 took a posting back, posting goes on from the head that L1 names.
+//!
+//! Anybody may post certified headers, and need not post their data with them. So data of every posted header is
+//! supplied that L1 lacks, whoever posted the header: nodes that have L1 alone could not go on otherwise. Headers that
+//! somebody posts while a run of theirs is on its way do not make it fail: its data counts for them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,6 +11,7 @@ use async_trait::async_trait;
 use blindfold_chain::verdicts;
 use blindfold_l1::{CodedBatch, L1Error, L1Writer, Recovery};
 use blindfold_protocol::{B256, Canonical, Certificate, validity::Verdict};
+use blindfold_runtime::Backoff;
 use blindfold_store::{BatchRecord, PostedRecord, StoreError, What};
 use thiserror::Error;
 use tokio::time::sleep;
@@ -54,6 +59,18 @@ pub trait L1Poster: Send + Sync {
 
     /// Posts the data of a run whose headers are posted. Gives the hash of the last transaction.
     async fn post_data(&self, batches: &[CodedBatch]) -> Result<B256, PostFault>;
+
+    /// Which headers L1 holds without their data, among those posted in final blocks after `after`.
+    async fn data_standing(&self, after: u64) -> Result<DataStanding, PostFault>;
+}
+
+/// Which posted headers have their data on L1, as far as final blocks tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataStanding {
+    /// The newest header that is final on L1.
+    pub through: u64,
+    /// First and last number of each posting whose data is not there, in order.
+    pub lacking: Vec<(u64, u64)>,
 }
 
 impl From<L1Error> for PostFault {
@@ -79,10 +96,17 @@ impl L1Poster for L1Writer {
     async fn post_data(&self, batches: &[CodedBatch]) -> Result<B256, PostFault> {
         Ok(L1Writer::post_data(self, batches).await?.transaction)
     }
+
+    async fn data_standing(&self, after: u64) -> Result<DataStanding, PostFault> {
+        let through = self.client().final_posted_head().await?.number;
+        Ok(DataStanding { through, lacking: self.client().postings_without_data(after).await? })
+    }
 }
 
 /// Where the run under way is stored.
 const INTENT_KEY: &str = "posting";
+/// Where the number is stored up to which the data of all posted headers is on L1, u64.
+const SUPPLIED_KEY: &str = "posted_data";
 /// first u64 ‖ last u64 ‖ done u8.
 const INTENT_BYTES: usize = 17;
 
@@ -126,7 +150,7 @@ impl Core {
     pub(crate) async fn post_loop(self: Arc<Self>, l1: Arc<dyn L1Poster>) {
         let limits = self.config.posting.clone();
         let mut stop = self.stop.clone();
-        let mut pause_ms = limits.retry_ms;
+        let mut pauses = Backoff::new(limits.retry_ms, limits.max_retry_ms);
         loop {
             // What is under way when the sequencer stops is found out at the next start.
             let outcome = tokio::select! {
@@ -134,24 +158,23 @@ impl Core {
                 _ = stop.wait_for(|stop| *stop) => return,
                 outcome = self.post_once(l1.as_ref(), &limits) => outcome,
             };
-            let wait_ms = match outcome {
+            let wait = match outcome {
                 Ok(posted) => {
-                    pause_ms = limits.retry_ms;
+                    pauses.reset();
                     // With a backlog the next run follows at once.
-                    if posted { 0 } else { limits.interval_ms }
+                    Duration::from_millis(if posted { 0 } else { limits.interval_ms })
                 }
                 Err(hindrance) => {
                     self.metrics.posting_failures.increment();
-                    tracing::warn!(%hindrance, pause_ms, "posting to L1 waits and tries again");
-                    let wait_ms = pause_ms;
-                    pause_ms = pause_ms.saturating_mul(2).min(limits.max_retry_ms);
-                    wait_ms
+                    let pause = pauses.pause();
+                    tracing::warn!(%hindrance, ?pause, "posting to L1 waits and tries again");
+                    pause
                 }
             };
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = sleep(Duration::from_millis(wait_ms)) => {}
+                () = sleep(wait) => {}
             }
         }
     }
@@ -162,9 +185,12 @@ impl Core {
         self.check_posted(posted).await?;
         self.metrics.posted_number.set(posted.number);
         if let Some(intent) = self.open_intent(posted.number).await? {
-            let batches = self.batches_of(intent).await?;
+            let batches = self.batches_of(intent.first, intent.last).await?;
             let transaction = l1.post_data(&batches).await?;
-            self.finish_posting(intent, transaction).await?;
+            self.finish_posting(intent, posted.hash, transaction).await?;
+            return Ok(true);
+        }
+        if self.supply_data(l1, posted.number).await? {
             return Ok(true);
         }
         let (run, more) = self.next_run(posted.number + 1, limits).await?;
@@ -172,7 +198,7 @@ impl Core {
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
         self.store.put_meta(INTENT_KEY, &intent.encode()).await?;
         let transaction = l1.post(&run).await?;
-        self.finish_posting(intent, transaction).await?;
+        self.finish_posting(intent, run.certificate.header_hash, transaction).await?;
         Ok(more)
     }
 
@@ -183,19 +209,66 @@ impl Core {
         Ok(intent.filter(|intent| !intent.done && intent.last == posted))
     }
 
-    async fn batches_of(&self, intent: Intent) -> Result<Vec<CodedBatch>, StoreError> {
+    /// Posts the data of the oldest headers that somebody posted without it. True when some was lacking.
+    async fn supply_data(&self, l1: &dyn L1Poster, posted: u64) -> Result<bool, Hindrance> {
+        let supplied = self.supplied().await?;
+        if supplied >= posted {
+            return Ok(false);
+        }
+        let Some(next) = self.store.batch(supplied + 1).await? else { return Ok(false) };
+        // A header is posted after its origin.
+        let standing = l1.data_standing(next.sealed.header.l1_origin_number).await?;
+        let lacking = standing.lacking.iter().find(|(_, last)| *last > supplied);
+        let Some(&(first, last)) = lacking else {
+            let through = standing.through.min(posted);
+            if through > supplied {
+                self.set_supplied(through).await?;
+            }
+            return Ok(false);
+        };
+        let batches = self.batches_of(first, last).await?;
+        tracing::warn!(first, last, "these headers were posted without their data: supplying it");
+        let transaction = l1.post_data(&batches).await?;
+        self.set_supplied(last).await?;
+        self.metrics.postings.increment();
+        tracing::info!(first, last, %transaction, "data posted to L1");
+        Ok(true)
+    }
+
+    /// The number up to which the data of all posted headers is known to be on L1.
+    async fn supplied(&self) -> Result<u64, StoreError> {
+        let stored = self.store.meta(SUPPLIED_KEY).await?;
+        let number = stored.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+        Ok(number.unwrap_or_default())
+    }
+
+    async fn set_supplied(&self, number: u64) -> Result<(), StoreError> {
+        self.store.put_meta(SUPPLIED_KEY, &number.to_be_bytes()).await
+    }
+
+    async fn batches_of(&self, first: u64, last: u64) -> Result<Vec<CodedBatch>, StoreError> {
         let mut batches = Vec::new();
-        for number in intent.first..=intent.last {
+        for number in first..=last {
             let missing = StoreError::Missing { what: What::Batch, number };
             batches.push(coded(self.store.batch(number).await?.ok_or(missing)?)?);
         }
         Ok(batches)
     }
 
-    async fn finish_posting(&self, intent: Intent, transaction: B256) -> Result<(), StoreError> {
+    /// Notes a run whose last header has this hash, and whose transaction L1 took.
+    async fn finish_posting(&self, intent: Intent, hash: B256, transaction: B256) -> Result<(), StoreError> {
         let Intent { first, last, .. } = intent;
+        if self.store.batch(last).await?.is_none_or(|record| record.hash != hash) {
+            // While it was on its way L1 made a header in place of one of these, and passed over all of them.
+            tracing::warn!(first, last, %transaction, "posted what is no part of the chain any more");
+            return self.store.put_meta(INTENT_KEY, &Intent { done: true, ..intent }.encode()).await;
+        }
         self.store.put_posted(PostedRecord { up_to_number: last, l1_transaction: transaction }).await?;
         self.store.put_meta(INTENT_KEY, &Intent { done: true, ..intent }.encode()).await?;
+        // Where L1 took postings back, `first` is below what was supplied.
+        if first <= self.supplied().await?.saturating_add(1) {
+            self.set_supplied(last).await?;
+        }
         self.metrics.postings.increment();
         self.metrics.posted_number.set(last);
         tracing::info!(first, last, %transaction, "posted to L1");

@@ -1,7 +1,7 @@
 //! Promises asked for after an envelope was admitted without one. The store keeps an envelope's record as it was first
 //! written, so these few stand in a list of their own, durable before they are signed.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use blindfold_protocol::B256;
 use blindfold_store::{Store, StoreError};
@@ -31,11 +31,15 @@ impl LatePromises {
 }
 
 impl Core {
-    /// Promises a pending envelope to be sealed by `seal_by`, or by the number promised before; durable.
-    pub(crate) async fn promise_late(&self, id: B256, seal_by: u64) -> Result<u64, AdmissionRefusal> {
+    /// Promises a pending envelope the first of these numbers that has room, or what was promised before; durable.
+    pub(crate) async fn promise_late(
+        &self,
+        id: B256,
+        window: RangeInclusive<u64>,
+    ) -> Result<u64, AdmissionRefusal> {
         let mut list = self.late_promises.0.lock().await;
-        {
-            let pool = self.pool.lock();
+        let seal_by = {
+            let mut pool = self.pool.lock();
             list.retain(|id, _| pool.get(id).is_some());
             // Asked for twice at a time: the first promise stands.
             match pool.get(&id) {
@@ -46,18 +50,20 @@ impl Core {
                 }
                 None => return Err(AdmissionRefusal::AlreadyKnown),
             }
-        }
-        if list.len() >= MAX_LATE_PROMISES {
-            return Err(AdmissionRefusal::Overloaded);
-        }
+            if list.len() >= MAX_LATE_PROMISES {
+                return Err(AdmissionRefusal::Overloaded);
+            }
+            let batches = self.config.sealing.promise_batches;
+            pool.promise(&id, window).ok_or(AdmissionRefusal::PromiseCapacity { batches })?
+        };
         list.insert(id, seal_by);
         if let Err(error) = self.store.put_meta(KEY, &encode(&list)).await {
             tracing::error!(%error, "a promise could not be stored");
             list.remove(&id);
+            self.pool.lock().take_back(&id);
             return Err(AdmissionRefusal::Storage);
         }
-        // Sealed meanwhile: the promise is kept already.
-        Ok(self.pool.lock().promise(&id, seal_by).unwrap_or(seal_by))
+        Ok(seal_by)
     }
 }
 

@@ -11,6 +11,7 @@ pub const ADMISSION_REASONS: &[&str] = &[
     "wrong_deployment",
     "wrong_epoch",
     "wrong_encryption_key",
+    "unknown_flags",
     "bad_size",
     "gas_limit_too_high",
     "expired",
@@ -29,6 +30,10 @@ pub const ADMISSION_REASONS: &[&str] = &[
     "source_limit",
     "overloaded",
     "no_epoch",
+    "promise_terms",
+    "promise_capacity",
+    "backlogged",
+    "recovering",
     "storage",
     "shutting_down",
 ];
@@ -101,6 +106,27 @@ pub enum AdmissionRefusal {
     /// L1 has registered no epoch for the next number.
     #[error("no epoch is registered for the next batch")]
     NoEpoch,
+    /// The envelope's own terms do not allow a promise: send it without asking for one, or change them.
+    #[error("no promise is given for this envelope: {detail}")]
+    PromiseTerms {
+        /// What stands in the way.
+        detail: String,
+    },
+    /// Everything that may be promised is promised.
+    #[error("no promise is given now: the room of the next {batches} batches that may be promised is taken")]
+    PromiseCapacity {
+        /// How far ahead promises are given.
+        batches: u64,
+    },
+    /// Posting, hints or execution are behind.
+    #[error("{behind} is behind; what is admitted waits for it")]
+    Backlogged {
+        /// What is behind.
+        behind: &'static str,
+    },
+    /// The committee has not told yet what this sequencer signed before.
+    #[error("this sequencer is still finding out what was signed before")]
+    Recovering,
     /// Our disk did not take it.
     #[error("the envelope could not be stored")]
     Storage,
@@ -121,6 +147,10 @@ impl AdmissionRefusal {
             Self::SourceLimit => "source_limit",
             Self::Overloaded => "overloaded",
             Self::NoEpoch => "no_epoch",
+            Self::PromiseTerms { .. } => "promise_terms",
+            Self::PromiseCapacity { .. } => "promise_capacity",
+            Self::Backlogged { .. } => "backlogged",
+            Self::Recovering => "recovering",
             Self::Storage => "storage",
             Self::ShuttingDown => "shutting_down",
         }
@@ -142,10 +172,14 @@ impl From<AdmissionRefusal> for RpcError {
             AdmissionRefusal::PoolFull
             | AdmissionRefusal::PayerLimit { .. }
             | AdmissionRefusal::SourceLimit
+            | AdmissionRefusal::PromiseCapacity { .. }
+            | AdmissionRefusal::Backlogged { .. }
             | AdmissionRefusal::Overloaded => Self::busy(reason, refusal),
-            AdmissionRefusal::NoEpoch | AdmissionRefusal::Storage | AdmissionRefusal::ShuttingDown => {
-                Self::unavailable(reason, refusal)
-            }
+            AdmissionRefusal::PromiseTerms { .. } => Self::refused(reason, refusal),
+            AdmissionRefusal::NoEpoch
+            | AdmissionRefusal::Recovering
+            | AdmissionRefusal::Storage
+            | AdmissionRefusal::ShuttingDown => Self::unavailable(reason, refusal),
         }
     }
 }

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
 use blindfold_chain::{ReadApi, RoleView};
-use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Release};
+use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Party, Release};
 use blindfold_rpc::{
-    BlindApiServer, Encoded, PeerAddress, RawEnvelope, RpcError, SequencerApiServer,
+    BlindApiServer, Encoded, KnownPeer, PeerAddress, RawEnvelope, RpcError, SequencerApiServer,
     jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule, core::SubscriptionResult},
     types::{
         BatchInfo, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof, LedgerAt, Receipt, Refusal,
@@ -145,8 +145,13 @@ impl BlindApiServer for SequencerRpc {
         self.reads.get_status().await
     }
 
-    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, topic: String) -> SubscriptionResult {
-        self.core.hub.attach(pending, &topic).await
+    async fn subscribe_topic(
+        &self,
+        pending: PendingSubscriptionSink,
+        extensions: &Extensions,
+        topic: String,
+    ) -> SubscriptionResult {
+        self.core.hub.attach(pending, extensions, &topic).await
     }
 }
 
@@ -165,10 +170,13 @@ impl SequencerApiServer for SequencerRpc {
 
     async fn submit_acknowledgement(
         &self,
-        _caller: &Extensions,
+        caller: &Extensions,
         acknowledgement: Encoded<Acknowledgement>,
     ) -> Result<bool, RpcError> {
-        self.core.take_acknowledgement(acknowledgement.decode_param()?).await?;
+        let acknowledgement = acknowledgement.decode_param()?;
+        let known = caller.get::<KnownPeer>().map(|peer| peer.0);
+        let own = known == Some(Party::Member(acknowledgement.member));
+        self.core.take_acknowledgement(acknowledgement, own).await?;
         Ok(true)
     }
 

@@ -1,29 +1,31 @@
 //! The sealing loop: once per slot, or when a batch is full, the waiting envelopes become the next header.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use blindfold_chain::{ExecutionState, L1News, L1Origin, SealRefusal, Sealed, announce, makes_block};
 use blindfold_protocol::{
-    Address, B256, Canonical, ChainConfig, Envelope, Epoch, ForcedEntry,
+    B256, Bytes, Canonical, ChainConfig, Envelope, Epoch, ForcedEntry,
     block::block_second,
-    limits::{CLOCK_SKEW_MS, MAX_FORCED_ITEMS, MAX_SECOND_BYTES},
+    limits::{CLOCK_SKEW_MS, MAX_BATCH_ITEMS, MAX_FORCED_ITEMS, MAX_SECOND_BYTES},
     validity::{CheckedItem, Head, Verdict},
 };
+use blindfold_runtime::{Backoff, Patience};
 use blindfold_store::StoreError;
 use thiserror::Error;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::{
+    choice::{self, Choice, Room},
     core::{Core, PoolItem},
-    mempool::{Mempool, Meta, Pick},
+    mempool::{Mempool, Meta},
+    reservations::Demand,
 };
 
-/// How far before its number a promise goes ahead of the others, in batches.
-const PROMISE_LEAD_BATCHES: u64 = 4;
+/// Longest pause after failed seals, in milliseconds.
+const MAX_RETRY_MS: u64 = 10_000;
 /// Expired envelopes removed from mempool and disk in one step.
 const EXPIRED_CHUNK_ITEMS: usize = 1_024;
 /// What the store remembers of an envelope that expired in the mempool.
@@ -51,6 +53,8 @@ pub(crate) enum SealOutcome {
     Idle,
     /// The committee is behind: as many headers lack a certificate as may.
     AwaitingCertificates,
+    /// The clocks do not agree: a stamp could lie where no member takes it for long.
+    AwaitingClock,
     /// L1 was never seen, or the block in which it made the last header is not final here yet.
     AwaitingL1,
 }
@@ -77,40 +81,50 @@ impl OpenSecond {
     }
 }
 
-/// Gas and bytes that a batch may still take.
-struct Room {
-    gas: u64,
-    bytes: u64,
-    items: u32,
-}
-
 impl Core {
     /// Seals until the sequencer stops.
     pub(crate) async fn seal_loop(self: Arc<Self>, mut open: OpenSecond) {
         let mut slots = interval(Duration::from_millis(self.config.sealing.slot_ms));
         slots.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = self.stop.clone();
-        let mut fatal = self.fatal.subscribe();
+        let limits = &self.config.sealing;
+        let mut pauses = Backoff::new(limits.retry_ms, MAX_RETRY_MS);
+        let mut patience = Patience::new(limits.storage_exit_ms);
         loop {
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                _ = fatal.wait_for(Option::is_some) => return,
+                _ = self.spawner.failed() => return,
                 _ = slots.tick() => {}
                 () = self.full.notified() => slots.reset(),
             }
             match self.seal_once(&mut open).await {
-                Ok(SealOutcome::Sealed { full: true }) => self.full.notify_one(),
-                Ok(SealOutcome::AwaitingCertificates) => self.metrics.seal_waits.increment(),
-                Ok(_) => {}
+                Ok(outcome) => {
+                    pauses.reset();
+                    patience.reset();
+                    match outcome {
+                        SealOutcome::Sealed { full: true } => self.full.notify_one(),
+                        SealOutcome::AwaitingCertificates => self.metrics.seal_waits.increment(),
+                        _ => {}
+                    }
+                }
                 Err(failure) => {
                     self.metrics.seal_failures.increment();
-                    if is_fatal(&failure) {
+                    // A full disk may be emptied; one that stays full is the operator's.
+                    let storage = matches!(
+                        failure,
+                        SealFailure::Store(_) | SealFailure::Refused(SealRefusal::Store(_))
+                    );
+                    if is_fatal(&failure) || storage && patience.failed() {
                         self.fail("sealer", failure.to_string());
                         return;
                     }
-                    tracing::warn!(%failure, "nothing sealed; trying again");
-                    sleep(Duration::from_millis(self.config.sealing.retry_ms)).await;
+                    let pause = pauses.pause();
+                    tracing::warn!(%failure, ?pause, "nothing sealed; trying again");
+                    tokio::select! {
+                        _ = stop.wait_for(|stop| *stop) => return,
+                        () = sleep(pause) => {}
+                    }
                 }
             }
         }
@@ -121,6 +135,9 @@ impl Core {
         let started = Instant::now();
         if self.reopened.swap(false, Ordering::SeqCst) {
             *open = self.open_second().await?;
+        }
+        if self.agreement.fault().is_some() {
+            return Ok(SealOutcome::AwaitingClock);
         }
         let head = self.tracker.head();
         let number = head.number + 1;
@@ -148,15 +165,24 @@ impl Core {
         };
         let Frame { origin, mut timestamp_ms, ref forced } = frame;
         self.arrived.clear();
-        let (mut taken, mut full) = self.choose(number, &epoch, frame.room(self.room(&head, timestamp_ms)));
-        if taken.is_empty() && forced.is_empty() && self.second_is_full(&head, timestamp_ms) {
+        let mut choice =
+            self.choose(number, timestamp_ms, &epoch, frame.room(self.room(&head, timestamp_ms)));
+        let overflows =
+            choice.taken.is_empty() && forced.is_empty() && self.second_is_full(&head, timestamp_ms);
+        if overflows || choice.due_left {
             // What overflows takes the next second's stamp, as long as members take it for now.
             let next_ms = (block_second(timestamp_ms) + 1).saturating_mul(1_000);
             if next_ms <= now_ms.saturating_add(MAX_LEAD_MS) {
                 timestamp_ms = next_ms;
-                (taken, full) = self.choose(number, &epoch, frame.room(self.room(&head, timestamp_ms)));
+                choice =
+                    self.choose(number, timestamp_ms, &epoch, frame.room(self.room(&head, timestamp_ms)));
             }
         }
+        if choice.due_left && block_second(timestamp_ms) == block_second(head.timestamp_ms) {
+            // No header takes this number without what was promised for it; the next second has room.
+            return Ok(SealOutcome::Idle);
+        }
+        let Choice { taken, full, .. } = choice;
         let closing = taken.is_empty() && forced.is_empty();
         if closing
             && !self.deposits_left(&head, timestamp_ms)
@@ -164,10 +190,11 @@ impl Core {
         {
             return Ok(SealOutcome::Idle);
         }
-        // A forced envelope may wait in the pool as well.
-        let of_forced = forced.iter().filter_map(|entry| Envelope::decode(&entry.item).ok());
-        let forced_ids = of_forced.map(|envelope| envelope.id());
-        let ids: Vec<B256> = taken.iter().map(|(meta, _)| meta.id).chain(forced_ids).collect();
+        // A forced envelope may wait in the pool as well: the very bytes, not a copy with its id.
+        let of_forced =
+            forced.iter().filter_map(|entry| Envelope::decode(&entry.item).ok().zip(Some(&entry.item)));
+        let forced_items: Vec<(B256, &Bytes)> =
+            of_forced.map(|(envelope, item)| (envelope.id(), item)).collect();
         let Some((sealed, used)) = self.seal_with(timestamp_ms, forced.len(), &taken, origin, &head).await?
         else {
             return Ok(SealOutcome::AwaitingCertificates);
@@ -175,8 +202,13 @@ impl Core {
         // From here on the header exists: nothing may fail.
         {
             let mut pool = self.pool.lock();
-            for id in &ids {
-                pool.remove(id);
+            for (meta, _) in &taken {
+                pool.remove(&meta.id);
+            }
+            for (id, bytes) in forced_items {
+                if pool.item(&id).is_some_and(|item| item.bytes[..] == bytes[..]) {
+                    pool.remove(&id);
+                }
             }
             self.show_pool(&pool);
         }
@@ -224,7 +256,8 @@ impl Core {
         };
         match result {
             Ok(sealed) => Ok(Some(sealed)),
-            Err(SealRefusal::TooManyUncertified { .. }) => Ok(None),
+            // L1 gets there by itself.
+            Err(SealRefusal::TooManyUncertified { .. } | SealRefusal::EpochNotInForce { .. }) => Ok(None),
             Err(refusal) => Err(refusal.into()),
         }
     }
@@ -240,6 +273,8 @@ impl Core {
     /// this second or the next. `None` when nothing fits now.
     fn frame(&self, head: &Head, now_ms: u64) -> Option<Frame> {
         let lead_ms = now_ms.saturating_add(MAX_LEAD_MS);
+        let due = self.pool.lock().due(head.number + 1);
+        let mut last_resort = None;
         let mut origins = self.origins(head);
         // An origin whose time is ahead of ours waits, unless there is no other.
         let fits_clock = |origin: &L1Origin| {
@@ -262,23 +297,35 @@ impl Core {
                     continue;
                 }
                 let (gas, bytes) = self.tracker.with_state(|state| state.room(block_second(timestamp_ms)));
-                if let Some(forced) = take_forced(&self.chain, &news, origin.number, gas, bytes) {
+                // Promises for this header first: what L1 forces can wait until it is due, and then for an older origin.
+                let spared = (gas.checked_sub(due.gas), bytes.checked_sub(due.bytes));
+                if let (Some(gas), Some(bytes)) = spared
+                    && let Some(forced) = take_forced(&self.chain, &news, origin.number, gas, bytes)
+                {
                     return Some(Frame { origin, timestamp_ms, forced });
+                }
+                let fresh = block_second(timestamp_ms) > block_second(head.timestamp_ms);
+                if fresh && let Some(forced) = take_forced(&self.chain, &news, origin.number, gas, bytes) {
+                    last_resort.get_or_insert(Frame { origin, timestamp_ms, forced });
                 }
             }
         }
-        None
+        // More is due in L1's queue than a header takes: it goes before what was promised.
+        last_resort
     }
 
     /// What a batch stamped so may hold.
     fn room(&self, head: &Head, timestamp_ms: u64) -> Room {
         let same_second = block_second(timestamp_ms) == block_second(head.timestamp_ms);
         let (gas, bytes) = if same_second { (head.second_gas, head.second_bytes) } else { (0, 0) };
-        Room {
+        let limits = &self.config.sealing;
+        let rule = Demand {
+            bytes: MAX_SECOND_BYTES.saturating_sub(bytes),
             gas: self.chain.second_gas_limit().saturating_sub(gas),
-            bytes: MAX_SECOND_BYTES.saturating_sub(bytes).min(self.config.sealing.max_batch_bytes.into()),
-            items: self.config.sealing.max_batch_items,
-        }
+            items: MAX_BATCH_ITEMS as u32,
+        };
+        let bytes = rule.bytes.min(limits.max_batch_bytes.into());
+        Room { rule, settings: Demand { bytes, items: limits.max_batch_items, ..rule } }
     }
 
     /// Whether envelopes wait that only the sums over the whole second keep out.
@@ -287,45 +334,29 @@ impl Core {
         same_second && head.second_bytes > 0 && self.pool.lock().ready_len() > 0
     }
 
-    /// Chooses the items of the next batch: promises that are due, then by priority fee and arrival, as long as each
-    /// is accepted by the validity rule after those before it. Also says whether one was left for want of room.
-    fn choose(&self, number: u64, epoch: &Epoch, mut room: Room) -> (Vec<(Meta, PoolItem)>, bool) {
+    /// Chooses the items of the next batch, each accepted by the validity rule after those before it.
+    fn choose(&self, number: u64, timestamp_ms: u64, epoch: &Epoch, room: Room) -> Choice<PoolItem> {
         // The pool's lock comes before the tracker's, here and at admission.
         let pool = self.pool.lock();
-        let base_fee = self.tracker.next_base_fee();
-        let mut spent: HashMap<Address, u128> = HashMap::new();
-        let urgent = number.saturating_add(PROMISE_LEAD_BATCHES);
-        let mut full = false;
-        let taken = pool.select(epoch.epoch, urgent, |meta| {
-            // At its last number a promised envelope goes in whatever its fee: if the rule skips it, the batch itself
-            // shows that the promise was kept and why the envelope was not accepted.
-            let last_chance = meta.seal_by == Some(number);
-            let due = spent.get(&meta.payer).copied().unwrap_or_default();
-            let Some(cost) = self.cost_if_acceptable(&pool, meta, base_fee, due) else {
-                return if last_chance && room.take(meta) { Pick::Take } else { Pick::Leave };
-            };
-            if !room.take(meta) {
-                full = true;
-                return Pick::Stop;
-            }
-            spent.insert(meta.payer, due.saturating_add(cost));
-            Pick::Take
-        });
-        (taken, full)
+        let second = block_second(timestamp_ms);
+        choice::choose(&pool, (number, epoch.epoch), room, |meta, spent| {
+            self.cost_if_acceptable(&pool, meta, second, spent)
+        })
     }
 
-    /// What an envelope costs its payer, if the next header accepts it after the payer has spent `due` in it.
+    /// What an envelope costs its payer, if the next header, of this second, accepts it after the payer has spent `due`
+    /// in it.
     fn cost_if_acceptable(
         &self,
         pool: &Mempool<PoolItem>,
         meta: &Meta,
-        base_fee: u128,
+        second: u64,
         due: u128,
     ) -> Option<u128> {
         let item = pool.item(&meta.id)?;
         self.tracker.with_state(|state| {
-            state.admissible(&item.checked).ok()?;
-            let cost = meta.fee(base_fee).saturating_add(self.chain.malformed_surcharge);
+            state.admissible(&item.checked, second).ok()?;
+            let cost = meta.fee(state.base_fees_at(second)).saturating_add(self.chain.malformed_surcharge);
             let balance = state.ledger().account(&meta.payer).map_or(0, |account| account.balance);
             (due.saturating_add(cost) <= balance).then_some(cost)
         })
@@ -345,6 +376,15 @@ impl Core {
             || (origin.number > head.l1_origin
                 && (self.l1.deposits_wait(head.l1_origin) || self.l1.bridge_waits(head.l1_origin)))
             || self.pool.lock().waits_for_epoch_after(epoch.epoch)
+            || self.heartbeat_due(head, timestamp_ms)
+    }
+
+    /// Whether envelopes wait and no header came for long: numbers go on, so that what nobody takes expires, and fees
+    /// fall. Only while the committee is there.
+    fn heartbeat_due(&self, head: &Head, timestamp_ms: u64) -> bool {
+        timestamp_ms >= head.timestamp_ms.saturating_add(self.config.sealing.heartbeat_ms)
+            && self.tracker.certified().number == head.number
+            && self.pool.lock().ready_len() > 0
     }
 
     /// Whether execution waits for the next second to take L1 deposits that its last block had no room for. Only once it
@@ -378,6 +418,7 @@ impl Core {
     fn count_sealed(&self, sealed: &Sealed, closing: bool, started: Instant) {
         let header = &sealed.batch.header;
         self.metrics.batches_sealed.increment();
+        self.backlog.sealed(header.number, header.envelope_bytes);
         if closing {
             self.metrics.closing_headers.increment();
         } else {
@@ -425,16 +466,17 @@ struct Frame {
 
 impl Frame {
     /// What is left of a batch's room for ordinary envelopes.
-    fn room(&self, room: Room) -> Room {
+    fn room(&self, mut room: Room) -> Room {
         let (gas, bytes) = self.forced.iter().fold((0u64, 0u64), |(gas, bytes), entry| {
             (gas.saturating_add(most_gas(entry, u64::MAX)), bytes.saturating_add(entry.item.len() as u64))
         });
-        Room {
-            gas: room.gas.saturating_sub(gas),
-            bytes: room.bytes.saturating_sub(bytes),
+        for room in [&mut room.rule, &mut room.settings] {
+            room.gas = room.gas.saturating_sub(gas);
+            room.bytes = room.bytes.saturating_sub(bytes);
             // At most `MAX_FORCED_ITEMS`.
-            items: room.items.saturating_sub(self.forced.len() as u32),
+            room.items = room.items.saturating_sub(self.forced.len() as u32);
         }
+        room
     }
 }
 
@@ -468,20 +510,6 @@ fn take_forced(
     let ignored = taken.len() < MAX_FORCED_ITEMS
         && left.is_some_and(|entry| entry.due_at(chain.timing.forced_delay) <= origin);
     (!ignored).then_some(taken)
-}
-
-impl Room {
-    /// Takes an envelope's place, if there is one.
-    fn take(&mut self, meta: &Meta) -> bool {
-        let bytes = u64::from(meta.item_bytes);
-        if self.items == 0 || self.bytes < bytes || self.gas < meta.gas_limit {
-            return false;
-        }
-        self.items -= 1;
-        self.bytes -= bytes;
-        self.gas -= meta.gas_limit;
-        true
-    }
 }
 
 /// A second header for a number on our disk, or a damaged disk: going on could sign two headers for one number.

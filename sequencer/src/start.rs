@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     sync::{Arc, atomic::AtomicBool},
+    time::Instant,
 };
 
 use blindfold_bte::Backend;
@@ -14,36 +15,38 @@ use blindfold_chain::{
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{
     Address, ChainConfig, ConfigFault, Epoch, SigningKey,
+    limits::MAX_ENVELOPE_BYTES,
     validity::{CheckedEnvelope, check_items},
 };
 use blindfold_rpc::{
     AdminConfig, Hub, READ_METHODS, Readiness, ServeError, ServerConfig, ServerHandle, admin, serve,
 };
+use blindfold_runtime::{Agreement, Clock, Failure, Tasks};
 use blindfold_store::{PendingEnvelope, Store, StoreError};
 use blindfold_telemetry::MetricsError;
 use parking_lot::Mutex;
 use thiserror::Error;
-use tokio::{
-    sync::{Notify, watch},
-    task::JoinHandle,
-};
+use tokio::sync::{Notify, watch};
 
 use crate::{
     accusations::L1Accusations,
     admission::meta_of,
+    backlog::Backlog,
     certifier::Certifier,
-    clock::Clock,
-    config::{ConfigError, SequencerConfig},
-    core::{Arrived, Core, FatalFault, PoolItem},
+    config::{ConfigError, SealingConfig, SequencerConfig},
+    core::{Arrived, Core, PoolItem},
     gate::Gate,
+    introduce::doorkeeper,
     keeper::{CONDITIONS, refusals_route},
     l1_cache::{L1Cache, follow_l1},
     lock::{DataLock, LockError},
+    members::Committee,
     mempool::Mempool,
     metrics::SequencerMetrics,
     outputs::L1Outputs,
     poster::L1Poster,
     promises::LatePromises,
+    reservations::Demand,
     rpc::{SequencerRpc, SequencerView},
     sources::SourceLimits,
     verifier::Verifier,
@@ -70,12 +73,14 @@ pub struct SequencerDeps {
     pub accusations: Option<Arc<dyn L1Accusations>>,
     /// Claims L2 blocks on L1 from the sequencer's account; unused if `outputs.enabled` is false.
     pub outputs: Option<Arc<dyn L1Outputs>>,
+    /// Asked before the first header what this sequencer has signed.
+    pub committee: Arc<dyn Committee>,
     /// What becomes of posted runs; without it no block is ever safe or finalized.
     pub settlement: Option<Arc<dyn SettlementView>>,
     /// Executes. This sequencer is its only driver.
     pub execution: Arc<dyn ExecutionClient>,
     /// Signs headers and promises.
-    pub key: SigningKey,
+    pub key: Arc<SigningKey>,
     /// The committees' public parameters, checked.
     pub parameters: Arc<ParameterSet>,
     /// Opens hints.
@@ -113,6 +118,9 @@ pub enum StartError {
     /// The disk.
     #[error("storage: {0}")]
     Store(#[from] StoreError),
+    /// Something was signed with this key that contradicts the disk.
+    #[error("{0}")]
+    Recovery(String),
     /// A port.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -129,8 +137,9 @@ pub struct SequencerHandle {
     core: Arc<Core>,
     executor: Executor,
     readiness: Readiness,
-    stop: watch::Sender<bool>,
-    tasks: Vec<JoinHandle<()>>,
+    tasks: Tasks,
+    /// What calls wait for: it ends when they are answered.
+    serving: Tasks,
     rpc: Option<ServerHandle>,
     admin: Option<ServerHandle>,
     rpc_addr: SocketAddr,
@@ -156,6 +165,8 @@ impl Sequencer {
         let failures = metrics.device_failures.clone();
         deps.backend
             .on_device_failure(Box::new(move |operation| failures.get(&[operation.name()]).increment()));
+        let overruled = metrics.overruled.clone();
+        deps.backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
         let l1 = Arc::new(L1Cache::new(deps.l1));
         let view: Arc<dyn L1View> = l1.clone();
         let tracker =
@@ -176,16 +187,27 @@ impl Sequencer {
             Some(l1) => Some(Settlement::open(tracker.clone(), executor.clone(), l1).await?),
             None => None,
         };
-        let (stop, stopped) = watch::channel(false);
+        let tasks = Tasks::new();
+        let serving = tasks.beside();
         let admission = &config.admission;
+        let max_l1_age_ms = config.sealing.max_l1_age_ms;
         let core = Arc::new(Core {
-            verifier: Verifier::start(Arc::clone(&deps.chain), admission, Arc::clone(&metrics)),
+            verifier: Verifier::start(
+                Arc::clone(&deps.chain),
+                admission,
+                Arc::clone(&metrics),
+                &serving.spawner(),
+            ),
             sources: SourceLimits::new(
                 admission.source_rate_per_second,
                 admission.source_burst,
                 admission.max_sources,
             ),
-            pool: Mutex::new(Mempool::new(config.mempool.clone())),
+            pool: Mutex::new(Mempool::new(
+                config.mempool.clone(),
+                promised_room(&config.sealing, &deps.chain),
+            )),
+            backlog: Backlog::new(admission.max_backlog_bytes),
             late_promises: LatePromises::new(LatePromises::load(deps.store.as_ref()).await?),
             certifier: Certifier::new(&config.peers),
             intake: HintIntake::new(
@@ -201,21 +223,35 @@ impl Sequencer {
             hub: Hub::default(),
             full: Notify::new(),
             arrived: Arrived::default(),
-            fatal: watch::Sender::new(None),
-            stop: stopped,
+            recovered: watch::Sender::new(false),
+            hindrance: Mutex::default(),
+            stop: tasks.stop(),
+            spawner: tasks.spawner(),
             config,
             chain: deps.chain,
             tracker,
             store: deps.store,
-            key: Arc::new(deps.key),
+            key: deps.key,
             l1,
             parameters: deps.parameters,
+            agreement: Agreement::new(Arc::clone(&deps.clock), max_l1_age_ms),
             clock: deps.clock,
             metrics,
         });
+        core.compare_clocks().await;
         core.restore_mempool().await?;
+        // Once before anything is served; where too few answer, again and again until it may seal.
+        match core.recover(&deps.committee, poster.as_deref(), Instant::now()).await {
+            Err(hindrance) if hindrance.is_fatal() => {
+                return Err(StartError::Recovery(hindrance.to_string()));
+            }
+            Err(hindrance) => tracing::warn!(%hindrance, "nothing is sealed yet"),
+            Ok(()) => {}
+        }
         core.resume_certifying().await?;
         let open = core.open_second().await?;
+        let stages = core.stages(&executor.status()).await?;
+        core.backlog.restore(core.store.as_ref(), stages, core.tracker.head().number).await?;
         core.show_chain();
 
         let reads = ReadApi::new(ReadContext {
@@ -227,8 +263,11 @@ impl Sequencer {
         });
         let methods = SequencerRpc { core: Arc::clone(&core), reads }.into_module();
         let through = passthrough(deps.execution, READ_METHODS.iter().copied());
-        let rpc = serve(ServerConfig::new(core.config.rpc_addr), methods, Some(through)).await?;
-        let readiness = Readiness::new(CONDITIONS);
+        let mut server = ServerConfig::new(core.config.rpc_addr);
+        server.inbound = core.config.inbound.clone();
+        server.doorkeeper = Some(doorkeeper(&core));
+        let rpc = serve(server, methods, Some(through)).await?;
+        let readiness = Readiness::new(CONDITIONS).of(tasks.spawner());
         let rendered = core.metrics.registry.clone();
         let admin = admin(
             AdminConfig { addr: core.config.admin_addr },
@@ -238,24 +277,27 @@ impl Sequencer {
         )
         .await?;
 
-        let mut tasks = vec![
-            tokio::spawn(follow_l1(Arc::clone(&core))),
-            tokio::spawn(Arc::clone(&core).relay_blocks(executor.subscribe())),
-            tokio::spawn(Arc::clone(&core).seal_loop(open)),
-            tokio::spawn(Arc::clone(&core).keep(executor.clone(), readiness.clone())),
-        ];
+        tasks.guard("rpc", rpc.ended());
+        tasks.guard("admin", admin.ended());
+        tasks.guard("chain", core.tracker.broken());
+        tasks.guard("execution", executor.ended());
+        tasks.spawn("l1", follow_l1(Arc::clone(&core)));
+        tasks.spawn("blocks", Arc::clone(&core).relay_blocks(executor.subscribe()));
+        let sealer = Arc::clone(&core).recover_and_seal(deps.committee, poster.clone(), open);
+        tasks.spawn("sealer", sealer);
+        tasks.spawn("keeper", Arc::clone(&core).keep(executor.clone(), readiness.clone()));
         if let Some(settlement) = settlement {
-            tasks.push(tokio::spawn(settlement.run(core.stop.clone())));
+            tasks.spawn("settlement", settlement.run(core.stop.clone()));
         }
         if let Some(poster) = poster {
-            tasks.push(tokio::spawn(Arc::clone(&core).post_loop(poster)));
+            tasks.spawn("posting", Arc::clone(&core).post_loop(poster));
         }
         match deps.accusations {
-            Some(l1) => tasks.push(tokio::spawn(Arc::clone(&core).answer_loop(l1))),
+            Some(l1) => tasks.spawn("accusations", Arc::clone(&core).answer_loop(l1)),
             None => tracing::warn!("there is no posting key: accusations on L1 are not answered from here"),
         }
         if let Some(l1) = deps.outputs.filter(|_| core.config.outputs.enabled) {
-            tasks.push(tokio::spawn(Arc::clone(&core).propose_loop(l1)));
+            tasks.spawn("outputs", Arc::clone(&core).propose_loop(l1));
         }
         let (rpc_addr, admin_addr) = (rpc.local_addr(), admin.local_addr());
         tracing::info!(%rpc_addr, %admin_addr, head = core.tracker.head().number, "the sequencer runs");
@@ -263,8 +305,8 @@ impl Sequencer {
             core,
             executor,
             readiness,
-            stop,
             tasks,
+            serving,
             rpc: Some(rpc),
             admin: Some(admin),
             rpc_addr,
@@ -301,30 +343,18 @@ impl SequencerHandle {
     }
 
     /// Waits until a part gives up; the process should end then.
-    pub async fn failed(&self) -> FatalFault {
-        let mut fatal = self.core.fatal.subscribe();
-        loop {
-            if let Some(fault) = fatal.borrow_and_update().clone() {
-                return fault;
-            }
-            if fatal.changed().await.is_err() {
-                // The sender lives in `core`, which this handle holds.
-                std::future::pending::<()>().await;
-            }
-        }
+    pub async fn failed(&self) -> Failure {
+        self.core.spawner.failed().await
     }
 
     /// Ends in order: no new envelopes, calls under way are answered, a header under way is finished, then the disk.
     pub async fn shutdown(mut self) {
-        self.stop.send_replace(true);
+        self.tasks.begin_shutdown();
         if let Some(rpc) = self.rpc.take() {
             rpc.shutdown().await;
         }
-        for task in std::mem::take(&mut self.tasks) {
-            if let Err(error) = task.await {
-                tracing::error!(%error, "a task of the sequencer ended abnormally");
-            }
-        }
+        self.tasks.shutdown().await;
+        self.serving.shutdown().await;
         self.executor.stop().await;
         if let Some(admin) = self.admin.take() {
             admin.shutdown().await;
@@ -335,26 +365,23 @@ impl SequencerHandle {
 
     /// Ends everything where it stands, as a kill would, and returns when it is gone.
     pub async fn abort(mut self) {
+        self.tasks.begin_shutdown();
         self.rpc.take();
         self.admin.take();
-        let tasks = std::mem::take(&mut self.tasks);
-        for task in &tasks {
-            task.abort();
-        }
-        for task in tasks {
-            // Cancelled, or ended before.
-            let _ = task.await;
-        }
+        self.tasks.abort().await;
+        self.serving.abort().await;
         self.executor.stop().await;
     }
 }
 
-impl Drop for SequencerHandle {
-    fn drop(&mut self) {
-        self.stop.send_replace(true);
-        for task in &self.tasks {
-            task.abort();
-        }
+/// Half of what a header can hold may be promised: the other half is for what L1 forces and for who pays more.
+fn promised_room(sealing: &SealingConfig, chain: &ChainConfig) -> Demand {
+    let bytes = u64::from(sealing.max_batch_bytes) / 2;
+    Demand {
+        // At least any one envelope.
+        bytes: bytes.max(MAX_ENVELOPE_BYTES as u64),
+        gas: chain.second_gas_limit() / 2,
+        items: (sealing.max_batch_items / 2).max(1),
     }
 }
 
@@ -369,9 +396,10 @@ impl Core {
             groups.entry(epoch_of(&envelope)).or_default().push(envelope);
         }
         for (epoch, group) in groups {
-            let found = self.parameters.iter().find(|entry| entry.epoch().epoch == epoch);
-            let epoch =
-                found.or_else(|| self.parameters.iter().next()).map(|entry| Arc::new(entry.epoch().clone()));
+            let found = self.parameters.by_epoch(epoch);
+            let epoch = found
+                .or_else(|| self.parameters.all().into_iter().next())
+                .map(|entry| Arc::new(entry.epoch().clone()));
             let Some(epoch) = epoch else { continue };
             for chunk in group.chunks(RESTORE_CHUNK_ITEMS) {
                 let (core, epoch, of_thread) = (Arc::clone(self), Arc::clone(&epoch), chunk.to_vec());
@@ -382,7 +410,9 @@ impl Core {
                         Ok(checked) => {
                             let seal_by = envelope.seal_by.or_else(|| late.get(&envelope.id).copied());
                             let bytes: Arc<[u8]> = envelope.bytes.as_slice().into();
-                            let meta = meta_of(&checked.envelope, envelope.id, bytes.len(), seal_by);
+                            let second_gas = self.chain.second_gas_limit();
+                            let meta =
+                                meta_of(&checked.envelope, envelope.id, bytes.len(), seal_by, second_gas);
                             let item = PoolItem { bytes, checked: Arc::new(checked) };
                             restored += usize::from(self.pool.lock().restore(meta, item));
                         }

@@ -7,6 +7,7 @@ use blindfold_protocol::{
     ChainConfig, EnvelopeFault, Epoch,
     validity::{CheckedEnvelope, check_proofs, check_static},
 };
+use blindfold_runtime::{Spawner, until};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::{Instant, timeout_at},
@@ -24,7 +25,7 @@ struct Job {
     answer: oneshot::Sender<Verified>,
 }
 
-/// The queue in front of the verifying threads. Its task ends when the last handle is dropped.
+/// The queue in front of the verifying threads.
 #[derive(Clone)]
 pub struct Verifier {
     queue: mpsc::Sender<Job>,
@@ -32,9 +33,20 @@ pub struct Verifier {
 
 impl Verifier {
     /// Starts the task that forms the groups.
-    pub fn start(chain: Arc<ChainConfig>, limits: &AdmissionConfig, metrics: Arc<SequencerMetrics>) -> Self {
+    pub fn start(
+        chain: Arc<ChainConfig>,
+        limits: &AdmissionConfig,
+        metrics: Arc<SequencerMetrics>,
+        spawner: &Spawner,
+    ) -> Self {
         let (queue, jobs) = mpsc::channel(limits.proof_queue_items);
-        tokio::spawn(form_groups(chain, limits.clone(), metrics, jobs));
+        let (work, mut stop) = (form_groups(chain, limits.clone(), metrics, jobs), spawner.stop());
+        spawner.spawn("verifier", async move {
+            tokio::select! {
+                () = work => {}
+                () = until(&mut stop) => {}
+            }
+        });
         Self { queue }
     }
 
@@ -122,9 +134,12 @@ mod tests {
             timing: blindfold_protocol::L1Timing::default(),
             sequencer: address,
             fee_recipient: address,
+            base_fee_recipient: Address::ZERO,
             block_gas_limit: 200_000_000,
             initial_base_fee: 1,
             min_base_fee: 1,
+            initial_gas_base_fee: 1,
+            min_gas_base_fee: 1,
             malformed_surcharge: 0,
             genesis_l1_origin: 0,
         };
@@ -132,6 +147,8 @@ mod tests {
             epoch: 1,
             first: 1,
             last: 9,
+            counts_from: 0,
+            continues: 0,
             parameters_hash: B256::ZERO,
             encryption_key_hash: B256::ZERO,
             max_batch: 1,
@@ -140,7 +157,8 @@ mod tests {
         });
         let limits = AdmissionConfig { proof_queue_items: 1, ..AdmissionConfig::default() };
         let metrics = Arc::new(SequencerMetrics::new().unwrap());
-        let verifier = Verifier::start(Arc::new(chain), &limits, metrics);
+        let tasks = blindfold_runtime::Tasks::new();
+        let verifier = Verifier::start(Arc::new(chain), &limits, metrics, &tasks.spawner());
         let ask = || verifier.verify(Arc::from([0u8].as_slice()), Arc::clone(&epoch), 1);
         // On one thread the queue's task has not run before both have asked.
         let (first, second) = tokio::join!(ask(), ask());

@@ -4,7 +4,7 @@
 
 mod common;
 
-use blindfold_protocol::B256;
+use blindfold_protocol::{B256, Canonical, keccak256};
 use blindfold_rpc::BlindApiClient;
 use blindfold_sequencer::PostFault;
 use common::{Running, World, within};
@@ -20,20 +20,21 @@ async fn counter(running: &Running<'_>, name: &str) -> u64 {
     running.client.get_status().await.unwrap().counters[name]
 }
 
-/// Seals an envelope alone in batch `number`; gives its id.
-async fn sealed(running: &Running<'_>, number: u64) -> B256 {
+/// Seals an envelope alone in batch `number`; gives its id and the hash of its bytes.
+async fn sealed(running: &Running<'_>, number: u64) -> (B256, B256) {
     let envelope = running.world.envelope(1, number);
     running.send(&envelope).await.unwrap();
     running.sealed(number).await;
-    envelope.id()
+    (envelope.id(), keccak256(envelope.encode()))
 }
 
 #[tokio::test]
 async fn a_kept_promise_is_shown_once_its_batch_is_posted() {
     let world = World::new();
     let running = world.start_funded(&[1]).await;
-    let id = sealed(&running, 2).await;
-    world.inbox.accusations.lock().insert(id, 2);
+    let item = sealed(&running, 2).await;
+    let (id, _) = item;
+    world.inbox.accusations.lock().insert(item, 2);
     looks(&running).await;
     assert!(world.inbox.answers.lock().is_empty(), "nothing is posted");
     assert_eq!(counter(&running, "accusations_lost").await, 0);
@@ -48,14 +49,15 @@ async fn a_kept_promise_is_shown_once_its_batch_is_posted() {
 async fn l1_is_the_record_of_what_is_answered() {
     let world = World::new();
     let running = world.start_funded(&[1]).await;
-    let id = sealed(&running, 2).await;
+    let item = sealed(&running, 2).await;
+    let (id, _) = item;
     running.certify_through(2).await;
     let mut posted = world.inbox.posted.subscribe();
     within("a posting", posted.wait_for(|number| *number >= 2)).await.unwrap();
     running.handle.abort().await;
 
     // Accused while the sequencer was away; L1 takes the third attempt.
-    world.inbox.accusations.lock().insert(id, 9);
+    world.inbox.accusations.lock().insert(item, 9);
     let faults = [PostFault::Unavailable("scripted".to_owned()), PostFault::Refused("scripted".to_owned())];
     world.inbox.answer_faults.lock().extend(faults);
     let running = world.start().await;
@@ -69,7 +71,7 @@ async fn l1_is_the_record_of_what_is_answered() {
     let running = world.start().await;
     looks(&running).await;
     assert_eq!(world.inbox.answers.lock().len(), 3);
-    world.inbox.accusations.lock().insert(id, 9);
+    world.inbox.accusations.lock().insert(item, 9);
     running.eventually("another answer", async || world.inbox.accusations.lock().is_empty()).await;
     assert_eq!(world.inbox.answers.lock().len(), 4);
     running.handle.shutdown().await;
@@ -81,13 +83,16 @@ async fn a_broken_promise_is_told_and_holds_nothing_up() {
     let running = world.start_funded(&[1]).await;
     let (late, kept) = (sealed(&running, 2).await, sealed(&running, 3).await);
     running.certify_through(3).await;
-    let never = B256::repeat_byte(1);
+    let never = (B256::repeat_byte(1), B256::ZERO);
     // One that is nowhere, one that came a batch too late, one that is beyond what is certified, one that was kept.
-    let beyond = B256::repeat_byte(2);
-    world.inbox.accusations.lock().extend([(never, 3), (late, 1), (beyond, 99), (kept, 3)]);
+    let beyond = (B256::repeat_byte(2), B256::ZERO);
+    // And one over other bytes with the id of what was sealed.
+    let mangled = (kept.0, B256::repeat_byte(3));
+    let accused = [(never, 3), (late, 1), (beyond, 99), (kept, 3), (mangled, 3)];
+    world.inbox.accusations.lock().extend(accused);
     running.eventually("an answer", async || counter(&running, "accusations_answered").await == 1).await;
-    running.eventually("the loss", async || counter(&running, "accusations_lost").await == 2).await;
-    assert_eq!(*world.inbox.answers.lock(), [(kept, 3)]);
+    running.eventually("the loss", async || counter(&running, "accusations_lost").await == 3).await;
+    assert_eq!(*world.inbox.answers.lock(), [(kept.0, 3)]);
     // Slashed: gone from L1, and from the metric.
     world.inbox.accusations.lock().clear();
     running.eventually("nothing open", async || counter(&running, "accusations_lost").await == 0).await;

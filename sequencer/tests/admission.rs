@@ -4,9 +4,9 @@
 
 mod common;
 
-use blindfold_protocol::{B256, Canonical, Epochs, limits::MAX_ENVELOPE_BYTES};
+use blindfold_protocol::{B256, Canonical, Epochs, keccak256, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{BlindApiClient, ReceivedError, SequencerApiClient, code, types::EnvelopeState};
-use common::{BASE_FEE, EPOCH, LAST_NUMBER, RICH, World, epoch, payer, sequencer_key};
+use common::{BASE_FEE, EPOCH, GAS_FEE, LAST_NUMBER, RICH, World, epoch, payer, sequencer_key};
 
 /// A world in which the funding header is sealed and then nothing any more, so that the mempool keeps what it gets.
 fn quiet() -> World {
@@ -16,13 +16,14 @@ fn quiet() -> World {
 #[tokio::test]
 async fn each_rule_of_validity_refuses_with_its_name() {
     let world = quiet();
-    let running = world.start_funded(&[1]).await;
+    let running = world.start_funded(&[1, 3]).await;
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("wrong_chain", world.envelope_with(1, 1, |f| f.chain_id = 1).encode()),
         ("wrong_deployment", world.envelope_with(1, 1, |f| f.deployment.l1_chain_id = 1).encode()),
         ("wrong_epoch", world.envelope_with(1, 1, |f| f.epoch = 2).encode()),
         ("wrong_epoch", world.envelope_with(1, 1, |f| f.epoch = 0).encode()),
         ("wrong_encryption_key", changed(&world, |e| e.header.encryption_key_hash = B256::ZERO)),
+        ("unknown_flags", changed(&world, |e| e.header.flags = 1)),
         ("bad_size", changed(&world, |e| e.ciphertext.e.truncate(255))),
         ("gas_limit_too_high", world.envelope_with(1, 1, |f| f.gas_limit = 191_000_001).encode()),
         ("expired", world.envelope_with(1, 1, |f| f.expiry = 1).encode()),
@@ -46,9 +47,9 @@ async fn each_rule_of_validity_refuses_with_its_name() {
     }
     // A copy under another payer is another header, so the proof does not hold for it.
     let mut copied = world.envelope(1, 1);
-    copied.header.payer = payer(2).address();
+    copied.header.payer = payer(3).address();
     let copied =
-        blindfold_protocol::Envelope::sign(copied.header, copied.ciphertext, copied.proof, &payer(2));
+        blindfold_protocol::Envelope::sign(copied.header, copied.ciphertext, copied.proof, &payer(3));
     assert_eq!(running.reason(&copied).await, "invalid_proof");
 
     let status = running.client.get_status().await.unwrap();
@@ -80,7 +81,7 @@ async fn bytes_that_are_no_envelope_are_named() {
     let mut trailing = whole.clone();
     trailing.push(0);
     let mut version = whole.clone();
-    version[0] = 2;
+    version[0] = 1;
     for bytes in [Vec::new(), vec![1], whole[..whole.len() - 1].to_vec(), trailing, version] {
         let error = running.send_bytes(bytes, false).await.unwrap_err();
         assert_eq!((error.reason.as_ref(), error.code), ("undecodable", code::INVALID_PARAMS), "{error}");
@@ -160,8 +161,8 @@ async fn promises_are_signed_and_stand() {
     let sent = running.send_bytes(envelope.encode(), true).await.unwrap();
     let promise = sent.promise.unwrap().decode().unwrap();
     assert_eq!(
-        (promise.envelope_id, promise.seal_by),
-        (envelope.id(), 1 + world.config.sealing.promise_batches)
+        (promise.envelope_id, promise.item_hash, promise.seal_by),
+        (envelope.id(), keccak256(envelope.encode()), 1 + world.config.sealing.promise_margin_batches)
     );
     assert_eq!(promise.signer(&world.chain.deployment), Ok(sequencer_key().address()));
     let again = running.send_bytes(envelope.encode(), true).await.unwrap().promise.unwrap().decode().unwrap();
@@ -212,7 +213,7 @@ async fn a_sealed_envelope_is_known_and_its_nonce_used() {
 async fn funds_count_what_is_pending() {
     let world = quiet();
     let cost = |envelope: &blindfold_protocol::Envelope| {
-        envelope.encoded_len() as u128 * (BASE_FEE + 10) + world.chain.malformed_surcharge
+        envelope.encoded_len() as u128 * (BASE_FEE + 10) + GAS_FEE + world.chain.malformed_surcharge
     };
     let one = cost(&world.envelope(1, 1));
     world.l1.deposit(payer(1).address(), 2 * one + 1);
@@ -244,6 +245,12 @@ async fn the_mempool_is_bounded() {
     let error = running.send(&world.envelope(3, 1)).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.code, error.retry), ("pool_full", code::BUSY, true));
     running.send(&world.envelope(1, 1)).await.expect("one that is there is answered all the same");
+    // One that gives more takes the place of the last of those that give least.
+    let dear = world.envelope_with(3, 2, |f| f.priority_fee = 1_000);
+    running.send(&dear).await.expect("there is a place for it");
+    let receipt = running.receipt(world.envelope(2, 1).id()).await;
+    assert_eq!((receipt.state, receipt.reason.as_deref()), (EnvelopeState::Expired, Some("evicted")));
+    assert_eq!(running.reason(&world.envelope(2, 1)).await, "pool_full", "it may be sent again");
     running.handle.shutdown().await;
 }
 
@@ -273,13 +280,37 @@ async fn envelopes_of_the_next_epoch_wait_for_it() {
     let waiting = world.envelope_with(1, 2, |f| f.epoch = EPOCH + 1);
     let sent = running.send_bytes(waiting.encode(), true).await.unwrap();
     let promise = sent.promise.unwrap().decode().unwrap();
-    assert_eq!(promise.seal_by, 6 + world.config.sealing.promise_batches);
+    assert_eq!(promise.seal_by, 6 + world.config.sealing.promise_margin_batches);
     // Empty headers lead to the epoch.
     running.sealed(6).await;
     running.certify(6).await;
     running.sealed(7).await;
     let receipt = running.receipt(sent.id).await;
     assert_eq!((receipt.state, receipt.number), (EnvelopeState::Sealed, Some(7)));
+    running.handle.shutdown().await;
+}
+
+/// Promised by a number of the present epoch, it could only be sealed after that, which costs the bond.
+#[tokio::test]
+async fn nothing_is_promised_for_an_epoch_whose_parameters_are_not_here() {
+    let world = World::with_epochs(vec![epoch(EPOCH, 1, 600)], |_, _| {});
+    let running = world.start_funded(&[1]).await;
+    let more = vec![epoch(EPOCH, 1, 600), epoch(EPOCH + 1, 601, LAST_NUMBER)];
+    *world.l1.epochs.lock() = Epochs::new(more).unwrap();
+    let envelope = world.envelope_with(1, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 900)).encode();
+    // The epochs are read anew now and then.
+    let refusal = common::within("the next epoch", async {
+        loop {
+            match running.send_bytes(envelope.clone(), true).await.unwrap_err() {
+                refusal if refusal.reason == "wrong_epoch" || refusal.reason == "no_epoch" => {
+                    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+                }
+                refusal => return refusal,
+            }
+        }
+    })
+    .await;
+    assert_eq!(refusal.reason, "promise_terms", "{refusal}");
     running.handle.shutdown().await;
 }
 

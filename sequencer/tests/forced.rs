@@ -6,6 +6,7 @@ mod common;
 
 use blindfold_chain::L1MadeHeader;
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
+use blindfold_rpc::types::EnvelopeState;
 
 use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch};
 
@@ -38,6 +39,33 @@ async fn forced_items_are_sealed_first_and_without_envelopes() {
     // The forced envelope has a receipt like any other; its payer had nothing and paid nothing.
     assert_eq!(running.receipt(forced.id()).await.number, Some(2));
     assert_eq!(running.handle.tracker().account(&forced.header.payer).balance, 0);
+    running.handle.shutdown().await;
+}
+
+/// Anybody can force a copy of an envelope that waits, with one bit of its proof flipped: it has the same id.
+#[tokio::test]
+async fn a_mangled_copy_forced_first_leaves_the_genuine_one_in_the_pool() {
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    let running = world.start_funded(&[1]).await;
+    let genuine = world.envelope(1, 1);
+    let mut mangled = genuine.clone();
+    mangled.proof.s[31] ^= 1;
+    // The first copy is alone in its batch; the genuine one comes after it, and waits when the second is taken.
+    world.l1.force(1, |index, at| ForcedEntry::envelope(index, mangled.encode(), at));
+    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    running.certify(1).await;
+    running.sealed(2).await;
+    assert_eq!(running.batch(2).await.verdicts, [Some("invalid_proof".to_owned())]);
+    assert_eq!(running.receipt(genuine.id()).await.reason.as_deref(), Some("invalid_proof"));
+    running.send(&genuine).await.expect("it was never ordered");
+    assert_eq!(running.receipt(genuine.id()).await.state, EnvelopeState::Pending);
+    world.l1.force(1, |index, at| ForcedEntry::envelope(index, mangled.encode(), at));
+    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    running.certify(2).await;
+    running.sealed(3).await;
+    assert_eq!(running.batch(3).await.verdicts, [Some("invalid_proof".to_owned()), None]);
+    let receipt = running.receipt(genuine.id()).await;
+    assert_eq!((receipt.number, receipt.index, receipt.reason), (Some(3), Some(1), None));
     running.handle.shutdown().await;
 }
 

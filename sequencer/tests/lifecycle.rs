@@ -8,9 +8,9 @@ mod common;
 use std::ops::RangeInclusive;
 
 use blindfold_protocol::{
-    B256, BatchHeader, Bundle, BundleItem, Canonical, HintEntry,
+    B256, BatchHeader, Bundle, BundleItem, Canonical, Envelope, HintEntry,
     envelope_builder::{EnvelopeFields, build},
-    limits::CLOCK_SKEW_MS,
+    limits::{CLOCK_SKEW_MS, MAX_ENVELOPE_BYTES},
     signature::recover,
 };
 use blindfold_rpc::{
@@ -20,7 +20,7 @@ use blindfold_rpc::{
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
 use common::{
-    BASE_FEE, MAX_BATCH, RICH, Running, World, doubles::START_MS, payer, refused, sequencer_key,
+    BASE_FEE, GAS_FEE, MAX_BATCH, RICH, Running, World, doubles::START_MS, payer, refused, sequencer_key,
     singleton_of, within,
 };
 
@@ -71,6 +71,20 @@ impl Notices {
     }
 }
 
+/// A task that panics was swallowed: the sequencer answered, was ready, and sealed nothing any more.
+#[tokio::test]
+async fn a_task_that_panics_ends_the_sequencer_and_shows() {
+    let world = World::new();
+    let running = world.start_funded(&[1]).await;
+    world.clock.break_it();
+    let failure = within("the failure", running.handle.failed()).await;
+    // Whichever part asked for the time first.
+    assert_eq!(failure.cause, "panicked: the clock is broken");
+    assert_eq!(running.handle.readiness().reasons().get(failure.part), Some(&failure.cause));
+    assert_eq!(running.reason(&world.envelope(1, 2)).await, "shutting_down");
+    running.handle.shutdown().await;
+}
+
 #[tokio::test]
 async fn from_the_envelope_to_the_block() {
     let world = World::new();
@@ -95,7 +109,7 @@ async fn from_the_envelope_to_the_block() {
     }
     assert_eq!(running.state(id).await, EnvelopeState::Certified);
     let account = running.client.get_fee_account(payer(1).address()).await.unwrap();
-    let fee = envelope.encoded_len() as u128 * (BASE_FEE + 10);
+    let fee = envelope.encoded_len() as u128 * (BASE_FEE + 10) + GAS_FEE;
     assert_eq!(account.balance, RICH - fee - world.chain.malformed_surcharge);
     assert_eq!((account.held, account.live_nonces), (world.chain.malformed_surcharge, 1));
 
@@ -395,13 +409,13 @@ async fn headers(running: &Running<'_>, through: u64) -> Vec<BatchHeader> {
 async fn envelopes_expire_in_the_mempool_with_a_receipt() {
     let world = one_batch_at_a_time();
     let running = world.start_funded(&[1]).await;
-    // No room for it in batch 2, too cheap for batch 3.
-    let cheap = world.envelope_with(1, 100, |f| (f.max_fee, f.priority_fee, f.expiry) = (BASE_FEE, 0, 3));
+    // No room for it in batches 2 and 3: others as large pay more.
+    let cheap =
+        large_envelope_with(&world, 100, |f| (f.max_fee, f.priority_fee, f.expiry) = (BASE_FEE, 0, 3));
     running.send(&cheap).await.unwrap();
-    send_large(&world, &running, 1..=8).await;
+    send_large(&world, &running, 1..=15).await;
     running.certify(1).await;
     running.sealed(2).await;
-    assert!(running.handle.tracker().next_base_fee() > BASE_FEE);
     running.certify(2).await;
     running.sealed(3).await;
     assert_eq!(running.state(cheap.id()).await, EnvelopeState::Pending);
@@ -413,18 +427,67 @@ async fn envelopes_expire_in_the_mempool_with_a_receipt() {
     running.handle.shutdown().await;
 }
 
-/// Envelopes of 33,134 bytes, of which a batch holds seven, and four of which keep the base fee up.
+/// Envelopes of 33,151 bytes, of which a batch holds seven, and a second's target fifteen.
 async fn send_large(world: &World, running: &Running<'_>, nonces: RangeInclusive<u64>) {
     for nonce in nonces {
-        running.send_bytes(large_envelope(world, nonce), false).await.unwrap();
+        running.send(&large_envelope(world, nonce)).await.unwrap();
     }
 }
 
-fn large_envelope(world: &World, nonce: u64) -> Vec<u8> {
-    let fields = EnvelopeFields { max_fee: 100 * BASE_FEE, priority_fee: 50, ..world.fields(nonce) };
+fn large_envelope(world: &World, nonce: u64) -> Envelope {
+    large_envelope_with(world, nonce, |_| {})
+}
+
+fn large_envelope_with(world: &World, nonce: u64, change: impl FnOnce(&mut EnvelopeFields)) -> Envelope {
+    let mut fields = EnvelopeFields { max_fee: 100 * BASE_FEE, priority_fee: 50, ..world.fields(nonce) };
+    change(&mut fields);
     let bundle = Bundle { items: vec![BundleItem::transaction(vec![1; 30_000])] };
     let mut rng = ChaCha20Rng::seed_from_u64(nonce);
-    build(common::encryption_key(), &fields, &bundle, &payer(1), &mut rng).unwrap().encode()
+    build(common::encryption_key(), &fields, &bundle, &payer(1), &mut rng).unwrap()
+}
+
+/// A wall clock that jumped an hour ahead stamped the next header so; no member took it for that hour.
+#[tokio::test]
+async fn a_clock_jump_stamps_nothing() {
+    const HOUR_MS: i64 = 3_600_000;
+    let world = World::new();
+    world.l1.tell_time(START_MS);
+    let running = world.start_funded(&[1]).await;
+    let reason = || running.handle.readiness().reasons().get("clock").cloned();
+    for (number, jump_ms) in [(2, HOUR_MS), (3, -HOUR_MS)] {
+        world.clock.jump(jump_ms);
+        // L1 confirms the clock that is kept.
+        running.send(&world.envelope(1, number)).await.unwrap();
+        running.sealed(number).await;
+        let header = running.batch(number).await.sealed.decode().unwrap().header;
+        assert!(header.timestamp_ms < START_MS + 10_000, "{}", header.timestamp_ms);
+    }
+    // With nobody to judge between the two, nothing is sealed, and it says why.
+    world.l1.set_down(true);
+    running.eventually("it says so", async || reason().is_some_and(|why| why.contains("jumped"))).await;
+    running.send(&world.envelope(1, 9)).await.unwrap();
+    assert_eq!(running.handle.tracker().head().number, 3);
+    world.clock.jump(0);
+    running.sealed(4).await;
+    running.eventually("it is ready again", async || reason().is_none()).await;
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_clock_that_starts_an_hour_ahead_seals_when_it_is_right() {
+    const HOUR_MS: i64 = 3_600_000;
+    let world = World::new();
+    world.l1.tell_time(START_MS.saturating_add_signed(-HOUR_MS));
+    world.l1.deposit(payer(1).address(), RICH);
+    let running = world.start().await;
+    let reason = || running.handle.readiness().reasons().get("clock").cloned();
+    running.eventually("it says so", async || reason().is_some_and(|why| why.contains("ahead"))).await;
+    assert_eq!(running.handle.tracker().head().number, 0, "the deposit waits");
+    world.clock.jump(-HOUR_MS);
+    running.sealed(1).await;
+    let header = running.batch(1).await.sealed.decode().unwrap().header;
+    assert!(header.timestamp_ms < START_MS.saturating_add_signed(10_000 - HOUR_MS), "the right time");
+    running.handle.shutdown().await;
 }
 
 #[tokio::test]
@@ -432,6 +495,7 @@ async fn a_promise_that_is_due_goes_first() {
     let world = World::with(|config, _| {
         config.sealing.max_uncertified_headers = 1;
         config.sealing.promise_batches = 2;
+        config.sealing.promise_margin_batches = 1;
     });
     let running = world.start_funded(&[1]).await;
     let promised = world.envelope_with(1, 100, |f| f.priority_fee = 0);
@@ -445,31 +509,31 @@ async fn a_promise_that_is_due_goes_first() {
 }
 
 #[tokio::test]
-async fn a_promise_is_kept_even_if_the_rule_skips_the_envelope() {
-    let world = World::with(|config, _| {
-        config.sealing.max_uncertified_headers = 1;
-        config.sealing.promise_batches = 6;
-    });
+async fn what_nobody_takes_leaves_a_quiet_chain() {
+    let world = one_batch_at_a_time();
     let running = world.start_funded(&[1]).await;
-    // No room for it in batch 2, and the base fee stays above what it pays from then on.
-    let cheap = world.envelope_with(1, 100, |f| (f.max_fee, f.priority_fee) = (BASE_FEE, 0));
-    let promise = running.send_bytes(cheap.encode(), true).await.unwrap().promise.unwrap().decode().unwrap();
-    assert_eq!(promise.seal_by, 7);
-    send_large(&world, &running, 1..=8).await;
-    running.certify(1).await;
-    running.sealed(2).await;
-    for number in 3..=6 {
-        send_large(&world, &running, 4 * number..=4 * number + 3).await;
-        running.certify(number - 1).await;
-        running.sealed(number).await;
-        assert_eq!(running.state(cheap.id()).await, EnvelopeState::Pending);
+    // No room for it in the batches of a full second; then the base fee is above what it pays, and nothing else comes.
+    let cheap = world.envelope_with(1, 100, |f| (f.max_fee, f.priority_fee, f.expiry) = (BASE_FEE, 0, 6));
+    running.send(&cheap).await.unwrap();
+    send_large(&world, &running, 1..=21).await;
+    for number in 1..=3 {
+        running.certify(number).await;
+        running.sealed(number + 1).await;
     }
-    running.certify(6).await;
-    running.sealed(7).await;
-    running.certify(7).await;
-    let receipt = running.receipt(cheap.id()).await;
-    assert_eq!((receipt.number, receipt.state), (Some(7), EnvelopeState::Skipped));
-    assert_eq!(receipt.reason.as_deref(), Some("fee_too_low"));
+    assert!(running.handle.tracker().next_base_fees().base_fee > BASE_FEE);
+    let mut number = 4;
+    while running.state(cheap.id()).await == EnvelopeState::Pending {
+        running.certify(number).await;
+        number += 1;
+        world.clock.advance(world.config.sealing.heartbeat_ms);
+        // A header comes for it alone, or it has left the pool.
+        running
+            .eventually("a header, or its end", async || {
+                running.handle.tracker().head().number >= number
+                    || running.state(cheap.id()).await != EnvelopeState::Pending
+            })
+            .await;
+    }
     running.handle.shutdown().await;
 }
 
@@ -571,5 +635,35 @@ async fn a_large_batch_is_cut_into_sub_batches() {
     let (release, hints) = running.open(2).await;
     assert_eq!((release.pds.len(), hints.entries.len() as u64), (2, count));
     running.submit(&release, &hints).await.unwrap();
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn admission_waits_for_posting_hints_and_execution() {
+    let world = World::with(|config, _| config.admission.max_backlog_bytes = MAX_ENVELOPE_BYTES as u64);
+    let running = world.start_funded(&[1]).await;
+    running.send(&large_envelope(&world, 1)).await.unwrap();
+    running.sealed(2).await;
+    // Neither certified nor posted.
+    let error = running.send(&world.envelope(1, 2)).await.unwrap_err();
+    assert_eq!((error.reason.as_ref(), error.retry), ("backlogged", true));
+    running.certify_through(2).await;
+    let behind = async |stage: &str| {
+        running
+            .eventually(stage, async || {
+                let answer = running.send(&world.envelope(1, 2)).await;
+                answer.is_err_and(|error| error.message.starts_with(stage))
+            })
+            .await;
+    };
+    behind("hints").await;
+    for number in 1..=2 {
+        running.hint(number).await;
+    }
+    behind("execution").await;
+    world.clock.advance(1_000);
+    running.sealed(3).await;
+    running.certify(3).await;
+    running.eventually("credit", async || running.send(&world.envelope(1, 2)).await.is_ok()).await;
     running.handle.shutdown().await;
 }

@@ -141,3 +141,39 @@ async fn a_run_ends_with_its_epoch() {
     assert_eq!(*world.inbox.runs.lock(), [(1, 3), (4, 4)]);
     running.handle.shutdown().await;
 }
+
+/// Certificates are public: somebody posts a part of what is certified, without data, before the sequencer does.
+#[tokio::test]
+async fn prefix_without_data() {
+    let world = World::with(|config, _| config.posting.max_headers = 2);
+    // Nothing is posted as long as L1 does not answer.
+    let away = PostFault::Unavailable("scripted".to_owned());
+    world.inbox.faults.lock().extend(vec![away; 1_000]);
+    let running = world.start_funded(&[1]).await;
+    seal_through(&running, 6).await;
+    running.certify_through(6).await;
+    *world.inbox.final_number.lock() = 0;
+    world.inbox.runs.lock().push((1, 3));
+    world.inbox.set_head(3, running.batch(3).await.hash);
+    world.inbox.faults.lock().clear();
+    posted(&running, 6).await;
+    assert!(!world.inbox.data.lock().contains(&(1, 3)), "not before the posting is final");
+    *world.inbox.final_number.lock() = 6;
+    rounds(&running).await;
+    running.eventually("it is supplied", async || world.inbox.data.lock().contains(&(1, 3))).await;
+    rounds(&running).await;
+    let supplied = world.inbox.data.lock().iter().filter(|run| **run == (1, 3)).count();
+    assert_eq!(supplied, 1, "once");
+    running.handle.shutdown().await;
+    // The same for headers posted while it was away.
+    let running = world.start().await;
+    seal_through(&running, 8).await;
+    world.inbox.faults.lock().extend(vec![PostFault::Unavailable("scripted".to_owned()); 1_000]);
+    running.certify_through(8).await;
+    world.inbox.runs.lock().push((7, 8));
+    world.inbox.set_head(8, running.batch(8).await.hash);
+    *world.inbox.final_number.lock() = 8;
+    world.inbox.faults.lock().clear();
+    running.eventually("it is supplied", async || world.inbox.data.lock().contains(&(7, 8))).await;
+    running.handle.shutdown().await;
+}

@@ -198,7 +198,10 @@ async fn wrong_settings_do_not_start() {
     let mut slot = config();
     slot.sealing.slot_ms = 0;
     assert!(matches!(start(slot, |_| {}).await, StartError::Config(ConfigError::OutOfRange { .. })));
-    assert!(matches!(start(config(), |deps| deps.key = payer(1)).await, StartError::WrongKey { .. }));
+    assert!(matches!(
+        start(config(), |deps| deps.key = std::sync::Arc::new(payer(1))).await,
+        StartError::WrongKey { .. }
+    ));
     assert!(matches!(start(config(), |deps| deps.poster = None).await, StartError::NoPoster));
     let no_chain = |deps: &mut blindfold_sequencer::SequencerDeps| {
         let mut chain = (*deps.chain).clone();

@@ -109,6 +109,18 @@ async fn sealing_waits_for_a_disk_that_may_heal() {
 }
 
 #[tokio::test]
+async fn a_disk_that_stays_full_ends_the_sequencer() {
+    let world = World::with(|config, _| config.sealing.storage_exit_ms = 30);
+    let (running, store) = start(&world).await;
+    store.fail("put_sealed", StoreError::Failed("the disk is full".to_owned()));
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    let fault = within("the fault", running.handle.failed()).await;
+    assert_eq!((fault.part, fault.cause.as_str()), ("sealer", "storage failed: the disk is full"));
+    assert_eq!(running.handle.tracker().head().number, 1);
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_second_header_for_a_number_ends_the_sequencer() {
     let world = World::new();
     let (running, store) = start(&world).await;

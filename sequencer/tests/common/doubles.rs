@@ -2,10 +2,10 @@
 //! fails.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
 };
 
@@ -22,7 +22,8 @@ use blindfold_protocol::{
     Address, B256, Bytes, Canonical, Deposit, Epochs, ForcedEntry, LedgerEvent, merkle,
 };
 use blindfold_sequencer::{
-    Clock, L1Accusations, L1Outputs, L1Poster, OutputStanding, PostFault, PostedHead, Run,
+    Clock, Committee, DataStanding, HeldBatch, L1Accusations, L1Outputs, L1Poster, MemberFault,
+    OutputStanding, PostFault, PostedHead, Run,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -30,12 +31,22 @@ use serde_json::{Value, json};
 /// The time at which every test begins, in milliseconds.
 pub const START_MS: u64 = 1_800_000_000_000;
 
-/// A clock that tests move.
-pub struct ManualClock(AtomicU64);
+/// A clock that tests move, and break.
+pub struct ManualClock(AtomicU64, AtomicBool, AtomicI64);
 
 impl ManualClock {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self(AtomicU64::new(START_MS)))
+        Arc::new(Self(AtomicU64::new(START_MS), AtomicBool::new(false), AtomicI64::new(0)))
+    }
+
+    /// The wall clock is so far ahead from now on.
+    pub fn jump(&self, ms: i64) {
+        self.2.store(ms, Ordering::SeqCst);
+    }
+
+    /// Whoever asks for the time from now on panics.
+    pub fn break_it(&self) {
+        self.1.store(true, Ordering::SeqCst);
     }
 
     pub fn advance(&self, ms: u64) {
@@ -49,7 +60,17 @@ impl ManualClock {
 
 impl Clock for ManualClock {
     fn now_ms(&self) -> u64 {
+        assert!(!self.1.load(Ordering::SeqCst), "the clock is broken");
         self.0.load(Ordering::SeqCst)
+    }
+
+    fn offset_ms(&self) -> i64 {
+        self.2.load(Ordering::SeqCst)
+    }
+
+    fn step(&self) {
+        let ahead_ms = self.2.swap(0, Ordering::SeqCst);
+        self.set(self.now_ms().saturating_add_signed(ahead_ms));
     }
 }
 
@@ -58,6 +79,8 @@ pub struct ScriptedL1 {
     pub epochs: Mutex<Epochs>,
     state: Mutex<L1State>,
     down: AtomicBool,
+    /// When the newest block was made, in milliseconds; 0 where this L1 does not tell.
+    newest_ms: AtomicU64,
 }
 
 #[derive(Default)]
@@ -73,7 +96,8 @@ struct L1State {
 impl ScriptedL1 {
     pub fn new(epochs: Epochs) -> Arc<Self> {
         let state = Mutex::new(L1State { finalized: 3, ..L1State::default() });
-        Arc::new(Self { epochs: Mutex::new(epochs), state, down: AtomicBool::new(false) })
+        let (down, newest_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+        Arc::new(Self { epochs: Mutex::new(epochs), state, down, newest_ms })
     }
 
     /// A deposit in the next block, which is final at once.
@@ -122,6 +146,11 @@ impl ScriptedL1 {
         self.state.lock().finalized
     }
 
+    /// The newest block was made at this time.
+    pub fn tell_time(&self, ms: u64) {
+        self.newest_ms.store(ms, Ordering::SeqCst);
+    }
+
     pub fn set_down(&self, down: bool) {
         self.down.store(down, Ordering::SeqCst);
     }
@@ -150,6 +179,11 @@ impl L1View for ScriptedL1 {
     async fn finalized(&self) -> Result<L1Origin, L1Fault> {
         self.up()?;
         Ok(l1_block(self.state.lock().finalized))
+    }
+
+    async fn newest(&self) -> Result<u64, L1Fault> {
+        self.up()?;
+        Ok(self.state.lock().finalized)
     }
 
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
@@ -202,9 +236,43 @@ impl L1View for ScriptedL1 {
         self.up().map(|()| false)
     }
 
+    async fn newest_time(&self) -> Result<Option<u64>, L1Fault> {
+        self.up()?;
+        let newest_ms = self.newest_ms.load(Ordering::SeqCst);
+        Ok((newest_ms > 0).then_some(newest_ms / 1_000))
+    }
+
     async fn epochs(&self) -> Result<Epochs, L1Fault> {
         self.up()?;
         Ok(self.epochs.lock().clone())
+    }
+}
+
+/// The committee's members as a script: what each holds, and who is silent.
+#[derive(Default)]
+pub struct ScriptedCommittee {
+    pub held: Mutex<BTreeMap<u16, BTreeMap<u64, HeldBatch>>>,
+    pub silent: Mutex<BTreeSet<u16>>,
+    /// Members that claim to hold this number.
+    pub boasts: Mutex<BTreeMap<u16, u64>>,
+}
+
+#[async_trait]
+impl Committee for ScriptedCommittee {
+    fn members(&self) -> Vec<u16> {
+        (1..=super::MEMBERS).collect()
+    }
+
+    async fn highest(&self, member: u16) -> Result<u64, MemberFault> {
+        if self.silent.lock().contains(&member) {
+            return Err(MemberFault("scripted silence".to_owned()));
+        }
+        let held = self.held.lock().get(&member).and_then(|held| held.keys().next_back().copied());
+        Ok(self.boasts.lock().get(&member).copied().or(held).unwrap_or_default())
+    }
+
+    async fn sealed(&self, member: u16, number: u64) -> Result<Option<HeldBatch>, MemberFault> {
+        Ok(self.held.lock().get(&member).and_then(|held| held.get(&number).cloned()))
     }
 }
 
@@ -216,10 +284,12 @@ pub struct ScriptedInbox {
     /// The next run's headers go out, its data does not follow.
     pub lose_data: AtomicBool,
     pub data: Mutex<Vec<(u64, u64)>>,
+    /// Postings up to this number are final.
+    pub final_number: Mutex<u64>,
     /// What was posted, as accusations are answered from it.
     pub headers: Mutex<Vec<PostedRun>>,
-    /// Open accusations: by envelope the number up to which it was promised.
-    pub accusations: Mutex<BTreeMap<B256, u64>>,
+    /// Open accusations: by envelope and hash of the item the number up to which it was promised.
+    pub accusations: Mutex<BTreeMap<(B256, B256), u64>>,
     /// Every answer that was sent: envelope and batch.
     pub answers: Mutex<Vec<(B256, u64)>>,
     pub answer_faults: Mutex<Vec<PostFault>>,
@@ -243,6 +313,7 @@ impl ScriptedInbox {
             faults: Mutex::default(),
             lose_data: AtomicBool::new(false),
             data: Mutex::default(),
+            final_number: Mutex::new(u64::MAX),
             headers: Mutex::default(),
             accusations: Mutex::default(),
             answers: Mutex::default(),
@@ -307,6 +378,13 @@ impl L1Poster for ScriptedInbox {
         self.data.lock().push((first, last));
         Ok(merkle::leaf(b"data"))
     }
+
+    async fn data_standing(&self, _after: u64) -> Result<DataStanding, PostFault> {
+        let through = self.head().number.min(*self.final_number.lock());
+        let (runs, data) = (self.runs.lock(), self.data.lock());
+        let lacks = |run: &&(u64, u64)| run.1 <= through && !data.contains(run);
+        Ok(DataStanding { through, lacking: runs.iter().filter(lacks).copied().collect() })
+    }
 }
 
 #[async_trait]
@@ -314,7 +392,13 @@ impl L1Accusations for ScriptedInbox {
     async fn open(&self, _since: u64) -> Result<Vec<OpenAccusation>, PostFault> {
         self.looks.send_modify(|count| *count += 1);
         let open = self.accusations.lock().clone();
-        let accusation = |(envelope_id, seal_by)| OpenAccusation { envelope_id, seal_by, answer_until: 99 };
+        let accusation = |((envelope_id, item_hash), seal_by)| OpenAccusation {
+            promise_hash: item_hash,
+            envelope_id,
+            item_hash,
+            seal_by,
+            answer_until: 99,
+        };
         Ok(open.into_iter().map(accusation).collect())
     }
 
@@ -329,13 +413,13 @@ impl L1Accusations for ScriptedInbox {
         }
         let mut open = self.accusations.lock();
         // What the contract checks beside the proofs, which `OmissionAnswer` has checked.
-        let Some(seal_by) = open.get(&answer.envelope_id()) else {
+        let Some(seal_by) = open.get(&(answer.envelope_id(), answer.item_hash())) else {
             return Err(PostFault::Refused("no open accusation".to_owned()));
         };
         if answer.number() > *seal_by {
             return Err(PostFault::Refused("sealed too late".to_owned()));
         }
-        open.remove(&answer.envelope_id());
+        open.remove(&(answer.envelope_id(), answer.item_hash()));
         Ok(merkle::leaf(b"answer"))
     }
 }
@@ -425,6 +509,10 @@ fn payload(parent: B256, id: BlockId, list: &[Bytes]) -> StoredPayload {
 
 #[async_trait]
 impl ExecutionClient for ScriptedExecution {
+    async fn ensure_compatible(&self, _chain_id: u64) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     async fn head(&self) -> Result<BlockId, EngineError> {
         self.up("head")?;
         Ok(*self.blocks.lock().last_key_value().expect("genesis").1)

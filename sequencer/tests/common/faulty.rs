@@ -1,15 +1,21 @@
 //! A disk that refuses what a test tells it to.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use async_trait::async_trait;
 use blindfold_protocol::{
     Address, B256, BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, AccountLeaf, Held},
+    ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use blindfold_store::{
-    BatchRecord, BlockRecord, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
-    SealedRecord, Store, StoreError,
+    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
+    Store, StoreError,
 };
 use parking_lot::Mutex;
 
@@ -17,11 +23,18 @@ use parking_lot::Mutex;
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     faults: Mutex<BTreeMap<&'static str, StoreError>>,
+    failures: AtomicUsize,
 }
 
 impl FaultyStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, faults: Mutex::default() })
+        Arc::new(Self { inner, faults: Mutex::default(), failures: AtomicUsize::new(0) })
+    }
+
+    /// How many calls have failed so far.
+    #[allow(dead_code, reason = "not every test that has this file counts")]
+    pub fn failures(&self) -> usize {
+        self.failures.load(Ordering::SeqCst)
     }
 
     /// From now on `operation` fails with `error`.
@@ -34,7 +47,9 @@ impl FaultyStore {
     }
 
     fn check(&self, operation: &str) -> Result<(), StoreError> {
-        self.faults.lock().get(operation).cloned().map_or(Ok(()), Err)
+        let Some(fault) = self.faults.lock().get(operation).cloned() else { return Ok(()) };
+        self.failures.fetch_add(1, Ordering::SeqCst);
+        Err(fault)
     }
 }
 
@@ -79,12 +94,12 @@ hand_on! {
     fn envelope_location(id: B256) -> Option<ItemLocation>;
     fn account(payer: Address) -> Option<Account>;
     fn accounts() -> Vec<(Address, Account)>;
+    fn nonces() -> Vec<LiveNonce>;
     fn held() -> Vec<(u64, Vec<Held>)>;
     fn ledger_head() -> Option<LedgerHead>;
     fn keep_ledgers_from(number: u64) -> ();
     fn ledger_floor() -> Option<u64>;
-    fn leaves_changed_after(number: u64) -> Option<Vec<EarlierLeaf>>;
-    fn leaf_after(payer: Address, number: u64) -> Option<AccountLeaf>;
+    fn entries_changed_after(number: u64, up_to: u64) -> Option<Vec<LedgerEntry>>;
     fn meta(key: &str) -> Option<Vec<u8>>;
     fn put_meta(key: &str, value: &[u8]) -> ();
 }

@@ -28,9 +28,11 @@ use blindfold_rpc::{
     http_client,
     types::{BatchInfo, EnvelopeState, Receipt, SendOptions, SentEnvelope},
 };
-use blindfold_sequencer::{L1Poster, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, StartError};
+use blindfold_sequencer::{
+    HeldBatch, L1Poster, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, StartError,
+};
 use blindfold_store::{SqliteStore, Store, StoreError};
-use doubles::{ManualClock, ScriptedExecution, ScriptedInbox, ScriptedL1};
+use doubles::{ManualClock, ScriptedCommittee, ScriptedExecution, ScriptedInbox, ScriptedL1};
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -41,6 +43,8 @@ pub const THRESHOLD: u16 = 3;
 pub const EPOCH: u64 = 1;
 pub const LAST_NUMBER: u64 = 1_000_000;
 pub const BASE_FEE: u128 = 1_000;
+/// What the tests' envelopes pay for the gas that they reserve, at the gas base fee of 1 wei.
+pub const GAS_FEE: u128 = 100_000;
 pub const RICH: u128 = 1_000_000_000_000_000;
 /// Nothing in these tests takes this long; it only keeps a broken one from hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,6 +75,8 @@ pub fn epoch(number: u64, first: u64, last: u64) -> Epoch {
         epoch: number,
         first,
         last,
+        counts_from: 0,
+        continues: 0,
         parameters_hash: B256::from(committee.parameters.hash()),
         encryption_key_hash: B256::from(committee.parameters.encryption_key().hash()),
         max_batch: MAX_BATCH,
@@ -106,9 +112,12 @@ pub fn chain_config() -> ChainConfig {
         timing: L1Timing::default(),
         sequencer: sequencer_key().address(),
         fee_recipient: Address::repeat_byte(0x14),
+        base_fee_recipient: Address::ZERO,
         block_gas_limit: 200_000_000,
         initial_base_fee: BASE_FEE,
         min_base_fee: BASE_FEE,
+        initial_gas_base_fee: 1,
+        min_gas_base_fee: 1,
         malformed_surcharge: 500,
         genesis_l1_origin: 1,
     }
@@ -120,6 +129,7 @@ pub struct World {
     pub chain: Arc<ChainConfig>,
     pub l1: Arc<ScriptedL1>,
     pub inbox: Arc<ScriptedInbox>,
+    pub committee: Arc<ScriptedCommittee>,
     pub execution: Arc<ScriptedExecution>,
     pub clock: Arc<ManualClock>,
     pub epochs: Vec<Epoch>,
@@ -156,6 +166,8 @@ impl World {
         config.posting.max_retry_ms = 5;
         config.accusations.interval_ms = 5;
         config.outputs.interval_ms = 5;
+        config.recovery.patience_ms = 50;
+        config.recovery.retry_ms = 5;
         change(&mut config, &mut chain);
         let inbox = ScriptedInbox::new(chain.deployment.genesis_hash());
         Self {
@@ -163,6 +175,7 @@ impl World {
             chain: Arc::new(chain),
             l1: ScriptedL1::new(Epochs::new(epochs.clone()).expect("valid epochs")),
             inbox,
+            committee: Arc::default(),
             execution: ScriptedExecution::new(),
             clock: ManualClock::new(),
             epochs,
@@ -188,9 +201,10 @@ impl World {
             poster: Some(poster),
             accusations: Some(self.inbox.clone()),
             outputs: Some(self.inbox.clone()),
+            committee: self.committee.clone(),
             settlement: None,
             execution: self.execution.clone(),
-            key: sequencer_key(),
+            key: Arc::new(sequencer_key()),
             parameters: self.parameters(),
             backend: backend(),
             clock: self.clock.clone(),
@@ -198,11 +212,20 @@ impl World {
     }
 
     pub async fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.open_disk().await)
+    }
+
+    /// Waits until nobody has the disk open: SQLite then has everything in one file, and no log beside it.
+    pub async fn close_disk(&self) {
+        self.open_disk().await.close().await;
+    }
+
+    async fn open_disk(&self) -> SqliteStore {
         // After an abort the last write may still be on its way: the file is free when it is done.
         let path = self.folder.path().join("sequencer.sqlite");
         loop {
             match SqliteStore::open(&path) {
-                Ok(store) => return Arc::new(store),
+                Ok(store) => return store,
                 Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
                 Err(error) => panic!("{error}"),
             }
@@ -245,6 +268,7 @@ impl World {
             fee_nonce,
             max_fee: 10 * BASE_FEE,
             priority_fee: 10,
+            max_gas_fee: 1_000,
             gas_limit: 100_000,
             expiry: 1_000,
         }
@@ -325,7 +349,22 @@ impl Running<'_> {
         self.send_bytes(envelope.encode(), false).await
     }
 
+    /// The answer once the sequencer has found out what was signed before.
     pub async fn send_bytes(&self, bytes: Vec<u8>, promise: bool) -> Result<SentEnvelope, RpcError> {
+        within("the end of the recovery", async {
+            loop {
+                match self.send_bytes_now(bytes.clone(), promise).await {
+                    Err(refusal) if refusal.reason == "recovering" => {
+                        tokio::time::sleep(Duration::from_millis(2)).await;
+                    }
+                    answer => return answer,
+                }
+            }
+        })
+        .await
+    }
+
+    async fn send_bytes_now(&self, bytes: Vec<u8>, promise: bool) -> Result<SentEnvelope, RpcError> {
         let options = promise.then_some(SendOptions { promise });
         self.client.send_envelope(Encoded::from_bytes(bytes), options).await.map_err(refused)
     }
@@ -335,7 +374,7 @@ impl Running<'_> {
     }
 
     pub async fn reason_of_bytes(&self, bytes: Vec<u8>) -> String {
-        self.send_bytes(bytes, false).await.expect_err("it must be refused").reason.into_owned()
+        self.send_bytes_now(bytes, false).await.expect_err("it must be refused").reason.into_owned()
     }
 
     /// Waits for header `number`.
@@ -412,6 +451,20 @@ impl Running<'_> {
     pub async fn open(&self, number: u64) -> (Release, BatchHints) {
         let info = self.batch(number).await;
         open_batch(&info.sealed.decode().expect("a batch"), &info.verdicts)
+    }
+
+    /// Lets these members hold the headers up to `last`, with the certificates that are there.
+    pub async fn held_by(&self, members: &[u16], last: u64) {
+        for number in 1..=last {
+            let info = self.batch(number).await;
+            let sealed = info.sealed.decode().expect("a batch");
+            let certificate =
+                info.certificate.map(|certificate| certificate.decode().expect("a certificate"));
+            let held = HeldBatch { sealed, certificate };
+            for member in members {
+                self.world.committee.held.lock().entry(*member).or_default().insert(number, held.clone());
+            }
+        }
     }
 
     pub async fn submit(&self, release: &Release, hints: &BatchHints) -> Result<bool, RpcError> {

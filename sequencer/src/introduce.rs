@@ -1,0 +1,38 @@
+//! Who the sequencer is to members, and who members are to it.
+
+use std::{pin::Pin, sync::Arc};
+
+use blindfold_protocol::{Deployment, Hello, Party, PartyKey, SigningKey};
+use blindfold_rpc::{Doorkeeper, Introduction};
+use blindfold_runtime::Clock;
+
+use crate::core::Core;
+
+/// The sequencer's introduction to a server, by its signing key.
+pub fn introduction(
+    key: &Arc<SigningKey>,
+    deployment: Deployment,
+    clock: &Arc<dyn Clock>,
+    server: Party,
+) -> Introduction {
+    let (key, clock) = (Arc::clone(key), Arc::clone(clock));
+    Introduction::new(move || {
+        let nonce = rand::random::<[u8; 16]>().into();
+        Hello::of_sequencer(&key, &deployment, server, clock.now_ms(), nonce)
+    })
+}
+
+/// Knows the members of the head's committee.
+pub(crate) fn doorkeeper(core: &Arc<Core>) -> Doorkeeper {
+    let (tracker, clock) = (core.tracker.clone(), Arc::clone(&core.clock));
+    let key_of = move |party| {
+        let tracker = tracker.clone();
+        let key = async move {
+            let Party::Member(member) = party else { return None };
+            let epoch = tracker.epoch(tracker.head().number.max(1)).await.ok()?;
+            epoch.member(member).copied().map(PartyKey::Bls)
+        };
+        Box::pin(key) as Pin<Box<dyn Future<Output = _> + Send>>
+    };
+    Doorkeeper::new(core.chain.deployment, Party::Sequencer, key_of, move || clock.now_ms())
+}

@@ -1,0 +1,347 @@
+//! Before the first header: whether anything was signed that this disk does not know. An empty or older disk would sign
+//! a second header for a number at once, and that costs the bond.
+//!
+//! - Q-1: nothing is sealed until L1's head is ours and, of the committee of the next number, at least t members have
+//!   answered and hold nothing newer. Any t signers of a certificate and any t that answer have an honest member in
+//!   common. All are waited for during `recovery.patience_ms`: a header that too few have acknowledged for a certificate
+//!   may be held by one of them alone.
+//! - Q-2: what we signed and this disk lacks is adopted, and what was signed for its number is on disk before it.
+//! - Q-3: a header of ours for a number that has another one here is proof of a second one. Nothing is sealed then.
+//!
+//! A claim without a header that we signed is no answer: nobody can hold us up by naming a number, nor by a header of ours
+//! with other items, nor by leaving certificates out that others show.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use blindfold_chain::{Refusal, verdicts};
+use blindfold_protocol::{B256, Canonical, Certificate, Envelope, SealedBatch, SignedHeader};
+use blindfold_store::StoreError;
+use thiserror::Error;
+use tokio::task::JoinSet;
+
+use crate::{
+    core::Core,
+    members::{Committee, HeldBatch},
+    poster::{L1Poster, PostFault, PostedHead},
+    sealer::OpenSecond,
+};
+
+/// Why nothing is sealed yet.
+#[derive(Debug, Error)]
+pub(crate) enum Hindrance {
+    /// Too few members answer.
+    #[error(
+        "{answered} of {needed} members needed tell what they hold; a header that this disk does not know may have \
+         been signed (silent: {silent:?})"
+    )]
+    TooFewMembers { answered: usize, needed: usize, silent: Vec<u16> },
+    /// L1 does not tell its head.
+    #[error("L1 does not tell which header was posted last: {0}")]
+    L1(#[from] PostFault),
+    /// L1 is ahead and no member has given what is missing.
+    #[error("L1 holds header {posted}, this disk ends at {head}, and no member has given what lies between")]
+    Behind { posted: u64, head: u64 },
+    /// L1 holds another header.
+    #[error("L1 holds header {hash} at {number}, which is not the one on this disk")]
+    OtherChain { number: u64, hash: B256 },
+    /// A header of ours cannot be taken yet.
+    #[error("what was signed before cannot be taken yet: {0}")]
+    NotTaken(#[from] Refusal),
+    /// No epoch contains the next number.
+    #[error("no epoch is registered for batch {0}")]
+    NoEpoch(u64),
+    /// The disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// We signed two headers, or are about to: an operator has to look.
+    #[error(
+        "member {member} holds header {theirs} for number {number}, signed with this sequencer's key, and this disk has \
+         {ours}: this disk is not the one that signed last. Move the data folder away and start with an empty one: what \
+         the members hold is adopted from them"
+    )]
+    TwoHeaders { member: u16, number: u64, theirs: B256, ours: B256 },
+}
+
+impl Hindrance {
+    /// Whether waiting cannot help.
+    pub(crate) fn is_fatal(&self) -> bool {
+        match self {
+            Self::TwoHeaders { .. } => true,
+            Self::Store(error) => !error.retry(),
+            _ => false,
+        }
+    }
+}
+
+/// What became of a header that a member holds.
+enum Adopted {
+    /// It stands in our chain.
+    Ours,
+    /// L1 made a header below it that it knows nothing of: it can never be posted, and what follows it neither.
+    Dead,
+    /// Neither we nor L1 made it, or L1 does not show it yet.
+    No,
+}
+
+/// What the members say.
+struct Answers {
+    answered: BTreeSet<u16>,
+    silent: Vec<u16>,
+}
+
+impl Core {
+    /// Whether this sequencer may seal: everything that was signed before is known here.
+    pub(crate) fn recovered(&self) -> bool {
+        *self.recovered.borrow()
+    }
+
+    /// Seals, as soon as it may, until the sequencer stops.
+    pub(crate) async fn recover_and_seal(
+        self: Arc<Self>,
+        committee: Arc<dyn Committee>,
+        poster: Option<Arc<dyn L1Poster>>,
+        open: OpenSecond,
+    ) {
+        if self.recover_loop(committee, poster).await {
+            self.seal_loop(open).await;
+        }
+    }
+
+    /// Tries until it may seal or the sequencer stops. False if it stops.
+    async fn recover_loop(
+        self: &Arc<Self>,
+        committee: Arc<dyn Committee>,
+        poster: Option<Arc<dyn L1Poster>>,
+    ) -> bool {
+        let since = Instant::now();
+        let mut stop = self.stop.clone();
+        while !self.recovered() {
+            let outcome = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return false,
+                _ = self.spawner.failed() => return false,
+                outcome = self.recover(&committee, poster.as_deref(), since) => outcome,
+            };
+            let Err(hindrance) = outcome else { break };
+            if hindrance.is_fatal() {
+                self.fail("recovery", hindrance.to_string());
+                return false;
+            }
+            tracing::warn!(%hindrance, "nothing is sealed yet");
+            self.hindrance.lock().replace(hindrance.to_string());
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return false,
+                () = tokio::time::sleep(Duration::from_millis(self.config.recovery.retry_ms)) => {}
+            }
+        }
+        true
+    }
+
+    /// One attempt, Q-1 to Q-3.
+    pub(crate) async fn recover(
+        self: &Arc<Self>,
+        committee: &Arc<dyn Committee>,
+        poster: Option<&dyn L1Poster>,
+        since: Instant,
+    ) -> Result<(), Hindrance> {
+        let before = self.tracker.head().number;
+        let answers = self.adopt_from(committee).await;
+        if self.tracker.head().number > before {
+            // Also when the attempt fails later: what was adopted is certified like any other header.
+            self.resume_certifying().await?;
+            self.reopened.store(true, Ordering::SeqCst);
+            self.show_chain();
+        }
+        let answers = answers?;
+        let head = self.tracker.head();
+        let number = head.number + 1;
+        let epoch = self.tracker.epoch(number).await.map_err(|_| Hindrance::NoEpoch(number))?;
+        let needed = usize::from(epoch.threshold);
+        let answered = answers.answered.iter().filter(|member| epoch.member(**member).is_some()).count();
+        let patient = since.elapsed() < Duration::from_millis(self.config.recovery.patience_ms);
+        if answered < needed || patient && !answers.silent.is_empty() {
+            return Err(Hindrance::TooFewMembers { answered, needed, silent: answers.silent });
+        }
+        if let Some(poster) = poster {
+            self.check_l1_head(poster.posted_head().await?).await?;
+        }
+        if !answers.silent.is_empty() {
+            tracing::warn!(silent = ?answers.silent, "sealing begins without having asked these members");
+        }
+        self.hindrance.lock().take();
+        self.recovered.send_replace(true);
+        tracing::info!(head = head.number, answered, "nothing newer was signed than this disk knows");
+        Ok(())
+    }
+
+    /// L1's head is one of our headers.
+    async fn check_l1_head(&self, posted: PostedHead) -> Result<(), Hindrance> {
+        let PostedHead { number, hash } = posted;
+        let head = self.tracker.head().number;
+        if number > head {
+            return Err(Hindrance::Behind { posted: number, head });
+        }
+        let ours = match number {
+            0 => Some(self.chain.deployment.genesis_hash()),
+            number => self.store.batch(number).await?.map(|record| record.hash),
+        };
+        if ours == Some(hash) { Ok(()) } else { Err(Hindrance::OtherChain { number, hash }) }
+    }
+
+    /// Asks every member and adopts, header by header, what is newer than our head.
+    async fn adopt_from(self: &Arc<Self>, committee: &Arc<dyn Committee>) -> Result<Answers, Hindrance> {
+        let mut answers = Answers { answered: BTreeSet::new(), silent: Vec::new() };
+        let mut asked = JoinSet::new();
+        for member in committee.members() {
+            let committee = Arc::clone(committee);
+            asked.spawn(async move { (member, committee.highest(member).await) });
+        }
+        let mut standing = Vec::new();
+        while let Some(answer) = asked.join_next().await {
+            match answer {
+                Ok((member, Ok(highest))) => standing.push((member, highest)),
+                Ok((member, Err(fault))) => {
+                    tracing::debug!(member, %fault, "a member does not tell what it holds");
+                    answers.silent.push(member);
+                }
+                Err(error) => tracing::error!(%error, "asking a member ended by a bug"),
+            }
+        }
+        standing.sort_unstable();
+        for (member, highest) in standing {
+            if self.adopt_of(committee.as_ref(), member, highest).await? {
+                answers.answered.insert(member);
+            } else {
+                answers.silent.push(member);
+            }
+        }
+        answers.silent.sort_unstable();
+        Ok(answers)
+    }
+
+    /// Adopts what one member holds up to `highest`. False when it does not show what it claims.
+    async fn adopt_of(
+        self: &Arc<Self>,
+        committee: &dyn Committee,
+        member: u16,
+        highest: u64,
+    ) -> Result<bool, Hindrance> {
+        let head = self.tracker.head().number;
+        // What is here and not certified first: theirs must be the same, and may have the certificates that ours lack.
+        let first =
+            if highest >= head { (self.tracker.certified().number + 1).min(head.max(1)) } else { head + 1 };
+        for number in first..=highest {
+            let held = match committee.sealed(member, number).await {
+                Ok(Some(held)) => held,
+                Ok(None) if number < head => continue,
+                // A member may have taken a header back for a certified one of a lower number meanwhile.
+                Ok(None) => return Ok(false),
+                Err(fault) => {
+                    tracing::warn!(member, number, %fault, "a member does not show what it claims to hold");
+                    return Ok(false);
+                }
+            };
+            match self.adopt(member, held).await? {
+                Adopted::Ours => {}
+                Adopted::Dead => return Ok(true),
+                Adopted::No => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adopts one header.
+    async fn adopt(self: &Arc<Self>, member: u16, held: HeldBatch) -> Result<Adopted, Hindrance> {
+        let HeldBatch { sealed, certificate } = held;
+        let sealed = Arc::new(sealed);
+        let (number, theirs) = (sealed.header.number, sealed.header.hash());
+        if sealed.claims_l1() {
+            // Final L1 blocks say so as well, sooner or later.
+            self.take_l1_headers().await?;
+            let there = self.tracker.head().number >= number;
+            return Ok(if there { Adopted::Ours } else { Adopted::No });
+        }
+        if !self.is_ours(&sealed.signed_header()) {
+            tracing::warn!(member, number, "a member holds a header that this sequencer did not sign");
+            return Ok(Adopted::No);
+        }
+        let head = self.tracker.head();
+        let conflict = if number > head.number {
+            (sealed.header.parent_hash != head.hash).then_some((
+                head.number,
+                sealed.header.parent_hash,
+                head.hash,
+            ))
+        } else {
+            let ours = self.store.batch(number).await?.map_or(B256::ZERO, |ours| ours.hash);
+            (ours != theirs).then_some((number, theirs, ours))
+        };
+        if let Some((number, theirs, ours)) = conflict {
+            let origins = (sealed.header.l1_origin_number, u64::MAX);
+            let dead =
+                self.tracker.excused_by_l1(sealed.header.number, origins).await.map_err(Refusal::L1)?;
+            let two = Hindrance::TwoHeaders { member, number, theirs, ours };
+            return if dead { Ok(Adopted::Dead) } else { Err(two) };
+        }
+        if number <= head.number {
+            self.adopt_certificate(member, number, certificate).await;
+            return Ok(Adopted::Ours);
+        }
+        // What was signed binds before the header is here.
+        match self.store.put_acknowledged(number, theirs).await {
+            Err(StoreError::Conflict { stored, .. }) => {
+                return Err(Hindrance::TwoHeaders { member, number, theirs, ours: stored });
+            }
+            written => written?,
+        }
+        match self.tracker.apply_sealed(&sealed).await {
+            Ok(_) => {}
+            // The header is ours, and the items under it are not, or certificates were left out: others may do better.
+            Err(refusal @ (Refusal::Invalid { .. } | Refusal::TooManyUncertified { .. })) => {
+                tracing::warn!(member, number, %refusal, "a member's copy of a header of ours is not taken");
+                return Ok(Adopted::No);
+            }
+            Err(refusal) => return Err(refusal.into()),
+        }
+        self.drop_sealed(&sealed);
+        self.backlog.sealed(number, sealed.header.envelope_bytes);
+        self.adopt_certificate(member, number, certificate).await;
+        tracing::warn!(member, number, hash = %theirs, "adopted a header that this disk did not know");
+        if let Some(record) = self.store.batch(number).await? {
+            let announced = blindfold_chain::announce::header(&sealed, theirs, &verdicts(&record)?);
+            self.hub.publish(&announced);
+        }
+        Ok(Adopted::Ours)
+    }
+
+    /// Takes the certificate that a member holds of a number, where ours lacks it.
+    async fn adopt_certificate(&self, member: u16, number: u64, certificate: Option<Certificate>) {
+        let Some(certificate) = certificate.filter(|_| number > self.tracker.certified().number) else {
+            return;
+        };
+        // A forged one leaves the header uncertified.
+        if let Err(refusal) = self.tracker.accept_certificate(&certificate).await {
+            tracing::warn!(member, number, %refusal, "a member's certificate is not taken");
+        }
+    }
+
+    fn is_ours(&self, header: &SignedHeader) -> bool {
+        header.signer(&self.chain.deployment) == Ok(self.chain.sequencer)
+    }
+
+    /// Takes the envelopes of a batch out of the mempool.
+    fn drop_sealed(&self, sealed: &SealedBatch) {
+        let mut pool = self.pool.lock();
+        for item in &sealed.items {
+            if let Ok(envelope) = Envelope::decode(item) {
+                pool.remove(&envelope.id());
+            }
+        }
+        self.show_pool(&pool);
+    }
+}

@@ -1,0 +1,105 @@
+//! Promises under pressure: what is promised is kept, and what cannot be promised is refused.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use blindfold_protocol::{Canonical, Envelope, ForcedEntry};
+use blindfold_rpc::types::EnvelopeState;
+use common::{BASE_FEE, Running, World, within};
+
+/// Sends an envelope and asks for a promise: the number, or the reason of the refusal.
+async fn promised(running: &Running<'_>, envelope: &Envelope) -> Result<u64, (String, bool)> {
+    match running.send_bytes(envelope.encode(), true).await {
+        Ok(sent) => Ok(sent.promise.unwrap().decode().unwrap().seal_by),
+        Err(error) => Err((error.reason.into_owned(), error.retry)),
+    }
+}
+
+fn refused(reason: &str, retry: bool) -> Result<u64, (String, bool)> {
+    Err((reason.to_owned(), retry))
+}
+
+#[tokio::test]
+async fn a_flood_of_promises_ends_in_refusals_and_breaks_none() {
+    let world = World::with(|config, _| {
+        config.sealing.max_uncertified_headers = 1;
+        // Two items of each header may be promised, of four.
+        config.sealing.max_batch_items = 4;
+        config.sealing.promise_batches = 7;
+    });
+    let running = world.start_funded(&[1, 2, 3]).await;
+    // Promises that pay nothing beside the base fee, as many as one likes.
+    let mut given = Vec::new();
+    for nonce in 1..=8 {
+        let envelope = world.envelope_with(1, nonce, |f| f.priority_fee = 0);
+        given.push((envelope.id(), promised(&running, &envelope).await.unwrap()));
+    }
+    let numbers: Vec<u64> = given.iter().map(|(_, by)| *by).collect();
+    assert_eq!(numbers, [5, 5, 6, 6, 7, 7, 8, 8]);
+    let envelope = world.envelope(1, 9);
+    assert_eq!(promised(&running, &envelope).await, refused("promise_capacity", true));
+    running.send(&envelope).await.expect("without a promise there is room");
+    assert_eq!(promised(&running, &envelope).await, refused("promise_capacity", true), "nor later");
+    // Others pay more, in greater number than headers can hold.
+    for nonce in 1..=30 {
+        running.send(&world.envelope_with(2, nonce, |f| f.priority_fee = 5_000)).await.unwrap();
+    }
+    for number in 2..=8 {
+        running.certify(number - 1).await;
+        running.sealed(number).await;
+    }
+    for (id, by) in given {
+        let receipt = running.receipt(id).await;
+        assert!(receipt.number.unwrap() <= by, "promised by {by}: {receipt:?}");
+    }
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_promise_needs_a_margin_and_a_fee_that_covers_the_steepest_rise() {
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    let running = world.start_funded(&[1]).await;
+    let terms = refused("promise_terms", false);
+    // The head is 1, and promises begin four numbers later.
+    for expiry in [2, 4] {
+        let soon = world.envelope_with(1, expiry, |f| f.expiry = expiry);
+        assert_eq!(promised(&running, &soon).await, terms);
+        running.send(&soon).await.expect("without a promise it may go in");
+        assert_eq!(promised(&running, &soon).await, terms, "nor later");
+    }
+    assert_eq!(promised(&running, &world.envelope_with(1, 5, |f| f.expiry = 5)).await, Ok(5));
+    // Nine eighths to the fourth, and a wei for each rounding.
+    let most = BASE_FEE * 6_561 / 4_096 + 4;
+    assert_eq!(promised(&running, &world.envelope_with(1, 6, |f| f.max_fee = most)).await, Ok(5));
+    let low = BASE_FEE * 6_561 / 4_096 - 1;
+    assert_eq!(promised(&running, &world.envelope_with(1, 7, |f| f.max_fee = low)).await, terms);
+    // More than half of a second's gas.
+    let half = world.chain.second_gas_limit() / 2;
+    let greedy = |nonce, gas| world.envelope_with(1, nonce, |f| f.gas_limit = gas);
+    assert_eq!(promised(&running, &greedy(8, half + 1)).await, terms);
+    assert_eq!(promised(&running, &greedy(9, half)).await, Ok(6), "the next one has room for it");
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_promise_is_kept_by_what_its_payer_caused() {
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    let running = world.start_funded(&[1]).await;
+    let envelope = world.envelope(1, 100);
+    let by = promised(&running, &envelope).await.unwrap();
+    // The payer forces in another envelope that uses the same fee nonce.
+    let forced = world.envelope_with(1, 100, |f| f.gas_limit = 50_000);
+    world.l1.force(1, |index, at| ForcedEntry::envelope(index, forced.encode(), at));
+    let mut number = 1;
+    while running.state(envelope.id()).await == EnvelopeState::Pending {
+        running.certify(number).await;
+        number += 1;
+        within("a header", async { running.sealed(number).await }).await;
+    }
+    running.certify(number).await;
+    running.certified(number).await;
+    let receipt = running.receipt(envelope.id()).await;
+    assert!(receipt.number.unwrap() <= by, "{receipt:?}");
+    running.handle.shutdown().await;
+}

@@ -1,0 +1,171 @@
+//! A sequencer whose disk is empty or older than its last signature: it must not sign a second header.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
+use blindfold_sequencer::StartError;
+use common::{Running, World, sequencer_key, within};
+
+/// Loses the sequencer's disk.
+async fn lose_disk(world: &World) {
+    world.close_disk().await;
+    for entry in std::fs::read_dir(world.folder.path()).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+}
+
+/// Keeps a copy of the disk, to be put back by [`restore_disk`].
+async fn copy_disk(world: &World) -> tempfile::TempDir {
+    world.close_disk().await;
+    let kept = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(world.folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), kept.path().join(entry.file_name())).unwrap();
+    }
+    kept
+}
+
+async fn restore_disk(world: &World, kept: &tempfile::TempDir) {
+    lose_disk(world).await;
+    for entry in std::fs::read_dir(kept.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), world.folder.path().join(entry.file_name())).unwrap();
+    }
+}
+
+async fn hindrance(running: &Running<'_>, part: &str) {
+    running
+        .eventually("the reason in the readiness", async || {
+            running.handle.readiness().reasons().values().any(|reason| reason.contains(part))
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn an_empty_disk_adopts_what_the_members_hold() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    let (first, second) = (world.envelope(1, 1), world.envelope(2, 1));
+    running.send(&first).await.unwrap();
+    running.sealed(2).await;
+    running.certify_through(2).await;
+    running.send(&second).await.unwrap();
+    running.sealed(3).await;
+    // The third is not certified; one member alone has it.
+    running.held_by(&[1, 2, 3], 2).await;
+    running.held_by(&[4], 3).await;
+    let (number, hash) = (running.handle.tracker().head().number, running.batch(3).await.hash);
+    assert_eq!(number, 3);
+    running.handle.shutdown().await;
+    lose_disk(&world).await;
+
+    let running = world.start().await;
+    assert_eq!(running.handle.tracker().head().number, 3);
+    assert_eq!(running.batch(3).await.hash, hash);
+    assert_eq!(running.handle.tracker().certified().number, 2);
+    for envelope in [&first, &second] {
+        assert_ne!(running.state(envelope.id()).await, EnvelopeState::Pending);
+    }
+    // It goes on from there, and the adopted header gets its certificate.
+    running.certify(3).await;
+    running.certified(3).await;
+    running.send(&world.envelope(1, 2)).await.unwrap();
+    running.sealed(4).await;
+    running.handle.shutdown().await;
+}
+
+/// A genuine header with other items ended the attempt each time, so that one member held the sequencer up for good.
+#[tokio::test]
+async fn a_member_that_alters_items_holds_nobody_up() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    running.certify_through(2).await;
+    running.held_by(&[1, 2, 3, 4], 2).await;
+    let hash = running.batch(2).await.hash;
+    running.handle.shutdown().await;
+    lose_disk(&world).await;
+    for batch in world.committee.held.lock().get_mut(&1).unwrap().values_mut() {
+        batch.sealed.items.push(b"altered".to_vec());
+    }
+
+    let running = world.start().await;
+    assert_eq!(running.batch(2).await.hash, hash);
+    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.sealed(3).await;
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_older_disk_signs_no_second_header() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.handle.shutdown().await;
+    let kept = copy_disk(&world).await;
+    let running = world.start().await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    let hash = running.batch(2).await.hash;
+    running.held_by(&[2], 2).await;
+    running.handle.shutdown().await;
+    restore_disk(&world, &kept).await;
+
+    // What waits would make another header 2.
+    let running = world.start().await;
+    assert_eq!(running.batch(2).await.hash, hash);
+    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.sealed(3).await;
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn with_a_second_header_among_the_members_it_stops_and_says_what_to_do() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    running.held_by(&[1, 2, 3], 2).await;
+    running.handle.shutdown().await;
+    // Another header 2, signed by another process with the same key.
+    {
+        let mut held = world.committee.held.lock();
+        let batch = held.get_mut(&3).unwrap().get_mut(&2).unwrap();
+        batch.sealed.header.timestamp_ms += 1;
+        let signed = batch.sealed.header.sign(&sequencer_key(), &world.chain.deployment);
+        batch.sealed.signature = signed.signature;
+    }
+    let store = world.store().await;
+    match world.try_start(store).await.map(drop) {
+        Err(StartError::Recovery(why)) => {
+            assert!(why.contains("member 3") && why.contains("empty one"), "{why}")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_sealed_while_too_few_members_answer_or_l1_is_ahead() {
+    let world = World::new();
+    world.committee.silent.lock().extend([1, 2]);
+    // A claim without a header is no answer.
+    world.committee.boasts.lock().insert(3, 1_000_000);
+    world.l1.deposit(common::payer(1).address(), common::RICH);
+    let running = world.start().await;
+    hindrance(&running, "1 of 3 members").await;
+    assert_eq!(running.reason(&world.envelope(1, 1)).await, "recovering");
+    world.committee.boasts.lock().clear();
+    hindrance(&running, "2 of 3 members").await;
+    assert_eq!(running.handle.tracker().head().number, 0);
+    // L1 knows a header that no member gives.
+    world.inbox.set_head(1, blindfold_protocol::B256::repeat_byte(7));
+    world.committee.silent.lock().remove(&1);
+    hindrance(&running, "L1 holds header 1").await;
+    assert_eq!(running.handle.tracker().head().number, 0);
+    world.inbox.set_head(0, world.chain.deployment.genesis_hash());
+    running.sealed(1).await;
+    assert_eq!(within("a status", running.client.get_status()).await.unwrap().head.number, 1);
+    running.handle.shutdown().await;
+}
