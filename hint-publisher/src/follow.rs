@@ -212,7 +212,7 @@ impl Coordinator {
             tracing::warn!(number = certificate.number, "certificate of an epoch without parameters here");
             return false;
         };
-        let valid = verify(certificate, parameters.clone(), &self.chain).await;
+        let valid = verify(certificate, parameters, &self.chain).await;
         if let Err(fault) = &valid {
             self.shop.metrics.bad_certificates.increment();
             tracing::warn!(number = certificate.number, fault, "certificate refused");
@@ -227,7 +227,7 @@ impl Coordinator {
     fn start(&mut self, batch: FetchedBatch, live: bool) {
         let header = &batch.sealed.header;
         let (number, hash, parent_hash) = (header.number, header.hash(), header.parent_hash);
-        let Some(parameters) = self.shop.parameters.at(number).cloned() else {
+        let Some(parameters) = self.shop.parameters.at(number) else {
             tracing::error!(number, "no parameters are configured for this batch's epoch");
             return;
         };

@@ -12,11 +12,15 @@ use blindfold_protocol::{Certificate, ReleaseShare, SingletonShare};
 use blindfold_rpc::{
     ClientBuildError, ClientConfig, CommitteeApiClient, Encoded, HttpClient, ReceivedError, http_client,
 };
+use blindfold_runtime::Backoff;
 use futures::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{HintPublisherConfig, HintPublisherMetrics, metrics::member_label, status::SharedStatus};
+
+/// Longest pause before a member, or the sequencer, is called again, in milliseconds.
+pub(crate) const MAX_PAUSE_MS: u64 = 5_000;
 
 /// Why a member gave nothing usable, and will not for this request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +43,7 @@ pub(crate) struct Members {
     clients: BTreeMap<u16, HttpClient>,
     standing: Mutex<BTreeMap<u16, Standing>>,
     hedge: Duration,
-    retry: Duration,
+    retry_ms: u64,
     metrics: HintPublisherMetrics,
     status: Arc<SharedStatus>,
 }
@@ -61,7 +65,7 @@ impl Members {
             clients,
             standing: Mutex::default(),
             hedge: Duration::from_millis(config.limits.hedge_ms),
-            retry: Duration::from_millis(config.limits.member_retry_ms),
+            retry_ms: config.limits.member_retry_ms,
             metrics,
             status,
         })
@@ -133,6 +137,7 @@ impl Members {
             let Some(client) = self.clients.get(&member) else {
                 return Err(MemberFault::Refused("no address is configured".to_owned()));
             };
+            let mut pauses = Backoff::new(self.retry_ms, MAX_PAUSE_MS);
             loop {
                 match call(client.clone()).await {
                     Ok(Ok(answer)) => {
@@ -150,7 +155,7 @@ impl Members {
                             return Err(MemberFault::Refused(error.to_string()));
                         }
                         tracing::debug!(member, %error, "no share yet; asking again");
-                        tokio::time::sleep(self.retry).await;
+                        tokio::time::sleep(pauses.pause()).await;
                     }
                 }
             }

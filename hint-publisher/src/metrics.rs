@@ -1,7 +1,7 @@
 //! What the helper counts. Every series exists from the start, at zero.
 
-use blindfold_bte::BACKEND_NAMES;
 use blindfold_bte::accelerator::Operation;
+use blindfold_bte::{BACKEND_NAMES, Check};
 use blindfold_telemetry::{
     Counter, CounterSet, Gauge, GaugeSet, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
 };
@@ -28,6 +28,7 @@ pub struct HintPublisherMetrics {
     pub(crate) bad_certificates: Counter,
     pub(crate) backend_threads: GaugeSet,
     pub(crate) device_failures: CounterSet,
+    pub(crate) overruled: CounterSet,
     pub(crate) in_work: Gauge,
     pub(crate) backlog: Gauge,
     pub(crate) predecrypt_seconds: Histogram,
@@ -80,6 +81,11 @@ impl HintPublisherMetrics {
                 "hint_publisher_device_failures_total",
                 "Operations that a device failed at and the processor did",
                 &[("operation", Operation::NAMES)],
+            )?,
+            overruled: registry.counters(
+                "hint_publisher_overruled_total",
+                "Refusals by the fast backend that the portable one overruled",
+                &[("check", Check::NAMES)],
             )?,
             in_work: registry.gauge("hint_publisher_batches_in_work", "Batches being worked on")?,
             backlog: registry

@@ -5,11 +5,9 @@ use std::{
     sync::Arc,
 };
 
+use blindfold_runtime::Tasks;
 use parking_lot::Mutex;
-use tokio::{
-    sync::{Semaphore, oneshot},
-    task::JoinSet,
-};
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::WorkFault;
 
@@ -25,10 +23,10 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Starts `workers` workers in `tasks`.
-    pub(crate) fn start(workers: usize, tasks: &mut JoinSet<()>) -> Arc<Self> {
+    pub(crate) fn start(workers: usize, tasks: &Tasks) -> Arc<Self> {
         let pool = Arc::new(Self { jobs: Mutex::default(), available: Semaphore::new(0) });
         for _ in 0..workers {
-            tasks.spawn(Arc::clone(&pool).work());
+            tasks.spawn("pool", Arc::clone(&pool).work());
         }
         pool
     }

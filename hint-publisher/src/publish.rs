@@ -5,7 +5,9 @@ use std::time::Duration;
 use blindfold_protocol::{BatchHints, Release};
 use blindfold_rpc::{BlindApiClient, Encoded, HttpClient, ReceivedError, SequencerApiClient};
 
-use crate::WorkFault;
+use blindfold_runtime::Backoff;
+
+use crate::{WorkFault, members::MAX_PAUSE_MS};
 
 /// Sends release and hints until the sequencer takes them, or has the hints of this header from elsewhere.
 ///
@@ -18,6 +20,7 @@ pub(crate) async fn publish(
     retry: Duration,
 ) -> Result<(), WorkFault> {
     let number = hints.number;
+    let mut pauses = Backoff::new(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX), MAX_PAUSE_MS);
     loop {
         let error = match sequencer.submit_hints(Encoded::new(release), Encoded::new(hints)).await {
             Ok(_) => return Ok(()),
@@ -33,6 +36,6 @@ pub(crate) async fn publish(
             return Err(WorkFault::NotTaken { reason: error.to_string() });
         }
         tracing::warn!(number, %error, "hints not taken; sending them again");
-        tokio::time::sleep(retry).await;
+        tokio::time::sleep(pauses.pause()).await;
     }
 }

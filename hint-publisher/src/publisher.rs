@@ -9,11 +9,9 @@ use blindfold_rpc::{
     AdminConfig, ClientBuildError, ClientConfig, Feed, FeedConfig, Readiness, ServeError, ServerHandle,
     admin, http_client,
 };
+use blindfold_runtime::{Failure, Tasks};
 use blindfold_telemetry::MetricsError;
-use tokio::{
-    sync::{Semaphore, watch},
-    task::JoinSet,
-};
+use tokio::sync::Semaphore;
 
 use crate::{
     ConfigError, HintPublisherConfig, HintPublisherMetrics, HintPublisherStatus,
@@ -86,7 +84,8 @@ impl HintPublisher {
             posting.config.check()?;
         }
         chain.validate()?;
-        for epoch in parameters.iter().map(|parameters| parameters.epoch()) {
+        for entry in parameters.all() {
+            let epoch = entry.epoch();
             let given = config.members.iter().filter(|entry| epoch.member(entry.member).is_some()).count();
             if given < usize::from(epoch.threshold) {
                 let (epoch, needed) = (epoch.epoch, epoch.threshold);
@@ -97,6 +96,8 @@ impl HintPublisher {
         metrics.backend_threads.get(&[backend.name()]).set(backend.threads() as u64);
         let failures = metrics.device_failures.clone();
         backend.on_device_failure(Box::new(move |operation| failures.get(&[operation.name()]).increment()));
+        let overruled = metrics.overruled.clone();
+        backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
         let status = Arc::new(SharedStatus::default());
         let members = Members::new(&config, metrics.clone(), Arc::clone(&status))?;
         let sequencer = http_client(&config.sequencer_url, &ClientConfig::default())?;
@@ -104,17 +105,18 @@ impl HintPublisher {
             Some(_) => Readiness::new(&[SEQUENCER, L1_POSTING]),
             None => Readiness::new(&[SEQUENCER]),
         };
+        let tasks = Tasks::new();
+        let readiness = readiness.of(tasks.spawner());
         let registry = metrics.registry.clone();
         let admin_config = AdminConfig { addr: config.admin_addr };
         let admin = admin(admin_config, readiness.clone(), move || registry.render(), None).await?;
 
-        let mut tasks = JoinSet::new();
-        let pool = Pool::start(config.limits.predecrypt_workers, &mut tasks);
+        tasks.guard("admin", admin.ended());
+        let pool = Pool::start(config.limits.predecrypt_workers, &tasks);
         let feed = Feed::start(config.feed_url(), TOPICS.to_vec(), FeedConfig::default());
         let memory = Arc::new(Semaphore::new(config.limits.max_predecrypted_ciphertexts));
         let shop =
             Arc::new(Workshop { config, parameters, backend, members, sequencer, pool, memory, metrics });
-        let (stop, stopped) = watch::channel(false);
         if let Some(L1PostingDeps { config, l1 }) = l1_posting {
             let deps = HintPosterDeps {
                 l1,
@@ -124,12 +126,12 @@ impl HintPublisher {
                 metrics: shop.metrics.clone(),
                 readiness: readiness.clone(),
             };
-            tasks.spawn(HintPoster::new(config, deps).run(stopped.clone()));
+            tasks.spawn("l1_posting", HintPoster::new(config, deps).run(tasks.stop()));
         }
-        let coordinator = Coordinator::new(Arc::clone(&shop), chain, Arc::clone(&status), readiness);
-        tasks.spawn(coordinator.run(feed, stopped));
+        let coordinator = Coordinator::new(Arc::clone(&shop), chain, Arc::clone(&status), readiness.clone());
+        tasks.spawn("coordinator", coordinator.run(feed, tasks.stop()));
         tracing::info!(backend = shop.backend.name(), admin = %admin.local_addr(), "hint publisher runs");
-        Ok(HintPublisherHandle { shop, status, admin, stop, tasks })
+        Ok(HintPublisherHandle { shop, status, readiness, admin, tasks })
     }
 }
 
@@ -137,9 +139,9 @@ impl HintPublisher {
 pub struct HintPublisherHandle {
     shop: Arc<Workshop>,
     status: Arc<SharedStatus>,
+    readiness: Readiness,
     admin: ServerHandle,
-    stop: watch::Sender<bool>,
-    tasks: JoinSet<()>,
+    tasks: Tasks,
 }
 
 impl HintPublisherHandle {
@@ -158,16 +160,19 @@ impl HintPublisherHandle {
         &self.shop.metrics
     }
 
-    /// Ends when a part of the helper ended by itself, which only a bug does: the process should end, too.
-    pub async fn failed(&mut self) {
-        let _ = self.tasks.join_next().await;
+    /// Waits until a part gives up; the process should end then.
+    pub async fn failed(&self) -> Failure {
+        self.tasks.spawner().failed().await
+    }
+
+    /// What must hold before the helper is ready.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
     }
 
     /// Stops. Batches in work are given up; they are caught up with after the next start.
-    pub async fn stop(mut self) {
-        // Nobody listens when the follower has ended already.
-        let _ = self.stop.send(true);
-        self.tasks.shutdown().await;
+    pub async fn stop(self) {
+        self.tasks.abort().await;
         self.admin.shutdown().await;
     }
 }

@@ -181,7 +181,9 @@ impl HintsL1 for Account {
 
     async fn runs(&self, after: u64, through: u64) -> Result<Vec<PostedRun>, L1Trouble> {
         let contracts = self.contracts.lock();
-        assert!(through <= contracts.newest - contracts.lag, "runs are read from final blocks only");
+        let waited = contracts.newest.saturating_sub(DEADLINE / 4);
+        let known = waited.max(contracts.newest - contracts.lag);
+        assert!(through <= known, "runs are read from blocks that are final or waited long for it");
         let within = |run: &&PostedRun| run.posted_at > after && run.posted_at <= through;
         Ok(contracts.runs.iter().filter(within).copied().collect())
     }
@@ -485,6 +487,40 @@ async fn what_l1_takes_back_is_posted_again() {
     assert_eq!(poster.round(0).await.posted, 1);
     stage.contracts.lock().lag = 0;
     assert_eq!(poster.round(0).await, Round::default());
+}
+
+/// L1 counts the deadline on its newest block, so a run does not wait for finality longer than a quarter of it.
+#[tokio::test]
+async fn a_stall_of_finality_keeps_no_hints_back() {
+    let stage = Stage::new().await;
+    let run = stage.run_of_one(1).await;
+    let stall = |blocks| {
+        let mut contracts = stage.contracts.lock();
+        contracts.newest += blocks;
+        contracts.lag += blocks;
+    };
+    // Far enough behind that a posting, which takes a block, makes nothing final.
+    stage.contracts.lock().lag = 2;
+    stall(DEADLINE / 4 - 1);
+    let mut poster = stage.poster();
+    assert_eq!(poster.round(0).await, Round::default(), "it waits for finality");
+    stall(1);
+    assert_eq!(poster.round(1).await, Round { posted: 1, ..Round::default() });
+    assert_eq!(stage.contracts.lock().data[&1], stage.hints_of(&run));
+    assert_eq!(poster.round(2).await, Round::default(), "once");
+    // L1 takes back the run and its hints, and has the run again in a later block.
+    {
+        let mut contracts = stage.contracts.lock();
+        contracts.events.clear();
+        contracts.runs[0].posted_at = contracts.newest;
+    }
+    assert_eq!(poster.round(3).await, Round::default());
+    stall(DEADLINE / 4);
+    assert_eq!(poster.round(4).await.posted, 1, "and again");
+    // Finality is back, long after the window: the posting becomes final as ever.
+    stage.pass(WINDOW);
+    stage.contracts.lock().lag = 0;
+    assert_eq!(poster.round(5).await, Round { finalized: 1, ..Round::default() });
 }
 
 #[tokio::test]

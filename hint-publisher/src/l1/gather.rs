@@ -99,7 +99,7 @@ async fn verified(
     backend: &Arc<dyn Backend>,
 ) -> Result<BatchHints, GatherFault> {
     let number = batch.sealed.header.number;
-    let parameters = parameters.at(number).cloned().ok_or(GatherFault::NoParameters { number })?;
+    let parameters = parameters.at(number).ok_or(GatherFault::NoParameters { number })?;
     let backend = Arc::clone(backend);
     tokio::task::spawn_blocking(move || check(batch, &parameters, backend.as_ref()))
         .await

@@ -10,6 +10,7 @@ use blindfold_bte::Backend;
 use blindfold_chain::ParameterSet;
 use blindfold_protocol::{B256, BatchHints};
 use blindfold_rpc::Readiness;
+use blindfold_runtime::Backoff;
 use tokio::{sync::watch, time::sleep};
 
 use super::{
@@ -26,6 +27,9 @@ use crate::HintPublisherMetrics;
 pub(crate) const L1_POSTING: &str = "l1_posting";
 /// L1 blocks whose events are read at a time while catching up; what was read is not read again after trouble.
 const CATCH_UP_BLOCKS: u64 = 10_000;
+/// The part of the hint deadline that a run may wait for its finality: L1 counts the deadline on its newest block, so
+/// while finality stalls hints are posted for runs that are not final. A run that L1 takes back takes its hints with it.
+const FINALITY_WAIT_PART: u64 = 4;
 /// Runs whose hints are fetched and verified in one round; the next round follows at once.
 const MAX_GATHERED_RUNS: usize = 8;
 
@@ -84,7 +88,10 @@ enum Truth {
 
 /// What this process knows of a run beside L1's record.
 struct Known {
-    /// When the run was first seen to be final.
+    /// Its first number and last header: with others it is another run.
+    first: u64,
+    head_hash: B256,
+    /// When the run was first seen to be due: final, or waiting for that too long.
     seen_ms: u64,
     truth: Truth,
     /// Not before this time again.
@@ -94,7 +101,7 @@ struct Known {
     ripe_ms: Option<u64>,
 }
 
-/// Posts the hints of final runs, and makes them final.
+/// Posts the hints of final runs, and of those that wait for finality too long, and makes them final.
 pub struct HintPoster {
     deps: HintPosterDeps,
     config: L1PostingConfig,
@@ -120,7 +127,7 @@ impl HintPoster {
     /// Posts until told to stop. What is under way then is found on L1 at the next start.
     pub(crate) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let started = Instant::now();
-        let mut pause_ms = self.config.retry_ms;
+        let mut pauses = Backoff::new(self.config.retry_ms, self.config.max_retry_ms);
         loop {
             let now_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             let outcome = tokio::select! {
@@ -128,24 +135,23 @@ impl HintPoster {
                 _ = stop.wait_for(|stop| *stop) => return,
                 outcome = self.round(now_ms) => outcome,
             };
-            let wait_ms = match outcome {
+            let wait = match outcome {
                 Ok(round) => {
-                    pause_ms = self.config.retry_ms;
-                    if round.more { 0 } else { self.config.interval_ms }
+                    pauses.reset();
+                    Duration::from_millis(if round.more { 0 } else { self.config.interval_ms })
                 }
                 Err(hindrance) => {
                     self.deps.metrics.l1_failures.increment();
                     self.deps.readiness.set_not_ready(L1_POSTING, hindrance.to_string());
-                    tracing::warn!(%hindrance, pause_ms, "posting hints to L1 waits and tries again");
-                    let wait_ms = pause_ms;
-                    pause_ms = pause_ms.saturating_mul(2).min(self.config.max_retry_ms);
-                    wait_ms
+                    let pause = pauses.pause();
+                    tracing::warn!(%hindrance, ?pause, "posting hints to L1 waits and tries again");
+                    pause
                 }
             };
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = sleep(Duration::from_millis(wait_ms)) => {}
+                () = sleep(wait) => {}
             }
         }
     }
@@ -163,8 +169,16 @@ impl HintPoster {
         let blocks = l1.blocks().await?;
         self.catch_up(blocks.finalized, now_ms).await?;
         self.fill_bond().await?;
-        // What is not final yet may still be taken back, so it is only looked at.
+        // What is not final yet may still be taken back, so it is not remembered.
         let mut view = self.book.clone();
+        let patience = terms.hint_deadline / FINALITY_WAIT_PART;
+        let waited = blocks.newest.saturating_sub(patience);
+        if waited > self.through {
+            for run in l1.runs(self.through, waited).await? {
+                self.know(&run, now_ms);
+                view.add_run(run);
+            }
+        }
         for event in l1.hint_events(self.through, blocks.newest.max(self.through)).await? {
             view.apply(&event);
         }
@@ -192,15 +206,8 @@ impl HintPoster {
             let runs = self.deps.l1.runs(self.through, through).await?;
             let events = self.deps.l1.hint_events(self.through, through).await?;
             for run in runs {
+                self.know(&run, now_ms);
                 self.book.add_run(run);
-                let fresh = || Known {
-                    seen_ms: now_ms,
-                    truth: Truth::Unknown,
-                    retry_at_ms: 0,
-                    pause_ms: self.config.retry_ms,
-                    ripe_ms: None,
-                };
-                self.known.entry(run.last).or_insert_with(fresh);
             }
             for event in events {
                 if let HintEvent::Struck { id, run_last, publisher } = event
@@ -219,6 +226,24 @@ impl HintPoster {
             self.through = through;
         }
         Ok(())
+    }
+
+    /// Begins to remember what is found out about a run, unless it is remembered.
+    fn know(&mut self, run: &PostedRun, now_ms: u64) {
+        let known = self.known.get(&run.last);
+        if known.is_some_and(|known| (known.first, known.head_hash) == (run.first, run.head_hash)) {
+            return;
+        }
+        let fresh = Known {
+            first: run.first,
+            head_hash: run.head_hash,
+            seen_ms: now_ms,
+            truth: Truth::Unknown,
+            retry_at_ms: 0,
+            pause_ms: self.config.retry_ms,
+            ripe_ms: None,
+        };
+        self.known.insert(run.last, fresh);
     }
 
     /// Fills the bond up to the configured level, once.

@@ -130,7 +130,7 @@ pub trait HintsL1: Send + Sync {
     /// What the registry asks and allows.
     async fn terms(&self) -> Result<HintTerms, L1Trouble>;
 
-    /// Runs posted in blocks `after + 1 ..= through`, in order. `through` is final.
+    /// Runs posted in blocks `after + 1 ..= through`, in order. `through` need not be final.
     async fn runs(&self, after: u64, through: u64) -> Result<Vec<PostedRun>, L1Trouble>;
 
     /// The registry's events in blocks `after + 1 ..= through`, in order. `through` need not be final.

@@ -22,8 +22,10 @@ use blindfold_protocol::{
     SealedBatch, SingletonShare, certificate,
     validity::{Verdict, sub_batches},
 };
+use blindfold_rpc::jsonrpsee::Extensions;
 use blindfold_rpc::{
-    CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle, serve, types::CommitteeStatus,
+    CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle, serve,
+    types::{CommitteeStatus, HeldBatch},
 };
 use network::{MAX_BATCH, MEMBERS, chain_config, committee, epochs, parameter_set};
 use parking_lot::Mutex;
@@ -121,7 +123,15 @@ impl Api {
 
 #[async_trait]
 impl CommitteeApiServer for Api {
-    async fn get_certified(&self, _: u64) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+    async fn get_certified(
+        &self,
+        _: &Extensions,
+        _: u64,
+    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+        Ok(None)
+    }
+
+    async fn get_sealed(&self, _: &Extensions, _: u64) -> Result<Option<HeldBatch>, RpcError> {
         Ok(None)
     }
 
@@ -258,7 +268,7 @@ impl Stage {
         let set = parameter_set();
         let parameters = set.at(number).expect("registered");
         let backend = Portable::new(1);
-        verify_hints(&backend, parameters, &sealed.batch, &sealed.verdicts, &hints).expect("they stand");
+        verify_hints(&backend, &parameters, &sealed.batch, &sealed.verdicts, &hints).expect("they stand");
         assert_eq!((release.number, release.header_hash), (number, sealed.hash));
         assert_eq!(release.pds.len(), sub_batches(&sealed.verdicts, MAX_BATCH).len());
         (release, hints)
