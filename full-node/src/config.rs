@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use blindfold_rpc::Inbound;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
@@ -35,6 +36,9 @@ pub struct FullNodeConfig {
     /// How long without news from the sequencer before members are asked for certified batches, in milliseconds.
     #[serde(default = "default_member_poll_interval_ms")]
     pub member_poll_interval_ms: u64,
+    /// Reverse proxies before `rpc_addr`, and what one address may take there.
+    #[serde(default)]
+    pub inbound: Inbound,
 }
 
 /// Where a full node has the chain from. What it takes it verifies itself in both cases.

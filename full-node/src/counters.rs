@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use blindfold_bte::BACKEND_NAMES;
 use blindfold_bte::accelerator::Operation;
+use blindfold_bte::{BACKEND_NAMES, Check};
 use blindfold_telemetry::{Counter, CounterSet, Gauge, GaugeSet, Metrics, MetricsError};
 
 /// Reasons for which hints are refused, as they are labelled.
@@ -47,6 +47,7 @@ const HEADER_REASONS: &[&str] = &[
     "time_not_after_parent",
     "time_before_origin",
     "origin_back",
+    "origin_too_old",
     "origin_before_l1_header",
     "too_many_items",
     "item_too_long",
@@ -56,6 +57,10 @@ const HEADER_REASONS: &[&str] = &[
     "wrong_bytes",
     "wrong_gas",
     "wrong_base_fee",
+    "wrong_gas_base_fee",
+    "wrong_data_hash",
+    "wrong_origin_time",
+    "wrong_rules",
     "wrong_envelope_root",
     "wrong_fee_ledger_root",
     "wrong_forced_cursor",
@@ -137,12 +142,10 @@ pub struct Counters {
     pub invalid_notifications: Counter,
     /// Certified batches that a member gave because the sequencer did not.
     pub batches_from_members: Counter,
-    /// Postings of hints on L1 that were compared with ours.
+    /// Postings of hints on L1 that were judged.
     pub watch_postings_checked: Counter,
     /// Postings of hints on L1 that say something wrong.
     pub watch_wrong_postings: Counter,
-    /// Postings of hints on L1 without the right singleton releases.
-    pub watch_postings_not_accepted: Counter,
     /// Challenges that struck out a posting.
     pub watch_challenges: Counter,
     /// Numbers for which the sequencer signed two headers.
@@ -177,6 +180,8 @@ pub struct Counters {
     pub backend_threads: GaugeSet,
     /// What a device failed to do and the processor did, by operation.
     pub device_failures: CounterSet,
+    /// Refusals by the fast backend that the portable one overruled, by what was checked.
+    pub overruled: CounterSet,
     /// Newest header.
     pub head: Gauge,
     /// Newest certified header.
@@ -225,14 +230,10 @@ impl Counters {
             feed_reconnections: counter("feed_reconnections", "Feed connections lost and made again")?,
             invalid_notifications: counter("invalid_notifications", "Notifications that are none")?,
             batches_from_members: counter("batches_from_members", "Certified batches that a member gave")?,
-            watch_postings_checked: counter("watch_postings_checked", "Postings of hints on L1 compared")?,
+            watch_postings_checked: counter("watch_postings_checked", "Postings of hints on L1 judged")?,
             watch_wrong_postings: counter(
                 "watch_wrong_postings",
                 "Postings of hints on L1 that say something wrong",
-            )?,
-            watch_postings_not_accepted: counter(
-                "watch_postings_not_accepted",
-                "Postings of hints on L1 without the right singleton releases",
             )?,
             watch_challenges: counter("watch_challenges", "Challenges that struck out a posting")?,
             watch_equivocations: counter(
@@ -273,6 +274,11 @@ impl Counters {
                 "full_node_device_failures_total",
                 "Operations that a device failed at and the processor did",
                 &[("operation", Operation::NAMES)],
+            )?,
+            overruled: metrics.counters(
+                "full_node_overruled_total",
+                "Refusals by the fast backend that the portable one overruled",
+                &[("check", Check::NAMES)],
             )?,
             head: gauge("head_number", "Newest header")?,
             certified: gauge("certified_number", "Newest certified header")?,

@@ -101,7 +101,7 @@ impl LocalDecryption {
     ) -> Result<(Release, BatchHints), DecryptFault> {
         let record = self.tracker.store().batch(number).await?.ok_or(DecryptFault::NotCertified(number))?;
         let certificate = self.certificate(&record).await?;
-        let parameters = self.parameters.at(number).cloned().ok_or(DecryptFault::NoParameters(number))?;
+        let parameters = self.parameters.at(number).ok_or(DecryptFault::NoParameters(number))?;
         let published = usable(&parameters, &record, published)?;
         let (backend, of_blocking, record_of_blocking) =
             (Arc::clone(&self.backend), parameters.clone(), record.clone());

@@ -37,11 +37,11 @@ use blindfold_rpc::{
     AdminConfig, BlindApiServer, ClientBuildError, ClientConfig, Hub, NODE_ONLY_METHODS, READ_METHODS,
     Readiness, ServeError, ServerConfig, ServerHandle, admin, http_client, serve,
 };
+use blindfold_runtime::{Failure, Tasks};
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::{Metrics, MetricsError};
 use tokio::sync::mpsc;
 use tokio::sync::watch as channel;
-use tokio::task::JoinSet;
 
 pub use config::{ConfigError, FullNodeConfig, MemberEndpoint, Source};
 pub use counters::{ByReason, Counters};
@@ -55,7 +55,7 @@ use from_l1::FromL1;
 use keeper::Keeper;
 use limits::{MAX_ANNOUNCED_BLOCKS, MAX_WATCHED_BATCHES, READINESS_INTERVAL_MS};
 use node::{Node, stopped};
-use watch::{BookError, CaseBook, WatchConfig, WatchConfigError, WatchL1, Watcher, WatcherDeps};
+use watch::{BookError, CaseBook, Judge, WatchConfig, WatchConfigError, WatchL1, Watcher, WatcherDeps};
 
 /// The name of the role: in metrics, in the status, and on its disk.
 pub const ROLE: &str = "full_node";
@@ -131,8 +131,8 @@ pub struct FullNode {
     counters: Counters,
     rpc: ServerHandle,
     admin: ServerHandle,
-    stop: channel::Sender<bool>,
-    tasks: JoinSet<()>,
+    readiness: Readiness,
+    tasks: Tasks,
 }
 
 impl FullNode {
@@ -159,6 +159,8 @@ impl FullNode {
         counters.backend_threads.get(&[backend.name()]).set(backend.threads() as u64);
         let failures = counters.device_failures.clone();
         backend.on_device_failure(Box::new(move |operation| failures.get(&[operation.name()]).increment()));
+        let overruled = counters.overruled.clone();
+        backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
         let members = Members::new(&config.members, config.member_timeout_ms)?;
         let sequencer = match config.source {
             Source::Feed => Some(http_client(&config.sequencer_url, &ClientConfig::default())?),
@@ -180,6 +182,7 @@ impl FullNode {
             Some(l1) => Some(Settlement::open(tracker.clone(), executor.clone(), l1).await?),
             None => None,
         };
+        let judge = Judge { parameters: Arc::clone(&parameters), backend: Arc::clone(&backend) };
         let (wakes, of_keeper) = mpsc::channel(MAX_WATCHED_BATCHES);
         let (announced, of_comparison) = mpsc::channel(MAX_ANNOUNCED_BLOCKS);
         let hub = Hub::default();
@@ -217,7 +220,8 @@ impl FullNode {
         };
         let behind = from_l1.as_ref().map(FromL1::standing);
         let source = if behind.is_some() { "l1" } else { "sequencer" };
-        let readiness = Readiness::new(&[source, "execution"]);
+        let tasks = Tasks::new();
+        let readiness = Readiness::new(&[source, "execution"]).of(tasks.spawner());
         let rendered = metrics.clone();
         let admin = admin(
             AdminConfig { addr: config.admin_addr },
@@ -234,46 +238,46 @@ impl FullNode {
             role: Arc::new(View { counters: counters.clone() }),
         });
         let allowed = READ_METHODS.iter().chain(NODE_ONLY_METHODS).copied();
-        let rpc =
-            serve(ServerConfig::new(config.rpc_addr), reads.into_rpc(), Some(passthrough(client, allowed)))
-                .await?;
+        let server = ServerConfig { inbound: config.inbound.clone(), ..ServerConfig::new(config.rpc_addr) };
+        let rpc = serve(server, reads.into_rpc(), Some(passthrough(client, allowed))).await?;
 
-        let (stop, stopped) = channel::channel(false);
         let in_sync = channel::Sender::new(false);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(watch_readiness(
-            readiness,
+        tasks.guard("rpc", rpc.ended());
+        tasks.guard("admin", admin.ended());
+        tasks.guard("chain", tracker.broken());
+        tasks.spawn("ahead", tracker.clone().run_ahead(tasks.stop()));
+        tasks.guard("execution", executor.ended());
+        let shown = watch_readiness(
+            readiness.clone(),
             Arc::clone(&node),
             executor.clone(),
             behind.clone().map_or_else(|| Progress::Feed(in_sync.subscribe()), Progress::L1),
-            stopped.clone(),
-        ));
-        tasks.spawn(Comparison::new(Arc::clone(&node)).run(
-            executor.subscribe(),
-            of_comparison,
-            stopped.clone(),
-        ));
+            tasks.stop(),
+        );
+        tasks.spawn("readiness", shown);
+        let comparison = Comparison::new(Arc::clone(&node));
+        tasks.spawn("comparison", comparison.run(executor.subscribe(), of_comparison, tasks.stop()));
         // From L1 alone, with nobody to ask: what is not there is waited for.
         if from_l1.is_none() || !config.members.is_empty() {
             let keeper =
                 Keeper::new(Arc::clone(&node), &executor, config.hint_deadline_ms, of_keeper, behind);
-            tasks.spawn(keeper.run(stopped.clone()));
+            tasks.spawn("keeper", keeper.run(tasks.stop()));
         }
         if let Some(WatchDeps { config, l1 }) = watching {
-            let deps = WatcherDeps { l1, tracker: tracker.clone(), book, counters: counters.clone() };
-            tasks.spawn(Watcher::new(config, deps).run(stopped.clone()));
+            let deps = WatcherDeps { l1, tracker: tracker.clone(), book, judge, counters: counters.clone() };
+            tasks.spawn("watch", Watcher::new(config, deps).run(tasks.stop()));
         }
         if let Some(settlement) = settlement {
-            tasks.spawn(settlement.run(stopped.clone()));
+            tasks.spawn("settlement", settlement.run(tasks.stop()));
         }
         match from_l1 {
-            Some(from_l1) => tasks.spawn(from_l1.run(stopped)),
+            Some(from_l1) => tasks.spawn("l1", from_l1.run(tasks.stop())),
             None => {
                 let follower = Follower::new(node, config.member_poll_interval_ms, in_sync);
-                tasks.spawn(follower.run(config.feed_url(), stopped))
+                tasks.spawn("follower", follower.run(config.feed_url(), tasks.stop()));
             }
         };
-        Ok(Self { tracker, executor, counters, rpc, admin, stop, tasks })
+        Ok(Self { tracker, executor, counters, rpc, admin, readiness, tasks })
     }
 
     /// Where JSON-RPC is served.
@@ -301,14 +305,19 @@ impl FullNode {
         &self.counters
     }
 
+    /// What must hold before this node is ready.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// Waits until a part gives up; the process should end then.
+    pub async fn failed(&self) -> Failure {
+        self.tasks.spawner().failed().await
+    }
+
     /// Stops serving, finishes what is being written, and returns when all tasks have ended.
-    pub async fn shutdown(mut self) {
-        self.stop.send_replace(true);
-        while let Some(ended) = self.tasks.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!(%error, "a task ended abnormally");
-            }
-        }
+    pub async fn shutdown(self) {
+        self.tasks.shutdown().await;
         self.executor.stop().await;
         let (rpc, admin) = (self.rpc.shutdown().await, self.admin.shutdown().await);
         if !(rpc && admin) {

@@ -278,6 +278,8 @@ async fn members_give_what_is_not_on_l1() {
     for sealed in &run {
         alone.world.members.archive.put(sealed);
     }
+    // The first one that is asked gives other items under the right headers.
+    alone.world.members.archive.lying.lock().insert(1);
     *alone.postings.finalized.lock() = 20;
     let node = alone.start(memory()).await;
     executed(&node, 1).await;

@@ -12,7 +12,7 @@ use blindfold_l1::{
     L1Writer, L2Call, ManagedAnvil, NewEpoch, NewMember, deploy, dev_key,
 };
 use blindfold_protocol::{
-    Address, B256, Bundle, Bytes, Canonical, ChainConfig, HintEntry, U256, Verdict, certificate,
+    Address, B256, BatchHeader, Bundle, Bytes, Canonical, ChainConfig, HintEntry, U256, Verdict, certificate,
 };
 use common::support::doubles::ScriptedExecution;
 use common::support::{self, *};
@@ -40,6 +40,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     let (governor, user) = (dev_key(1).unwrap(), dev_key(4).unwrap());
     let mut config = DeployConfig::new(L1_CHAIN_ID, governor.address(), sequencer_key().address());
     config.timing.challenge_window = 4;
+    config.deposits_without_outlet = true;
     let addresses = deploy(anvil.url(), &dev_key(0).unwrap(), config).await.unwrap();
     anvil.mine(4).await.unwrap();
     let mut config = addresses.client_config(anvil.url());
@@ -69,7 +70,9 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
         max_batch: MAX_BATCH,
         threshold: THRESHOLD,
         parameters_hash: epoch().parameters_hash,
+        continues: 0,
         encryption_key: committee().parameters.encryption_key(),
+        h1: committee().bls[0].public_key(),
         parameters_location: "parameters.bin".into(),
         members: committee().bls.iter().map(member).collect(),
     };
@@ -131,22 +134,32 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     }
     assert!(matches!(hints[1].entries[..], [HintEntry::Key(_)]), "accepted");
     let header = last.unwrap().batch.header;
-    let sign = |member: u16| {
-        let key = &committee().bls[usize::from(member) - 1];
-        let (number, hash) = (header.number, header.hash());
-        certificate::sign_acknowledgement(key, &chain.deployment, header.epoch, number, hash, member)
-    };
     let epoch = tracker.epoch(header.number).await.unwrap();
-    let certificate = certificate::aggregate(&epoch, &[1, 2, 4].map(sign)).unwrap();
+    let certify = |header: BatchHeader| {
+        let sign = |member: u16| {
+            let key = &committee().bls[usize::from(member) - 1];
+            let (number, hash) = (header.number, header.hash());
+            certificate::sign_acknowledgement(key, &chain.deployment, header.epoch, number, hash, member)
+        };
+        certificate::aggregate(&epoch, &[1, 2, 4].map(sign)).unwrap()
+    };
+    let certificate = certify(header);
     tracker.accept_certificate(&certificate).await.unwrap();
     let intake = HintIntake::new(tracker.clone(), parameter_set(), backend(), executor.opened());
     intake.submit(release, hints[1].clone()).await.unwrap();
+    // Somebody posts two headers first, without data: the node has to find it in the transaction that comes after.
+    let front: Vec<BatchHeader> = batches[..2].iter().map(|batch| batch.sealed.header).collect();
+    let somebody = L1Writer::new(client.clone(), dev_key(6).unwrap());
+    somebody.post_headers(&front, &[], &certify(front[1])).await.unwrap();
     writer.post(&batches, &certificate).await.unwrap();
     anvil.mine(4).await.unwrap();
     let runs = client.posted_runs(0, client.finalized().await.unwrap().number).await.unwrap();
     let publisher = L1Writer::new(client.clone(), dev_key(5).unwrap()).with_data_in(DataPlace::Blobs);
     publisher.deposit_publisher_bond(DEFAULT_PUBLISHER_BOND_WEI).await.unwrap();
-    publisher.post_hints(&runs[0].0, &HintPosting::of(&hints)).await.unwrap();
+    publisher.post_hints(&runs[0].0, &HintPosting::of(&hints[..2])).await.unwrap();
+    // The rest has no item that takes a blob.
+    let in_calldata = publisher.clone().with_data_in(DataPlace::Calldata);
+    in_calldata.post_hints(&runs[1].0, &HintPosting::of(&hints[2..])).await.unwrap();
     anvil.mine(4).await.unwrap();
 
     let posted: Arc<dyn PostedChain> = Arc::new(client.clone());
@@ -160,6 +173,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
         hint_deadline_ms: NEVER_MS,
         member_timeout_ms: 5_000,
         member_poll_interval_ms: 50,
+        inbound: Default::default(),
     };
     let deps = FullNodeDeps {
         chain,
@@ -182,6 +196,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     assert_eq!(told.block.map(|block| block.hash), told.safe.map(|(_, hash)| hash));
     assert_eq!(number(told.finalized), None);
     publisher.finalize_hints(1).await.unwrap();
+    publisher.finalize_hints(2).await.unwrap();
     anvil.mine(4).await.unwrap();
     let last = marked.wait_for(|status| number(status.finalized) == Some(3));
     assert_eq!(within("the final block", last).await.unwrap().finalized, told.safe);

@@ -214,11 +214,13 @@ impl FromL1 {
                 return Ok(());
             }
         }
-        if let Some(batches) = self.ask_members(posting).await
-            && self.try_run(posting, &batches, certificate, &mut refused).await?
-        {
-            self.node.counters.batches_from_members.add(batches.len() as u64);
-            return Ok(());
+        // A member may give other items than the header's: the next round takes what it can from another one.
+        for preferred in 0..self.node.members.len() {
+            let Some(batches) = self.ask_members(posting, preferred).await else { break };
+            if self.try_run(posting, &batches, certificate, &mut refused).await? {
+                self.node.counters.batches_from_members.add(batches.len() as u64);
+                return Ok(());
+            }
         }
         Err(match refused {
             Some(refusal) => Obstacle::Refused { first, last, refusal },
@@ -255,12 +257,13 @@ impl FromL1 {
         }
     }
 
-    /// The batches of a run as members have them; `None` where one is nowhere.
-    async fn ask_members(&self, posting: &Posting) -> Option<Vec<SealedBatch>> {
+    /// The batches of a run as members have them, the one at this place asked first; `None` where one is nowhere.
+    async fn ask_members(&self, posting: &Posting, preferred: usize) -> Option<Vec<SealedBatch>> {
+        let members = &self.node.members;
         let mut batches = Vec::with_capacity(posting.headers.len());
         for header in &posting.headers {
             let mut found = None;
-            for member in self.node.members.iter() {
+            for member in members.iter().chain(members.iter()).skip(preferred).take(members.len()) {
                 if let Ok(Some(batch)) = member.certified(header.number).await
                     && batch.sealed.header == *header
                 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_protocol::{Canonical, SignedHeader};
+use blindfold_protocol::{Canonical, SignedHeader, header::BATCH_HEADER_BYTES};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
@@ -13,12 +13,12 @@ use super::seam::{Claim, PostingSeen};
 /// Key under which the book lies in the store.
 const META_KEY: &str = "full_node.watch";
 /// Version byte of the stored form.
-const BOOK_VERSION: u8 = 1;
+const BOOK_VERSION: u8 = 2;
 /// Cases kept at a time. Each cost its author gas, and one of a publisher's or sequencer's all its bond: more are found
 /// again.
 const MAX_CASES: usize = 256;
 /// Length of an encoded [`SignedHeader`]: version, header, signature.
-const SIGNED_HEADER_BYTES: usize = 1 + 201 + 65;
+const SIGNED_HEADER_BYTES: usize = 1 + BATCH_HEADER_BYTES + 65;
 const HINTS: u8 = 0;
 const HEADERS: u8 = 1;
 
@@ -241,14 +241,18 @@ mod tests {
             timestamp_ms: 1,
             l1_origin_number: 2,
             l1_origin_hash: B256::ZERO,
+            l1_origin_time: 0,
             envelope_root: B256::ZERO,
+            data_hash: B256::ZERO,
             envelope_count: 0,
             envelope_bytes: 0,
             gas: 0,
             base_fee: 7,
+            gas_base_fee: 1,
             fee_ledger_root: B256::ZERO,
             forced_cursor: 0,
             epoch: 1,
+            rules: 1,
         };
         SignedHeader { header, signature: Signature65([mark; 65]) }
     }
@@ -275,7 +279,7 @@ mod tests {
         for cut in (0..bytes.len()).filter(|cut| !ends.contains(cut)) {
             assert_eq!(decode(&bytes[..cut]), Err(DamagedBook), "{cut}");
         }
-        for (at, value) in [(0, 2), (33, 2), (94, 7), (95, 2)] {
+        for (at, value) in [(0, BOOK_VERSION + 1), (33, 2), (94, 7), (95, 2)] {
             let mut bytes = bytes.clone();
             bytes[at] = value;
             assert_eq!(decode(&bytes), Err(DamagedBook), "{at}");

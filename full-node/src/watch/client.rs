@@ -136,8 +136,13 @@ impl WatchL1 for L1Watch {
         Ok(outputs.into_iter().map(output).collect())
     }
 
-    async fn equivocated_at(&self, number: u64) -> Result<Option<u64>, WatchTrouble> {
-        Ok(self.client.equivocated_at(number).await?)
+    async fn equivocated_at(&self, pair: &[SignedHeader; 2]) -> Result<Option<u64>, WatchTrouble> {
+        for header in pair {
+            if !self.client.shown_beside_another(header.header.hash()).await? {
+                return Ok(None);
+            }
+        }
+        Ok(self.client.equivocated_at(pair[0].header.number).await?)
     }
 
     async fn committed_at(&self, claim: &Claim, salt: B256) -> Result<Option<u64>, WatchTrouble> {

@@ -5,11 +5,11 @@ use blindfold_protocol::{BatchHints, HintEntry};
 use super::seam::PostedBatch;
 
 /// Kinds of entries in a posting.
-const SKIPPED: u8 = 0;
-const KEY: u8 = 1;
-const MALFORMED: u8 = 2;
+pub(super) const SKIPPED: u8 = 0;
+pub(super) const KEY: u8 = 1;
+pub(super) const MALFORMED: u8 = 2;
 /// What stands in place of a key where there is none.
-const NO_KEY: [u8; 16] = [0; 16];
+pub(super) const NO_KEY: [u8; 16] = [0; 16];
 
 /// What is wrong with an entry; the values are `HintRegistry`'s `REASON_…`s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +26,23 @@ pub enum FaultKind {
     WrongKey = 5,
     /// Called malformed although a key opens it.
     NotMalformed = 6,
+    /// Called malformed with no singleton release.
+    NoRelease = 8,
+    /// Called malformed with another singleton release than the ciphertext's.
+    WrongRelease = 9,
 }
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::WrongCount,
         Self::UnknownKind,
         Self::StrayKey,
         Self::WrongVerdict,
         Self::WrongKey,
         Self::NotMalformed,
+        Self::NoRelease,
+        Self::WrongRelease,
     ];
 
     /// A stable name, in snake case.
@@ -48,6 +54,8 @@ impl FaultKind {
             Self::WrongVerdict => "wrong_verdict",
             Self::WrongKey => "wrong_key",
             Self::NotMalformed => "not_malformed",
+            Self::NoRelease => "no_release",
+            Self::WrongRelease => "wrong_release",
         }
     }
 }
@@ -61,21 +69,15 @@ pub struct Fault {
     pub index: u32,
     /// What is wrong.
     pub kind: FaultKind,
-    /// For [`FaultKind::NotMalformed`], the key that opens the envelope.
+    /// For [`FaultKind::NotMalformed`], the key that opens the envelope: what L1 needs unless the release is wrong, too.
     pub key: Option<[u8; 16]>,
 }
 
 /// What a posting is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// The same as ours, singleton releases included.
+    /// Every key is right, and every malformed entry names the right singleton release.
     Right,
-    /// Every entry is right, but a malformed envelope's singleton release is missing or wrong, so nobody can use it
-    /// without decrypting. L1 does not punish that.
-    NotAccepted {
-        /// The batch.
-        number: u64,
-    },
     /// An entry is wrong.
     Wrong(Fault),
 }
@@ -85,41 +87,37 @@ pub enum Finding {
 /// Hints are unique: C fixes the session key and the singleton release, so whatever differs from verified ones is wrong.
 /// Cost: one pass over the bytes.
 pub fn compare(own: &[BatchHints], posted: &[PostedBatch]) -> Finding {
-    let mut unaccepted = None;
     let nothing = PostedBatch::default();
-    for (place, own) in own.iter().enumerate() {
-        let posted = posted.get(place).unwrap_or(&nothing);
-        if let Some((index, kind, key)) = first_fault(&own.entries, &posted.entries) {
-            return Finding::Wrong(Fault { number: own.number, index, kind, key });
-        }
-        let releases = own.entries.iter().filter_map(|entry| match entry {
-            HintEntry::Malformed(release) => Some(release),
-            HintEntry::Key(_) | HintEntry::Skipped => None,
-        });
-        if !releases.eq(&posted.singletons) {
-            unaccepted.get_or_insert(own.number);
-        }
-    }
-    unaccepted.map_or(Finding::Right, |number| Finding::NotAccepted { number })
+    let fault = own.iter().enumerate().find_map(|(place, own)| {
+        let (index, kind, key) = first_fault(&own.entries, posted.get(place).unwrap_or(&nothing))?;
+        Some(Fault { number: own.number, index, kind, key })
+    });
+    fault.map_or(Finding::Right, Finding::Wrong)
 }
 
-type EntryFault = (u32, FaultKind, Option<[u8; 16]>);
+/// The entry, what is wrong with it, and the key that shows it where one is needed.
+pub(super) type EntryFault = (u32, FaultKind, Option<[u8; 16]>);
 
-fn first_fault(own: &[HintEntry], posted: &[(u8, [u8; 16])]) -> Option<EntryFault> {
-    if own.len() != posted.len() {
+/// The first entry that differs from our own.
+pub(super) fn first_fault(own: &[HintEntry], posted: &PostedBatch) -> Option<EntryFault> {
+    if own.len() != posted.entries.len() {
         return Some((0, FaultKind::WrongCount, None));
     }
-    (0u32..).zip(own.iter().zip(posted)).find_map(|(index, (own, (kind, key)))| {
+    (0u32..).zip(own.iter().zip(&posted.entries)).find_map(|(index, (own, (kind, key)))| {
         let fault = |kind| Some((index, kind, None));
         match (own, *kind) {
             (_, kind) if kind > MALFORMED => fault(FaultKind::UnknownKind),
-            (_, kind) if kind != KEY && *key != NO_KEY => fault(FaultKind::StrayKey),
+            (_, SKIPPED) if *key != NO_KEY => fault(FaultKind::StrayKey),
             (HintEntry::Skipped, SKIPPED) => None,
             (HintEntry::Skipped, _) | (_, SKIPPED) => fault(FaultKind::WrongVerdict),
             (HintEntry::Key(right), KEY) if right == key => None,
             (_, KEY) => fault(FaultKind::WrongKey),
             (HintEntry::Key(right), _) => Some((index, FaultKind::NotMalformed, Some(*right))),
-            (HintEntry::Malformed(_), _) => None,
+            (HintEntry::Malformed(right), _) => match posted.release(key) {
+                Some(release) if release == right => None,
+                Some(_) => fault(FaultKind::WrongRelease),
+                None => fault(FaultKind::NoRelease),
+            },
         }
     })
 }
@@ -155,7 +153,7 @@ mod tests {
     #[test]
     fn every_difference_is_found_with_its_place_and_kind() {
         type Change = fn(&mut Vec<PostedBatch>);
-        let cases: [(Change, u64, u32, FaultKind); 10] = [
+        let cases: [(Change, u64, u32, FaultKind); 13] = [
             (|posted| posted[0].entries[0].1 = [2; 16], 7, 0, FaultKind::WrongKey),
             (|posted| posted[0].entries[0].0 = 3, 7, 0, FaultKind::UnknownKind),
             (|posted| posted[0].entries[1].1[15] = 1, 7, 1, FaultKind::StrayKey),
@@ -166,6 +164,9 @@ mod tests {
             (|posted| posted[1].entries.push((0, NO_KEY)), 8, 0, FaultKind::WrongCount),
             (|posted| posted[2].entries.truncate(1), 9, 0, FaultKind::WrongCount),
             (|posted| posted.truncate(2), 9, 0, FaultKind::WrongCount),
+            (|posted| posted[2].singletons.clear(), 9, 0, FaultKind::NoRelease),
+            (|posted| posted[2].entries[0].1[15] = 1, 9, 0, FaultKind::NoRelease),
+            (|posted| posted[2].singletons[0] = [9; 48], 9, 0, FaultKind::WrongRelease),
         ];
         for (change, number, index, kind) in cases {
             let mut posted = right();
@@ -177,22 +178,5 @@ mod tests {
         posted[2].entries[1] = (2, NO_KEY);
         let fault = Fault { number: 9, index: 1, kind: FaultKind::NotMalformed, key: Some([4; 16]) };
         assert_eq!(compare(&own(), &posted), Finding::Wrong(fault), "with the key that refutes it");
-    }
-
-    #[test]
-    fn missing_wrong_and_needless_releases_are_not_accepted() {
-        let changes: [fn(&mut Vec<PostedBatch>); 3] = [
-            |posted| posted[2].singletons.clear(),
-            |posted| posted[2].singletons[0] = [9; 48],
-            |posted| posted[2].singletons.push([3; 48]),
-        ];
-        for change in changes {
-            let mut posted = right();
-            change(&mut posted);
-            assert_eq!(compare(&own(), &posted), Finding::NotAccepted { number: 9 });
-            // A wrong entry counts for more.
-            posted[2].entries[1].1 = [9; 16];
-            assert!(matches!(compare(&own(), &posted), Finding::Wrong(_)));
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! Watching L1: hints posted there, outputs claimed there, and headers that the sequencer signed twice.
 //!
 //! What a node verified itself is the measure. A posting of hints that says something else than the node's own hints is
-//! wrong, and whoever shows it takes half of its publisher's bond; two headers for one number cost the sequencer its
+//! wrong; where the node has none, because members withhold the release for one, each key and each singleton release is
+//! verified against its ciphertext. Whoever shows it takes half of its publisher's bond; two headers for one number cost the sequencer its
 //! bond. With an L1 key the node does so by itself: it commits to the evidence, waits for a block, shows it, and takes
 //! the reward. Without one it counts, and says in its log what to do.
 //!
@@ -12,6 +13,7 @@ mod book;
 mod client;
 mod compare;
 mod config;
+mod judge;
 mod seam;
 mod watcher;
 
@@ -19,6 +21,7 @@ pub use book::{BookError, CaseBook, DamagedBook};
 pub use client::L1Watch;
 pub use compare::{Fault, FaultKind, Finding, compare};
 pub use config::{WatchConfig, WatchConfigError};
+pub use judge::Judge;
 pub use seam::{
     Claim, Court, HintEvidence, PostedBatch, PostedHints, PostedOutput, PostingSeen, WatchBlocks, WatchEvent,
     WatchL1, WatchTrouble,

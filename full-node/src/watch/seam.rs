@@ -53,8 +53,15 @@ pub enum WatchEvent {
 pub struct PostedBatch {
     /// Kind and key of each entry.
     pub entries: Vec<(u8, [u8; 16])>,
-    /// A singleton release for each entry that says malformed, if all is right.
+    /// Singleton releases: an entry that says malformed names the place of its own instead of a key.
     pub singletons: Vec<[u8; 48]>,
+}
+
+impl PostedBatch {
+    /// The release at the place that a malformed entry names; `None` behind the end.
+    pub fn release(&self, place: &[u8; 16]) -> Option<&[u8; 48]> {
+        self.singletons.get(usize::try_from(u128::from_be_bytes(*place)).ok()?)
+    }
 }
 
 /// The data of a posting.
@@ -178,8 +185,9 @@ pub trait WatchL1: Send + Sync {
     /// Final claims about blocks from `from` on, in order and without a gap, at most `limit`.
     async fn outputs(&self, from: u64, limit: usize) -> Result<Vec<PostedOutput>, WatchTrouble>;
 
-    /// The L1 block in which two headers of this number were shown; `None` if they were not.
-    async fn equivocated_at(&self, number: u64) -> Result<Option<u64>, WatchTrouble>;
+    /// The L1 block in which two headers of this number were first shown, if both of these were shown; `None` if one was
+    /// not, so that the two are evidence of their own.
+    async fn equivocated_at(&self, pair: &[SignedHeader; 2]) -> Result<Option<u64>, WatchTrouble>;
 
     /// The L1 block of our commitment to a claim; `None` for none, or when it is used up.
     async fn committed_at(&self, claim: &Claim, salt: B256) -> Result<Option<u64>, WatchTrouble>;

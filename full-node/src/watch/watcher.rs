@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use blindfold_chain::{Tracker, own_hints, verdicts};
-use blindfold_protocol::BatchHints;
+use blindfold_runtime::Backoff;
 use blindfold_store::{Store, StoreError};
 use tokio::sync::watch;
 
 use super::WatchConfig;
 use super::book::{Case, CaseBook, Matter};
-use super::compare::{Fault, Finding, compare};
+use super::compare::{Fault, Finding, first_fault};
+use super::judge::{Judge, Judgement};
 use super::seam::{Court, HintEvidence, PostingSeen, WatchBlocks, WatchEvent, WatchL1, WatchTrouble};
 use crate::counters::Counters;
 use crate::node::stopped;
@@ -42,7 +43,7 @@ pub enum WatchError {
 pub struct WatchRound {
     /// Open postings that say something wrong.
     pub wrong: usize,
-    /// Open postings whose batches this node has not opened yet.
+    /// Open postings that this node cannot judge yet.
     pub unchecked: usize,
     /// Cases that are not settled.
     pub cases: usize,
@@ -59,6 +60,8 @@ pub struct WatcherDeps {
     pub tracker: Tracker,
     /// Cases found here and elsewhere in the node.
     pub book: Arc<CaseBook>,
+    /// What it checks hints with that it has not opened itself.
+    pub judge: Judge,
     /// What the node counts.
     pub counters: Counters,
 }
@@ -88,28 +91,27 @@ impl Watcher {
 
     /// Watches until told to stop.
     pub(crate) async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        let mut pause_ms = self.config.interval_ms;
+        let mut pauses = Backoff::new(self.config.interval_ms, self.config.max_retry_ms);
         loop {
             let outcome = tokio::select! {
                 () = stopped(&mut stop) => return,
                 outcome = self.round() => outcome,
             };
-            let wait_ms = match outcome {
+            let wait = match outcome {
                 Ok(round) => {
-                    pause_ms = self.config.interval_ms;
-                    if round.more { 0 } else { self.config.interval_ms }
+                    pauses.reset();
+                    Duration::from_millis(if round.more { 0 } else { self.config.interval_ms })
                 }
                 Err(error) => {
                     self.deps.counters.watch_failures.increment();
-                    tracing::warn!(%error, pause_ms, "watching L1 waits and tries again");
-                    let wait_ms = pause_ms;
-                    pause_ms = pause_ms.saturating_mul(2).min(self.config.max_retry_ms);
-                    wait_ms
+                    let pause = pauses.pause();
+                    tracing::warn!(%error, ?pause, "watching L1 waits and tries again");
+                    pause
                 }
             };
             tokio::select! {
                 () = stopped(&mut stop) => return,
-                () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+                () = tokio::time::sleep(wait) => {}
             }
         }
     }
@@ -133,7 +135,7 @@ impl Watcher {
                         self.deps.book.keep_posting(posting, fault).await?;
                     }
                 }
-                Some(Finding::Right | Finding::NotAccepted { .. }) => {}
+                Some(Finding::Right) => {}
             }
         }
         if self.deps.l1.reporter().is_some() {
@@ -186,24 +188,17 @@ impl Watcher {
         Ok(open)
     }
 
-    /// What a posting is worth; `None` while the node does not know all of its batches.
+    /// What a posting is worth; `None` while the node does not know all of its batches, or cannot judge one.
     async fn find(&mut self, posting: &PostingSeen) -> Result<Option<Finding>, WatchError> {
         if let Some(finding) = self.findings.get(&(posting.id, posting.root)) {
             return Ok(Some(*finding));
         }
-        let Some(own) = self.own_hints(posting).await? else { return Ok(None) };
-        let Some(posted) = self.deps.l1.posting(posting).await? else { return Ok(None) };
-        let finding = compare(&own, &posted.batches);
+        let Some(finding) = self.judge(posting).await? else { return Ok(None) };
         self.findings.insert((posting.id, posting.root), finding);
         self.deps.counters.watch_postings_checked.increment();
-        let PostingSeen { id, first, run_last, publisher, .. } = *posting;
+        let PostingSeen { id, first, run_last, .. } = *posting;
         match finding {
             Finding::Right => tracing::debug!(id, first, run_last, "hints on L1 are right"),
-            Finding::NotAccepted { number } => {
-                self.deps.counters.watch_postings_not_accepted.increment();
-                tracing::warn!(id, first, run_last, number, %publisher,
-                    "hints on L1 lack the right singleton releases of this batch: they are not accepted here");
-            }
             Finding::Wrong(fault) => self.wrong(posting, &fault),
         }
         Ok(Some(finding))
@@ -223,18 +218,34 @@ impl Watcher {
             "hints on L1 are wrong: {todo}");
     }
 
-    /// Our hints of a posting's batches, in order; `None` while one is missing.
-    async fn own_hints(&self, posting: &PostingSeen) -> Result<Option<Vec<BatchHints>>, StoreError> {
+    /// Compares a posting with our own hints, and judges by themselves the batches that we have not opened: of a run that
+    /// members release to nobody there is no other way to tell. The first fault counts.
+    async fn judge(&self, posting: &PostingSeen) -> Result<Option<Finding>, WatchError> {
         if posting.run_last > self.deps.tracker.certified().number {
             return Ok(None);
         }
-        let mut own = Vec::new();
+        let mut records = Vec::new();
         for number in posting.first..=posting.run_last {
-            let hints = self.store.batch(number).await?.and_then(own_hints);
-            let Some(hints) = hints else { return Ok(None) };
-            own.push(hints);
+            let Some(record) = self.store.batch(number).await? else { return Ok(None) };
+            records.push(record);
         }
-        Ok(Some(own))
+        let Some(posted) = self.deps.l1.posting(posting).await? else { return Ok(None) };
+        let mut batches = posted.batches.into_iter();
+        for record in records {
+            let (number, batch) = (record.number, batches.next().unwrap_or_default());
+            let fault = match own_hints(record.clone()) {
+                Some(own) => first_fault(&own.entries, &batch),
+                None => match self.deps.judge.judge(record, batch).await? {
+                    Judgement::Right => None,
+                    Judgement::Wrong(fault) => Some(fault),
+                    Judgement::Untold => return Ok(None),
+                },
+            };
+            if let Some((index, kind, key)) = fault {
+                return Ok(Some(Finding::Wrong(Fault { number, index, kind, key })));
+            }
+        }
+        Ok(Some(Finding::Right))
     }
 
     /// The next step of a case: L1 says how far it is.
@@ -256,7 +267,7 @@ impl Watcher {
                     (false, false) => Some(*block),
                 }
             }
-            Matter::Headers(pair) => self.deps.l1.equivocated_at(pair[0].header.number).await?,
+            Matter::Headers(pair) => self.deps.l1.equivocated_at(pair).await?,
         };
         if let Some(block) = settled_at {
             if block <= blocks.finalized {

@@ -19,10 +19,11 @@ use blindfold_protocol::{
     BatchHints, Certificate, CertifiedBatch, Envelope, Release, ReleaseShare, SealedBatch, SingletonShare,
     Verdict,
 };
-use blindfold_rpc::jsonrpsee::PendingSubscriptionSink;
 use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
+use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink};
 use blindfold_rpc::types::{
-    BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, LedgerAt, Receipt, Status,
+    BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, HeldBatch, LedgerAt, Receipt,
+    Status,
 };
 use blindfold_rpc::{
     BlindApiServer, ClientConfig, CommitteeApiServer, Encoded, FeedEvent, HttpClient, Hub, RpcError,
@@ -122,8 +123,13 @@ impl BlindApiServer for Api {
         self.reads.get_status().await
     }
 
-    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, topic: String) -> SubscriptionResult {
-        self.reads.subscribe_topic(pending, topic).await
+    async fn subscribe_topic(
+        &self,
+        pending: PendingSubscriptionSink,
+        extensions: &Extensions,
+        topic: String,
+    ) -> SubscriptionResult {
+        self.reads.subscribe_topic(pending, extensions, topic).await
     }
 }
 
@@ -211,7 +217,7 @@ pub struct Archive {
     pub certified: Mutex<BTreeMap<u64, (CertifiedBatch, Vec<Verdict>)>>,
     /// Members that refuse to answer.
     pub silent: Mutex<BTreeSet<u16>>,
-    /// Members that give other points than their shares.
+    /// Members that give other items than their headers', and other points than their shares.
     pub lying: Mutex<BTreeSet<u16>>,
     pub shares_given: AtomicUsize,
 }
@@ -244,19 +250,36 @@ impl MemberDouble {
         Ok(())
     }
 
+    fn lies(&self) -> bool {
+        self.archive.lying.lock().contains(&self.member)
+    }
+
     /// Its own key, or another member's when it lies.
     fn key(&self) -> &'static blindfold_bte::MemberKey {
-        let lies = self.archive.lying.lock().contains(&self.member);
-        let index = if lies { self.member % MEMBERS } else { self.member - 1 };
+        let index = if self.lies() { self.member % MEMBERS } else { self.member - 1 };
         &committee().keys[usize::from(index)]
     }
 }
 
 #[async_trait]
 impl CommitteeApiServer for MemberDouble {
-    async fn get_certified(&self, number: u64) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+    async fn get_certified(
+        &self,
+        _: &Extensions,
+        number: u64,
+    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
         self.speaks()?;
-        Ok(self.archive.certified.lock().get(&number).map(|(batch, _)| Encoded::new(batch)))
+        let Some((mut batch, _)) = self.archive.certified.lock().get(&number).cloned() else {
+            return Ok(None);
+        };
+        if self.lies() {
+            batch.sealed.items.push(vec![0]);
+        }
+        Ok(Some(Encoded::new(&batch)))
+    }
+
+    async fn get_sealed(&self, _: &Extensions, _: u64) -> Result<Option<HeldBatch>, RpcError> {
+        Ok(None)
     }
 
     async fn get_share(
@@ -348,6 +371,7 @@ impl World {
             hint_deadline_ms: NEVER_MS,
             member_timeout_ms: 5_000,
             member_poll_interval_ms: NEVER_MS,
+            inbound: Default::default(),
         };
         Self { l1, sequencer, members, client: Arc::new(ScriptedExecution::new()), config }
     }
