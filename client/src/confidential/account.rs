@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use alloy_primitives::Address;
 use blindfold_confidential::state::{Account, Head, Settings};
 use blindfold_confidential::tree::{DEPTH, Proof};
 use blindfold_rpc::confidential::{ConfidentialAccount, ConfidentialCiphertext};
@@ -15,19 +16,34 @@ pub enum AccountClaimFault {
     /// The proof has another length than the tree is deep.
     #[error("the coprocessor's proof has {0} siblings, the tree has {DEPTH} levels")]
     ProofLength(usize),
+    /// The account of somebody else.
+    #[error("the coprocessor shows the account of {found}, {asked} was asked for")]
+    OtherOwner {
+        /// Whose was asked for.
+        asked: Address,
+        /// Whose is shown.
+        found: Address,
+    },
     /// The proof leads elsewhere.
     #[error("the coprocessor's account is not under the state root that it tells")]
     WrongRoot,
 }
 
-/// The account, if it stands under the state root that comes with it. Whether that is the root of the chain is for a
-/// coprocessor of one's own to say.
+/// The account of `owner`, if it stands under the state root that comes with it. Whether that is the root of the chain is for
+/// a coprocessor of one's own to say: **do not decrypt it**, but take it from [`VerifiedState`](super::VerifiedState).
 ///
 /// Costs five hashes of 14 KB and 32 of 65 bytes.
 ///
 /// # Errors
 /// [`AccountClaimFault`].
-pub fn checked(settings: &Settings, claim: &ConfidentialAccount) -> Result<Arc<Account>, AccountClaimFault> {
+pub fn checked(
+    settings: &Settings,
+    owner: Address,
+    claim: &ConfidentialAccount,
+) -> Result<Arc<Account>, AccountClaimFault> {
+    if claim.owner != owner {
+        return Err(AccountClaimFault::OtherOwner { asked: owner, found: claim.owner });
+    }
     let mut record = vec![RECORD_VERSION];
     record.extend(claim.index.to_be_bytes());
     record.extend(claim.owner);

@@ -7,9 +7,9 @@ use blindfold_confidential::state::Settings;
 use blindfold_confidential::transaction::ConfidentialTransaction;
 use blindfold_rlwe::rlwe::{PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance;
-use blindfold_rpc::confidential::ConfidentialTransactionInfo;
 use serde::Serialize;
 
+use super::verified::VerifiedTransaction;
 use super::wallet::ConfidentialError;
 
 /// The auditor's place among the recipients of a transfer.
@@ -17,7 +17,6 @@ const AUDITOR: usize = 2;
 
 /// Reads the amounts of transfers.
 pub struct Auditor {
-    settings: Arc<Settings>,
     secret: SecretKey,
 }
 
@@ -45,7 +44,7 @@ impl Auditor {
     /// # Errors
     /// [`ConfidentialError::OtherAuditor`] where the deployment has another auditor.
     pub fn new(
-        settings: Arc<Settings>,
+        settings: &Settings,
         public: &Arc<PublicPolynomial>,
         seed: &[u8; 32],
     ) -> Result<Self, ConfidentialError> {
@@ -54,24 +53,23 @@ impl Auditor {
         if key != *settings.auditor() {
             return Err(ConfidentialError::OtherAuditor);
         }
-        Ok(Self { settings, secret })
+        Ok(Self { secret })
     }
 
-    /// The transfer in a transaction; `None` for other kinds, and for a refused one, which moved nothing. One ring
-    /// product.
+    /// The transfer in a transaction that was executed on this machine; `None` for other kinds, and for a refused one, whose
+    /// proof nobody has looked at. One ring product.
     ///
     /// # Errors
-    /// [`ConfidentialError::Claim`] for bytes that the coprocessor cannot have applied.
-    pub fn read(&self, info: &ConfidentialTransactionInfo) -> Result<Option<Audited>, ConfidentialError> {
-        if !info.applied {
+    /// [`ConfidentialError::Balance`], [`ConfidentialError::NoPart`]: neither for a transfer whose proof held.
+    pub fn read(&self, verified: &VerifiedTransaction) -> Result<Option<Audited>, ConfidentialError> {
+        let ConfidentialTransaction::Transfer(transfer) = verified.transaction() else { return Ok(None) };
+        if verified.refusal().is_some() {
             return Ok(None);
         }
-        let decoded = ConfidentialTransaction::decode(self.settings.parameters(), &info.transaction);
-        let ConfidentialTransaction::Transfer(transfer) = decoded? else { return Ok(None) };
         let part = transfer.amount.for_recipient(AUDITOR).ok_or(ConfidentialError::NoPart)?;
         Ok(Some(Audited {
-            id: info.id,
-            sequence: info.sequence,
+            id: verified.id(),
+            sequence: verified.sequence(),
             sender: transfer.sender,
             receiver: transfer.receiver,
             amount: balance::decrypt(&self.secret, &part)?,

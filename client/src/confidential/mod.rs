@@ -1,6 +1,7 @@
 //! Confidential balances, the owner's side: secrets, proofs, and what to send.
 //!
 //! - [`ConfidentialDeployment`]: `confidential.json`, the constants that every party shares.
+//! - [`VerifiedState`]: what this machine's coprocessor executed. Nothing else is decrypted.
 //! - [`ConfidentialWallet`]: makes transactions, reads balances and histories.
 //! - [`Auditor`]: reads the amounts of transfers with the auditor's key.
 //! - [`invoice`]: totals of hidden prices and hidden quantities.
@@ -15,9 +16,13 @@ pub mod ceremony;
 mod deployment;
 pub mod invoice;
 pub mod provers;
+mod verified;
 mod wallet;
 
 pub use account::{AccountClaimFault, checked};
 pub use auditor::{Audited, Auditor};
 pub use deployment::{Allocation, ConfidentialDeployment, DeploymentFault, KeyHashes};
-pub use wallet::{Balances, ConfidentialError, ConfidentialWallet, HistoryEntry, Made, account_secret};
+pub use verified::{Outcome, Public, VerifiedFault, VerifiedState, VerifiedTransaction};
+pub use wallet::{
+    Balances, ConfidentialError, ConfidentialWallet, HistoryEntry, Made, OpenPayment, account_secret,
+};

@@ -115,11 +115,11 @@ mod tests;
 mod verifier;
 mod windows;
 
-pub use batch::{BatchItem, verify_batch};
+pub use batch::{BatchItem, batch_verdicts, verify_batch};
 pub use challenge::StatementError;
 pub use circuit::{Circuit, Shape, Statement};
 pub use curve::Curve;
-pub use key::{KeyError, Origin, OriginError, ProvingKey, VerifyingKey};
+pub use key::{KeyError, Origin, OriginError, PhaseOrigin, ProvingKey, VerifyingKey};
 pub use points::PointError;
 pub use proof::{Element, Proof, ProofDecodeError};
 pub use prover::{ProveError, Prover, ProverError, Stage};

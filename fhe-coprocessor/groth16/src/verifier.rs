@@ -61,10 +61,15 @@ impl<E: Curve> Verifier<E> {
         proof: &Proof<E>,
     ) -> Result<(), VerifyError> {
         let public = challenge::public(&self.key_hash, &self.key.shape, statement, &proof.commitment)?;
-        let sum = self.public.sum(&public) + proof.commitment;
-        // Both equations at once: e(A, B) = e(α, β)·e(Σ xᵢ·Kᵢ + D, 1)·e(C, δ), and e(D, σ) = e(π, 1) to a weight that
-        // is fixed only after the proof is.
+        // It is fixed only after the proof is.
         let weight = self.weight(&statement.digest(), proof);
+        if self.holds(&public, proof, weight) { Ok(()) } else { Err(self.reason(proof)) }
+    }
+
+    /// Both equations at once: e(A, B) = e(α, β)·e(Σ xᵢ·Kᵢ + D, 1)·e(C, δ), and e(D, σ) = e(π, 1) to a weight that nobody
+    /// knew before the proof was made.
+    pub(crate) fn holds(&self, public: &[E::ScalarField], proof: &Proof<E>, weight: u128) -> bool {
+        let sum = E::add_all(&self.public.terms(public)) + proof.commitment;
         let weighed = E::weigh(&[proof.knowledge, proof.commitment], &[weight; 2]);
         let rest = -(sum + weighed[0]);
         let loops = E::miller_loops(&[
@@ -73,7 +78,7 @@ impl<E: Curve> Verifier<E> {
             (rest.into_affine(), E::G2Affine::generator()),
             (weighed[1], self.key.sigma),
         ]);
-        if E::is_one(loops * self.alpha_beta) { Ok(()) } else { Err(self.reason(proof)) }
+        E::is_one(loops * self.alpha_beta)
     }
 
     /// Which equation of a refused proof fails.

@@ -1,7 +1,7 @@
 //! Sums over bases that never change: the public variables' points of a verifying key.
 
 use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::{BigInteger, PrimeField, Zero};
+use ark_ff::{BigInteger, PrimeField};
 
 use crate::par;
 
@@ -30,20 +30,22 @@ impl<G: AffineRepr> Windows<G> {
         }))
     }
 
-    /// Σ scalarsᵢ · basesᵢ: an addition for each hexadecimal digit that is not 0. Variable time.
-    pub(crate) fn sum(&self, scalars: &[G::ScalarField]) -> G::Group {
+    /// The points whose sum is Σ scalarsᵢ · basesᵢ: one for each hexadecimal digit that is not 0. Variable time.
+    pub(crate) fn terms(&self, scalars: &[G::ScalarField]) -> Vec<G> {
         debug_assert_eq!(scalars.len(), self.0.len());
-        let mut sum = G::Group::zero();
+        let mut terms = Vec::with_capacity(
+            scalars.len() * (G::ScalarField::MODULUS_BIT_SIZE as usize).div_ceil(WINDOW_BITS),
+        );
         for (scalar, table) in scalars.iter().zip(&self.0) {
             let bytes = scalar.into_bigint().to_bytes_le();
             let digits = bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]);
             for (window, digit) in table.chunks_exact(DIGITS).zip(digits) {
                 if digit != 0 {
-                    sum += window[usize::from(digit) - 1];
+                    terms.push(window[usize::from(digit) - 1]);
                 }
             }
         }
-        sum
+        terms
     }
 }
 
@@ -64,6 +66,7 @@ mod tests {
             .chain([-Fr::from(u128::MAX)])
             .collect();
         let want = G1Projective::msm(&bases, &scalars).unwrap();
-        assert_eq!(Windows::new(&bases).sum(&scalars), want);
+        let terms = Windows::new(&bases).terms(&scalars);
+        assert_eq!(terms.into_iter().sum::<G1Projective>(), want);
     }
 }

@@ -3,8 +3,8 @@
 
 use blindfold_rlwe::ring::integer_product;
 use blindfold_rlwe::rlwe::{
-    Ciphertext, EncryptError, EncryptionWitness, KeyError, MAX_RECIPIENTS, MultiCiphertext, OpenError,
-    Parameters, ParametersError, ParametersLiteral, PublicPolynomial, SecretKey, SumError,
+    Ciphertext, EncryptError, EncryptionWitness, HedgedRng, KeyError, MAX_RECIPIENTS, MultiCiphertext,
+    OpenError, Parameters, ParametersError, ParametersLiteral, PublicPolynomial, SecretKey, SumError,
 };
 use blindfold_rlwe::schemes::balance::{self, BalanceError, LIMBS, limbs};
 use rand_chacha::ChaCha20Rng;
@@ -237,4 +237,29 @@ fn mistakes_of_a_caller_are_named() {
     assert_eq!(sum.add(&Ciphertext::zero(&toy)), Err(SumError::Parameters));
     let opened = SecretKey::derive(&other, &[1; 32]).open(&sum);
     assert_eq!(opened.unwrap_err(), OpenError::Parameters);
+}
+
+/// A generator that gives the same bytes again: what is encrypted under one witness twice differs by a public amount, and
+/// whoever knows one message reads the other.
+#[test]
+fn a_generator_that_repeats_itself_shares_no_randomness_between_messages() {
+    let public = PublicPolynomial::new(&Parameters::balance().unwrap(), &[9; 32]).unwrap();
+    let key = SecretKey::derive(&public, &[1; 32]).public_key();
+    let encrypted = |amount, rng: &mut HedgedRng| balance::encrypt(&public, &[&key], amount, rng).unwrap().0;
+    let plain = |amount| balance::encrypt(&public, &[&key], amount, &mut rng()).unwrap().0;
+    assert_ne!(plain(5).c1(), plain(6).c1(), "the message is hashed in");
+    let hedged = |secret: &[u8], message: &[&[u8]]| HedgedRng::new(secret, message, &mut rng());
+    let uses: [(&[u8], &[&[u8]]); 5] =
+        [(b"s", &[b"ab"]), (b"t", &[b"ab"]), (b"s", &[b"ac"]), (b"s", &[b"a", b"b"]), (b"s", &[])];
+    let of = |(secret, message): &(&[u8], &[&[u8]])| encrypted(5, &mut hedged(secret, message));
+    for (place, one) in uses.iter().enumerate() {
+        assert_eq!(of(one), of(one), "the same use");
+        for other in &uses[..place] {
+            assert_ne!(of(one).c1(), of(other).c1(), "{place}");
+        }
+    }
+    let mut fresh = rng();
+    let mut twice = || encrypted(5, &mut HedgedRng::new(b"s", &[b"ab"], &mut fresh));
+    assert_ne!(twice().c1(), twice().c1(), "fresh bytes");
+    assert!(!format!("{:?}", hedged(b"s", &[])).contains('['), "redacted");
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
-use blindfold_chain::Tracker;
+use blindfold_chain::{Settled, Tracker};
 use blindfold_rpc::RpcError;
 use blindfold_rpc::confidential::{
     ConfidentialAccount, ConfidentialApiServer, ConfidentialParameters, ConfidentialStatus,
-    ConfidentialTransactionInfo, PublicBalance,
+    ConfidentialTransactionInfo, PublicBalance, Standing,
 };
 use blindfold_store::{
     ConfidentialAccountRecord, ConfidentialHead, ConfidentialStore, StoreError,
@@ -61,6 +61,7 @@ pub(crate) struct ReadApi {
     pub(crate) store: Arc<dyn ConfidentialStore>,
     pub(crate) tracker: Tracker,
     pub(crate) status: watch::Receiver<ExecutionStatus>,
+    pub(crate) marks: watch::Receiver<Settled>,
     pub(crate) counters: Counters,
     pub(crate) parameters: Arc<ConfidentialParameters>,
     pub(crate) view: Arc<dyn AccountView>,
@@ -87,6 +88,31 @@ impl ReadApi {
         Err(RpcError::invalid_params("version_not_kept", message))
     }
 
+    fn info(&self, stored: StoredConfidentialTransaction) -> Result<ConfidentialTransactionInfo, RpcError> {
+        let StoredConfidentialTransaction { number, record } = stored;
+        let Receipt { kind, reason } = serde_json::from_str(&record.receipt).map_err(RpcError::internal)?;
+        let marks = *self.marks.borrow();
+        let standing = match number {
+            number if number <= marks.finalized => Standing::Finalized,
+            number if number <= marks.safe => Standing::Safe,
+            _ => Standing::Latest,
+        };
+        Ok(ConfidentialTransactionInfo {
+            id: record.id,
+            sequence: record.sequence,
+            version: record.version,
+            number,
+            standing,
+            item: record.item,
+            position: record.position,
+            kind,
+            applied: record.applied,
+            reason,
+            transaction: Bytes::from(record.bytes),
+            state_root: record.state_root,
+        })
+    }
+
     async fn siblings(&self, index: u32, version: u64) -> Result<Vec<B256>, StoreError> {
         let places: Vec<(u8, u32)> = (0..TREE_DEPTH).map(|level| (level, (index >> level) ^ 1)).collect();
         let nodes = self.store.confidential_nodes(TreeName::Accounts, &places, version).await?;
@@ -99,6 +125,7 @@ impl ReadApi {
 impl ConfidentialApiServer for ReadApi {
     async fn get_status(&self) -> Result<ConfidentialStatus, RpcError> {
         let ExecutionStatus { head, state } = self.status.borrow().clone();
+        let marks = *self.marks.borrow();
         let (state, reason) = match state {
             ExecutionState::Waiting => ("waiting", None),
             ExecutionState::WaitingForHints(number) => {
@@ -112,6 +139,8 @@ impl ConfidentialApiServer for ReadApi {
         Ok(ConfidentialStatus {
             release: env!("CARGO_PKG_VERSION").to_owned(),
             certified: self.tracker.certified().number,
+            safe: marks.safe.min(head.number),
+            finalized: marks.finalized.min(head.number),
             batch: head.number,
             batch_hash: head.hash,
             sequence: head.sequence,
@@ -159,7 +188,7 @@ impl ConfidentialApiServer for ReadApi {
 
     async fn get_transaction(&self, id: B256) -> Result<Option<ConfidentialTransactionInfo>, RpcError> {
         let found = self.store.confidential_transaction(id).await.map_err(internal)?;
-        found.map(info).transpose()
+        found.map(|stored| self.info(stored)).transpose()
     }
 
     async fn get_transfers(
@@ -172,7 +201,7 @@ impl ConfidentialApiServer for ReadApi {
             limit.map_or(MAX_TRANSFERS_PER_CALL, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let limit = limit.min(MAX_TRANSFERS_PER_CALL);
         let found = self.store.confidential_transactions_of(owner, from, limit).await.map_err(internal)?;
-        found.into_iter().map(info).collect()
+        found.into_iter().map(|stored| self.info(stored)).collect()
     }
 
     async fn get_state_root(&self, version: u64) -> Result<Option<B256>, RpcError> {
@@ -192,22 +221,4 @@ impl ConfidentialApiServer for ReadApi {
 
 fn internal(error: StoreError) -> RpcError {
     RpcError::internal(error)
-}
-
-fn info(stored: StoredConfidentialTransaction) -> Result<ConfidentialTransactionInfo, RpcError> {
-    let StoredConfidentialTransaction { number, record } = stored;
-    let Receipt { kind, reason } = serde_json::from_str(&record.receipt).map_err(RpcError::internal)?;
-    Ok(ConfidentialTransactionInfo {
-        id: record.id,
-        sequence: record.sequence,
-        version: record.version,
-        number,
-        item: record.item,
-        position: record.position,
-        kind,
-        applied: record.applied,
-        reason,
-        transaction: Bytes::from(record.bytes),
-        state_root: record.state_root,
-    })
 }

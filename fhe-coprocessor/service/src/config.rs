@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use blindfold_rpc::Inbound;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
@@ -25,6 +26,9 @@ pub struct CoprocessorConfig {
     /// For how many versions back accounts and their proofs can be read; 0 keeps all.
     #[serde(default = "default_kept_versions")]
     pub kept_versions: u64,
+    /// Reverse proxies before `rpc_addr`, and what one address may take there.
+    #[serde(default)]
+    pub inbound: Inbound,
 }
 
 /// A setting that no coprocessor can run with. The fault of whoever wrote it.

@@ -27,7 +27,10 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use blindfold_bte::Backend;
-use blindfold_chain::{HintIntake, L1View, OpenError, OpenedBatches, Opener, ParameterSet, Tracker};
+use blindfold_chain::{
+    HintIntake, L1View, OpenError, OpenedBatches, Opener, ParameterSet, Settled, Settlement, SettlementView,
+    TakesMarks, Tracker,
+};
 use blindfold_protocol::ChainConfig;
 use blindfold_rlwe::schemes::invoice::InvoiceError;
 use blindfold_rpc::confidential::{ConfidentialApiServer, ConfidentialParameters};
@@ -36,10 +39,10 @@ use blindfold_rpc::{
     AdminConfig, ClientBuildError, ClientConfig, Readiness, ServeError, ServerConfig, ServerHandle, admin,
     http_client, serve,
 };
+use blindfold_runtime::{Failure, Tasks};
 use blindfold_store::{ConfidentialHead, ConfidentialStore, Store, StoreError};
 use blindfold_telemetry::{Metrics, MetricsError};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 pub use api::{AccountView, Receipt};
 pub use config::{ConfigError, CoprocessorConfig};
@@ -52,7 +55,8 @@ use api::ReadApi;
 use follow::Follower;
 use invoices::InvoiceDesk;
 use limits::READINESS_INTERVAL_MS;
-use runner::{Runner, batch_record};
+use runner::Runner;
+pub use runner::batch_record;
 
 /// The name of the role: in metrics and on its disk.
 pub const ROLE: &str = "coprocessor";
@@ -67,6 +71,8 @@ pub struct CoprocessorDeps {
     pub state: Arc<dyn ConfidentialStore>,
     /// Its own view of L1.
     pub l1: Arc<dyn L1View>,
+    /// What becomes of batches on L1; without it nothing is told to be safe or final.
+    pub settlement: Option<Arc<dyn SettlementView>>,
     /// The committees' public parameters, checked.
     pub parameters: Arc<ParameterSet>,
     /// Opens hints.
@@ -112,8 +118,8 @@ pub struct Coprocessor {
     status: watch::Receiver<ExecutionStatus>,
     rpc: ServerHandle,
     admin: ServerHandle,
-    stop: watch::Sender<bool>,
-    tasks: JoinSet<()>,
+    readiness: Readiness,
+    tasks: Tasks,
 }
 
 impl Coprocessor {
@@ -127,7 +133,13 @@ impl Coprocessor {
         deps.store.bind(&deps.chain.deployment, ROLE).await?;
         let head = opened_state(deps.state.as_ref(), deps.machine.as_ref()).await?;
         let tracker = Tracker::open(deps.chain, Arc::clone(&deps.store), Arc::clone(&deps.l1)).await?;
-        let (stop, stopped) = watch::channel(false);
+        let marks = Marks(watch::channel(Settled::default()).0);
+        let of_marks = marks.0.subscribe();
+        let settlement = match deps.settlement {
+            Some(l1) => Some(Settlement::open(tracker.clone(), marks, l1).await?),
+            None => None,
+        };
+        let tasks = Tasks::new();
         let (in_sync, synced) = watch::channel(false);
         let (status, of_status) = watch::channel(ExecutionStatus { head, state: ExecutionState::Waiting });
 
@@ -148,7 +160,7 @@ impl Coprocessor {
             counters: counters.clone(),
             kept_versions: config.kept_versions,
             status,
-            stopped: stopped.clone(),
+            stopped: tasks.stop(),
             void_runs: Vec::new(),
             pruned: 0,
         };
@@ -162,7 +174,7 @@ impl Coprocessor {
             status: of_status.clone(),
         };
 
-        let readiness = Readiness::new(&["node", "execution"]);
+        let readiness = Readiness::new(&["node", "execution"]).of(tasks.spawner());
         let admin =
             admin(AdminConfig { addr: config.admin_addr }, readiness.clone(), move || metrics.render(), None)
                 .await?;
@@ -170,21 +182,34 @@ impl Coprocessor {
             store: deps.state,
             tracker: tracker.clone(),
             status: of_status.clone(),
+            marks: of_marks,
             counters: counters.clone(),
             invoices: InvoiceDesk::new(deps.deployment.seed, counters.clone())?,
             parameters: Arc::new(deps.deployment),
             view: deps.view,
         };
         let mut server = ServerConfig::new(config.rpc_addr);
+        server.inbound = config.inbound.clone();
         server.max_request_bytes = MAX_CONFIDENTIAL_REQUEST_BYTES;
         let rpc = serve(server, reads.into_rpc(), None).await?;
 
-        let mut tasks = JoinSet::new();
-        tasks.spawn(runner.run());
-        tasks.spawn(follower.run(config.feed_url(), stopped.clone()));
-        let watched = Watched { readiness, synced, status: of_status.clone(), counters: counters.clone() };
-        tasks.spawn(watched.run(tracker.clone(), stopped));
-        Ok(Self { tracker, counters, status: of_status, rpc, admin, stop, tasks })
+        tasks.guard("rpc", rpc.ended());
+        tasks.guard("admin", admin.ended());
+        tasks.guard("chain", tracker.broken());
+        tasks.spawn("ahead", tracker.clone().run_ahead(tasks.stop()));
+        tasks.spawn("execution", runner.run());
+        if let Some(settlement) = settlement {
+            tasks.spawn("settlement", settlement.run(tasks.stop()));
+        }
+        tasks.spawn("follower", follower.run(config.feed_url(), tasks.stop()));
+        let watched = Watched {
+            readiness: readiness.clone(),
+            synced,
+            status: of_status.clone(),
+            counters: counters.clone(),
+        };
+        tasks.spawn("readiness", watched.run(tracker.clone(), tasks.stop()));
+        Ok(Self { tracker, counters, status: of_status, rpc, admin, readiness, tasks })
     }
 
     /// Where JSON-RPC is served.
@@ -212,18 +237,32 @@ impl Coprocessor {
         self.status.clone()
     }
 
+    /// What must hold before the coprocessor is ready.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// Waits until a part gives up; the process should end then.
+    pub async fn failed(&self) -> Failure {
+        self.tasks.spawner().failed().await
+    }
+
     /// Stops serving, finishes what is being written, and returns when all tasks have ended.
-    pub async fn shutdown(mut self) {
-        self.stop.send_replace(true);
-        while let Some(ended) = self.tasks.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!(%error, "a task ended abnormally");
-            }
-        }
+    pub async fn shutdown(self) {
+        self.tasks.shutdown().await;
         let (rpc, admin) = (self.rpc.shutdown().await, self.admin.shutdown().await);
         if !(rpc && admin) {
             tracing::warn!("connections were cut off at shutdown");
         }
+    }
+}
+
+/// Keeps how far the chain stands on L1, for whoever asks.
+struct Marks(watch::Sender<Settled>);
+
+impl TakesMarks for Marks {
+    fn settle(&self, marks: Settled) {
+        self.0.send_replace(marks);
     }
 }
 

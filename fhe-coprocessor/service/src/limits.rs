@@ -16,6 +16,8 @@ pub const VOID_CHECK_INTERVAL_MS: u64 = 2_000;
 pub const MIN_RETRY_PAUSE_MS: u64 = 100;
 /// Longest pause between two attempts, in milliseconds.
 pub const MAX_RETRY_PAUSE_MS: u64 = 5_000;
+/// Execution that a fault stopped ends the role after so long, in milliseconds.
+pub const HALTED_EXIT_MS: u64 = 600_000;
 /// Versions whose accounts and proofs can be read, unless set otherwise.
 pub const DEFAULT_KEPT_VERSIONS: u64 = 100_000;
 /// How often old versions are forgotten, in versions.

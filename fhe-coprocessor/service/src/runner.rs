@@ -14,7 +14,9 @@ use tokio::sync::watch;
 
 use crate::counters::Counters;
 use crate::items::confidential_items;
-use crate::limits::{MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS, PRUNE_STEP_VERSIONS, VOID_CHECK_INTERVAL_MS};
+use crate::limits::{
+    HALTED_EXIT_MS, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS, PRUNE_STEP_VERSIONS, VOID_CHECK_INTERVAL_MS,
+};
 use crate::{CommittedItem, Execution, Machine, Receipt};
 
 /// Why execution stopped. Following, verifying and serving go on.
@@ -117,7 +119,11 @@ impl Runner {
             End::Fault(fault) => {
                 tracing::error!(%fault, "execution stopped; following and serving go on");
                 self.set_state(ExecutionState::Halted(fault.to_string()));
-                let _ = self.stopped.wait_for(|stopped| *stopped).await;
+                // Served meanwhile; then the role ends, and its supervisor starts it again from what is on disk.
+                tokio::select! {
+                    _ = self.stopped.wait_for(|stopped| *stopped) => {}
+                    () = tokio::time::sleep(Duration::from_millis(HALTED_EXIT_MS)) => {}
+                }
             }
         }
     }
@@ -181,13 +187,13 @@ impl Runner {
     async fn outcomes(&mut self, record: &BatchRecord) -> Result<Arc<Vec<ItemOutcome>>, End> {
         let number = record.number;
         if accepted(record) == 0 {
-            return Ok(Arc::new(unopened_outcomes(record, false)?));
+            return Ok(Arc::new(unopened_outcomes(record)?));
         }
         let mut arrivals = self.opener.arrivals();
         loop {
             arrivals.borrow_and_update();
             if self.is_void(number).await? {
-                return Ok(Arc::new(unopened_outcomes(record, true)?));
+                return Ok(Arc::new(unopened_outcomes(record)?));
             }
             if let Some(outcomes) = self.opener.open(number).await? {
                 return Ok(outcomes);
@@ -329,7 +335,7 @@ impl Runner {
 }
 
 /// What is stored of a batch. `sequence` is that before it; there is one outcome for each item.
-pub(crate) fn batch_record(
+pub fn batch_record(
     (number, hash): (u64, alloy_primitives::B256),
     sequence: u64,
     items: Vec<CommittedItem>,

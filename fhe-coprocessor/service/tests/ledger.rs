@@ -91,6 +91,7 @@ impl Deployment {
             store: disk.clone(),
             state: disk.clone(),
             l1: Arc::clone(&world.l1) as _,
+            settlement: None,
             parameters: parameter_set(),
             backend: backend(),
             machine: Box::new(self.ledger(&disk, SHARE).await.unwrap()),

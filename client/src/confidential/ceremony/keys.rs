@@ -6,7 +6,9 @@ use ark_bls12_381::Bls12_381;
 use blindfold_confidential::Ring;
 use blindfold_groth16::setup::{KeyCeremony, LagrangePoints, SetupError};
 
-use super::{Beacon, CeremonyError, Contributed, Key, Part, PowersState, contributed, entropy};
+use super::{
+    Beacon, CeremonyError, Contributed, ImportedPowers, Key, Part, PowersState, contributed, entropy,
+};
 use crate::confidential::provers::{ConfidentialCircuit, Pinned, write_keys};
 
 const MAGIC: &[u8; 8] = b"BFCKEYS1";
@@ -40,7 +42,7 @@ pub(super) fn prepared(
             Some(place) => place,
             None => {
                 progress(Part::Lagrange(size));
-                bases.push(LagrangePoints::new(powers.powers(), &rows).map_err(at(circuit))?);
+                bases.push(LagrangePoints::new(powers.ceremony(), &rows).map_err(at(circuit))?);
                 bases.len() - 1
             }
         };
@@ -51,18 +53,20 @@ pub(super) fn prepared(
 }
 
 impl KeysState {
-    /// Checks phase 1 and begins phase 2 of all circuits over the ring. Minutes of processor time: four transforms of
-    /// points for each size of circuit.
+    /// Checks phase 1, which must be at its end, and begins phase 2 of all circuits over the ring. Minutes of processor
+    /// time: four transforms of points for each size of circuit.
     ///
     /// # Errors
-    /// [`CeremonyError::Powers`], [`CeremonyError::Keys`] where phase 1 is too small.
+    /// [`CeremonyError::UnfinishedPowers`], [`CeremonyError::Powers`], [`CeremonyError::Keys`] where phase 1 is too small.
     pub fn new(
         powers: &PowersState,
+        imported: Option<&ImportedPowers>,
         ring: Ring,
         progress: &mut dyn FnMut(Part),
     ) -> Result<Self, CeremonyError> {
         progress(Part::Powers);
-        powers.verify()?;
+        powers.finished()?;
+        powers.verify(imported)?;
         Ok(Self::of(&prepared(powers, ring, progress)?))
     }
 
@@ -150,11 +154,12 @@ impl KeysState {
     pub fn verify(
         &self,
         powers: &PowersState,
+        imported: Option<&ImportedPowers>,
         ring: Ring,
         progress: &mut dyn FnMut(Part),
     ) -> Result<VerifiedKeys, CeremonyError> {
         progress(Part::Powers);
-        powers.verify()?;
+        powers.verify(imported)?;
         self.verify_on(prepared(powers, ring, progress)?)
     }
 
@@ -170,7 +175,7 @@ impl KeysState {
 }
 
 impl VerifiedKeys {
-    /// Whether the ceremony is at its end: somebody contributed, and a beacon closed it. A coprocessor without
+    /// Whether the ceremony is at its end: somebody contributed to each phase, and a beacon closed it. A coprocessor without
     /// `insecure_development_setup` takes no other keys.
     ///
     /// # Errors

@@ -3,10 +3,11 @@
 //!
 //! | phase | state | secrets | begins with |
 //! |---|---|---|---|
-//! | 1 | [`PowersState`] | τ, α, β | [`PowersState::new`]: the size of the largest circuit |
+//! | 1 | [`PowersState`] | τ, α, β | [`PowersState::new`]: the size of the largest circuit; or [`PowersState::import`]: where a published ceremony ended |
 //! | 2 | [`KeysState`] | δ, σ of each circuit | [`KeysState::new`]: the end of phase 1, and the circuits |
 //!
-//! A contribution multiplies the secrets by factors that nobody keeps; a beacon closes a phase. [`KeysState::verify`]
+//! A contribution multiplies the secrets by factors that nobody keeps; a beacon closes a phase. Each phase needs at least one
+//! contribution and a beacon: phase 2 begins with a finished phase 1 only, and the keys' origin counts both. [`KeysState::verify`]
 //! checks both phases from nothing but the two states and this program's circuits, and gives the keys.
 //!
 //! **Guaranteed** of a verified key: whoever wants to forge proofs must know what every contributor of a phase forgot,
@@ -19,14 +20,14 @@ mod powers;
 mod tests;
 
 use alloy_primitives::B256;
-use blindfold_groth16::setup::{Entry, SetupDecodeError, SetupError};
+use blindfold_groth16::setup::{Entry, ImportError, SetupDecodeError, SetupError};
 use blindfold_groth16::{OriginError, ProvingKey};
 use rand::rand_core::{TryRng, UnwrapErr};
 use rand::rngs::SysRng;
 use serde::Serialize;
 
 pub use keys::{KeysState, VerifiedKeys};
-pub use powers::PowersState;
+pub use powers::{ImportedPowers, PowersState};
 
 use super::provers::{ConfidentialCircuit, KeysError};
 
@@ -42,6 +43,12 @@ pub enum CeremonyError {
     /// Phase 1 is not what its transcript says, or cannot go on.
     #[error("phase 1: {0}")]
     Powers(SetupError),
+    /// Phase 1 holds and is not at its end.
+    #[error("{0}; contribute first, then close phase 1 with a beacon")]
+    UnfinishedPowers(OriginError),
+    /// A published transcript of powers.
+    #[error(transparent)]
+    Import(#[from] ImportError),
     /// Phase 2 of a circuit is not what its transcript says, or cannot go on.
     #[error("phase 2, {circuit}: {fault}")]
     Keys {

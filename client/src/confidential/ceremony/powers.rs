@@ -1,11 +1,45 @@
 //! Phase 1.
 
+use std::io::{Read, Seek};
+
+use alloy_primitives::B512;
 use ark_bls12_381::Bls12_381;
 use blindfold_confidential::Ring;
-use blindfold_groth16::setup::{Powers, PowersCeremony};
+use blindfold_groth16::setup::{Imported, PowersCeremony, PowersTranscript};
 
 use super::{Beacon, CeremonyError, Contributed, contributed, entropy};
 use crate::confidential::provers::ConfidentialCircuit;
+
+/// A published transcript of powers of τ, as it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedPowers(Imported<Bls12_381>);
+
+impl ImportedPowers {
+    /// Its last hash, BLAKE2b: what its organisers published.
+    #[must_use]
+    pub fn hash(&self) -> B512 {
+        B512::from(*self.0.hash())
+    }
+
+    /// Contributions to it.
+    #[must_use]
+    pub fn contributions(&self) -> u32 {
+        self.0.contributions()
+    }
+}
+
+/// Log₂ of the rows of the largest circuit over the ring.
+fn log_rows(ring: Ring) -> Result<u8, CeremonyError> {
+    let mut log_rows = 1;
+    for circuit in ConfidentialCircuit::ALL {
+        let fault = |fault| CeremonyError::Keys { circuit: circuit.name(), fault };
+        let rows = circuit.rows(ring).map_err(fault)?;
+        let rows = rows.constraints() + rows.shape().public();
+        log_rows = log_rows.max(rows.next_power_of_two().trailing_zeros());
+    }
+    // No circuit has more than 2^26 rows.
+    Ok(log_rows as u8)
+}
 
 /// The powers of τ so far, and who made them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,15 +51,29 @@ impl PowersState {
     /// # Errors
     /// [`CeremonyError::Keys`], a mistake of this program.
     pub fn new(ring: Ring) -> Result<Self, CeremonyError> {
-        let mut log_rows = 1;
-        for circuit in ConfidentialCircuit::ALL {
-            let fault = |fault| CeremonyError::Keys { circuit: circuit.name(), fault };
-            let rows = circuit.rows(ring).map_err(fault)?;
-            let rows = rows.constraints() + rows.shape().public();
-            log_rows = log_rows.max(rows.next_power_of_two().trailing_zeros());
-        }
-        // No circuit has more than 2^26 rows.
-        Ok(Self(PowersCeremony::new(log_rows as u8)))
+        Ok(Self(PowersCeremony::new(log_rows(ring)?)))
+    }
+
+    /// A phase 1 that goes on from a published transcript for 2^log_size rows (Zcash's of 2018: 21), of which as many powers
+    /// are kept as the circuits over the ring need. Checks it from its first round to its last and tells each; reads it
+    /// twice.
+    ///
+    /// # Errors
+    /// [`CeremonyError::Import`].
+    pub fn import(
+        transcript: impl Read + Seek,
+        log_size: u8,
+        ring: Ring,
+        done: &mut dyn FnMut(u32),
+    ) -> Result<Self, CeremonyError> {
+        let transcript = PowersTranscript::new(transcript, log_size);
+        Ok(Self(transcript.import(log_rows(ring)?, &mut entropy()?, done)?))
+    }
+
+    /// The transcript that it went on from, where there is one. Only [`import`](Self::import) has checked it.
+    #[must_use]
+    pub fn imported(&self) -> Option<ImportedPowers> {
+        self.0.imported().cloned().map(ImportedPowers)
     }
 
     /// Reads a state and checks every point for curve and subgroup: five points and 576 bytes for each row.
@@ -45,7 +93,7 @@ impl PowersState {
     /// Rows of the largest circuit that it reaches.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.powers().rows()
+        self.0.powers().rows()
     }
 
     /// The contributions so far.
@@ -72,15 +120,26 @@ impl PowersState {
         self.0.close(value.0, log_iterations, &mut entropy()?).map_err(CeremonyError::Powers)
     }
 
-    /// Checks every contribution, and that the powers are what they lead to: two sums over each list, ten pairings.
+    /// Checks every contribution, and that the powers are what they lead to: two sums over each list, ten pairings. A phase
+    /// that goes on from a published transcript needs that one, [imported](Self::import) here.
     ///
     /// # Errors
     /// [`CeremonyError::Powers`], [`CeremonyError::NoRandomness`].
-    pub fn verify(&self) -> Result<(), CeremonyError> {
-        self.0.verify(&mut entropy()?).map_err(CeremonyError::Powers)
+    pub fn verify(&self, imported: Option<&ImportedPowers>) -> Result<(), CeremonyError> {
+        let imported = imported.map(|imported| &imported.0);
+        self.0.verify(imported, &mut entropy()?).map_err(CeremonyError::Powers)
     }
 
-    pub(super) fn powers(&self) -> &Powers<Bls12_381> {
-        self.0.powers()
+    /// Whether the phase is at its end: somebody contributed, and a beacon closed it. Without a contributor τ, α and β are
+    /// 1, or follow from the beacon, and anybody can forge under every key that is made from them.
+    ///
+    /// # Errors
+    /// [`CeremonyError::UnfinishedPowers`].
+    pub fn finished(&self) -> Result<(), CeremonyError> {
+        self.0.origin().require(1, 1).map_err(CeremonyError::UnfinishedPowers)
+    }
+
+    pub(super) fn ceremony(&self) -> &PowersCeremony<Bls12_381> {
+        &self.0
     }
 }

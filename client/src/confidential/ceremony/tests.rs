@@ -7,7 +7,9 @@ use blindfold_groth16::{Proof, Statement};
 
 use super::keys::prepared;
 use super::*;
-use crate::confidential::provers::{ProvingKeys, Witness, check_circuits, development, pinned_in, verifiers};
+use crate::confidential::provers::{
+    ProvingError, ProvingKeys, Witness, check_circuits, development, pinned_in, verifiers,
+};
 use blindfold_confidential::Ring;
 use blindfold_confidential::executor::{Groth16Proofs, Proofs};
 use native::World;
@@ -59,7 +61,7 @@ fn proves(keys: &ProvingKeys, proofs: &Groth16Proofs) {
     let mut parts = Vec::new();
     let mut told = |part| parts.push(part);
     let proof = keys.prove(ring(), &Witness::Withdrawal(Box::new(witness)), &mut told).unwrap();
-    assert_eq!(parts.len(), 5, "{parts:?}");
+    assert_eq!(parts.len(), 6, "{parts:?}");
     let proof = Proof::decode(&proof.0).unwrap();
     assert_eq!(proofs.withdrawal.verify(&statement, &proof), Ok(()));
     assert!(proofs.refresh.verify(&statement, &proof).is_err(), "under the key of another circuit");
@@ -70,7 +72,7 @@ fn proves(keys: &ProvingKeys, proofs: &Groth16Proofs) {
 #[test]
 fn a_ceremony_of_three_makes_keys_that_production_takes() {
     let (powers, told) = powers();
-    powers.verify().unwrap();
+    powers.verify(None).unwrap();
     let listed = powers.contributions();
     assert_eq!(listed.iter().map(|one| one.hash).collect::<Vec<_>>(), *told);
     assert_eq!(listed.iter().map(|one| one.place).collect::<Vec<_>>(), [1, 2, 3]);
@@ -129,9 +131,38 @@ fn an_unfinished_ceremony_makes_no_keys() {
         }
     };
     let mut state = begun();
-    assert_eq!(unfinished(&state), OriginError::Contributions { got: 0, want: 1 });
+    assert_eq!(unfinished(&state), OriginError::Contributions { phase: 2, got: 0, want: 1 });
     state.contribute().unwrap();
-    assert_eq!(unfinished(&state), OriginError::NoBeacon);
+    assert_eq!(unfinished(&state), OriginError::NoBeacon { phase: 2 });
+}
+
+/// With τ = α = β = 1, or with what follows from a public beacon alone, whoever likes can forge: phase 2 does not begin, and
+/// keys that somebody made over it all the same are refused.
+#[test]
+fn a_phase_1_that_nobody_contributed_to_makes_no_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut powers = PowersState::new(ring()).unwrap();
+    powers.verify(None).unwrap();
+    let none = OriginError::Contributions { phase: 1, got: 0, want: 1 };
+    for _ in 0..2 {
+        let begun = KeysState::new(&powers, None, ring(), &mut |_| ());
+        assert!(matches!(begun, Err(CeremonyError::UnfinishedPowers(fault)) if fault == none));
+        let beginning = prepared(&powers, ring(), &mut |_| ()).unwrap();
+        let mut state = KeysState::of(&beginning);
+        state.contribute().unwrap();
+        state.close(beacon(2)).unwrap();
+        let verified = state.verify_on(beginning).unwrap();
+        let error = verified.write(&dir.path().join("keys")).unwrap_err();
+        assert!(matches!(error, CeremonyError::Unfinished { fault, .. } if fault == none), "{error}");
+        if powers.contributions().is_empty() {
+            powers.close(beacon(1)).unwrap();
+        }
+    }
+    let mut open = PowersState::new(ring()).unwrap();
+    open.contribute().unwrap();
+    let begun = KeysState::new(&open, None, ring(), &mut |_| ());
+    let fault = OriginError::NoBeacon { phase: 1 };
+    assert!(matches!(begun, Err(CeremonyError::UnfinishedPowers(found)) if found == fault));
 }
 
 #[test]
@@ -139,7 +170,7 @@ fn what_is_not_built_on_the_same_beginning_is_refused() {
     let mut state = begun();
     state.contribute().unwrap();
     // Powers that are too small for the program's circuits.
-    let error = KeysState::new(&powers().0, Ring::BALANCE, &mut |_| ()).unwrap_err();
+    let error = KeysState::new(&powers().0, None, Ring::BALANCE, &mut |_| ()).unwrap_err();
     assert!(matches!(error, CeremonyError::Keys { fault: SetupError::TooFewPowers { .. }, .. }));
     // Two circuits' states in each other's place: each transcript names phase 1 and its circuit.
     let swapped = KeysState::decode(&swapped(&state)).unwrap();
@@ -196,4 +227,27 @@ fn bytes_that_are_no_state_are_refused() {
     assert!(PowersState::decode(&powers[..powers.len() - 1]).is_err());
     assert!(matches!(PowersState::decode(&bytes), Err(CeremonyError::Decode(_))));
     assert!(matches!(KeysState::decode(&powers), Err(CeremonyError::Container(_))));
+}
+
+/// The points of A's sum exchanged: under such a key A is another combination of the witness than the one that hides it.
+#[test]
+fn a_proof_that_a_malformed_key_made_is_not_handed_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("keys");
+    let mut pinned = development(&folder, ring(), &[7; 32], &mut |_| ()).unwrap();
+    let path = folder.join("withdrawal.proving");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // Magic, origin's word, the verifying key with its length, [β]₁ and [δ]₁ with theirs, and the length of A's list.
+    let length = u32::from_be_bytes(bytes[24..28].try_into().unwrap()) as usize;
+    let points = 28 + length + 4 + 2 * 96 + 4;
+    let list = &mut bytes[points..points + 40 * 96];
+    let (first, second) = list.split_at_mut(20 * 96);
+    first.swap_with_slice(second);
+    std::fs::write(&path, &bytes).unwrap();
+    let key = ProvingKey::<ark_bls12_381::Bls12_381>::decode(&bytes).unwrap();
+    pinned.get_mut("withdrawal").unwrap().proving = B256::from(key.hash());
+    let witness = World::new(ring(), SEED).withdrawal(100, 30);
+    let keys = ProvingKeys::new(folder, pinned);
+    let made = keys.prove(ring(), &Witness::Withdrawal(Box::new(witness)), &mut |_| ());
+    assert!(matches!(made, Err(ProvingError::Malformed(_))), "{:?}", made.map(|_| ()));
 }

@@ -18,10 +18,11 @@ use alloy_primitives::{B256, keccak256};
 use blindfold_confidential::state::Settings;
 use blindfold_confidential::statement::Domain;
 use blindfold_protocol::SigningKey;
+use blindfold_rlwe::rlwe::HedgedRng;
 use blindfold_rlwe::schemes::invoice::{InvoiceError, InvoiceSecret, Invoices};
 use blindfold_rpc::confidential::ConfidentialApiClient;
 use blindfold_rpc::{HttpClient, ReceivedError};
-use rand::CryptoRng;
+use rand::{CryptoRng, Rng};
 use zeroize::Zeroizing;
 
 pub use documents::{Order, PriceList, Total};
@@ -131,11 +132,16 @@ impl Invoicing {
         lines: &Lines<u16>,
         rng: &mut impl CryptoRng,
     ) -> Result<Order, InvoiceFault> {
+        let numbers: Zeroizing<Vec<u8>> =
+            Zeroizing::new(lines.numbers().iter().flat_map(|number| number.to_be_bytes()).collect());
+        let mut rng = HedgedRng::new(&key.to_bytes()[..], &[b"order", &numbers], rng);
         let mut salt = B256::ZERO;
         rng.fill_bytes(&mut salt.0);
         let public = self.invoices.key(&self.secret(key, salt));
-        let quantities =
-            self.invoices.encrypt_quantities(&public, lines.numbers(), rng).map_err(part("the order"))?;
+        let quantities = self
+            .invoices
+            .encrypt_quantities(&public, lines.numbers(), &mut rng)
+            .map_err(part("the order"))?;
         Ok(Order {
             salt,
             key: public.encode().into(),
@@ -157,7 +163,11 @@ impl Invoicing {
     ) -> Result<PriceList, InvoiceFault> {
         let prices = list.of(&order.lines)?;
         let key = self.invoices.decode_key(&order.key).map_err(part("the order's key"))?;
-        let prices = self.invoices.encrypt_prices(&key, &prices, rng).map_err(part("the prices"))?;
+        // The supplier has no key here; what he hides is his prices.
+        let hidden: Zeroizing<Vec<u8>> =
+            Zeroizing::new(prices.iter().flat_map(|price| price.to_be_bytes()).collect());
+        let mut rng = HedgedRng::new(&hidden, &[b"prices", order.hash().as_slice()], rng);
+        let prices = self.invoices.encrypt_prices(&key, &prices, &mut rng).map_err(part("the prices"))?;
         let mut mask_seed = B256::ZERO;
         rng.fill_bytes(&mut mask_seed.0);
         Ok(PriceList { order_hash: order.hash(), prices: prices.encode().into(), mask_seed })

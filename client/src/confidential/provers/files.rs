@@ -85,7 +85,7 @@ fn pinned(keys: &Pinned, circuit: ConfidentialCircuit) -> Result<KeyHashes, Keys
     keys.get(circuit.name()).copied().ok_or(KeysError::NotPinned(circuit.name()))
 }
 
-/// A circuit's proving key, as the deployment pins it.
+/// A circuit's proving key, as the deployment pins it; it holds the pinned verifying key.
 pub(super) fn proving_key(
     dir: &Path,
     keys: &Pinned,
@@ -93,8 +93,12 @@ pub(super) fn proving_key(
 ) -> Result<ProvingKey<Bls12_381>, KeysError> {
     let path = proving_file(dir, circuit);
     let bytes = read(&path)?;
-    let pinned = pinned(keys, circuit)?.proving;
-    ProvingKey::decode_pinned(&bytes, &pinned.0).map_err(|fault| KeysError::Key { path, fault })
+    let KeyHashes { proving, verifying: pinned } = pinned(keys, circuit)?;
+    let key = ProvingKey::decode_pinned(&bytes, &proving.0);
+    let key: ProvingKey<Bls12_381> = key.map_err(|fault| KeysError::Key { path: path.clone(), fault })?;
+    // What executors verify with: proofs are held against this key, not against one that the file brings along.
+    let found = B256::from(key.verifying().hash());
+    if found == pinned { Ok(key) } else { Err(KeysError::Hash { path, found, pinned }) }
 }
 
 fn verifying_key(

@@ -9,7 +9,9 @@ use blindfold_confidential::circuits::{
 };
 use blindfold_confidential::transaction::{EncodedProof, PROOF_BYTES};
 use blindfold_confidential::{Fr, Ring};
-use blindfold_groth16::{Circuit, ProveError, Prover, Stage};
+use blindfold_groth16::{Circuit, ProveError, Prover, Stage, Statement, Verifier, VerifyError};
+use blindfold_rlwe::rlwe::HedgedRng;
+use zeroize::Zeroizing;
 
 use super::{ConfidentialCircuit, KeysError, Pinned, files};
 
@@ -20,6 +22,8 @@ pub enum Proving {
     Key,
     /// A part of the proof.
     Stage(Stage),
+    /// Verifying the proof before it is handed out.
+    Check,
 }
 
 /// Who is told where proving stands.
@@ -46,6 +50,10 @@ pub enum ProvingError {
     /// The statement or the witness.
     #[error("cannot prove: {0}")]
     Prove(#[from] ProveError),
+    /// The proof that was made does not hold. It is not handed out: with a malformed key, what does not prove anything may
+    /// carry the witness.
+    #[error("the proof that was made does not hold ({0}): the proving key is malformed; nothing was sent")]
+    Malformed(VerifyError),
 }
 
 /// The proving keys of a deployment: a folder of files, and their pinned hashes. A file is read when a proof needs it.
@@ -62,8 +70,8 @@ impl ProvingKeys {
         Self { dir, pinned }
     }
 
-    /// Reads the circuit's key, some tens of megabytes, records the circuit's rows and proves: on this thread and
-    /// rayon's, seconds of processor time.
+    /// Reads the circuit's key, some tens of megabytes, records the circuit's rows, proves, and verifies the proof: on this
+    /// thread and rayon's, seconds of processor time.
     ///
     /// # Errors
     /// [`ProvingError`].
@@ -77,11 +85,17 @@ impl ProvingKeys {
         progress(Proving::Key);
         match witness {
             Witness::Registration(w) => {
-                self.proved(C::Registration, Registration(ring), &w.statement, w, progress)
+                self.proved(C::Registration, Registration(ring), &w.statement, w, &w.secret, progress)
             }
-            Witness::Transfer(w) => self.proved(C::Transfer, Transfer(ring), &w.statement, w, progress),
-            Witness::Refresh(w) => self.proved(C::Refresh, Refresh(ring), &w.statement, w, progress),
-            Witness::Withdrawal(w) => self.proved(C::Withdrawal, Withdrawal(ring), &w.statement, w, progress),
+            Witness::Transfer(w) => {
+                self.proved(C::Transfer, Transfer(ring), &w.statement, w, &w.secret, progress)
+            }
+            Witness::Refresh(w) => {
+                self.proved(C::Refresh, Refresh(ring), &w.statement, w, &w.secret, progress)
+            }
+            Witness::Withdrawal(w) => {
+                self.proved(C::Withdrawal, Withdrawal(ring), &w.statement, w, &w.secret, progress)
+            }
         }
     }
 
@@ -91,12 +105,18 @@ impl ProvingKeys {
         circuit: C,
         statement: &C::Statement,
         witness: &C::Witness,
+        secret: &[i8],
         progress: &mut (dyn FnMut(Proving) + Send),
     ) -> Result<EncodedProof, ProvingError> {
         let key = files::proving_key(&self.dir, &self.pinned, name)?;
+        let verifier = Verifier::new(key.verifying().clone());
         let prover: Prover<Bls12_381, C> = Prover::new(circuit, key).map_err(KeysError::from)?;
         let mut told = |stage| progress(Proving::Stage(stage));
-        let proof = prover.prove_with(statement, witness, &mut rand::rng(), &mut told)?;
+        let secret: Zeroizing<Vec<u8>> = Zeroizing::new(secret.iter().map(|s| s.to_le_bytes()[0]).collect());
+        let mut rng = HedgedRng::new(&secret, &[b"proof", &statement.digest()], &mut rand::rng());
+        let proof = prover.prove_with(statement, witness, &mut rng, &mut told)?;
+        progress(Proving::Check);
+        verifier.verify(statement, &proof).map_err(ProvingError::Malformed)?;
         let mut bytes = [0; PROOF_BYTES];
         bytes.copy_from_slice(&proof.encode());
         Ok(EncodedProof(bytes))

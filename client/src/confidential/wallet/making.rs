@@ -12,7 +12,6 @@ use blindfold_confidential::transaction::{
 };
 use blindfold_protocol::Signature65;
 use blindfold_rlwe::schemes::balance;
-use blindfold_rpc::confidential::ConfidentialApiClient;
 use zeroize::Zeroizing;
 
 use super::proving::{public_key, randomness};
@@ -63,7 +62,7 @@ impl ConfidentialWallet {
     /// [`ConfidentialError`].
     pub async fn deposit(&self, to: Address, amount: u64) -> Result<Made, ConfidentialError> {
         self.account_of(to).await?;
-        let public = self.coprocessor.get_public_balance(self.address()).await?;
+        let public = self.state.public(self.address()).await?;
         if public.balance < amount {
             let advice = " in the public ledger";
             return Err(insufficient(public.balance, amount.into(), advice));
@@ -96,7 +95,9 @@ impl ConfidentialWallet {
         let auditor = public_key(&self.settings, self.settings.auditor())?;
         let receiver_key = public_key(&self.settings, &receiver.identity.key)?;
         let recipients = [&self.secret.public_key(), &receiver_key, &auditor];
-        let (ciphertext, encryption) = balance::encrypt(&self.public, &recipients, amount, &mut rand::rng())?;
+        let numbers = [sender.nonce, amount, fee].map(u64::to_be_bytes);
+        let mut rng = self.randomness(&[b"transfer", to.as_slice(), numbers.as_flattened()]);
+        let (ciphertext, encryption) = balance::encrypt(&self.public, &recipients, amount, &mut rng)?;
         let mut transfer = Transfer {
             sender: self.address(),
             receiver: to,
@@ -139,7 +140,9 @@ impl ConfidentialWallet {
         let account = self.account().await?;
         let held = balance::decrypt(&self.secret, account.available.ciphertext())?;
         let own = self.secret.public_key();
-        let (ciphertext, encryption) = balance::encrypt(&self.public, &[&own], held, &mut rand::rng())?;
+        let numbers = [account.nonce, held].map(u64::to_be_bytes);
+        let mut rng = self.randomness(&[b"refresh", numbers.as_flattened()]);
+        let (ciphertext, encryption) = balance::encrypt(&self.public, &[&own], held, &mut rng)?;
         let mut refresh =
             Refresh { account: self.address(), nonce: account.nonce, balance: ciphertext, proof: no_proof() };
         let premises = Premises::Account(account);

@@ -1,6 +1,7 @@
 //! Making confidential transactions and reading balances.
 
 mod making;
+mod open;
 mod proving;
 mod reading;
 
@@ -8,19 +9,17 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, keccak256};
 use blindfold_confidential::state::{Account, Settings};
-use blindfold_confidential::transaction::TransactionFault;
 use blindfold_confidential::{PolynomialError, secret_commitment};
 use blindfold_protocol::SigningKey;
-use blindfold_rlwe::rlwe::{EncryptError, PublicPolynomial, SecretKey};
+use blindfold_rlwe::rlwe::{EncryptError, HedgedRng, PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance::BalanceError;
-use blindfold_rpc::confidential::ConfidentialApiClient;
-use blindfold_rpc::{HttpClient, ReceivedError};
 use zeroize::Zeroizing;
 
-use super::account::{AccountClaimFault, checked};
 use super::provers::ProvingError;
+use super::verified::{VerifiedFault, VerifiedState};
 
 pub use making::Made;
+pub use open::OpenPayment;
 pub use reading::{Balances, HistoryEntry};
 
 /// What the secret of an account is hashed with.
@@ -29,15 +28,9 @@ const SECRET_TAG: &[u8] = b"BLINDFOLD-V1-CONFIDENTIAL-WALLET";
 /// What went wrong, and at whom.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfidentialError {
-    /// The coprocessor refused a call, or did not answer.
-    #[error("the coprocessor: {0}")]
-    Rpc(ReceivedError),
-    /// The coprocessor's account does not hold together.
+    /// What was executed on this machine cannot be read, or does not say what was asked for.
     #[error(transparent)]
-    Account(#[from] AccountClaimFault),
-    /// The coprocessor shows a transaction that is none.
-    #[error("the coprocessor shows bytes that are no transaction: {0}")]
-    Claim(#[from] TransactionFault),
+    Verified(#[from] VerifiedFault),
     /// A transfer without the part asked for.
     #[error("the transfer lacks a recipient's part")]
     NoPart,
@@ -86,12 +79,6 @@ pub enum ConfidentialError {
     Interrupted,
 }
 
-impl From<blindfold_rpc::jsonrpsee::core::ClientError> for ConfidentialError {
-    fn from(error: blindfold_rpc::jsonrpsee::core::ClientError) -> Self {
-        Self::Rpc(error.into())
-    }
-}
-
 /// The secret of `key`'s account: a function of key and deployment, so that the key is all there is to keep.
 ///
 /// One ring product, and N values from a hash.
@@ -115,26 +102,34 @@ pub struct ConfidentialWallet {
     public: Arc<PublicPolynomial>,
     key: SigningKey,
     secret: Arc<SecretKey>,
-    coprocessor: HttpClient,
+    state: VerifiedState,
 }
 
 impl ConfidentialWallet {
-    /// A wallet for `key`. What needs a proof is told where the proving keys are.
+    /// A wallet for `key`, over what was executed on this machine. What needs a proof is told where the proving keys are.
     #[must_use]
-    pub fn new(
-        settings: Arc<Settings>,
-        public: Arc<PublicPolynomial>,
-        key: SigningKey,
-        coprocessor: HttpClient,
-    ) -> Self {
+    pub fn new(state: VerifiedState, public: Arc<PublicPolynomial>, key: SigningKey) -> Self {
+        let settings = Arc::clone(state.settings());
         let secret = Arc::new(account_secret(&settings, &public, &key));
-        Self { settings, public, key, secret, coprocessor }
+        Self { settings, public, key, secret, state }
+    }
+
+    /// Randomness for what is made of `message`: it follows from the key, the message and fresh bytes, so that a generator
+    /// that repeats itself gives nothing away.
+    fn randomness(&self, message: &[&[u8]]) -> HedgedRng {
+        HedgedRng::new(&self.key.to_bytes()[..], message, &mut rand::rng())
     }
 
     /// The account's owner.
     #[must_use]
     pub fn address(&self) -> Address {
         self.key.address()
+    }
+
+    /// What it reads.
+    #[must_use]
+    pub const fn state(&self) -> &VerifiedState {
+        &self.state
     }
 
     /// The deployment's settings.
@@ -144,8 +139,7 @@ impl ConfidentialWallet {
     }
 
     async fn found(&self, owner: Address) -> Result<Option<Arc<Account>>, ConfidentialError> {
-        let claim = self.coprocessor.get_account(owner, None).await?;
-        Ok(claim.map(|claim| checked(&self.settings, &claim)).transpose()?)
+        Ok(self.state.account(owner).await?)
     }
 
     async fn account_of(&self, owner: Address) -> Result<Arc<Account>, ConfidentialError> {

@@ -3,17 +3,15 @@
 use alloy_primitives::{Address, B256};
 use blindfold_confidential::transaction::{ConfidentialTransaction as T, Transfer};
 use blindfold_rlwe::schemes::balance;
-use blindfold_rpc::confidential::{ConfidentialApiClient, ConfidentialTransactionInfo};
 use serde::Serialize;
 
 use super::{ConfidentialError, ConfidentialWallet};
+use crate::confidential::VerifiedTransaction;
 
 /// From this many terms in `available` on, a refresh is advised.
 const REFRESH_FROM: u16 = 3_584;
 /// From this many terms in `pending` on, a rollover is advised.
 const ROLLOVER_FROM: u16 = 3_584;
-/// Transactions asked for at a time.
-const PAGE: u64 = 64;
 /// What an account holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -61,7 +59,7 @@ impl ConfidentialWallet {
     /// [`ConfidentialError`].
     pub async fn balances(&self) -> Result<Balances, ConfidentialError> {
         let account = self.account().await?;
-        let public = self.coprocessor.get_public_balance(self.address()).await?;
+        let public = self.state.public(self.address()).await?;
         let (available, pending) = (account.available.ciphertext(), account.pending.ciphertext());
         let advice = match (available.additions(), pending.additions()) {
             (terms, _) if terms >= REFRESH_FROM => {
@@ -89,30 +87,19 @@ impl ConfidentialWallet {
     /// # Errors
     /// [`ConfidentialError`].
     pub async fn history(&self) -> Result<Vec<HistoryEntry>, ConfidentialError> {
-        let mut entries = Vec::new();
-        let mut from = 0;
-        loop {
-            let page = self.coprocessor.get_transfers(self.address(), from, Some(PAGE)).await?;
-            let Some(last) = page.last() else { return Ok(entries) };
-            from = last.sequence + 1;
-            for info in &page {
-                entries.extend(self.entry(info)?);
-            }
-        }
+        let applied = self.state.transactions_of(self.address()).await?;
+        applied.iter().map(|verified| self.entry(verified)).collect()
     }
 
-    /// The part of a transaction that concerns this account; `None` where nothing does.
-    fn entry(&self, info: &ConfidentialTransactionInfo) -> Result<Option<HistoryEntry>, ConfidentialError> {
-        if !info.applied {
-            return Ok(None);
-        }
-        let transaction = T::decode(self.settings.parameters(), &info.transaction)?;
+    /// The part of an applied transaction that concerns this account.
+    fn entry(&self, verified: &VerifiedTransaction) -> Result<HistoryEntry, ConfidentialError> {
+        let transaction = verified.transaction();
         let us = self.address();
         let amount = |transfer: &Transfer, place: usize| -> Result<i128, ConfidentialError> {
             let part = transfer.amount.for_recipient(place).ok_or(ConfidentialError::NoPart)?;
             Ok(balance::decrypt(&self.secret, &part)?.into())
         };
-        let (with, change) = match &transaction {
+        let (with, change) = match transaction {
             T::Transfer(transfer) if transfer.sender == us => {
                 (Some(transfer.receiver), -amount(transfer, 0)? - i128::from(transfer.fee))
             }
@@ -127,7 +114,7 @@ impl ConfidentialWallet {
             T::Withdraw(withdraw) => (Some(withdraw.account), 0),
             T::Register(_) | T::Rollover(_) | T::Refresh(_) => (None, 0),
         };
-        let (id, sequence, kind) = (info.id, info.sequence, transaction.kind_name());
-        Ok(Some(HistoryEntry { id, sequence, kind, with, change }))
+        let (id, sequence, kind) = (verified.id(), verified.sequence(), transaction.kind_name());
+        Ok(HistoryEntry { id, sequence, kind, with, change })
     }
 }

@@ -1,27 +1,35 @@
 //! Batches of transactions: proofs verified together and in parallel, the result that of one after the other.
 //!
 //! What a proof must prove depends on the state at its transaction's turn, which depends on whether the proofs before it
-//! hold. So a batch is gone through *assuming* that every proof not yet looked at holds; this costs additions only, and
-//! says for every transaction what its proof must prove. Then all these proofs are verified as one batch. If all hold, the
-//! assumption was right, and what was made under it is the result. If some do not, the batch is gone through again with
-//! what is now known about pairs of transaction and [premises](crate::state::Premises): again everything unknown is assumed and
-//! verified, until nothing had to be assumed. Each round settles at least the first transaction that was not; after
-//! [`MAX_ROUNDS`] proofs are verified one by one at their turn, so that a batch of bad ones cannot cost more than that.
+//! hold. So a batch is gone through *assuming* that every proof holds; this costs additions only, and says for every
+//! transaction what its proof must prove. Then all these proofs are verified as one batch. If all hold, the assumption was
+//! right, and what was made under it is the result.
 //!
-//! Credits touch no premises, so a round's assumption is wrong only about those who act again in the same batch after a
-//! transaction of their own was refused, or roll over a payment that was.
+//! Else the batch is gone through once more, with what is known by now about pairs of transaction and
+//! [premises](crate::state::Premises). Credits touch no premises, and only an account's own transactions move its nonce and
+//! its available balance, always together; so the premises at a turn (an account at a nonce) are the same whichever of
+//! the transactions that ask for it is applied. Where a verdict is missing, the proofs of **all** transactions that ask
+//! for a turn at which their account stands are verified together, every account's: the alternatives at a nonce cost one
+//! batch, and each of them is verified at most once more. Transactions of which several ask for one turn are not assumed
+//! to hold in the first place.
 //!
-//! A result was used only if it is that of the transaction's premises at its turn, so receipts and roots do not depend on
-//! threads, on rounds or on how transactions are cut into batches.
+//! Bad proofs are limited for each turn, account and batch ([`MAX_INVALID_PER_NONCE`], [`MAX_INVALID_PER_ACCOUNT`],
+//! [`MAX_INVALID_PER_BATCH`]); what comes after in the batch is refused as
+//! [`TooManyAttempts`](Refusal::TooManyAttempts) without being looked at, changes nothing, and can be sent again.
+//!
+//! A verdict is used only if it is that of the transaction's premises at its turn, so receipts and roots do not depend on
+//! threads or on the order of verification, nor, while no limit is reached, on how transactions are cut into batches.
 //!
 //! Run inside a rayon pool (`pool.install`) to choose the threads.
 
 mod commit;
+mod limits;
 mod pass;
 mod proofs;
 mod screen;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -33,12 +41,18 @@ use crate::keccak::keccak256_on_all_threads;
 use crate::state::{Account, Claim, Head, PublicAccount, Refusal, Settings, Storage};
 use crate::tree::Written;
 
-use pass::{Known, Pass};
+use pass::{Known, Pass, Question};
 pub use proofs::{Check, Groth16Proofs, Proofs};
 use screen::Screened;
 
-/// Times that a batch is gone through with proofs verified together, before they are verified one by one.
-pub const MAX_ROUNDS: usize = 4;
+/// Bad proofs that are looked at for one nonce of an account in a batch, or for its registration.
+pub const MAX_INVALID_PER_NONCE: usize = 32;
+/// Bad proofs that are looked at for one account in a batch.
+pub const MAX_INVALID_PER_ACCOUNT: usize = 64;
+/// Bad proofs that are looked at in a batch: a second of processor time or two.
+pub const MAX_INVALID_PER_BATCH: usize = 1_024;
+/// Most proofs that are verified together ahead of their turn.
+const MAX_QUESTIONS: usize = 512;
 
 /// What became of one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,43 +103,40 @@ pub fn execute<S: Storage, P: Proofs + ?Sized>(
         .zip(keccak256_on_all_threads(batch))
         .map(|(bytes, id)| Screened::new(settings, bytes.as_ref(), id))
         .collect();
-    let mut known = Known::new(screened.len());
-    let mut round = 0;
-    loop {
-        // One proof at a time is verified in the pass itself.
-        let singly = (round >= MAX_ROUNDS).then_some(proofs);
-        let pass = Pass::run(settings, storage, head, &screened, &known, singly)?;
-        if settle(settings, proofs, &screened, &pass, &mut known) {
-            return commit::commit(storage, head, &screened, pass);
-        }
-        // Ends: a pass that verifies singly assumes nothing.
-        round += 1;
+    let mut known = Known::default();
+    let (pass, questions) = Pass::assuming(settings, storage, head, &screened)?;
+    let all = settle(settings, proofs, &screened, &questions, &mut known);
+    if let Some(pass) = pass.filter(|_| all) {
+        return commit::commit(storage, head, &screened, pass);
     }
+    let pass = Pass::settling(settings, storage, head, &screened, &mut known, |questions, known| {
+        settle(settings, proofs, &screened, questions, known);
+    })?;
+    commit::commit(storage, head, &screened, pass)
 }
 
-/// Verifies what a pass assumed; whether all of it was right.
+/// Verifies proofs together; whether all of them hold.
 fn settle<P: Proofs + ?Sized>(
     settings: &Settings,
     proofs: &P,
     screened: &[Screened],
-    pass: &Pass,
+    questions: &[Question],
     known: &mut Known,
 ) -> bool {
     let claims: Vec<Option<Claim>> =
-        pass.assumed.par_iter().map(|(place, premises)| screened[*place].claim(settings, premises)).collect();
+        questions.par_iter().map(|(place, premises)| screened[*place].claim(settings, premises)).collect();
     Polynomial::hash_all(claims.iter().flatten().flat_map(Claim::polynomials));
-    let checks: Vec<Check<'_>> = pass
-        .assumed
+    let checks: Vec<Check<'_>> = questions
         .iter()
         .zip(&claims)
         .filter_map(|((place, _), claim)| screened[*place].check(claim.as_ref()?))
         .collect();
     let mut verdicts = if checks.is_empty() { vec![] } else { proofs.verify(&checks) }.into_iter();
     let mut all = true;
-    for ((place, premises), claim) in pass.assumed.iter().zip(&claims) {
+    for ((place, premises), claim) in questions.iter().zip(&claims) {
         // What makes no claim proves nothing.
         let holds = claim.is_some() && verdicts.next().unwrap_or(false);
-        known.insert(*place, premises.clone(), holds);
+        known.insert(screened[*place].id, premises.clone(), holds);
         all &= holds;
     }
     all

@@ -1,7 +1,7 @@
 //! Verifying proofs.
 
 use ark_bls12_381::Bls12_381;
-use blindfold_groth16::{BatchItem, Proof, Verifier, verify_batch};
+use blindfold_groth16::{BatchItem, Proof, Verifier, batch_verdicts};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -50,7 +50,7 @@ impl Groth16Proofs {
 }
 
 impl Proofs for Groth16Proofs {
-    /// Decodes on all threads, then [`verify_batch`]. Its weights follow from all statements and proofs, so that executors
+    /// Decodes on all threads, then [`batch_verdicts`]. Its weights follow from all statements and proofs, so that executors
     /// agree without shared randomness, and nobody knows them before the proofs are fixed.
     fn verify(&self, checks: &[Check<'_>]) -> Vec<bool> {
         let decoded: Vec<Option<(Proof<Bls12_381>, [u8; 32])>> = checks
@@ -69,11 +69,8 @@ impl Proofs for Groth16Proofs {
             items.push(BatchItem { verifier, statement: check.claim.statement(), proof });
         }
         let mut rng = ChaCha20Rng::from_seed(seed.finalize().0);
-        let mut results = verify_batch(&mut rng, &items).into_iter();
+        let mut verdicts = batch_verdicts(&mut rng, &items).into_iter();
         // Proofs that do not decode had no place in the batch.
-        decoded
-            .iter()
-            .map(|proof| proof.is_some() && results.next().is_some_and(|result| result.is_ok()))
-            .collect()
+        decoded.iter().map(|proof| proof.is_some() && verdicts.next().unwrap_or(false)).collect()
     }
 }

@@ -28,4 +28,4 @@ pub use memory::{Genesis, GenesisFault, MemoryStorage};
 pub use public::PublicAccount;
 pub use refusal::Refusal;
 pub use settings::{Settings, SettingsFault};
-pub(crate) use transition::{Effects, Stop, judge};
+pub(crate) use transition::{Effects, Judged, Stop, judge};

@@ -41,11 +41,14 @@ pub enum Refusal {
     SupplyOverflow,
     /// The proof does not prove the transaction from this state.
     InvalidProof,
+    /// Too many bad proofs for this nonce, this account or in all stood before it in its batch: it was not looked at, and can
+    /// be sent again.
+    TooManyAttempts,
 }
 
 impl Refusal {
     /// Every reason.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Undecodable,
         Self::InvalidSignature,
         Self::AlreadyRegistered,
@@ -64,6 +67,7 @@ impl Refusal {
         Self::ConfidentialSupply,
         Self::SupplyOverflow,
         Self::InvalidProof,
+        Self::TooManyAttempts,
     ];
 
     /// The name in receipts.
@@ -88,6 +92,7 @@ impl Refusal {
             Self::ConfidentialSupply => "confidential_supply",
             Self::SupplyOverflow => "supply_overflow",
             Self::InvalidProof => "invalid_proof",
+            Self::TooManyAttempts => "too_many_attempts",
         }
     }
 }

@@ -33,6 +33,11 @@ pub enum SettingsFault {
     /// The auditor's key is of another set.
     #[error("the auditor's key belongs to other parameters than the public polynomial")]
     Auditor,
+    /// The auditor's key is 0, or so small that s = 0 goes with it: everybody could read every amount.
+    #[error(
+        "the auditor's key is 0 or as small as an error: it hides nothing, and everybody could read every amount"
+    )]
+    AuditorHidesNothing,
     /// A polynomial is not one of the ring.
     #[error(transparent)]
     Polynomial(#[from] PolynomialError),
@@ -64,12 +69,17 @@ impl Settings {
         if auditor.parameters() != parameters {
             return Err(SettingsFault::Auditor);
         }
+        let auditor = polynomial(&ring, auditor.polynomial())?;
+        let bound = u64::from(ERROR_BOUND.unsigned_abs());
+        if auditor.coefficients().iter().all(|b| *b <= bound || modulus - b <= bound) {
+            return Err(SettingsFault::AuditorHidesNothing);
+        }
         Ok(Self {
             domain,
             parameters: Arc::clone(parameters),
             ring,
             a: polynomial(&ring, public.polynomial())?,
-            auditor: polynomial(&ring, auditor.polynomial())?,
+            auditor,
             operator,
             minimum_fee,
         })

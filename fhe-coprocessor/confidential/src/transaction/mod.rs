@@ -181,6 +181,19 @@ impl ConfidentialTransaction {
         }
     }
 
+    /// The turn that a kind with a proof asks for: the account that acts, and its nonce; no nonce where it is opened. `None`
+    /// for kinds without a proof.
+    #[must_use]
+    pub fn turn(&self) -> Option<(Address, Option<u64>)> {
+        match self {
+            Self::Register(register) => Some((register.owner, None)),
+            Self::Transfer(transfer) => Some((transfer.sender, Some(transfer.nonce))),
+            Self::Refresh(refresh) => Some((refresh.account, Some(refresh.nonce))),
+            Self::Withdraw(withdraw) => Some((withdraw.account, Some(withdraw.nonce))),
+            Self::Deposit(_) | Self::Rollover(_) => None,
+        }
+    }
+
     /// keccak256 of the encoding.
     #[must_use]
     pub fn id(&self) -> B256 {

@@ -54,6 +54,10 @@ impl Curve for Bls12_381 {
         affine.iter().map(ark_g1).collect()
     }
 
+    fn add_all(points: &[G1Affine]) -> G1Projective {
+        Buckets::add_all(points)
+    }
+
     fn sum_weighted(points: &[G1Affine], weights: &[u128]) -> G1Projective {
         debug_assert_eq!(points.len(), weights.len());
         let (points, weights): (Vec<G1Affine>, Vec<[u8; 16]>) = points

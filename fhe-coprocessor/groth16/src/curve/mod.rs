@@ -40,6 +40,11 @@ pub trait Curve: Pairing {
         generic::weigh::<Self>(points, weights)
     }
 
+    /// Σ pointᵢ.
+    fn add_all(points: &[Self::G1Affine]) -> Self::G1 {
+        points.iter().sum()
+    }
+
     /// Σ weightᵢ·pointᵢ by buckets.
     fn sum_weighted(points: &[Self::G1Affine], weights: &[u128]) -> Self::G1 {
         generic::sum_weighted::<Self>(points, weights)

@@ -1,7 +1,7 @@
 //! Keys as bytes. Integers are big-endian; a verifying key's points are compressed, a proving key's are not, because
 //! loading a proving key should cost no square roots.
 //!
-//! verifying key: magic (8) ‖ curve (8) ‖ origin (53) ‖ circuit identity (32) ‖ inputs, challenges, derived (4 each) ‖
+//! verifying key: magic (8) ‖ curve (8) ‖ origin (90) ‖ circuit identity (32) ‖ inputs, challenges, derived (4 each) ‖
 //! hash of the constraint system (32) ‖ \[α\]₁ ‖ \[β\]₂ ‖ \[δ\]₂ ‖ \[σ\]₂ ‖ \[Kᵢ\]₁ of the public variables.
 //!
 //! proving key: magic (8) ‖ origin's word (16) ‖ length of the verifying key (4) ‖ verifying key ‖ then each list with
@@ -17,8 +17,8 @@ use crate::circuit::Shape;
 use crate::points::{self, PointError};
 use crate::{hash, par, tags};
 
-const VERIFYING_MAGIC: &[u8; 8] = b"BFG16VK1";
-const PROVING_MAGIC: &[u8; 8] = b"BFG16PK1";
+const VERIFYING_MAGIC: &[u8; 8] = b"BFG16VK2";
+const PROVING_MAGIC: &[u8; 8] = b"BFG16PK2";
 
 /// Why bytes are not a key; take the file again from where the deployment names it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

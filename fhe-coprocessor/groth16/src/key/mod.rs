@@ -6,7 +6,7 @@ mod origin;
 use ark_ec::{AffineRepr, pairing::Pairing};
 
 pub use encoding::KeyError;
-pub use origin::{Origin, OriginError};
+pub use origin::{Origin, OriginError, PhaseOrigin};
 
 use crate::circuit::Shape;
 use crate::{hash, tags};

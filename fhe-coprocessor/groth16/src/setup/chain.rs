@@ -6,6 +6,7 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::SetupError;
+use crate::key::PhaseOrigin;
 use crate::{hash, points, tags};
 
 /// Most iterations of a beacon's hash, as a power of two: what a transcript can make its verifier do.
@@ -17,6 +18,9 @@ pub enum Fault {
     /// A secret would become 0.
     #[error("secret {0} is multiplied by 0")]
     Zero(usize),
+    /// A secret stays what it was: this contributes nothing, and must not be counted.
+    #[error("secret {0} is multiplied by 1")]
+    One(usize),
     /// The factor is not proved known, or proved for another state than the last.
     #[error("the factor of secret {0} is not proved on top of the last contribution")]
     Knowledge(usize),
@@ -71,17 +75,28 @@ pub struct Contribution<G: AffineRepr, const N: usize> {
     pub(crate) beacon: Option<Beacon>,
 }
 
-/// All contributions to one phase, from secrets that are all 1.
+/// All contributions to one phase, from secrets that are all 1, or that a transcript held elsewhere ended with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript<G: AffineRepr, const N: usize> {
     /// What the ceremony is for.
     pub(crate) start: [u8; 32],
+    /// The secrets' points before the first contribution.
+    pub(crate) first: [G; N],
     pub(crate) contributions: Vec<Contribution<G, N>>,
 }
 
 impl<G: AffineRepr, const N: usize> Transcript<G, N> {
-    pub(crate) fn new(start: [u8; 32]) -> Self {
-        Self { start, contributions: Vec::new() }
+    pub(crate) fn new(start: [u8; 32], first: [G; N]) -> Self {
+        Self { start, first, contributions: Vec::new() }
+    }
+
+    /// What a key's origin tells of it.
+    pub(crate) fn origin(&self) -> PhaseOrigin {
+        PhaseOrigin {
+            contributions: self.contributors() as u32,
+            beacon: self.beacon(),
+            transcript: self.hash(),
+        }
     }
 
     /// Contributions made by people.
@@ -113,7 +128,7 @@ impl<G: AffineRepr, const N: usize> Transcript<G, N> {
 
     /// The secrets' points after all contributions.
     pub(crate) fn secrets(&self) -> [G; N] {
-        self.contributions.last().map_or([G::generator(); N], |last| last.secrets)
+        self.contributions.last().map_or(self.first, |last| last.secrets)
     }
 
     /// Adds a contribution of random factors, and returns these.
@@ -167,7 +182,7 @@ impl<G: AffineRepr, const N: usize> Transcript<G, N> {
     /// # Errors
     /// [`ChainError`] for the first bad one.
     pub fn verify(&self) -> Result<(), ChainError> {
-        let (mut last, mut hash) = ([G::generator(); N], self.start);
+        let (mut last, mut hash) = (self.first, self.start);
         for (index, contribution) in self.contributions.iter().enumerate() {
             let closed = index > 0 && self.contributions[index - 1].beacon.is_some();
             contribution.verify(&last, &hash, closed).map_err(|fault| ChainError { index, fault })?;
@@ -180,6 +195,7 @@ impl<G: AffineRepr, const N: usize> Transcript<G, N> {
     /// Whether the other transcript is this one with one contribution more.
     pub(crate) fn precedes(&self, other: &Self) -> bool {
         other.start == self.start
+            && other.first == self.first
             && other.contributions.split_last().is_some_and(|(_, before)| before == self.contributions)
     }
 }
@@ -192,6 +208,9 @@ impl<G: AffineRepr, const N: usize> Contribution<G, N> {
         for (i, proof) in self.proofs.iter().enumerate() {
             if self.secrets[i].is_zero() {
                 return Err(Fault::Zero(i));
+            }
+            if self.secrets[i] == last[i] {
+                return Err(Fault::One(i));
             }
             if !proof.holds(hash, i, &last[i], &self.secrets[i]) {
                 return Err(Fault::Knowledge(i));

@@ -5,11 +5,12 @@ use ark_ff::{BigInteger, PrimeField};
 use ark_serialize::Compress;
 
 use super::chain::{Beacon, Contribution, Knowledge};
+use super::powers::{Imported, first_secrets};
 use super::{KeyCeremony, Powers, PowersCeremony, Transcript};
 use crate::key::{KeyError, Reader, Specific, curve_mark, write_points};
 use crate::points;
 
-const POWERS_MAGIC: &[u8; 8] = b"BFG16P11";
+const POWERS_MAGIC: &[u8; 8] = b"BFG16P12";
 const CEREMONY_MAGIC: &[u8; 8] = b"BFG16P21";
 
 /// Why bytes are not a ceremony's state; ask whoever sent them to send them again.
@@ -48,11 +49,42 @@ impl<E: Pairing> Powers<E> {
     }
 }
 
+impl<E: Pairing> Imported<E> {
+    /// 1 ‖ hash of the transcript (64) ‖ its contributions (4) ‖ \[τ\]₁ ‖ \[α\]₁ ‖ \[β\]₁ at its end.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.push(1);
+        out.extend(self.hash);
+        out.extend(self.contributions.to_be_bytes());
+        for secret in &self.secrets {
+            points::write(out, secret, Compress::No);
+        }
+    }
+
+    /// None where the first byte is 0.
+    fn read(reader: &mut Reader<'_>) -> Result<Option<Self>, SetupDecodeError> {
+        match reader.array::<1>()? {
+            [0] => return Ok(None),
+            [1] => {}
+            _ => return Err(KeyError::Header("neither begun here nor imported").into()),
+        }
+        let (hash, contributions) = (reader.array()?, reader.u32()?);
+        let mut secrets = [E::G1Affine::zero(); 3];
+        for secret in &mut secrets {
+            *secret = reader.point("an imported secret's point", Compress::No)?;
+        }
+        Ok(Some(Self { hash, contributions, secrets }))
+    }
+}
+
 impl<E: Pairing> PowersCeremony<E> {
     /// The state that contributors send each other.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = POWERS_MAGIC.to_vec();
         out.extend(curve_mark::<E>());
+        match &self.imported {
+            Some(imported) => imported.write(&mut out),
+            None => out.push(0),
+        }
         self.transcript.write(&mut out);
         self.powers.write(&mut out);
         out
@@ -65,10 +97,12 @@ impl<E: Pairing> PowersCeremony<E> {
     pub fn decode(bytes: &[u8]) -> Result<Self, SetupDecodeError> {
         let mut reader = Reader(bytes);
         header::<E>(&mut reader, POWERS_MAGIC, "state of a phase-1 ceremony")?;
-        let transcript = Transcript::read(&mut reader)?;
+        let imported = Imported::read(&mut reader)?;
+        let first = first_secrets::<E>(imported.as_ref());
+        let transcript = Transcript::read(&mut reader, first)?;
         let powers = Powers::read(&mut reader)?;
         reader.end()?;
-        Ok(Self { powers, transcript })
+        Ok(Self { powers, transcript, imported })
     }
 }
 
@@ -90,7 +124,7 @@ impl<E: Pairing> KeyCeremony<E> {
     pub fn decode(bytes: &[u8]) -> Result<Self, SetupDecodeError> {
         let mut reader = Reader(bytes);
         header::<E>(&mut reader, CEREMONY_MAGIC, "state of a phase-2 ceremony")?;
-        let transcript = Transcript::read(&mut reader)?;
+        let transcript = Transcript::read(&mut reader, [E::G2Affine::generator(); 2])?;
         let delta: Vec<E::G1Affine> = reader.counted("[δ]₁", true)?;
         let [delta] = delta[..] else {
             return Err(KeyError::Header("[δ]₁ is one point").into());
@@ -117,11 +151,11 @@ impl<G: AffineRepr, const N: usize> Transcript<G, N> {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, SetupDecodeError> {
+    fn read(reader: &mut Reader<'_>, first: [G; N]) -> Result<Self, SetupDecodeError> {
         let start = reader.array()?;
         let count = reader.u32()?;
         let contributions = (0..count).map(|_| Contribution::read(reader)).collect::<Result<_, _>>()?;
-        Ok(Self { start, contributions })
+        Ok(Self { start, first, contributions })
     }
 }
 

@@ -14,12 +14,19 @@
 //! that came before. The proof here is Schnorr's, whose challenge is SHA-256. A last contribution whose factors follow
 //! from a public beacon takes away the last contributor's choice; 2021/219 shows that security does not need it.
 //!
+//! Phase 1 may go on from a published transcript of powers of τ ([`PowersTranscript`]): then its contributions count.
+//! A finished key has at least one contribution to each phase, and each ends with a beacon; its [origin](crate::Origin)
+//! counts them, so that whoever holds the key sees it. One contributor who forgot is enough, none is not: with
+//! τ = α = β = 1 anyone can forge.
+//!
 //! Anyone checks the end of a ceremony with [`PowersCeremony::verify`] and [`KeyCeremony::verify`], from the
 //! transcript, the circuit and nothing else.
 
 mod chain;
 mod development;
 mod encoding;
+mod hash_to_g2;
+mod import;
 mod phase2;
 mod powers;
 mod prepare;
@@ -29,8 +36,9 @@ pub use development::development;
 #[cfg(test)]
 pub(crate) use development::{Secrets, generate};
 pub use encoding::SetupDecodeError;
+pub use import::{ImportError, PowersTranscript, TranscriptFault};
 pub use phase2::KeyCeremony;
-pub use powers::{Powers, PowersCeremony};
+pub use powers::{Imported, Powers, PowersCeremony};
 pub use prepare::{LagrangePoints, prepare};
 
 use crate::qap::DomainError;
@@ -53,6 +61,9 @@ pub enum SetupError {
         /// Rows of the circuit's domain.
         want: usize,
     },
+    /// The ceremony goes on from a transcript that was not checked here, or from another one: import it, and verify again.
+    #[error("phase 1 goes on from another transcript than the one that was checked here, or from none")]
+    Imported,
     /// A contribution is not one.
     #[error(transparent)]
     Chain(#[from] ChainError),

@@ -25,7 +25,7 @@ impl<E: Pairing> KeyCeremony<E> {
     /// A ceremony without contributions, for the key that [`super::prepare`] gave.
     pub fn new(prepared: &ProvingKey<E>) -> Self {
         Self {
-            transcript: Transcript::new(start(prepared)),
+            transcript: Transcript::new(start(prepared), [E::G2Affine::generator(); 2]),
             delta: prepared.delta,
             specific: prepared.specific.clone(),
         }
@@ -91,15 +91,12 @@ impl<E: Pairing> KeyCeremony<E> {
         if !same_ratio::<E>((self.delta, two), (one, delta)) {
             return Err(SetupError::Inconsistent("the two points of δ"));
         }
-        let divided = self.specific.divided();
-        let (now, before) = sums(&divided, &prepared.specific.divided(), rng)
-            .ok_or(SetupError::Inconsistent("the numbers of elements over δ"))?;
+        self.specific.has_lengths_of(&prepared.specific)?;
+        let (now, before) = sums(&self.specific.divided(), &prepared.specific.divided(), rng);
         if !same_ratio::<E>((now, delta), (before, two)) {
             return Err(SetupError::Inconsistent("the elements over δ"));
         }
-        let multiplied = self.specific.multiplied();
-        let (now, before) = sums(&multiplied, &prepared.specific.multiplied(), rng)
-            .ok_or(SetupError::Inconsistent("the numbers of elements times σ"))?;
+        let (now, before) = sums(&self.specific.multiplied(), &prepared.specific.multiplied(), rng);
         if !same_ratio::<E>((now, two), (before, sigma)) {
             return Err(SetupError::Inconsistent("the elements times σ"));
         }
@@ -128,11 +125,9 @@ impl<E: Pairing> KeyCeremony<E> {
     pub fn key(&self, prepared: &ProvingKey<E>) -> ProvingKey<E> {
         let mut key = prepared.clone();
         [key.verifying.delta, key.verifying.sigma] = self.transcript.secrets();
-        key.verifying.origin = Origin::Ceremony {
-            contributions: self.transcript.contributors() as u32,
-            beacon: self.transcript.beacon(),
-            transcript: self.transcript.hash(),
-        };
+        if let Origin::Ceremony { keys, .. } = &mut key.verifying.origin {
+            *keys = self.transcript.origin();
+        }
         key.delta = self.delta;
         key.specific = self.specific.clone();
         key
@@ -154,6 +149,19 @@ impl<E: Pairing> KeyCeremony<E> {
 }
 
 impl<E: Pairing> Specific<E> {
+    /// List by list: what follows is checked over several lists in one, where an element that moved from the end of one to
+    /// the beginning of the next would not be seen.
+    fn has_lengths_of(&self, prepared: &Self) -> Result<(), SetupError> {
+        let over_delta = |specific: &Self| [specific.quotient.len(), specific.private.len()];
+        if over_delta(self) != over_delta(prepared) {
+            return Err(SetupError::Inconsistent("the numbers of elements over δ"));
+        }
+        if self.knowledge.len() != prepared.knowledge.len() {
+            return Err(SetupError::Inconsistent("the numbers of elements times σ"));
+        }
+        Ok(())
+    }
+
     /// What a contribution divides by its factor of δ.
     fn divided(&self) -> Vec<E::G1Affine> {
         let mut all = [&self.quotient[..], &self.private].concat();
@@ -172,7 +180,7 @@ impl<E: Pairing> Specific<E> {
 /// The transcript's start, which a prepared key carries in the place of its transcript's hash.
 fn start<E: Pairing>(prepared: &ProvingKey<E>) -> [u8; 32] {
     match prepared.verifying.origin {
-        Origin::Ceremony { transcript, .. } => transcript,
+        Origin::Ceremony { keys, .. } => keys.transcript,
         Origin::Development => [0; 32],
     }
 }
@@ -186,9 +194,8 @@ fn times<G: AffineRepr>(points: &[G], factor: G::ScalarField) -> Vec<G> {
 }
 
 /// The same random combination of two lists of one length.
-fn sums<G: AffineRepr>(now: &[G], before: &[G], rng: &mut (impl CryptoRng + ?Sized)) -> Option<(G, G)> {
+fn sums<G: AffineRepr>(now: &[G], before: &[G], rng: &mut (impl CryptoRng + ?Sized)) -> (G, G) {
     let weights = random_weights::<G::ScalarField>(now.len(), rng);
-    let (now, before) =
-        (now.len() == before.len()).then(|| par::join(|| msm(now, &weights), || msm(before, &weights)))?;
-    Some((now.into_affine(), before.into_affine()))
+    let (now, before) = par::join(|| msm(now, &weights), || msm(before, &weights));
+    (now.into_affine(), before.into_affine())
 }

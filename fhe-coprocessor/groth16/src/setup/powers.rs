@@ -5,6 +5,7 @@ use ark_ff::{Field, PrimeField};
 use rand_core::CryptoRng;
 
 use super::{SetupError, Transcript};
+use crate::key::PhaseOrigin;
 use crate::points::msm;
 use crate::{hash, key, par, tags};
 
@@ -101,24 +102,78 @@ impl<E: Pairing> Powers<E> {
     }
 }
 
-/// A phase-1 ceremony: the powers and who made them.
+/// A transcript of powers of τ that was held elsewhere, and with what it ended. Made by
+/// [`import`](super::PowersTranscript) after every contribution was checked, or read from a state that rests on one: then
+/// nothing is checked until it is compared with one that was imported here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported<E: Pairing> {
+    /// The transcript's last hash, BLAKE2b: what was published.
+    pub(crate) hash: [u8; 64],
+    /// Contributions to it.
+    pub(crate) contributions: u32,
+    /// \[τ\]₁, \[α\]₁, \[β\]₁ at its end.
+    pub(crate) secrets: [E::G1Affine; 3],
+}
+
+impl<E: Pairing> Imported<E> {
+    /// The last hash of the transcript, BLAKE2b: what its organisers published.
+    pub fn hash(&self) -> &[u8; 64] {
+        &self.hash
+    }
+
+    /// Contributions to the transcript.
+    pub fn contributions(&self) -> u32 {
+        self.contributions
+    }
+}
+
+/// The secrets' points that a phase 1 begins with.
+pub(crate) fn first_secrets<E: Pairing>(imported: Option<&Imported<E>>) -> [E::G1Affine; 3] {
+    imported.map_or([E::G1Affine::generator(); 3], |imported| imported.secrets)
+}
+
+/// A phase-1 ceremony: the powers and who made them. It begins with secrets that are 1, or where an imported transcript
+/// ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PowersCeremony<E: Pairing> {
     pub(crate) powers: Powers<E>,
     /// Chain of τ, α and β in G1.
     pub(crate) transcript: Transcript<E::G1Affine, 3>,
+    pub(crate) imported: Option<Imported<E>>,
 }
 
 impl<E: Pairing> PowersCeremony<E> {
     /// A ceremony for domains of 2^log_size rows, without contributions.
     pub fn new(log_size: u8) -> Self {
-        let powers = Powers::initial(log_size);
-        let rows = powers.rows() as u64;
-        Self { powers, transcript: Transcript::new(Self::start(rows)) }
+        Self::of(Powers::initial(log_size), None)
     }
 
-    fn start(rows: u64) -> [u8; 32] {
-        hash::sha256(&[tags::TRANSCRIPT, b"powers", &key::curve_mark::<E>(), &rows.to_be_bytes()])
+    /// A ceremony that begins with these powers.
+    pub(crate) fn of(powers: Powers<E>, imported: Option<Imported<E>>) -> Self {
+        let start = Self::start(powers.rows() as u64, imported.as_ref());
+        let transcript = Transcript::new(start, first_secrets::<E>(imported.as_ref()));
+        Self { powers, transcript, imported }
+    }
+
+    fn start(rows: u64, imported: Option<&Imported<E>>) -> [u8; 32] {
+        let mut before = Vec::new();
+        if let Some(imported) = imported {
+            imported.write(&mut before);
+        }
+        let rows = rows.to_be_bytes();
+        hash::sha256(&[tags::TRANSCRIPT, b"powers", &key::curve_mark::<E>(), &rows, &before])
+    }
+
+    /// The transcript it began with, where that was held elsewhere.
+    pub fn imported(&self) -> Option<&Imported<E>> {
+        self.imported.as_ref()
+    }
+
+    /// What a key that is made from these powers says of them. An imported transcript's contributions count.
+    pub fn origin(&self) -> PhaseOrigin {
+        let own = self.transcript.origin();
+        let before = self.imported.as_ref().map_or(0, |imported| imported.contributions);
+        PhaseOrigin { contributions: own.contributions.saturating_add(before), ..own }
     }
 
     /// The powers so far.
@@ -156,12 +211,23 @@ impl<E: Pairing> PowersCeremony<E> {
         Ok(())
     }
 
-    /// Checks every contribution, and that the powers are what they lead to.
+    /// Checks every contribution, and that the powers are what they lead to. A ceremony that goes on from an imported
+    /// transcript is held against `imported`, which is that transcript as it was checked here.
     ///
     /// # Errors
-    /// [`SetupError`] naming the contribution or the elements.
-    pub fn verify(&self, rng: &mut (impl CryptoRng + ?Sized)) -> Result<(), SetupError> {
-        if self.transcript.start != Self::start(self.powers.rows() as u64) {
+    /// [`SetupError`] naming the contribution or the elements; [`SetupError::Imported`] for another beginning than the one
+    /// that was checked.
+    pub fn verify(
+        &self,
+        imported: Option<&Imported<E>>,
+        rng: &mut (impl CryptoRng + ?Sized),
+    ) -> Result<(), SetupError> {
+        if self.imported.as_ref() != imported {
+            return Err(SetupError::Imported);
+        }
+        let first = first_secrets::<E>(imported);
+        let start = Self::start(self.powers.rows() as u64, imported);
+        if (self.transcript.start, self.transcript.first) != (start, first) {
             return Err(SetupError::Inconsistent("the transcript's start"));
         }
         self.transcript.verify()?;
@@ -173,7 +239,8 @@ impl<E: Pairing> PowersCeremony<E> {
         Ok(())
     }
 
-    /// Takes the state that a contributor sends back: this one with one contribution more.
+    /// Takes the state that a contributor sends back: this one, whose beginning is taken as it is, with one contribution
+    /// more.
     ///
     /// # Errors
     /// [`SetupError::NotBuiltOnLast`], or as [`Self::verify`]; this state is then unchanged.
@@ -181,7 +248,7 @@ impl<E: Pairing> PowersCeremony<E> {
         if !self.transcript.precedes(&next.transcript) || next.powers.rows() != self.powers.rows() {
             return Err(SetupError::NotBuiltOnLast);
         }
-        next.verify(rng)?;
+        next.verify(self.imported.as_ref(), rng)?;
         *self = next;
         Ok(())
     }

@@ -4,8 +4,8 @@ use ark_ec::{AffineRepr, CurveGroup, pairing::Pairing};
 use ark_ff::{Field, PrimeField, Zero};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 
-use super::{Powers, SetupError};
-use crate::key::{Origin, ProvingKey, Specific, VerifyingKey, query};
+use super::{PowersCeremony, SetupError};
+use crate::key::{Origin, PhaseOrigin, ProvingKey, Specific, VerifyingKey, query};
 use crate::points::msm;
 use crate::r1cs::{Matrix, R1cs};
 use crate::{hash, par, qap, tags};
@@ -16,10 +16,10 @@ use crate::{hash, par, qap, tags};
 /// # Errors
 /// [`SetupError::TooFewPowers`], [`SetupError::Domain`].
 pub fn prepare<E: Pairing>(
-    powers: &Powers<E>,
+    ceremony: &PowersCeremony<E>,
     r1cs: &R1cs<E::ScalarField>,
 ) -> Result<ProvingKey<E>, SetupError> {
-    LagrangePoints::new(powers, r1cs)?.prepare(r1cs)
+    LagrangePoints::new(ceremony, r1cs)?.prepare(r1cs)
 }
 
 /// The powers of a domain in its Lagrange basis: for all circuits whose rows fill the same domain.
@@ -27,6 +27,8 @@ pub fn prepare<E: Pairing>(
 pub struct LagrangePoints<E: Pairing> {
     /// Hash of all powers.
     powers: [u8; 32],
+    /// Who made them.
+    origin: PhaseOrigin,
     /// \[Lⱼ(τ)\]₁
     one: Vec<E::G1Affine>,
     /// \[α·Lⱼ(τ)\]₁
@@ -49,7 +51,8 @@ impl<E: Pairing> LagrangePoints<E> {
     ///
     /// # Errors
     /// [`SetupError::TooFewPowers`], [`SetupError::Domain`].
-    pub fn new(powers: &Powers<E>, r1cs: &R1cs<E::ScalarField>) -> Result<Self, SetupError> {
+    pub fn new(ceremony: &PowersCeremony<E>, r1cs: &R1cs<E::ScalarField>) -> Result<Self, SetupError> {
+        let powers = ceremony.powers();
         let domain = qap::domain(r1cs)?;
         let n = domain.size();
         if powers.rows() < n {
@@ -73,6 +76,7 @@ impl<E: Pairing> LagrangePoints<E> {
             (0..n - 1).map(|i| powers.tau_g1[i + n].into_group() - powers.tau_g1[i]).collect();
         Ok(Self {
             powers: powers.hash(),
+            origin: ceremony.origin(),
             one,
             alpha,
             beta,
@@ -127,11 +131,15 @@ fn prepared<E: Pairing>(points: &LagrangePoints<E>, r1cs: &R1cs<E::ScalarField>)
     let b = query(E::G2::normalize_batch(&v_two));
     let v = E::G1::normalize_batch(&v);
     let blinding_base = ProvingKey::<E>::blinding_base();
-    let start = start(&points.powers, r1cs.digest());
+    let keys = PhaseOrigin {
+        contributions: 0,
+        beacon: false,
+        transcript: start(&points.powers, &points.origin, r1cs.digest()),
+    };
     let [alpha, beta] = points.secrets;
     ProvingKey {
         verifying: VerifyingKey {
-            origin: Origin::Ceremony { contributions: 0, beacon: false, transcript: start },
+            origin: Origin::Ceremony { powers: points.origin, keys },
             shape: *r1cs.shape(),
             circuit: *r1cs.digest(),
             alpha,
@@ -156,9 +164,9 @@ fn prepared<E: Pairing>(points: &LagrangePoints<E>, r1cs: &R1cs<E::ScalarField>)
     }
 }
 
-/// Start of the phase-2 transcript: it names phase 1 and the circuit.
-fn start(powers: &[u8; 32], circuit: &[u8; 32]) -> [u8; 32] {
-    hash::sha256(&[tags::TRANSCRIPT, b"key", powers, circuit])
+/// Start of the phase-2 transcript: it names phase 1, who made it, and the circuit.
+fn start(powers: &[u8; 32], origin: &PhaseOrigin, circuit: &[u8; 32]) -> [u8; 32] {
+    hash::sha256(&[tags::TRANSCRIPT, b"key", powers, &origin.encode(), circuit])
 }
 
 /// \[Lⱼ(τ)\] from \[τⁱ\].

@@ -1,9 +1,11 @@
 //! Batches of one and of several circuits.
 
+use ark_ec::{AffineRepr, CurveGroup};
+
 use super::circuits::{Chain, ChainStatement};
 use super::{Bls, DEGREE, instance, product, rng};
 use crate::setup::development;
-use crate::{BatchItem, Prover, Verifier, VerifyError, verify_batch};
+use crate::{BatchItem, Prover, Verifier, VerifyError, batch_verdicts, verify_batch};
 
 #[test]
 fn batches_give_what_single_checks_give() {
@@ -68,4 +70,51 @@ fn batches_give_what_single_checks_give() {
     assert!(matches!(results[0], Err(VerifyError::Statement(_))), "{:?}", results[0]);
     assert_eq!(results[1], Err(VerifyError::Knowledge));
     assert_eq!(results[2], Ok(()));
+}
+
+/// Sizes around the pieces' and bad proofs in every pattern that the search tells apart: none, one, one in each half of a
+/// piece, so many that the search gives up halving, and all.
+#[test]
+fn bad_proofs_are_found_wherever_they_stand() {
+    let (prover, verifier) = product::<Bls>("product", 3);
+    let mut rng = rng(6);
+    let (statement, witness) = instance(3, 1);
+    let good = prover.prove(&statement, &witness, &mut rng).unwrap();
+    let other = prover.prove(&statement, &witness, &mut rng).unwrap();
+    let broken = [
+        crate::Proof { c: other.c, ..good },
+        crate::Proof { knowledge: other.knowledge, ..good },
+        crate::Proof { commitment: other.commitment, knowledge: other.knowledge, ..good },
+    ];
+    for size in [1, 3, 4, 15, 16, 17, 50] {
+        let patterns: [&dyn Fn(usize) -> bool; 7] = [
+            &|_| false,
+            &|i| i == size - 1,
+            &|i| i % 16 == 3,
+            &|i| i % 16 == 3 || i % 16 == 12,
+            &|i| i % 2 == 0,
+            &|i| i >= size / 2,
+            &|_| true,
+        ];
+        for (number, bad) in patterns.iter().enumerate() {
+            let proofs: Vec<_> = (0..size).map(|i| if bad(i) { broken[i % 3] } else { good }).collect();
+            let items: Vec<BatchItem<'_, Bls>> = proofs
+                .iter()
+                .map(|proof| BatchItem { verifier: &verifier, statement: &statement, proof })
+                .collect();
+            let want: Vec<bool> = (0..size).map(|i| !bad(i)).collect();
+            assert_eq!(batch_verdicts(&mut rng, &items), want, "{size} {number}");
+        }
+    }
+    // Two errors that cancel each other where they are not weighed.
+    let shift = |point: ark_bls12_381::G1Affine, by: ark_bls12_381::G1Projective| (by + point).into_affine();
+    let one = ark_bls12_381::G1Affine::generator().into_group();
+    let pair =
+        [crate::Proof { c: shift(good.c, one), ..good }, crate::Proof { c: shift(good.c, -one), ..good }];
+    let proofs: Vec<_> = (0..16).map(|i| if i < 2 { pair[i] } else { good }).collect();
+    let items: Vec<BatchItem<'_, Bls>> =
+        proofs.iter().map(|proof| BatchItem { verifier: &verifier, statement: &statement, proof }).collect();
+    let verdicts = batch_verdicts(&mut rng, &items);
+    assert_eq!(verdicts.iter().filter(|holds| !**holds).count(), 2);
+    assert!(!verdicts[0] && !verdicts[1]);
 }

@@ -7,7 +7,10 @@ use super::{Bls, Bn, instance, rng};
 use crate::setup::{
     ChainError, Fault, KeyCeremony, Powers, PowersCeremony, SetupDecodeError, SetupError, prepare,
 };
-use crate::{Curve, KeyError, Origin, Prover, ProvingKey, R1cs, Verifier, qap};
+use crate::{
+    Curve, KeyError, Origin, OriginError, PhaseOrigin, Proof, Prover, ProvingKey, R1cs, Verifier, challenge,
+    qap,
+};
 
 const DEGREE: usize = 3;
 const CIRCUIT: Product = Product { name: "ceremony", degree: DEGREE };
@@ -26,12 +29,12 @@ fn powers<E: Curve>() -> PowersCeremony<E> {
         ceremony.accept(next, &mut rng).unwrap();
     }
     ceremony.close([5; 32], 4, &mut rng).unwrap();
-    ceremony.verify(&mut rng).unwrap();
+    ceremony.verify(None, &mut rng).unwrap();
     ceremony
 }
 
 fn prepared<E: Curve>() -> ProvingKey<E> {
-    prepare(powers().powers(), &rows::<E>()).unwrap()
+    prepare(&powers(), &rows::<E>()).unwrap()
 }
 
 fn whole<E: Curve>() {
@@ -54,7 +57,9 @@ fn whole<E: Curve>() {
     assert_eq!(entries.iter().map(|entry| entry.beacon.is_some()).collect::<Vec<_>>(), [false, false, true]);
     assert_eq!(entries[2].hash, transcript);
     assert_eq!(entries[2].beacon.map(|beacon| (beacon.value, beacon.log_iterations)), Some(([6; 32], 4)));
-    let origin = Origin::Ceremony { contributions: 2, beacon: true, transcript };
+    let keys = PhaseOrigin { contributions: 2, beacon: true, transcript };
+    let powers = PhaseOrigin { transcript: powers::<E>().transcript().hash(), ..keys };
+    let origin = Origin::Ceremony { powers, keys };
     assert_eq!(*key.verifying().origin(), origin);
     assert_eq!(key.verifying().origin().require_ceremony(2), Ok(()));
     assert_eq!(ProvingKey::decode(&key.encode()).as_ref(), Ok(&key));
@@ -70,6 +75,51 @@ fn whole<E: Curve>() {
 fn a_whole_ceremony_makes_a_key_over_both_curves() {
     whole::<Bls>();
     whole::<Bn>();
+}
+
+/// With τ = α = β = 1 the logarithms of the public variables' points are known, and e(A, B) = e(α, β)·e(X, 1) can be met
+/// without a witness, whatever phase 2 was. The statement is false: its sum is one too much.
+#[test]
+fn a_ceremony_without_a_contribution_to_phase_1_forges_and_is_refused() {
+    let mut rng = rng(12);
+    let r1cs = rows::<Bls>();
+    let nobody = PowersCeremony::<Bls>::new(4);
+    nobody.verify(None, &mut rng).unwrap();
+    let mut only_a_beacon = nobody.clone();
+    only_a_beacon.close([7; 32], 4, &mut rng).unwrap();
+    for (phase_1, forgeable) in [(nobody, true), (only_a_beacon, false)] {
+        let prepared = prepare(&phase_1, &r1cs).unwrap();
+        let mut ceremony = KeyCeremony::new(&prepared);
+        ceremony.contribute(&mut rng).unwrap();
+        ceremony.close([6; 32], 4, &mut rng).unwrap();
+        let key = ceremony.key(&prepared);
+        ceremony.verify_key(&prepared, &key, &mut rng).unwrap();
+        let none = OriginError::Contributions { phase: 1, got: 0, want: 1 };
+        for least in [0, 1] {
+            assert_eq!(key.verifying().origin().require_ceremony(least), Err(none));
+        }
+        let verifier = Verifier::new(key.verifying().clone());
+        let (mut statement, _) = instance(DEGREE, 1);
+        statement.sum += 1;
+        let (g1, g2) = (ark_bls12_381::G1Affine::generator(), ark_bls12_381::G2Affine::generator());
+        let nothing = ark_bls12_381::G1Affine::zero();
+        let public =
+            challenge::public(verifier.key_hash(), key.verifying().shape(), &statement, &nothing).unwrap();
+        let domain = qap::domain(&r1cs).unwrap();
+        let one = ark_bls12_381::Fr::from(1u64);
+        let lagrange = ark_poly::EvaluationDomain::evaluate_all_lagrange_coefficients(&domain, one);
+        let [u, v, w] = qap::at_point(&r1cs, &lagrange);
+        let logarithm: ark_bls12_381::Fr =
+            public.iter().enumerate().map(|(i, value)| (u[i] + v[i] + w[i]) * value).sum();
+        let forged = Proof {
+            a: g1,
+            b: (g2 * (one + logarithm)).into_affine(),
+            c: nothing,
+            commitment: nothing,
+            knowledge: nothing,
+        };
+        assert_eq!(verifier.verify(&statement, &forged).is_ok(), forgeable);
+    }
 }
 
 #[test]
@@ -94,10 +144,10 @@ fn phase_1_checks_what_it_is_given() {
     // Powers of somebody's own, under the others' transcript.
     let mut own = PowersCeremony::<Bls>::new(4);
     own.contribute(&mut rng).unwrap();
-    let mixed = PowersCeremony { powers: own.powers, transcript: good.transcript.clone() };
-    assert_eq!(mixed.verify(&mut rng), Err(SetupError::Inconsistent("the secrets")));
+    let mixed = PowersCeremony { powers: own.powers, ..good.clone() };
+    assert_eq!(mixed.verify(None, &mut rng), Err(SetupError::Inconsistent("the secrets")));
     assert!(matches!(
-        prepare(PowersCeremony::<Bls>::new(2).powers(), &rows::<Bls>()),
+        prepare(&PowersCeremony::<Bls>::new(2), &rows::<Bls>()),
         Err(SetupError::TooFewPowers { got: 4, want: 16 })
     ));
 }
@@ -136,6 +186,13 @@ fn a_contribution_without_knowledge_is_refused() {
         refused(
             &|next| next.transcript.contributions[1].secrets[which] = AffineRepr::zero(),
             Fault::Zero(which),
+        );
+        refused(
+            &|next| {
+                let contributions = &mut next.transcript.contributions;
+                contributions[1].secrets[which] = contributions[0].secrets[which];
+            },
+            Fault::One(which),
         );
     }
     // The two proofs swapped, the first contributor's proof taken again.
@@ -177,7 +234,7 @@ fn a_state_that_is_not_built_on_the_last_is_refused() {
     assert_eq!(error, Err(SetupError::Chain(ChainError { index: 0, fault })));
     // A contribution for another circuit's ceremony, moved here.
     let r1cs = R1cs::of(&Product { name: "another", degree: DEGREE }).unwrap();
-    let other = prepare(powers::<Bls>().powers(), &r1cs).unwrap();
+    let other = prepare(&powers::<Bls>(), &r1cs).unwrap();
     let mut moved = KeyCeremony::new(&other);
     moved.contribute(&mut rng).unwrap();
     moved.transcript.start = KeyCeremony::new(&prepared).transcript.start;
@@ -208,6 +265,20 @@ fn a_contribution_that_alters_other_elements_is_refused() {
     refused(&|next| shift(&mut next.specific.unblind), over);
     refused(&|next| next.specific.private.swap(0, 1), over);
     refused(&|next| next.specific.quotient.truncate(9), "the numbers of elements over δ");
+    // The same elements in the same order, with the boundary of the two lists elsewhere.
+    refused(
+        &|next| {
+            let moved = next.specific.private.remove(0);
+            next.specific.quotient.push(moved);
+        },
+        "the numbers of elements over δ",
+    );
+    refused(
+        &|next| {
+            next.specific.knowledge.pop();
+        },
+        "the numbers of elements times σ",
+    );
     refused(&|next| shift(&mut next.specific.knowledge[0]), times);
     refused(&|next| shift(&mut next.specific.knowledge_blinding), times);
     refused(&|next| shift(&mut next.delta), "the two points of δ");
@@ -282,7 +353,7 @@ fn phase_1_and_2_meet_the_direct_computation() {
         beta_g2: (g2 * beta).into_affine(),
     };
     powers.check(&mut rng(11)).unwrap();
-    let prepared = prepare(&powers, &r1cs).unwrap();
+    let prepared = prepare(&PowersCeremony::of(powers, None), &r1cs).unwrap();
     let one = ark_bls12_381::Fr::from(1u64);
     let secrets = Secrets { tau, alpha, beta, delta: one, sigma: one };
     assert_eq!(generate(&r1cs, &secrets, *prepared.verifying().origin()).unwrap(), prepared);

@@ -4,7 +4,8 @@ use super::circuits::{Chain, Product};
 use super::{Bls, Bn, DEGREE, instance, product, rng};
 use crate::setup::development;
 use crate::{
-    KeyError, Origin, OriginError, PointError, Prover, ProverError, ProvingKey, Verifier, VerifyingKey,
+    KeyError, Origin, OriginError, PhaseOrigin, PointError, Prover, ProverError, ProvingKey, Verifier,
+    VerifyingKey,
 };
 
 #[test]
@@ -47,7 +48,7 @@ fn malformed_keys_are_refused_by_name() {
     other[16] ^= 1;
     assert_eq!(VerifyingKey::<Bls>::decode(&other), Err(KeyError::Header("unknown origin")));
     // [α]₁ at infinity, then off the curve.
-    let alpha = 8 + 8 + 53 + 32 + 12 + 32;
+    let alpha = 8 + 8 + 90 + 32 + 12 + 32;
     other = verifying.clone();
     other[alpha..alpha + 48].fill(0);
     other[alpha] = 0xc0;
@@ -81,10 +82,26 @@ fn a_prover_takes_the_key_of_its_circuit_only() {
 fn production_refuses_development_keys() {
     let key = development::<Bls, _>(&Chain(3), &[1; 32]).unwrap();
     assert_eq!(key.verifying().origin().require_ceremony(0), Err(OriginError::Development));
-    let ceremony = |contributions, beacon| Origin::Ceremony { contributions, beacon, transcript: [0; 32] };
-    assert_eq!(ceremony(1, true).require_ceremony(2), Err(OriginError::Contributions { got: 1, want: 2 }));
-    assert_eq!(ceremony(2, false).require_ceremony(2), Err(OriginError::NoBeacon));
-    assert_eq!(ceremony(2, true).require_ceremony(2), Ok(()));
+    let phase = |contributions, beacon| PhaseOrigin { contributions, beacon, transcript: [0; 32] };
+    let good = phase(2, true);
+    let few = |phase| OriginError::Contributions { phase, got: 1, want: 2 };
+    for (other, fault) in [
+        (phase(1, true), few as fn(u8) -> OriginError),
+        (phase(2, false), |phase| OriginError::NoBeacon { phase }),
+        (phase(0, true), |phase| OriginError::Contributions { phase, got: 0, want: 2 }),
+    ] {
+        for (origin, phase) in [
+            (Origin::Ceremony { powers: other, keys: good }, 1),
+            (Origin::Ceremony { powers: good, keys: other }, 2),
+        ] {
+            assert_eq!(origin.require_ceremony(2), Err(fault(phase)));
+        }
+    }
+    assert_eq!(Origin::Ceremony { powers: good, keys: good }.require_ceremony(2), Ok(()));
+    // At least one, whatever is asked for.
+    let none = Origin::Ceremony { powers: phase(0, true), keys: good };
+    let fault = OriginError::Contributions { phase: 1, got: 0, want: 1 };
+    assert_eq!(none.require_ceremony(0), Err(fault));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod batches;
 mod ceremonies;
 mod circuits;
+mod imports;
 mod keys;
 mod oracle;
 mod proofs;

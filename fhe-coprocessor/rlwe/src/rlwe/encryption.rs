@@ -48,7 +48,9 @@ pub struct EncryptionWitness {
 }
 
 impl EncryptionWitness {
-    /// Draws 32 bytes and expands them: about 2·N hashed bytes, and the used coefficients for each recipient.
+    /// Draws 32 bytes and expands them with the message, so that two messages have two witnesses even if the generator
+    /// repeats itself; who encrypts with a secret at hand draws from a [`HedgedRng`](super::HedgedRng). About 2·N hashed
+    /// bytes, and the used coefficients for each recipient.
     ///
     /// # Errors
     /// [`EncryptError::Recipients`], [`EncryptError::Message`].
@@ -63,7 +65,9 @@ impl EncryptionWitness {
         let literal = parameters.literal();
         let mut seed = Zeroizing::new([0; SEED_BYTES]);
         rng.fill_bytes(&mut *seed);
-        let mut xof = Xof::new(tags::ENCRYPTION, &[&parameters.fingerprint(), &*seed]);
+        let bound: Zeroizing<Vec<u8>> =
+            Zeroizing::new(message.iter().flat_map(|m| m.to_le_bytes()).collect());
+        let mut xof = Xof::new(tags::ENCRYPTION, &[&parameters.fingerprint(), &*seed, &bound]);
         let u = xof.small(literal.degree, 1);
         let e1 = xof.small(literal.degree, literal.error_bound);
         let e0 = (0..recipients).map(|_| xof.small(literal.used, literal.error_bound)).collect();

@@ -18,12 +18,14 @@
 
 mod ciphertext;
 mod encryption;
+mod hedge;
 mod keys;
 mod parameters;
 mod sample;
 
 pub use ciphertext::{Ciphertext, SumError};
 pub use encryption::{EncryptError, EncryptionWitness, MAX_RECIPIENTS, MultiCiphertext};
+pub use hedge::HedgedRng;
 pub use keys::{KeyError, OpenError, Opening, PublicKey, PublicPolynomial, SEED_BYTES, SecretKey};
 pub(crate) use keys::{pack_rows, row_bytes, uniform, unpack_poly, unpack_rows};
 pub use parameters::{Parameters, ParametersError, ParametersLiteral};

@@ -40,6 +40,11 @@ impl Xof {
         self.block[self.used - 1]
     }
 
+    /// The next bytes.
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
+        bytes.iter_mut().for_each(|byte| *byte = self.byte());
+    }
+
     /// `count` numbers uniform in −`bound`..=`bound`, `bound` ≤ 127: the next byte below the largest multiple of the
     /// number of values, modulo that number.
     pub(crate) fn small(&mut self, count: usize, bound: u8) -> Zeroizing<Vec<i8>> {

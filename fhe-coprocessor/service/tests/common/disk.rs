@@ -6,13 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use blindfold_protocol::{
     Address, B256, BatchHints, Certificate, Deployment, Release,
-    ledger::{Account, AccountLeaf, Held},
+    ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use blindfold_store::{
     BatchRecord, BlockRecord, ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead,
-    ConfidentialStore, EarlierLeaf, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
-    PublicBalanceRecord, SealedRecord, SqliteStore, Store, StoreError, StoredConfidentialTransaction,
-    TreeName,
+    ConfidentialStore, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, PublicBalanceRecord,
+    SealedRecord, SqliteStore, Store, StoreError, StoredConfidentialTransaction, TreeName,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -140,11 +139,11 @@ disk! { Store;
         fn envelope_location(id: B256) -> Option<ItemLocation>;
         fn account(payer: Address) -> Option<Account>;
         fn accounts() -> Vec<(Address, Account)>;
+        fn nonces() -> Vec<LiveNonce>;
         fn held() -> Vec<(u64, Vec<Held>)>;
         fn block_through(batch: u64) -> Option<(u64, B256)>;
         fn ledger_floor() -> Option<u64>;
-        fn leaves_changed_after(number: u64) -> Option<Vec<EarlierLeaf>>;
-        fn leaf_after(payer: Address, number: u64) -> Option<AccountLeaf>;
+        fn entries_changed_after(number: u64, up_to: u64) -> Option<Vec<LedgerEntry>>;
         fn ledger_head() -> Option<LedgerHead>;
         fn meta(key: &str) -> Option<Vec<u8>>;
     }
@@ -167,6 +166,7 @@ disk! { ConfidentialStore;
         fn confidential_transaction(id: B256) -> Option<StoredConfidentialTransaction>;
         fn confidential_transactions_of(party: Address, from: u64, limit: usize)
             -> Vec<StoredConfidentialTransaction>;
+        fn confidential_transactions_from(from: u64, limit: usize) -> Vec<StoredConfidentialTransaction>;
         fn confidential_transactions_in(number: u64) -> u64;
         fn confidential_state_root(version: u64) -> Option<B256>;
     }

@@ -11,7 +11,7 @@ pub mod tally;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blindfold_chain::{ReadApi, ReadContext, RoleView, Sealed, announce};
+use blindfold_chain::{ReadApi, ReadContext, RoleView, Sealed, SettlementView, announce};
 use blindfold_coprocessor::{Coprocessor, CoprocessorConfig, CoprocessorDeps, StartError};
 use blindfold_protocol::{Address, B256, Bundle, BundleItem, Bytes, Envelope};
 use blindfold_rpc::confidential::ConfidentialParameters;
@@ -45,6 +45,7 @@ pub struct World {
     pub machine: Machine,
     pub hub: Hub,
     pub config: CoprocessorConfig,
+    pub settlement: Option<Arc<dyn SettlementView>>,
     _server: ServerHandle,
 }
 
@@ -70,8 +71,9 @@ impl World {
             node_url: format!("http://{}", server.local_addr()),
             poll_interval_ms: NEVER_MS,
             kept_versions: 0,
+            inbound: Default::default(),
         };
-        Self { l1, sequencer, machine, hub, config, _server: server }
+        Self { l1, sequencer, machine, hub, config, settlement: None, _server: server }
     }
 
     /// Seals, certifies and opens a batch, and tells of it.
@@ -105,6 +107,7 @@ impl World {
             store,
             state,
             l1: Arc::clone(&self.l1) as _,
+            settlement: self.settlement.clone(),
             parameters: parameter_set(),
             backend: backend(),
             machine,

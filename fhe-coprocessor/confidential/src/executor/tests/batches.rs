@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
 
 use super::world::{MINIMUM_FEE, World};
-use crate::executor::{Check, Executed, Proofs, Receipt, execute};
+use crate::executor::{
+    Check, Executed, MAX_INVALID_PER_ACCOUNT, MAX_INVALID_PER_BATCH, MAX_INVALID_PER_NONCE, Proofs, Receipt,
+    execute,
+};
 use crate::state::{MemoryStorage, Refusal};
 
 /// What an owner does; amounts may be more than there is.
@@ -263,20 +266,94 @@ fn a_refused_proof_refuses_what_builds_on_it_and_nothing_else() {
     assert_eq!(calls, [5], "the second way through the batch knows all it needs");
 }
 
+/// With another proof, which does not hold.
+fn bad(bytes: &[u8], number: u8) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let end = bytes.len();
+    bytes[end - 1] ^= 1;
+    bytes[end - 2] ^= number;
+    bytes
+}
+
+fn outcomes(executed: &Executed) -> Vec<Result<(), Refusal>> {
+    executed.receipts.iter().map(|receipt| receipt.outcome).collect()
+}
+
 #[test]
-fn many_bad_proofs_at_one_nonce_are_settled_one_by_one_in_the_end() {
+fn alternatives_at_one_nonce_are_verified_together() {
     let mut world = World::funded(2, 1000);
-    let mut batch: Vec<Vec<u8>> = Vec::new();
-    for _ in 0..10 {
-        let mut bytes = world.transfer(0, 1, 10, MINIMUM_FEE).encode();
-        let end = bytes.len();
-        bytes[end - 1] ^= 1;
-        batch.push(bytes);
-    }
-    batch.push(world.transfer(0, 1, 10, MINIMUM_FEE).encode());
+    let good = world.transfer(0, 1, 10, MINIMUM_FEE).encode();
+    let mut batch: Vec<Vec<u8>> = (0..10).map(|number| bad(&good, number)).collect();
+    // Two more that hold, and copies, which cost nothing.
+    batch.extend([good.clone(), world.transfer(0, 1, 20, MINIMUM_FEE).encode(), good, batch[3].clone()]);
     let (executed, calls) = counted(&world, &batch);
-    let refused = executed.receipts.iter().filter(|receipt| receipt.outcome == Err(Refusal::InvalidProof));
-    assert_eq!(refused.count(), 10);
-    assert_eq!(executed.receipts[10].outcome, Ok(()));
-    assert_eq!(calls, [1; 11]);
+    let (bad, late) = (Err(Refusal::InvalidProof), Err(Refusal::NonceTooLow));
+    assert_eq!(outcomes(&executed), [vec![bad; 10], vec![Ok(()), late, late, late]].concat());
+    assert_eq!(calls, [12]);
+}
+
+/// 300 bad withdrawals of one account fill 104 KB: as many are looked at as may be, all at once, and the account's owner,
+/// if his was among the others, sends it again.
+#[test]
+fn a_flood_of_bad_proofs_for_one_nonce_is_looked_at_up_to_the_limit() {
+    let world = World::funded(2, 1000);
+    let good = world.withdraw(0, world.address(0), 10).encode();
+    let mut batch: Vec<Vec<u8>> = (0..150).map(|number| bad(&good, number)).collect();
+    batch.extend((0..150).map(|number| bad(&world.withdraw(0, world.address(1), 10).encode(), number)));
+    batch.push(good.clone());
+    batch.push(world.withdraw(1, world.address(1), 10).encode());
+    let (executed, calls) = counted(&world, &batch);
+    let (bad, unseen) = (Err(Refusal::InvalidProof), Err(Refusal::TooManyAttempts));
+    let looked_at = MAX_INVALID_PER_NONCE;
+    let want = [vec![bad; looked_at], vec![unseen; 301 - looked_at], vec![Ok(())]].concat();
+    assert_eq!(outcomes(&executed), want);
+    assert_eq!(calls, [looked_at + 1]);
+    assert_eq!(outcomes(&counted(&world, &[good]).0), [Ok(())], "in the next batch");
+}
+
+/// A bad proof in front of a good one at each nonce, so that nothing can be assumed beyond the first: each is still
+/// verified once.
+#[test]
+fn a_bad_alternative_at_every_nonce_costs_one_verification_each() {
+    let mut world = World::funded(3, 1000);
+    let good = chain(&mut world, 8);
+    let mut batch: Vec<Vec<u8>> = good.iter().flat_map(|good| [bad(good, 1), good.clone()]).collect();
+    batch.push(world.transfer(2, 1, 10, MINIMUM_FEE).encode());
+    let (executed, calls) = counted(&world, &batch);
+    let pair = [Err(Refusal::InvalidProof), Ok(())];
+    assert_eq!(outcomes(&executed), [&[pair; 8].concat()[..], &[Ok(())]].concat());
+    assert_eq!(calls, [vec![3], vec![2; 7]].concat());
+}
+
+#[test]
+fn bad_proofs_are_limited_for_each_account_and_batch() {
+    let accounts = MAX_INVALID_PER_BATCH / MAX_INVALID_PER_ACCOUNT + 1;
+    let mut world = World::funded(accounts as u8, 1000);
+    let mut batch = Vec::new();
+    let turns = MAX_INVALID_PER_ACCOUNT / MAX_INVALID_PER_NONCE;
+    for account in 0..accounts {
+        let mut ahead = World { storage: world.storage.clone(), ..World::new(accounts as u8) };
+        for _ in 0..turns {
+            let good = ahead.withdraw(account, ahead.address(account), 10);
+            ahead.apply(good.clone());
+            // One is left of each nonce, for the good one.
+            batch.extend((1..MAX_INVALID_PER_NONCE).map(|number| bad(&good.encode(), number as u8)));
+            batch.push(good.encode());
+        }
+        let good = ahead.withdraw(account, ahead.address(account), 10).encode();
+        batch.extend((0..=turns).map(|number| bad(&good, number as u8)));
+        batch.push(good);
+    }
+    let (executed, calls) = counted(&world, &batch);
+    let refused = |refusal| outcomes(&executed).iter().filter(|outcome| **outcome == Err(refusal)).count();
+    assert_eq!(refused(Refusal::InvalidProof), MAX_INVALID_PER_BATCH);
+    // Of each account the last bad one and the good one behind it; of the last account all at its first nonce, which it
+    // never leaves.
+    assert_eq!(refused(Refusal::TooManyAttempts), (accounts - 1) * 2 + MAX_INVALID_PER_NONCE);
+    assert_eq!(refused(Refusal::NonceTooHigh), (turns - 1) * MAX_INVALID_PER_NONCE + turns + 2);
+    let applied = executed.receipts.iter().filter(|receipt| receipt.outcome.is_ok()).count();
+    assert_eq!(applied, (accounts - 1) * turns);
+    assert!(calls.iter().sum::<usize>() <= batch.len(), "none is verified twice: {calls:?}");
+    world.storage.commit(&executed);
+    world.check_invariants();
 }

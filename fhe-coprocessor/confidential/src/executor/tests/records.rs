@@ -105,4 +105,14 @@ fn settings_that_do_not_fit_are_refused() {
     assert_eq!(settings(&balance, &balance, 1), Ok(()));
     assert_eq!(settings(&balance, &world.public, 1), Err(SettingsFault::Auditor));
     assert_eq!(settings(&compute, &compute, 1), Err(SettingsFault::Parameters));
+    // The key of s = 0: it is its own error, and decrypts for everybody.
+    let settings = |error: i8| {
+        let error = vec![error; balance.parameters().degree()];
+        let secret = vec![0; error.len()];
+        let key = SecretKey::from_coefficients(&balance, secret, error).unwrap().public_key();
+        Settings::new(domain(), &balance, &key, operator, 1).map(|_| ())
+    };
+    for error in [0, 1, -1, 16, -16] {
+        assert_eq!(settings(error), Err(SettingsFault::AuditorHidesNothing), "{error}");
+    }
 }

@@ -16,7 +16,9 @@
 //! **Hiding the prices from the payer.** His secret opens the noise of the product too, and its c1 depends on the
 //! prices' ciphertext. So the product is [masked](super::compute::Compute::mask), from a seed of the supplier and
 //! everything that goes in. With W < 2^80 of q ≈ 2^108 the three results are within 2^−27 of ones that depend on the
-//! total alone, in the worst case over all operands that were encrypted honestly (a test computes it from the bounds).
+//! total alone, in the worst case over all operands that were encrypted honestly (a test computes it from the bounds; full
+//! invoices were measured 2^16 below, which would be 2^−43). The worst case stays above 2^−40 because the distance is about
+//! W/q and q is the largest that N = 4096 has within 128 bits.
 //!
 //! The total is a function of key, ciphertexts and seed, to the byte: who has them checks it by computing it again.
 //!

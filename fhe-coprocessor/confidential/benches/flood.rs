@@ -1,0 +1,205 @@
+//! What bad proofs cost an executor, against an honest batch of as many: processor time of both, taken in turns.
+//!
+//! `cargo bench -p blindfold-confidential --bench flood [-- N [full]]`: N withdrawals (64 by default), the smallest
+//! transactions that carry a proof, on the toy ring or, with `full`, at N = 2048. Bad proofs are made of good ones, so they
+//! decode and pass every check that is cheaper than a pairing. The target is a ratio of 2 at most.
+
+use std::time::Instant;
+
+use alloy_primitives::Address;
+use ark_bls12_381::Bls12_381;
+use blindfold_confidential::circuits::{Refresh, Registration, Transfer, Withdrawal, WithdrawalWitness};
+use blindfold_confidential::executor::{Check, Groth16Proofs, Proofs, execute};
+use blindfold_confidential::state::{Claim, Genesis, MemoryStorage, Premises, Settings, Storage};
+use blindfold_confidential::statement::Domain;
+use blindfold_confidential::transaction::{
+    ConfidentialTransaction as T, Deposit, EncodedProof, PROOF_BYTES, Register, Rollover, Withdraw,
+};
+use blindfold_confidential::{Fr, secret_commitment};
+use blindfold_groth16::{Circuit, Prover, ProvingKey, Verifier, setup};
+use blindfold_protocol::{Signature65, SigningKey};
+use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+use zeroize::Zeroizing;
+
+const ROUNDS: usize = 12;
+const AMOUNT: u64 = 5;
+/// Bytes of C within a proof: after A (48) and B (96).
+const C: std::ops::Range<usize> = 144..192;
+
+/// Processor time of all threads in seconds, where the system tells.
+fn processor() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |i: usize| fields.get(i).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    (ticks(11) + ticks(12)) as f64 / 100.0
+}
+
+/// Every proof passes.
+struct Unverified;
+
+impl Proofs for Unverified {
+    fn verify(&self, checks: &[Check<'_>]) -> Vec<bool> {
+        vec![true; checks.len()]
+    }
+}
+
+struct World {
+    settings: Settings,
+    storage: MemoryStorage,
+    owners: Vec<(SigningKey, SecretKey)>,
+}
+
+impl World {
+    /// Owners with 1000 base units available each.
+    fn new(owners: usize, full: bool) -> Self {
+        let public = if full {
+            PublicPolynomial::new(&Parameters::balance().expect("fixed numbers"), &[7; 32]).expect("secure")
+        } else {
+            PublicPolynomial::insecure(&Parameters::toy().expect("fixed numbers"), &[7; 32])
+        };
+        let auditor = SecretKey::derive(&public, &[0xaa; 32]).public_key();
+        let domain = Domain { l1_chain_id: 1, chain_id: 42, contract: Address::repeat_byte(0xcc) };
+        let settings =
+            Settings::new(domain, &public, &auditor, Address::repeat_byte(0x0f), 1).expect("they fit");
+        let owners: Vec<_> = (0..owners as u64)
+            .map(|owner| {
+                let mut seed = [1; 32];
+                seed[..8].copy_from_slice(&(owner + 1).to_be_bytes());
+                (SigningKey::from_bytes(&seed).expect("a scalar"), SecretKey::derive(&public, &seed))
+            })
+            .collect();
+        let allocations: Vec<_> = owners.iter().map(|(key, _)| (key.address(), 1_000_000)).collect();
+        let storage = MemoryStorage::new(&Genesis::new(&allocations).expect("a small supply"));
+        let mut world = Self { settings, storage, owners };
+        let (proof, signature) = (EncodedProof([0; PROOF_BYTES]), Signature65([0; 65]));
+        let mut batch = Vec::new();
+        for (signing, secret) in &world.owners {
+            let (owner, secret_commitment) = (signing.address(), secret_commitment(secret.coefficients()));
+            let (key, proof) = (secret.public_key(), proof.clone());
+            let register = Register { owner, key, secret_commitment, proof, signature };
+            let deposit = Deposit { from: owner, account: owner, amount: 1000, nonce: 0, signature };
+            let kinds = [
+                T::Register(Box::new(register)),
+                T::Deposit(deposit),
+                T::Rollover(Rollover { account: owner, nonce: 0, signature }),
+            ];
+            for mut transaction in kinds {
+                transaction.sign(world.settings.domain(), signing);
+                batch.push(transaction.encode());
+            }
+        }
+        let Ok(executed) =
+            execute(&world.settings, &world.storage, &Unverified, *world.storage.head(), &batch);
+        assert!(executed.receipts.iter().all(|receipt| receipt.outcome.is_ok()));
+        world.storage.commit(&executed);
+        world
+    }
+
+    /// A withdrawal of each owner, proved.
+    fn withdrawals(&self, prover: &Prover<Bls12_381, Withdrawal>) -> Vec<Withdraw> {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let prove = |(signing, secret): &(SigningKey, SecretKey)| {
+            let account = signing.address();
+            let Ok(Some(state)) = self.storage.account(&account) else { panic!("registered") };
+            let proof = EncodedProof([0; PROOF_BYTES]);
+            let mut withdraw =
+                Withdraw { account, nonce: state.nonce, amount: AMOUNT, recipient: account, proof };
+            let premises = Premises::Account(state);
+            let claim = Claim::new(&self.settings, &T::Withdraw(Box::new(withdraw.clone())), &premises);
+            let Ok(Some(Claim::Withdrawal(statement))) = claim else { panic!("a withdrawal's claim") };
+            let secret = Zeroizing::new(secret.coefficients().to_vec());
+            let witness = WithdrawalWitness { statement: *statement, secret };
+            let proof = prover.prove(&witness.statement, &witness, &mut rng).expect("a true statement");
+            withdraw.proof.0.copy_from_slice(&proof.encode());
+            withdraw
+        };
+        self.owners.iter().map(prove).collect()
+    }
+
+    /// Processor time of executing a batch, and how many were applied.
+    fn execute(&self, proofs: &Groth16Proofs, batch: &[Vec<u8>]) -> (f64, usize) {
+        let before = processor();
+        let head = *self.storage.head();
+        let Ok(executed) = execute(&self.settings, &self.storage, proofs, head, batch);
+        let applied = executed.receipts.iter().filter(|receipt| receipt.outcome.is_ok()).count();
+        (processor() - before, applied)
+    }
+}
+
+fn verifier(circuit: impl Circuit<Fr>) -> Verifier<Bls12_381> {
+    let key: ProvingKey<Bls12_381> = setup::development(&circuit, &[8; 32]).expect("the circuit is sound");
+    Verifier::new(key.verifying().clone())
+}
+
+/// The proof with another one's C.
+fn broken(withdraw: &Withdraw, other: &Withdraw) -> Withdraw {
+    let mut broken = withdraw.clone();
+    broken.proof.0[C].copy_from_slice(&other.proof.0[C]);
+    broken
+}
+
+fn encoded(batch: impl IntoIterator<Item = Withdraw>) -> Vec<Vec<u8>> {
+    batch.into_iter().map(|withdraw| T::Withdraw(Box::new(withdraw)).encode()).collect()
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let count = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(64).max(2);
+    let world = World::new(count, arguments.iter().any(|argument| argument == "full"));
+    let ring = *world.settings.ring();
+    let key: ProvingKey<Bls12_381> =
+        setup::development(&Withdrawal(ring), &[8; 32]).expect("the circuit is sound");
+    let proofs = Groth16Proofs {
+        registration: verifier(Registration(ring)),
+        transfer: verifier(Transfer(ring)),
+        refresh: verifier(Refresh(ring)),
+        withdrawal: Verifier::new(key.verifying().clone()),
+    };
+    let started = Instant::now();
+    let good = world.withdrawals(&Prover::new(Withdrawal(ring), key).expect("its own key"));
+    println!("{count} withdrawals proved in {:.1} s, N = {}", started.elapsed().as_secs_f64(), ring.degree());
+
+    let honest = encoded(good.clone());
+    let every = |step: usize| {
+        let made = good.iter().enumerate().map(|(i, one)| match i % step {
+            0 => broken(one, &good[(i + 1) % count]),
+            _ => one.clone(),
+        });
+        (encoded(made), count - count.div_ceil(step))
+    };
+    // As many for one account and nonce: the bytes differ by their amounts.
+    let one_account = (0..count).map(|i| {
+        let mut one = broken(&good[0], &good[1]);
+        one.amount += i as u64;
+        one
+    });
+    let one_account: Vec<Withdraw> = one_account.collect();
+    let floods = [
+        ("all of them bad", every(1)),
+        ("every 2nd bad", every(2)),
+        ("every 4th bad", every(4)),
+        ("every 8th bad", every(8)),
+        ("every 16th bad", every(16)),
+        ("all bad, one account", (encoded(one_account), 0)),
+    ];
+    for (name, (flood, applied)) in floods {
+        let (mut of_flood, mut of_honest) = (0.0, 0.0);
+        for _ in 0..ROUNDS {
+            let (time, done) = world.execute(&proofs, &honest);
+            assert_eq!(done, count);
+            of_honest += time;
+            let (time, done) = world.execute(&proofs, &flood);
+            assert_eq!(done, applied, "{name}");
+            of_flood += time;
+        }
+        let each = |time: f64| time * 1e3 / (ROUNDS * count) as f64;
+        println!(
+            "  {name:<22} processor {:>6.3} ms each, honest {:>6.3} ms each: {:.2} times",
+            each(of_flood),
+            each(of_honest),
+            of_flood / of_honest
+        );
+    }
+}

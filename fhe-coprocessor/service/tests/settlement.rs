@@ -1,0 +1,97 @@
+//! What a coprocessor tells of how far the chain stands on L1.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::sync::Arc;
+
+use alloy_primitives::keccak256;
+use async_trait::async_trait;
+use blindfold_chain::{L1Fault, Sealed, SettlementView};
+use blindfold_l1::{HintPosting, HintTree, PostedRun, RunReference, SettlementLog};
+use blindfold_protocol::{Address, SealedBatch};
+use blindfold_rpc::confidential::{ConfidentialApiClient, Standing};
+use blindfold_store::SqliteStore;
+use common::support::*;
+use common::*;
+
+/// L1 as it stands from the start: three runs of one batch each. The first has final hints; the second has hints, that are
+/// ours, and its data; the third is posted.
+struct Posted {
+    sealed: Vec<Sealed>,
+}
+
+/// The L1 block of a run: after that of the genesis.
+fn posted_at(index: usize) -> u64 {
+    chain_config().genesis_l1_origin + 1 + index as u64
+}
+
+impl Posted {
+    fn run(&self, index: usize) -> PostedRun {
+        PostedRun::new(vec![self.sealed[index].batch.header], posted_at(index)).expect("a header")
+    }
+}
+
+#[async_trait]
+impl SettlementView for Posted {
+    async fn finalized(&self) -> Result<u64, L1Fault> {
+        Ok(10)
+    }
+
+    async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault> {
+        let posted = |index: usize| {
+            let head_hash = self.sealed[index].batch.header.hash();
+            (posted_at(index), SettlementLog::Posted { run: self.run(index).run, head_hash })
+        };
+        let second = &self.sealed[1];
+        let hints = vec![open_batch(&second.batch, &second.verdicts).1];
+        let root = HintTree::new(&HintPosting::of(&hints), 2).root();
+        let publisher = Address::repeat_byte(1);
+        let logs = [
+            posted(0),
+            posted(1),
+            posted(2),
+            (5, SettlementLog::Hints { id: 1, last: 2, publisher, root }),
+            (6, SettlementLog::Final { last: 1 }),
+        ];
+        let within = |block: &u64| (after + 1..=through).contains(block);
+        Ok(logs.into_iter().filter(|(block, _)| within(block)).map(|(_, log)| log).collect())
+    }
+
+    async fn data(&self, run: &RunReference, _: u64, _: bool) -> Result<Vec<Vec<SealedBatch>>, L1Fault> {
+        Ok(vec![vec![(*self.sealed[run.last as usize - 1].batch).clone()]])
+    }
+}
+
+#[tokio::test]
+async fn statuses_tell_what_is_safe_and_what_is_final() {
+    let mut world = World::new().await;
+    let mut sealed = Vec::new();
+    for number in 1..=4 {
+        let amount = number as u8;
+        sealed.push(world.batch((number - 1) * 250, &[confidential(number, &[&[1, amount]])]).await);
+    }
+    world.settlement = Some(Arc::new(Posted { sealed }));
+    let store = Arc::new(SqliteStore::in_memory().unwrap());
+    let coprocessor = world.try_start(store.clone(), store).await.unwrap();
+    executed(&coprocessor, 4).await;
+    let client = client_of(&coprocessor);
+    // The marks follow the batches: they are looked at again until they are there, no more often than callers may ask.
+    let told = async || {
+        let status = client.get_status().await.unwrap();
+        (status.batch, status.safe, status.finalized)
+    };
+    within("the marks", async {
+        while told().await != (4, 2, 1) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    for (amount, standing) in
+        [(1, Standing::Finalized), (2, Standing::Safe), (3, Standing::Latest), (4, Standing::Latest)]
+    {
+        let info = client.get_transaction(keccak256([1, amount])).await.unwrap().unwrap();
+        assert_eq!(info.standing, standing, "batch {amount}");
+    }
+    coprocessor.shutdown().await;
+}
