@@ -19,6 +19,8 @@ const BASE_FEE_MARGIN: u128 = 2;
 pub struct Offer {
     /// Base fee of the next batch, in wei per byte.
     pub base_fee: u128,
+    /// Gas base fee of the next batch, in wei per unit of gas.
+    pub gas_base_fee: u128,
     /// Wei per byte on top.
     pub priority_fee: u128,
     /// Newest batch number known.
@@ -39,6 +41,20 @@ impl Offer {
     pub fn max_fee(&self) -> u128 {
         self.base_fee.saturating_mul(BASE_FEE_MARGIN).saturating_add(self.priority_fee)
     }
+
+    /// Twice the gas base fee.
+    #[must_use]
+    pub fn max_gas_fee(&self) -> u128 {
+        self.gas_base_fee.saturating_mul(BASE_FEE_MARGIN)
+    }
+}
+
+/// The fees that go into the header, in wei.
+#[derive(Default)]
+struct Fees {
+    max_fee: u128,
+    priority_fee: u128,
+    max_gas_fee: u128,
 }
 
 /// Makes envelopes that `payer` pays for.
@@ -76,7 +92,12 @@ impl EnvelopeMaker<'_> {
     /// As [`EnvelopeMaker::of_transactions`].
     pub fn of_bundle(&self, bundle: &Bundle, gas_limit: u64, offer: &Offer) -> Result<Envelope, BuildError> {
         let expiry = offer.expiry(self.committee.epoch.last);
-        self.sealed(bundle, gas_limit, (offer.max_fee(), offer.priority_fee), expiry)
+        let fees = Fees {
+            max_fee: offer.max_fee(),
+            priority_fee: offer.priority_fee,
+            max_gas_fee: offer.max_gas_fee(),
+        };
+        self.sealed(bundle, gas_limit, fees, expiry)
     }
 
     /// Encrypts transactions for the forced queue: valid to the end of the epoch, because nobody knows which batch will
@@ -84,19 +105,18 @@ impl EnvelopeMaker<'_> {
     ///
     /// # Errors
     /// As [`EnvelopeMaker::of_transactions`].
-    pub fn forced(&self, transactions: &[SignedTransaction], base_fee: u128) -> Result<Envelope, BuildError> {
+    pub fn forced(&self, transactions: &[SignedTransaction]) -> Result<Envelope, BuildError> {
         let bundle = Bundle::of_transactions(transactions.iter().map(|transaction| transaction.raw.to_vec()));
         let gas_limit =
             transactions.iter().fold(0u64, |sum, transaction| sum.saturating_add(transaction.gas_limit));
-        let max_fee = base_fee.saturating_mul(BASE_FEE_MARGIN);
-        self.sealed(&bundle, gas_limit, (max_fee, 0), self.committee.epoch.last)
+        self.sealed(&bundle, gas_limit, Fees::default(), self.committee.epoch.last)
     }
 
     fn sealed(
         &self,
         bundle: &Bundle,
         gas_limit: u64,
-        (max_fee, priority_fee): (u128, u128),
+        fees: Fees,
         expiry: u64,
     ) -> Result<Envelope, BuildError> {
         let mut rng = rand::rng();
@@ -105,8 +125,9 @@ impl EnvelopeMaker<'_> {
             deployment: self.chain.deployment,
             epoch: self.committee.epoch.epoch,
             fee_nonce: rand::random(),
-            max_fee,
-            priority_fee,
+            max_fee: fees.max_fee,
+            priority_fee: fees.priority_fee,
+            max_gas_fee: fees.max_gas_fee,
             gas_limit,
             expiry,
         };

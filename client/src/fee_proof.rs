@@ -3,7 +3,7 @@
 
 use alloy_primitives::{Address, B256};
 use blindfold_l1::{AccountProof, L1Client, L1Error, PostedRun};
-use blindfold_protocol::{AccountLeaf, LedgerProof};
+use blindfold_protocol::{Account, LedgerProof};
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, ReceivedError, http_client, types::LedgerAt,
 };
@@ -14,15 +14,17 @@ const SEARCHED_BLOCKS: u64 = 7_200;
 /// A fee account after one batch, as a server shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeeProof {
+    /// Whose account it is.
+    pub payer: Address,
     /// The account.
-    pub leaf: AccountLeaf,
-    /// Its place in the ledger.
+    pub account: Account,
+    /// The proof that it stands in the ledger.
     pub proof: LedgerProof,
     /// The batch after which the ledger is so.
     pub number: u64,
     /// Hash of that batch's header, says the server.
     pub header_hash: B256,
-    /// The `feeLedgerRoot` that leaf and proof lead to.
+    /// The `feeLedgerRoot` that account and proof lead to.
     pub fee_ledger_root: B256,
 }
 
@@ -70,17 +72,12 @@ impl FeeProof {
             .await
             .map_err(|error| FeeProofError::Server(error.into()))?
             .ok_or(FeeProofError::NoAccount(payer))?;
-        let leaf = AccountLeaf {
-            payer,
-            balance: found.balance,
-            withdrawn: found.withdrawn,
-            nonces_hash: found.nonces_hash,
-        };
-        let proof = LedgerProof { index: found.index, count: found.count, siblings: found.siblings };
+        let account = Account { balance: found.balance, withdrawn: found.withdrawn };
+        let proof = LedgerProof { siblings: found.siblings };
         let (number, header_hash) = (found.number, found.header_hash);
-        let root = proof.root_with(&leaf.hash()).filter(|_| found.address == payer);
+        let root = proof.root_with(&payer, &account).filter(|_| found.address == payer);
         let fee_ledger_root = root.ok_or(FeeProofError::NotAProof(payer))?;
-        Ok(Self { leaf, proof, number, header_hash, fee_ledger_root })
+        Ok(Self { payer, account, proof, number, header_hash, fee_ledger_root })
     }
 
     /// Asks for the account after the last header that L1 has, whatever the server has sealed or certified since;
@@ -97,6 +94,32 @@ impl FeeProof {
             0 => Ok(None),
             number => Self::fetch(url, payer, LedgerAt::Number(number)).await.map(Some),
         }
+    }
+
+    /// Asks for the account after the newest header whose ledger `FeeVault` pays out by now, and proves it against that
+    /// header; `None` before there is one.
+    ///
+    /// # Errors
+    /// [`FeeProofError`].
+    pub async fn fetch_payable(
+        url: &str,
+        payer: Address,
+        l1: &L1Client,
+    ) -> Result<Option<(Self, AccountProof)>, FeeProofError> {
+        let delay = l1.claim_delay().await?;
+        let Some(through) = l1.newest_block().await?.checked_sub(delay.into()) else { return Ok(None) };
+        let runs = l1.recent_runs(through.saturating_sub(SEARCHED_BLOCKS), through).await?;
+        let Some(last) = runs.last() else { return Ok(None) };
+        let Some(run) = l1.headers_of(last).await? else { return Ok(None) };
+        let Some(header) = run.header(last.last).copied() else { return Ok(None) };
+        let shown = Self::fetch(url, payer, LedgerAt::Number(last.last)).await?;
+        let posted = header.hash();
+        if (posted, header.fee_ledger_root) != (shown.header_hash, shown.fee_ledger_root) {
+            let (number, shown) = (last.last, shown.header_hash);
+            return Err(FeeProofError::OtherHeader { number, posted, shown });
+        }
+        let proof = shown.in_run(run, last.last);
+        Ok(Some((shown, proof)))
     }
 
     /// The proof against L1's last header, where that has this very ledger: headers that L1 made leave the ledger as
@@ -135,12 +158,9 @@ impl FeeProof {
 
     fn in_run(&self, run: PostedRun, number: u64) -> AccountProof {
         AccountProof {
-            payer: self.leaf.payer,
-            balance: self.leaf.balance,
-            withdrawn: self.leaf.withdrawn,
-            nonces_hash: self.leaf.nonces_hash,
-            index: self.proof.index,
-            count: self.proof.count,
+            payer: self.payer,
+            balance: self.account.balance,
+            withdrawn: self.account.withdrawn,
             siblings: self.proof.siblings.clone(),
             run,
             number,

@@ -108,7 +108,8 @@ pub fn check_promise(
     envelope: &Envelope,
     promise: &Promise,
 ) -> Result<u64, InclusionError> {
-    if promise.envelope_id != envelope.id() {
+    // The very bytes: a promise for a copy with another proof or signature would be kept by what nobody accepts.
+    if promise.envelope_id != envelope.id() || promise.item_hash != keccak256(envelope.encode()) {
         return Err(InclusionError::PromiseOfAnother(promise.envelope_id));
     }
     match signature::recover(&promise.signing_digest(&chain.deployment), &promise.signature) {

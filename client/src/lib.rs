@@ -24,6 +24,6 @@ pub use envelopes::{EnvelopeMaker, Offer};
 pub use fee_proof::{FeeProof, FeeProofError};
 pub use keys::{KeyError, KeySource};
 pub use node::{Node, NodeError};
-pub use proxy::{Proxy, ProxyConfig, ProxyError};
+pub use proxy::{Proxy, ProxyConfig, ProxyError, Resend};
 pub use transaction::{SignedTransaction, TransactionError, TransactionFields};
 pub use wallet::{Call, Sent, Wallet, WalletEndpoints, WalletError};

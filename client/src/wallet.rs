@@ -209,6 +209,7 @@ impl Wallet {
         let committee = self.committee(status.head.number).await?;
         let offer = Offer {
             base_fee: status.base_fee,
+            gas_base_fee: status.gas_base_fee,
             priority_fee: 0,
             head: status.head.number,
             expiry_batches: DEFAULT_EXPIRY_BATCHES,
@@ -234,6 +235,7 @@ impl Wallet {
         let committee = self.committee(status.head.number).await?;
         let offer = Offer {
             base_fee: status.base_fee,
+            gas_base_fee: status.gas_base_fee,
             priority_fee: 0,
             head: status.head.number,
             expiry_batches: DEFAULT_EXPIRY_BATCHES,
@@ -266,7 +268,7 @@ impl Wallet {
         let next = status.head.number.saturating_add(1);
         let committee = CommitteeKey::fetch(&*self.source, next, self.pinned).await?;
         let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
-        let envelope = maker.forced(std::slice::from_ref(&transaction), status.base_fee)?;
+        let envelope = maker.forced(std::slice::from_ref(&transaction))?;
         Ok((envelope, transaction))
     }
 

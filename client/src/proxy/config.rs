@@ -2,7 +2,20 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use blindfold_rpc::Inbound;
 use serde::{Deserialize, Serialize};
+
+/// When a transaction whose envelope ended without it in a block is encrypted again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resend {
+    /// Only while nobody can have read it. One that was opened ends with the reason, and waits for the wallet to send
+    /// it once more.
+    #[default]
+    Never,
+    /// Also after it was opened, where the reason may pass: others have read it by then and can run in front of it.
+    Revealed,
+}
 
 /// Settings of the proxy; unknown keys are refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,12 +41,16 @@ pub struct ProxyConfig {
     pub max_held_per_sender: usize,
     /// Envelopes that may carry one transaction, one after another, before it is given up.
     pub max_attempts: u32,
+    /// Whether a transaction that was opened and is in no block is encrypted again by itself.
+    pub resend: Resend,
     /// Wei per byte offered above the base fee.
     pub priority_fee_wei: u64,
     /// Batches from the head in which an envelope may be sealed.
     pub expiry_batches: u64,
     /// How long the committee's key from L1 is used before it is fetched again, in milliseconds.
     pub key_refresh_ms: u64,
+    /// Reverse proxies before `rpc_addr`, and what one address may take there.
+    pub inbound: Inbound,
 }
 
 impl Default for ProxyConfig {
@@ -49,9 +66,11 @@ impl Default for ProxyConfig {
             max_held_transactions: 16_384,
             max_held_per_sender: 256,
             max_attempts: 5,
+            resend: Resend::Never,
             priority_fee_wei: 0,
             expiry_batches: crate::envelopes::DEFAULT_EXPIRY_BATCHES,
             key_refresh_ms: 60_000,
+            inbound: Inbound::default(),
         }
     }
 }

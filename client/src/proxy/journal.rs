@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// Version of the tables.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 
 /// Finished transactions remembered at most; beyond it the oldest are forgotten.
 const MAX_FINISHED_ROWS: i64 = 100_000;
@@ -53,9 +53,11 @@ pub enum JournalError {
     /// Another proxy works on this file.
     #[error("{0} is in use by another proxy: two would send everything twice")]
     InUse(PathBuf),
-    /// The file is of a newer version of this program.
-    #[error("{path} has schema {got}, this program knows {SCHEMA_VERSION}: use the newer program")]
-    Newer {
+    /// The file is of another version of this program.
+    #[error(
+        "{path} has schema {got}, this program writes {SCHEMA_VERSION}: use the program that wrote it, or point `state` at another file"
+    )]
+    OtherVersion {
         /// The file.
         path: PathBuf,
         /// Its version.
@@ -106,6 +108,19 @@ pub struct Traced {
     pub envelope: Option<B256>,
     /// `included`, or why it was given up; none while it is under way.
     pub outcome: Option<String>,
+    /// Whether an envelope with it was opened, or may have been: others may have read it.
+    pub revealed: bool,
+}
+
+/// What the end of an envelope means for one of its transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettledRow<'a> {
+    /// The transaction.
+    pub hash: B256,
+    /// How it ended; without an outcome it is held again.
+    pub outcome: Option<&'a str>,
+    /// Whether the envelope was opened, or may have been. Stays once it is set.
+    pub revealed: bool,
 }
 
 impl Journal {
@@ -119,8 +134,8 @@ impl Journal {
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "full")?;
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if version > SCHEMA_VERSION {
-            return Err(JournalError::Newer { path: path.to_owned(), got: version });
+        if version != 0 && version != SCHEMA_VERSION {
+            return Err(JournalError::OtherVersion { path: path.to_owned(), got: version });
         }
         if version == 0 {
             connection.execute_batch(
@@ -128,12 +143,13 @@ impl Journal {
                  CREATE TABLE owner (text TEXT NOT NULL);
                  CREATE TABLE transactions (
                      hash BLOB PRIMARY KEY, raw BLOB NOT NULL, received INTEGER NOT NULL,
-                     attempts INTEGER NOT NULL DEFAULT 0, envelope BLOB, outcome TEXT
+                     attempts INTEGER NOT NULL DEFAULT 0, envelope BLOB, outcome TEXT,
+                     revealed INTEGER NOT NULL DEFAULT 0
                  ) WITHOUT ROWID;
                  CREATE INDEX transactions_under_way ON transactions (received) WHERE outcome IS NULL;
                  CREATE INDEX transactions_finished ON transactions (received) WHERE outcome IS NOT NULL;
                  CREATE TABLE envelopes (id BLOB PRIMARY KEY, sender BLOB NOT NULL, bytes BLOB NOT NULL) WITHOUT ROWID;
-                 PRAGMA user_version = 1;
+                 PRAGMA user_version = 2;
                  COMMIT;",
             )?;
         }
@@ -177,7 +193,9 @@ impl Journal {
             return Err(JournalError::Known);
         }
         transaction.execute(
-            "INSERT OR REPLACE INTO transactions (hash, raw, received) VALUES (?1, ?2, ?3)",
+            "INSERT INTO transactions (hash, raw, received) VALUES (?1, ?2, ?3)
+             ON CONFLICT (hash) DO UPDATE SET
+                 raw = excluded.raw, received = excluded.received, attempts = 0, envelope = NULL, outcome = NULL",
             params![hash.as_slice(), raw.as_ref(), received],
         )?;
         transaction.commit()?;
@@ -205,23 +223,22 @@ impl Journal {
         Ok(transaction.commit()?)
     }
 
-    /// Ends an envelope: each transaction with `Some(outcome)` is finished, the others are held again.
+    /// Ends an envelope: each transaction with an outcome is finished, the others are held again.
     ///
     /// # Errors
     /// [`JournalError::Database`].
-    pub fn settle(&self, envelope: &B256, outcomes: &[(B256, Option<&str>)]) -> Result<(), JournalError> {
+    pub fn settle(&self, envelope: &B256, rows: &[SettledRow<'_>]) -> Result<(), JournalError> {
         let mut open = self.connection.lock();
         let oldest_kept = open.received.saturating_sub(MAX_FINISHED_ROWS);
         let transaction = open.connection.transaction()?;
-        for (hash, outcome) in outcomes {
-            match outcome {
-                Some(outcome) => transaction.execute(
-                    "UPDATE transactions SET outcome = ?2 WHERE hash = ?1",
-                    params![hash.as_slice(), outcome],
-                ),
-                None => transaction
-                    .execute("UPDATE transactions SET envelope = NULL WHERE hash = ?1", [hash.as_slice()]),
-            }?;
+        for row in rows {
+            // One that goes on keeps no envelope; one that ended keeps its last.
+            transaction.execute(
+                "UPDATE transactions SET outcome = ?2, revealed = revealed OR ?3,
+                     envelope = CASE WHEN ?2 IS NULL THEN NULL ELSE envelope END
+                 WHERE hash = ?1",
+                params![row.hash.as_slice(), row.outcome, row.revealed],
+            )?;
         }
         transaction.execute("DELETE FROM envelopes WHERE id = ?1", [envelope.as_slice()])?;
         forget_old(&transaction, oldest_kept)?;
@@ -253,9 +270,12 @@ impl Journal {
         let traced = open
             .connection
             .query_row(
-                "SELECT envelope, outcome FROM transactions WHERE hash = ?1",
+                "SELECT envelope, outcome, revealed FROM transactions WHERE hash = ?1",
                 [hash.as_slice()],
-                |row| Ok(Traced { envelope: optional_hash(row.get(0)?), outcome: row.get(1)? }),
+                |row| {
+                    let (envelope, outcome) = (optional_hash(row.get(0)?), row.get(1)?);
+                    Ok(Traced { envelope, outcome, revealed: row.get(2)? })
+                },
             )
             .optional()?;
         Ok(traced)
@@ -373,12 +393,16 @@ mod tests {
         journal.hold(&done, &raw(1)).unwrap();
         journal.hold(&again, &raw(2)).unwrap();
         journal.carry(&envelope(7), &[done, again]).unwrap();
-        journal.settle(&B256::repeat_byte(7), &[(done, Some("included")), (again, None)]).unwrap();
+        let settled = |hash, outcome, revealed| SettledRow { hash, outcome, revealed };
+        let rows = [settled(done, Some("included"), true), settled(again, None, false)];
+        journal.settle(&B256::repeat_byte(7), &rows).unwrap();
         let (held, envelopes) = journal.under_way().unwrap();
         assert!(envelopes.is_empty());
         assert_eq!(held, [HeldRow { raw: raw(2), attempts: 1, envelope: None }]);
         let traced = journal.trace(&done).unwrap().unwrap();
-        assert_eq!(traced, Traced { envelope: Some(B256::repeat_byte(7)), outcome: Some("included".into()) });
+        let envelope = Some(B256::repeat_byte(7));
+        assert_eq!(traced, Traced { envelope, outcome: Some("included".into()), revealed: true });
+        assert!(!journal.trace(&again).unwrap().unwrap().revealed);
         assert_eq!(journal.trace(&B256::repeat_byte(9)).unwrap(), None);
         assert!(matches!(journal.hold(&done, &raw(1)), Err(JournalError::Known)), "never sent twice");
         journal.give_up(&again, "nonce_too_low").unwrap();
@@ -419,15 +443,18 @@ mod tests {
     }
 
     #[test]
-    fn another_owner_and_a_newer_file_are_refused() {
+    fn another_owner_and_a_file_of_another_version_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal.sqlite");
         drop(Journal::open(&path, "owner").unwrap());
         let missing = dir.path().join("none/journal.sqlite");
         assert!(matches!(Journal::open(&missing, "owner"), Err(JournalError::File { .. })));
         assert!(matches!(Journal::open(&path, "somebody else"), Err(JournalError::Foreign { .. })));
-        Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(Journal::open(&path, "owner"), Err(JournalError::Newer { got: 99, .. })));
+        for version in [1, 99] {
+            Connection::open(&path).unwrap().pragma_update(None, "user_version", version).unwrap();
+            let refused = Journal::open(&path, "owner");
+            assert!(matches!(refused, Err(JournalError::OtherVersion { got, .. }) if got == version));
+        }
         std::fs::write(&path, "this is no database, and long enough to be read as one").unwrap();
         assert!(matches!(Journal::open(&path, "owner"), Err(JournalError::Database(_))));
     }

@@ -6,17 +6,21 @@
 //! | reads, `eth_call`, `eth_estimateGas`, `eth_createAccessList` | the user's node, never the sequencer |
 //! | `blind_*` | the sequencer |
 //! | `eth_getTransactionCount(…, "pending")`, `eth_getTransactionByHash` | the node, completed by what is held here |
-//! | `proxy_getEnvelope(transaction hash)` | answered here: envelope id and outcome |
+//! | `proxy_getEnvelope(transaction hash)` | answered here: envelope id, outcome, and whether others may have read it |
 //! | anything else | refused |
 //!
 //! One sender's consecutive nonces that arrive within the bundle window share an envelope; the next envelope of that
-//! sender waits until the previous one is sealed, so that nonces are ordered as the wallet meant them. After a skip or
-//! an expiry that another envelope may mend, the transaction is encrypted again.
+//! sender waits until the previous one is sealed, so that nonces are ordered as the wallet meant them.
+//!
+//! P-1: a transaction is encrypted again by itself only while nobody can have read it: its envelope expired, or the
+//! validity rule left it out unopened. One that was opened and is in no block ends with the reason; sending it once
+//! more would let others run in front of it, so that takes the user's word ([`Resend`]).
 
 mod config;
 mod journal;
 mod pool;
 mod rpc;
+mod steps;
 mod worker;
 
 use std::{collections::HashSet, sync::Arc};
@@ -27,15 +31,15 @@ use blindfold_rpc::{
     AdminConfig, BlindApiClient, ClientBuildError, ClientConfig, HttpClient, Readiness, ServeError,
     ServerConfig, ServerHandle, admin, http_client, jsonrpsee::core::RegisterMethodError, serve,
 };
+use blindfold_runtime::{Failure, Tasks};
 use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
 use parking_lot::Mutex;
 use tokio::{
-    sync::{Mutex as AsyncMutex, Notify, watch},
-    task::JoinHandle,
+    sync::{Mutex as AsyncMutex, Notify},
     time::{Duration, Instant},
 };
 
-pub use config::{ProxyConfig, ProxyConfigFault};
+pub use config::{ProxyConfig, ProxyConfigFault, Resend};
 pub use journal::{Journal, JournalError};
 
 use crate::{
@@ -62,8 +66,8 @@ pub struct Proxy {
     inner: Arc<Inner>,
     server: ServerHandle,
     admin: ServerHandle,
-    worker: JoinHandle<()>,
-    stop: watch::Sender<bool>,
+    readiness: Readiness,
+    tasks: Tasks,
 }
 
 /// Why the proxy does not start.
@@ -201,7 +205,8 @@ impl Proxy {
         {
             return Err(ProxyError::NodeIsSequencer);
         }
-        let readiness = Readiness::new(&[WORKER]);
+        let tasks = Tasks::new();
+        let readiness = Readiness::new(&[WORKER]).of(tasks.spawner());
         let rendered = inner.clone();
         let admin = admin(
             AdminConfig { addr: inner.config.admin_addr },
@@ -211,15 +216,19 @@ impl Proxy {
         )
         .await?;
         let server = serve(
-            ServerConfig::new(inner.config.rpc_addr),
+            ServerConfig {
+                inbound: inner.config.inbound.clone(),
+                ..ServerConfig::new(inner.config.rpc_addr)
+            },
             rpc::module(inner.clone())?,
             Some(rpc::passthrough(inner.clone())),
         )
         .await?;
-        let (stop, stopped) = watch::channel(false);
-        let worker = tokio::spawn(worker::run(inner.clone(), stopped));
+        tasks.guard("rpc", server.ended());
+        tasks.guard("admin", admin.ended());
+        tasks.spawn(WORKER, worker::run(inner.clone(), tasks.stop()));
         readiness.set_ready(WORKER);
-        Ok(Self { inner, server, admin, worker, stop })
+        Ok(Self { inner, server, admin, readiness, tasks })
     }
 
     /// Where wallets connect.
@@ -234,12 +243,22 @@ impl Proxy {
         self.inner.pool.lock().len()
     }
 
+    /// What must hold before the proxy is ready.
+    #[must_use]
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// Waits until a part gives up; the process should end then.
+    pub async fn failed(&self) -> Failure {
+        self.tasks.spawner().failed().await
+    }
+
     /// Stops serving and working; what is under way stays in the journal.
     pub async fn shutdown(self) {
-        // An error means that the worker is gone already.
-        let _ = self.stop.send(true);
+        self.tasks.begin_shutdown();
         self.server.shutdown().await;
-        let _ = self.worker.await;
+        self.tasks.shutdown().await;
         self.admin.shutdown().await;
     }
 }

@@ -13,7 +13,11 @@ use blindfold_rpc::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Inner, journal::JournalError, pool::PoolFault};
+use super::{
+    Inner,
+    journal::{JournalError, Traced},
+    pool::PoolFault,
+};
 use crate::{node::NodeError, transaction::SignedTransaction};
 
 /// The code geth gives its pool's refusals.
@@ -42,6 +46,8 @@ struct TracedTransaction {
     envelope: Option<B256>,
     /// `included`, or why it was given up; null while it is under way.
     outcome: Option<String>,
+    /// Whether others may have read it: an envelope with it was opened, or may have been.
+    revealed: bool,
 }
 
 /// Calls that are handed on as they came: reads and simulations to the user's node, `blind_*` to the sequencer.
@@ -115,9 +121,11 @@ pub(super) fn module(inner: Arc<Inner>) -> Result<RpcModule<Inner>, RegisterMeth
     module.register_async_method("proxy_getEnvelope", |params, inner, _| async move {
         let hash: B256 = params.one()?;
         let traced = inner.journal.trace(&hash).map_err(RpcError::internal)?;
-        Ok::<_, ErrorObjectOwned>(
-            traced.map(|traced| TracedTransaction { envelope: traced.envelope, outcome: traced.outcome }),
-        )
+        Ok::<_, ErrorObjectOwned>(traced.map(|Traced { envelope, outcome, revealed }| TracedTransaction {
+            envelope,
+            outcome,
+            revealed,
+        }))
     })?;
     Ok(module)
 }

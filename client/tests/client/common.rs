@@ -24,8 +24,8 @@ use blindfold_rpc::types::{
     Receipt, Refusal, SendOptions, SentEnvelope, Status, TransactionOutcome,
 };
 use blindfold_rpc::{
-    BlindApiServer, Encoded, NODE_ONLY_METHODS, Passthrough, READ_METHODS, RawEnvelope, ReceivedError,
-    RpcError, SequencerApiServer, ServeError, ServerConfig, ServerHandle, serve,
+    BlindApiServer, Encoded, Inbound, NODE_ONLY_METHODS, Passthrough, READ_METHODS, RawEnvelope,
+    ReceivedError, RpcError, SequencerApiServer, ServeError, ServerConfig, ServerHandle, serve,
 };
 use parking_lot::Mutex;
 use rand_chacha::ChaCha20Rng;
@@ -38,6 +38,7 @@ pub const CHAIN_ID: u64 = 901;
 pub const LAST_NUMBER: u64 = 1_000_000;
 pub const HEAD: u64 = 100;
 pub const BASE_FEE: u128 = 1_000;
+pub const GAS_BASE_FEE: u128 = 7;
 pub const EXPIRY_BATCHES: u64 = 50;
 pub const GAS: u64 = 21_000;
 const MAX_BATCH: u32 = 4;
@@ -73,6 +74,8 @@ pub fn epoch() -> Epoch {
         epoch: 1,
         first: 1,
         last: LAST_NUMBER,
+        counts_from: 0,
+        continues: 0,
         parameters_hash: B256::from(committee().parameters.hash()),
         encryption_key_hash: B256::from(committee().encryption_key.hash()),
         max_batch: MAX_BATCH,
@@ -103,9 +106,12 @@ pub fn chain() -> ChainConfig {
         timing: L1Timing::default(),
         sequencer: sequencer_key().address(),
         fee_recipient: Address::repeat_byte(0x14),
+        base_fee_recipient: Address::ZERO,
         block_gas_limit: 200_000_000,
         initial_base_fee: BASE_FEE,
         min_base_fee: BASE_FEE,
+        initial_gas_base_fee: 1,
+        min_gas_base_fee: 1,
         malformed_surcharge: 0,
         genesis_l1_origin: 1,
     }
@@ -323,7 +329,7 @@ impl Double {
         };
         let config = ServerConfig {
             observer: Some(Arc::new(observer)),
-            max_calls_per_address_per_second: 0,
+            inbound: Inbound { max_calls_per_address_per_second: 0, ..Inbound::default() },
             ..ServerConfig::new(self.addr)
         };
         let api = Api(Arc::clone(&self.state));
@@ -426,6 +432,7 @@ impl BlindApiServer for Api {
             held: 0,
             live_nonces: 0,
             base_fee: BASE_FEE,
+            gas_base_fee: GAS_BASE_FEE,
             malformed_surcharge: 0,
         })
     }
@@ -457,11 +464,17 @@ impl BlindApiServer for Api {
             block: BlockHead { number: 1, hash: B256::ZERO, timestamp: 0 },
             pending_envelopes: None,
             base_fee: BASE_FEE,
+            gas_base_fee: GAS_BASE_FEE,
             counters: Default::default(),
         })
     }
 
-    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, _: String) -> SubscriptionResult {
+    async fn subscribe_topic(
+        &self,
+        pending: PendingSubscriptionSink,
+        _: &Extensions,
+        _: String,
+    ) -> SubscriptionResult {
         pending.reject(RpcError::unknown_method("blind_subscribe")).await;
         Ok(())
     }

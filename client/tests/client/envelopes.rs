@@ -1,12 +1,13 @@
 //! How transactions become envelopes: sharing, waiting, and going again.
 
-use blindfold_client::{ProxyConfig, transaction::sign};
+use alloy_primitives::B256;
+use blindfold_client::{ProxyConfig, Resend, transaction::sign};
 use blindfold_protocol::{Canonical, Envelope};
 use blindfold_rpc::RpcError;
 use blindfold_rpc::types::{EnvelopeState, Receipt};
 use serde_json::{Value, json};
 
-use crate::common::{EXPIRY_BATCHES, HEAD, World, fields, key, nonces, receipt, transfer};
+use crate::common::{EXPIRY_BATCHES, HEAD, World, fields, key, nonces, open, receipt, transfer};
 
 #[tokio::test]
 async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_until_it_is_sealed() {
@@ -38,8 +39,13 @@ async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_un
     assert_eq!(nonces(&third), [3]);
 }
 
+/// What the validity rule says of an envelope that it leaves out.
+fn left_out(id: B256, fault: &str) -> Receipt {
+    Receipt { reason: Some(fault.to_owned()), ..receipt(id, EnvelopeState::Skipped) }
+}
+
 #[tokio::test]
-async fn a_mendable_skip_goes_again_under_a_new_fee_nonce_and_not_for_ever() {
+async fn an_unopened_envelope_goes_again_under_a_new_fee_nonce_and_not_for_ever() {
     let world = World::start().await;
     world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
     let wallets = world.proxy().await;
@@ -51,15 +57,60 @@ async fn a_mendable_skip_goes_again_under_a_new_fee_nonce_and_not_for_ever() {
         let (id, bytes) = world.sequencer.state.lock().arrived[attempt].clone();
         assert_eq!(nonces(&bytes), [0]);
         fee_nonces.push(Envelope::decode(&bytes).unwrap().header.fee_nonce);
-        world.node.state.lock().execute(id, &[(hash, Some("nonce_too_high"))]);
+        world.node.state.lock().receipts.insert(id, left_out(id, "fee_too_low"));
     }
     fee_nonces.dedup();
     assert_eq!(fee_nonces.len(), 3);
-    assert_eq!(wallets.outcome(hash).await, "nonce_too_high");
+    assert_eq!(wallets.outcome(hash).await, "fee_too_low");
+    assert_eq!(wallets.trace(hash).await["revealed"], false);
     assert_eq!(wallets.proxy.held(), 0);
     // Given up is not for ever: the user may send it again.
     wallets.send(&raw).await.unwrap();
     world.sequencer.until("once more", |state| state.arrived.len() == 4).await;
+}
+
+#[tokio::test]
+async fn what_others_have_read_is_not_sent_again_without_the_users_word() {
+    for reason in ["nonce_too_high", "insufficient_funds", "block_gas_exhausted", "block_size_exhausted"] {
+        let world = World::start().await;
+        world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+        let wallets = world.proxy().await;
+        let (raw, hash) = transfer(1, 0);
+        wallets.send(&raw).await.unwrap();
+        world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+        let (id, _) = world.sequencer.state.lock().arrived[0].clone();
+        world.node.state.lock().execute(id, &[(hash, Some(reason))]);
+        assert_eq!(wallets.outcome(hash).await, reason, "final and precise");
+        let ended = json!({"envelope": id, "outcome": reason, "revealed": true});
+        assert_eq!(wallets.trace(hash).await, ended);
+        assert_eq!(wallets.proxy.held(), 0);
+        // Another one's envelope leaves and this one stays: rounds have passed.
+        let (other, _) = transfer(2, 0);
+        wallets.send(&other).await.unwrap();
+        world.sequencer.until("the other's", |state| state.arrived.len() == 2).await;
+        let (_, bytes) = world.sequencer.state.lock().arrived[1].clone();
+        assert_ne!(open(&bytes)[0].hash, hash);
+        // The wallet's word.
+        wallets.send(&raw).await.unwrap();
+        assert_eq!(wallets.trace(hash).await["revealed"], true, "what was read stays read");
+        world.sequencer.until("once more", |state| state.arrived.len() == 3).await;
+    }
+}
+
+#[tokio::test]
+async fn what_others_have_read_goes_again_where_the_user_says_so() {
+    let mut world = World::start().await;
+    world.config = ProxyConfig { resend: Resend::Revealed, ..world.config };
+    world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+    let wallets = world.proxy().await;
+    let (raw, hash) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    for attempt in 0..3 {
+        world.sequencer.until("an envelope", |state| state.arrived.len() == attempt + 1).await;
+        let (id, _) = world.sequencer.state.lock().arrived[attempt].clone();
+        world.node.state.lock().execute(id, &[(hash, Some("nonce_too_high"))]);
+    }
+    assert_eq!(wallets.outcome(hash).await, "nonce_too_high");
 }
 
 #[tokio::test]
@@ -82,10 +133,11 @@ async fn each_transaction_of_an_envelope_ends_in_its_own_way() {
     }
     assert_eq!(wallets.outcome(transactions[0].1).await, "included");
     assert_eq!(wallets.outcome(transactions[1].1).await, "intrinsic_gas");
-    assert_eq!(wallets.trace(transactions[2].1).await["outcome"], Value::Null);
-    // The user fills the gap with something better; both go in one envelope.
+    assert_eq!(wallets.outcome(transactions[2].1).await, "nonce_too_high");
+    // The user fills the gap with something better and sends the other once more; both go in one envelope.
     let better = sign(&blindfold_client::TransactionFields { gas_limit: 30_000, ..fields(1) }, &key(1));
     wallets.send(&better.0).await.unwrap();
+    wallets.send(&transactions[2].0).await.unwrap();
     world.sequencer.until("both", |state| state.arrived.len() == 2).await;
     let bytes = world.sequencer.state.lock().arrived[1].1.clone();
     assert_eq!(nonces(&bytes), [1, 2]);
@@ -131,18 +183,19 @@ async fn an_envelope_that_the_sequencer_sealed_and_lost_does_not_hold_its_sender
 }
 
 #[tokio::test]
-async fn a_void_batch_goes_again_and_a_malformed_envelope_does_not() {
-    let world = World::start().await;
-    world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
-    let wallets = world.proxy().await;
-    let (raw, hash) = transfer(1, 0);
-    wallets.send(&raw).await.unwrap();
-    for (attempt, ending) in [EnvelopeState::Void, EnvelopeState::Malformed].into_iter().enumerate() {
-        world.sequencer.until("an envelope", |state| state.arrived.len() == attempt + 1).await;
-        let (id, _) = world.sequencer.state.lock().arrived[attempt].clone();
+async fn a_void_batch_or_a_malformed_envelope_may_have_been_read() {
+    for (ending, outcome) in [(EnvelopeState::Void, "void"), (EnvelopeState::Malformed, "malformed")] {
+        let world = World::start().await;
+        world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+        let wallets = world.proxy().await;
+        let (raw, hash) = transfer(1, 0);
+        wallets.send(&raw).await.unwrap();
+        world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+        let (id, _) = world.sequencer.state.lock().arrived[0].clone();
         world.node.state.lock().set(id, ending);
+        assert_eq!(wallets.outcome(hash).await, outcome);
+        assert_eq!(wallets.trace(hash).await["revealed"], true);
     }
-    assert_eq!(wallets.outcome(hash).await, "malformed");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256, U256};
 use blindfold_client::{FeeProof, FeeProofError};
 use blindfold_l1::L1Error;
-use blindfold_protocol::{Account, BatchHeader, Epochs, FeeLedger};
+use blindfold_protocol::{Account, BatchHeader, Epochs, FeeLedger, LiveNonce};
 use blindfold_rpc::types::{FeeAccountProof, LedgerAt, LedgerTag};
 
 use crate::{
@@ -17,13 +17,13 @@ const WITHDRAWN: u128 = 400;
 
 /// A ledger in which the user has withdrawn something.
 fn ledger() -> FeeLedger {
-    let account = |balance, withdrawn| Account { balance, withdrawn, nonces: [(7, 90)].into() };
+    let account = |balance, withdrawn| Account { balance, withdrawn };
     let accounts = [
         (Address::repeat_byte(1), account(5, 0)),
         (payer(), account(BALANCE, WITHDRAWN)),
         (Address::repeat_byte(0xee), account(9, 2)),
     ];
-    FeeLedger::from_parts(accounts, [])
+    FeeLedger::from_parts(accounts, [LiveNonce { payer: payer(), nonce: 7, expiry: 90 }], [])
 }
 
 fn payer() -> Address {
@@ -38,9 +38,6 @@ fn shown(header: &BatchHeader) -> FeeAccountProof {
         address: payer(),
         balance: account.balance,
         withdrawn: account.withdrawn,
-        nonces_hash: account.nonces_hash(),
-        index: proof.index,
-        count: proof.count,
         siblings: proof.siblings,
         number: header.number,
         header_hash: header.hash(),
@@ -67,7 +64,7 @@ async fn a_withdrawal_is_claimed_once_its_header_is_posted() {
     assert!(matches!(fetch().await, Err(FeeProofError::NoAccount(account)) if account == payer()));
     world.node.state.lock().fee_proof = Some(shown(&next.header));
     let proof = fetch().await.unwrap();
-    assert_eq!((proof.leaf.withdrawn, proof.fee_ledger_root), (WITHDRAWN, ledger().root()));
+    assert_eq!((proof.account.withdrawn, proof.fee_ledger_root), (WITHDRAWN, ledger().root()));
     assert_eq!(proof.against_posted(l1).await.unwrap(), None, "not posted yet");
 
     stage.post(&epochs, std::slice::from_ref(&next)).await;
@@ -125,15 +122,19 @@ async fn what_does_not_lead_to_l1s_header_is_refused_before_anything_is_paid() {
     let fetch = async || FeeProof::fetch(&world.node.url(), payer(), LATEST).await;
     set(&|said| said.address = Address::ZERO);
     assert!(matches!(fetch().await, Err(FeeProofError::NotAProof(_))));
-    set(&|said| said.index = said.count);
+    set(&|said| said.siblings = vec![B256::ZERO; 257]);
     assert!(matches!(fetch().await, Err(FeeProofError::NotAProof(_))));
-    set(&|said| {
-        said.siblings.pop();
-    });
+    set(&|said| (said.balance, said.withdrawn) = (0, 0));
     assert!(matches!(fetch().await, Err(FeeProofError::NotAProof(_))));
-    // A proof in itself, of a ledger that header 1 does not have.
-    set(&|said| said.withdrawn += 1);
-    let proof = fetch().await.unwrap();
-    let refused = proof.against_posted(&l1).await;
-    assert!(matches!(refused, Err(FeeProofError::OtherHeader { number: 1, .. })), "{refused:?}");
+    // Proofs in themselves, of ledgers that header 1 does not have.
+    let changes: [&dyn Fn(&mut FeeAccountProof); 3] =
+        [&|said| said.withdrawn += 1, &|said| said.siblings.push(B256::ZERO), &|said| {
+            said.siblings.pop();
+        }];
+    for change in changes {
+        set(change);
+        let proof = fetch().await.unwrap();
+        let refused = proof.against_posted(&l1).await;
+        assert!(matches!(refused, Err(FeeProofError::OtherHeader { number: 1, .. })), "{refused:?}");
+    }
 }

@@ -128,7 +128,7 @@ async fn nothing_is_encrypted_to_a_key_that_l1_and_sequencer_do_not_agree_on() {
     wallets.send(&raw).await.unwrap();
     world.sequencer.called_again("blind_getEncryptionKey", 3).await;
     assert!(world.sequencer.state.lock().arrived.is_empty());
-    assert_eq!(wallets.trace(hash).await, json!({"envelope": null, "outcome": null}));
+    assert_eq!(wallets.trace(hash).await, json!({"envelope": null, "outcome": null, "revealed": false}));
     world.sequencer.state.lock().keys[0].encryption_key_hash = crate::common::epoch().encryption_key_hash;
     world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
 }

@@ -45,7 +45,7 @@ async fn without_the_sequencer_transactions_are_taken_and_sent_later() {
     let refusal = wallets.call("blind_getStatus", json!([])).await.unwrap_err();
     assert_eq!((&*refusal.reason, refusal.retry), ("upstream_unavailable", true));
     world.node.called_again("eth_getTransactionCount", 3).await;
-    assert_eq!(wallets.trace(hash).await, json!({"envelope": null, "outcome": null}));
+    assert_eq!(wallets.trace(hash).await, json!({"envelope": null, "outcome": null, "revealed": false}));
     world.sequencer.come_back().await;
     world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
 }
@@ -131,7 +131,7 @@ async fn what_was_finished_stays_finished_over_a_restart() {
     assert_eq!(wallets.outcome(hash).await, "included");
     wallets.proxy.shutdown().await;
     let wallets = world.proxy().await;
-    assert_eq!(wallets.trace(hash).await, json!({"envelope": id, "outcome": "included"}));
+    assert_eq!(wallets.trace(hash).await, json!({"envelope": id, "outcome": "included", "revealed": true}));
     assert_eq!(wallets.proxy.held(), 0);
     assert_eq!(world.sequencer.state.lock().arrived.len(), 1);
 }

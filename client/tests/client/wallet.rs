@@ -16,8 +16,8 @@ use blindfold_rpc::types::{BatchInfo, BatchState, EnvelopeState, Receipt};
 use blindfold_rpc::{Encoded, RpcError};
 
 use crate::common::{
-    BASE_FEE, HEAD, Registry, World, chain, committee, deal, epoch, fields, key, nonces, receipt,
-    sequencer_key, transfer,
+    BASE_FEE, GAS_BASE_FEE, HEAD, Registry, World, chain, committee, deal, epoch, fields, key, nonces,
+    receipt, sequencer_key, transfer,
 };
 
 const NUMBER: u64 = HEAD;
@@ -37,15 +37,21 @@ fn call() -> Call {
 
 async fn envelope(world: &World) -> Envelope {
     let committee = CommitteeKey::fetch(&*world.registry, NUMBER, None).await.expect("a key");
-    let offer = Offer { base_fee: BASE_FEE, priority_fee: 0, head: NUMBER - 1, expiry_batches: 64 };
+    let offer = Offer {
+        base_fee: BASE_FEE,
+        gas_base_fee: GAS_BASE_FEE,
+        priority_fee: 0,
+        head: NUMBER - 1,
+        expiry_batches: 64,
+    };
     let (chain, payer) = (chain(), key(1));
     let transaction = SignedTransaction::decode(transfer(1, 0).0, chain.chain_id).expect("a transfer");
     let maker = EnvelopeMaker { chain: &chain, committee: &committee, payer: &payer };
     maker.of_transactions(&[transaction], &offer).expect("it fits")
 }
 
-fn promise(signer: &SigningKey, id: B256, seal_by: u64) -> Promise {
-    Promise::sign(signer, &chain().deployment, id, seal_by)
+fn promise(signer: &SigningKey, id: B256, item_hash: B256, seal_by: u64) -> Promise {
+    Promise::sign(signer, &chain().deployment, id, item_hash, seal_by)
 }
 
 #[tokio::test]
@@ -69,6 +75,7 @@ async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
     let world = World::start().await;
     let (wallet, envelope) = (wallet(&world), envelope(&world).await);
     let (id, expiry) = (envelope.id(), envelope.header.expiry);
+    let item = keccak256(envelope.encode());
     let submit = async |answered: Option<Promise>| {
         world.sequencer.state.lock().promise = answered;
         wallet.submit(&envelope, true).await
@@ -77,22 +84,25 @@ async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
         Err(WalletError::Claim(error)) => error,
         other => panic!("{other:?}"),
     };
-    let honest = promise(&sequencer_key(), id, expiry);
+    let honest = promise(&sequencer_key(), id, item, expiry);
     assert_eq!(submit(Some(honest)).await.unwrap(), Some(honest));
     assert!(matches!(submit(None).await, Err(WalletError::NoPromise)));
     let other = B256::repeat_byte(1);
-    let of_another = claim(promise(&sequencer_key(), other, expiry)).await;
+    let of_another = claim(promise(&sequencer_key(), other, item, expiry)).await;
     assert_eq!(of_another, InclusionError::PromiseOfAnother(other));
+    // The id does not bind proof and signature: a copy that nobody accepts has it too.
+    let mangled = claim(promise(&sequencer_key(), id, other, expiry)).await;
+    assert_eq!(mangled, InclusionError::PromiseOfAnother(id));
     let signature = InclusionError::PromiseSignature(sequencer_key().address());
-    assert_eq!(claim(promise(&key(8), id, expiry)).await, signature);
+    assert_eq!(claim(promise(&key(8), id, item, expiry)).await, signature);
     assert_eq!(claim(Promise { seal_by: expiry - 1, ..honest }).await, signature);
     let mut broken = honest;
     broken.signature.0[64] = 9;
     assert_eq!(claim(broken).await, signature);
-    let late = claim(promise(&sequencer_key(), id, expiry + 1)).await;
+    let late = claim(promise(&sequencer_key(), id, item, expiry + 1)).await;
     assert_eq!(late, InclusionError::PromiseTooLate { seal_by: expiry + 1, expiry });
     // Not asked for, but given: it is checked all the same.
-    world.sequencer.state.lock().promise = Some(promise(&key(8), id, expiry));
+    world.sequencer.state.lock().promise = Some(promise(&key(8), id, item, expiry));
     assert!(matches!(wallet.submit(&envelope, false).await, Err(WalletError::Claim(_))));
 
     world.sequencer.state.lock().answered_id = Some(other);
@@ -180,14 +190,18 @@ impl Batch {
             timestamp_ms: 1_800_000_000_000,
             l1_origin_number: 1,
             l1_origin_hash: B256::repeat_byte(2),
+            l1_origin_time: 0,
             envelope_root: merkle::root(&leaves),
+            data_hash: B256::ZERO,
             envelope_count: 2,
             envelope_bytes: items.iter().map(|item| item.len() as u32).sum(),
             gas: 21_000,
             base_fee: BASE_FEE,
+            gas_base_fee: 1,
             fee_ledger_root: B256::repeat_byte(3),
             forced_cursor: 0,
             epoch: 1,
+            rules: 1,
         };
         let sealed = seal(header, items, &sequencer_key());
         let entries = vec![HintEntry::Skipped, HintEntry::Key(session_key(envelope))];

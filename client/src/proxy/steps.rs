@@ -1,0 +1,186 @@
+//! The steps of the worker that are under way: each runs by itself, and one that failed waits by itself, longer each time
+//! and with jitter, so that a server that comes back is not met by everybody at once.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Instant,
+};
+
+use alloy_primitives::{Address, B256};
+use blindfold_runtime::Backoff;
+use parking_lot::Mutex;
+use tokio::task::{Id, JoinError, JoinSet};
+
+use super::worker::RoundError;
+
+/// Steps of one kind at once.
+const MAX_CONCURRENT_STEPS: usize = 16;
+/// Longest pause before what failed is tried again, in milliseconds.
+const MAX_PAUSE_MS: u64 = 30_000;
+
+/// What a step is about; one step about it at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Subject {
+    /// How far the user's node is.
+    Node,
+    /// An envelope under way.
+    Envelope(B256),
+    /// A sender with something to send.
+    Sender(Address),
+}
+
+struct Paused {
+    until: Instant,
+    pauses: Backoff,
+}
+
+/// The steps under way, and those that wait after a failure.
+pub(super) struct Steps {
+    running: JoinSet<Result<(), RoundError>>,
+    subjects: HashMap<Id, Subject>,
+    paused: HashMap<Subject, Paused>,
+    pause_ms: u64,
+    /// How far the user's node knew the batches when it was asked last.
+    pub(super) certified: Arc<Mutex<Option<u64>>>,
+}
+
+impl Steps {
+    /// The first pause after a failure is `pause_ms`.
+    pub(super) fn new(pause_ms: u64) -> Self {
+        Self {
+            running: JoinSet::new(),
+            subjects: HashMap::new(),
+            paused: HashMap::new(),
+            pause_ms,
+            certified: Arc::default(),
+        }
+    }
+
+    /// Begins a step, unless one about the same is under way or waits, or too many of its kind are under way.
+    pub(super) fn begin(
+        &mut self,
+        subject: Subject,
+        now: Instant,
+        step: impl Future<Output = Result<(), RoundError>> + Send + 'static,
+    ) {
+        let kind = std::mem::discriminant(&subject);
+        let alike = self.subjects.values().filter(|other| std::mem::discriminant(*other) == kind).count();
+        let under_way = self.subjects.values().any(|other| *other == subject);
+        let waits = self.paused.get(&subject).is_some_and(|paused| now < paused.until);
+        if alike < MAX_CONCURRENT_STEPS && !under_way && !waits {
+            let id = self.running.spawn(step).id();
+            self.subjects.insert(id, subject);
+        }
+    }
+
+    /// The next step that ends; `None` while none is under way.
+    pub(super) async fn join_next(&mut self) -> Option<Ended> {
+        self.running.join_next_with_id().await
+    }
+
+    /// Takes note of how a step ended.
+    pub(super) fn ended(&mut self, ended: Ended, now: Instant) -> Result<(), RoundError> {
+        let (id, result) = match ended {
+            Ok((id, result)) => (id, result),
+            Err(error) => (error.id(), Err(error.into())),
+        };
+        let Some(subject) = self.subjects.remove(&id) else { return result };
+        if result.is_ok() {
+            self.paused.remove(&subject);
+        } else {
+            let pauses = || Backoff::new(self.pause_ms, MAX_PAUSE_MS);
+            let paused =
+                self.paused.entry(subject).or_insert_with(|| Paused { until: now, pauses: pauses() });
+            paused.until = now + paused.pauses.pause();
+        }
+        result
+    }
+
+    /// Forgets the failures of what is over.
+    pub(super) fn forget_all_but(&mut self, envelopes: &[B256], senders: &[Address]) {
+        let envelopes: HashSet<&B256> = envelopes.iter().collect();
+        let senders: HashSet<&Address> = senders.iter().collect();
+        self.paused.retain(|subject, _| match subject {
+            Subject::Node => true,
+            Subject::Envelope(id) => envelopes.contains(id),
+            Subject::Sender(sender) => senders.contains(sender),
+        });
+    }
+}
+
+/// A step's task and its result.
+pub(super) type Ended = Result<(Id, Result<(), RoundError>), JoinError>;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::node::NodeError;
+
+    const PAUSE_MS: u64 = 1_000;
+
+    fn sender(n: u8) -> Subject {
+        Subject::Sender(Address::repeat_byte(n))
+    }
+
+    async fn failing() -> Result<(), RoundError> {
+        Err(RoundError::Node(NodeError::Answer { method: "m".to_owned(), answer: "scripted".to_owned() }))
+    }
+
+    /// All that failed came again with every round, as often as rounds came.
+    #[tokio::test]
+    async fn what_failed_waits_longer_each_time() {
+        let mut steps = Steps::new(PAUSE_MS);
+        let mut now = Instant::now();
+        let mut tries = 0;
+        for _ in 0..240 {
+            steps.begin(sender(1), now, failing());
+            if !steps.subjects.is_empty() {
+                tries += 1;
+                let ended = steps.join_next().await.unwrap();
+                assert!(steps.ended(ended, now).is_err());
+            }
+            now += Duration::from_millis(250);
+        }
+        // A minute: pauses of 0.5 to 1, 1 to 2, 2 to 4 s and so on, and of 15 to 30 s in the end.
+        assert!((6..=9).contains(&tries), "{tries}");
+        now += Duration::from_millis(MAX_PAUSE_MS);
+        steps.begin(sender(1), now, async { Ok(()) });
+        let ended = steps.join_next().await.unwrap();
+        assert!(steps.ended(ended, now).is_ok() && steps.paused.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_step_that_hangs_delays_no_other() {
+        let mut steps = Steps::new(PAUSE_MS);
+        let now = Instant::now();
+        steps.begin(sender(1), now, std::future::pending());
+        steps.begin(sender(1), now, async { panic!("it is under way") });
+        steps.begin(sender(2), now, async { Ok(()) });
+        let ended = steps.join_next().await.unwrap();
+        assert!(steps.ended(ended, now).is_ok());
+        assert_eq!(steps.subjects.values().collect::<Vec<_>>(), [&sender(1)]);
+        // Only so many of a kind, and another kind is not concerned.
+        for n in 2..=100 {
+            steps.begin(sender(n), now, std::future::pending());
+        }
+        assert_eq!(steps.subjects.len(), MAX_CONCURRENT_STEPS);
+        steps.begin(Subject::Node, now, std::future::pending());
+        assert_eq!(steps.subjects.len(), MAX_CONCURRENT_STEPS + 1);
+    }
+
+    #[tokio::test]
+    async fn a_step_that_panics_is_one_that_failed() {
+        let mut steps = Steps::new(PAUSE_MS);
+        let now = Instant::now();
+        steps.begin(Subject::Node, now, async { panic!("a bug") });
+        let ended = steps.join_next().await.unwrap();
+        assert!(matches!(steps.ended(ended, now), Err(RoundError::Step(_))));
+        steps.begin(Subject::Node, now, async { Ok(()) });
+        assert!(steps.subjects.is_empty(), "it waits");
+        steps.forget_all_but(&[], &[]);
+        assert_eq!(steps.paused.len(), 1);
+    }
+}
