@@ -76,6 +76,7 @@ mod device {
     use std::sync::Arc;
 
     use anyhow::Result;
+    use blindfold_bte::Decided;
     use blindfold_bte::accelerator::{Accelerator, Offload};
     use blindfold_gpu::several::Several;
     use blindfold_gpu::{Cuda, Limits, devices};
@@ -93,13 +94,17 @@ mod device {
         let several = Several::new("cuda", all, |number, fault| {
             tracing::error!(number, %fault, "a device is out of service until the process is started again");
         });
-        let backend = Offload::new(Arc::new(several), threads, |operation, fault| {
+        let offload = Offload::new(Arc::new(several), threads, |operation, fault| {
             tracing::warn!(
                 operation = operation.name(), %fault,
                 "the device failed, the processor does its work"
             );
         });
-        Ok(Chosen { backend: Arc::new(backend), why: format!("{how}: {}", names.join("; ")), devices })
+        Ok(Chosen {
+            backend: Arc::new(Decided::new(offload)),
+            why: format!("{how}: {}", names.join("; ")),
+            devices,
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result};
 use blindfold_committee::key_file::KeyFileCost;
@@ -85,6 +85,8 @@ enum Command {
     Bench(BenchCommand),
 }
 
+/// How long the process waits at its end for threads at work, in milliseconds.
+const THREADS_END_TIMEOUT_MS: u64 = 5_000;
 const EXAMPLE_SEQUENCER: &str = "Examples:\n  blindfold sequencer --config sequencer.toml\n  \
     BLINDFOLD_SEQUENCER__L1__URL=http://127.0.0.1:8545 blindfold sequencer --config sequencer.toml\n\n\
     Every key: docs/operate.md. Flags win over the environment, the environment over the file.";
@@ -152,7 +154,10 @@ pub fn run(cli: Cli) -> Result<()> {
     ) && cli.log == "info";
     init_logging(format, if quiet { "warn" } else { &cli.log })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(dispatch(cli.command))
+    let done = runtime.block_on(dispatch(cli.command));
+    // A thread that hangs must not keep a process whose role has ended.
+    runtime.shutdown_timeout(Duration::from_millis(THREADS_END_TIMEOUT_MS));
+    done
 }
 
 async fn dispatch(command: Command) -> Result<()> {
@@ -239,7 +244,7 @@ mod tests {
         let line = line.replace("CHAIN", CHAIN).replace("KEY", KEY).replace("NODE", NODE);
         let line = line.replace("SEQUENCER", "--sequencer http://127.0.0.1:3");
         let line = line.replace("PROVING", "--proving-keys k");
-        let line = line.replace("CONFIDENTIAL", "--deployment d --coprocessor http://127.0.0.1:4");
+        let line = line.replace("CONFIDENTIAL", "--deployment d --coprocessor-data c");
         Cli::try_parse_from(std::iter::once("blindfold").chain(line.split_whitespace()))
     }
 
@@ -258,7 +263,7 @@ mod tests {
             "wallet withdraw-fees status KEY CHAIN NODE --json",
             "wallet accuse promise.json KEY CHAIN",
             "wallet accuse promise.json KEY CHAIN NODE",
-            "wallet slash HASH KEY CHAIN",
+            "wallet slash FILE KEY CHAIN",
             "wallet send ADDRESS 1ether --promise --promise-file f KEY CHAIN NODE --sequencer http://127.0.0.1:3",
             "l1 status CHAIN --json --blocks 100",
             "l1 bond sequencer deposit 1ether KEY CHAIN",
@@ -279,22 +284,27 @@ mod tests {
             "coprocessor setup powers start --out p0 --json",
             "coprocessor setup powers contribute --from p0 --out p1",
             "coprocessor setup powers contribute --from p1 --out p2 --beacon HASH --json",
+            "coprocessor setup powers import --transcript t --transcript-log-size 21 --out p0 --json",
             "coprocessor setup powers verify --from p2 --json",
+            "coprocessor setup powers verify --from p2 --transcript t",
             "coprocessor setup phase2 start --powers p2 --out k0",
+            "coprocessor setup phase2 start --powers p2 --transcript t --transcript-log-size 20 --out k0",
             "coprocessor setup phase2 contribute --from k0 --out k1 --beacon HASH --beacon-log-iterations 30",
             "coprocessor setup phase2 verify --powers p2 --from k1 --json",
             "coprocessor setup phase2 finish --powers p2 --from k1 --out keys",
             "coprocessor setup deployment --keys k --contract ADDRESS --operator ADDRESS --minimum-fee 1 \
-             --allocate ADDRESS=5 --auditor-key a --out confidential.json",
+             --allocate ADDRESS=5 --auditor-key a --auditor-password-file p --out confidential.json",
             "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING --wait",
             "wallet confidential deposit 5 --to ADDRESS KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
             "wallet confidential send ADDRESS 5 --fee 2 KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING --wait 5 --json",
             "wallet confidential rollover KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
             "wallet confidential refresh KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
             "wallet confidential withdraw 5 --to ADDRESS KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
-            "wallet confidential balance KEY --chain r --deployment d --coprocessor http://127.0.0.1:4",
-            "wallet confidential history KEY --chain r --deployment d --coprocessor http://127.0.0.1:4 --json",
-            "wallet confidential audit ADDRESS --auditor-key a --chain r --deployment d --coprocessor http://127.0.0.1:4",
+            "wallet confidential balance KEY --chain r --deployment d --coprocessor-data c",
+            "wallet confidential history KEY --chain r --deployment d --coprocessor-data c --json",
+            "wallet confidential payments KEY --chain r --deployment d --coprocessor-data c --proving-keys k",
+            "wallet confidential audit ADDRESS --auditor-key a --auditor-password-file p --chain r --deployment d \
+             --coprocessor-data c",
             "wallet confidential invoice order q.csv --out o KEY --chain r --deployment d",
             "wallet confidential invoice prices p.csv --order o --out p --chain r --deployment d --json",
             "wallet confidential invoice total --order o --prices p --out t --chain r --deployment d \
@@ -317,7 +327,7 @@ mod tests {
             "wallet force-transaction --raw 0x02 --gas 21000 KEY CHAIN",
             "wallet send ADDRESS 1ether --promise-file f KEY CHAIN NODE --sequencer http://127.0.0.1:3",
             "wallet force-envelope ADDRESS 1ether --l1-password-file q KEY CHAIN NODE",
-            "wallet slash 0x11 KEY CHAIN",
+            "wallet slash KEY CHAIN",
             "wallet confidential invoice open t KEY --chain r --deployment d",
             "wallet confidential invoice total --order o --prices p --chain r --deployment d",
             "l1 void --yes KEY CHAIN",

@@ -11,7 +11,10 @@ use blindfold_bte::{Parameters, bls};
 use blindfold_client::{KeySource, node::Node};
 use blindfold_committee::key_file;
 use blindfold_engine::Genesis;
-use blindfold_l1::{DEFAULT_FORCED_FEE_PER_BYTE_WEI, DeployConfig, L1Writer, NewEpoch, NewMember, deploy};
+use blindfold_l1::{
+    CommitteeSettings, DEFAULT_CLAIM_DELAY, DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI,
+    DeployConfig, L1Writer, NewEpoch, NewMember, deploy,
+};
 use blindfold_protocol::{ChainConfig, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use clap::{Args, Subcommand};
 
@@ -23,6 +26,10 @@ use crate::{
 
 /// Where the fees of L2 blocks go by default: the OP stack's sequencer fee vault.
 pub const FEE_RECIPIENT: Address = alloy_primitives::address!("4200000000000000000000000000000000000011");
+
+/// Bytes whose ordering fee the surcharge for malformed envelopes is by default: nodes verify a good envelope of so many
+/// bytes for less than a malformed one takes beyond it (`crates/bte/examples/malformed.rs`).
+const MALFORMED_SURCHARGE_BYTES: u128 = 2_048;
 
 /// `blindfold l1 …`
 #[derive(Subcommand, Debug)]
@@ -89,9 +96,15 @@ pub struct DeployArgs {
     /// Ordering fee at the start and at least, in wei per byte
     #[arg(long, default_value_t = 1_000_000)]
     base_fee_wei: u128,
-    /// Held per envelope until its hint is final on L1, in wei; 0 switches it off
-    #[arg(long, default_value_t = 0)]
-    malformed_surcharge_wei: u128,
+    /// Ordering fee at the start and at least, in wei per unit of gas that an envelope reserves
+    #[arg(long, default_value_t = 5_000)]
+    gas_base_fee_wei: u128,
+    /// Who is credited with the base parts of the ordering fees; the zero address burns them
+    #[arg(long, default_value_t = Address::ZERO)]
+    base_fee_recipient: Address,
+    /// Held per envelope until its hint is final on L1, in wei; 0 switches it off [default: the fee of 2,048 bytes]
+    #[arg(long)]
+    malformed_surcharge_wei: Option<u128>,
     #[command(flatten)]
     fixed: FixedArgs,
     /// Where the chain's settings go
@@ -121,9 +134,37 @@ struct FixedArgs {
     /// How long a request waits before a fee account can leave without the rollup; in L1 blocks
     #[arg(long, value_name = "BLOCKS", default_value_t = L1Timing::default().withdrawal_delay)]
     withdrawal_delay: u32,
+    /// How long after its registration a further committee certifies: longer than --withdrawal-delay, so that who does
+    /// not trust it has left; in L1 blocks
+    #[arg(long, value_name = "BLOCKS", default_value_t = CommitteeSettings::default().epoch_notice)]
+    epoch_notice: u32,
+    /// How far ahead of the posted head a change of epoch or rules must begin; in batch numbers
+    #[arg(long, value_name = "BATCHES", default_value_t = CommitteeSettings::default().switch_lead)]
+    switch_lead: u64,
+    /// The fewest members that a committee may have
+    #[arg(long, value_name = "N", default_value_t = CommitteeSettings::default().min_members)]
+    min_members: u16,
+    /// The least threshold that a committee may have
+    #[arg(long, value_name = "T", default_value_t = CommitteeSettings::default().min_threshold)]
+    min_threshold: u16,
+    /// How long after its posting a header's fee ledger pays out; in L1 blocks
+    #[arg(long, value_name = "BLOCKS", default_value_t = DEFAULT_CLAIM_DELAY)]
+    claim_delay: u32,
+    /// How far a header's time may be ahead of its L1 origin's, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = L1Timing::default().max_origin_age_seconds)]
+    max_origin_age_seconds: u32,
     /// What a byte of a forced item costs its sender, in wei
     #[arg(long, value_name = "WEI", default_value_t = DEFAULT_FORCED_FEE_PER_BYTE_WEI)]
     forced_fee_per_byte_wei: u128,
+    /// The least price of the gas that a forced item reserves, in wei; it rises with use
+    #[arg(long, value_name = "WEI", default_value_t = DEFAULT_FORCED_GAS_PRICE_WEI)]
+    forced_gas_price_wei: u64,
+    /// Take deposits of ether for L2 although nothing proves execution yet, so that there is no way back for them
+    #[arg(long)]
+    deposits_without_outlet: bool,
+    /// What each member of a committee has at stake, lost for two acknowledgements of one number; nothing by default
+    #[arg(long, value_name = "AMOUNT", default_value = "0wei", value_parser = wei_u128)]
+    member_stake: u128,
     /// The least bond of whoever has hints open, with its unit; half of it must pay a challenge
     #[arg(long, value_name = "AMOUNT", default_value = "10ether", value_parser = wei_u128)]
     publisher_bond: u128,
@@ -146,12 +187,39 @@ impl FixedArgs {
                 hint_deadline: self.hint_deadline,
                 challenge_window: self.challenge_window,
                 withdrawal_delay: self.withdrawal_delay,
+                max_origin_age_seconds: self.max_origin_age_seconds,
             },
+            committees: CommitteeSettings {
+                epoch_notice: self.epoch_notice,
+                switch_lead: self.switch_lead,
+                min_members: self.min_members,
+                min_threshold: self.min_threshold,
+            },
+            claim_delay: self.claim_delay,
             forced_fee_per_byte_wei: self.forced_fee_per_byte_wei,
+            forced_gas_price_wei: self.forced_gas_price_wei,
+            deposits_without_outlet: self.deposits_without_outlet,
+            member_stake_wei: self.member_stake,
             publisher_bond_wei: self.publisher_bond,
             challenge_stake_wei: self.challenge_stake,
         };
         config.timing.validate()?;
+        let timing = &config.timing;
+        ensure!(
+            self.epoch_notice > timing.withdrawal_delay,
+            "--epoch-notice must be longer than --withdrawal-delay, so that who does not trust a new committee can leave"
+        );
+        ensure!(
+            self.claim_delay > 0
+                && u64::from(timing.withdrawal_delay)
+                    > u64::from(timing.posting_deadline) + u64::from(self.claim_delay),
+            "--claim-delay must not be 0, and with --posting-deadline it must be below --withdrawal-delay"
+        );
+        ensure!(self.switch_lead > 0, "--switch-lead must not be 0");
+        ensure!(
+            self.min_threshold > 0 && self.min_threshold <= self.min_members,
+            "--min-threshold must be between 1 and --min-members"
+        );
         // Half of a bond is burnt, half is the reward.
         ensure!(config.publisher_bond_wei >= 2, "--publisher-bond must be at least 2wei");
         ensure!(config.challenge_stake_wei > 0, "--challenge-stake must not be 0");
@@ -176,6 +244,9 @@ pub struct RegisterArgs {
     /// Last batch number of the epoch
     #[arg(long)]
     last: u64,
+    /// Continue the key of this earlier epoch, with the same parameters' key and another committee's shares
+    #[arg(long, value_name = "EPOCH", default_value_t = 0)]
+    continues: u64,
     /// The members' key files, in any order; only their public parts are read
     #[arg(required = true)]
     members: Vec<PathBuf>,
@@ -212,7 +283,7 @@ async fn run_deploy(args: &DeployArgs) -> Result<()> {
     let key = args.account.open()?;
     let l1_chain_id = Node::new(&args.account.l1)?.chain_id().await?;
     let config = args.fixed.config(l1_chain_id, key.address(), args.sequencer)?;
-    eprintln!("deploying eight contracts from {}", key.address());
+    eprintln!("deploying the contracts from {}", key.address());
     let addresses = deploy(&args.account.l1, &key, config).await?;
     let chain = ChainConfig {
         chain_id: args.chain_id,
@@ -227,10 +298,15 @@ async fn run_deploy(args: &DeployArgs) -> Result<()> {
         timing: config.timing,
         sequencer: args.sequencer,
         fee_recipient: args.fee_recipient,
+        base_fee_recipient: args.base_fee_recipient,
         block_gas_limit: args.block_gas_limit,
         initial_base_fee: args.base_fee_wei,
         min_base_fee: args.base_fee_wei,
-        malformed_surcharge: args.malformed_surcharge_wei,
+        initial_gas_base_fee: args.gas_base_fee_wei,
+        min_gas_base_fee: args.gas_base_fee_wei,
+        malformed_surcharge: args
+            .malformed_surcharge_wei
+            .unwrap_or(args.base_fee_wei.saturating_mul(MALFORMED_SURCHARGE_BYTES)),
         // Nothing happened to the contracts before they were there.
         genesis_l1_origin: addresses.block.saturating_sub(1),
     };
@@ -245,6 +321,7 @@ async fn run_deploy(args: &DeployArgs) -> Result<()> {
 async fn run_register(args: &RegisterArgs) -> Result<()> {
     let chain = load_chain(&args.chain)?;
     let epoch = new_epoch(&args.parameters, &args.members, args.last, args.location.clone())?;
+    let epoch = NewEpoch { continues: args.continues, ..epoch };
     let l1 = L1Settings::new(args.account.l1.as_str()).connect(&chain).await?;
     let sent = L1Writer::new(l1, args.account.open()?).register_epoch(&epoch).await?;
     println!("registered in L1 block {} ({}, {} gas)", sent.block, sent.transaction, sent.gas_used);
@@ -286,8 +363,12 @@ pub fn new_epoch(parameters: &Path, members: &[PathBuf], last: u64, location: St
             })
         })
         .collect::<Result<_>>()?;
+    // A parameter file has at least h_1.
+    let h1 = parameters.h(1).context("the parameters have no h_1")?;
     Ok(NewEpoch {
         last,
+        continues: 0,
+        h1: bls::PublicKey::from_bytes(&h1)?,
         max_batch: u32::try_from(parameters.max_batch())?,
         threshold: parameters.threshold(),
         parameters_hash,
@@ -355,7 +436,16 @@ mod tests {
             "--hint-deadline=54",
             "--challenge-window=25",
             "--withdrawal-delay=136",
+            "--epoch-notice=137",
+            "--switch-lead=17",
+            "--min-members=7",
+            "--min-threshold=5",
+            "--claim-delay=34",
+            "--max-origin-age-seconds=900",
             "--forced-fee-per-byte-wei=7",
+            "--forced-gas-price-wei=8",
+            "--deposits-without-outlet",
+            "--member-stake=3gwei",
             "--publisher-bond=2ether",
             "--challenge-stake=5gwei",
         ];
@@ -367,8 +457,14 @@ mod tests {
             hint_deadline: 54,
             challenge_window: 25,
             withdrawal_delay: 136,
+            max_origin_age_seconds: 900,
         };
         assert_eq!(config.timing, timing);
+        let committees =
+            CommitteeSettings { epoch_notice: 137, switch_lead: 17, min_members: 7, min_threshold: 5 };
+        assert_eq!((config.committees, config.claim_delay), (committees, 34));
+        assert_eq!(config.member_stake_wei, 3_000_000_000);
+        assert_eq!((config.forced_gas_price_wei, config.deposits_without_outlet), (8, true));
         let amounts = (config.forced_fee_per_byte_wei, config.publisher_bond_wei, config.challenge_stake_wei);
         assert_eq!(amounts, (7, 2_000_000_000_000_000_000, 5_000_000_000));
     }
@@ -377,6 +473,12 @@ mod tests {
     fn what_the_contracts_would_refuse_is_refused_before_anything_is_paid() {
         for flag in [
             "--answer-window=0",
+            "--epoch-notice=36000",
+            "--claim-delay=0",
+            "--claim-delay=21600",
+            "--switch-lead=0",
+            "--min-threshold=0",
+            "--min-threshold=5",
             "--publisher-bond=1wei",
             "--challenge-stake=0wei",
             "--publisher-bond=4",

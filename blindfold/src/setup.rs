@@ -7,11 +7,16 @@ use std::{
 };
 
 use alloy_primitives::{Address, B256, Bytes};
-use anyhow::{Context, Result, bail};
-use blindfold_client::confidential::{Allocation, ConfidentialDeployment, provers};
+use anyhow::{Context, Result};
+use blindfold_client::{
+    KeySource,
+    confidential::{Allocation, ConfidentialDeployment, provers},
+    keys,
+};
 use blindfold_confidential::Ring;
 use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
 use clap::{Args, Subcommand};
+use zeroize::Zeroizing;
 
 use crate::wallet::print;
 
@@ -33,7 +38,7 @@ pub enum SetupCommand {
     Phase2(Phase2Command),
     /// Write confidential.json, and an auditor's key where none is given
     #[command(
-        after_help = "Example:\n  blindfold coprocessor setup deployment --keys confidential-keys --contract 0x… --operator 0x… \\\n    --minimum-fee 10 --allocate 0x…=1000000 --auditor-key auditor.key --out confidential.json"
+        after_help = "Example:\n  blindfold coprocessor setup deployment --keys confidential-keys --contract 0x… --operator 0x… \\\n    --minimum-fee 10 --allocate 0x…=1000000 --auditor-key auditor.json --auditor-password-file password --out confidential.json"
     )]
     Deployment(DeploymentArgs),
 }
@@ -67,9 +72,12 @@ pub struct DeploymentArgs {
     /// A public balance of the first state. Repeatable
     #[arg(long = "allocate", value_name = "ADDRESS=UNITS")]
     allocations: Vec<String>,
-    /// File with the auditor's seed, 64 hexadecimal digits; made where it is missing. Who has it reads every amount
+    /// The auditor's key file (Ethereum keystore V3); made where it is missing. Who opens it reads every amount
     #[arg(long)]
     auditor_key: PathBuf,
+    /// File whose first line is its password
+    #[arg(long, env = "BLINDFOLD_AUDITOR_PASSWORD_FILE")]
+    auditor_password_file: PathBuf,
     /// The file to write
     #[arg(long)]
     out: PathBuf,
@@ -116,19 +124,15 @@ pub fn development_keys(dir: &Path) -> Result<provers::Pinned> {
 }
 
 fn deployment(args: &DeploymentArgs) -> Result<()> {
-    let auditor = match read_seed(&args.auditor_key) {
-        Ok(seed) => seed,
-        Err(_) if !args.auditor_key.exists() => {
-            let seed: [u8; 32] = rand::random();
-            write_secret(&args.auditor_key, &format!("{}\n", hex::encode(seed)))?;
-            seed
-        }
-        Err(error) => return Err(error),
-    };
     let allocations =
         args.allocations.iter().map(|text| allocation(text)).collect::<Result<Vec<Allocation>>>()?;
     provers::absent(&args.out)?;
     provers::check_circuits(&args.keys, Ring::BALANCE)?;
+    let password = &args.auditor_password_file;
+    if !args.auditor_key.exists() {
+        keys::create(&args.auditor_key, &key_source(&args.auditor_key, password).password()?)?;
+    }
+    let auditor = auditor_seed(&args.auditor_key, password)?;
     let file = ConfidentialDeployment {
         keys: provers::pinned_in(&args.keys)?,
         ..made((args.contract, args.operator), args.minimum_fee, allocations, &auditor)?
@@ -172,18 +176,18 @@ fn allocation(text: &str) -> Result<Allocation> {
     })
 }
 
-/// A seed of 64 hexadecimal digits.
+fn key_source(file: &Path, password_file: &Path) -> KeySource {
+    KeySource { file: file.to_owned(), password_file: Some(password_file.to_owned()), password_env: None }
+}
+
+/// The auditor's seed, from a key file like all others: its 32 bytes are the seed.
 ///
 /// # Errors
-/// A file that cannot be read or holds something else.
-pub fn read_seed(path: &Path) -> Result<[u8; 32]> {
-    let text = zeroize::Zeroizing::new(
-        std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?,
-    );
-    let mut seed = [0; 32];
-    if hex::decode_to_slice(text.trim().trim_start_matches("0x"), &mut seed).is_err() {
-        bail!("{} does not hold 64 hexadecimal digits", path.display());
-    }
+/// A file that is no key file, or a password that does not open it.
+pub fn auditor_seed(file: &Path, password_file: &Path) -> Result<Zeroizing<[u8; 32]>> {
+    let key = key_source(file, password_file).open()?;
+    let mut seed = Zeroizing::new([0; 32]);
+    seed.copy_from_slice(&key.to_bytes()[..]);
     Ok(seed)
 }
 
@@ -201,4 +205,27 @@ pub fn write_secret(path: &Path, text: &str) -> Result<()> {
         .open(path)
         .with_context(|| format!("{}", path.display()))?;
     file.write_all(text.as_bytes()).with_context(|| format!("{}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_auditors_seed_lies_in_an_encrypted_key_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, password) = (dir.path().join("auditor.json"), dir.path().join("password"));
+        fs::write(&password, "of the auditor\n").unwrap();
+        keys::create(&file, "of the auditor").unwrap();
+        let seed = auditor_seed(&file, &password).unwrap();
+        assert!(!fs::read_to_string(&file).unwrap().contains(&hex::encode(*seed)));
+        assert_eq!(*auditor_seed(&file, &password).unwrap(), *seed);
+        fs::write(&password, "another\n").unwrap();
+        assert!(auditor_seed(&file, &password).is_err());
+        // A seed in the clear, as it once was.
+        fs::write(&file, format!("{}\n", hex::encode(*seed))).unwrap();
+        assert!(format!("{:#}", auditor_seed(&file, &password).unwrap_err()).contains("key file"));
+    }
 }

@@ -18,9 +18,12 @@ pub fn chain() -> ChainConfig {
         timing: L1Timing::default(),
         sequencer: address(9),
         fee_recipient: address(10),
+        base_fee_recipient: Address::ZERO,
         block_gas_limit: DEFAULT_BLOCK_GAS,
         initial_base_fee: 1_000_000,
         min_base_fee: 1_000_000,
+        initial_gas_base_fee: 1,
+        min_gas_base_fee: 1,
         malformed_surcharge: 0,
         genesis_l1_origin: 0,
     }

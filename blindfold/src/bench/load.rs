@@ -196,6 +196,7 @@ async fn encrypted(
     let committee = CommitteeKey::fetch(l1, status.head.number + 1, None).await?;
     let offer = Offer {
         base_fee: status.base_fee.saturating_mul(8),
+        gas_base_fee: status.gas_base_fee.saturating_mul(8),
         priority_fee: 0,
         head: status.head.number,
         expiry_batches: blindfold_protocol::limits::EXPIRY_WINDOW,

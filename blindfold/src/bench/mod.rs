@@ -1,5 +1,6 @@
 //! `blindfold bench`: figures with the machine they were measured on.
 
+mod attack;
 mod bte;
 mod coprocessor;
 mod load;
@@ -26,6 +27,11 @@ pub enum BenchCommand {
         after_help = "Example:\n  blindfold bench load --rpc http://127.0.0.1:9545 --node http://127.0.0.1:9580 \\\n      --l1 http://127.0.0.1:8545 --chain target/devnet/run/rollup.json --seconds 30 --rate 100 --json"
     )]
     Load(load::LoadArgs),
+    /// Floods beside honest transfers, on a development network of its own: what each costs its maker and the roles
+    #[command(
+        after_help = "Examples:\n  blindfold bench attack\n  blindfold bench attack --flood malformed --envelopes 1000 --rate 100 --json"
+    )]
+    Attack(attack::AttackArgs),
 }
 
 /// Runs one benchmark.
@@ -39,6 +45,7 @@ pub async fn run(command: BenchCommand) -> Result<()> {
             tokio::task::spawn_blocking(move || coprocessor::run(&args)).await?
         }
         BenchCommand::Load(args) => load::run(args).await,
+        BenchCommand::Attack(args) => attack::run(args).await,
     }
 }
 

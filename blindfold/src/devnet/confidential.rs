@@ -10,11 +10,12 @@ use std::{
 use alloy_primitives::{Address, B256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_client::confidential::provers::{self, Proving, ProvingKeys};
-use blindfold_client::confidential::{Allocation, Auditor, ConfidentialWallet, Made};
-use blindfold_client::{Wallet, WalletEndpoints};
+use blindfold_client::confidential::{Allocation, Auditor, ConfidentialWallet, Made, Outcome, VerifiedState};
+use blindfold_client::{Wallet, WalletEndpoints, keys};
 use blindfold_confidential::Ring;
 use blindfold_protocol::ChainConfig;
-use blindfold_rpc::confidential::{ConfidentialApiClient, ConfidentialTransactionInfo};
+use blindfold_rlwe::rlwe::PublicPolynomial;
+use blindfold_rpc::confidential::ConfidentialApiClient;
 use blindfold_rpc::{ClientConfig, HttpClient, http_client};
 use tokio::time::{Duration, sleep};
 
@@ -24,8 +25,8 @@ use super::{
     ports::http,
 };
 use crate::{
-    roles::load_deployment,
-    setup::{development_keys, made, read_seed, write_secret},
+    roles::{executed_here, load_deployment},
+    setup::{auditor_seed, development_keys, made},
 };
 
 /// The process of the coprocessor.
@@ -52,9 +53,9 @@ pub(super) fn keys_dir(dir: &Path) -> PathBuf {
     dir.parent().unwrap_or(dir).join("confidential-keys")
 }
 
-/// The auditor's seed of a run.
-pub(super) fn auditor_file(dir: &Path) -> PathBuf {
-    dir.join("keys/auditor.key")
+/// The auditor's key file of a run.
+fn auditor_file(dir: &Path) -> PathBuf {
+    dir.join("keys/auditor.json")
 }
 
 /// The keys of an earlier run. New ones where there are none, or where the circuits have changed since.
@@ -77,8 +78,9 @@ fn kept_keys(dir: &Path) -> Result<provers::Pinned> {
 /// Makes the circuits' keys where they are missing, and the run's deployment.
 pub(super) fn prepare(dir: &Path, chain: &ChainConfig) -> Result<()> {
     let pinned = kept_keys(&keys_dir(dir))?;
-    let seed = *named_key(AUDITOR).to_bytes();
-    write_secret(&auditor_file(dir), &format!("{}\n", hex::encode(seed)))?;
+    let password = fs::read_to_string(dir.join("password"))?;
+    keys::store(&named_key(AUDITOR), &auditor_file(dir), password.trim())?;
+    let seed = auditor_seed(&auditor_file(dir), &dir.join("password"))?;
     let allocations = (0..ALLOCATED_ACCOUNTS)
         .map(|index| Allocation { owner: account_key(index).address(), balance: ALLOCATION })
         .collect();
@@ -98,17 +100,17 @@ struct User {
 
 /// What the story works with.
 struct Story<'a> {
-    coprocessor: HttpClient,
+    public: Arc<PublicPolynomial>,
+    state: VerifiedState,
     progress: &'a Progress,
 }
 
 impl Story<'_> {
     fn user(&self, devnet: &Devnet, index: usize) -> Result<User> {
         let deployment = load_deployment(&deployment_file(devnet.dir()))?;
-        let (public, settings) = deployment.settings(&devnet.chain)?;
         let key = || account_key(index);
         let keys = ProvingKeys::new(keys_dir(devnet.dir()), deployment.keys);
-        let confidential = ConfidentialWallet::new(settings, public, key(), self.coprocessor.clone());
+        let confidential = ConfidentialWallet::new(self.state.clone(), Arc::clone(&self.public), key());
         let endpoints = WalletEndpoints {
             node: http(devnet.ports.full_node.0),
             sequencer: http(devnet.ports.sequencer.0),
@@ -119,23 +121,25 @@ impl Story<'_> {
     }
 
     /// Sends a transaction and waits until it is applied.
-    async fn applied(&self, user: &User, what: &str, made: Made) -> Result<ConfidentialTransactionInfo> {
+    async fn applied(&self, user: &User, what: &str, made: Made) -> Result<Outcome> {
         let (started, id) = (Instant::now(), made.id);
         user.wallet.send_confidential(id, made.bytes).await.with_context(|| what.to_owned())?;
-        let info = self.outcome(id, started).await.with_context(|| what.to_owned())?;
-        if let Some(reason) = &info.reason {
+        let outcome = self.outcome(id, started).await.with_context(|| what.to_owned())?;
+        if let Some(reason) = &outcome.reason {
             bail!("{what}: refused: {reason}");
         }
         let elapsed = started.elapsed().as_millis();
-        self.progress
-            .step(format!("  +{elapsed:>5} ms  {what}: batch {}, version {}", info.number, info.version));
-        Ok(info)
+        self.progress.step(format!(
+            "  +{elapsed:>5} ms  {what}: batch {}, version {}",
+            outcome.number, outcome.version
+        ));
+        Ok(outcome)
     }
 
-    async fn outcome(&self, id: B256, started: Instant) -> Result<ConfidentialTransactionInfo> {
+    async fn outcome(&self, id: B256, started: Instant) -> Result<Outcome> {
         loop {
-            if let Some(info) = self.coprocessor.get_transaction(id).await? {
-                return Ok(info);
+            if let Some(outcome) = self.state.outcome(id).await? {
+                return Ok(outcome);
             }
             ensure!(
                 started.elapsed().as_millis() < TRANSACTION_TIMEOUT_MS,
@@ -163,7 +167,10 @@ fn told(progress: &Progress, what: &'static str) -> provers::Progress {
 pub async fn confidential_transfer(devnet: &Devnet, progress: &Progress) -> Result<()> {
     progress.step("confidential balances: two accounts, proved on this machine");
     let coprocessor = http_client(&http(devnet.ports.coprocessor.0), &ClientConfig::default())?;
-    let story = Story { coprocessor: coprocessor.clone(), progress };
+    // What the coprocessor executed, from its disk: nothing else is decrypted.
+    let deployment = load_deployment(&deployment_file(devnet.dir()))?;
+    let (public, state) = executed_here(&deployment, &devnet.chain, &devnet.dir().join(COPROCESSOR)).await?;
+    let story = Story { public: Arc::clone(&public), state: state.clone(), progress };
     let (alice, bob) = (story.user(devnet, 1)?, story.user(devnet, 2)?);
     let (alices, bobs) = (alice.confidential.address(), bob.confidential.address());
 
@@ -193,10 +200,11 @@ pub async fn confidential_transfer(devnet: &Devnet, progress: &Progress) -> Resu
     let changes: Vec<i128> = history.iter().map(|entry| entry.change).collect();
     ensure!(changes == [0, 1_200, 0, -200], "wrong history: {history:?}");
 
-    let deployment = load_deployment(&deployment_file(devnet.dir()))?;
-    let (public, settings) = deployment.settings(&devnet.chain)?;
-    let auditor = Auditor::new(settings, &public, &read_seed(&auditor_file(devnet.dir()))?)?;
-    let audited = auditor.read(&paid)?.context("a transfer")?;
+    let seed = auditor_seed(&auditor_file(devnet.dir()), &devnet.dir().join("password"))?;
+    let auditor = Auditor::new(state.settings(), &public, &seed)?;
+    // A claim of the coprocessor's port, held against what was executed.
+    let shown = coprocessor.get_transaction(paid.id).await?.context("a transaction")?;
+    let audited = auditor.read(&state.confirm(&shown).await?)?.context("a transfer")?;
     ensure!((audited.amount, audited.fee) == (1_200, MINIMUM_FEE), "the auditor reads {audited:?}");
 
     let supply = conserved(&coprocessor, &deployment.allocations, deployment.operator).await?;

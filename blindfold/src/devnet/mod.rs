@@ -14,6 +14,7 @@ mod story;
 pub use confidential::{COPROCESSOR, confidential_transfer};
 pub use network::{
     Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, L1_NODE, PROCESSES, Progress, SequencerUrl,
+    stake_members,
 };
 pub use story::first_transfer;
 

@@ -5,15 +5,23 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use alloy_primitives::{Address, U256};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use blindfold_client::{keys, node::Node};
-use blindfold_committee::key_file::KeyFileCost;
+use blindfold_committee::key_file::{self, KeyFileCost};
 use blindfold_engine::{Genesis, ManagedNode, ManagedNodeConfig};
-use blindfold_l1::{AnvilConfig, DeployConfig, L1Client, L1Config, L1Writer, ManagedAnvil, deploy};
+use blindfold_l1::{
+    AnvilConfig, CommitteeSettings, DeployConfig, L1Client, L1Config, L1Writer, ManagedAnvil, deploy,
+};
 use blindfold_protocol::{ChainConfig, Deployment, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
+use blindfold_rpc::{ClientConfig, CommitteeApiClient, http_client};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -36,6 +44,10 @@ const CHAIN_ID: u64 = 42_069;
 const BASE_FEE_WEI: u128 = 1_000_000;
 /// How long posted hints can be challenged, in L1 blocks of a second: so short that a run shows them being final.
 const CHALLENGE_WINDOW_BLOCKS: u32 = 60;
+/// How long after its posting a ledger pays out, in L1 blocks of a second.
+const CLAIM_DELAY_BLOCKS: u32 = 20;
+/// What every member of a committee has at stake: one ether.
+const MEMBER_STAKE_WEI: u128 = 1_000_000_000_000_000_000;
 /// Held per envelope until its hint is final, in wei.
 const MALFORMED_SURCHARGE_WEI: u128 = 1_000_000_000;
 /// What every account owns on each layer: 10,000 ether.
@@ -46,6 +58,9 @@ pub const FEE_DEPOSIT_WEI: u128 = 1_000_000_000_000_000_000;
 const KEY_FILE_COST: KeyFileCost = KeyFileCost { memory_kib: 64, iterations: 1, lanes: 1 };
 /// Last batch number of the committee's epoch.
 const LAST_NUMBER: u64 = u32::MAX as u64;
+/// How long a member may take to start, and how often it is asked meanwhile.
+const MEMBER_START_MS: u64 = 60_000;
+const MEMBER_POLL_MS: u64 = 20;
 /// How long the full node waits for hints before it decrypts by itself.
 const HINT_DEADLINE_MS: u64 = 4_000;
 
@@ -88,6 +103,8 @@ pub struct DevnetOptions {
     pub sequencer_url: Option<SequencerUrl>,
     /// All deadlines, in L1 blocks of a second.
     pub timing: L1Timing,
+    /// What is fixed about committees.
+    pub committees: CommitteeSettings,
     /// Last batch number of the committee's epoch.
     pub last_number: u64,
     /// Run a coprocessor, too.
@@ -108,6 +125,7 @@ impl DevnetOptions {
             keep: false,
             sequencer_url: None,
             timing: L1Timing { challenge_window: CHALLENGE_WINDOW_BLOCKS, ..L1Timing::default() },
+            committees: CommitteeSettings::default(),
             last_number: LAST_NUMBER,
             confidential: false,
         }
@@ -223,7 +241,13 @@ impl Devnet {
             anvil,
         };
         let names = devnet.names();
-        for name in &names {
+        // Before the chain's first certified header every member votes at once; one that comes later waits for an epoch.
+        let (members, others): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.starts_with("member-"));
+        for name in members {
+            devnet.process(name)?.start()?;
+        }
+        devnet.members_decided().await?;
+        for name in others {
             devnet.process(name)?.start()?;
         }
         for name in &names {
@@ -231,6 +255,22 @@ impl Devnet {
             progress.step(format!("  {name} is ready"));
         }
         Ok(devnet)
+    }
+
+    /// Waits until every member has decided from when on it votes.
+    async fn members_decided(&self) -> Result<()> {
+        for (member, (rpc, _)) in (1u16..).zip(&self.ports.members) {
+            let client = http_client(&http(*rpc), &ClientConfig::default())?;
+            let deadline = Instant::now() + Duration::from_millis(MEMBER_START_MS);
+            while !CommitteeApiClient::get_status(&client)
+                .await
+                .is_ok_and(|status| status.votes_from.is_some())
+            {
+                ensure!(Instant::now() < deadline, "member {member} does not start");
+                tokio::time::sleep(Duration::from_millis(MEMBER_POLL_MS)).await;
+            }
+        }
+        Ok(())
     }
 
     /// The roles that are processes of their own, in order of start.
@@ -291,6 +331,27 @@ impl Devnet {
     /// When L1 does not answer.
     pub async fn mine(&self, blocks: u64) -> Result<()> {
         Ok(self.anvil.mine(blocks).await?)
+    }
+
+    /// Stops L1's execution until [`Devnet::resume_l1`] (`SIGSTOP`): whoever asks it waits.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn pause_l1(&self) -> Result<()> {
+        self.signal_l1(Signal::SIGSTOP)
+    }
+
+    /// Lets it go on (`SIGCONT`).
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn resume_l1(&self) -> Result<()> {
+        self.signal_l1(Signal::SIGCONT)
+    }
+
+    fn signal_l1(&self, signal: Signal) -> Result<()> {
+        let id = i32::try_from(self.anvil.process_id())?;
+        kill(Pid::from_raw(id), signal).with_context(|| format!("{signal} to L1"))
     }
 
     /// Prints where everything is.
@@ -391,6 +452,11 @@ async fn deployed(l1_url: &str, dealt: &Dealt, options: &DevnetOptions) -> Resul
     let l1_chain_id = Node::new(l1_url)?.chain_id().await?;
     let config = DeployConfig {
         timing: options.timing,
+        committees: options.committees,
+        claim_delay: CLAIM_DELAY_BLOCKS,
+        member_stake_wei: MEMBER_STAKE_WEI,
+        // Its ether is nobody's.
+        deposits_without_outlet: true,
         ..DeployConfig::new(l1_chain_id, governor.address(), sequencer)
     };
     let addresses = deploy(l1_url, &governor, config).await?;
@@ -407,18 +473,42 @@ async fn deployed(l1_url: &str, dealt: &Dealt, options: &DevnetOptions) -> Resul
         timing: config.timing,
         sequencer,
         fee_recipient: FEE_RECIPIENT,
+        base_fee_recipient: Address::ZERO,
         block_gas_limit: DEFAULT_BLOCK_GAS,
         initial_base_fee: BASE_FEE_WEI,
         min_base_fee: BASE_FEE_WEI,
+        initial_gas_base_fee: 1,
+        min_gas_base_fee: 1,
         malformed_surcharge: MALFORMED_SURCHARGE_WEI,
         genesis_l1_origin: 0,
     };
     let client = L1Client::connect(L1Config::new(l1_url, &chain)).await?;
     let writer = L1Writer::new(client, governor);
     let members: Vec<PathBuf> = dealt.members.iter().map(|(path, _)| path.clone()).collect();
+    let password = fs::read_to_string(options.dir.join("password"))?;
+    stake_members(&writer, &members, password.trim(), options.last_number).await?;
     let location = "file:committee/parameters.bin".to_owned();
     writer.register_epoch(&new_epoch(&dealt.parameters, &members, options.last_number, location)?).await?;
     Ok((chain, writer))
+}
+
+/// Puts at stake what every member must have before its committee is registered, for epochs with numbers up to
+/// `last_number`.
+///
+/// # Errors
+/// A key file that does not open; L1.
+pub async fn stake_members(
+    writer: &L1Writer,
+    members: &[PathBuf],
+    password: &str,
+    last_number: u64,
+) -> Result<()> {
+    for path in members {
+        let key = key_file::open_bls_key(path, password.as_bytes())?;
+        writer.deposit_stake(&key, writer.address(), U256::from(MEMBER_STAKE_WEI)).await?;
+        writer.serve(&key.public_key(), last_number).await?;
+    }
+    Ok(())
 }
 
 fn write_keys(dir: &Path) -> Result<()> {

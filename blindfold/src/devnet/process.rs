@@ -126,10 +126,17 @@ impl RoleProcess {
         String::from_utf8_lossy(&text[text.len().saturating_sub(LOG_TAIL_BYTES)..]).into_owned()
     }
 
+    /// Its process id.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn pid(&self) -> Result<u32> {
+        self.child.as_ref().and_then(Child::id).with_context(|| format!("{} does not run", self.name))
+    }
+
     fn signal(&self, signal: Signal) -> Result<()> {
-        let id =
-            self.child.as_ref().and_then(Child::id).with_context(|| format!("{} does not run", self.name))?;
-        kill(Pid::from_raw(i32::try_from(id)?), signal).with_context(|| format!("{signal} to {}", self.name))
+        let id = i32::try_from(self.pid()?)?;
+        kill(Pid::from_raw(id), signal).with_context(|| format!("{signal} to {}", self.name))
     }
 
     /// Kills it (`SIGKILL`), and waits until it is gone.

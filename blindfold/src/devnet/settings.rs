@@ -11,7 +11,10 @@ use blindfold_committee::{MemberConfig, MemberLimits, PeerUrl};
 use blindfold_coprocessor::CoprocessorConfig;
 use blindfold_full_node::{FullNodeConfig, MemberEndpoint, Source};
 use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
-use blindfold_sequencer::{AccusationsConfig, OutputsConfig, PostingConfig, SequencerConfig};
+use blindfold_sequencer::{
+    AccusationsConfig, MemberUrl as SequencerMember, OutputsConfig, PostingConfig, SealingConfig,
+    SequencerConfig,
+};
 use serde::Serialize;
 
 use super::ports::{NodePorts, Ports, http, local};
@@ -33,6 +36,8 @@ const OUTPUTS_INTERVAL_MS: u64 = 500;
 const OUTPUTS_DEPTH_BLOCKS: u64 = 2;
 /// Pause of the node from L1 between two looks there, in milliseconds.
 const L1_NODE_INTERVAL_MS: u64 = 500;
+/// The development L1 mines ahead of the clock where a window has to pass, so its time says nothing about ours.
+const MAX_L1_AGE_MS: u64 = 0;
 /// How often a role looks for a new final L1 block, in milliseconds.
 const L1_POLL_INTERVAL_MS: u64 = 500;
 
@@ -98,6 +103,7 @@ impl Layout<'_> {
                 rpc_addr: local(self.ports.sequencer.0),
                 admin_addr: local(self.ports.sequencer.1),
                 data_dir: self.dir.join("sequencer"),
+                sealing: SealingConfig { max_l1_age_ms: MAX_L1_AGE_MS, ..SealingConfig::default() },
                 posting: PostingConfig { interval_ms: POSTING_INTERVAL_MS, ..PostingConfig::default() },
                 accusations: AccusationsConfig { interval_ms: ACCUSATIONS_INTERVAL_MS },
                 outputs: OutputsConfig {
@@ -105,6 +111,7 @@ impl Layout<'_> {
                     interval_ms: OUTPUTS_INTERVAL_MS,
                     depth_blocks: OUTPUTS_DEPTH_BLOCKS,
                 },
+                members: self.members().map(|(member, url)| SequencerMember { member, url }).collect(),
                 l1_poll_ms: L1_POLL_INTERVAL_MS,
                 ..SequencerConfig::default()
             },
@@ -127,6 +134,7 @@ impl Layout<'_> {
         CommitteeSettings {
             chain: self.chain(),
             l1: self.l1(),
+            parameters: self.parameters(),
             key: KeySource {
                 file: self.dir.join(format!("committee/{name}.key")),
                 password_file: Some(self.password()),
@@ -142,7 +150,8 @@ impl Layout<'_> {
                     .filter(|(other, _)| *other != member)
                     .map(|(member, url)| PeerUrl { member, url })
                     .collect(),
-                limits: MemberLimits::default(),
+                limits: MemberLimits { max_l1_age_ms: MAX_L1_AGE_MS, ..MemberLimits::default() },
+                inbound: Default::default(),
             },
         }
     }
@@ -200,6 +209,7 @@ impl Layout<'_> {
                 hint_deadline_ms,
                 member_timeout_ms: blindfold_full_node::limits::DEFAULT_MEMBER_TIMEOUT_MS,
                 member_poll_interval_ms: blindfold_full_node::limits::DEFAULT_MEMBER_POLL_INTERVAL_MS,
+                inbound: Default::default(),
             },
         }
     }
@@ -243,6 +253,7 @@ impl Layout<'_> {
                 node_url: http(self.ports.full_node.0),
                 poll_interval_ms: blindfold_coprocessor::limits::DEFAULT_POLL_INTERVAL_MS,
                 kept_versions: blindfold_coprocessor::limits::DEFAULT_KEPT_VERSIONS,
+                inbound: Default::default(),
             },
         }
     }

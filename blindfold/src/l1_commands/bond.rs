@@ -103,10 +103,11 @@ async fn sequencer(command: &SequencerBondCommand) -> Result<()> {
             let bond = writer.client().bond().await?;
             ensure!(
                 bond.unlocks_at != 0,
-                "nothing was announced: `blindfold l1 bond sequencer announce` first"
+                "nothing is announced, or the announcement lapsed: `blindfold l1 bond sequencer announce` first"
             );
             let sent = writer.withdraw_bond(to.unwrap_or(writer.address())).await.context(format!(
-                "the bond can be taken out from {} on (Unix seconds), and while no accusation is open",
+                "the bond can be taken out from {} on (Unix seconds) if no certified header is posted until then, and \
+                 while no accusation is open",
                 bond.unlocks_at
             ))?;
             show_sequencer(&chain, writer.client(), Some(&sent), write.read.json).await
@@ -161,18 +162,20 @@ struct SequencerReport {
     announced: U256,
     /// Unix seconds; 0 when nothing is announced.
     unlocks_at: u64,
+    expires_at: u64,
     open_accusations: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     transaction: Option<alloy_primitives::B256>,
 }
 
 async fn show_sequencer(chain: &ChainConfig, l1: &L1Client, sent: Option<&Sent>, json: bool) -> Result<()> {
-    let Bond { amount, withdrawal, unlocks_at } = l1.bond().await?;
+    let Bond { amount, withdrawal, unlocks_at, expires_at } = l1.bond().await?;
     let report = SequencerReport {
         sequencer: chain.sequencer,
         bond: amount,
         announced: U256::from(withdrawal),
         unlocks_at,
+        expires_at,
         open_accusations: l1.standing().await?.open_accusations,
         transaction: sent.map(|sent| sent.transaction),
     };
@@ -182,7 +185,11 @@ async fn show_sequencer(chain: &ChainConfig, l1: &L1Client, sent: Option<&Sent>,
 fn sequencer_table(report: &SequencerReport) -> String {
     let announced = match report.unlocks_at {
         0 => "nothing".to_owned(),
-        at => format!("{}, from {at} on (Unix seconds)", ether(report.announced)),
+        at => format!(
+            "{}, from {at} on if nothing certified is posted until then, and before {} (Unix seconds)",
+            ether(report.announced),
+            report.expires_at
+        ),
     };
     let mut rows = vec![
         ("sequencer", report.sequencer.to_string()),
@@ -251,6 +258,7 @@ mod tests {
             bond: ether(32),
             announced: ether(2),
             unlocks_at: 1_700_000_000,
+            expires_at: 1_701_000_000,
             open_accusations: 1,
             transaction: None,
         };

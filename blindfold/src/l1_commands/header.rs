@@ -10,9 +10,9 @@ use crate::wallet::print;
 pub(super) const EXAMPLE: &str = "Example:
   blindfold l1 post-header --l1 http://127.0.0.1:8545 --chain rollup.json --key key.json --password-file password
 
-Anyone may, when nothing certified was posted for the posting deadline, or when two headers of the next number were
-shown. The header takes the forced items that are due; the fee ledger stays as it is. Ends with an error, and says the
-L1 block, while it is not time for that.";
+Anyone may, when nothing certified was posted for the posting deadline, when the next forced item has been due for as
+long, or when two headers of the next number were shown. The header takes the forced items that are due; the fee ledger
+stays as it is. Ends with an error, and says the L1 block, while it is not time for that.";
 
 /// Options of `post-header`.
 #[derive(Args, Debug)]
@@ -57,14 +57,17 @@ fn due(standing: &Standing, parent_items: u32) -> Result<u64> {
             "not before L1 block {block}, the newest is {}: certified headers may come until then",
             standing.block
         ),
-        L1HeaderDue::NothingToInclude => match standing.forced_next.first() {
+        L1HeaderDue::NothingToInclude { empty_from } => match standing.forced_next.first() {
             Some(item) => bail!(
                 "no forced item is due: the next one, {}, is from L1 block {} on, the newest is {}",
                 item.index,
-                standing.due_at(item),
+                standing.due_at(item).min(empty_from),
                 standing.block
             ),
-            None => bail!("nothing to include: no forced item waits, and the last header has no items"),
+            None => bail!(
+                "nothing to include: no forced item waits, and the last header has no items; an empty header from \
+                 L1 block {empty_from} on"
+            ),
         },
     }
 }
@@ -78,8 +81,10 @@ mod tests {
     fn what_is_not_due_yet_says_when_it_will_be() {
         let said = |standing: &Standing| due(standing, 0).unwrap_err().to_string();
         assert!(said(&standing(1_050)).contains("not before L1 block 1101, the newest is 1050"));
-        assert!(said(&standing(1_110)).contains("no forced item waits"));
-        let mut waiting = standing(1_110);
+        // L1 made the head, so an empty one is due later.
+        let mut waiting = Standing { head_posted_at: 1_105, ..standing(1_110) };
+        assert!(said(&waiting).contains("no forced item waits"));
+        assert!(said(&waiting).contains("an empty header from L1 block 1206 on"));
         waiting.forced_next = vec![item(4, 1_105)];
         assert!(said(&waiting).contains("the next one, 4, is from L1 block 1115 on"));
         waiting.forced_next = vec![item(4, 1_100)];

@@ -1,10 +1,12 @@
-//! `blindfold l1 status`, `bond`, `post-header`, `finalize`, `void`, `claim-reward`: what a person does on L1 by hand
-//! once a deployment runs.
+//! `blindfold l1 status`, `bond`, `committee`, `stake`, `post-header`, `finalize`, `void`, `claim-reward`: what a person does on
+//! L1 by hand once a deployment runs.
 
 mod bond;
+mod committee;
 mod header;
 mod hints;
 mod rewards;
+mod stake;
 mod status;
 
 use std::{path::PathBuf, sync::Arc};
@@ -26,6 +28,12 @@ pub enum HandCommand {
     /// Bonds: the sequencer's, and those of publishers of hints
     #[command(subcommand, after_help = bond::EXAMPLES)]
     Bond(bond::BondCommand),
+    /// What the governor changes about committees and rules, with notice
+    #[command(subcommand, after_help = committee::EXAMPLES)]
+    Committee(committee::CommitteeCommand),
+    /// What members of committees have at stake
+    #[command(subcommand, after_help = stake::EXAMPLES)]
+    Stake(stake::StakeCommand),
     /// Have L1 make the next header when nothing certified comes, or say when it will
     #[command(after_help = header::EXAMPLE)]
     PostHeader(header::PostHeaderArgs),
@@ -48,6 +56,8 @@ pub async fn run(command: HandCommand) -> Result<()> {
     match command {
         HandCommand::Status(args) => status::run(&args).await,
         HandCommand::Bond(command) => bond::run(&command).await,
+        HandCommand::Committee(command) => committee::run(&command).await,
+        HandCommand::Stake(command) => stake::run(&command).await,
         HandCommand::PostHeader(args) => header::run(&args).await,
         HandCommand::Finalize(args) => hints::finalize(&args).await,
         HandCommand::Void(args) => hints::void(&args).await,

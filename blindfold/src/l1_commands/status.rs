@@ -68,7 +68,7 @@ struct L1Headers {
     made: u64,
     /// The next may be made now.
     due: bool,
-    /// Not before this L1 block; absent when due, or when only items are missing.
+    /// Not before this L1 block, unless a forced item is due earlier; absent when due.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<u64>,
 }
@@ -100,7 +100,10 @@ struct Sequencer {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Accusation {
+    /// The promise's hash: `blindfold wallet slash` takes it.
+    promise: B256,
     envelope: B256,
+    item_hash: B256,
     seal_by: u64,
     answer_until: u64,
 }
@@ -184,7 +187,9 @@ fn report(
             made: standing.l1_made,
             due: posted && matches!(due, L1HeaderDue::Now { .. }),
             from: match due {
-                L1HeaderDue::From(block) if posted => Some(block),
+                L1HeaderDue::From(block) | L1HeaderDue::NothingToInclude { empty_from: block } if posted => {
+                    Some(block)
+                }
                 _ => None,
             },
         },
@@ -245,13 +250,16 @@ fn open_accusations(faults: &[SequencerEvent]) -> Vec<Accusation> {
     let mut open: Vec<Accusation> = Vec::new();
     for event in faults {
         match *event {
-            SequencerEvent::Accused { envelope_id, seal_by, answer_until, .. } => {
-                // A promise of a lower number takes the place of the one before.
-                open.retain(|accusation| accusation.envelope != envelope_id);
-                open.push(Accusation { envelope: envelope_id, seal_by, answer_until });
-            }
-            SequencerEvent::Answered { envelope_id, .. } | SequencerEvent::Omission { envelope_id, .. } => {
-                open.retain(|accusation| accusation.envelope != envelope_id);
+            SequencerEvent::Accused {
+                promise_hash: promise,
+                envelope_id: envelope,
+                item_hash,
+                seal_by,
+                answer_until,
+                ..
+            } => open.push(Accusation { promise, envelope, item_hash, seal_by, answer_until }),
+            SequencerEvent::Answered { promise_hash, .. } | SequencerEvent::Omission { promise_hash, .. } => {
+                open.retain(|accusation| accusation.promise != promise_hash);
             }
             SequencerEvent::Equivocation { .. } => {}
         }
@@ -353,6 +361,7 @@ pub(super) mod tests {
                 hint_deadline: 30,
                 challenge_window: 24,
                 withdrawal_delay: 500,
+                max_origin_age_seconds: 14_400,
             },
             sequencer: Address::repeat_byte(5),
             head: PostedHead {
@@ -368,7 +377,7 @@ pub(super) mod tests {
             l1_made: 2,
             forced_length: 4,
             forced_next: Vec::new(),
-            bond: Bond { amount: U256::from(10u128.pow(18)), withdrawal: 0, unlocks_at: 0 },
+            bond: Bond { amount: U256::from(10u128.pow(18)), withdrawal: 0, unlocks_at: 0, expires_at: 0 },
             open_accusations: 1,
             hint_postings: 3,
             last_output: 12,
@@ -393,16 +402,17 @@ pub(super) mod tests {
         let hints = RecentHints { postings, void, ..RecentHints::default() };
         let run = |first, last, posted_at| RunReference { first, last, posted_at, header_root: B256::ZERO };
         let accused = |id, seal_by| SequencerEvent::Accused {
+            promise_hash: B256::repeat_byte(id),
             envelope_id: B256::repeat_byte(id),
+            item_hash: B256::repeat_byte(0xcc),
             accuser: Address::ZERO,
             seal_by,
             answer_until: 1_020,
         };
         let faults = [
             accused(1, 5),
-            accused(2, 6),
             SequencerEvent::Answered {
-                envelope_id: B256::repeat_byte(1),
+                promise_hash: B256::repeat_byte(1),
                 answerer: Address::ZERO,
                 number: 5,
             },

@@ -2,12 +2,13 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use blindfold_client::KeySource;
-use blindfold_committee::{Member, MemberConfig, MemberDeps, key_file, system_clock};
+use blindfold_committee::{Member, MemberConfig, MemberDeps, SteadyClock, key_file};
 use serde::{Deserialize, Serialize};
 
-use super::{L1Settings, asked_to_stop, load_chain, opened_store};
+use super::files::read_parameters;
+use super::{End, L1Settings, load_chain, opened_store};
 
 /// Settings of a committee member's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -17,6 +18,8 @@ pub struct CommitteeSettings {
     pub chain: PathBuf,
     /// L1, the member's own view.
     pub l1: L1Settings,
+    /// The public parameters that the key belongs to.
+    pub parameters: PathBuf,
     /// The member's key file and its password.
     pub key: KeySource,
     /// Folder of the member's files.
@@ -33,24 +36,19 @@ impl CommitteeSettings {
     pub async fn run(self) -> Result<()> {
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect_in(&chain, &self.data_dir).await?);
-        let public = key_file::read_public(&self.key.file).context("key.file")?;
+        let parameters = read_parameters(&self.parameters)?;
         let key = {
             let password = self.key.password()?;
-            key_file::open(&self.key.file, password.as_bytes(), public.parameters_hash).context("key.file")?
+            key_file::open(&self.key.file, password.as_bytes(), &parameters).context("key.file")?
         };
-        let deps = MemberDeps { store: opened_store(&self.data_dir)?, l1, key, clock: system_clock(), chain };
-        let mut handle = Member::start(self.member, deps).await?;
-        let failed = tokio::select! {
-            stopped = asked_to_stop() => {
-                stopped?;
-                false
-            }
-            () = handle.failed() => true,
+        let deps = MemberDeps {
+            store: opened_store(&self.data_dir)?,
+            l1,
+            key,
+            clock: Arc::new(SteadyClock::system()),
+            chain,
         };
-        handle.stop().await;
-        if failed {
-            bail!("a part of the member ended by itself; its log says why");
-        }
-        Ok(())
+        let handle = Member::start(self.member, deps).await?;
+        End::of(handle.failed()).await?.after(handle.stop()).await
     }
 }

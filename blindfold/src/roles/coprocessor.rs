@@ -6,14 +6,15 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use blindfold_client::confidential::{ConfidentialDeployment, provers};
+use blindfold_client::confidential::{ConfidentialDeployment, VerifiedState, provers};
 use blindfold_coprocessor::{Coprocessor, CoprocessorConfig, CoprocessorDeps, Ledger, LedgerView};
 use blindfold_protocol::ChainConfig;
+use blindfold_rlwe::rlwe::PublicPolynomial;
 use blindfold_rpc::confidential::ConfidentialParameters;
-use blindfold_store::ConfidentialStore;
+use blindfold_store::{ConfidentialStore, SqliteStore};
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, L1Settings, asked_to_stop, load_chain, load_parameters, opened_store};
+use super::{BackendSettings, End, L1Settings, load_chain, load_parameters, opened_store};
 
 /// Settings of a coprocessor's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,6 +51,27 @@ pub fn load_deployment(path: &Path) -> Result<ConfidentialDeployment> {
     serde_json::from_str(&text).with_context(|| format!("{} is no confidential.json", path.display()))
 }
 
+/// What a coprocessor executed on this machine, from its folder; it may be running.
+///
+/// # Errors
+/// A folder without a state, or of another deployment.
+pub async fn executed_here(
+    deployment: &ConfidentialDeployment,
+    chain: &ChainConfig,
+    data_dir: &Path,
+) -> Result<(Arc<PublicPolynomial>, VerifiedState)> {
+    let (public, settings) = deployment.settings(chain)?;
+    let path = data_dir.join("chain.sqlite");
+    let store = SqliteStore::open_reader(&path).with_context(|| {
+        format!(
+            "{}: the files of a coprocessor of your own, which executes what is decrypted",
+            path.display()
+        )
+    })?;
+    let state = VerifiedState::open(settings, &deployment.genesis()?, Arc::new(store)).await;
+    Ok((public, state.with_context(|| data_dir.display().to_string())?))
+}
+
 impl CoprocessorSettings {
     /// Runs until asked to stop.
     ///
@@ -66,7 +88,7 @@ impl CoprocessorSettings {
             tracing::warn!("insecure_development_setup: whoever made the keys can forge proofs");
         }
         let l1 = Arc::new(self.l1.connect(&chain).await?);
-        let parameters = load_parameters(&self.parameters, &self.backend, &*l1).await?;
+        let parameters = load_parameters(&self.parameters, &self.backend, l1.clone()).await?;
         let backend = self.backend.backend()?;
         let store = opened_store(&self.data_dir)?;
         let state: Arc<dyn ConfidentialStore> = store.clone();
@@ -83,6 +105,7 @@ impl CoprocessorSettings {
             chain,
             store,
             state,
+            settlement: Some(l1.clone()),
             l1,
             parameters,
             backend,
@@ -90,9 +113,7 @@ impl CoprocessorSettings {
             view: Arc::new(LedgerView::new(settings)),
         };
         let handle = Coprocessor::start(self.coprocessor, deps).await?;
-        asked_to_stop().await?;
-        handle.shutdown().await;
-        Ok(())
+        End::of(handle.failed()).await?.after(handle.shutdown()).await
     }
 }
 

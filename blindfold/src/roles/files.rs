@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use anyhow::{Context, Result, bail};
@@ -19,6 +19,8 @@ use super::BackendSettings;
 const EPOCH_TIMEOUT_MS: u64 = 30 * 60 * 1_000;
 /// How often it looks.
 const EPOCH_POLL_INTERVAL_MS: u64 = 1_000;
+/// How often a running role looks whether an epoch's end has moved, which is known long before it matters.
+const EPOCH_FOLLOW_INTERVAL_MS: u64 = 5_000;
 
 /// Reads and checks the chain's settings, `rollup.json`.
 ///
@@ -42,19 +44,17 @@ pub fn load_chain(path: &Path) -> Result<Arc<ChainConfig>> {
 pub async fn load_parameters(
     paths: &[PathBuf],
     backend: &BackendSettings,
-    l1: &dyn L1View,
+    l1: Arc<dyn L1View>,
 ) -> Result<Arc<ParameterSet>> {
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
-        let bytes = fs::read(path).with_context(|| format!("parameters: {}", path.display()))?;
-        let parameters =
-            Parameters::decode(&bytes).with_context(|| format!("{} is no parameter file", path.display()))?;
+        let parameters = read_parameters(path)?;
         parameters
             .check(&mut rand::rng())
             .with_context(|| format!("{} fails its checks: do not use it", path.display()))?;
         files.push((path, Arc::new(parameters.with_memory_limit(backend.max_lines_bytes))));
     }
-    let epochs = registered_epochs(l1).await?;
+    let epochs = registered_epochs(&*l1).await?;
     let mut matched = Vec::new();
     for epoch in epochs.as_slice() {
         let Some((path, parameters)) =
@@ -69,7 +69,32 @@ pub async fn load_parameters(
         let location = path.display().to_string();
         matched.push(EpochParameters::new(epoch.clone(), parameters.clone(), location)?);
     }
-    Ok(Arc::new(ParameterSet::new(matched)?))
+    let set = Arc::new(ParameterSet::new(matched)?);
+    tokio::spawn(follow_epochs(Arc::downgrade(&set), l1));
+    Ok(set)
+}
+
+/// Keeps up with epochs that end earlier than they were registered, for as long as somebody has the parameters.
+async fn follow_epochs(set: Weak<ParameterSet>, l1: Arc<dyn L1View>) {
+    loop {
+        sleep(Duration::from_millis(EPOCH_FOLLOW_INTERVAL_MS)).await;
+        let Some(set) = set.upgrade() else { return };
+        match l1.epochs().await {
+            Ok(epochs) => {
+                if set.adopt(&epochs) {
+                    tracing::warn!("L1 moved the end of an epoch");
+                }
+            }
+            // Whoever needs L1 says so; what is known stands.
+            Err(fault) => tracing::debug!(%fault, "the epochs on L1"),
+        }
+    }
+}
+
+/// Reads one parameter file; its equations are not checked.
+pub(super) fn read_parameters(path: &Path) -> Result<Parameters> {
+    let bytes = fs::read(path).with_context(|| format!("parameters: {}", path.display()))?;
+    Parameters::decode(&bytes).with_context(|| format!("{} is no parameter file", path.display()))
 }
 
 /// The epochs on L1's newest final block. A committee that was just registered is waited for until it is final.

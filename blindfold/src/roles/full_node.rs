@@ -12,8 +12,7 @@ use blindfold_l1::{L1Client, L1Writer};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackendSettings, ExecutionSettings, L1Settings, asked_to_stop, load_chain, load_parameters, opened_store,
-    tables,
+    BackendSettings, End, ExecutionSettings, L1Settings, load_chain, load_parameters, opened_store, tables,
 };
 
 /// Settings of a full node's process.
@@ -84,7 +83,7 @@ impl FullNodeSettings {
         self.full_node.validate()?;
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect_in(&chain, &self.data_dir).await?);
-        let parameters = load_parameters(&self.parameters, &self.backend, &*l1).await?;
+        let parameters = load_parameters(&self.parameters, &self.backend, l1.clone()).await?;
         let backend = self.backend.backend()?;
         // With fewer members than the threshold the node decrypts nothing by itself.
         let sets = tables::wanted(&parameters, |epoch| {
@@ -106,8 +105,6 @@ impl FullNodeSettings {
         };
         let handle = FullNode::start(self.full_node, deps).await?;
         tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::AtFirstUse);
-        asked_to_stop().await?;
-        handle.shutdown().await;
-        Ok(())
+        End::of(handle.failed()).await?.after(handle.shutdown()).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use blindfold_client::KeySource;
 use blindfold_hint_publisher::{
     HintPublisher, HintPublisherConfig, HintPublisherDeps, L1PostingDeps,
@@ -12,7 +12,7 @@ use blindfold_l1::{DataPlace, L1Client, L1Writer};
 use blindfold_protocol::ChainConfig;
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, L1Settings, Wei, asked_to_stop, load_chain, load_parameters, tables};
+use super::{BackendSettings, End, L1Settings, Wei, load_chain, load_parameters, tables};
 
 /// Settings of the helper's process. What it keeps on disk can be lost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -102,25 +102,14 @@ impl HintPublisherSettings {
     pub async fn run(self) -> Result<()> {
         let chain = load_chain(&self.chain)?;
         let l1 = self.l1.connect(&chain).await?;
-        let parameters = load_parameters(&self.parameters, &self.backend, &l1).await?;
+        let parameters = load_parameters(&self.parameters, &self.backend, Arc::new(l1.clone())).await?;
         let backend = self.backend.backend()?;
         let sets = tables::wanted(&parameters, |_| true);
         let l1_posting = self.l1_posting.deps(&l1, &chain)?;
         let deps = HintPublisherDeps { chain, parameters, backend: backend.clone(), l1_posting };
-        let mut handle = HintPublisher::start(self.hint_publisher, deps).await?;
+        let handle = HintPublisher::start(self.hint_publisher, deps).await?;
         // Beside the running helper: a batch that comes earlier computes what it needs, as ever.
         tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::OfTheNewest);
-        let failed = tokio::select! {
-            stopped = asked_to_stop() => {
-                stopped?;
-                false
-            }
-            () = handle.failed() => true,
-        };
-        handle.stop().await;
-        if failed {
-            bail!("a part of the helper ended by itself; its log says why");
-        }
-        Ok(())
+        End::of(handle.failed()).await?.after(handle.stop()).await
     }
 }

@@ -12,7 +12,7 @@ mod tables;
 mod wei;
 
 pub use committee::CommitteeSettings;
-pub use coprocessor::{CoprocessorSettings, load_deployment};
+pub use coprocessor::{CoprocessorSettings, executed_here, load_deployment};
 pub use files::{load_chain, load_parameters, opened_store};
 pub use full_node::{FullNodeSettings, WatchSettings};
 pub use hint_publisher::{HintPublisherSettings, L1PostingSettings};
@@ -21,10 +21,11 @@ pub use proxy::ProxySettings;
 pub use sequencer::SequencerSettings;
 pub use wei::Wei;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use blindfold_engine::{JwtSecret, OpGeth, OpGethConfig};
+use blindfold_runtime::Failure;
 use serde::{Deserialize, Serialize};
 
 /// Where the execution client is.
@@ -47,7 +48,10 @@ impl ExecutionSettings {
     pub fn client(&self) -> Result<OpGeth> {
         let secret = JwtSecret::from_file(&self.jwt_secret)
             .with_context(|| format!("execution.jwt_secret {}", self.jwt_secret.display()))?;
-        Ok(OpGeth::new(OpGethConfig::new(&self.engine_url, &self.http_url, secret)))
+        Ok(OpGeth::new(OpGethConfig {
+            jwt_secret_file: Some(self.jwt_secret.clone()),
+            ..OpGethConfig::new(&self.engine_url, &self.http_url, secret)
+        }))
     }
 }
 
@@ -88,6 +92,43 @@ impl BackendSettings {
     }
 }
 
+/// How long a role may take to end in order, in milliseconds; then its process ends all the same. A kill loses nothing.
+const END_TIMEOUT_MS: u64 = 20_000;
+
+/// Why a role ends.
+pub(crate) enum End {
+    /// The process was asked to.
+    Asked,
+    /// A part of the role cannot go on.
+    Failed(Failure),
+}
+
+impl End {
+    /// Waits until the process is asked to end, or a part of its role fails.
+    pub(crate) async fn of(failed: impl Future<Output = Failure>) -> Result<Self> {
+        tokio::select! {
+            asked = asked_to_stop() => asked.map(|()| Self::Asked),
+            failure = failed => Ok(Self::Failed(failure)),
+        }
+    }
+
+    /// Ends the role in order, for at most [`END_TIMEOUT_MS`]. After a failure it is an error, so that the process exits
+    /// with a status other than zero and its supervisor starts it again.
+    pub(crate) async fn after(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        self.within(END_TIMEOUT_MS, shutdown).await
+    }
+
+    async fn within(self, timeout_ms: u64, shutdown: impl Future<Output = ()>) -> Result<()> {
+        if tokio::time::timeout(Duration::from_millis(timeout_ms), shutdown).await.is_err() {
+            tracing::error!(timeout_ms, "the role did not end in time: ending the process");
+        }
+        match self {
+            Self::Asked => Ok(()),
+            Self::Failed(failure) => bail!("a part of this role cannot go on: {failure}"),
+        }
+    }
+}
+
 /// Resolves when the process is asked to end (Ctrl-C or SIGTERM).
 ///
 /// # Errors
@@ -108,6 +149,15 @@ mod tests {
 
     fn named(name: &str) -> BackendSettings {
         BackendSettings { name: name.to_owned(), threads: 1, ..BackendSettings::default() }
+    }
+
+    #[tokio::test]
+    async fn a_role_that_failed_or_hangs_ends_its_process_with_an_error() {
+        let failure = || Failure { part: "follower", cause: "panicked: a bug".to_owned() };
+        let end = End::of(async { failure() }).await.unwrap();
+        let error = end.within(1, std::future::pending()).await.unwrap_err();
+        assert_eq!(error.to_string(), "a part of this role cannot go on: follower: panicked: a bug");
+        End::Asked.within(1, std::future::pending()).await.unwrap();
     }
 
     #[test]

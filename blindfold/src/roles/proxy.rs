@@ -7,7 +7,7 @@ use blindfold_client::{KeySource, Proxy, ProxyConfig};
 use blindfold_protocol::B256;
 use serde::{Deserialize, Serialize};
 
-use super::{L1Settings, asked_to_stop, load_chain};
+use super::{End, L1Settings, load_chain};
 
 /// Settings of the encrypting proxy's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,8 +36,6 @@ impl ProxySettings {
         let l1 = Arc::new(self.l1.connect(&chain).await?);
         let fee_key = self.fee_key.open().context("fee_key")?;
         let proxy = Proxy::start(self.proxy, (*chain).clone(), fee_key, l1, self.pinned_key_hash).await?;
-        asked_to_stop().await?;
-        proxy.shutdown().await;
-        Ok(())
+        End::of(proxy.failed()).await?.after(proxy.shutdown()).await
     }
 }

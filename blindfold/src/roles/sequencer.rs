@@ -6,13 +6,12 @@ use anyhow::{Context, Result, bail};
 use blindfold_client::KeySource;
 use blindfold_l1::L1Writer;
 use blindfold_sequencer::{
-    L1Accusations, L1Outputs, L1Poster, Sequencer, SequencerConfig, SequencerDeps, SystemClock,
+    Clock, CommitteeClient, L1Accusations, L1Outputs, L1Poster, Sequencer, SequencerConfig, SequencerDeps,
+    SteadyClock, introduction,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{
-    BackendSettings, ExecutionSettings, L1Settings, asked_to_stop, load_chain, load_parameters, opened_store,
-};
+use super::{BackendSettings, End, ExecutionSettings, L1Settings, load_chain, load_parameters, opened_store};
 
 /// Settings of the sequencer's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,7 +48,7 @@ impl SequencerSettings {
         let posting_key =
             self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
         let l1 = self.l1.connect_in(&chain, &self.sequencer.data_dir).await?;
-        let parameters = load_parameters(&self.parameters, &self.backend, &l1).await?;
+        let parameters = load_parameters(&self.parameters, &self.backend, Arc::new(l1.clone())).await?;
         let store = opened_store(&self.sequencer.data_dir)?;
         let place = self.sequencer.posting.data;
         // One for all of the account's transactions, so that their nonces do not collide.
@@ -63,30 +62,32 @@ impl SequencerSettings {
                 "the posting key is not the sequencer's: no outputs are claimed on L1"
             );
         }
+        if self.sequencer.members.is_empty() {
+            bail!("sequencer.members: the committee's members are asked what was signed before; name them");
+        }
+        let key = Arc::new(self.signing_key.open().context("signing_key")?);
+        let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
+        let introduce = |server| introduction(&key, chain.deployment, &clock, server);
+        let committee =
+            CommitteeClient::new(&self.sequencer.members, self.sequencer.recovery.timeout_ms, introduce)
+                .context("sequencer.members")?;
         let l1 = Arc::new(l1);
         let deps = SequencerDeps {
             store,
+            committee: Arc::new(committee),
             settlement: Some(l1.clone()),
             l1,
             poster: writer.clone().map(|writer| writer as Arc<dyn L1Poster>),
             accusations: writer.clone().map(|writer| writer as Arc<dyn L1Accusations>),
             outputs: claimant.map(|writer| writer as Arc<dyn L1Outputs>),
             execution: Arc::new(self.execution.client()?),
-            key: self.signing_key.open().context("signing_key")?,
+            key,
             parameters,
             backend: self.backend.backend()?,
-            clock: Arc::new(SystemClock),
+            clock,
             chain,
         };
         let handle = Sequencer::start(self.sequencer, deps).await?;
-        tokio::select! {
-            stopped = asked_to_stop() => stopped?,
-            fault = handle.failed() => {
-                handle.shutdown().await;
-                bail!("the {} cannot go on: {}", fault.part, fault.cause);
-            }
-        }
-        handle.shutdown().await;
-        Ok(())
+        End::of(handle.failed()).await?.after(handle.shutdown()).await
     }
 }

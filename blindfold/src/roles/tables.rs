@@ -67,7 +67,7 @@ enum Source {
 /// The parameters of the epochs that `wants` names, each once, the newest first.
 pub(super) fn wanted(parameters: &ParameterSet, wants: impl Fn(&Epoch) -> bool) -> Vec<Arc<Parameters>> {
     let mut sets: Vec<Arc<Parameters>> = Vec::new();
-    for epoch in parameters.iter().filter(|epoch| wants(epoch.epoch())) {
+    for epoch in parameters.all().iter().filter(|epoch| wants(epoch.epoch())) {
         // An older epoch may have the same parameters.
         sets.retain(|set| *set != *epoch.parameters());
         sets.push(Arc::clone(epoch.parameters()));

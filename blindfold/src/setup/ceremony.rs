@@ -1,14 +1,16 @@
 //! `blindfold coprocessor setup powers` and `phase2`: a ceremony, a file in and a file out at each step.
 
 use std::{
+    fs::File,
+    io::BufReader,
     path::{Path, PathBuf},
     time::Instant,
 };
 
 use alloy_primitives::B256;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use blindfold_client::confidential::{
-    ceremony::{Beacon, Contributed, KeysState, Part, PowersState},
+    ceremony::{Beacon, Contributed, ImportedPowers, KeysState, Part, PowersState},
     provers::{absent, write_new},
 };
 use blindfold_confidential::Ring;
@@ -23,6 +25,12 @@ pub enum PowersCommand {
     /// Begin: the first state, which anybody can compute
     #[command(after_help = "Example:\n  blindfold coprocessor setup powers start --out powers-0")]
     Start(OutArgs),
+    /// Begin where a published transcript of powers of tau for BLS12-381 ended, after checking all of it
+    #[command(
+        after_help = "Example, with the transcript of Zcash's ceremony of 2018 (github.com/ebfull/powersoftau), for 2^21 rows:\n  \
+        blindfold coprocessor setup powers import --transcript transcript --transcript-log-size 21 --out powers-0"
+    )]
+    Import(ImportArgs),
     /// Contribute to a state, or close the phase with --beacon. Publish the hash that is printed
     #[command(
         after_help = "Examples:\n  blindfold coprocessor setup powers contribute --from powers-0 --out powers-1\n  \
@@ -31,7 +39,7 @@ pub enum PowersCommand {
     Contribute(ContributeArgs),
     /// Check a state from the beginning, and list its contributions
     #[command(after_help = "Example:\n  blindfold coprocessor setup powers verify --from powers")]
-    Verify(FromArgs),
+    Verify(VerifyPowersArgs),
 }
 
 /// Steps of phase 2.
@@ -71,7 +79,40 @@ pub struct OutArgs {
     json: bool,
 }
 
+/// The published transcript that phase 1 went on from, where it did.
+#[derive(Args, Debug)]
+pub struct TranscriptArgs {
+    /// The published transcript that phase 1 went on from; it is checked again
+    #[arg(long)]
+    transcript: Option<PathBuf>,
+    /// Log2 of the rows that it is for
+    #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u8).range(1..=28))]
+    transcript_log_size: u8,
+}
+
+/// Options of `powers import`.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// The published transcript
+    #[arg(long)]
+    transcript: PathBuf,
+    /// Log2 of the rows that it is for
+    #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u8).range(1..=28))]
+    transcript_log_size: u8,
+    #[command(flatten)]
+    out: OutArgs,
+}
+
 /// Options of `powers verify`.
+#[derive(Args, Debug)]
+pub struct VerifyPowersArgs {
+    #[command(flatten)]
+    transcript: TranscriptArgs,
+    #[command(flatten)]
+    from: FromArgs,
+}
+
+/// Which state is looked at.
 #[derive(Args, Debug)]
 pub struct FromArgs {
     /// The state
@@ -105,6 +146,8 @@ pub struct StartArgs {
     #[arg(long)]
     powers: PathBuf,
     #[command(flatten)]
+    transcript: TranscriptArgs,
+    #[command(flatten)]
     out: OutArgs,
 }
 
@@ -115,6 +158,8 @@ pub struct VerifyArgs {
     #[arg(long)]
     powers: PathBuf,
     #[command(flatten)]
+    transcript: TranscriptArgs,
+    #[command(flatten)]
     from: FromArgs,
 }
 
@@ -124,6 +169,8 @@ pub struct FinishArgs {
     /// The end of phase 1
     #[arg(long)]
     powers: PathBuf,
+    #[command(flatten)]
+    transcript: TranscriptArgs,
     /// The end of phase 2
     #[arg(long)]
     from: PathBuf,
@@ -147,6 +194,20 @@ pub(super) fn powers(command: PowersCommand) -> Result<()> {
             let text = format!("{}: for circuits of up to {} rows", out.out.display(), state.rows());
             print(out.json, &json!({"file": out.out, "rows": state.rows()}), text)
         }
+        PowersCommand::Import(args) => {
+            absent(&args.out.out)?;
+            let state = imported(&args.transcript, args.transcript_log_size)?;
+            write_new(&args.out.out, &state.encode())?;
+            let (file, rows) = (&args.out.out, state.rows());
+            let Some(transcript) = state.imported() else { bail!("nothing was imported") };
+            let (hash, contributions) = (transcript.hash(), transcript.contributions());
+            let text = format!(
+                "{}: {contributions} contributions, for circuits of up to {rows} rows; compare with what was published:\n{hash}",
+                file.display()
+            );
+            let told = json!({"file": file, "rows": rows, "contributions": contributions, "hash": hash});
+            print(args.out.json, &told, text)
+        }
         PowersCommand::Contribute(args) => {
             absent(&args.out.out)?;
             let mut state = read_powers(&args.from)?;
@@ -158,9 +219,14 @@ pub(super) fn powers(command: PowersCommand) -> Result<()> {
             args.told(&[("powers", state.contributions())])
         }
         PowersCommand::Verify(args) => {
-            let state = read_powers(&args.from)?;
-            state.verify().with_context(|| args.from.display().to_string())?;
-            listed(args.json, &[("powers", state.contributions())])
+            let (from, json) = (&args.from.from, args.from.json);
+            let state = read_powers(from)?;
+            let transcript = args.transcript.checked()?;
+            state.verify(transcript.as_ref()).with_context(|| from.display().to_string())?;
+            if let Err(unfinished) = state.finished() {
+                eprintln!("not finished: {unfinished}");
+            }
+            listed(json, &[("powers", state.contributions())])
         }
     }
 }
@@ -173,7 +239,8 @@ pub(super) fn phase2(command: Phase2Command) -> Result<()> {
     match command {
         Phase2Command::Start(args) => {
             absent(&args.out.out)?;
-            let state = KeysState::new(&read_powers(&args.powers)?, Ring::BALANCE, &mut progress())?;
+            let (powers, transcript) = (read_powers(&args.powers)?, args.transcript.checked()?);
+            let state = KeysState::new(&powers, transcript.as_ref(), Ring::BALANCE, &mut progress())?;
             write_new(&args.out.out, &state.encode())?;
             let file = &args.out.out;
             print(args.out.json, &json!({"file": file}), file.display().to_string())
@@ -190,7 +257,8 @@ pub(super) fn phase2(command: Phase2Command) -> Result<()> {
         }
         Phase2Command::Verify(args) => {
             let (powers, state) = (read_powers(&args.powers)?, read_keys(&args.from.from)?);
-            let verified = state.verify(&powers, Ring::BALANCE, &mut progress())?;
+            let transcript = args.transcript.checked()?;
+            let verified = state.verify(&powers, transcript.as_ref(), Ring::BALANCE, &mut progress())?;
             if let Err(unfinished) = verified.finished() {
                 eprintln!("not finished: {unfinished}");
             }
@@ -200,10 +268,31 @@ pub(super) fn phase2(command: Phase2Command) -> Result<()> {
         Phase2Command::Finish(args) => {
             absent(&args.out)?;
             let (powers, state) = (read_powers(&args.powers)?, read_keys(&args.from)?);
-            let pinned = state.verify(&powers, Ring::BALANCE, &mut progress())?.write(&args.out)?;
+            let transcript = args.transcript.checked()?;
+            let verified = state.verify(&powers, transcript.as_ref(), Ring::BALANCE, &mut progress())?;
+            let pinned = verified.write(&args.out)?;
             super::print_keys(args.json, &pinned)
         }
     }
+}
+
+impl TranscriptArgs {
+    /// The transcript, checked from its beginning; none where none is named.
+    fn checked(&self) -> Result<Option<ImportedPowers>> {
+        let Some(path) = &self.transcript else { return Ok(None) };
+        Ok(imported(path, self.transcript_log_size)?.imported())
+    }
+}
+
+/// A phase 1 that goes on from a transcript. Tells each round on standard error.
+fn imported(path: &Path, log_size: u8) -> Result<PowersState> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    let started = Instant::now();
+    let mut done = |round: u32| {
+        eprintln!("[{:6.1} s] round {round} of the transcript holds", started.elapsed().as_secs_f64());
+    };
+    PowersState::import(BufReader::new(file), log_size, Ring::BALANCE, &mut done)
+        .with_context(|| path.display().to_string())
 }
 
 impl ContributeArgs {

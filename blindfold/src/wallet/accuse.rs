@@ -20,13 +20,13 @@ pub(super) const EXAMPLE: &str = "Examples:
   blindfold wallet send 0x… 1ether --promise --promise-file promise.json …      keeps the evidence
   blindfold wallet accuse promise.json --key key.json --password-file password --chain rollup.json \\
       --l1 http://127.0.0.1:8545 --node http://127.0.0.1:9580
-  blindfold wallet slash 0x… …      after the answer window
+  blindfold wallet slash promise.json …      after the answer window
 
 Commits to the accusation, waits for a block, and makes it. The stake is lost to whoever shows the envelope in a batch
-up to the promised number, even a skipped one: ask your own node first (--node).";
+up to the promised number, unless it was skipped for anything but its payer's doing: ask your own node first (--node).";
 
 pub(super) const SLASH_EXAMPLE: &str = "Example:
-  blindfold wallet slash 0x… --key key.json --password-file password --chain rollup.json --l1 http://127.0.0.1:8545
+  blindfold wallet slash promise.json --key key.json --password-file password --chain rollup.json --l1 http://127.0.0.1:8545
 
 Half of the bond and the stake go to the accuser, whoever sends this: `blindfold l1 claim-reward`.";
 
@@ -47,8 +47,8 @@ pub(super) struct AccuseArgs {
 /// Options of `slash`.
 #[derive(Args, Debug)]
 pub(super) struct SlashArgs {
-    /// Envelope id
-    id: B256,
+    /// The file with the promise, as `wallet send --promise-file` wrote it
+    promise: PathBuf,
     #[command(flatten)]
     key: KeyArgs,
     #[command(flatten)]
@@ -107,10 +107,10 @@ pub(super) async fn run(args: &AccuseArgs, json: bool) -> Result<()> {
     // Needed for as long as this runs: should it end in between, another commitment does as well.
     let salt = B256::from(rand::random::<[u8; 32]>());
     let sent = writer.report_omission(&promise, salt).await?;
-    let accusation = writer.client().accusation(promise.envelope_id).await?;
+    let accusation = writer.client().accusation(promise.hash()).await?;
     print(
         json,
-        &value(promise.envelope_id, &accusation, sent.transaction),
+        &value(promise.hash(), &accusation, sent.transaction),
         text(&promise, &accusation, sent.block),
     )
 }
@@ -123,21 +123,19 @@ async fn ready(l1: &L1Client, promise: &Promise) -> Result<()> {
         "the promise names batch {}, L1 has them up to {head}: accuse when that one is posted",
         promise.seal_by
     );
-    let earlier = l1.accusation(promise.envelope_id).await?;
+    let earlier = l1.accusation(promise.hash()).await?;
     match earlier.state {
         AccusationState::None => Ok(()),
         AccusationState::Slashed => {
-            bail!("the bond was taken for this envelope already, for {}", earlier.accuser)
+            bail!("the bond was taken for this promise already, for {}", earlier.accuser)
         }
-        _ if promise.seal_by < earlier.seal_by => Ok(()),
         AccusationState::Open => bail!(
-            "{} accused already; `blindfold wallet slash {}` after L1 block {}",
+            "{} accused already; `blindfold wallet slash` with this file after L1 block {}",
             earlier.accuser,
-            promise.envelope_id,
             earlier.answer_until
         ),
         AccusationState::Answered => {
-            bail!("an accusation over this envelope was answered: the promise was kept")
+            bail!("an accusation over this promise was answered: it was kept")
         }
     }
 }
@@ -160,55 +158,54 @@ async fn not_kept(node: &str, promise: &Promise) -> Result<()> {
 
 /// Runs `slash`.
 pub(super) async fn slash(args: &SlashArgs, json: bool) -> Result<()> {
-    let (_, l1) = connected(&args.chain).await?;
-    let accusation = l1.accusation(args.id).await?;
+    let (settings, l1) = connected(&args.chain).await?;
+    let promise = load(&args.promise, &settings)?;
+    let accusation = l1.accusation(promise.hash()).await?;
     let newest = l1.newest_block().await?;
-    ensure!(accusation.state == AccusationState::Open, "no accusation over {} is open", args.id);
+    ensure!(accusation.state == AccusationState::Open, "no accusation over this promise is open");
     ensure!(
         newest > accusation.answer_until,
         "the sequencer may answer until L1 block {}, the newest is {newest}: try again then",
         accusation.answer_until
     );
-    let sent = L1Writer::new(l1, args.key.open()?).slash_omission(args.id).await?;
+    let sent = L1Writer::new(l1, args.key.open()?).slash_omission(promise.hash()).await?;
     let text = format!(
         "the bond was taken in L1 block {}; the reward waits for {}: `blindfold l1 claim-reward`",
         sent.block, accusation.accuser
     );
     let accusation = Accusation { state: AccusationState::Slashed, ..accusation };
-    print(json, &value(args.id, &accusation, sent.transaction), text)
+    print(json, &value(promise.hash(), &accusation, sent.transaction), text)
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Accused {
-    envelope: B256,
+    promise: B256,
     accuser: Address,
-    seal_by: u64,
     answer_until: u64,
     state: &'static str,
     transaction: B256,
 }
 
-fn value(envelope: B256, accusation: &Accusation, transaction: B256) -> Accused {
+fn value(promise: B256, accusation: &Accusation, transaction: B256) -> Accused {
     let state = match accusation.state {
         AccusationState::None => "none",
         AccusationState::Open => "open",
         AccusationState::Answered => "answered",
         AccusationState::Slashed => "slashed",
     };
-    let Accusation { accuser, seal_by, answer_until, .. } = *accusation;
-    Accused { envelope, accuser, seal_by, answer_until, state, transaction }
+    let Accusation { accuser, answer_until, .. } = *accusation;
+    Accused { promise, accuser, answer_until, state, transaction }
 }
 
 fn text(promise: &Promise, accusation: &Accusation, block: u64) -> String {
     format!(
         "accused in L1 block {block}, with {} at stake: envelope {}, promised by batch {}\n  \
-         without an answer until L1 block {} the bond is lost: then `blindfold wallet slash {}`",
+         without an answer until L1 block {} the bond is lost: then `blindfold wallet slash` with the same file",
         ether(alloy_primitives::U256::from(ACCUSATION_STAKE_WEI)),
         promise.envelope_id,
         promise.seal_by,
-        accusation.answer_until,
-        promise.envelope_id
+        accusation.answer_until
     )
 }
 
@@ -226,7 +223,7 @@ mod tests {
         let key = SigningKey::from_bytes(&[7; 32]).unwrap();
         let mut chain = chain();
         chain.sequencer = key.address();
-        let promise = Promise::sign(&key, &chain.deployment, B256::repeat_byte(5), 77);
+        let promise = Promise::sign(&key, &chain.deployment, B256::repeat_byte(5), B256::repeat_byte(6), 77);
         store(&path, &Encoded::new(&promise)).unwrap();
         assert_eq!(load(&path, &chain).unwrap(), promise);
         let again = store(&path, &Encoded::new(&promise)).unwrap_err().to_string();
@@ -242,16 +239,13 @@ mod tests {
     #[test]
     fn an_accusation_says_until_when_it_can_be_answered() {
         let key = SigningKey::from_bytes(&[7; 32]).unwrap();
-        let promise = Promise::sign(&key, &chain().deployment, B256::repeat_byte(5), 77);
-        let accusation = Accusation {
-            state: AccusationState::Open,
-            accuser: key.address(),
-            seal_by: 77,
-            answer_until: 7_300,
-        };
+        let promise =
+            Promise::sign(&key, &chain().deployment, B256::repeat_byte(5), B256::repeat_byte(6), 77);
+        let accusation =
+            Accusation { state: AccusationState::Open, accuser: key.address(), answer_until: 7_300 };
         let text = text(&promise, &accusation, 100);
-        assert!(text.contains("7300") && text.contains("0.1 ether") && text.contains("wallet slash 0x0505"));
-        let json = serde_json::to_value(value(promise.envelope_id, &accusation, B256::ZERO)).unwrap();
+        assert!(text.contains("7300") && text.contains("0.1 ether") && text.contains("wallet slash"));
+        let json = serde_json::to_value(value(promise.hash(), &accusation, B256::ZERO)).unwrap();
         assert_eq!((&json["state"], &json["answerUntil"]), (&"open".into(), &7_300.into()));
     }
 }

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, Bytes, U256};
 use anyhow::{Result, ensure};
-use blindfold_l1::{L1Writer, L2Call};
+use blindfold_l1::{L1Writer, L2Call, Portal};
 use clap::Args;
 
 use super::{ChainArgs, KeyArgs, connected, ether, print, wei};
@@ -12,7 +12,8 @@ pub(super) const EXAMPLE: &str = "Examples:
       --l1 http://127.0.0.1:8545
   blindfold wallet bridge --amount 1ether --to 0x… --data 0x… --gas 200000 …
 
-The ether is minted on L2 once its L1 block is final and a header has that origin. It cannot leave through L1 yet.";
+The ether is minted on L2 once its L1 block is final and a header has that origin. Where nothing proves execution to L1
+yet, it cannot come back: then the command sends nothing without --no-way-back.";
 
 /// Options of `bridge`.
 #[derive(Args, Debug)]
@@ -29,6 +30,9 @@ pub(super) struct BridgeArgs {
     /// Gas of the call on L2, paid for on L1
     #[arg(long, default_value_t = 100_000)]
     gas: u64,
+    /// Send it although there is no way back through L1
+    #[arg(long)]
+    no_way_back: bool,
     #[command(flatten)]
     key: KeyArgs,
     #[command(flatten)]
@@ -41,6 +45,7 @@ pub(super) async fn run(args: &BridgeArgs, json: bool) -> Result<()> {
     let key = args.key.open()?;
     let (from, to) = (key.address(), args.to.unwrap_or(key.address()));
     let (_, l1) = connected(&args.chain).await?;
+    may_send(&l1.portal().await?, args.no_way_back)?;
     let sent = L1Writer::new(l1, key).deposit_transaction(&L2Call { to: Some(to), ..call.clone() }).await?;
     let text = format!(
         "{} from {from} go to {to} on L2; sent in L1 block {} ({}), minted once that is final and a header follows it",
@@ -56,6 +61,24 @@ pub(super) async fn run(args: &BridgeArgs, json: bool) -> Result<()> {
         "block": sent.block,
     });
     print(json, &value, text)
+}
+
+/// Whether the user knows what becomes of the ether.
+fn may_send(portal: &Portal, no_way_back: bool) -> Result<()> {
+    if portal.outlet.is_some() {
+        return Ok(());
+    }
+    ensure!(
+        portal.takes_deposits_without_outlet,
+        "nothing proves execution to L1 yet, so there is no way back, and this rollup takes no deposits until there is"
+    );
+    ensure!(
+        no_way_back,
+        "nothing proves execution to L1 yet, so this ether cannot come back through L1; nothing was sent. Give \
+         --no-way-back if you send it nevertheless"
+    );
+    eprintln!("this ether cannot come back through L1 until something proves execution there");
+    Ok(())
 }
 
 /// The call, still without whom it goes to.
@@ -80,6 +103,17 @@ mod tests {
             .try_get_matches_from(fixed.iter().chain(more))
             .unwrap();
         BridgeArgs::from_arg_matches(&matches).unwrap()
+    }
+
+    #[test]
+    fn ether_without_a_way_back_is_not_sent_unless_the_user_says_so() {
+        let portal = |outlet, takes_deposits_without_outlet| Portal { outlet, takes_deposits_without_outlet };
+        let refused = |portal, told| may_send(&portal, told).unwrap_err().to_string();
+        assert!(refused(portal(None, false), true).contains("takes no deposits"));
+        assert!(refused(portal(None, true), false).contains("--no-way-back"));
+        may_send(&portal(None, true), true).unwrap();
+        may_send(&portal(Some(Address::repeat_byte(1)), false), false).unwrap();
+        assert!(parsed(&["--amount", "1ether", "--no-way-back"]).no_way_back);
     }
 
     #[test]

@@ -9,19 +9,17 @@ use std::{
 };
 
 use alloy_primitives::{Address, B256};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use blindfold_client::Wallet;
-use blindfold_client::confidential::provers::{Progress, Proving, ProvingKeys};
-use blindfold_client::confidential::{Auditor, ConfidentialWallet, Made};
-use blindfold_rpc::confidential::{ConfidentialApiClient, ConfidentialTransactionInfo};
-use blindfold_rpc::{ClientConfig, HttpClient, http_client};
+use blindfold_client::confidential::provers::{self, Progress, Proving, ProvingKeys};
+use blindfold_client::confidential::{Auditor, ConfidentialWallet, Made, Outcome, VerifiedState};
 use clap::{Args, Subcommand};
 use tokio::time::{Instant, sleep};
 
 use super::{ChainArgs, KeyArgs, ServerArgs, print, wallet};
 use crate::{
-    roles::{load_chain, load_deployment},
-    setup::read_seed,
+    roles::{executed_here, load_chain, load_deployment},
+    setup::auditor_seed,
 };
 
 /// Examples of the commands.
@@ -30,12 +28,11 @@ pub(crate) const EXAMPLES: &str = "Examples:\n  blindfold wallet confidential re
     blindfold wallet confidential rollover --key k --password-file p --wait\n  \
     blindfold wallet confidential send 0x… 250 --key k --password-file p --wait\n  \
     blindfold wallet confidential balance --key k --password-file p\n\n\
-    Amounts are whole base units. The account's secret follows from the key: the key is all there is to keep.";
+    Amounts are whole base units. The account's secret follows from the key: the key is all there is to keep.\n\
+    Only what a coprocessor of yours executed on this machine is decrypted: --coprocessor-data is its folder.";
 
 /// How often a waiting wallet asks for the outcome.
 const POLL_INTERVAL_MS: u64 = 200;
-/// Transactions asked for at a time.
-const PAGE: u64 = 64;
 
 /// What a wallet does with confidential balances.
 #[derive(Subcommand, Debug)]
@@ -92,13 +89,26 @@ pub(crate) enum ConfidentialCommand {
         #[command(flatten)]
         at: DeploymentArgs,
     },
+    /// Refused transactions of this key that somebody who has their bytes can still have applied
+    Payments {
+        #[command(flatten)]
+        key: KeyArgs,
+        #[command(flatten)]
+        at: DeploymentArgs,
+        /// Folder of the circuits' keys
+        #[arg(long, env = "BLINDFOLD_CONFIDENTIAL_KEYS")]
+        proving_keys: PathBuf,
+    },
     /// Read the transfers of an account with the auditor's key
     Audit {
         /// Whose transfers
         owner: Address,
-        /// File with the auditor's seed
+        /// The auditor's key file
         #[arg(long)]
         auditor_key: PathBuf,
+        /// File whose first line is its password
+        #[arg(long, env = "BLINDFOLD_AUDITOR_PASSWORD_FILE")]
+        auditor_password_file: PathBuf,
         #[command(flatten)]
         at: DeploymentArgs,
     },
@@ -116,9 +126,9 @@ pub(crate) struct DeploymentArgs {
     /// The deployment, confidential.json
     #[arg(long, env = "BLINDFOLD_CONFIDENTIAL")]
     deployment: PathBuf,
-    /// Your own coprocessor
-    #[arg(long, env = "BLINDFOLD_COPROCESSOR_URL")]
-    coprocessor: String,
+    /// Folder of your own coprocessor's files (its data_dir): what it executed is what is decrypted
+    #[arg(long, env = "BLINDFOLD_COPROCESSOR_DATA")]
+    coprocessor_data: PathBuf,
 }
 
 /// What sending needs.
@@ -133,9 +143,9 @@ pub(crate) struct SendArgs {
     /// The deployment, confidential.json
     #[arg(long, env = "BLINDFOLD_CONFIDENTIAL")]
     deployment: PathBuf,
-    /// Your own coprocessor
-    #[arg(long, env = "BLINDFOLD_COPROCESSOR_URL")]
-    coprocessor: String,
+    /// Folder of your own coprocessor's files (its data_dir): what it executed is what is decrypted
+    #[arg(long, env = "BLINDFOLD_COPROCESSOR_DATA")]
+    coprocessor_data: PathBuf,
     /// Wait for the outcome, this many seconds at most
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
     wait: Option<u64>,
@@ -151,13 +161,9 @@ pub(crate) struct ProveArgs {
     proving_keys: PathBuf,
 }
 
-fn connected(url: &str) -> Result<HttpClient> {
-    Ok(http_client(url, &ClientConfig::default())?)
-}
-
-fn opened(key: &KeyArgs, chain: &Path, deployment: &Path, coprocessor: &str) -> Result<ConfidentialWallet> {
-    let (public, settings) = load_deployment(deployment)?.settings(&*load_chain(chain)?)?;
-    Ok(ConfidentialWallet::new(settings, public, key.open()?, connected(coprocessor)?))
+async fn opened(key: &KeyArgs, chain: &Path, deployment: &Path, data: &Path) -> Result<ConfidentialWallet> {
+    let (public, state) = executed_here(&load_deployment(deployment)?, &*load_chain(chain)?, data).await?;
+    Ok(ConfidentialWallet::new(state, public, key.open()?))
 }
 
 impl ProveArgs {
@@ -170,36 +176,47 @@ impl ProveArgs {
 
 impl SendArgs {
     async fn opened(&self) -> Result<(ConfidentialWallet, Wallet)> {
-        let confidential = opened(&self.key, &self.chain.chain, &self.deployment, &self.coprocessor)?;
+        let (chain, data) = (&self.chain.chain, &self.coprocessor_data);
+        let confidential = opened(&self.key, chain, &self.deployment, data).await?;
         Ok((confidential, wallet(&self.key, &self.chain, &self.servers).await?))
     }
 
     /// Sends what was made, and waits for the outcome where asked to.
-    async fn send(&self, wallet: &Wallet, made: Made, json: bool) -> Result<()> {
+    async fn send(
+        &self,
+        confidential: &ConfidentialWallet,
+        wallet: &Wallet,
+        made: Made,
+        json: bool,
+    ) -> Result<()> {
         let sent = wallet.send_confidential(made.id, made.bytes).await?;
         let text = format!("envelope {}  transaction {}", sent.envelope, made.id);
         let Some(seconds) = self.wait else { return print(json, &sent, text) };
         if !json {
             println!("{text}");
         }
-        let info = outcome(&connected(&self.coprocessor)?, made.id, seconds).await?;
-        let line = match &info.reason {
-            None => format!("applied in batch {}, version {}", info.number, info.version),
-            Some(reason) => format!("refused in batch {}: {reason}", info.number),
+        let outcome = outcome(confidential.state(), made.id, seconds).await?;
+        let line = match &outcome.reason {
+            None => format!("applied in batch {}, version {}", outcome.number, outcome.version),
+            Some(reason) => format!(
+                "refused in batch {}: {reason}. Whoever has its bytes may send it again, as long as its nonce is the \
+                 account's next: see `payments`; a rollover uses the nonce",
+                outcome.number
+            ),
         };
-        print(json, &serde_json::json!({"sent": sent, "outcome": info}), line)?;
-        match info.reason {
+        print(json, &serde_json::json!({"sent": sent, "outcome": outcome}), line)?;
+        match outcome.reason {
             None => Ok(()),
             Some(reason) => bail!("the transaction was refused: {reason} (docs/coprocessor.md)"),
         }
     }
 }
 
-async fn outcome(coprocessor: &HttpClient, id: B256, seconds: u64) -> Result<ConfidentialTransactionInfo> {
+async fn outcome(state: &VerifiedState, id: B256, seconds: u64) -> Result<Outcome> {
     let deadline = Instant::now() + Duration::from_secs(seconds);
     loop {
-        if let Some(info) = coprocessor.get_transaction(id).await.context("the coprocessor")? {
-            return Ok(info);
+        if let Some(outcome) = state.outcome(id).await? {
+            return Ok(outcome);
         }
         if Instant::now() > deadline {
             bail!(
@@ -217,6 +234,7 @@ fn progress() -> Progress {
         let what = match part {
             Proving::Key => "reading the proving key".to_owned(),
             Proving::Stage(stage) => format!("proving: {stage:?}").to_lowercase(),
+            Proving::Check => "verifying the proof".to_owned(),
         };
         let line = format!("[{:6.1} s] {what}", started.elapsed().as_secs_f64());
         if terminal {
@@ -237,35 +255,36 @@ pub(crate) async fn run(command: ConfidentialCommand, json: bool) -> Result<()> 
         C::Register(prove) => {
             let (confidential, wallet) = prove.send.opened().await?;
             let made = confidential.register(&prove.keys()?, progress()).await?;
-            prove.send.send(&wallet, made, json).await
+            prove.send.send(&confidential, &wallet, made, json).await
         }
         C::Deposit { amount, to, send } => {
             let (confidential, wallet) = send.opened().await?;
             let made = confidential.deposit(to.unwrap_or(confidential.address()), amount).await?;
-            send.send(&wallet, made, json).await
+            send.send(&confidential, &wallet, made, json).await
         }
         C::Send { to, amount, fee, prove } => {
             let (confidential, wallet) = prove.send.opened().await?;
             let made = confidential.send(to, amount, fee, &prove.keys()?, progress()).await?;
-            prove.send.send(&wallet, made, json).await
+            prove.send.send(&confidential, &wallet, made, json).await
         }
         C::Rollover(send) => {
             let (confidential, wallet) = send.opened().await?;
-            send.send(&wallet, confidential.rollover().await?, json).await
+            let made = confidential.rollover().await?;
+            send.send(&confidential, &wallet, made, json).await
         }
         C::Refresh(prove) => {
             let (confidential, wallet) = prove.send.opened().await?;
             let made = confidential.refresh(&prove.keys()?, progress()).await?;
-            prove.send.send(&wallet, made, json).await
+            prove.send.send(&confidential, &wallet, made, json).await
         }
         C::Withdraw { amount, to, prove } => {
             let (confidential, wallet) = prove.send.opened().await?;
             let to = to.unwrap_or(confidential.address());
             let made = confidential.withdraw(to, amount, &prove.keys()?, progress()).await?;
-            prove.send.send(&wallet, made, json).await
+            prove.send.send(&confidential, &wallet, made, json).await
         }
         C::Balance { key, at } => {
-            let balances = at.wallet(&key)?.balances().await?;
+            let balances = at.wallet(&key).await?.balances().await?;
             let advice = balances.advice.map(|advice| format!("\nadvice     {advice}")).unwrap_or_default();
             let text = format!(
                 "available  {}  ({} terms)\npending    {}  ({} terms)\npublic     {}{advice}",
@@ -278,7 +297,7 @@ pub(crate) async fn run(command: ConfidentialCommand, json: bool) -> Result<()> 
             print(json, &balances, text)
         }
         C::History { key, at } => {
-            let entries = at.wallet(&key)?.history().await?;
+            let entries = at.wallet(&key).await?.history().await?;
             let lines: Vec<String> = entries
                 .iter()
                 .map(|entry| {
@@ -288,30 +307,40 @@ pub(crate) async fn run(command: ConfidentialCommand, json: bool) -> Result<()> 
                 .collect();
             print(json, &entries, lines.join("\n"))
         }
-        C::Audit { owner, auditor_key, at } => audit(owner, &auditor_key, &at, json).await,
+        C::Payments { key, at, proving_keys } => {
+            let pinned = load_deployment(&at.deployment)?.keys;
+            // Whose keys they are matters to executors; here they only tell which payments are the owner's.
+            let proofs = provers::verifiers(&proving_keys, &pinned, true)?;
+            let open = at.wallet(&key).await?.open_payments(&proofs).await?;
+            let lines: Vec<String> = open
+                .iter()
+                .map(|one| {
+                    let to = one.to.map(|to| format!("  to {to}")).unwrap_or_default();
+                    format!("{}  {}{to}  nonce {}  refused: {}", one.id, one.kind, one.nonce, one.reason)
+                })
+                .collect();
+            print(json, &open, lines.join("\n"))
+        }
+        C::Audit { owner, auditor_key, auditor_password_file, at } => {
+            audit(owner, (&auditor_key, &auditor_password_file), &at, json).await
+        }
         C::Invoice(command) => invoice::run(command, json).await,
     }
 }
 
 impl DeploymentArgs {
-    fn wallet(&self, key: &KeyArgs) -> Result<ConfidentialWallet> {
-        opened(key, &self.chain, &self.deployment, &self.coprocessor)
+    async fn wallet(&self, key: &KeyArgs) -> Result<ConfidentialWallet> {
+        opened(key, &self.chain, &self.deployment, &self.coprocessor_data).await
     }
 }
 
-async fn audit(owner: Address, auditor_key: &Path, at: &DeploymentArgs, json: bool) -> Result<()> {
-    let chain = load_chain(&at.chain)?;
-    let (public, settings) = load_deployment(&at.deployment)?.settings(&chain)?;
-    let auditor = Auditor::new(settings, &public, &read_seed(auditor_key)?)?;
-    let coprocessor = connected(&at.coprocessor)?;
-    let (mut transfers, mut from) = (Vec::new(), 0);
-    loop {
-        let page = coprocessor.get_transfers(owner, from, Some(PAGE)).await.context("the coprocessor")?;
-        let Some(last) = page.last() else { break };
-        from = last.sequence + 1;
-        for info in &page {
-            transfers.extend(auditor.read(info)?);
-        }
+async fn audit(owner: Address, key: (&Path, &Path), at: &DeploymentArgs, json: bool) -> Result<()> {
+    let (chain, deployment) = (load_chain(&at.chain)?, load_deployment(&at.deployment)?);
+    let (public, state) = executed_here(&deployment, &chain, &at.coprocessor_data).await?;
+    let auditor = Auditor::new(state.settings(), &public, &*auditor_seed(key.0, key.1)?)?;
+    let mut transfers = Vec::new();
+    for applied in state.transactions_of(owner).await? {
+        transfers.extend(auditor.read(&applied)?);
     }
     let lines: Vec<String> = transfers
         .iter()

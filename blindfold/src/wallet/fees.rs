@@ -126,49 +126,51 @@ async fn claim(args: &ProofArgs, wait: u64, json: bool) -> Result<()> {
     let newest = FeeProof::fetch(&args.node, key.address(), LATEST).await?;
     let paid = l1.paid(key.address()).await?;
     ensure!(
-        claimable(newest.leaf.withdrawn, paid) != U256::ZERO,
+        claimable(newest.account.withdrawn, paid) != U256::ZERO,
         "nothing to claim: {} were withdrawn by batch {} and {} were paid. A request counts when its L1 block is \
          final and a header has that origin",
-        ether(U256::from(newest.leaf.withdrawn)),
+        ether(U256::from(newest.account.withdrawn)),
         newest.number,
         ether(paid)
     );
-    let (shown, proof) = posted(&args.node, &newest, &l1, Duration::from_secs(wait)).await?;
-    let (amount, number) = (claimable(shown.leaf.withdrawn, paid), proof.number);
+    let (shown, proof) = payable(&args.node, &newest, paid, &l1, Duration::from_secs(wait)).await?;
+    let (amount, number) = (claimable(shown.account.withdrawn, paid), proof.number);
     let sent = L1Writer::new(l1, key).claim_withdrawal(&proof).await?;
     paid_out("claimed", &shown, amount, number, &sent, json)
 }
 
-/// Waits until L1 has a header by which all is withdrawn that the newest one says.
-async fn posted(
+/// Waits until the vault pays out a ledger by which more is withdrawn than was paid.
+async fn payable(
     node: &str,
     newest: &FeeProof,
+    paid: U256,
     l1: &L1Client,
     limit: Duration,
 ) -> Result<(FeeProof, AccountProof)> {
     let started = Instant::now();
-    let mut last = None;
+    let delay = l1.claim_delay().await?;
+    let mut told = false;
     loop {
-        match FeeProof::fetch_posted(node, newest.leaf.payer, l1).await {
-            Ok(Some(shown)) if shown.leaf.withdrawn >= newest.leaf.withdrawn => {
-                if let Some(proof) = shown.against_posted(l1).await? {
-                    return Ok((shown, proof));
-                }
+        match FeeProof::fetch_payable(node, newest.payer, l1).await {
+            Ok(Some((shown, proof))) if claimable(shown.account.withdrawn, paid) != U256::ZERO => {
+                return Ok((shown, proof));
             }
             // An earlier ledger, or a node that is not there yet.
             Ok(_) | Err(FeeProofError::NoAccount(_)) => {}
             Err(FeeProofError::Server(ReceivedError::Refused(error))) if error.retry => {}
             Err(error) => return Err(error.into()),
         }
-        let head = l1.posted_head().await?.number;
-        if last != Some(head) {
-            eprintln!("  withdrawn by header {} at the latest; L1 has headers up to {head}", newest.number);
-            last = Some(head);
+        if !told {
+            let number = newest.number;
+            eprintln!(
+                "  withdrawn by header {number} at the latest, paid out {delay} L1 blocks after its posting"
+            );
+            told = true;
         }
         if started.elapsed() >= limit {
             bail!(
-                "L1 has headers up to {head}, and none of them is known to withdraw what {} does: try again with --wait, \
-                 and see `blindfold l1 status` for when something was posted last",
+                "a ledger pays out {delay} L1 blocks after its header was posted, and none as old as that withdraws what \
+                 {} does: try again later, or with --wait",
                 newest.number
             );
         }
@@ -182,8 +184,8 @@ async fn exit(args: &ProofArgs, json: bool) -> Result<()> {
     let vault = l1.vault_account(key.address()).await?;
     may_exit(&vault, l1.newest_block().await?)?;
     let (shown, proof) = at_head(&args.node, key.address(), &l1).await?;
-    let requested = vault.requested.min(shown.leaf.balance);
-    let amount = claimable(shown.leaf.withdrawn.saturating_add(requested), vault.paid);
+    let requested = vault.requested.min(shown.account.balance);
+    let amount = claimable(shown.account.withdrawn.saturating_add(requested), vault.paid);
     let number = proof.number;
     let sent = L1Writer::new(l1, key).exit(&proof).await?;
     paid_out("left", &shown, amount, number, &sent, json)
@@ -218,7 +220,7 @@ fn may_exit(vault: &VaultAccount, newest: u64) -> Result<()> {
 }
 
 fn paid_out(how: &str, shown: &FeeProof, amount: U256, number: u64, sent: &Sent, json: bool) -> Result<()> {
-    let payer = shown.leaf.payer;
+    let payer = shown.payer;
     let text = format!(
         "{how}: {} paid to {payer} in L1 block {} ({}), proved by header {number}",
         ether(amount),
@@ -260,7 +262,7 @@ async fn status(args: &ProofArgs, json: bool) -> Result<()> {
     let (_, l1) = connected(&args.chain).await?;
     let vault = l1.vault_account(payer).await?;
     let (number, balance, withdrawn) = match FeeProof::fetch(&args.node, payer, LATEST).await {
-        Ok(shown) => (shown.number, shown.leaf.balance, shown.leaf.withdrawn),
+        Ok(shown) => (shown.number, shown.account.balance, shown.account.withdrawn),
         Err(FeeProofError::NoAccount(_)) => (0, 0, 0),
         Err(error) => return Err(error.into()),
     };

@@ -1,6 +1,6 @@
 //! `blindfold wallet force-envelope` and `force-transaction`: what headers must take, whatever the sequencer wants.
 
-use alloy_primitives::Bytes;
+use alloy_primitives::{Bytes, U256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_client::{SignedTransaction, Wallet};
 use blindfold_l1::{L1Client, L1Writer, Sent};
@@ -91,7 +91,8 @@ struct Forced {
     due_block: u64,
     /// From this L1 block on L1 makes a header that holds it, if nothing certified was posted until then.
     l1_header_block: u64,
-    /// The fee for the queue, in wei, as quantity.
+    /// The fee for the queue as it stood before, in wei, as quantity; a quarter more is offered, and what is above the
+    /// price comes back.
     fee: String,
 }
 
@@ -101,11 +102,12 @@ pub(super) async fn envelope(args: &EnvelopeArgs, json: bool) -> Result<()> {
     let (envelope, transaction) = wallet.forced_envelope(&args.call.call()?).await?;
     let bytes = envelope.encode();
     let writer = L1Writer::new(l1, args.payer.open(&args.key)?);
+    let fee = writer.client().forced_envelope_fee(&bytes).await?;
     let sent = writer
         .force_envelope(&bytes)
         .await
         .context("the envelope was not enqueued; it can be tried again, nothing was paid")?;
-    report(writer.client(), &sent, (Some(envelope.id()), &transaction), bytes.len(), json).await
+    report(writer.client(), &sent, (Some(envelope.id()), &transaction), fee, json).await
 }
 
 /// Runs `force-transaction`.
@@ -124,11 +126,12 @@ pub(super) async fn transaction(args: &TransactionArgs, json: bool) -> Result<()
     check(&settings, &transaction)?;
     eprintln!("this transaction is public from now on: anybody can read it and act before it");
     let writer = L1Writer::new(l1, args.payer.open(&args.key)?);
+    let fee = writer.client().forced_transaction_fee(transaction.gas_limit, &transaction.raw).await?;
     let sent = writer
         .force_transaction(transaction.gas_limit, &transaction.raw)
         .await
         .context("the transaction was not enqueued; it is public nevertheless once it was sent to L1")?;
-    report(writer.client(), &sent, (None, &transaction), transaction.raw.len(), json).await
+    report(writer.client(), &sent, (None, &transaction), fee, json).await
 }
 
 async fn signed(wallet: &Wallet, args: &TransactionArgs) -> Result<SignedTransaction> {
@@ -161,13 +164,12 @@ async fn report(
     l1: &L1Client,
     sent: &Sent,
     (envelope, transaction): (Option<alloy_primitives::B256>, &SignedTransaction),
-    bytes: usize,
+    fee: U256,
     json: bool,
 ) -> Result<()> {
     let standing = l1.standing().await?;
     let due_block = sent.block.saturating_add(standing.timing.forced_delay.into());
     let silent = standing.last_certified_at.saturating_add(standing.timing.posting_deadline.into()) + 1;
-    let fee = l1.forced_fee_per_byte().await?.saturating_mul(bytes as u128);
     let forced = Forced {
         index: l1.forced_index(sent).await?,
         envelope,
@@ -181,19 +183,19 @@ async fn report(
     print(json, &forced, text(&forced, fee))
 }
 
-fn text(forced: &Forced, fee: u128) -> String {
+fn text(forced: &Forced, fee: U256) -> String {
     let what = match forced.envelope {
         Some(id) => format!("envelope {id}  transaction {}", forced.transaction),
         None => format!("transaction {}", forced.transaction),
     };
     format!(
-        "forced {what}\n  entry {} of the queue, L1 block {} ({}), fee {}\n  \
+        "forced {what}\n  entry {} of the queue, L1 block {} ({}), fee about {}\n  \
          every header with an L1 origin from block {} on must hold it\n  \
          if nothing certified is posted, L1 takes it from block {} on: `blindfold l1 post-header`",
         forced.index,
         forced.block,
         forced.l1_transaction,
-        ether(alloy_primitives::U256::from(fee)),
+        ether(fee),
         forced.due_block,
         forced.l1_header_block
     )
@@ -217,7 +219,7 @@ mod tests {
             l1_header_block: 14_500,
             fee: "0x5af3107a4000".to_owned(),
         };
-        let text = text(&forced, 100_000_000_000_000);
+        let text = text(&forced, U256::from(100_000_000_000_000u64));
         for part in ["entry 3", "block 100", "0.0001 ether", "block 400", "block 14500", "post-header"] {
             assert!(text.contains(part), "{part} in {text}");
         }

@@ -1,0 +1,506 @@
+//! What floods cost their maker, and what they cost the roles: each beside honest transfers of the same number, on a
+//! development network of its own.
+//!
+//! Every role is a process, so that its processor time and memory are the operating system's word. What the network
+//! uses while nobody sends anything is taken off.
+
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc};
+
+use alloy_primitives::{B256, Bytes, U256};
+use anyhow::{Context, Result, bail};
+use blindfold_bte::{EncryptionKey, dealer};
+use blindfold_client::{
+    CommitteeKey, EnvelopeMaker, Node, Offer, TransactionFields, transaction::sign, wallet::is_final,
+};
+use blindfold_protocol::{Bundle, BundleItem, Canonical, ChainConfig, Envelope, SigningKey};
+use blindfold_rpc::{
+    BlindApiClient, ClientConfig, Encoded, HttpClient, SequencerApiClient, http_client,
+    types::{EnvelopeState, SendOptions},
+};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tokio::{
+    task::JoinSet,
+    time::{Duration, Instant, MissedTickBehavior, interval, sleep},
+};
+
+use super::machine::Machine;
+use crate::devnet::{
+    Devnet, DevnetOptions, MEMBERS, Progress,
+    accounts::{account_key, named_key},
+    ports::{Ports, http},
+};
+
+/// Accounts that pay.
+const ACCOUNTS: usize = 20;
+/// Gas of a transfer.
+const TRANSFER_GAS: u64 = 21_000;
+/// How long nobody sends anything, to see what the network uses by itself.
+const IDLE: Duration = Duration::from_secs(10);
+/// How long the network is watched after the last envelope is final: posting and its checks.
+const SETTLING: Duration = Duration::from_secs(4);
+/// How long the last envelope may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often it is asked for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// A flood that costs the roles so much more than honest transfers of the same price, or of the same bytes, is too cheap.
+const TOO_CHEAP: f64 = 2.0;
+
+/// Options of `blindfold bench attack`.
+#[derive(Args, Debug)]
+pub struct AttackArgs {
+    /// Envelopes of each flood
+    #[arg(long, default_value_t = 400)]
+    envelopes: usize,
+    /// Envelopes per second
+    #[arg(long, default_value_t = 50)]
+    rate: u64,
+    /// Only this flood, beside the honest transfers. Repeatable
+    #[arg(long = "flood", value_name = "NAME")]
+    floods: Vec<Flood>,
+    /// Folder for the network, removed in the end
+    #[arg(long, default_value = "target/devnet/bench-attack")]
+    dir: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+enum Flood {
+    /// Transfers.
+    Honest,
+    /// Transfers for which promises are asked.
+    Promised,
+    /// Paid envelopes that open to a message which is no bundle.
+    Junk,
+    /// Paid envelopes that open to nothing.
+    Malformed,
+    /// Envelopes whose proof of knowledge is damaged.
+    DamagedProof,
+    /// Envelopes of payers without a fee account.
+    Unfunded,
+    /// One honest envelope, again and again.
+    Repeated,
+    /// As many bytes that are no envelope.
+    Undecodable,
+}
+
+impl Flood {
+    const ALL: [Self; 7] = [
+        Self::Promised,
+        Self::Junk,
+        Self::Malformed,
+        Self::DamagedProof,
+        Self::Unfunded,
+        Self::Repeated,
+        Self::Undecodable,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Honest => "honest",
+            Self::Promised => "promised",
+            Self::Junk => "junk",
+            Self::Malformed => "malformed",
+            Self::DamagedProof => "damaged_proof",
+            Self::Unfunded => "unfunded",
+            Self::Repeated => "repeated",
+            Self::Undecodable => "undecodable",
+        }
+    }
+}
+
+/// What the roles used.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Usage {
+    /// Processor time, in milliseconds, without what the network uses by itself.
+    cpu_ms: BTreeMap<String, f64>,
+    /// Memory more than before, in KiB.
+    grown_kib: BTreeMap<String, u64>,
+}
+
+/// What a flood was and did.
+#[derive(Clone, Debug, Serialize)]
+struct Measured {
+    flood: Flood,
+    sent: usize,
+    admitted: usize,
+    refused: BTreeMap<String, usize>,
+    /// Bytes of the envelopes.
+    bytes: usize,
+    /// What left the payers' fee accounts, in wei. A malformed envelope's surcharge is counted in, for it never returns.
+    paid_wei: u128,
+    usage: Usage,
+    /// Processor time of all roles for one envelope, in milliseconds.
+    cpu_ms_per_envelope: f64,
+    /// That, over an honest one's.
+    times_honest: f64,
+    /// The price of one, over an honest one's.
+    price_times_honest: f64,
+    /// Bytes of one, over an honest one's.
+    bytes_times_honest: f64,
+    /// `times_honest` over the larger of the two: what is refused is paid for in bytes alone.
+    leverage: f64,
+}
+
+/// Everything.
+#[derive(Debug, Serialize)]
+struct Report {
+    machine: Machine,
+    envelopes: usize,
+    rate: u64,
+    /// Processor time that the network uses by itself, in milliseconds a second.
+    idle_ms_per_second: BTreeMap<String, f64>,
+    floods: Vec<Measured>,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// When the network does not start, or an honest transfer does not become final.
+pub async fn run(args: AttackArgs) -> Result<()> {
+    if args.rate == 0 || args.envelopes == 0 {
+        bail!("--rate and --envelopes must not be zero");
+    }
+    let options = DevnetOptions {
+        ports: Ports::free(MEMBERS)?,
+        accounts: ACCOUNTS,
+        paying: ACCOUNTS,
+        ..DevnetOptions::new(args.dir.clone(), std::env::current_exe()?)
+    };
+    let progress = Progress::default();
+    let mut field = Field::start(options, &progress).await?;
+    progress.step("what the network uses by itself");
+    field.idle().await?;
+    progress.step("transfers that are not counted: what is done once is done by then");
+    field.flood(Flood::Honest, args.envelopes, args.rate).await?;
+    let mut floods = vec![Flood::Honest];
+    let wanted = |flood: &Flood| args.floods.is_empty() || args.floods.contains(flood);
+    floods.extend(Flood::ALL.into_iter().filter(wanted));
+    let mut measured: Vec<Measured> = Vec::new();
+    for flood in floods {
+        progress.step(format!("{} × {}", args.envelopes, flood.name()));
+        let one = field.flood(flood, args.envelopes, args.rate).await?;
+        let honest = measured.first().unwrap_or(&one).clone();
+        measured.push(one.beside(&honest));
+    }
+    let report = Report {
+        machine: Machine::this(),
+        envelopes: args.envelopes,
+        rate: args.rate,
+        idle_ms_per_second: field.idle_ms_per_second.clone(),
+        floods: measured,
+    };
+    field.devnet.stop().await?;
+    print(&report, args.json)
+}
+
+impl Measured {
+    fn beside(mut self, honest: &Self) -> Self {
+        let each = |all: f64, of: &Self| all / of.sent as f64;
+        self.times_honest = self.cpu_ms_per_envelope / honest.cpu_ms_per_envelope;
+        self.price_times_honest = each(self.paid_wei as f64, &self) / each(honest.paid_wei as f64, honest);
+        self.bytes_times_honest = each(self.bytes as f64, &self) / each(honest.bytes as f64, honest);
+        self.leverage = self.times_honest / self.price_times_honest.max(self.bytes_times_honest);
+        self
+    }
+}
+
+/// A network with those who send to it.
+struct Field {
+    devnet: Devnet,
+    chain: Arc<ChainConfig>,
+    committee: CommitteeKey,
+    /// A key that nobody has a share of.
+    foreign: EncryptionKey,
+    sequencer: HttpClient,
+    node: HttpClient,
+    reads: Node,
+    idle_ms_per_second: BTreeMap<String, f64>,
+}
+
+impl Field {
+    async fn start(options: DevnetOptions, progress: &Progress) -> Result<Self> {
+        let devnet = Devnet::start(options, progress).await?;
+        let committee = CommitteeKey::fetch(&devnet.l1, 1, None).await?;
+        let (parameters, _) = dealer::deal(1, 1, 1, &mut rand::rng())?;
+        let config = ClientConfig::default();
+        let field = Self {
+            chain: Arc::clone(&devnet.chain),
+            committee,
+            foreign: parameters.encryption_key(),
+            sequencer: http_client(&http(devnet.ports.sequencer.0), &config)?,
+            node: http_client(&http(devnet.ports.full_node.0), &config)?,
+            reads: Node::new(&http(devnet.ports.full_node.0))?,
+            idle_ms_per_second: BTreeMap::new(),
+            devnet,
+        };
+        let deadline = Instant::now() + PATIENCE;
+        for index in 0..ACCOUNTS {
+            let payer = account_key(index).address();
+            while field.sequencer.get_fee_account(payer).await?.balance == 0 {
+                if Instant::now() > deadline {
+                    bail!("the deposit of {payer} does not count after {} s", PATIENCE.as_secs());
+                }
+                sleep(LOOK_INTERVAL).await;
+            }
+        }
+        Ok(field)
+    }
+
+    /// Processor time so far, in milliseconds, and resident memory, in KiB, of each role.
+    fn usage(&mut self) -> Result<BTreeMap<String, (f64, u64)>> {
+        let mut all = BTreeMap::new();
+        let members = (1..=MEMBERS).map(|member| format!("member-{member}"));
+        for role in ["sequencer", "hint-publisher", "full-node"].map(str::to_owned).into_iter().chain(members)
+        {
+            let pid = self.devnet.process(&role)?.pid()?;
+            all.insert(role, (cpu_ms(pid)?, resident_kib(pid)?));
+        }
+        Ok(all)
+    }
+
+    async fn idle(&mut self) -> Result<()> {
+        let (before, started) = (self.usage()?, Instant::now());
+        sleep(IDLE).await;
+        let seconds = started.elapsed().as_secs_f64();
+        for (role, (after, _)) in self.usage()? {
+            let spent = (after - before[&role].0) / seconds;
+            self.idle_ms_per_second.insert(role, spent);
+        }
+        Ok(())
+    }
+
+    async fn flood(&mut self, flood: Flood, count: usize, rate: u64) -> Result<Measured> {
+        let all = self.made(flood, count).await?;
+        let bytes = all.iter().map(|(_, bytes)| bytes.len()).sum();
+        let paid = self.fees().await?;
+        let (before, started) = (self.usage()?, Instant::now());
+        let (admitted, refused) = self.send(&all, rate, flood == Flood::Promised).await?;
+        let last = all.iter().rev().find(|(id, _)| admitted.contains(id)).map(|(id, _)| *id);
+        if let Some(last) = last {
+            self.finished(last, flood).await?;
+        }
+        sleep(SETTLING).await;
+        let (after, seconds) = (self.usage()?, started.elapsed().as_secs_f64());
+        let mut usage = Usage::default();
+        for (role, (cpu, resident)) in after {
+            let idle = self.idle_ms_per_second.get(&role).copied().unwrap_or_default() * seconds;
+            usage.cpu_ms.insert(role.clone(), (cpu - before[&role].0 - idle).max(0.0));
+            usage.grown_kib.insert(role.clone(), resident.saturating_sub(before[&role].1));
+        }
+        let now = self.fees().await?;
+        // What is held returns, but for a malformed envelope's surcharge. Those before it are settled before it.
+        let forfeited = match flood {
+            Flood::Malformed => now.1.min(self.chain.malformed_surcharge * admitted.len() as u128),
+            _ => 0,
+        };
+        let paid_wei = (paid.0 + paid.1 + forfeited).saturating_sub(now.0 + now.1);
+        let cpu_ms_per_envelope = usage.cpu_ms.values().sum::<f64>() / count as f64;
+        Ok(Measured {
+            flood,
+            sent: count,
+            admitted: admitted.len(),
+            refused,
+            bytes,
+            paid_wei,
+            usage,
+            cpu_ms_per_envelope,
+            times_honest: 1.0,
+            price_times_honest: 1.0,
+            bytes_times_honest: 1.0,
+            leverage: 1.0,
+        })
+    }
+
+    /// Balances of all payers, and what is held of them.
+    async fn fees(&self) -> Result<(u128, u128)> {
+        let mut sum = (0u128, 0u128);
+        for index in 0..ACCOUNTS {
+            let account = self.sequencer.get_fee_account(account_key(index).address()).await?;
+            sum = (sum.0 + account.balance, sum.1 + account.held);
+        }
+        Ok(sum)
+    }
+
+    /// Waits until an envelope's end, and with it that of those before it.
+    async fn finished(&self, id: B256, flood: Flood) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let receipt = self.node.get_receipt(id).await?;
+            match receipt.map(|receipt| receipt.state) {
+                Some(state) if is_final(state) => {
+                    let expected = match flood {
+                        Flood::Malformed => EnvelopeState::Malformed,
+                        Flood::Junk => EnvelopeState::Skipped,
+                        _ => EnvelopeState::Executed,
+                    };
+                    if state != expected {
+                        bail!("envelope {id} of {}: expected {expected:?}, seen {state:?}", flood.name());
+                    }
+                    return Ok(());
+                }
+                _ if Instant::now() > deadline => {
+                    bail!("envelope {id} of {} is not final after {} s", flood.name(), PATIENCE.as_secs())
+                }
+                _ => sleep(LOOK_INTERVAL).await,
+            }
+        }
+    }
+
+    async fn made(&self, flood: Flood, count: usize) -> Result<Vec<(B256, Bytes)>> {
+        let status = self.sequencer.get_status().await?;
+        let offer = Offer {
+            base_fee: status.base_fee.saturating_mul(8),
+            gas_base_fee: status.gas_base_fee.saturating_mul(8),
+            priority_fee: 0,
+            head: status.head.number,
+            expiry_batches: blindfold_protocol::limits::EXPIRY_WINDOW,
+        };
+        let base_fee = self.reads.base_fee().await?;
+        let mut nonces = Vec::with_capacity(ACCOUNTS);
+        for index in 0..ACCOUNTS {
+            nonces.push(self.reads.nonce(&account_key(index).address()).await?);
+        }
+        let distinct = if flood == Flood::Repeated { 1 } else { count };
+        let mut made = Vec::with_capacity(count);
+        for index in 0..distinct {
+            let key = match flood {
+                Flood::Unfunded => named_key(&format!("nobody-{index}")),
+                _ => account_key(index % ACCOUNTS),
+            };
+            let fields = TransactionFields {
+                chain_id: self.chain.chain_id,
+                nonce: nonces[index % ACCOUNTS] + (index / ACCOUNTS) as u64,
+                to: account_key((index + 1) % ACCOUNTS).address(),
+                value: U256::from(1),
+                input: Bytes::new(),
+                gas_limit: TRANSFER_GAS,
+                max_fee_per_gas: base_fee.saturating_mul(16),
+                max_priority_fee_per_gas: 0,
+            };
+            let (raw, _) = sign(&fields, &key);
+            let bundle = Bundle { items: vec![BundleItem::transaction(raw.to_vec())] };
+            made.push(self.envelope(flood, &key, &bundle, &offer)?);
+        }
+        while made.len() < count {
+            made.push(made[0].clone());
+        }
+        Ok(made)
+    }
+
+    fn envelope(
+        &self,
+        flood: Flood,
+        key: &SigningKey,
+        bundle: &Bundle,
+        offer: &Offer,
+    ) -> Result<(B256, Bytes)> {
+        let maker = EnvelopeMaker { chain: &self.chain, committee: &self.committee, payer: key };
+        let honest = maker.of_bundle(bundle, TRANSFER_GAS, offer)?;
+        // The header names the committee's key in any case.
+        let encrypted = |to: &EncryptionKey, message: &[u8]| -> Result<Envelope> {
+            let ad = honest.header.hash();
+            let (ciphertext, proof, _) = to.encrypt(&ad.0, message, &[], &mut rand::rng())?;
+            Ok(Envelope::sign(honest.header, ciphertext, proof, key))
+        };
+        let envelope = match flood {
+            Flood::Malformed => encrypted(&self.foreign, &bundle.encode_padded()?)?,
+            Flood::Junk => encrypted(&self.committee.key, &vec![0xff; bundle.encode_padded()?.len()])?,
+            Flood::DamagedProof => {
+                let mut proof = honest.proof;
+                proof.s[31] ^= 1;
+                Envelope::sign(honest.header, honest.ciphertext, proof, key)
+            }
+            _ => honest,
+        };
+        let mut bytes = envelope.encode();
+        if flood == Flood::Undecodable {
+            bytes.fill(0xff);
+        }
+        Ok((envelope.id(), bytes.into()))
+    }
+
+    /// Sends at the rate, whatever the answers. The ids of those that were taken, and the others' reasons.
+    async fn send(
+        &self,
+        all: &[(B256, Bytes)],
+        rate: u64,
+        promise: bool,
+    ) -> Result<(Vec<B256>, BTreeMap<String, usize>)> {
+        let mut tick = interval(Duration::from_secs_f64(1.0 / rate as f64));
+        tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let mut calls = JoinSet::new();
+        for (id, bytes) in all.iter().cloned() {
+            tick.tick().await;
+            let sequencer = self.sequencer.clone();
+            calls.spawn(async move {
+                let options = promise.then_some(SendOptions { promise });
+                let answer = sequencer.send_envelope(Encoded::from_bytes(bytes), options).await;
+                (id, answer.map(drop).map_err(blindfold_rpc::ReceivedError::from))
+            });
+        }
+        let (mut admitted, mut refused) = (Vec::new(), BTreeMap::new());
+        while let Some(answer) = calls.join_next().await {
+            match answer? {
+                (id, Ok(())) => admitted.push(id),
+                (_, Err(error)) => *refused.entry(error.reason().to_owned()).or_default() += 1,
+            }
+        }
+        Ok((admitted, refused))
+    }
+}
+
+/// Processor time of a process, in milliseconds.
+fn cpu_ms(pid: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name, in brackets, may hold anything.
+    let (_, rest) = stat.rsplit_once(')').context("a line of /proc/…/stat")?;
+    let mut fields = rest.split_whitespace().skip(11).map(str::parse::<u64>);
+    let (user, system) = (fields.next().context("utime")??, fields.next().context("stime")??);
+    // Linux shows it in hundredths of a second.
+    Ok((user + system) as f64 * 10.0)
+}
+
+/// What a process has in memory, in KiB.
+fn resident_kib(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    line.trim().trim_end_matches(" kB").trim().parse().context("VmRSS in kB")
+}
+
+fn print(report: &Report, json: bool) -> Result<()> {
+    if json {
+        println!("{}", serde_json::to_string(report).context("figures serialize")?);
+        return Ok(());
+    }
+    println!(
+        "{:<14} {:>9} {:>8} {:>11} {:>9} {:>9} {:>9} {:>9} {:>10}",
+        "flood", "admitted", "refused", "ms each", "× honest", "× price", "leverage", "grown MiB", "most in"
+    );
+    for one in &report.floods {
+        let grown: u64 = one.usage.grown_kib.values().sum();
+        let most = one.usage.cpu_ms.iter().max_by(|a, b| a.1.total_cmp(b.1)).map_or("", |(role, _)| role);
+        let mark = if one.leverage > TOO_CHEAP { "  too cheap" } else { "" };
+        println!(
+            "{:<14} {:>9} {:>8} {:>11.2} {:>9.2} {:>9.2} {:>9.2} {:>9} {:>10}{mark}",
+            one.flood.name(),
+            one.admitted,
+            one.refused.values().sum::<usize>(),
+            one.cpu_ms_per_envelope,
+            one.times_honest,
+            one.price_times_honest,
+            one.leverage,
+            grown / 1024,
+            most
+        );
+    }
+    println!(
+        "ms each: processor time of sequencer, members, helper and full node for one envelope, without what they use \
+         idle.\nleverage: × honest over × price, or over × bytes where they are more: what is refused is paid for in bytes alone."
+    );
+    Ok(())
+}

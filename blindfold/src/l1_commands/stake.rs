@@ -1,0 +1,181 @@
+//! `blindfold l1 stake`: what a member of a committee has at stake, where the deployment asks for that.
+
+use alloy_primitives::{Address, U256};
+use anyhow::{Context, Result, bail};
+use blindfold_bte::bls;
+use blindfold_client::KeySource;
+use blindfold_committee::key_file;
+use blindfold_l1::Sent;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use super::{ReadArgs, WriteArgs};
+use crate::wallet::{ether, print, wei_u128};
+
+pub(super) const EXAMPLES: &str = "Examples:
+  blindfold l1 stake deposit 8ether --serves-up-to 2000000 --member member-1.key --member-password-file secret \\
+      --l1 URL --chain rollup.json --key key.json --password-file password
+  blindfold l1 stake serve 4000000 --member member-1.key …       before an epoch with numbers up to 4,000,000
+  blindfold l1 stake serve 0 --member member-1.key …             no further epoch
+  blindfold l1 stake show --member member-1.key --l1 URL --chain rollup.json
+  blindfold l1 stake leave --member member-1.key …      when its last epoch is over; a week later:
+  blindfold l1 stake withdraw --member member-1.key …
+
+A committee can be registered only where each member's owner agreed to its last number: a stake is bound until then,
+and the governor could choose any. All of it is lost when the member's key acknowledges two headers of one number.";
+
+/// `blindfold l1 stake …`
+#[derive(Subcommand, Debug)]
+pub enum StakeCommand {
+    /// Add to the member's stake, before its committee is registered
+    Deposit {
+        /// For example 8ether
+        amount: String,
+        /// File with the password of the member's key file
+        #[arg(long)]
+        member_password_file: PathBuf,
+        /// Who takes it out again; the paying account by default
+        #[arg(long)]
+        owner: Option<Address>,
+        /// The last batch number of epochs that the member may be registered for, as `stake serve` says it afterwards;
+        /// without it that is as before, at first none
+        #[arg(long, value_name = "NUMBER", conflicts_with = "owner")]
+        serves_up_to: Option<u64>,
+        #[command(flatten)]
+        member: MemberArgs,
+        #[command(flatten)]
+        write: Box<WriteArgs>,
+    },
+    /// Say, as the owner, for epochs up to which last batch number the member may be registered from now on
+    ///
+    /// The stake is bound until the last such epoch is over. A lower number, or 0, takes back what is not registered yet.
+    Serve {
+        /// For example 2000000; 0 for no further epoch
+        #[arg(value_name = "NUMBER")]
+        last_number: u64,
+        #[command(flatten)]
+        member: MemberArgs,
+        #[command(flatten)]
+        write: Box<WriteArgs>,
+    },
+    /// Announce, as the owner, that the stake will be taken out, or stay after all
+    Leave {
+        /// It stays
+        #[arg(long)]
+        stay: bool,
+        #[command(flatten)]
+        member: MemberArgs,
+        #[command(flatten)]
+        write: Box<WriteArgs>,
+    },
+    /// Take out, as the owner, an announced stake
+    Withdraw {
+        /// Who gets it; the key's account by default
+        #[arg(long)]
+        to: Option<Address>,
+        #[command(flatten)]
+        member: MemberArgs,
+        #[command(flatten)]
+        write: Box<WriteArgs>,
+    },
+    /// How much it is
+    Show {
+        #[command(flatten)]
+        member: MemberArgs,
+        #[command(flatten)]
+        read: ReadArgs,
+    },
+}
+
+/// Whose stake.
+#[derive(Args, Debug)]
+pub struct MemberArgs {
+    /// The member's key file; only its public part is read, except to deposit
+    #[arg(long)]
+    member: PathBuf,
+}
+
+impl MemberArgs {
+    fn key(&self) -> Result<bls::PublicKey> {
+        let part = key_file::read_public(&self.member).with_context(|| self.member.display().to_string())?;
+        Ok(bls::PublicKey::from_bytes(&part.bls_public_key)?)
+    }
+}
+
+pub(super) async fn run(command: &StakeCommand) -> Result<()> {
+    match command {
+        StakeCommand::Deposit { amount, member_password_file, owner, serves_up_to, member, write } => {
+            let amount = wei_u128(amount)?;
+            let source = KeySource {
+                file: member.member.clone(),
+                password_file: Some(member_password_file.clone()),
+                password_env: None,
+            };
+            let key = key_file::open_bls_key(&member.member, source.password()?.as_bytes())
+                .with_context(|| member.member.display().to_string())?;
+            let writer = write.connect().await?.1;
+            let owner = owner.unwrap_or(writer.address());
+            let sent = writer.deposit_stake(&key, owner, U256::from(amount)).await?;
+            let mut what = format!("{} at stake, {owner} takes it out", ether(U256::from(amount)));
+            let Some(last_number) = serves_up_to else { return done(write, &what, &sent) };
+            let sent = writer.serve(&key.public_key(), *last_number).await?;
+            what.push_str(&format!("; {}", service(*last_number)));
+            done(write, &what, &sent)
+        }
+        StakeCommand::Serve { last_number, member, write } => {
+            let writer = write.connect().await?.1;
+            let sent = writer.serve(&member.key()?, *last_number).await?;
+            done(write, &service(*last_number), &sent)
+        }
+        StakeCommand::Leave { stay, member, write } => {
+            let writer = write.connect().await?.1;
+            let sent = writer.announce_stake_withdrawal(&member.key()?, !stay).await?;
+            let what = if *stay { "the stake stays" } else { "the stake can be taken out in a week" };
+            done(write, what, &sent)
+        }
+        StakeCommand::Withdraw { to, member, write } => {
+            let writer = write.connect().await?.1;
+            let to = to.unwrap_or(writer.address());
+            let sent = writer.withdraw_stake(&member.key()?, to).await?;
+            done(write, &format!("the stake went to {to}"), &sent)
+        }
+        StakeCommand::Show { member, read } => {
+            let l1 = read.connect().await?.1;
+            let least = l1.member_stake_wei().await?;
+            if least.is_zero() {
+                bail!("this deployment asks nothing of its members");
+            }
+            let stake = l1.member_stake(&member.key()?).await?;
+            let value = serde_json::json!({
+                "owner": stake.owner,
+                "amount": stake.amount,
+                "least": least,
+                "lastEpoch": stake.last_epoch,
+                "unlocksAt": stake.unlocks_at,
+                "servesUpTo": stake.serves_up_to,
+            });
+            let owner = stake.owner.map_or_else(|| "nobody".to_owned(), |owner| owner.to_string());
+            let text = format!(
+                "{} of {} at stake, {owner} takes it out; member up to epoch {}; {}",
+                ether(stake.amount),
+                ether(least),
+                stake.last_epoch,
+                service(stake.serves_up_to)
+            );
+            print(read.json, &value, text)
+        }
+    }
+}
+
+/// What the owner agreed to.
+fn service(last_number: u64) -> String {
+    match last_number {
+        0 => "the member may be registered for no further epoch".to_owned(),
+        number => format!("the member may be registered for epochs up to number {number}"),
+    }
+}
+
+fn done(write: &WriteArgs, what: &str, sent: &Sent) -> Result<()> {
+    let value = serde_json::json!({ "transaction": sent.transaction, "block": sent.block });
+    print(write.read.json, &value, format!("{what}; L1 block {} ({})", sent.block, sent.transaction))
+}
