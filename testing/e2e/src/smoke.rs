@@ -524,7 +524,7 @@ impl Run {
             .l1_origin_number;
         let deposits = self.devnet.l1.deposits(self.devnet.chain.genesis_l1_origin, origin).await?;
         let mut owners: Vec<Address> = deposits.iter().map(|deposit| deposit.payer).collect();
-        owners.push(self.devnet.chain.sequencer);
+        owners.extend([self.devnet.chain.sequencer, self.devnet.chain.base_fee_recipient]);
         owners.sort_unstable();
         owners.dedup();
         let mut accounts = Vec::new();

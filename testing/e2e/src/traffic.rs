@@ -86,6 +86,7 @@ impl Sender {
         let status = self.wallet.status().await?;
         Ok(Offer {
             base_fee: status.base_fee.saturating_mul(4),
+            gas_base_fee: status.gas_base_fee.saturating_mul(4),
             priority_fee: 0,
             head: status.head.number,
             expiry_batches: 2_048,
@@ -108,6 +109,34 @@ impl Sender {
     /// When it is refused.
     pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<Promise>> {
         Ok(self.wallet.submit(envelope, promise).await?)
+    }
+
+    /// An envelope with these raw bytes as its only item, which reserves so much gas.
+    ///
+    /// # Errors
+    /// When it cannot be encrypted.
+    pub fn envelope_with_gas(&self, item: Vec<u8>, gas_limit: u64, offer: &Offer) -> Result<Envelope> {
+        let maker = EnvelopeMaker { chain: &self.chain, committee: &self.committee, payer: &self.key };
+        let bundle = Bundle { items: vec![BundleItem::transaction(item)] };
+        Ok(maker.of_bundle(&bundle, gas_limit, offer)?)
+    }
+
+    /// Sends an envelope; gives the promise where one was asked for, or the reason of a refusal.
+    ///
+    /// # Errors
+    /// When the sequencer does not answer.
+    pub async fn try_submit(
+        &self,
+        envelope: &Envelope,
+        promise: bool,
+    ) -> Result<Result<Option<Promise>, String>> {
+        match self.wallet.submit(envelope, promise).await {
+            Ok(promise) => Ok(Ok(promise)),
+            Err(WalletError::Sequencer(ReceivedError::Refused(refusal))) => {
+                Ok(Err(refusal.reason.to_string()))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Sends one honest transfer; gives the envelope and its plaintext.

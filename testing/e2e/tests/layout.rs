@@ -10,29 +10,57 @@ use serde_json::Value;
 /// What each workspace crate may depend on directly (development dependencies apart). Drawn in docs/architecture.md.
 const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-telemetry", &[]),
+    ("blindfold-runtime", &[]),
     ("blindfold-bte", &["reference"]), // optional, off by default
     ("blindfold-reference", &[]),
     ("blindfold-gpu", &["bte", "ptx"]), // ptx: optional, for tests
     ("blindfold-ptx", &[]),
     ("blindfold-rlwe", &[]),
     ("blindfold-protocol", &["bte"]),
-    ("blindfold-rpc", &["protocol", "bte", "telemetry"]),
+    ("blindfold-rpc", &["protocol", "bte", "runtime", "telemetry"]),
     ("blindfold-store", &["protocol", "bte", "telemetry"]),
     ("blindfold-engine", &["protocol", "telemetry"]),
     ("blindfold-l1", &["protocol", "bte", "engine", "telemetry"]),
-    ("blindfold-chain", &["protocol", "bte", "rpc", "store", "engine", "l1", "telemetry"]),
-    ("blindfold-sequencer", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
-    ("blindfold-committee", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
-    ("blindfold-hint-publisher", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
-    ("blindfold-full-node", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "telemetry"]),
+    ("blindfold-chain", &["protocol", "bte", "rpc", "store", "engine", "l1", "runtime", "telemetry"]),
+    (
+        "blindfold-sequencer",
+        &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],
+    ),
+    (
+        "blindfold-committee",
+        &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],
+    ),
+    (
+        "blindfold-hint-publisher",
+        &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],
+    ),
+    (
+        "blindfold-full-node",
+        &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],
+    ),
     ("blindfold-groth16", &[]),
     ("blindfold-confidential", &["groth16", "rlwe", "protocol"]),
     (
         "blindfold-coprocessor",
-        &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "store", "chain", "telemetry"],
+        &[
+            "confidential",
+            "groth16",
+            "rlwe",
+            "protocol",
+            "bte",
+            "rpc",
+            "store",
+            "chain",
+            "runtime",
+            "telemetry",
+        ],
     ),
-    ("blindfold-client", &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "l1", "telemetry"]),
+    (
+        "blindfold-client",
+        &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "store", "l1", "runtime", "telemetry"],
+    ),
     ("blindfold-elgamal-baseline", &[]), // benchmark only
+    ("blindfold-fuzz-targets", &["bte", "confidential", "engine", "l1", "protocol", "rlwe", "rpc"]), // tests only
 ];
 
 fn metadata() -> Value {

@@ -7,9 +7,9 @@ use alloy_primitives::keccak256;
 use async_trait::async_trait;
 use blindfold_client::confidential::{ConfidentialDeployment, checked};
 use blindfold_protocol::{
-    Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Certificate, CertifiedBatch, ChainConfig,
-    Deployment, Envelope, EnvelopeFault, L1Timing, Promise, Release, ReleaseShare, SealedBatch,
-    SingletonShare, limits::DEFAULT_BLOCK_GAS,
+    Account, Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Certificate, CertifiedBatch,
+    ChainConfig, Deployment, Envelope, EnvelopeFault, L1Timing, LedgerProof, Promise, Release, ReleaseShare,
+    SealedBatch, SingletonShare, limits::DEFAULT_BLOCK_GAS,
 };
 use blindfold_rpc::{
     BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, RawEnvelope, RpcError, SequencerApiServer, Topic,
@@ -20,8 +20,8 @@ use blindfold_rpc::{
     },
     jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult, types::ErrorObjectOwned},
     types::{
-        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, LedgerAt, Receipt,
-        Refusal, SendOptions, SentEnvelope, Status,
+        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, HeldBatch, LedgerAt,
+        Receipt, Refusal, SendOptions, SentEnvelope, Status,
     },
 };
 use blindfold_sequencer::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
@@ -74,7 +74,12 @@ impl BlindApiServer for Nothing {
     async fn get_status(&self) -> Result<Status, RpcError> {
         nothing()
     }
-    async fn subscribe_topic(&self, pending: PendingSubscriptionSink, _: String) -> SubscriptionResult {
+    async fn subscribe_topic(
+        &self,
+        pending: PendingSubscriptionSink,
+        _: &Extensions,
+        _: String,
+    ) -> SubscriptionResult {
         pending.reject(RpcError::internal("this server serves nothing")).await;
         Ok(())
     }
@@ -112,7 +117,14 @@ impl SequencerApiServer for Nothing {
 
 #[async_trait]
 impl CommitteeApiServer for Nothing {
-    async fn get_certified(&self, _: u64) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+    async fn get_certified(
+        &self,
+        _: &Extensions,
+        _: u64,
+    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+        nothing()
+    }
+    async fn get_sealed(&self, _: &Extensions, _: u64) -> Result<Option<HeldBatch>, RpcError> {
         nothing()
     }
     async fn get_share(&self, _: u64, _: Encoded<Certificate>) -> Result<Encoded<ReleaseShare>, RpcError> {
@@ -199,6 +211,12 @@ fn matches_schema(document: &Value, schema: &Value, value: &Value) -> Result<(),
     for (keyword, rule) in schema.as_object().ok_or("no schema")? {
         match keyword.as_str() {
             "title" | "description" | "minimum" | "maximum" | "maxLength" => {}
+            "maxItems" => {
+                let count = value.as_array().map_or(0, Vec::len) as u64;
+                if rule.as_u64().is_none_or(|most| count > most) {
+                    return Err(format!("{count} items are more than {rule}"));
+                }
+            }
             "type" => {
                 let fits = match text(rule) {
                     "object" => value.is_object(),
@@ -291,9 +309,12 @@ fn taken_by_a_wallet(document: &Value, account: &ConfidentialAccount) {
         timing: L1Timing::default(),
         sequencer: address(9),
         fee_recipient: address(10),
+        base_fee_recipient: Address::ZERO,
         block_gas_limit: DEFAULT_BLOCK_GAS,
         initial_base_fee: 1,
         min_base_fee: 1,
+        initial_gas_base_fee: 1,
+        min_gas_base_fee: 1,
         malformed_surcharge: 0,
         genesis_l1_origin: 0,
     };
@@ -307,7 +328,7 @@ fn taken_by_a_wallet(document: &Value, account: &ConfidentialAccount) {
         keys: BTreeMap::new(),
     };
     let (_, settings) = deployment.settings(&chain).expect("a deployment");
-    checked(&settings, account).expect("an account under its root");
+    checked(&settings, account.owner, account).expect("an account under its root");
 }
 
 fn check_transaction(info: &ConfidentialTransactionInfo) {
@@ -374,7 +395,8 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
             real::<LedgerAt>(at);
             if let Some(proof) = real::<Option<FeeAccountProof>>(result) {
                 assert_eq!(proof.address, address);
-                assert_eq!(proof.siblings.len(), blindfold_protocol::merkle::depth(proof.count));
+                let account = Account { balance: proof.balance, withdrawn: proof.withdrawn };
+                assert!(LedgerProof { siblings: proof.siblings }.root_with(&address, &account).is_some());
             }
         }
         ("blind_getStatus", []) => drop(real::<Status>(result)),
@@ -404,6 +426,15 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
             if !result.is_null() {
                 let batch: CertifiedBatch = structure(result);
                 assert_eq!((batch.sealed.header.number, batch.certificate.number), (number, number));
+            }
+        }
+        ("committee_getSealed", [number]) => {
+            let number: u64 = real(number);
+            if let Some(held) = real::<Option<HeldBatch>>(result) {
+                assert_eq!(held.sealed.decode().expect("a batch").header.number, number);
+                let certificate =
+                    held.certificate.map(|certificate| certificate.decode().expect("a certificate"));
+                assert!(certificate.is_none_or(|certificate| certificate.number == number));
             }
         }
         ("committee_getShare", [number, certificate]) => {
@@ -545,6 +576,10 @@ fn the_reasons_of_admission_are_those_of_the_sequencer() {
         AdmissionRefusal::SourceLimit,
         AdmissionRefusal::Overloaded,
         AdmissionRefusal::NoEpoch,
+        AdmissionRefusal::PromiseTerms { detail: String::new() },
+        AdmissionRefusal::PromiseCapacity { batches: 1 },
+        AdmissionRefusal::Backlogged { behind: "posting" },
+        AdmissionRefusal::Recovering,
         AdmissionRefusal::Storage,
         AdmissionRefusal::ShuttingDown,
     ]
@@ -557,6 +592,7 @@ fn the_reasons_of_admission_are_those_of_the_sequencer() {
     refusals.extend([
         ("invalid_params".to_owned(), (-32602, false)),
         ("rate_limited".to_owned(), (-38001, true)),
+        ("too_many_answers".to_owned(), (-38001, true)),
         ("internal".to_owned(), (-32603, true)),
     ]);
     assert_eq!(reasons(&document(), "blind_sendEnvelope"), refusals);

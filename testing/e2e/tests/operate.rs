@@ -133,7 +133,7 @@ fn with(base: &Value, changes: &[(&str, Value)]) -> Value {
 fn the_sequencers_settings_are_documented() {
     let minimal = json!({
         "chain": "rollup.json", "parameters": ["parameters.bin"], "l1": l1(), "execution": execution(),
-        "signing_key": key(),
+        "signing_key": key(), "sequencer": { "members": member() },
     });
     let full =
         with(&minimal, &[("/l1", full_l1()), ("/signing_key", full_key()), ("/posting_key", full_key())]);
@@ -143,7 +143,8 @@ fn the_sequencers_settings_are_documented() {
 #[test]
 fn a_members_settings_are_documented() {
     let minimal = json!({
-        "chain": "rollup.json", "l1": l1(), "key": key(), "data_dir": "member-1", "member": {},
+        "chain": "rollup.json", "l1": l1(), "parameters": "parameters.bin", "key": key(), "data_dir": "member-1",
+        "member": {},
     });
     let full = with(&minimal, &[("/l1", full_l1()), ("/key", full_key()), ("/member/peers", member())]);
     check_settings::<CommitteeSettings>("### Settings of a committee member", &minimal, &full);

@@ -155,7 +155,7 @@ async fn transactions(
     Ok(())
 }
 
-/// Adds the ordering fees of accepted envelopes; forced ones pay none.
+/// Adds what accepted envelopes paid for their bytes and for the gas they reserved; forced ones pay none.
 async fn ordering_fees(field: &Field, spent: &mut BTreeMap<Address, U256>) -> Result<()> {
     let head = field.status().await?.head.number;
     let mut cursor = 0;
@@ -168,6 +168,7 @@ async fn ordering_fees(field: &Field, spent: &mut BTreeMap<Address, U256>) -> Re
             let Some(sum) = spent.get_mut(&envelope.header.payer) else { continue };
             let offered = sealed.header.base_fee.saturating_add(envelope.header.priority_fee);
             *sum += U256::from(item.len()) * U256::from(offered.min(envelope.header.max_fee));
+            *sum += U256::from(envelope.header.gas_limit) * U256::from(sealed.header.gas_base_fee);
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ use blindfold_client::{
     FeeProof,
     transaction::{TransactionFields, sign},
 };
-use blindfold_l1::{L1HeaderDue, PostedRun};
+use blindfold_l1::{HintPosting, L1Error, L1HeaderDue, PostedBatch, PostedEntry, PostedRun};
 use blindfold_protocol::BatchHeader;
 use blindfold_rpc::{
     CommitteeApiClient, Encoded, ReceivedError,
@@ -51,11 +51,70 @@ pub async fn silent_committee(field: &mut Field) -> Outcome {
     Ok(gas)
 }
 
+/// Members give no shares of a run, and a publisher calls everything in it malformed: nobody has a key that would refute
+/// that, but nobody has a singleton release either. So the full node, which opened nothing, has the claim struck out, and
+/// the run becomes void in its time.
+pub async fn unreleased_run_claimed_malformed(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    let Withheld { number, ref run, .. } = certified_and_gone(field).await?;
+    field.devnet.process("full-node")?.start()?;
+
+    let forger = field.forger();
+    let (bond, _) = field.devnet.l1.hint_stakes().await?;
+    forger.deposit_publisher_bond(bond).await?;
+    let claimed = |header: &BatchHeader| {
+        let items = header.envelope_count as usize;
+        PostedBatch {
+            entries: (0..items).map(PostedEntry::malformed).collect(),
+            singletons: vec![[7; 48]; items],
+        }
+    };
+    let posting = HintPosting { batches: run.headers.iter().map(claimed).collect() };
+    let sent = forger.post_hints(&run.run, &posting).await?;
+    gas.step("postHints", sent.gas_used);
+    let log = field.posting_by(forger.address(), run.run.last).await?;
+    field.struck(log.id, sent.block).await?;
+    ensure!(
+        field.devnet.l1.publisher_bond(forger.address()).await?.total == 0,
+        "expected the forger's bond to be gone"
+    );
+
+    let start = field.devnet.chain.genesis_l1_origin;
+    let seen = field.devnet.l1.recent_hints(start, field.raw.height().await?).await?;
+    mine_to(field, seen.void_from(&run.run, TIMING.hint_deadline.into())).await?;
+    let anyone = field.account(field.users[3].key.clone());
+    let sent = until("L1 to take the run for void", async || match anyone.void_unreleased(&run.run).await {
+        Ok(sent) => Ok(Some(sent)),
+        // A strike that came after the look moved the deadline once more.
+        Err(L1Error::Reverted { reason, .. }) if reason.starts_with("TooEarly") => {
+            field.devnet.mine(1).await?;
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    })
+    .await?;
+    gas.step("voidUnreleased", sent.gas_used);
+    // Whoever was gone comes back, and the chain goes on behind it.
+    members(field, true).await?;
+    field.devnet.process("hint-publisher")?.start()?;
+    field.devnet.process("full-node")?.ready().await?;
+    until("the batch to be void at the full node", async || {
+        Ok((field.batch(number).await?.state == BatchState::Void).then_some(()))
+    })
+    .await?;
+    everything_posted(field).await?;
+    Ok(gas)
+}
+
 /// Ends or starts all members.
-async fn members(field: &mut Field, run: bool) -> Result<()> {
+pub(super) async fn members(field: &mut Field, run: bool) -> Result<()> {
     for member in 1..=MEMBERS {
         let process = field.devnet.process(&format!("member-{member}"))?;
-        if run { process.start()? } else { process.kill().await? }
+        match (run, process.pid().is_ok()) {
+            (true, false) => process.start()?,
+            (false, true) => process.kill().await?,
+            _ => {}
+        }
     }
     if run {
         for member in 1..=MEMBERS {
@@ -66,7 +125,7 @@ async fn members(field: &mut Field, run: bool) -> Result<()> {
 }
 
 /// Waits until the sequencer has nothing under way and L1 has all of it.
-async fn everything_posted(field: &Field) -> Result<()> {
+pub(super) async fn everything_posted(field: &Field) -> Result<()> {
     until("everything to be certified and on L1", async || {
         let status = field.sequencer_status().await?;
         let posted = field.devnet.l1.final_posted_head().await?.number;
@@ -76,7 +135,7 @@ async fn everything_posted(field: &Field) -> Result<()> {
 }
 
 /// Mines until L1 is at this height.
-async fn mine_to(field: &Field, block: u64) -> Result<()> {
+pub(super) async fn mine_to(field: &Field, block: u64) -> Result<()> {
     let height = field.raw.height().await?;
     field.devnet.mine(block.saturating_sub(height).max(1)).await
 }
@@ -192,19 +251,19 @@ async fn rescue(field: &mut Field, gas: &mut Gas) -> Result<()> {
 }
 
 /// The last header on L1, final.
-async fn last_header(field: &Field) -> Result<BatchHeader> {
+pub(super) async fn last_header(field: &Field) -> Result<BatchHeader> {
     let newest = field.devnet.l1.posted_head().await?.number;
     let run = field.posted_run(newest).await?;
     run.headers.last().copied().context("a run with headers")
 }
 
 /// Has L1 make the header after `parent` as soon as it may.
-async fn make_header(field: &Field, parent: &BatchHeader) -> Result<u64> {
+pub(super) async fn make_header(field: &Field, parent: &BatchHeader) -> Result<u64> {
     for _ in 0..MINING_ATTEMPTS {
         match field.devnet.l1.standing().await?.l1_header_due(parent.envelope_count) {
             L1HeaderDue::Now { .. } => return Ok(field.reporter().post_l1_header(parent).await?.gas_used),
             L1HeaderDue::From(block) => mine_to(field, block).await?,
-            L1HeaderDue::NothingToInclude => {
+            L1HeaderDue::NothingToInclude { .. } => {
                 bail!("nothing to include in the header after {}", parent.number)
             }
         }

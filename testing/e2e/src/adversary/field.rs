@@ -5,12 +5,12 @@ use std::{path::PathBuf, sync::Arc};
 use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::{
-    Devnet, DevnetOptions, Progress,
+    Devnet, DevnetOptions, MEMBERS, Progress, THRESHOLD,
     accounts::{HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
     ports::{Ports, http, local},
 };
 use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
-use blindfold_l1::L1Writer;
+use blindfold_l1::{CommitteeSettings, L1Writer};
 use blindfold_protocol::{Envelope, L1Timing, SigningKey};
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, CommitteeApiClient, HttpClient, http_client,
@@ -30,7 +30,11 @@ pub const TIMING: L1Timing = L1Timing {
     hint_deadline: 40,
     challenge_window: 20,
     withdrawal_delay: 100,
+    max_origin_age_seconds: 120,
 };
+/// What is fixed about committees: notice a little longer than a withdrawal takes.
+pub const COMMITTEES: CommitteeSettings =
+    CommitteeSettings { epoch_notice: 110, switch_lead: 16, min_members: MEMBERS, min_threshold: THRESHOLD };
 /// Honest accounts that pay for their envelopes.
 pub const USERS: usize = 4;
 /// An honest account that has ether on L2 and no fee account.
@@ -48,7 +52,7 @@ const FUNDS_WEI: u128 = 10_000 * 1_000_000_000_000_000_000;
 /// Ciphertexts in a sub-batch at most: dealing and checking stay quick.
 pub const MAX_BATCH: u32 = 8;
 /// How long anything may take that is waited for.
-const WAIT: Duration = Duration::from_secs(90);
+pub const WAIT: Duration = Duration::from_secs(90);
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Looks again and again until there is an answer.
@@ -106,6 +110,7 @@ impl Field {
             paying: UNPAID,
             sequencer_url: Some(Arc::new(move |role| format!("{address}{role}"))),
             timing: TIMING,
+            committees: COMMITTEES,
             last_number,
             ..DevnetOptions::new(dir, binary)
         };
@@ -211,18 +216,6 @@ impl Field {
     pub async fn counter(&self, name: &str) -> Result<u64> {
         let status = self.status().await?;
         status.counters.get(name).copied().with_context(|| format!("the full node does not count {name}"))
-    }
-
-    /// One of the full node's metrics without labels of its own.
-    ///
-    /// # Errors
-    /// When it does not serve it.
-    pub async fn metric(&self, name: &str) -> Result<u64> {
-        let url = format!("{}/metrics", http(self.devnet.ports.full_node.1));
-        let text = reqwest::get(url).await?.text().await?;
-        let line = text.lines().find(|line| line.starts_with(name));
-        let value = line.and_then(|line| line.rsplit(' ').next()).and_then(|value| value.parse::<f64>().ok());
-        Ok(value.with_context(|| format!("the full node has no metric {name}"))? as u64)
     }
 
     /// Ordinary reads of the full node.

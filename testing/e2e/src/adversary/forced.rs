@@ -43,16 +43,19 @@ pub async fn ignored_envelope(field: &mut Field) -> Outcome {
 /// Forced items that are no good are skipped, each with its code, and the chain goes on.
 pub async fn invalid_forced(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
-    let mut garbage = vec![0x5e; 700];
-    garbage[0] = 1;
+    // An envelope by its version, with a gas limit of 0, for which nothing has to be paid.
+    let mut garbage = vec![0; 700];
+    (garbage[0], garbage[699]) = (2, 0x5e);
     let (raw, _) = field.users[0].transfer(1_000_000, U256::from(1));
-    let early = Offer { base_fee: 1, priority_fee: 0, head: 0, expiry_batches: 1 };
+    let early = Offer { base_fee: 1, gas_base_fee: 1, priority_fee: 0, head: 0, expiry_batches: 1 };
     let expired = field.users[1].envelope_for(raw.to_vec(), &early)?.encode();
     let honest = field.users[2].envelope(raw.to_vec()).await?;
     let forged = Envelope::sign(honest.header, honest.ciphertext, honest.proof, &field.users[3].key).encode();
     let transaction = ForcedTransaction { gas_limit: TRANSFER_GAS, transaction: raw.to_vec() };
-    // Each from an account of its own, so that all are on their way at once.
-    let accounts: Vec<L1Writer> = field.users.iter().map(|user| writer(field, user)).collect();
+    // Each from an account of its own, so that all are on their way at once; none from the account whose books are exact,
+    // because what is sent above the queue's price comes back.
+    let mut accounts: Vec<L1Writer> = field.users.iter().map(|user| writer(field, user)).collect();
+    accounts[0] = field.bully();
     let (one, two, three, four) = tokio::try_join!(
         accounts[0].force_envelope(&garbage),
         accounts[1].force_envelope(&expired),
@@ -82,7 +85,7 @@ pub async fn invalid_forced(field: &mut Field) -> Outcome {
 }
 
 /// The batches in which the items stand; `None` while one does not.
-async fn places(field: &Field, expected: &[(Vec<u8>, &str)]) -> Result<Option<Vec<u64>>> {
+pub(super) async fn places(field: &Field, expected: &[(Vec<u8>, &str)]) -> Result<Option<Vec<u64>>> {
     let mut found = vec![None; expected.len()];
     for number in 1..=field.status().await?.certified {
         let info = field.batch(number).await?;

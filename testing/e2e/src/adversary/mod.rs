@@ -3,21 +3,28 @@
 //! - `field`: a network with short deadlines and the accounts of both sides.
 //! - `books`: that no honest account has less afterwards.
 //! - `report`: what came of each case.
-//! - `hints`, `sequencer`, `forced`, `helpers`, `rotation`, `committee`: the cases.
+//! - `hints`, `sequencer`, `forced`, `mangled`, `floods`, `sockets`, `money`, `outage`, `helpers`, `restored`,
+//!   `rotation`, `committee`: the cases.
 
 mod books;
 mod committee;
 mod field;
+mod floods;
 mod forced;
 mod helpers;
 mod hints;
 mod injection;
+mod mangled;
+mod money;
+mod outage;
 mod posted;
 mod raw;
 mod report;
+mod restored;
 mod roles;
 mod rotation;
 mod sequencer;
+mod sockets;
 
 use std::{fs, path::PathBuf, time::Instant};
 
@@ -57,16 +64,39 @@ pub struct AdversaryArgs {
 const HELP: &str = "Cases:
   forged_hint              a posted session key is wrong: the full node challenges it, the bond is lost
   false_malformed          a good envelope is called malformed: the same
-  withheld_hints           postings that cannot be read revert; wrong singleton releases are left alone
+  withheld_hints           postings that cannot be read revert; wrong singleton releases cost the bond
   malformed_challenge      right hints are challenged: what has no form reverts, what has no reason costs the stake
   equivocation             two signed headers of one number cost the sequencer's bond
   reordered_after_release  another order of a batch that everybody can read is acknowledged by nobody
   omitted_promise          a broken promise costs the bond, an accusation over a kept one its stake
   ignored_envelope         what the sequencer refuses is forced through L1, and executes
   invalid_forced           forced items that are no good are skipped, and the chain goes on
+  l1_outage                L1 answers nobody for a while: ordering, certificates and blocks go on
+  stale_header_after_outage
+                           no certificates until a signed header is too old: L1 makes one, the chain goes on
   silent_helper            a second helper takes over; without any, nodes open by themselves
   rotation                 a new committee, with envelopes for the old one and for the new one under way
+  unreleased_run_claimed_malformed
+                           members release nothing, and all of it is called malformed: struck out, then void
   silent_committee         void without a release; headers made by L1, and an exit, without any committee
+  dead_committee_replaced  it is gone for good: its epoch ends at L1's head, and another one goes on
+  mangled_copy_forced_first
+                           an envelope with a damaged proof goes first: the genuine one is no duplicate of it
+  mangled_copy_keeps_promise
+                           the same does not keep a promise: it costs the bond
+  fee_stuffing             garbage that is forced and skipped moves no fee
+  malformed_flood          envelopes that open to nothing cost the surcharge, each; honest ones go on
+  promise_flood            a flood of promises is refused in the end; what was promised is kept
+  unread_websocket         many ask for batches and read nothing: memory stays bounded, others are served
+  prefix_without_data      somebody posts headers without data: the sequencer supplies them
+  released_but_never_posted
+                           the sequencer keeps a released batch from L1: somebody else posts it
+  bond_leaves_before_evidence
+                           what is announced to be taken out is lost all the same
+  premarked_number         two headers shown without a bond save no later ones of that number
+  governor_takes_over      the governor's key alone makes no committee of one
+  restored_sequencer       a sequencer without its disk signs no second header
+  restored_member          a member with an older disk does not vote again
 
 Examples:
   scripts/devnet --adversary
@@ -79,7 +109,7 @@ struct Group {
     cases: &'static [&'static str],
 }
 
-const GROUPS: [Group; 2] = [
+const GROUPS: [Group; 3] = [
     Group {
         name: "long-epoch",
         last_number: ENDLESS,
@@ -93,13 +123,35 @@ const GROUPS: [Group; 2] = [
             "omitted_promise",
             "ignored_envelope",
             "invalid_forced",
+            "l1_outage",
+            "stale_header_after_outage",
             "silent_helper",
+            "unreleased_run_claimed_malformed",
         ],
     },
     Group {
         name: "short-epoch",
         last_number: rotation::FIRST_EPOCH_LAST,
-        cases: &["rotation", "silent_committee"],
+        cases: &["rotation", "silent_committee", "dead_committee_replaced"],
+    },
+    Group {
+        name: "floods",
+        last_number: ENDLESS,
+        cases: &[
+            "mangled_copy_forced_first",
+            "fee_stuffing",
+            "malformed_flood",
+            "prefix_without_data",
+            "released_but_never_posted",
+            "bond_leaves_before_evidence",
+            "premarked_number",
+            "mangled_copy_keeps_promise",
+            "governor_takes_over",
+            "restored_sequencer",
+            "restored_member",
+            "promise_flood",
+            "unread_websocket",
+        ],
     },
 ];
 
@@ -118,14 +170,31 @@ async fn case(name: &str, field: &mut Field) -> Outcome {
         "omitted_promise" => sequencer::omitted_promise(field).await,
         "ignored_envelope" => forced::ignored_envelope(field).await,
         "invalid_forced" => forced::invalid_forced(field).await,
+        "l1_outage" => outage::l1_outage(field).await,
+        "stale_header_after_outage" => outage::stale_header_after_outage(field).await,
         "silent_helper" => helpers::silent_helper(field).await,
+        "mangled_copy_forced_first" => mangled::mangled_copy_forced_first(field).await,
+        "fee_stuffing" => floods::fee_stuffing(field).await,
+        "malformed_flood" => floods::malformed_flood(field).await,
+        "prefix_without_data" => restored::prefix_without_data(field).await,
+        "released_but_never_posted" => restored::released_but_never_posted(field).await,
+        "bond_leaves_before_evidence" => money::bond_leaves_before_evidence(field).await,
+        "premarked_number" => money::premarked_number(field).await,
+        "mangled_copy_keeps_promise" => mangled::mangled_copy_keeps_promise(field).await,
+        "governor_takes_over" => money::governor_takes_over(field).await,
+        "restored_sequencer" => restored::restored_sequencer(field).await,
+        "restored_member" => restored::restored_member(field).await,
+        "unread_websocket" => sockets::unread_websocket(field).await,
+        "promise_flood" => floods::promise_flood(field).await,
         "rotation" => rotation::rotation(field).await,
+        "dead_committee_replaced" => rotation::dead_committee_replaced(field).await,
+        "unreleased_run_claimed_malformed" => committee::unreleased_run_claimed_malformed(field).await,
         "silent_committee" => committee::silent_committee(field).await,
         other => bail!("no case is called {other}"),
     }
 }
 
-/// Runs the cases. The networks stand beside each other: most of a run is waiting for L1.
+/// Runs the cases. Two networks stand beside each other: most of a run is waiting for L1.
 ///
 /// # Errors
 /// When an attack did not fail, or somebody honest lost something; the file with the outcomes is written all the same.
@@ -136,11 +205,12 @@ pub async fn run(args: AdversaryArgs) -> Result<()> {
     let [long, short] = Ports::free_for_two(MEMBERS)?;
     let outcome = tokio::select! {
         outcomes = async {
-            let [first, second] = &GROUPS;
-            tokio::join!(
-                group(&args, first, long, progress, &report),
-                group(&args, second, short, progress, &report),
-            )
+            let [first, second, third] = &GROUPS;
+            tokio::join!(group(&args, first, long, progress, &report), async {
+                let outcome = group(&args, second, short, progress, &report).await;
+                let [ports, _] = Ports::free_for_two(MEMBERS)?;
+                outcome.and(group(&args, third, ports, progress, &report).await)
+            })
         } => outcomes.0.and(outcomes.1),
         // What was started is dropped, and so killed.
         stopped = tokio::signal::ctrl_c() => stopped.map_err(Into::into).and_then(|()| bail!("stopped by Ctrl-C")),
@@ -201,7 +271,7 @@ mod tests {
     #[test]
     fn every_case_is_explained() {
         for name in names() {
-            assert!(HELP.contains(&format!("  {name} ")), "{name}");
+            assert!(HELP.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}");
         }
     }
 }

@@ -1,18 +1,21 @@
-//! A new committee in the middle of everything.
+//! A new committee: in the middle of everything, and in the place of one that is gone.
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use alloy_primitives::U256;
+use anyhow::{Context, Result, bail, ensure};
 use blindfold::{
     dealer::{Deal, deal},
     deploy::new_epoch,
-    devnet::{MEMBERS, THRESHOLD},
+    devnet::{MEMBERS, THRESHOLD, stake_members},
 };
 use blindfold_committee::key_file::KeyFileCost;
+use blindfold_l1::{L1Error, Sent};
 use blindfold_protocol::B256;
 
 use super::{
-    field::{Field, MAX_BATCH, until},
+    committee::{everything_posted, last_header, make_header, members, mine_to},
+    field::{COMMITTEES, Field, MAX_BATCH, TIMING, until},
     report::{Gas, Outcome},
     roles::{change_settings, section},
 };
@@ -23,20 +26,33 @@ pub const FIRST_EPOCH_LAST: u64 = 48;
 const SECOND_EPOCH_LAST: u64 = u32::MAX as u64;
 /// What it costs to try the password of a key file: next to nothing.
 const KEY_FILE_COST: KeyFileCost = KeyFileCost { memory_kib: 64, iterations: 1, lanes: 1 };
+/// Blocks of the notice that are mined at once.
+const NOTICE_STEP_BLOCKS: u64 = 10;
 /// Folder of the second committee's keys.
 const FOLDER: &str = "committee-2";
+/// Last batch number of the third, which takes the second one's place.
+const THIRD_EPOCH_LAST: u64 = SECOND_EPOCH_LAST - 1;
+/// Folder of its keys.
+const THIRD_FOLDER: &str = "committee-3";
 
 /// A second epoch with another committee's key, while envelopes for both are under way.
 pub async fn rotation(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
-    gas.step("registerEpoch", register(field).await?);
-    know_both(field).await?;
+    let registered = register(field, FOLDER, SECOND_EPOCH_LAST).await?;
+    gas.step("registerEpoch", registered.gas_used);
+    wait_for_notice(field, registered.block).await?;
+    know(field, FOLDER).await?;
 
     // For the second committee first: they wait until the first one's numbers are over.
     let mut later = Vec::new();
     for index in [2, 3] {
         let mut user = field.with_committee_of(index, FIRST_EPOCH_LAST + 1).await?;
-        later.push(user.send().await?.0.id());
+        // Without a promise: nobody can say what a byte will cost so many headers later.
+        let (raw, _) = user.transfer(user.nonce, U256::from(1));
+        let envelope = user.envelope(raw.to_vec()).await?;
+        user.submit(&envelope, false).await?;
+        user.nonce += 1;
+        later.push(envelope.id());
         // From here on this user's envelopes are for the second committee.
         field.users[index] = user;
     }
@@ -53,7 +69,8 @@ pub async fn rotation(field: &mut Field) -> Outcome {
         Ok((status.certified >= FIRST_EPOCH_LAST && status.hinted >= FIRST_EPOCH_LAST).then_some(()))
     })
     .await?;
-    take_over(field).await?;
+    take_over(field, FOLDER).await?;
+    members_are_ready(field).await?;
     for id in later {
         let number = field.executed(id).await?.number.context("a number")?;
         ensure!(number > FIRST_EPOCH_LAST, "expected a batch of the second epoch, seen {number}");
@@ -65,11 +82,57 @@ pub async fn rotation(field: &mut Field) -> Outcome {
     Ok(gas)
 }
 
-/// Deals the second committee's keys and registers them.
-async fn register(field: &Field) -> Result<u64> {
+/// A committee that is gone for good: its epoch ends with L1's head, and another one takes its place.
+pub async fn dead_committee_replaced(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    // After the case before this one there is neither committee nor sequencer any more.
+    if field.sequencer_status().await.is_ok() {
+        everything_posted(field).await?;
+        field.devnet.process("sequencer")?.kill().await?;
+    }
+    members(field, false).await?;
+    let bond = field.devnet.l1.bond().await?.amount;
+
+    let governor = field.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
+    let anyone = field.reporter();
+    mine_to(field, field.raw.height().await? + u64::from(TIMING.posting_deadline) + 1).await?;
+    let announced = governor.announce_silence().await?;
+    gas.step("announceSilence", announced.gas_used);
+    match anyone.end_silent_epoch().await {
+        Err(L1Error::Reverted { .. }) => {}
+        other => bail!("expected the committee to have its answer window, seen {other:?}"),
+    }
+    let parent = last_header(field).await?;
+    gas.step("postL1Header", make_header(field, &parent).await?);
+    mine_to(field, announced.block + u64::from(TIMING.answer_window) + 1).await?;
+    gas.step("endSilentEpoch", anyone.end_silent_epoch().await?.gas_used);
+    let head = parent.number + 1;
+    let registered = register(field, THIRD_FOLDER, THIRD_EPOCH_LAST).await?;
+    gas.step("registerEpoch", registered.gas_used);
+    // Nothing is under way that could be too late for L1.
+    mine_to(field, registered.block + u64::from(COMMITTEES.epoch_notice)).await?;
+
+    take_over(field, THIRD_FOLDER).await?;
+    // The sequencer waits for their answers, and they follow the sequencer.
+    know(field, THIRD_FOLDER).await?;
+    members_are_ready(field).await?;
+    field.users[1] = field.with_committee_of(1, head + 1).await?;
+    // A forced transaction of this account may have executed meanwhile.
+    field.users[1].nonce = field.reads()?.nonce(&field.users[1].key.address()).await?;
+    let (_, receipt) = field.transfer(1).await?;
+    let number = receipt.number.context("a number")?;
+    ensure!(number > head, "expected a batch after {head}, seen {number}");
+    field.posted_run(number).await?;
+    let after = field.devnet.l1.bond().await?.amount;
+    ensure!(after == bond, "expected the sequencer's bond of {bond} wei, seen {after}");
+    Ok(gas)
+}
+
+/// Deals a committee's keys and registers them.
+async fn register(field: &Field, folder: &str, last: u64) -> Result<Sent> {
     let dir = field.devnet.dir();
     let password = std::fs::read_to_string(dir.join("password"))?;
-    let out = dir.join(FOLDER);
+    let out = dir.join(folder);
     let dealt = tokio::task::spawn_blocking(move || {
         deal(&Deal {
             max_batch: MAX_BATCH,
@@ -82,21 +145,38 @@ async fn register(field: &Field) -> Result<u64> {
     })
     .await??;
     let members: Vec<PathBuf> = dealt.members.iter().map(|(path, _)| path.clone()).collect();
-    let location = format!("file:{FOLDER}/parameters.bin");
-    let epoch = new_epoch(&dealt.parameters, &members, SECOND_EPOCH_LAST, location)?;
+    let location = format!("file:{folder}/parameters.bin");
+    let epoch = new_epoch(&dealt.parameters, &members, last, location)?;
     let governor = field.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
+    let password = std::fs::read_to_string(field.devnet.dir().join("password"))?;
+    stake_members(&governor, &members, password.trim(), SECOND_EPOCH_LAST).await?;
     let sent = governor.register_epoch(&epoch).await?;
-    until("the second epoch to be final on L1", async || {
-        Ok((field.devnet.l1.epochs().await?.as_slice().len() == 2).then_some(()))
+    until("the epoch to be final on L1", async || {
+        let epochs = field.devnet.l1.epochs().await?;
+        Ok(epochs.as_slice().last().filter(|epoch| epoch.last == last).map(|_| ()))
     })
     .await?;
-    Ok(sent.gas_used)
+    Ok(sent)
 }
 
-/// Gives sequencer, helper and full node the second committee's parameters.
-async fn know_both(field: &mut Field) -> Result<()> {
+/// An epoch's certificates count when the notice is over, and its numbers come soon. In small steps: what is certified
+/// meanwhile has to reach L1 before its origin is too old.
+async fn wait_for_notice(field: &Field, registered_at: u64) -> Result<()> {
+    let counts_from = registered_at + u64::from(COMMITTEES.epoch_notice);
+    loop {
+        let height = field.raw.height().await?;
+        if height >= counts_from {
+            return Ok(());
+        }
+        mine_to(field, counts_from.min(height + NOTICE_STEP_BLOCKS)).await?;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+}
+
+/// Gives sequencer, helper and full node one committee's parameters more.
+async fn know(field: &mut Field, folder: &str) -> Result<()> {
     let dir = field.devnet.dir().to_owned();
-    let parameters = dir.join(FOLDER).join("parameters.bin").display().to_string();
+    let parameters = dir.join(folder).join("parameters.bin").display().to_string();
     for role in ["sequencer", "hint-publisher", "full-node"] {
         change_settings(&dir, role, role, |table| {
             let list = table.get_mut("parameters").and_then(toml::Value::as_array_mut);
@@ -112,19 +192,25 @@ async fn know_both(field: &mut Field) -> Result<()> {
     Ok(())
 }
 
-/// The members go on with the keys of the second committee.
-async fn take_over(field: &mut Field) -> Result<()> {
+/// The members go on with the keys of another committee.
+async fn take_over(field: &mut Field, folder: &str) -> Result<()> {
     let dir = field.devnet.dir().to_owned();
     for member in 1..=MEMBERS {
         let name = format!("member-{member}");
+        let parameters = dir.join(folder).join("parameters.bin").display().to_string();
         change_settings(&dir, &name, &name, |table| {
-            let file = dir.join(FOLDER).join(format!("{name}.key")).display().to_string();
+            table.insert("parameters".to_owned(), parameters.into());
+            let file = dir.join(folder).join(format!("{name}.key")).display().to_string();
             section(table, "key")?.insert("file".to_owned(), file.into());
             Ok(())
         })?;
         field.devnet.process(&name)?.stop().await;
         field.devnet.process(&name)?.start()?;
     }
+    Ok(())
+}
+
+async fn members_are_ready(field: &mut Field) -> Result<()> {
     for member in 1..=MEMBERS {
         field.devnet.process(&format!("member-{member}"))?.ready().await?;
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::MEMBERS;
 use blindfold_l1::{ACCUSATION_STAKE_WEI, AccusationState};
 use blindfold_protocol::{
-    Acknowledgement, Canonical, Promise, SealedBatch, SignedHeader, merkle, validity::item_leaf,
+    Acknowledgement, Canonical, Envelope, Promise, SealedBatch, SignedHeader, merkle, validity::item_leaf,
 };
 use blindfold_rpc::{CommitteeApiClient, Encoded, types::BatchInfo};
 use serde_json::Value;
@@ -22,17 +22,17 @@ const BOND_WEI: u128 = 10 * 1_000_000_000_000_000_000;
 /// How often two envelopes are sent in the hope that they stand in one batch.
 const PAIR_ATTEMPTS: usize = 8;
 
-fn salt() -> B256 {
+pub(super) fn salt() -> B256 {
     B256::from(rand::random::<[u8; 32]>())
 }
 
 /// Fills the sequencer's bond for it to lose.
-async fn bond(field: &Field) -> Result<U256> {
+pub(super) async fn bond(field: &Field) -> Result<U256> {
     field.forger().deposit_bond(BOND_WEI).await?;
     Ok(field.devnet.l1.bond().await?.amount)
 }
 
-async fn bond_is_lost(field: &Field) -> Result<()> {
+pub(super) async fn bond_is_lost(field: &Field) -> Result<()> {
     let bond = field.devnet.l1.bond().await?.amount;
     ensure!(bond.is_zero(), "expected the sequencer's bond to be lost, seen {bond} wei");
     Ok(())
@@ -209,19 +209,23 @@ pub async fn omitted_promise(field: &mut Field) -> Outcome {
     // The user has the promise of another one, which is never sent on.
     let (raw, _) = field.users[2].transfer(field.users[2].nonce, U256::from(1));
     let lost = field.users[2].envelope(raw.to_vec()).await?;
-    let promise = |id| Promise::sign(&field.sequencer_key(), &deployment, id, number);
+    let item_hash = |envelope: &Envelope| keccak256(envelope.encode());
+    let promise = |envelope: &Envelope| {
+        let (id, item_hash) = (envelope.id(), item_hash(envelope));
+        Promise::sign(&field.sequencer_key(), &deployment, id, item_hash, number)
+    };
     let before = bond(field).await?;
 
     let user = field.account(field.users[2].key.clone());
     let rewards = field.devnet.l1.reward(user.address()).await?;
-    let accused = user.report_omission(&promise(lost.id()), salt()).await?;
+    let accused = user.report_omission(&promise(&lost), salt()).await?;
     gas.step("accuseOmission", accused.gas_used);
     let sequencer = field.sequencer_key().address();
     let earned_before = field.devnet.l1.reward(sequencer).await?;
-    field.bully().report_omission(&promise(kept.id()), salt()).await?;
+    field.bully().report_omission(&promise(&kept), salt()).await?;
     // The sequencer finds it in its own batches and answers; nobody has to tell it.
     until("the sequencer's answer", async || {
-        let state = field.devnet.l1.accusation(kept.id()).await?.state;
+        let state = field.devnet.l1.accusation(promise(&kept).hash()).await?.state;
         Ok((state == AccusationState::Answered).then_some(()))
     })
     .await?;
@@ -232,10 +236,11 @@ pub async fn omitted_promise(field: &mut Field) -> Outcome {
         Ok((field.raw.height().await? > accused.block + u64::from(TIMING.answer_window)).then_some(()))
     })
     .await?;
-    gas.step("slashOmission", user.slash_omission(lost.id()).await?.gas_used);
+    gas.step("slashOmission", user.slash_omission(promise(&lost).hash()).await?.gas_used);
     bond_is_lost(field).await?;
-    for (id, expected) in [(lost.id(), AccusationState::Slashed), (kept.id(), AccusationState::Answered)] {
-        let seen = field.devnet.l1.accusation(id).await?.state;
+    for (envelope, expected) in [(&lost, AccusationState::Slashed), (&kept, AccusationState::Answered)] {
+        let id = envelope.id();
+        let seen = field.devnet.l1.accusation(promise(envelope).hash()).await?.state;
         ensure!(seen == expected, "accusation over {id}: expected {expected:?}, seen {seen:?}");
     }
     let earned = field.devnet.l1.reward(user.address()).await? - rewards;

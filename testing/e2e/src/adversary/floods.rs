@@ -1,0 +1,159 @@
+//! Floods: of what moves fees, of what opens to nothing, and of promises.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::B256;
+use anyhow::{Context, Result, ensure};
+use blindfold_protocol::{Envelope, Promise, limits::TARGET_SECOND_BYTES};
+use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
+use tokio::time::Instant;
+
+use super::{
+    field::{Field, WAIT, until},
+    forced::places,
+    report::{Gas, Outcome},
+};
+
+/// Bytes of each item of garbage: about the most that an item may have.
+const GARBAGE_BYTES: usize = 33_100;
+/// Garbage that is forced: as much as one header takes, and more than the target of a second.
+const GARBAGE_ITEMS: u8 = 16;
+/// Envelopes that open to nothing.
+const MALFORMED: usize = 16;
+/// Envelopes for which promises are asked.
+const PROMISES: usize = 48;
+/// Reasons with which a flood of promises may be refused.
+const REFUSALS: &[&str] = &[
+    "promise_capacity",
+    "promise_terms",
+    "payer_limit",
+    "source_limit",
+    "pool_full",
+    "overloaded",
+    "fee_too_low",
+];
+
+/// Garbage that is ordered and skipped moves no fee.
+pub async fn fee_stuffing(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    let before = field.sequencer_status().await?;
+    // All of it waits for one header.
+    field.devnet.process("sequencer")?.kill().await?;
+    let (mut expected, mut last) = (Vec::new(), 0);
+    for n in 0..GARBAGE_ITEMS {
+        let mut garbage = vec![0; GARBAGE_BYTES];
+        // The version of an envelope, and a gas limit of 0, for which nothing has to be paid.
+        (garbage[0], garbage[GARBAGE_BYTES - 1]) = (2, n);
+        let sent = field.bully().force_envelope(&garbage).await?;
+        if n == 0 {
+            gas.step("force, one item", sent.gas_used);
+        }
+        last = sent.block;
+        expected.push((garbage, "undecodable"));
+    }
+    until("the garbage to be final on L1", async || {
+        Ok((field.devnet.l1.finalized().await?.number >= last).then_some(()))
+    })
+    .await?;
+    field.devnet.process("sequencer")?.start()?;
+    field.devnet.process("sequencer")?.ready().await?;
+    let found = until("the garbage to stand in batches", async || places(field, &expected).await).await?;
+    let (_, receipt) = field.transfer(0).await?;
+    let number = receipt.number.context("a number")?;
+    let first = found.iter().copied().min().context("a batch")?;
+    let mut loads: BTreeMap<u64, u64> = BTreeMap::new();
+    for number in first..=number {
+        let (sealed, _) = field.sealed(number).await?;
+        *loads.entry(sealed.header.timestamp_ms / 1_000).or_default() +=
+            u64::from(sealed.header.envelope_bytes);
+        let fees = (sealed.header.base_fee, sealed.header.gas_base_fee);
+        ensure!(
+            fees.0 <= before.base_fee && fees.1 <= before.gas_base_fee,
+            "expected base fees of at most {} and {} in batch {number}, seen {fees:?}",
+            before.base_fee,
+            before.gas_base_fee
+        );
+    }
+    let most = loads.values().copied().max().unwrap_or_default();
+    ensure!(most > TARGET_SECOND_BYTES, "no second has more than {most} bytes: nothing is shown");
+    Ok(gas)
+}
+
+/// Malformed envelopes cost their payer the surcharge, each, and hold nobody up.
+pub async fn malformed_flood(field: &mut Field) -> Outcome {
+    let payer = field.spoiler.key.address();
+    let surcharge = field.devnet.chain.malformed_surcharge;
+    let before = field.node().get_fee_account(payer).await?;
+    let mut ids = Vec::new();
+    for _ in 0..MALFORMED {
+        ids.push(field.spoiler.send_malformed().await?.id());
+    }
+    let (_, honest) = field.transfer(0).await?;
+    ensure!(honest.state == EnvelopeState::Executed, "expected an honest transfer to go on, seen {honest:?}");
+    for id in &ids {
+        until(&format!("envelope {id} to be found malformed"), async || {
+            let receipt = field.receipt(*id).await?;
+            Ok(receipt.filter(|receipt| receipt.state == EnvelopeState::Malformed))
+        })
+        .await?;
+    }
+    // The surcharges are settled when the hints are final on L1, by the next header.
+    let deadline = Instant::now() + WAIT;
+    let after = loop {
+        field.transfer(1).await?;
+        let account = field.node().get_fee_account(payer).await?;
+        if account.held <= before.held {
+            break account;
+        }
+        ensure!(Instant::now() < deadline, "waited in vain for the surcharges of the flood to be settled");
+    };
+    let (had, has) = (before.balance + before.held, after.balance + after.held);
+    let least = surcharge * MALFORMED as u128;
+    ensure!(
+        had >= has + least,
+        "expected the flood to cost {least} wei at least, seen {had} before and {has} after"
+    );
+    Ok(Gas::default())
+}
+
+/// Whoever asks for many promises is refused in the end; what was promised is kept.
+pub async fn promise_flood(field: &mut Field) -> Outcome {
+    // Each reserves a quarter of a second's gas.
+    let gas_limit = field.devnet.chain.second_gas_limit() / 4;
+    let offer = field.spoiler.offer().await?;
+    let mut envelopes: Vec<Envelope> = Vec::new();
+    for nonce in 0..PROMISES as u64 {
+        let (raw, _) = field.spoiler.transfer(nonce, alloy_primitives::U256::from(1));
+        envelopes.push(field.spoiler.envelope_with_gas(raw.to_vec(), gas_limit, &offer)?);
+    }
+    let mut promised: Vec<(B256, Promise)> = Vec::new();
+    let mut refused = 0;
+    for envelope in &envelopes {
+        match field.spoiler.try_submit(envelope, true).await? {
+            Ok(promise) => promised.push((envelope.id(), promise.context("a promise")?)),
+            Err(reason) => {
+                ensure!(REFUSALS.contains(&reason.as_str()), "a promise was refused with {reason}");
+                refused += 1;
+            }
+        }
+    }
+    ensure!(refused > 0, "expected a flood of {PROMISES} promises to be refused in the end");
+    for (id, promise) in &promised {
+        let number = until(&format!("the promised envelope {id} to be sealed"), async || {
+            Ok(field.receipt(*id).await?.and_then(|receipt| receipt.number))
+        })
+        .await?;
+        ensure!(
+            number <= promise.seal_by,
+            "envelope {id}: promised by {}, sealed in {number}",
+            promise.seal_by
+        );
+    }
+    honest_again(field).await
+}
+
+/// The fees that the flood raised fall again, and an honest transfer goes through.
+async fn honest_again(field: &mut Field) -> Result<Gas> {
+    field.transfer(0).await?;
+    Ok(Gas::default())
+}

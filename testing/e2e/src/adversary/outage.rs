@@ -1,0 +1,86 @@
+//! An L1 that answers nobody, and a committee that is away too long for L1: the chain goes on after either.
+
+use anyhow::{Context, Result, ensure};
+use tokio::time::{Duration, Instant};
+
+use super::{
+    committee::{everything_posted, last_header, make_header, mine_to},
+    field::{Field, TIMING, USERS, until},
+    report::{Gas, Outcome},
+};
+
+/// How long L1 is away at least: several time-outs of whoever asks it, and well within the hint deadline.
+const OUTAGE: Duration = Duration::from_secs(20);
+/// So many members that the others certify nothing.
+const AWAY: [&str; 2] = ["member-3", "member-4"];
+
+/// While L1 is away transfers are sealed, certified, opened and executed; afterwards what was certified is posted.
+pub async fn l1_outage(field: &mut Field) -> Outcome {
+    field.transfer(0).await?;
+    let before = field.status().await?;
+    field.devnet.pause_l1()?;
+    let during = away(field).await;
+    field.devnet.resume_l1()?;
+    let last = during?;
+    let after = field.status().await?;
+    ensure!(
+        after.certified > before.certified && after.block.number > before.block.number,
+        "expected certificates and blocks while L1 is away: certified {} and {}, block {} and {}",
+        before.certified,
+        after.certified,
+        before.block.number,
+        after.block.number
+    );
+    // L1 takes what it missed.
+    field.posted_run(last).await?;
+    field.transfer(0).await?;
+    Ok(Gas::default())
+}
+
+/// Transfers, one after another, for as long as L1 is away. Gives the last batch that has one.
+async fn away(field: &mut Field) -> Result<u64> {
+    let end = Instant::now() + OUTAGE;
+    let (mut sent, mut last) = (0usize, 0);
+    while Instant::now() < end {
+        let (_, receipt) = field.transfer(sent % USERS).await?;
+        last = receipt.number.unwrap_or(last);
+        sent += 1;
+    }
+    Ok(last)
+}
+
+/// Too few members certify until what the sequencer signed is too old for L1. L1 makes an empty header in its place, the
+/// sequencer and the members that had acknowledged another one follow it, and what was sealed in vain is sealed again.
+pub async fn stale_header_after_outage(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    everything_posted(field).await?;
+    let bond = field.devnet.l1.bond().await?.amount;
+    for name in AWAY {
+        field.devnet.process(name)?.kill().await?;
+    }
+    let waiting = field.users[0].send().await?.0.id();
+    let signed = until("a header that too few acknowledge", async || {
+        Ok(field.receipt_of_sequencer(waiting).await?.and_then(|receipt| receipt.number))
+    })
+    .await?;
+    let parent = last_header(field).await?;
+    ensure!(parent.number < signed, "expected {signed} not to be on L1, whose head is {}", parent.number);
+    mine_to(field, field.raw.height().await? + u64::from(TIMING.posting_deadline) + 1).await?;
+    gas.step("postL1Header", make_header(field, &parent).await?);
+    let made = last_header(field).await?;
+    ensure!(
+        (made.number, made.envelope_count) == (parent.number + 1, 0),
+        "expected an empty header after {}, seen {made:?}",
+        parent.number
+    );
+    for name in AWAY {
+        field.devnet.process(name)?.start()?;
+    }
+    let again = field.executed(waiting).await?.number.context("a number")?;
+    ensure!(again > made.number, "expected a batch after {}, seen {again}", made.number);
+    field.posted_run(again).await?;
+    field.transfer(1).await?;
+    let after = field.devnet.l1.bond().await?.amount;
+    ensure!(after == bond, "expected the sequencer's bond of {bond} wei, seen {after}");
+    Ok(gas)
+}

@@ -1,0 +1,231 @@
+//! Machines that come back with an older disk, or with none, and what is posted without its data.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use alloy_primitives::B256;
+use anyhow::{Context, Result, bail, ensure};
+use blindfold::devnet::MEMBERS;
+use blindfold_l1::{CodedBatch, L1Error};
+use blindfold_protocol::{Acknowledgement, Canonical};
+use blindfold_rpc::CommitteeApiClient;
+use serde_json::Value;
+
+use super::{
+    field::{Field, until},
+    report::{Gas, Outcome},
+};
+use crate::relay::{Direction, Recorded, now_ms};
+
+/// How often it is tried to be faster than the sequencer's poster.
+const ATTEMPTS: usize = 8;
+
+/// How often somebody was shown a second header.
+async fn second_headers(field: &Field) -> Result<u64> {
+    let mut seen = field.counter("second_headers_refused").await?;
+    for member in 1..=MEMBERS {
+        seen += field.second_headers(member).await?;
+    }
+    Ok(seen)
+}
+
+/// The sequencer comes back without its disk: it signs nothing that it signed before, and goes on.
+pub async fn restored_sequencer(field: &mut Field) -> Outcome {
+    field.transfer(0).await?;
+    let before = (second_headers(field).await?, field.status().await?.certified);
+    field.devnet.process("sequencer")?.kill().await?;
+    fs::remove_dir_all(field.devnet.dir().join("sequencer"))?;
+    field.devnet.process("sequencer")?.start()?;
+    field.devnet.process("sequencer")?.ready().await?;
+    let (_, receipt) = field.transfer(1).await?;
+    let number = receipt.number.context("a number")?;
+    ensure!(number > before.1, "expected a batch after {}, seen {number}", before.1);
+    let after = second_headers(field).await?;
+    ensure!(after == before.0, "expected no second header, seen {} and then {after}", before.0);
+    Ok(Gas::default())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// A member comes back with an older disk, and then with none: it votes for nothing a second time.
+pub async fn restored_member(field: &mut Field) -> Outcome {
+    let name = format!("member-{MEMBERS}");
+    let (disk, kept) = (field.devnet.dir().join(&name), field.devnet.dir().join("older-disk"));
+    field.transfer(0).await?;
+    field.devnet.process(&name)?.kill().await?;
+    copy(&disk, &kept)?;
+    field.devnet.process(&name)?.start()?;
+    field.devnet.process(&name)?.ready().await?;
+    let (_, receipt) = field.transfer(1).await?;
+    let voted = receipt.number.context("a number")?;
+    until("the member's own vote", async || {
+        let status = CommitteeApiClient::get_status(&field.member(MEMBERS)?).await?;
+        Ok((status.acknowledged >= voted).then_some(()))
+    })
+    .await?;
+
+    field.devnet.process(&name)?.kill().await?;
+    fs::remove_dir_all(&disk)?;
+    copy(&kept, &disk)?;
+    // Ready it is only when it may vote; the others certify without it.
+    field.devnet.process(&name)?.start()?;
+    field.transfer(2).await?;
+
+    // With no disk at all it votes for nothing of this epoch any more.
+    field.devnet.process(&name)?.kill().await?;
+    fs::remove_dir_all(&disk)?;
+    let emptied_ms = now_ms();
+    field.devnet.process(&name)?.start()?;
+    let (_, receipt) = field.transfer(0).await?;
+    let number = receipt.number.context("a number")?;
+    until("the member to see that it lost its disk", async || {
+        let Ok(status) = CommitteeApiClient::get_status(&field.member(MEMBERS)?).await else {
+            return Ok(None);
+        };
+        Ok((status.certified >= number && status.votes_from.is_none_or(|from| from > number)).then_some(()))
+    })
+    .await?;
+    field.transfer(1).await?;
+    one_vote_each(&field.relay.recording(), &name, emptied_ms)?;
+    Ok(Gas::default())
+}
+
+/// The member voted once for each number, and for none since it lost its disk.
+fn one_vote_each(recording: &[Recorded], role: &str, emptied_ms: u64) -> Result<()> {
+    let mut votes: BTreeMap<u64, B256> = BTreeMap::new();
+    let sent = recording.iter().filter(|record| record.role == role);
+    for record in sent.filter(|record| record.direction == Direction::ToSequencer) {
+        let Ok(message) = serde_json::from_str::<Value>(&record.text) else { continue };
+        if message["method"] != "blind_submitAcknowledgement" {
+            continue;
+        }
+        let given = message["params"][0].as_str().or_else(|| message["params"]["acknowledgement"].as_str());
+        let acknowledgement = Acknowledgement::from_hex(given.context("an acknowledgement")?)?;
+        let (number, hash) = (acknowledgement.number, acknowledgement.header_hash);
+        ensure!(record.at_ms < emptied_ms, "{role} voted for {number} without knowing its votes");
+        let first = *votes.entry(number).or_insert(hash);
+        ensure!(first == hash, "{role} voted twice for {number}: for {first} and for {hash}");
+    }
+    ensure!(!votes.is_empty(), "the relay saw no vote of {role} at all: nothing is shown");
+    Ok(())
+}
+
+/// Somebody posts certified headers without their data before the sequencer does: the sequencer supplies the data.
+pub async fn prefix_without_data(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    for _ in 0..ATTEMPTS {
+        let id = field.users[0].send().await?.0.id();
+        until("the envelope to be certified", async || {
+            let number = field.receipt_of_sequencer(id).await?.and_then(|receipt| receipt.number);
+            let certified = field.status().await?.certified;
+            Ok(number.filter(|number| *number <= certified))
+        })
+        .await?;
+        // It would post the header itself within a second.
+        field.devnet.process("sequencer")?.kill().await?;
+        let outcome = without_data(field).await;
+        field.devnet.process("sequencer")?.start()?;
+        field.devnet.process("sequencer")?.ready().await?;
+        let Some((numbers, used)) = outcome? else { continue };
+        gas.step("post without data", used);
+        until("the headers to be final on L1, with their data", async || {
+            if field.devnet.l1.final_posted_head().await?.number < numbers.1 {
+                return Ok(None);
+            }
+            let lacking = field.devnet.l1.postings_without_data(field.devnet.chain.genesis_l1_origin).await?;
+            let among = |(first, last): &(u64, u64)| *first <= numbers.1 && *last >= numbers.0;
+            Ok((!lacking.iter().any(among)).then_some(()))
+        })
+        .await?;
+        field.transfer(1).await?;
+        return Ok(gas);
+    }
+    bail!("the sequencer had posted everything in each of {ATTEMPTS} attempts")
+}
+
+/// The sequencer gets a batch released, and keeps it from L1 so that it could be ordered again in the light of what it
+/// says: whoever has it posts it, and its place is final.
+pub async fn released_but_never_posted(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    for _ in 0..ATTEMPTS {
+        let (_, receipt) = field.transfer(0).await?;
+        let number = receipt.number.context("a number")?;
+        // It would post it within a second.
+        field.devnet.process("sequencer")?.kill().await?;
+        let first = field.devnet.l1.posted_head().await?.number + 1;
+        let outcome = if first <= number { with_data(field, first).await } else { Ok(None) };
+        if let Ok(Some(used)) = &outcome {
+            gas.step("post", *used);
+            let run = field.posted_run(number).await?;
+            let ours = field.batch(number).await?.hash;
+            let there = run.headers.iter().any(|header| header.hash() == ours);
+            ensure!(there, "expected batch {number} as it was certified on L1");
+        }
+        field.devnet.process("sequencer")?.start()?;
+        field.devnet.process("sequencer")?.ready().await?;
+        if outcome?.is_none() {
+            continue;
+        }
+        let (_, receipt) = field.transfer(1).await?;
+        let next = receipt.number.context("a number")?;
+        ensure!(next > number, "expected a batch after {number}, seen {next}");
+        field.posted_run(next).await?;
+        return Ok(gas);
+    }
+    bail!("the sequencer had posted everything in each of {ATTEMPTS} attempts")
+}
+
+/// Posts what is certified and not on L1 yet with its data, as the full node and a member have it.
+async fn with_data(field: &Field, first: u64) -> Result<Option<u64>> {
+    let last = field.status().await?.certified;
+    let certified = field.member(1)?.get_certified(last).await?;
+    let certificate = certified.context("the last certificate")?.decode()?.certificate;
+    let mut batches = Vec::new();
+    for number in first..=last {
+        let (sealed, codes) = field.sealed(number).await?;
+        batches.push(CodedBatch { sealed, codes });
+    }
+    match field.bully().post(&batches, &certificate).await {
+        Ok(sent) => Ok(Some(sent.gas_used)),
+        // What the sequencer had on its way came first.
+        Err(L1Error::Reverted { .. } | L1Error::Failed { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Posts what is certified and not on L1 yet, without data. `None` when there is nothing of it.
+async fn without_data(field: &Field) -> Result<Option<((u64, u64), u64)>> {
+    let first = field.devnet.l1.posted_head().await?.number + 1;
+    let last = field.status().await?.certified;
+    let certified = field.member(1)?.get_certified(last).await?;
+    let Some(certified) = certified.filter(|_| first <= last) else { return Ok(None) };
+    let certificate = certified.decode()?.certificate;
+    let mut headers = Vec::new();
+    for number in first..=certificate.number {
+        headers.push(field.sealed(number).await?.0.header);
+    }
+    if headers.is_empty() {
+        return Ok(None);
+    }
+    match field.bully().post_headers(&headers, &[], &certificate).await {
+        // What the sequencer had on its way may have come first, with its data.
+        Ok(sent) => {
+            let run = field.devnet.l1.run_of(certificate.number, sent.block).await?;
+            let ours = run.is_some_and(|run| run.run.posted_at == sent.block);
+            Ok(ours.then_some(((first, certificate.number), sent.gas_used)))
+        }
+        Err(L1Error::Reverted { .. } | L1Error::Failed { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
