@@ -102,6 +102,7 @@ impl Acknowledger {
             return Err(NotAcknowledged::NotAMember { number });
         }
         context.voting.allows(number, context.tracker.certified().number)?;
+        context.tracker.not_overruled(number).await?;
         match context.tracker.store().put_acknowledged(number, header_hash).await {
             Ok(()) => {}
             Err(StoreError::Conflict { .. }) => return Err(NotAcknowledged::AlreadyAcknowledged { number }),

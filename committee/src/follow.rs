@@ -476,6 +476,7 @@ impl Follower {
             }
             Err(fault) if fault.retry() => {
                 self.acknowledger.owe(number, hash);
+                self.refuse(number, hash, fault.as_str());
                 tracing::warn!(number, %hash, %fault, "not acknowledged yet; trying again");
             }
             Err(NotAcknowledged::AlreadyAcknowledged { .. }) => {

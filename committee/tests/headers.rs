@@ -2,6 +2,7 @@
 
 mod common;
 
+use blindfold_chain::HeaderId;
 use blindfold_committee::Evidence;
 use blindfold_protocol::{B256, Canonical};
 use common::{
@@ -410,6 +411,30 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     let again = |(_, hash): &(u16, B256)| *hash == next.hash;
     sequencer.wait("the other one", |state| acknowledged(state, 3).iter().any(again)).await;
     assert!(member.evidence().is_empty(), "L1 signs nothing, so there is no pair");
+}
+
+/// Its vote could complete a certificate that is void as soon as L1's header is final.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_header_that_l1_went_past_is_not_acknowledged() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let machine = Machine::new(2, sequencer.url());
+    machine.l1.not_final.lock().push(HeaderId { number: 2, hash: B256::repeat_byte(0x11) });
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let first = sealer.seal(vec![]).await;
+    sequencer.publish(&first.batch, &first.verdicts);
+    sequencer.wait("the first one", |state| !acknowledged(state, 1).is_empty()).await;
+    sequencer.publish_certificate(&sealer.certify(&first.batch, &[1, 2, 4]).await);
+    certified(&member, 1).await;
+    let lost = sealer.seal(vec![]).await;
+    sequencer.publish(&lost.batch, &lost.verdicts);
+    sequencer.wait("a refusal", |state| refused_for(state, 2, "overruled_by_l1")).await;
+    assert!(acknowledged(&sequencer.double.state.lock(), 2).is_empty());
+    // L1 took it back.
+    machine.l1.not_final.lock().clear();
+    sequencer.wait("an acknowledgement", |state| !acknowledged(state, 2).is_empty()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,8 +8,8 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, NextStep, Refusal, VoidRun, announce,
-    limits::DEPOSIT_READ_STEP_BLOCKS,
+    HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, NextStep, Refusal, VoidRun,
+    announce, limits::DEPOSIT_READ_STEP_BLOCKS,
 };
 use blindfold_protocol::{Epochs, LedgerEvent};
 use blindfold_runtime::Patience;
@@ -231,6 +231,10 @@ impl L1View for L1Cache {
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
         self.inner.last_l1_header().await
+    }
+
+    async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
+        self.inner.l1_headers_not_final().await
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {

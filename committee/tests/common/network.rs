@@ -17,8 +17,8 @@ use blindfold_bte::{
     dealer,
 };
 use blindfold_chain::{
-    EpochParameters, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet, Sealed,
-    Tracker, VoidRun,
+    EpochParameters, HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet,
+    Sealed, Tracker, VoidRun,
 };
 use blindfold_protocol::{
     Acknowledgement, Address, B256, Bundle, BundleItem, Canonical, Certificate, ChainConfig, Deployment,
@@ -199,6 +199,8 @@ pub struct ScriptedL1 {
     /// How many blocks there are after the newest final one.
     pub unfinal: AtomicU64,
     pub l1_headers: Mutex<Vec<L1MadeHeader>>,
+    /// Headers that L1 made and that are not final.
+    pub not_final: Mutex<Vec<HeaderId>>,
     /// L1 block of each posted number.
     pub posted: Mutex<BTreeMap<u64, u64>>,
     /// Whether hints of everything stand on L1.
@@ -213,6 +215,7 @@ impl ScriptedL1 {
             finalized: AtomicU64::new(FIRST_ORIGIN),
             unfinal: AtomicU64::new(0),
             l1_headers: Mutex::default(),
+            not_final: Mutex::default(),
             posted: Mutex::default(),
             hints: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
@@ -277,6 +280,10 @@ impl L1View for ScriptedL1 {
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
         self.up().await;
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
+    }
+
+    async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
+        Ok(self.not_final.lock().clone())
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {

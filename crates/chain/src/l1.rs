@@ -4,6 +4,8 @@ use async_trait::async_trait;
 use blindfold_protocol::validity::{L1Facts, LedgerEvent, OriginFacts};
 use blindfold_protocol::{BatchHeader, Bytes, Epochs, ForcedEntry, SealedBatch, limits::MAX_FORCED_ITEMS};
 
+use crate::HeaderId;
+
 pub use blindfold_engine::L1Origin;
 pub use blindfold_l1::L1Deposit;
 
@@ -12,8 +14,9 @@ pub const MAX_FORCED_ENTRIES: usize = MAX_FORCED_ITEMS + 1;
 
 /// Final facts of L1.
 ///
-/// Everything here but [`newest`](Self::newest) is about blocks that L1 holds for final, so an answer never changes but
-/// by what comes after it.
+/// Everything here but [`newest`](Self::newest), [`newest_time`](Self::newest_time) and
+/// [`l1_headers_not_final`](Self::l1_headers_not_final) is about blocks that L1 holds for final, so an answer never changes
+/// but by what comes after it.
 #[async_trait]
 pub trait L1View: Send + Sync {
     /// The newest final block.
@@ -41,6 +44,11 @@ pub trait L1View: Send + Sync {
 
     /// The newest number for which L1 made a header. Asked often, so answered from what is known already.
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault>;
+
+    /// The headers that L1 made in blocks that are not final yet, oldest first.
+    async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
+        Ok(Vec::new())
+    }
 
     /// All runs that L1 declared void, in L1 order. Asked for every batch, so answered from what is known already.
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault>;

@@ -5,7 +5,7 @@ use blindfold_l1::{L1Client, L1Deposit, L1Error, Recovery};
 use blindfold_protocol::Epochs;
 
 use crate::l1::MAX_FORCED_ENTRIES;
-use crate::{L1Fault, L1MadeHeader, L1News, L1Origin, L1View, VoidRun};
+use crate::{HeaderId, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, VoidRun};
 
 impl From<L1Error> for L1Fault {
     fn from(error: L1Error) -> Self {
@@ -65,6 +65,11 @@ impl L1View for L1Client {
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
         Ok(self.all_l1_headers().await?.last().map(|made| made.header.number))
+    }
+
+    async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
+        let made = L1Client::l1_headers_not_final(self).await?;
+        Ok(made.into_iter().map(|(number, hash)| HeaderId { number, hash }).collect())
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {

@@ -34,6 +34,10 @@ pub const READ_AHEAD_PATIENCE_MS: u64 = 250;
 pub const EPOCHS_PATIENCE_MS: u64 = 500;
 /// How long known epochs are taken as they are after L1 did not answer in time, in milliseconds.
 pub const EPOCHS_PAUSE_MS: u64 = 10_000;
+/// How long votes and certificates wait for L1's newest word on the headers that it made, in milliseconds.
+pub const L1_HEADERS_PATIENCE_MS: u64 = 500;
+/// How long L1's word on the headers that it made is taken as it is, in milliseconds. Roles follow L1 more often.
+pub const L1_HEADERS_AGE_MS: u64 = 3_000;
 /// How often L1 is asked what became of posted runs, in milliseconds.
 pub const SETTLEMENT_INTERVAL_MS: u64 = 1_000;
 /// Longest pause after trouble in asking, in milliseconds; it doubles.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindfold_chain::{
-    CertificateOutcome, EnvelopeOutcome, ExecutionState, NewBlock, NextStep, ReadApi, ReadContext, Refusal,
-    RoleView, SealRefusal, VoidRun,
+    CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Fault, NewBlock, NextStep, ReadApi,
+    ReadContext, Refusal, RoleView, SealRefusal, VoidRun,
 };
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{B256, Canonical, CertifiedBatch, EnvelopeFault, ForcedEntry, SealedBatch};
@@ -238,6 +238,68 @@ async fn a_header_that_passes_over_what_l1_made_is_refused() {
     truth.tracker.accept_l1_header(&made).await.unwrap();
     let next = truth.seal(6_000, vec![]).await;
     assert!(node.apply_sealed(&next.batch).await.unwrap().is_new());
+}
+
+/// A certificate that came after L1's header and before that is final would be void for everybody who took it.
+#[tokio::test]
+async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
+    let l1 = l1();
+    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let first = truth.seal(0, vec![]).await;
+    other.seal(0, vec![]).await;
+    let (lost, child) = (other.seal(250, vec![]).await, other.seal(500, vec![]).await);
+    let made = truth.l1_header(5_000, vec![]);
+    let pending = HeaderId { number: 2, hash: made.header.hash() };
+    let node = tracker_on(memory(), &l1).await;
+    node.accept_certified(&certified(&first.batch)).await.unwrap();
+    for sealed in [&lost, &child] {
+        node.apply_sealed(&sealed.batch).await.unwrap();
+    }
+    l1.not_final.lock().push(pending);
+    assert!(node.follow_l1().await.unwrap().is_empty(), "L1 may take it back");
+    let overruled = |refusal: Refusal| {
+        assert_eq!((refusal.as_str(), refusal.next_step()), ("overruled_by_l1", NextStep::Retry));
+        assert!(matches!(refusal, Refusal::OverruledByL1 { number: 2, made } if made == pending.hash));
+    };
+    // Neither its own certificate, nor one of what follows it, in whatever way it comes.
+    for sealed in [&lost, &child] {
+        overruled(node.not_overruled(sealed.batch.header.number).await.unwrap_err());
+        overruled(node.accept_certificate(&certificate_of(&sealed.batch)).await.unwrap_err());
+        overruled(node.accept_certified(&certified(&sealed.batch)).await.unwrap_err());
+    }
+    assert_eq!(node.certified().number, 1);
+    // It is final now, and nobody has followed it yet.
+    l1.not_final.lock().clear();
+    l1.l1_headers.lock().push(made.clone());
+    let fresh = tracker_on(memory(), &l1).await;
+    for sealed in [&first, &lost] {
+        fresh.apply_sealed(&sealed.batch).await.unwrap();
+    }
+    fresh.accept_certificate(&certificate_of(&first.batch)).await.unwrap();
+    overruled(fresh.accept_certificate(&certificate_of(&lost.batch)).await.unwrap_err());
+    assert_eq!(node.follow_l1().await.unwrap().len(), 1);
+    // And here L1 took it back.
+    let other_l1 = support::l1();
+    other_l1.not_final.lock().push(pending);
+    let node = tracker_on(memory(), &other_l1).await;
+    for sealed in [&first, &lost] {
+        node.apply_sealed(&sealed.batch).await.unwrap();
+    }
+    node.accept_certificate(&certificate_of(&first.batch)).await.unwrap();
+    overruled(node.accept_certificate(&certificate_of(&lost.batch)).await.unwrap_err());
+    other_l1.not_final.lock().clear();
+    assert!(node.follow_l1().await.unwrap().is_empty());
+    let outcome = node.accept_certificate(&certificate_of(&lost.batch)).await.unwrap();
+    assert_eq!(outcome, CertificateOutcome::Advanced);
+    // An L1 that does not answer holds nobody up.
+    let away = support::l1();
+    let node = tracker_on(memory(), &away).await;
+    for sealed in [&first, &lost] {
+        node.apply_sealed(&sealed.batch).await.unwrap();
+    }
+    *away.fault.lock() = Some(L1Fault::Unavailable { reason: "away".to_owned() });
+    let outcome = node.accept_certificate(&certificate_of(&lost.batch)).await.unwrap();
+    assert_eq!(outcome, CertificateOutcome::Advanced);
 }
 
 #[tokio::test]

@@ -205,6 +205,24 @@ impl L1Client {
         Ok(headers)
     }
 
+    /// The headers that L1 made itself in blocks that are not final yet, by number and hash, in order. L1 may still take
+    /// them back.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn l1_headers_not_final(&self) -> Result<Vec<(u64, B256)>, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let (after, through) = (self.finalized().await?.number, self.newest_block().await?);
+        let logs = self.newest_logs(inbox, &[BlindedInbox::L1Header::SIGNATURE_HASH], after, through).await?;
+        let mut headers = Vec::with_capacity(logs.len());
+        for log in logs {
+            if let Some(event) = log.event::<BlindedInbox::L1Header>()? {
+                headers.push((event.number, event.headerHash));
+            }
+        }
+        Ok(headers)
+    }
+
     async fn l1_made_posting(
         &self,
         log: &FinalLog,

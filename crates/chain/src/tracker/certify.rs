@@ -22,7 +22,8 @@ impl Tracker {
     /// Verifies a certificate for a header that is here, keeps it durably, and moves the certified head.
     ///
     /// When it names another header than ours, nothing changes and the refusal says so: fetch the certified batch
-    /// and give it to [`accept_certified`](Self::accept_certified).
+    /// and give it to [`accept_certified`](Self::accept_certified). Where L1 made another header a moment ago, it is
+    /// refused until that one is final and followed ([`Refusal::OverruledByL1`]).
     pub async fn accept_certificate(&self, certificate: &Certificate) -> Result<CertificateOutcome, Refusal> {
         self.verify_certificate(certificate).await?;
         let (tracker, certificate) = (self.clone(), *certificate);
@@ -110,6 +111,9 @@ impl Tracker {
         }
         if record.is_some_and(|record| record.certificate.is_some() || record.by_l1) {
             return Ok(CertificateOutcome::Known);
+        }
+        if number > certified.number {
+            self.not_overruled(number).await?;
         }
         self.shared.store.put_certificate(certificate).await?;
         if number <= certified.number {

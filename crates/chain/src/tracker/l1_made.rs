@@ -27,11 +27,13 @@ impl Tracker {
     }
 
     /// Takes what L1 made on top of the certified head here, and finds out whether L1 contradicts it. Gives the batches
-    /// that are new, oldest first. Cheap while L1 made nothing: callers ask often.
+    /// that are new, oldest first. Finds out, too, what L1 made in blocks that are not final yet: nothing else is
+    /// certified in its place. Cheap while L1 made nothing: callers ask every few seconds.
     ///
     /// # Errors
     /// As [`accept_l1_header`](Self::accept_l1_header), and [`Refusal::L1`].
     pub async fn follow_l1(&self) -> Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal> {
+        self.look_for_l1_headers().await;
         let mut taken = Vec::new();
         let Some(last) = self.shared.l1.last_l1_header().await? else { return Ok(taken) };
         let certified = self.certified();

@@ -6,6 +6,7 @@ mod ahead;
 mod certify;
 mod items;
 mod l1_made;
+mod overruled;
 mod refusal;
 
 use std::sync::Arc;
@@ -104,6 +105,7 @@ struct Shared {
     said: RwLock<Option<advance::Said>>,
     /// What L1 says up to its newest final block, read before a header names it.
     ahead: RwLock<ahead::Ahead>,
+    overruled: RwLock<overruled::Overruled>,
     earlier: accounts::EarlierLedgers,
 }
 
@@ -133,6 +135,7 @@ impl Tracker {
             broken: watch::Sender::new(false),
             said: RwLock::default(),
             ahead: RwLock::default(),
+            overruled: RwLock::default(),
             earlier: accounts::EarlierLedgers::default(),
         };
         Ok(Self { shared: Arc::new(shared) })

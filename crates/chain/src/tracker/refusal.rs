@@ -163,6 +163,15 @@ pub enum Refusal {
         /// The other one.
         offered: B256,
     },
+    /// L1 made a header of a number up to this one's, in a block that may not be final yet, and ours is another: nothing is
+    /// voted for or certified in its place.
+    #[error("L1 made header {made} for number {number}, which is not on this chain yet")]
+    OverruledByL1 {
+        /// Number of the header that L1 made.
+        number: u64,
+        /// Its hash.
+        made: B256,
+    },
     /// L1 made a header in place of one that is certified here: nobody posted ours in time. What follows it here is
     /// void; begin anew from what L1 has.
     #[error(
@@ -212,6 +221,8 @@ impl Refusal {
             Self::NoEpoch { .. } => NextStep::Retry,
             // L1 may be further for whoever sent it.
             Self::NotMadeByL1 { .. } => NextStep::Retry,
+            // Final soon, and then followed; or taken back by L1.
+            Self::OverruledByL1 { .. } => NextStep::Retry,
             Self::ReplacedByL1 { .. } => NextStep::Reject,
             Self::VoidedByL1 { .. } => NextStep::Stop,
             Self::UnknownEpoch { .. } => NextStep::Retry,
@@ -245,6 +256,7 @@ impl Refusal {
             Self::ConflictingCertificates { .. } => "conflicting_certificates",
             Self::NotMadeByL1 { .. } => "not_made_by_l1",
             Self::ReplacedByL1 { .. } => "replaced_by_l1",
+            Self::OverruledByL1 { .. } => "overruled_by_l1",
             Self::VoidedByL1 { .. } => "voided_by_l1",
             Self::Store(_) => "storage",
             Self::Stopped => "shutting_down",

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun,
+    HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun,
 };
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
@@ -25,6 +25,8 @@ pub struct ScriptedL1 {
     pub forced: Mutex<Vec<ForcedEntry>>,
     pub bridge: Mutex<Vec<L1Deposit>>,
     pub l1_headers: Mutex<Vec<L1MadeHeader>>,
+    /// Headers that L1 made and that are not final.
+    pub not_final: Mutex<Vec<HeaderId>>,
     pub void_runs: Mutex<Vec<VoidRun>>,
     pub fault: Mutex<Option<L1Fault>>,
     /// Shows another block for every number.
@@ -42,6 +44,7 @@ impl ScriptedL1 {
             forced: Mutex::default(),
             bridge: Mutex::default(),
             l1_headers: Mutex::default(),
+            not_final: Mutex::default(),
             void_runs: Mutex::default(),
             fault: Mutex::default(),
             reorganised: AtomicBool::new(false),
@@ -149,6 +152,11 @@ impl L1View for ScriptedL1 {
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
         self.up()?;
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
+    }
+
+    async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
+        self.up()?;
+        Ok(self.not_final.lock().clone())
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
