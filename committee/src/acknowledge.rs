@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use blindfold_chain::{NextStep, Refusal};
-use blindfold_protocol::{Acknowledgement, B256, certificate};
+use blindfold_protocol::{Acknowledgement, B256, BatchHeader, certificate};
 use blindfold_rpc::{Encoded, HttpClient, ReceivedError, SequencerApiClient, types};
 use blindfold_runtime::Backoff;
 use blindfold_store::StoreError;
@@ -93,17 +93,18 @@ impl Acknowledger {
         (Arc::new(Self { context, sequencer, pending, owed, wake: Notify::new(), refusals }), queue)
     }
 
-    /// Acknowledges the header with this hash, which the tracker has applied. The pair is durable before the
-    /// signature exists; for the pair that is on disk already, the same signature is made again.
-    pub(crate) async fn acknowledge(&self, number: u64, header_hash: B256) -> Result<(), NotAcknowledged> {
+    /// Acknowledges a header that the tracker has applied. Number and hash are durable before the signature exists; for
+    /// the pair that is on disk already, the same signature is made again.
+    pub(crate) async fn acknowledge(&self, header: &BatchHeader) -> Result<(), NotAcknowledged> {
+        let (number, header_hash) = (header.number, header.hash());
         let context = &self.context;
         let epoch = context.tracker.epoch(number).await?;
         if !context.is_member_of(&epoch) {
             return Err(NotAcknowledged::NotAMember { number });
         }
         context.voting.allows(number, context.tracker.certified().number)?;
-        context.tracker.not_overruled(number).await?;
-        match context.tracker.store().put_acknowledged(number, header_hash).await {
+        context.tracker.may_be_certified(number).await?;
+        match context.tracker.store().put_acknowledged(number, header_hash, header.l1_origin_number).await {
             Ok(()) => {}
             Err(StoreError::Conflict { .. }) => return Err(NotAcknowledged::AlreadyAcknowledged { number }),
             Err(error) => return Err(NotAcknowledged::Store(error)),

@@ -187,9 +187,17 @@ impl Sources {
     /// The highest number that a member acknowledged or holds certified, and the highest that it holds certified.
     async fn standing_of(&self, member: u16, client: &HttpClient) -> Option<(u64, u64)> {
         let status = CommitteeApiClient::get_status(client).await.ok()?;
-        let highest = status.acknowledged.max(status.certified);
+        let mut highest = status.acknowledged.max(status.certified);
         if highest > 0 {
-            let sealed = held_by(member, client, highest).await?.sealed;
+            let held = match held_by(member, client, highest).await {
+                // It acknowledged a header that gave way to another one.
+                None if highest > status.certified && status.certified > 0 => {
+                    highest = status.certified;
+                    held_by(member, client, highest).await
+                }
+                held => held,
+            };
+            let sealed = held?.sealed;
             let config = self.tracker.config();
             let signed = sealed.signed_header().signer(&config.deployment) == Ok(config.sequencer);
             if !signed && !sealed.claims_l1() {

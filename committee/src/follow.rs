@@ -177,7 +177,7 @@ impl Follower {
         let tracker = self.context.tracker.clone();
         for number in tracker.certified().number + 1..=tracker.head().number {
             match tracker.store().batch(number).await {
-                Ok(Some(record)) => self.acknowledge(number, record.hash).await,
+                Ok(Some(record)) => self.acknowledge(&record.sealed.header).await,
                 Ok(None) => tracing::error!(number, "the store has no batch below its head"),
                 Err(error) => tracing::error!(number, %error, "the store gave no batch"),
             }
@@ -363,7 +363,7 @@ impl Follower {
         let (due, _) = self.acknowledger.owed(certified);
         for (number, hash) in due {
             match self.context.tracker.store().batch(number).await {
-                Ok(Some(record)) if record.hash == hash => self.acknowledge(number, hash).await,
+                Ok(Some(record)) if record.hash == hash => self.acknowledge(&record.sealed.header).await,
                 Ok(_) => self.acknowledger.settle(number),
                 Err(error) => {
                     tracing::error!(number, %error, "the store gave no batch");
@@ -444,7 +444,8 @@ impl Follower {
                 self.patience.reset();
                 self.stale_origins = if stale { self.stale_origins.saturating_add(1) } else { 0 };
                 self.context.metrics.check_seconds.observe_duration(started.elapsed());
-                self.applied(&applied).await;
+                self.acknowledge(header).await;
+                self.shares.prepare(applied.number);
                 Taken::Done
             }
             Ok(_) => Taken::Done,
@@ -460,13 +461,9 @@ impl Follower {
         now > header.l1_origin_time.saturating_add(limit)
     }
 
-    async fn applied(&mut self, applied: &Applied) {
-        self.acknowledge(applied.number, applied.hash).await;
-        self.shares.prepare(applied.number);
-    }
-
-    async fn acknowledge(&mut self, number: u64, hash: B256) {
-        match self.acknowledger.acknowledge(number, hash).await {
+    async fn acknowledge(&mut self, header: &BatchHeader) {
+        let (number, hash) = (header.number, header.hash());
+        match self.acknowledger.acknowledge(header).await {
             Ok(()) => self.acknowledger.settle(number),
             Err(NotAcknowledged::Abstains(Abstains::CatchingUp)) => self.held_back = true,
             Err(NotAcknowledged::Abstains(abstains)) => {

@@ -397,13 +397,16 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     let header = sealer.tracker.with_state(|state| {
         state.l1_header::<Vec<u8>>(network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
     });
-    let l1_block = network::FIRST_ORIGIN;
+    // What was acknowledged had not seen it.
+    let l1_block = network::FIRST_ORIGIN + 1;
     let made = blindfold_chain::L1MadeHeader { header, items: vec![], l1_block };
+    machine.l1.set_finalized(l1_block);
     machine.l1.l1_headers.lock().push(made.clone());
     certified(&member, 2).await;
     assert_eq!(member.tracker().certified().hash, header.hash());
     // What it acknowledged above L1's header is dead: the number has another header now, which it acknowledges too.
     sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
+    sealer.l1.set_finalized(l1_block);
     sealer.l1.l1_headers.lock().push(made);
     let next = sealer.seal_at(network::START_MS + 1_250, vec![]).await;
     assert_ne!(next.hash, dead.hash);

@@ -45,7 +45,12 @@ async fn killed_between_word_and_signature() {
     let sealer = Sealer::new().await;
     let batch = sealer.seal_envelopes(&[envelope(1, 1)]).await;
     check_only(&machine, &batch.batch).await;
-    machine.store().await.put_acknowledged(1, batch.hash).await.expect("written");
+    machine
+        .store()
+        .await
+        .put_acknowledged(1, batch.hash, batch.batch.header.l1_origin_number)
+        .await
+        .expect("written");
     let member = machine.start().await;
     sequencer.wait("an acknowledgement", |state| !state.acknowledgements.is_empty()).await;
     drop(member);
@@ -75,7 +80,12 @@ async fn a_word_on_disk_binds_even_without_the_header() {
     let machine = Machine::new(2, sequencer.url());
     let batch = Sealer::new().await.seal_envelopes(&[envelope(1, 1)]).await;
     let other = second(&batch.batch);
-    machine.store().await.put_acknowledged(1, batch.hash).await.expect("written");
+    machine
+        .store()
+        .await
+        .put_acknowledged(1, batch.hash, batch.batch.header.l1_origin_number)
+        .await
+        .expect("written");
     let member = machine.start().await;
     sequencer.followed_by(1).await;
     sequencer.publish(&other, &batch.verdicts);

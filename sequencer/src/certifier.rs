@@ -212,6 +212,10 @@ impl Core {
     /// Makes the certificate of a number, keeps it and announces it. A failure is logged: the next acknowledgement,
     /// or a restart, tries again.
     async fn certify(&self, number: u64, epoch: &Arc<Epoch>, all: &[Acknowledgement]) {
+        if let Err(refusal) = self.tracker.may_be_certified(number).await {
+            tracing::warn!(number, %refusal, "acknowledged, and not certified");
+            return;
+        }
         let (for_thread, list) = (Arc::clone(epoch), all.to_vec());
         let made = tokio::task::spawn_blocking(move || certificate::aggregate(&for_thread, &list)).await;
         let certificate = match made {
@@ -268,6 +272,10 @@ impl Core {
             copied.collect()
         };
         for (number, epoch, all) in complete {
+            if self.tracker.may_be_certified(number).await.is_err() {
+                // Said when the last acknowledgement came.
+                continue;
+            }
             self.certify(number, &epoch, &all).await;
         }
     }

@@ -293,7 +293,7 @@ impl Core {
             return Ok(Adopted::Ours);
         }
         // What was signed binds before the header is here.
-        match self.store.put_acknowledged(number, theirs).await {
+        match self.store.put_acknowledged(number, theirs, sealed.header.l1_origin_number).await {
             Err(StoreError::Conflict { stored, .. }) => {
                 return Err(Hindrance::TwoHeaders { member, number, theirs, ours: stored });
             }

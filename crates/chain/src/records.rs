@@ -51,8 +51,8 @@ pub(crate) enum Maker {
     Us,
     /// The sequencer, somewhere else.
     Sequencer,
-    /// L1, whose word certifies it.
-    L1,
+    /// L1 in this block, whose word certifies it.
+    L1(u64),
 }
 
 /// What the store keeps of a header that was just applied.
@@ -76,7 +76,10 @@ pub(crate) fn sealed_record(
         ledger: applied.ledger_delta.clone(),
         head: applied.head.encode(),
         signed: maker == Maker::Us,
-        by_l1: maker == Maker::L1,
+        made_at: match maker {
+            Maker::L1(block) => Some(block),
+            Maker::Us | Maker::Sequencer => None,
+        },
     }
 }
 

@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use blindfold_chain::limits::POSTING_MARGIN;
 use blindfold_chain::{
     CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Fault, NewBlock, NextStep, ReadApi,
     ReadContext, Refusal, RoleView, SealRefusal, VoidRun,
@@ -207,13 +208,20 @@ async fn a_header_made_by_l1_moves_the_certified_head() {
     assert!(replaced(&node.apply_sealed(&shown.batch).await.unwrap_err()));
     assert!(replaced(&node.accept_certificate(&certificate_of(&shown.batch)).await.unwrap_err()));
     assert!(replaced(&node.accept_certified(&certified(&shown.batch)).await.unwrap_err()));
-    let next = other.seal(500, vec![]).await;
-    assert_eq!(node.accept_certified(&certified(&next.batch)).await.unwrap_err().as_str(), "wrong_parent");
+    let dead = other.seal(500, vec![]).await;
+    assert_eq!(node.accept_certified(&certified(&dead.batch)).await.unwrap_err().as_str(), "wrong_parent");
     // The chain goes on from what L1 made, with certificates.
     truth.tracker.accept_l1_header(&made).await.unwrap();
     let next = truth.seal(6_000, vec![]).await;
     let batch = CertifiedBatch { sealed: (*next.batch).clone(), certificate: certificate_of(&next.batch) };
     assert_eq!(node.accept_certified(&batch).await.unwrap().1, CertificateOutcome::Advanced);
+    // Votes for what followed the voided header may come together late: nobody is at fault.
+    for refused in [
+        node.accept_certificate(&certificate_of(&dead.batch)).await.unwrap_err(),
+        node.accept_certified(&certified(&dead.batch)).await.unwrap_err(),
+    ] {
+        assert!(replaced(&refused), "{refused}");
+    }
     assert!(node.follow_l1().await.unwrap().is_empty());
 }
 
@@ -263,11 +271,11 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     };
     // Neither its own certificate, nor one of what follows it, in whatever way it comes.
     for sealed in [&lost, &child] {
-        overruled(node.not_overruled(sealed.batch.header.number).await.unwrap_err());
+        overruled(node.may_be_certified(sealed.batch.header.number).await.unwrap_err());
         overruled(node.accept_certificate(&certificate_of(&sealed.batch)).await.unwrap_err());
         overruled(node.accept_certified(&certified(&sealed.batch)).await.unwrap_err());
     }
-    assert_eq!(node.certified().number, 1);
+    assert_eq!((node.certified().number, node.head().hash), (1, child.hash), "nothing was taken back");
     // It is final now, and nobody has followed it yet.
     l1.not_final.lock().clear();
     l1.l1_headers.lock().push(made.clone());
@@ -300,6 +308,36 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     *away.fault.lock() = Some(L1Fault::Unavailable { reason: "away".to_owned() });
     let outcome = node.accept_certificate(&certificate_of(&lost.batch)).await.unwrap();
     assert_eq!(outcome, CertificateOutcome::Advanced);
+}
+
+/// Certified, it would only stand in the way of the header that L1 makes.
+#[tokio::test]
+async fn what_nobody_could_post_in_time_is_not_voted_for() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let first = sequencer.seal(0, vec![]).await;
+    let node = tracker_on(memory(), &l1).await;
+    node.apply_sealed(&first.batch).await.unwrap();
+    let origin = first.batch.header.l1_origin_number;
+    let deadline = u64::from(node.config().timing.posting_deadline);
+    *l1.finalized.lock() = origin + deadline - deadline / POSTING_MARGIN;
+    node.follow_l1().await.unwrap();
+    node.may_be_certified(1).await.unwrap();
+    *l1.finalized.lock() += 1;
+    sequencer.tracker.follow_l1().await.unwrap();
+    node.follow_l1().await.unwrap();
+    // Nor what follows it, however new its origin.
+    let second = sequencer.seal(3_000_000, vec![]).await;
+    node.apply_sealed(&second.batch).await.unwrap();
+    for number in [1, 2] {
+        let refused = node.may_be_certified(number).await.unwrap_err();
+        assert_eq!((refused.as_str(), refused.next_step()), ("too_old_for_l1", NextStep::Retry));
+        assert!(matches!(refused, Refusal::TooOldForL1 { number: 1, .. }), "{refused}");
+    }
+    // Whoever certified it all the same had the means to post it.
+    let outcome = node.accept_certificate(&certificate_of(&first.batch)).await.unwrap();
+    assert_eq!(outcome, CertificateOutcome::Advanced);
+    node.may_be_certified(2).await.unwrap();
 }
 
 #[tokio::test]

@@ -89,7 +89,7 @@ async fn a_damaged_ledger_is_noticed_at_the_start() {
         ledger: blindfold_protocol::LedgerDelta::default(),
         head: sequencer.tracker.store().ledger_head().await.unwrap().unwrap().head,
         signed: false,
-        by_l1: false,
+        made_at: None,
     };
     store.put_sealed(record).await.unwrap();
     let opened = Tracker::open(chain_config(), store, Arc::clone(&l1) as _).await;
@@ -441,7 +441,7 @@ async fn a_disk_that_refuses_leaves_memory_as_it_was() {
     let l1 = l1();
     let sequencer = Sequencer::new(&l1).await;
     // This process has signed another header for number 1 before.
-    sequencer.tracker.store().put_acknowledged(1, B256::repeat_byte(1)).await.unwrap();
+    sequencer.tracker.store().put_acknowledged(1, B256::repeat_byte(1), 1).await.unwrap();
     let before = sequencer.tracker.head();
     let sealed =
         sequencer.tracker.seal(START_SECOND * 1_000, 0, vec![], &l1_block(2), &sequencer_key()).await;

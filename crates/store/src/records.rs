@@ -42,9 +42,9 @@ pub struct SealedRecord {
     /// This process signs this header (sequencer) or acknowledges it (member): also records, in the same step, what
     /// [`Store::put_acknowledged`](crate::Store::put_acknowledged) records.
     pub signed: bool,
-    /// L1 made this header, so it is certified without a certificate from the moment it is stored, and with it all
-    /// before it.
-    pub by_l1: bool,
+    /// The L1 block that made this header, if L1 did: then it is certified without a certificate from the moment it is
+    /// stored, and with it all before it.
+    pub made_at: Option<u64>,
 }
 
 /// A stored batch.
@@ -127,7 +127,7 @@ pub struct LedgerHead {
 pub struct Heads {
     /// The newest sealed batch.
     pub sealed: Option<(u64, B256)>,
-    /// The newest number signed or acknowledged by this process.
+    /// The newest number signed or acknowledged by this process, but for what L1's headers displaced.
     pub acknowledged: Option<u64>,
     /// The newest certified number, by a certificate or by L1; certifies all before it.
     pub certified: Option<u64>,

@@ -50,10 +50,11 @@ pub trait Store: Send + Sync {
     /// signed for its number stays recorded.
     async fn revert_sealed(&self, number: u64) -> Result<(), StoreError>;
 
-    /// Records, before it signs, the one header hash this process signs for a number, forever. Refuses another, with
-    /// one exception: a hash recorded for a number above a header that L1 made, before that header was stored, belongs
-    /// to a branch that can never be posted, and gives way to one hash more.
-    async fn put_acknowledged(&self, number: u64, hash: B256) -> Result<(), StoreError>;
+    /// Records, before it signs, the one header hash this process signs for a number, forever, with that header's L1
+    /// origin. Refuses another, with one exception: a hash recorded for a number above a header that L1 made, with an
+    /// origin before L1 made it and before that header was stored, belongs to a branch that can never be posted, and
+    /// gives way to one hash more. `BlindedInbox` excuses the same two.
+    async fn put_acknowledged(&self, number: u64, hash: B256, origin: u64) -> Result<(), StoreError>;
 
     /// The header hash this process signed for a number.
     async fn acknowledged(&self, number: u64) -> Result<Option<B256>, StoreError>;

@@ -196,7 +196,7 @@ async fn a_closed_store_is_one_file_that_nobody_holds() {
         // A write and a read whose callers went away.
         let (write, read) = (other.clone(), other.clone());
         let abandoned = tokio::spawn(async move {
-            let _ = tokio::join!(write.put_acknowledged(number, B256::ZERO), read.batches(1, 100));
+            let _ = tokio::join!(write.put_acknowledged(number, B256::ZERO, 1), read.batches(1, 100));
         });
         tokio::task::yield_now().await;
         abandoned.abort();

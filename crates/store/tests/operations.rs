@@ -25,6 +25,9 @@ fn deployment(inbox: u8) -> Deployment {
     Deployment { l1_chain_id: 31_337, inbox: Address::repeat_byte(inbox) }
 }
 
+/// The L1 origin of the headers here.
+const ORIGIN: u64 = 7;
+
 #[tokio::test]
 async fn a_fresh_store_is_empty() {
     on_both(async |store| {
@@ -185,27 +188,33 @@ async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
         let (two, three) = (dead(2, first.hash), dead(3, B256::ZERO));
         store.put_sealed(first.clone()).await.unwrap();
         store.put_sealed(two.clone()).await.unwrap();
-        store.put_acknowledged(3, three.hash).await.unwrap();
-        store.put_acknowledged(4, B256::repeat_byte(4)).await.unwrap();
+        store.put_acknowledged(3, three.hash, ORIGIN).await.unwrap();
+        store.put_acknowledged(4, B256::repeat_byte(4), ORIGIN).await.unwrap();
+        store.put_acknowledged(5, B256::repeat_byte(5), ORIGIN + 1).await.unwrap();
+        store.put_acknowledged(6, B256::repeat_byte(6), ORIGIN).await.unwrap();
         store.revert_sealed(2).await.unwrap();
-        let refused = store.put_acknowledged(3, B256::repeat_byte(3)).await.unwrap_err();
+        let refused = store.put_acknowledged(3, B256::repeat_byte(3), ORIGIN).await.unwrap_err();
         assert!(matches!(refused, StoreError::Conflict { what: What::Acknowledgement, number: 3, .. }));
         let mut made = sealed(2, first.hash, &[], 2, LedgerDelta::default());
-        (made.signed, made.by_l1) = (false, true);
+        (made.signed, made.made_at) = (false, Some(ORIGIN + 1));
         store.put_sealed(made.clone()).await.unwrap();
         // Up to L1's own number what was signed stays.
         for (number, signed) in [(1, first.hash), (2, two.hash)] {
-            let refused = store.put_acknowledged(number, B256::repeat_byte(9)).await.unwrap_err();
+            let refused = store.put_acknowledged(number, B256::repeat_byte(9), ORIGIN).await.unwrap_err();
             assert!(matches!(refused, StoreError::Conflict { stored, .. } if stored == signed));
         }
+        // So it does above it where its origin had seen L1's header: nothing excuses another one with a later origin.
+        let refused = store.put_acknowledged(5, B256::repeat_byte(9), ORIGIN).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Conflict { stored, .. } if stored == B256::repeat_byte(5)));
+        assert_eq!(store.heads().await.unwrap().acknowledged, Some(5));
         // Above it another one can be signed, which then stays; the sequencer's way is the same.
         let next = sealed(3, made.hash, &[], 3, LedgerDelta::default());
         store.put_sealed(next.clone()).await.unwrap();
         assert_eq!(store.acknowledged(3).await.unwrap(), Some(next.hash));
-        assert!(store.put_acknowledged(3, three.hash).await.is_err());
-        store.put_acknowledged(4, B256::repeat_byte(5)).await.unwrap();
-        store.put_acknowledged(4, B256::repeat_byte(5)).await.unwrap();
-        assert!(store.put_acknowledged(4, B256::repeat_byte(4)).await.is_err());
+        assert!(store.put_acknowledged(3, three.hash, ORIGIN).await.is_err());
+        store.put_acknowledged(4, B256::repeat_byte(5), ORIGIN).await.unwrap();
+        store.put_acknowledged(4, B256::repeat_byte(5), ORIGIN).await.unwrap();
+        assert!(store.put_acknowledged(4, B256::repeat_byte(4), ORIGIN).await.is_err());
     })
     .await;
 }
@@ -221,8 +230,11 @@ async fn second_headers_and_second_signatures_are_refused() {
         assert_eq!(store.put_sealed(second.clone()).await, Err(conflict(What::Acknowledgement)));
         let conflict_of_batch = conflict(What::Batch);
         let conflict_of_acknowledgement = conflict(What::Acknowledgement);
-        assert_eq!(store.put_acknowledged(1, second.hash).await, Err(conflict_of_acknowledgement.clone()));
-        store.put_acknowledged(1, first.hash).await.unwrap();
+        assert_eq!(
+            store.put_acknowledged(1, second.hash, ORIGIN).await,
+            Err(conflict_of_acknowledgement.clone())
+        );
+        store.put_acknowledged(1, first.hash, ORIGIN).await.unwrap();
         assert_eq!(store.put_certificate(&certificate(&second)).await, Err(conflict_of_batch.clone()));
         second.signed = false;
         assert_eq!(store.put_sealed(second.clone()).await, Err(conflict_of_batch));
@@ -230,7 +242,7 @@ async fn second_headers_and_second_signatures_are_refused() {
         // What was signed survives the way back; storing what others certified is still possible.
         store.revert_sealed(1).await.unwrap();
         assert_eq!(store.acknowledged(1).await.unwrap(), Some(first.hash));
-        assert_eq!(store.put_acknowledged(1, second.hash).await, Err(conflict_of_acknowledgement));
+        assert_eq!(store.put_acknowledged(1, second.hash, ORIGIN).await, Err(conflict_of_acknowledgement));
         store.put_sealed(second.clone()).await.unwrap();
         assert_eq!(store.batch(1).await.unwrap().unwrap().hash, second.hash);
     })
@@ -540,7 +552,7 @@ async fn a_header_made_by_l1_is_certified_with_its_record() {
     let path = folder.path().join("l1.sqlite");
     let first = sealed(1, B256::ZERO, &[1], 0, credit(1, None, Some(account(8))));
     let mut second = sealed(2, first.hash, &[], 0, LedgerDelta::default());
-    (second.by_l1, second.signed) = (true, false);
+    (second.made_at, second.signed) = (Some(ORIGIN + 1), false);
     {
         let store = SqliteStore::open(&path).unwrap();
         store.put_sealed(first.clone()).await.unwrap();

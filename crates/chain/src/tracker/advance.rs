@@ -317,7 +317,7 @@ impl Tracker {
             Ok(()) => {
                 let id = HeaderId { number, hash };
                 self.shared.sealed.send_replace(id);
-                if maker == Maker::L1 {
+                if matches!(maker, Maker::L1(_)) {
                     self.shared.certified.send_replace(id);
                 }
                 Ok(())

@@ -6,6 +6,7 @@ use alloy_primitives::B256;
 use blindfold_protocol::{Certificate, CertifiedBatch, SealedBatch, certificate};
 
 use super::{Applied, HeaderId, Refusal, Tracker, load_state};
+use crate::limits::MAX_UNCERTIFIED_HEADERS;
 
 /// What a certificate changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,7 @@ impl Tracker {
         self.verify_certificate(certificate).await?;
         let (tracker, run, certificate) = (self.clone(), run.to_vec(), *certificate);
         self.exclusively(async move {
+            tracker.not_overruled(certificate.number, &run).await?;
             for batch in &run {
                 let header = &batch.header;
                 if tracker.give_way_to(header.number, header.hash(), header.parent_hash).await? {
@@ -104,7 +106,7 @@ impl Tracker {
                 return Err(Refusal::ReplacedByL1 { number, made: known, offered });
             }
             return Err(if number <= certified.number {
-                Refusal::ConflictingCertificates { number, known, offered }
+                self.contradiction(number, known, offered).await?
             } else {
                 Refusal::OtherHeaderCertified { number, known, certified: offered }
             });
@@ -113,7 +115,7 @@ impl Tracker {
             return Ok(CertificateOutcome::Known);
         }
         if number > certified.number {
-            self.not_overruled(number).await?;
+            self.not_overruled(number, &[]).await?;
         }
         self.shared.store.put_certificate(certificate).await?;
         if number <= certified.number {
@@ -166,14 +168,15 @@ impl Tracker {
         Ok(self.shared.store.batch(number).await?.map_or(B256::ZERO, |record| record.hash))
     }
 
-    /// A certificate for another header than the certified one here: the committee is broken, unless L1 made ours.
+    /// A certificate for another header than the certified one here: the committee is broken, unless L1 made ours, or one
+    /// below it within what may be in flight. Then votes for the branch that L1 ended may have come together late.
     async fn contradiction(&self, number: u64, known: B256, offered: B256) -> Result<Refusal, Refusal> {
-        let by_l1 = self.shared.store.batch(number).await?.is_some_and(|record| record.by_l1);
-        Ok(if by_l1 {
-            Refusal::ReplacedByL1 { number, made: known, offered }
-        } else {
-            Refusal::ConflictingCertificates { number, known, offered }
-        })
+        for below in (number.saturating_sub(MAX_UNCERTIFIED_HEADERS)..=number).rev() {
+            if let Some(record) = self.shared.store.batch(below).await?.filter(|record| record.by_l1) {
+                return Ok(Refusal::ReplacedByL1 { number: below, made: record.hash, offered });
+            }
+        }
+        Ok(Refusal::ConflictingCertificates { number, known, offered })
     }
 
     /// Takes back our uncertified headers from `number` on.

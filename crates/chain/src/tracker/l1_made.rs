@@ -33,7 +33,7 @@ impl Tracker {
     /// # Errors
     /// As [`accept_l1_header`](Self::accept_l1_header), and [`Refusal::L1`].
     pub async fn follow_l1(&self) -> Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal> {
-        self.look_for_l1_headers().await;
+        self.look_for_l1_headers().await?;
         let mut taken = Vec::new();
         let Some(last) = self.shared.l1.last_l1_header().await? else { return Ok(taken) };
         let certified = self.certified();
@@ -125,7 +125,7 @@ impl Tracker {
             .map_err(|fault| Refusal::Invalid { number, fault })?;
         let verdicts = applied.verdicts.clone();
         let items: Vec<CheckedItem> = batch.items.iter().map(|item| unopened(item)).collect();
-        self.make_durable(batch, &items, applied, Maker::L1).await?;
+        self.make_durable(batch, &items, applied, Maker::L1(made_at)).await?;
         tracing::warn!(number, %made, items = items.len(), "L1 made this header");
         Ok(Applied { number, hash: made, verdicts, items: Some(Arc::new(items)) })
     }

@@ -110,7 +110,8 @@ struct Shared {
 }
 
 impl Tracker {
-    /// Opens the chain on `store`, or begins it at the genesis of `config`. Asks L1 for the epochs.
+    /// Opens the chain on `store`, or begins it at the genesis of `config`. Asks L1 for the epochs and for the
+    /// headers that it made.
     ///
     /// Cost: reads every fee account and live nonce, and recomputes the ledger root.
     pub async fn open(
@@ -138,7 +139,10 @@ impl Tracker {
             overruled: RwLock::default(),
             earlier: accounts::EarlierLedgers::default(),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let tracker = Self { shared: Arc::new(shared) };
+        // Without it a vote could be given for what L1 has gone past.
+        tracker.look_for_l1_headers().await?;
+        Ok(tracker)
     }
 
     /// The chain's configuration.

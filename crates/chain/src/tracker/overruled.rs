@@ -1,59 +1,43 @@
-//! Headers that L1 made a moment ago. Only a final one is followed, for L1 may still take it back; but nothing is voted
-//! for or certified in its place meanwhile. A certificate that came so late would be void a few minutes later, for
-//! everybody who took it.
+//! What L1 will not take any more. A certificate of it would only stop whoever took it.
+//!
+//! - Headers that L1 made a moment ago. Only a final one is followed, for L1 may still take it back; but nothing is voted
+//!   for or certified in its place meanwhile.
+//! - Headers whose origin is nearly `postingDeadline` old: nobody could post them in time.
 
 use std::time::Duration;
 
+use alloy_primitives::B256;
+use blindfold_protocol::SealedBatch;
+use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
 use super::{HeaderId, Refusal, Tracker};
 use crate::L1Fault;
-use crate::limits::{L1_HEADERS_AGE_MS, L1_HEADERS_PATIENCE_MS};
+use crate::limits::{L1_HEADERS_AGE_MS, L1_HEADERS_PATIENCE_MS, POSTING_MARGIN};
 
-/// The headers that L1 made and that may not be on this chain yet.
-#[derive(Debug, Default)]
+/// What L1 told last about the headers that it made.
+#[derive(Debug)]
 pub(super) struct Overruled {
-    /// What L1 told last, oldest first.
+    /// Those that may not be on this chain yet, oldest first.
     headers: Vec<HeaderId>,
+    /// Its newest block, final or not.
+    newest: u64,
     /// When it was asked last, whether or not it answered.
-    asked_at: Option<Instant>,
+    asked_at: Instant,
+}
+
+impl Default for Overruled {
+    fn default() -> Self {
+        Self { headers: Vec::new(), newest: 0, asked_at: Instant::now() }
+    }
 }
 
 impl Tracker {
-    /// Asks L1 which headers it made. An L1 that does not answer changes nothing.
-    pub(super) async fn look_for_l1_headers(&self) {
-        let limit = Duration::from_millis(L1_HEADERS_PATIENCE_MS);
-        let told = timeout(limit, self.headers_of_l1()).await;
-        let mut known = self.shared.overruled.write();
-        known.asked_at = Some(Instant::now());
-        match told {
-            Ok(Ok(headers)) => known.headers = headers,
-            Ok(Err(fault)) => tracing::debug!(%fault, "L1 does not tell which headers it made"),
-            Err(_) => tracing::debug!("L1 does not tell in time which headers it made"),
-        }
-    }
-
-    /// Whether this chain up to `number` has every header that L1 made, final or not. Asks L1 only where nobody
-    /// did in the last seconds ([`follow_l1`](Self::follow_l1) does); while it is away its last word counts.
-    ///
-    /// # Errors
-    /// [`Refusal::OverruledByL1`], and the store's.
-    pub async fn not_overruled(&self, number: u64) -> Result<(), Refusal> {
-        let fresh = Duration::from_millis(L1_HEADERS_AGE_MS);
-        if self.shared.overruled.read().asked_at.is_none_or(|at| at.elapsed() > fresh) {
-            self.look_for_l1_headers().await;
-        }
-        let headers = self.shared.overruled.read().headers.clone();
-        for made in headers.into_iter().filter(|made| made.number <= number) {
-            if self.hash_at(made.number).await? != made.hash {
-                return Err(Refusal::OverruledByL1 { number: made.number, made: made.hash });
-            }
-        }
-        Ok(())
-    }
-
-    async fn headers_of_l1(&self) -> Result<Vec<HeaderId>, L1Fault> {
+    /// Asks L1 which headers it made, and how far it is.
+    pub(super) async fn look_for_l1_headers(&self) -> Result<(), L1Fault> {
+        self.shared.overruled.write().asked_at = Instant::now();
         let l1 = &self.shared.l1;
+        let newest = l1.newest().await?;
         // In this order: what becomes final in between is among the final ones.
         let mut headers = l1.l1_headers_not_final().await?;
         let next = self.certified().number.saturating_add(1);
@@ -64,6 +48,62 @@ impl Tracker {
             }
         }
         headers.sort_unstable_by_key(|made| made.number);
-        Ok(headers)
+        let mut known = self.shared.overruled.write();
+        (known.headers, known.newest) = (headers, newest.max(known.newest));
+        Ok(())
+    }
+
+    /// Asks L1 again where nobody did in the last seconds ([`follow_l1`](Self::follow_l1) does), and waits for it a
+    /// moment. While it is away its last word counts.
+    async fn heard_of_l1_headers(&self) {
+        let fresh = Duration::from_millis(L1_HEADERS_AGE_MS);
+        if self.shared.overruled.read().asked_at.elapsed() <= fresh {
+            return;
+        }
+        // It goes on when it takes longer, for the next one who asks.
+        let tracker = self.clone();
+        let asked = tokio::spawn(async move {
+            if let Err(fault) = tracker.look_for_l1_headers().await {
+                tracing::debug!(%fault, "L1 does not tell which headers it made");
+            }
+        });
+        let _ = timeout(Duration::from_millis(L1_HEADERS_PATIENCE_MS), asked).await;
+    }
+
+    /// Whether a certificate of header `number`, which is here, could still be posted: asked before a vote for it, and
+    /// before votes make a certificate.
+    ///
+    /// # Errors
+    /// [`Refusal::OverruledByL1`] where this chain up to `number` lacks a header that L1 made, final or not;
+    /// [`Refusal::TooOldForL1`] where its oldest header without a certificate cannot be posted in time; the store's.
+    pub async fn may_be_certified(&self, number: u64) -> Result<(), Refusal> {
+        self.not_overruled(number, &[]).await?;
+        let oldest = self.certified().number.saturating_add(1);
+        let Some(record) = self.shared.store.batch(oldest.min(number)).await? else { return Ok(()) };
+        let (number, origin) = (record.number, record.sealed.header.l1_origin_number);
+        let deadline = u64::from(self.shared.config.timing.posting_deadline);
+        let newest = self.shared.overruled.read().newest;
+        if newest > origin.saturating_add(deadline - deadline / POSTING_MARGIN) {
+            return Err(Refusal::TooOldForL1 { number, origin, newest });
+        }
+        Ok(())
+    }
+
+    /// Whether the chain up to `number`, of which `run` is the newest part where it is given, has every header that L1
+    /// made.
+    pub(super) async fn not_overruled(&self, number: u64, run: &[Arc<SealedBatch>]) -> Result<(), Refusal> {
+        self.heard_of_l1_headers().await;
+        let headers = self.shared.overruled.read().headers.clone();
+        for made in headers.into_iter().filter(|made| made.number <= number) {
+            let of_run = run.iter().find(|batch| batch.header.number == made.number);
+            let ours: B256 = match of_run {
+                Some(batch) => batch.header.hash(),
+                None => self.hash_at(made.number).await?,
+            };
+            if ours != made.hash {
+                return Err(Refusal::OverruledByL1 { number: made.number, made: made.hash });
+            }
+        }
+        Ok(())
     }
 }

@@ -172,6 +172,17 @@ pub enum Refusal {
         /// Its hash.
         made: B256,
     },
+    /// The oldest header without a certificate has an origin with which nobody could post it in time any more: L1 makes
+    /// another one in its place.
+    #[error("header {number} cannot be posted in time: its origin is {origin}, and L1 is at {newest}")]
+    TooOldForL1 {
+        /// Batch number.
+        number: u64,
+        /// Its L1 origin.
+        origin: u64,
+        /// L1's newest block.
+        newest: u64,
+    },
     /// L1 made a header in place of one that is certified here: nobody posted ours in time. What follows it here is
     /// void; begin anew from what L1 has.
     #[error(
@@ -222,7 +233,7 @@ impl Refusal {
             // L1 may be further for whoever sent it.
             Self::NotMadeByL1 { .. } => NextStep::Retry,
             // Final soon, and then followed; or taken back by L1.
-            Self::OverruledByL1 { .. } => NextStep::Retry,
+            Self::OverruledByL1 { .. } | Self::TooOldForL1 { .. } => NextStep::Retry,
             Self::ReplacedByL1 { .. } => NextStep::Reject,
             Self::VoidedByL1 { .. } => NextStep::Stop,
             Self::UnknownEpoch { .. } => NextStep::Retry,
@@ -257,6 +268,7 @@ impl Refusal {
             Self::NotMadeByL1 { .. } => "not_made_by_l1",
             Self::ReplacedByL1 { .. } => "replaced_by_l1",
             Self::OverruledByL1 { .. } => "overruled_by_l1",
+            Self::TooOldForL1 { .. } => "too_old_for_l1",
             Self::VoidedByL1 { .. } => "voided_by_l1",
             Self::Store(_) => "storage",
             Self::Stopped => "shutting_down",

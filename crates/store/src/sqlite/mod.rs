@@ -248,8 +248,8 @@ impl Store for SqliteStore {
         self.write(move |connection| writes::revert_sealed(connection, number)).await
     }
 
-    async fn put_acknowledged(&self, number: u64, hash: B256) -> Result<(), StoreError> {
-        self.write(move |connection| writes::put_acknowledged(connection, number, hash)).await
+    async fn put_acknowledged(&self, number: u64, hash: B256, origin: u64) -> Result<(), StoreError> {
+        self.write(move |connection| writes::put_acknowledged(connection, number, hash, origin)).await
     }
 
     async fn acknowledged(&self, number: u64) -> Result<Option<B256>, StoreError> {

@@ -219,7 +219,11 @@ pub(super) fn heads(connection: &Connection) -> Result<Heads, StoreError> {
     let block = "SELECT number, hash FROM blocks ORDER BY number DESC LIMIT 1";
     Ok(Heads {
         sealed: newest_batch(connection)?,
-        acknowledged: newest(connection, "SELECT MAX(number) FROM acknowledgements", What::Acknowledgement)?,
+        acknowledged: newest(
+            connection,
+            "SELECT MAX(number) FROM acknowledgements WHERE displaced_by IS NULL",
+            What::Acknowledgement,
+        )?,
         certified: newest(connection, CERTIFIED, What::Certificate)?,
         released: newest(connection, "SELECT MAX(number) FROM releases", What::Release)?,
         hinted: newest(connection, "SELECT MAX(number) FROM hints", What::Hints)?,

@@ -33,8 +33,11 @@ const MIGRATIONS: &[&str] = &[
         number INTEGER NOT NULL, item INTEGER NOT NULL, id BLOB NOT NULL, fault TEXT, PRIMARY KEY (number, item)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX items_by_id ON items (id);
-    -- displaced_by: the number of the header that L1 made below, with which this one can never be posted.
-    CREATE TABLE acknowledgements (number INTEGER PRIMARY KEY, header_hash BLOB NOT NULL, displaced_by INTEGER) STRICT;
+    -- origin: the header's L1 origin. displaced_by: the number of the header that L1 made below, after that origin, with
+    -- which this one can never be posted.
+    CREATE TABLE acknowledgements (
+        number INTEGER PRIMARY KEY, header_hash BLOB NOT NULL, origin INTEGER NOT NULL, displaced_by INTEGER
+    ) STRICT;
     CREATE TABLE certificates (number INTEGER PRIMARY KEY, certificate BLOB NOT NULL) STRICT;
     -- Headers that L1 made, which need no certificate.
     CREATE TABLE l1_headers (number INTEGER PRIMARY KEY) STRICT;

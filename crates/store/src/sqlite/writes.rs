@@ -90,22 +90,24 @@ pub(super) fn put_acknowledged(
     connection: &Connection,
     number: u64,
     offered: B256,
+    origin: u64,
 ) -> Result<(), StoreError> {
     let row = integer(number, "batch number")?;
+    let origin = integer(origin, "L1 origin")?;
     match reads::acknowledged(connection, number)? {
         Some(stored) if stored == offered => Ok(()),
         Some(stored) => {
             // What was signed for a dead branch binds no more, once.
-            let sql = "UPDATE acknowledgements SET header_hash = ?2, displaced_by = NULL
+            let sql = "UPDATE acknowledgements SET header_hash = ?2, origin = ?3, displaced_by = NULL
                        WHERE number = ?1 AND displaced_by IS NOT NULL";
-            if execute(connection, sql, params![row, offered.as_slice()])? > 0 {
+            if execute(connection, sql, params![row, offered.as_slice(), origin])? > 0 {
                 return Ok(());
             }
             Err(StoreError::Conflict { what: What::Acknowledgement, number, stored, offered })
         }
         None => {
-            let sql = "INSERT INTO acknowledgements (number, header_hash) VALUES (?1, ?2)";
-            execute(connection, sql, params![row, offered.as_slice()])?;
+            let sql = "INSERT INTO acknowledgements (number, header_hash, origin) VALUES (?1, ?2, ?3)";
+            execute(connection, sql, params![row, offered.as_slice(), origin])?;
             Ok(())
         }
     }
@@ -121,7 +123,7 @@ pub(super) fn put_sealed(connection: &Connection, record: &SealedRecord) -> Resu
         return Err(inconsistent("the hash is not the header's"));
     }
     if record.signed {
-        put_acknowledged(connection, number, record.hash)?;
+        put_acknowledged(connection, number, record.hash, record.sealed.header.l1_origin_number)?;
     }
     if let Some(stored) = reads::batch_hash(connection, number)? {
         if stored == record.hash {
@@ -159,11 +161,16 @@ pub(super) fn put_sealed(connection: &Connection, record: &SealedRecord) -> Resu
         )?;
     }
     apply_ledger(connection, row, &record.ledger)?;
-    if record.by_l1 {
+    if let Some(made_at) = record.made_at {
         execute(connection, "INSERT INTO l1_headers (number) VALUES (?1)", [row])?;
-        // Whatever was signed for a later number was signed before this header was here, so without it below: it can
-        // never be posted. For this number itself what was signed stays the only one.
-        execute(connection, "UPDATE acknowledgements SET displaced_by = ?1 WHERE number > ?1", [row])?;
+        // What was signed for a later number with an origin before this header was made is without it below: it can never
+        // be posted, and L1 excuses another one. With a later origin nothing would excuse it. For this number itself what
+        // was signed stays the only one.
+        execute(
+            connection,
+            "UPDATE acknowledgements SET displaced_by = ?1 WHERE number > ?1 AND origin < ?2",
+            params![row, integer(made_at, "L1 block")?],
+        )?;
         forget_way_back(connection, row)?;
     }
     Ok(())

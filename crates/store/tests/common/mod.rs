@@ -72,7 +72,7 @@ pub fn sealed(
         ledger,
         head: format!("head {number} {variant}").into_bytes(),
         signed: true,
-        by_l1: false,
+        made_at: None,
     }
 }
 
