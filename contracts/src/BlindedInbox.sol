@@ -221,7 +221,7 @@ contract BlindedInbox is FaultReports {
     /// long a pause, in which a committee that is back posts undisturbed, again, and so on;
     /// (b) when two headers of that number were shown, `answerWindow` blocks after that and after the head's posting; or
     /// (c) when the next forced item has been due for `postingDeadline` blocks and nothing certified was posted for
-    /// `forcedDelay` blocks: in windows as under (a).
+    /// `forcedDelay` blocks: in windows as under (a), until something certified is posted.
     /// An empty one only under (b), or after a header with items, to close its second, or when L1 made none either for
     /// `postingDeadline` blocks: what was signed after the head may then be too old to be posted, and after a header of
     /// L1's it is signed anew without fault.
@@ -386,9 +386,12 @@ contract BlindedInbox is FaultReports {
         uint256 since = waitingSince();
         uint256 from = since + postingDeadline + 1;
         if (block.number < from) revert L1HeaderNotDue(from);
-        uint256 windows = (block.number - from) / answerWindow;
-        if (windows % 2 != 0) revert L1HeaderNotDue(from + (windows + 1) * answerWindow);
-        // Under (c) a committee that posts has time for its next posting: else old items would knock out one that is back.
+        if (lastCertifiedAt < from) {
+            uint256 windows = (block.number - from) / answerWindow;
+            if (windows % 2 != 0) revert L1HeaderNotDue(from + (windows + 1) * answerWindow);
+        }
+        // Under (c) a committee that posts has time for its next posting, and no window beyond it: else old items would
+        // knock out one that is back, and one posting a window would hold them up.
         uint256 pause = uint256(lastCertifiedAt) + forcedDelay;
         if (since != lastCertifiedAt && block.number <= pause) revert L1HeaderNotDue(pause + 1);
         return false;

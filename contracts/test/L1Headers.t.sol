@@ -443,6 +443,23 @@ contract L1HeadersTest is Deployment {
         else makeOf(4);
     }
 
+    /// @dev One posting in each window could else keep a full queue waiting for days.
+    function testWhoPostsHasNoWindowBeyondThePause() public {
+        for (uint256 i = 0; i < 100; i++) {
+            forceTransaction(100, 21_000);
+        }
+        uint256 from = block.number + FORCED_DELAY + POSTING_DEADLINE + 1;
+        pass(FORCED_DELAY + FINALITY);
+        postOne();
+        pass(from + ANSWER_WINDOW - block.number);
+        checkRefusal(from + 2 * uint256(ANSWER_WINDOW));
+        postOne();
+        checkRefusal(block.number + FORCED_DELAY + 1);
+        pass(FORCED_DELAY + 1);
+        require(block.number < from + 2 * uint256(ANSWER_WINDOW), "still in the committee's window");
+        makeOf(16);
+    }
+
     /// @dev Items from before an outage would else knock it out again and again, with whatever it signed meanwhile.
     function testACommitteeThatIsBackAndPostsIsLeftInPeace() public {
         for (uint256 i = 0; i < 100; i++) {

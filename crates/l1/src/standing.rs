@@ -140,9 +140,9 @@ impl Standing {
                 let earlier = if self.equivocated_at == 0 { from } else { from.min(shown + 1) };
                 return L1HeaderDue::From(earlier);
             };
-            // Every second window belongs to a committee that is back.
+            // Every second window belongs to a committee that is back; from its posting on, the pause after each.
             let windows = since / window;
-            if windows % 2 != 0 {
+            if self.last_certified_at < from && windows % 2 != 0 {
                 return L1HeaderDue::From(from.saturating_add((windows + 1).saturating_mul(window)));
             }
             let pause = self.last_certified_at.saturating_add(self.timing.forced_delay.into());

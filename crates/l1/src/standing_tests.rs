@@ -66,8 +66,13 @@ fn items_that_wait_too_long_are_taken_whatever_is_posted() {
     assert_eq!(posted(1_111, 1_101).l1_header_due(0), L1HeaderDue::From(1_112), "it posts");
     assert_eq!(posted(1_112, 1_101).l1_header_due(0), L1HeaderDue::Now { items: 16 });
     assert_eq!(posted(1_130, 1_119).l1_header_due(0), L1HeaderDue::Now { items: 16 });
-    assert_eq!(posted(1_131, 1_129).l1_header_due(0), L1HeaderDue::From(1_151), "the committee's window");
-    assert_eq!(posted(1_131, 1_131).l1_header_due(0), L1HeaderDue::From(1_151));
+    assert_eq!(posted(1_131, 1_110).l1_header_due(0), L1HeaderDue::From(1_151), "the committee's window");
+    assert_eq!(
+        posted(1_131, 1_131).l1_header_due(0),
+        L1HeaderDue::From(1_142),
+        "no shelter for one that posts"
+    );
+    assert_eq!(posted(1_142, 1_131).l1_header_due(0), L1HeaderDue::Now { items: 16 });
     // An item that was due later than the last posting changes nothing.
     assert_eq!(posted(1_111, 1_005).l1_header_due(0), L1HeaderDue::Now { items: 16 });
     assert_eq!(posted(1_105, 1_005).l1_header_due(0), L1HeaderDue::From(1_106));
