@@ -40,7 +40,8 @@ pub(crate) const CLOCK: &str = "clock";
 /// A member that cannot go on for so long ends, so that it starts anew, in milliseconds.
 const STUCK_EXIT_MS: u64 = 300_000;
 
-/// Compares the clocks until the member stops. A header from the future is refused by the clock that is kept.
+/// Asks L1 how late it is and how far it is, until the member stops. A header from the future is refused by the clock that
+/// is kept.
 pub(crate) async fn watch_clock(context: Arc<Context>) {
     let mut stop = context.spawner.stop();
     loop {
@@ -52,6 +53,10 @@ pub(crate) async fn watch_clock(context: Arc<Context>) {
         match context.agreement.fault() {
             None => context.readiness.set_ready(CLOCK),
             Some(fault) => context.readiness.set_not_ready(CLOCK, fault.to_string()),
+        }
+        tokio::select! {
+            () = stopped(&mut stop) => return,
+            () = context.unreleased.refresh() => {}
         }
         tokio::select! {
             () = stopped(&mut stop) => return,

@@ -77,6 +77,13 @@ impl Unreleased {
         Err(ShareRefusal::UnreleasedTooLong { number, posted_at })
     }
 
+    /// Asks how far L1 is now and then, so that what is asked for while L1 is away is judged by what it said before.
+    pub(crate) async fn refresh(&self) {
+        if let Err(fault) = self.heights().await {
+            tracing::debug!(%fault, "how far L1 is was not told");
+        }
+    }
+
     /// How far L1 is, or was a moment ago.
     async fn heights(&self) -> Result<Heights, L1Fault> {
         let known = *self.heights.lock();

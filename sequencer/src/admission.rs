@@ -12,7 +12,7 @@ use blindfold_store::PendingEnvelope;
 
 use crate::{
     core::{Core, PoolItem},
-    mempool::{Mempool, Meta, PoolRefusal, rank},
+    mempool::{Mempool, Meta, PoolRefusal, Telling, rank},
     refusal::AdmissionRefusal,
     reservations::Demand,
 };
@@ -78,7 +78,7 @@ impl Core {
         if let Some(behind) = self.backlog.behind(pending, bytes.len() as u64) {
             return Err(AdmissionRefusal::Backlogged { behind });
         }
-        let meta = meta_of(&envelope, id, bytes.len(), None, self.chain.second_gas_limit());
+        let meta = self.meta_of(&envelope, id, bytes.len(), None);
         // A full pool or a greedy payer costs no verification. The check that counts comes with the place itself.
         let room = self.pool.lock().check(&meta);
         if !matches!(room, Err(PoolRefusal::NoncePending)) {
@@ -165,13 +165,8 @@ impl Core {
                 _ => AdmissionRefusal::Storage,
             });
         }
-        let seal_by = match meta.seal_by {
-            None if promise => {
-                let capacity = self.pool.lock().promised_capacity();
-                Some(self.promise_late(id, self.promise_window(&meta, capacity)?).await?)
-            }
-            standing => standing.filter(|_| promise),
-        };
+        // One that stands is asked for in the same way: it may be on its way to the disk.
+        let seal_by = if promise { Some(self.promise_late(id).await?) } else { None };
         self.answer(&item, seal_by).await
     }
 
@@ -214,9 +209,10 @@ impl Core {
         self.forget_evicted(&evicted).await;
         if let Err(refusal) = self.make_durable(id, &item, seal_by).await {
             let mut pool = self.pool.lock();
-            pool.remove(&id);
-            self.show_pool(&pool);
-            return Err(refusal);
+            if pool.withdraw(&id) {
+                self.show_pool(&pool);
+                return Err(refusal);
+            }
         }
         self.pool.lock().ready(&id);
         if self.arrived.add(item.bytes.len(), &self.config.sealing) {
@@ -294,7 +290,11 @@ impl Core {
 
     /// The numbers that an envelope may be promised: neither so near that it may not come to it, nor so far that it may
     /// expire or its fee no longer suffice.
-    fn promise_window(&self, meta: &Meta, capacity: Demand) -> Result<RangeInclusive<u64>, AdmissionRefusal> {
+    pub(crate) fn promise_window(
+        &self,
+        meta: &Meta,
+        capacity: Demand,
+    ) -> Result<RangeInclusive<u64>, AdmissionRefusal> {
         let terms = |detail: String| AdmissionRefusal::PromiseTerms { detail };
         let sealing = &self.config.sealing;
         let head = self.tracker.head().number;
@@ -348,6 +348,7 @@ impl Core {
         if let Err(error) = self.store.remove_envelopes(evicted, EVICTED_OUTCOME, number).await {
             tracing::warn!(%error, "envelopes that gave their places to others are still on disk");
         }
+        self.pool.lock().left(evicted);
         self.metrics.envelopes_evicted.add(evicted.len() as u64);
         tracing::debug!(count = evicted.len(), "envelopes gave their places to one that ranks higher");
     }
@@ -356,18 +357,45 @@ impl Core {
     /// pending here, whatever copy was sent now.
     async fn answer(&self, item: &PoolItem, seal_by: Option<u64>) -> Result<Admitted, AdmissionRefusal> {
         let (id, item_hash) = (item.checked.id, item.checked.item_hash);
+        self.pool.lock().acknowledge(&id);
         let Some(seal_by) = seal_by else { return Ok(Admitted { id, promise: None }) };
-        {
-            let mut pool = self.pool.lock();
-            if pool.get(&id).is_some() && self.tracker.head().number >= seal_by {
-                // The disk was so slow that its number went by before the envelope was there.
-                pool.take_back(&id);
-                return Err(self.no_room_for_promises());
+        let telling = self.pool.lock().tell(&id, self.tracker.head().number);
+        let kept = match telling {
+            Telling::Tell(seal_by) => Some(seal_by),
+            // The disk was so slow that its number went by before the envelope was there.
+            Telling::TooLate => None,
+            Telling::Gone => {
+                let place = self.store.envelope_location(id).await.map_err(|error| storage(&error))?;
+                place.is_some_and(|place| place.number <= seal_by).then_some(seal_by)
             }
-        }
+        };
+        let seal_by = kept.ok_or_else(|| self.no_room_for_promises())?;
         self.metrics.promises.increment();
         let promise = Promise::sign(&self.key, &self.chain.deployment, id, item_hash, seal_by);
         Ok(Admitted { id, promise: Some(promise) })
+    }
+
+    /// What ordering needs to know of an envelope. It ranks by the tip that it would pay now, not by what it names.
+    pub(crate) fn meta_of(&self, envelope: &Envelope, id: B256, bytes: usize, seal_by: Option<u64>) -> Meta {
+        let header = &envelope.header;
+        // An envelope has at most MAX_ENVELOPE_BYTES.
+        let item_bytes = bytes as u32;
+        let above = header.max_fee.saturating_sub(self.tracker.next_base_fees().base_fee);
+        let tip = header.priority_fee.min(above);
+        Meta {
+            id,
+            payer: header.payer,
+            fee_nonce: header.fee_nonce,
+            epoch: header.epoch,
+            expiry: header.expiry,
+            max_fee: header.max_fee,
+            max_gas_fee: header.max_gas_fee,
+            priority_fee: header.priority_fee,
+            gas_limit: header.gas_limit,
+            item_bytes,
+            rank: rank(tip, item_bytes, header.gas_limit, self.chain.second_gas_limit()),
+            seal_by,
+        }
     }
 
     fn place(&self, result: Result<(), PoolRefusal>) -> Result<(), AdmissionRefusal> {
@@ -383,33 +411,6 @@ impl Core {
                 Err(AdmissionRefusal::PayerLimit { limit: self.config.mempool.max_per_payer })
             }
         }
-    }
-}
-
-/// What ordering needs to know of an envelope.
-pub(crate) fn meta_of(
-    envelope: &Envelope,
-    id: B256,
-    bytes: usize,
-    seal_by: Option<u64>,
-    second_gas: u64,
-) -> Meta {
-    let header = &envelope.header;
-    // An envelope has at most MAX_ENVELOPE_BYTES.
-    let item_bytes = bytes as u32;
-    Meta {
-        id,
-        payer: header.payer,
-        fee_nonce: header.fee_nonce,
-        epoch: header.epoch,
-        expiry: header.expiry,
-        max_fee: header.max_fee,
-        max_gas_fee: header.max_gas_fee,
-        priority_fee: header.priority_fee,
-        gas_limit: header.gas_limit,
-        item_bytes,
-        rank: rank(header.priority_fee, item_bytes, header.gas_limit, second_gas),
-        seal_by,
     }
 }
 

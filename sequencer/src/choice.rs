@@ -12,8 +12,6 @@ use crate::{
 
 /// How far before its number a promise goes ahead of the others, in batches.
 const PROMISE_LEAD_BATCHES: u64 = 4;
-/// Envelopes that find no room in a header and are passed over, before nobody behind them is looked at any more.
-const MAX_PASSED_OVER: usize = 256;
 
 /// Gas, bytes and items that a batch may still take.
 #[derive(Clone, Copy, Debug)]
@@ -25,16 +23,21 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    fn take(&mut self, demand: Demand, due: bool) -> bool {
-        if !demand.fits(self.rule) || !due && !demand.fits(self.settings) {
-            return false;
-        }
+    fn fits(&self, demand: Demand, due: bool) -> bool {
+        demand.fits(self.rule) && (due || demand.fits(self.settings))
+    }
+
+    /// Whether the next header of the same second could still take it: the rule's bytes and gas are for the second.
+    fn fits_the_second(&self, demand: Demand) -> bool {
+        demand.bytes <= self.rule.bytes && demand.gas <= self.rule.gas
+    }
+
+    fn take(&mut self, demand: Demand) {
         for room in [&mut self.rule, &mut self.settings] {
             room.bytes = room.bytes.saturating_sub(demand.bytes);
             room.gas = room.gas.saturating_sub(demand.gas);
             room.items = room.items.saturating_sub(demand.items);
         }
-        true
     }
 }
 
@@ -43,7 +46,7 @@ impl Room {
 pub(crate) struct Choice<T> {
     /// In the order to commit.
     pub(crate) taken: Vec<(Meta, T)>,
-    /// An envelope was left for want of room.
+    /// An envelope was left that the next header of the same second has room for.
     pub(crate) full: bool,
     /// A promise that is due was left for want of room: a header with this number would break it.
     pub(crate) due_left: bool,
@@ -58,23 +61,24 @@ pub(crate) fn choose<T: Clone>(
     mut cost: impl FnMut(&Meta, u128) -> Option<u128>,
 ) -> Choice<T> {
     let mut spent: HashMap<Address, u128> = HashMap::new();
-    let (mut full, mut due_left, mut passed_over) = (false, false, 0);
+    let (mut full, mut due_left) = (false, false);
     let taken = pool.select(epoch, number.saturating_add(PROMISE_LEAD_BATCHES), |meta| {
         // At its last number a promised envelope goes in whatever its fee: if the rule skips it for what its payer did
         // meanwhile, the batch itself shows that the promise was kept.
         let due = meta.seal_by.is_some_and(|by| by <= number);
+        let demand = meta.demand();
+        // First, for it costs nothing: however many ask for more than there is, they keep out nobody behind them.
+        if !room.fits(demand, due) {
+            full |= room.fits_the_second(demand);
+            due_left |= due;
+            return if due || room.rule.items == 0 { Pick::Stop } else { Pick::Leave };
+        }
         let before = spent.get(&meta.payer).copied().unwrap_or_default();
         let costs = cost(meta, before);
         if costs.is_none() && !due {
             return Pick::Leave;
         }
-        if !room.take(meta.demand(), due) {
-            full = true;
-            due_left |= due;
-            passed_over += 1;
-            // One that asks for much does not keep out those behind it that ask for little.
-            return if due || passed_over > MAX_PASSED_OVER { Pick::Stop } else { Pick::Leave };
-        }
+        room.take(demand);
         if let Some(costs) = costs {
             spent.insert(meta.payer, before.saturating_add(costs));
         }
@@ -181,18 +185,42 @@ mod tests {
         }
     }
 
-    /// Somebody queued one that asked for nearly a whole second's gas, and kept that from being free with small ones.
+    /// Somebody queued many that asked for nearly a whole second's gas, and kept that from being free with small ones.
     #[test]
-    fn an_envelope_that_finds_no_room_keeps_nobody_out() {
+    fn envelopes_that_find_no_room_keep_nobody_out() {
         let mut pool = Mempool::new(MempoolConfig::default(), HALF);
-        for (id, gas, rank) in [(1, 100, 9), (2, 950, 8), (3, 100, 7)] {
+        let large = (2..602).map(|id| (id, 950, 8));
+        for (id, gas, rank) in [(1, 100, 9), (602, 100, 7)].into_iter().chain(large) {
             let meta = meta(id, 10, gas, rank);
             pool.reserve(meta.clone(), id).unwrap();
             pool.ready(&meta.id);
         }
-        let choice = choose(&pool, (7, 1), Room { rule: SECOND, settings: SECOND }, |_, _| Some(1));
-        assert!(choice.full && !choice.due_left);
-        assert_eq!(choice.taken.into_iter().map(|(_, id)| id).collect::<Vec<_>>(), [1, 3]);
+        let mut asked = 0;
+        let choice = choose(&pool, (7, 1), Room { rule: SECOND, settings: SECOND }, |_, _| {
+            asked += 1;
+            Some(1)
+        });
+        // The next header of this second has no room for them either: nobody has to hurry.
+        assert!(!choice.full && !choice.due_left);
+        assert_eq!(choice.taken.into_iter().map(|(_, id)| id).collect::<Vec<_>>(), [1, 602]);
+        assert_eq!(asked, 2, "what finds no room costs nothing");
+    }
+
+    #[test]
+    fn what_the_settings_leave_goes_into_the_next_header_at_once() {
+        let mut pool = Mempool::new(MempoolConfig::default(), HALF);
+        for id in 1..=3 {
+            let meta = meta(id, 100, 100, u128::from(10 - id));
+            pool.reserve(meta.clone(), id).unwrap();
+            pool.ready(&meta.id);
+        }
+        for settings in [Demand { items: 2, ..SECOND }, Demand { bytes: 200, ..SECOND }] {
+            let choice = choose(&pool, (7, 1), Room { rule: SECOND, settings }, |_, _| Some(1));
+            assert_eq!((choice.taken.len(), choice.full), (2, true));
+        }
+        let rule = Demand { gas: 200, ..SECOND };
+        let choice = choose(&pool, (7, 1), Room { rule, settings: SECOND }, |_, _| Some(1));
+        assert_eq!((choice.taken.len(), choice.full), (2, false));
     }
 
     #[test]
@@ -213,6 +241,6 @@ mod tests {
         assert_eq!(taken(choose(&pool, (7, 1), none, |_, _| Some(1))), [2]);
         let none = Room { rule: Demand::default(), settings: Demand::default() };
         let choice = choose(&pool, (7, 1), none, |_, _| Some(1));
-        assert!(choice.due_left && choice.full && choice.taken.is_empty());
+        assert!(choice.due_left && !choice.full && choice.taken.is_empty());
     }
 }

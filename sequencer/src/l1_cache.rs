@@ -3,7 +3,7 @@
 
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ use crate::core::Core;
 const UNUSABLE_EXIT_MS: u64 = 300_000;
 
 /// How long a final block is held back after it was seen before a header names it, in polls.
-const ORIGIN_HOLD_POLLS: u64 = 2;
+const ORIGIN_HOLD_POLLS: u32 = 4;
 
 /// A view of L1 in front of another one, which remembers the newest final block and what L1 said up to it.
 pub struct L1Cache {
@@ -259,49 +259,63 @@ pub(crate) async fn follow_l1(core: Arc<Core>) {
     let mut stop = core.stop.clone();
     let mut reported = false;
     let mut patience = Patience::new(UNUSABLE_EXIT_MS);
+    let poll = Duration::from_millis(core.config.l1_poll_ms);
+    let mut held: Option<(Instant, Look)> = None;
     loop {
         core.compare_clocks().await;
-        let head = core.tracker.head();
-        let looked = core.l1.look(head.l1_origin, head.forced_cursor).await;
-        if looked.is_ok() {
-            // Members and nodes see it meanwhile, and need no L1 for the header that names it.
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(ORIGIN_HOLD_POLLS * core.config.l1_poll_ms)) => {}
-                _ = stop.wait_for(|stop| *stop) => return,
+        if held.is_none() {
+            let head = core.tracker.head();
+            match core.l1.look(head.l1_origin, head.forced_cursor).await {
+                Ok(look) => held = Some((Instant::now(), look)),
+                Err(fault) => {
+                    core.metrics.l1_failures.increment();
+                    if !std::mem::replace(&mut reported, true) {
+                        tracing::warn!(%fault, "L1 cannot be read; sealing goes on with the origin at hand");
+                    }
+                }
             }
         }
-        match looked {
-            Ok(look) => match core.take_l1_headers().await {
-                Ok(()) => {
-                    patience.reset();
+        match core.take_l1_headers().await {
+            Ok(()) => {
+                patience.reset();
+                // Members and nodes see it meanwhile, and need no L1 for the header that names it.
+                if let Some((_, look)) = held.take_if(|(seen, _)| seen.elapsed() >= ORIGIN_HOLD_POLLS * poll)
+                {
                     let origin = core.l1.offer(look);
                     core.metrics.l1_final_number.set(origin.number);
                     if std::mem::take(&mut reported) {
                         tracing::info!(number = origin.number, "L1 answers again");
                     }
                 }
-                // One answer that is not usable may be that of a server that lags behind the others.
-                Err(refusal @ Refusal::L1(_)) if !patience.failed() => {
-                    tracing::warn!(%refusal, "what L1 made cannot be taken yet");
-                }
-                Err(refusal) if refusal.next_step() == NextStep::Stop => {
-                    // Sealing on would only make what L1 cannot take.
-                    core.fail("l1", refusal.to_string());
-                    return;
-                }
-                Err(refusal) => tracing::warn!(%refusal, "what L1 made cannot be taken yet"),
-            },
-            Err(fault) => {
-                core.metrics.l1_failures.increment();
-                if !std::mem::replace(&mut reported, true) {
-                    tracing::warn!(%fault, "L1 cannot be read; sealing goes on with the origin at hand");
-                }
             }
+            Err(Refusal::L1(fault)) if fault.is_transient() => {
+                tracing::debug!(%fault, "L1 does not tell what it made");
+            }
+            // One answer that is not usable may be that of a server that lags behind the others; a full disk may be
+            // emptied.
+            Err(refusal) if passes(&refusal) && !patience.failed() => {
+                tracing::warn!(%refusal, "what L1 made cannot be taken yet");
+            }
+            Err(refusal) if refusal.next_step() == NextStep::Stop => {
+                // Sealing on would only make what L1 cannot take.
+                core.fail("l1", refusal.to_string());
+                return;
+            }
+            Err(refusal) => tracing::warn!(%refusal, "what L1 made cannot be taken yet"),
         }
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(core.config.l1_poll_ms)) => {}
+            () = tokio::time::sleep(poll) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
+    }
+}
+
+/// Whether it may be over at the next look.
+fn passes(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::L1(_) => true,
+        Refusal::Store(error) => error.retry(),
+        _ => false,
     }
 }
 

@@ -105,7 +105,22 @@ struct Entry<T> {
     meta: Meta,
     arrival: u64,
     ready: bool,
+    /// Its promise was signed, so it stands whatever comes.
+    told: bool,
+    /// Somebody was told that it is admitted, so it is on disk.
+    acknowledged: bool,
     item: T,
+}
+
+/// What became of a promise that is about to be signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// It stands from now on, for this number: sign it.
+    Tell(u64),
+    /// Its header is being sealed, or is: nobody was told of it, and it is taken back.
+    TooLate,
+    /// The envelope is not pending any more: a batch has it, or it was taken out.
+    Gone,
 }
 
 #[derive(Default)]
@@ -124,6 +139,10 @@ pub struct Mempool<T> {
     promised: BTreeSet<(u64, u64, B256)>,
     expiries: BTreeSet<(u64, B256)>,
     reservations: Reservations,
+    /// Envelopes that gave their places to others and are still on disk.
+    leaving: HashSet<B256>,
+    /// The header that was chosen for last, whether or not it was sealed.
+    chosen: u64,
     bytes: usize,
     arrivals: u64,
 }
@@ -139,6 +158,8 @@ impl<T: Clone> Mempool<T> {
             promised: BTreeSet::new(),
             expiries: BTreeSet::new(),
             reservations: Reservations::new(promised),
+            leaving: HashSet::new(),
+            chosen: 0,
             bytes: 0,
             arrivals: 0,
         }
@@ -175,6 +196,10 @@ impl<T: Clone> Mempool<T> {
         if self.entries.contains_key(&meta.id) {
             return Err(PoolRefusal::Known);
         }
+        if self.leaving.contains(&meta.id) {
+            // Written down again now, it would be taken off the disk with its first copy.
+            return Err(PoolRefusal::Full);
+        }
         if let Some(pending) = self.payers.get(&meta.payer) {
             if pending.nonces.contains(&meta.fee_nonce) {
                 return Err(PoolRefusal::NoncePending);
@@ -209,9 +234,55 @@ impl<T: Clone> Mempool<T> {
         let evicted = self.places(&meta)?;
         for id in &evicted {
             self.remove(id);
+            self.leaving.insert(*id);
         }
         self.insert(meta, item);
         Ok(evicted)
+    }
+
+    /// The disk has forgotten these envelopes, or keeps them until a restart.
+    pub(crate) fn left(&mut self, ids: &[B256]) {
+        for id in ids {
+            self.leaving.remove(id);
+        }
+    }
+
+    /// Header `number` is chosen for now: what is not offered yet cannot be part of it.
+    pub(crate) fn choosing(&mut self, number: u64) {
+        self.chosen = number;
+    }
+
+    /// Somebody is told that the envelope is admitted.
+    pub(crate) fn acknowledge(&mut self, id: &B256) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.acknowledged = true;
+        }
+    }
+
+    /// Takes out an envelope that could not be written down. False where somebody else wrote the same one down meanwhile,
+    /// and told so: then it stays.
+    pub(crate) fn withdraw(&mut self, id: &B256) -> bool {
+        let stays = self.entries.get(id).is_some_and(|entry| entry.acknowledged);
+        if !stays {
+            self.remove(id);
+        }
+        !stays
+    }
+
+    /// Decides whether the promise that an envelope has may be signed. `head` is the last sealed header.
+    pub(crate) fn tell(&mut self, id: &B256, head: u64) -> Telling {
+        let reached = self.chosen.max(head);
+        let Some(entry) = self.entries.get_mut(id) else { return Telling::Gone };
+        match entry.meta.seal_by {
+            Some(seal_by) if entry.told || seal_by > reached => {
+                entry.told = true;
+                Telling::Tell(seal_by)
+            }
+            _ => {
+                self.take_back(id);
+                Telling::TooLate
+            }
+        }
     }
 
     /// Takes the room of the first of these headers that has enough of it, for a promise.
@@ -245,6 +316,10 @@ impl<T: Clone> Mempool<T> {
             self.reservations.take(seal_by, meta.demand());
         }
         self.insert(meta, item);
+        if let Some(entry) = self.entries.get_mut(&id) {
+            // Whoever asked may have it.
+            (entry.told, entry.acknowledged) = (entry.meta.seal_by.is_some(), true);
+        }
         self.ready(&id);
         true
     }
@@ -258,7 +333,8 @@ impl<T: Clone> Mempool<T> {
         self.expiries.insert((meta.expiry, meta.id));
         let arrival = self.arrivals;
         self.arrivals += 1;
-        self.entries.insert(meta.id, Entry { meta, arrival, ready: false, item });
+        self.entries
+            .insert(meta.id, Entry { meta, arrival, ready: false, told: false, acknowledged: false, item });
     }
 
     /// The envelope is durable: batches may take it.
@@ -288,7 +364,7 @@ impl<T: Clone> Mempool<T> {
 
     /// Takes back a promise that was not told to anybody.
     pub fn take_back(&mut self, id: &B256) {
-        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(entry) = self.entries.get_mut(id).filter(|entry| !entry.told) else { return };
         if let Some(seal_by) = entry.meta.seal_by.take() {
             self.promised.remove(&(seal_by, entry.arrival, *id));
             self.reservations.release(seal_by, entry.meta.demand());
@@ -470,6 +546,57 @@ mod tests {
             "what was acknowledged comes back whatever the limits say"
         );
         assert!(!pool.restore(meta(5, 3, 1, 1), 5));
+    }
+
+    /// Signed after its header was chosen without the envelope, a promise would cost the bond.
+    #[test]
+    fn a_promise_is_told_only_while_its_header_is_to_come() {
+        let mut pool = Mempool::new(limits(), ROOM);
+        for id in 1..=3 {
+            let promised = Meta { seal_by: Some(7), item_bytes: 50, ..meta(id, id, 0, 5) };
+            pool.reserve_number(7..=7, promised.demand()).unwrap();
+            pool.reserve(promised, ()).unwrap();
+        }
+        let id = B256::repeat_byte;
+        pool.choosing(6);
+        assert_eq!(pool.tell(&id(1), 5), Telling::Tell(7));
+        assert_eq!(pool.tell(&id(2), 7), Telling::TooLate, "its header is sealed");
+        pool.choosing(7);
+        assert_eq!(pool.tell(&id(3), 6), Telling::TooLate, "its header is being sealed");
+        assert_eq!(pool.get(&id(3)).unwrap().seal_by, None);
+        assert_eq!(pool.due(7), pool.get(&id(1)).unwrap().demand(), "room is taken for what was told alone");
+        // What was told stands, and is told again.
+        pool.take_back(&id(1));
+        assert_eq!(pool.tell(&id(1), 6), Telling::Tell(7));
+        pool.remove(&id(1));
+        assert_eq!(pool.tell(&id(1), 6), Telling::Gone);
+    }
+
+    /// Its record would go with the first copy's.
+    #[test]
+    fn what_gave_its_place_away_comes_back_only_when_the_disk_has_forgotten_it() {
+        let mut pool = Mempool::new(limits(), ROOM);
+        for id in 1..=4 {
+            pool.reserve(meta(id, id, 0, 5), ()).unwrap();
+            pool.ready(&B256::repeat_byte(id));
+        }
+        let evicted = pool.reserve(meta(5, 5, 0, 50), ()).unwrap();
+        assert_eq!(evicted.len(), 1);
+        let again = Meta { id: evicted[0], ..meta(6, 6, 0, 500) };
+        assert_eq!(pool.check(&again), Err(PoolRefusal::Full));
+        pool.left(&evicted);
+        assert_eq!(pool.check(&again), Ok(()));
+    }
+
+    #[test]
+    fn what_somebody_was_told_of_stays_when_another_call_fails_to_write_it() {
+        let mut pool = Mempool::new(limits(), ROOM);
+        for id in 1..=2 {
+            pool.reserve(meta(id, id, 0, 5), ()).unwrap();
+        }
+        pool.acknowledge(&B256::repeat_byte(1));
+        assert!(!pool.withdraw(&B256::repeat_byte(1)) && pool.withdraw(&B256::repeat_byte(2)));
+        assert_eq!(pool.len(), 1);
     }
 
     #[test]

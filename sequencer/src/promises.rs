@@ -1,7 +1,7 @@
 //! Promises asked for after an envelope was admitted without one. The store keeps an envelope's record as it was first
 //! written, so these few stand in a list of their own, durable before they are signed.
 
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use std::collections::BTreeMap;
 
 use blindfold_protocol::B256;
 use blindfold_store::{Store, StoreError};
@@ -31,28 +31,22 @@ impl LatePromises {
 }
 
 impl Core {
-    /// Promises a pending envelope the first of these numbers that has room, or what was promised before; durable.
-    pub(crate) async fn promise_late(
-        &self,
-        id: B256,
-        window: RangeInclusive<u64>,
-    ) -> Result<u64, AdmissionRefusal> {
+    /// Promises a pending envelope the first number that has room for it, or what was promised before; durable.
+    pub(crate) async fn promise_late(&self, id: B256) -> Result<u64, AdmissionRefusal> {
         let mut list = self.late_promises.0.lock().await;
         let seal_by = {
             let mut pool = self.pool.lock();
             list.retain(|id, _| pool.get(id).is_some());
             // Asked for twice at a time: the first promise stands.
-            match pool.get(&id) {
-                Some(meta) => {
-                    if let Some(standing) = meta.seal_by {
-                        return Ok(standing);
-                    }
-                }
-                None => return Err(AdmissionRefusal::AlreadyKnown),
+            let Some(meta) = pool.get(&id).cloned() else { return Err(AdmissionRefusal::AlreadyKnown) };
+            if let Some(standing) = meta.seal_by {
+                return Ok(standing);
             }
             if list.len() >= MAX_LATE_PROMISES {
                 return Err(AdmissionRefusal::Overloaded);
             }
+            // From where the chain stands now: whoever waited for the list may have waited long.
+            let window = self.promise_window(&meta, pool.promised_capacity())?;
             let batches = self.config.sealing.promise_batches;
             pool.promise(&id, window).ok_or(AdmissionRefusal::PromiseCapacity { batches })?
         };

@@ -337,7 +337,8 @@ impl Core {
     /// Chooses the items of the next batch, each accepted by the validity rule after those before it.
     fn choose(&self, number: u64, timestamp_ms: u64, epoch: &Epoch, room: Room) -> Choice<PoolItem> {
         // The pool's lock comes before the tracker's, here and at admission.
-        let pool = self.pool.lock();
+        let mut pool = self.pool.lock();
+        pool.choosing(number);
         let second = block_second(timestamp_ms);
         choice::choose(&pool, (number, epoch.epoch), room, |meta, spent| {
             self.cost_if_acceptable(&pool, meta, second, spent)

@@ -30,7 +30,6 @@ use tokio::sync::{Notify, watch};
 
 use crate::{
     accusations::L1Accusations,
-    admission::meta_of,
     backlog::Backlog,
     certifier::Certifier,
     config::{ConfigError, SealingConfig, SequencerConfig},
@@ -171,9 +170,17 @@ impl Sequencer {
         let view: Arc<dyn L1View> = l1.clone();
         let tracker =
             Tracker::open(Arc::clone(&deps.chain), Arc::clone(&deps.store), Arc::clone(&view)).await?;
-        let head = tracker.head();
-        if let Err(fault) = l1.refresh(head.l1_origin, head.forced_cursor).await {
-            tracing::warn!(%fault, "L1 does not tell its final block; sealing begins when it does");
+        // What L1 made first: an origin is offered to headers only with everything up to it.
+        match tracker.follow_l1().await {
+            Ok(_) => {
+                let head = tracker.head();
+                if let Err(fault) = l1.refresh(head.l1_origin, head.forced_cursor).await {
+                    tracing::warn!(%fault, "L1 does not tell its final block; sealing begins when it does");
+                }
+            }
+            Err(refusal) => {
+                tracing::warn!(%refusal, "what L1 made is not here yet; sealing begins when it is")
+            }
         }
         let executor = Executor::start(ExecutorDeps {
             tracker: tracker.clone(),
@@ -410,9 +417,7 @@ impl Core {
                         Ok(checked) => {
                             let seal_by = envelope.seal_by.or_else(|| late.get(&envelope.id).copied());
                             let bytes: Arc<[u8]> = envelope.bytes.as_slice().into();
-                            let second_gas = self.chain.second_gas_limit();
-                            let meta =
-                                meta_of(&checked.envelope, envelope.id, bytes.len(), seal_by, second_gas);
+                            let meta = self.meta_of(&checked.envelope, envelope.id, bytes.len(), seal_by);
                             let item = PoolItem { bytes, checked: Arc::new(checked) };
                             restored += usize::from(self.pool.lock().restore(meta, item));
                         }
