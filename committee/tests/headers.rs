@@ -10,6 +10,7 @@ use common::{
     network::{self, MEMBERS, Sealer, certify, envelope, malformed, resigned, second},
     sealed,
     sequencer::{SequencerDouble, State},
+    votes_from,
 };
 
 fn acknowledged(state: &State, number: u64) -> Vec<(u16, B256)> {
@@ -36,6 +37,9 @@ async fn a_committee_certifies_what_is_valid() {
     for machine in &machines {
         members.push(machine.start().await);
     }
+    for member in &members {
+        assert_eq!(votes_from(member).await, 1);
+    }
     sequencer.followed_by(members.len()).await;
     let sealer = Sealer::new().await;
     let batches = [
@@ -44,9 +48,15 @@ async fn a_committee_certifies_what_is_valid() {
         (1..=8).map(|n| envelope(n, 7).encode()).collect(),
     ];
     for items in batches {
+        // What is certified is not acknowledged any more: the certificate is made when everybody has acknowledged, of
+        // acknowledgements that are sent again until then.
+        sequencer.double.state.lock().aggregate = false;
         let batch = sealer.seal(items).await;
         sequencer.publish(&batch.batch, &batch.verdicts);
         let number = batch.batch.header.number;
+        let everybody: Vec<_> = (1..=MEMBERS).map(|member| (member, batch.hash)).collect();
+        sequencer.wait("all acknowledgements", |state| acknowledged(state, number) == everybody).await;
+        sequencer.double.state.lock().aggregate = true;
         sequencer.wait("a certificate", |state| state.batches[&number].certificate.is_some()).await;
         sealer
             .tracker
@@ -377,6 +387,7 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     sequencer.double.state.lock().aggregate = false;
     let machine = Machine::new(2, sequencer.url());
     let member = machine.start().await;
+    assert_eq!(votes_from(&member).await, 1);
     sequencer.followed_by(1).await;
     let (sealer, other) = (Sealer::new().await, Sealer::new().await);
     let first = sealer.seal(vec![]).await;

@@ -90,6 +90,7 @@ async fn a_member_with_an_older_disk_stops_voting_when_a_certificate_shows_its_v
     sequencer.double.state.lock().aggregate = false;
     let machine = Machine::new(2, sequencer.url());
     let member = machine.start().await;
+    assert_eq!(votes_from(&member).await, 1);
     sequencer.followed_by(1).await;
     let sealer = Sealer::new().await;
     let published = async |n: u8| {
