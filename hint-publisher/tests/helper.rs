@@ -170,7 +170,7 @@ async fn silent_and_refusing_members_do_not_hold_it_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn too_few_members_are_waited_for() {
     let mut stage = Stage::new().await;
-    stage.config.limits.member_timeout_ms = 50;
+    stage.config.limits.member_timeout_ms = 2_000;
     stage.members[0].behave(Behaviour::Silent);
     stage.members[1].behave(Behaviour::NotYet);
     stage.members[2].behave(Behaviour::Refuses);
