@@ -8,9 +8,10 @@ use blindfold_protocol::{B256, Canonical, Epochs, keccak256, limits::MAX_ENVELOP
 use blindfold_rpc::{BlindApiClient, ReceivedError, SequencerApiClient, code, types::EnvelopeState};
 use common::{BASE_FEE, EPOCH, GAS_FEE, LAST_NUMBER, RICH, World, epoch, payer, sequencer_key};
 
-/// A world in which the funding header is sealed and then nothing any more, so that the mempool keeps what it gets.
+/// A world in which the funding header is sealed and then nothing any more, as it gets no certificate: the mempool keeps
+/// what it gets.
 fn quiet() -> World {
-    World::with(|config, _| config.sealing.slot_ms = 60_000)
+    World::with(|config, _| config.sealing.max_uncertified_headers = 1)
 }
 
 #[tokio::test]
@@ -232,7 +233,7 @@ async fn funds_count_what_is_pending() {
 #[tokio::test]
 async fn the_mempool_is_bounded() {
     let world = World::with(|config, _| {
-        config.sealing.slot_ms = 60_000;
+        config.sealing.max_uncertified_headers = 1;
         config.mempool.max_envelopes = 3;
         config.mempool.max_per_payer = 2;
     });
@@ -262,12 +263,12 @@ async fn one_address_has_its_limit() {
         config.admission.source_rate_per_second = 1;
     });
     let running = world.start_funded(&[1]).await;
-    let answers = futures(4, || running.send_bytes(vec![0], false)).await;
+    let answers = futures(8, || running.send_bytes(vec![0], false)).await;
     let reasons: Vec<_> = answers.into_iter().map(|answer| answer.unwrap_err().reason.into_owned()).collect();
-    // A slow machine may refill the bucket by one meanwhile.
+    // The bucket fills up meanwhile, by one each second.
     let limited = reasons.iter().filter(|reason| *reason == "source_limit").count();
-    assert!((1..=2).contains(&limited), "{reasons:?}");
-    assert_eq!(reasons.iter().filter(|reason| *reason == "undecodable").count(), 4 - limited, "{reasons:?}");
+    let taken = reasons.iter().filter(|reason| *reason == "undecodable").count();
+    assert!(limited >= 1 && taken >= 2 && limited + taken == 8, "{reasons:?}");
     running.handle.shutdown().await;
 }
 

@@ -4,11 +4,11 @@
 
 mod common;
 
-use blindfold_chain::L1MadeHeader;
+use blindfold_chain::{ExecutionState, L1MadeHeader};
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
 use blindfold_rpc::types::EnvelopeState;
 
-use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch};
+use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch, within};
 
 /// A transaction that nothing here executes.
 fn transaction(index: u64, at: u64) -> ForcedEntry {
@@ -27,7 +27,7 @@ async fn forced_items_are_sealed_first_and_without_envelopes() {
     let forced = world.envelope_with(2, 7, |fields| fields.max_fee = 0);
     world.l1.force(1, |index, at| ForcedEntry::envelope(index, forced.encode(), at));
     world.l1.force(1, transaction);
-    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    running.seen_l1().await;
     running.certify(1).await;
     running.sealed(2).await;
     let batch = running.batch(2).await;
@@ -52,7 +52,7 @@ async fn a_mangled_copy_forced_first_leaves_the_genuine_one_in_the_pool() {
     mangled.proof.s[31] ^= 1;
     // The first copy is alone in its batch; the genuine one comes after it, and waits when the second is taken.
     world.l1.force(1, |index, at| ForcedEntry::envelope(index, mangled.encode(), at));
-    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    running.seen_l1().await;
     running.certify(1).await;
     running.sealed(2).await;
     assert_eq!(running.batch(2).await.verdicts, [Some("invalid_proof".to_owned())]);
@@ -60,7 +60,7 @@ async fn a_mangled_copy_forced_first_leaves_the_genuine_one_in_the_pool() {
     running.send(&genuine).await.expect("it was never ordered");
     assert_eq!(running.receipt(genuine.id()).await.state, EnvelopeState::Pending);
     world.l1.force(1, |index, at| ForcedEntry::envelope(index, mangled.encode(), at));
-    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    running.seen_l1().await;
     running.certify(2).await;
     running.sealed(3).await;
     assert_eq!(running.batch(3).await.verdicts, [Some("invalid_proof".to_owned()), None]);
@@ -106,15 +106,20 @@ async fn deposits_of_a_long_silence_halt_nothing_and_are_executed_second_by_seco
     world.l1.advance_by(world.chain.timing.forced_delay.into());
     let newest = world.l1.advance();
     let executed = || running.handle.execution().block.map_or(0, |block| block.number);
-    for _ in 0..400 {
-        if executed() >= 30 {
-            break;
+    let tracker = running.handle.tracker();
+    within("thirty blocks", async {
+        while executed() < 30 {
+            let sealed = tracker.watch_sealed().borrow().number;
+            running.certify_through(sealed).await;
+            // Time goes on when execution waits for it.
+            let waits = running.handle.execution().state == ExecutionState::Waiting;
+            if waits && tracker.certified().number == tracker.head().number {
+                world.clock.advance(250);
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        world.clock.advance(250);
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        let sealed = running.handle.tracker().watch_sealed().borrow().number;
-        running.certify_through(sealed).await;
-    }
+    })
+    .await;
     assert_eq!(executed(), 30);
     assert_eq!(header(&running, 1).await.l1_origin_number, newest, "at once");
     let lists = world.execution.deposits.lock().clone();
@@ -208,7 +213,7 @@ async fn a_certified_header_that_l1_replaced_ends_the_sequencer() {
     running.certify(2).await;
     let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
     world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
-    let fault = common::within("the fault", running.handle.failed()).await;
+    let fault = within("the fault", running.handle.failed()).await;
     assert!(format!("{fault:?}").contains("resynchronise"), "{fault:?}");
     running.handle.shutdown().await;
 }

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::sync::atomic::Ordering;
+
 use blindfold_protocol::B256;
 use blindfold_rpc::BlindApiClient;
 use blindfold_sequencer::{PostFault, PostedHead};
@@ -102,7 +104,7 @@ async fn l1_is_the_record_of_what_is_posted() {
 async fn data_that_did_not_follow_its_headers_is_posted_after_a_kill() {
     let world =
         World::with(|config, _| (config.posting.retry_ms, config.posting.max_retry_ms) = (60_000, 60_000));
-    world.inbox.lose_data.store(true, std::sync::atomic::Ordering::SeqCst);
+    world.inbox.lose_data.store(true, Ordering::SeqCst);
     let running = world.start_funded(&[1]).await;
     running.certify(1).await;
     posted(&running, 1).await;
@@ -147,15 +149,14 @@ async fn a_run_ends_with_its_epoch() {
 async fn prefix_without_data() {
     let world = World::with(|config, _| config.posting.max_headers = 2);
     // Nothing is posted as long as L1 does not answer.
-    let away = PostFault::Unavailable("scripted".to_owned());
-    world.inbox.faults.lock().extend(vec![away; 1_000]);
+    world.inbox.away.store(true, Ordering::SeqCst);
     let running = world.start_funded(&[1]).await;
     seal_through(&running, 6).await;
     running.certify_through(6).await;
     *world.inbox.final_number.lock() = 0;
     world.inbox.runs.lock().push((1, 3));
     world.inbox.set_head(3, running.batch(3).await.hash);
-    world.inbox.faults.lock().clear();
+    world.inbox.away.store(false, Ordering::SeqCst);
     posted(&running, 6).await;
     assert!(!world.inbox.data.lock().contains(&(1, 3)), "not before the posting is final");
     *world.inbox.final_number.lock() = 6;
@@ -168,12 +169,12 @@ async fn prefix_without_data() {
     // The same for headers posted while it was away.
     let running = world.start().await;
     seal_through(&running, 8).await;
-    world.inbox.faults.lock().extend(vec![PostFault::Unavailable("scripted".to_owned()); 1_000]);
+    world.inbox.away.store(true, Ordering::SeqCst);
     running.certify_through(8).await;
     world.inbox.runs.lock().push((7, 8));
     world.inbox.set_head(8, running.batch(8).await.hash);
     *world.inbox.final_number.lock() = 8;
-    world.inbox.faults.lock().clear();
+    world.inbox.away.store(false, Ordering::SeqCst);
     running.eventually("it is supplied", async || world.inbox.data.lock().contains(&(7, 8))).await;
     running.handle.shutdown().await;
 }

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use blindfold_protocol::B256;
 use blindfold_rpc::{BlindApiClient, Feed, FeedConfig, FeedEvent, FeedItem, Topic, types::EnvelopeState};
 use blindfold_sequencer::{ConfigError, Sequencer, SequencerConfig, StartError};
@@ -124,6 +126,20 @@ async fn many_acknowledged_envelopes_survive_a_kill_in_the_middle_of_sealing() {
     running.handle.shutdown().await;
 }
 
+/// Somebody else may have been given the port for a moment.
+async fn start_at_its_port(world: &World) -> Running<'_> {
+    within("its port", async {
+        loop {
+            match world.try_start(world.store().await).await {
+                Ok(running) => return running,
+                Err(StartError::Serve(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    })
+    .await
+}
+
 #[tokio::test]
 async fn a_subscriber_that_was_away_fetches_what_it_missed() {
     // A fixed port, so that the feed finds the sequencer again.
@@ -132,14 +148,14 @@ async fn a_subscriber_that_was_away_fetches_what_it_missed() {
     let addr = running.handle.rpc_addr();
     running.handle.shutdown().await;
     world.config.rpc_addr = addr;
-    let running = world.start().await;
+    let running = start_at_its_port(&world).await;
     let config = FeedConfig { backoff_initial_ms: 1, backoff_max_ms: 10, ..FeedConfig::default() };
     let mut feed = Feed::start(format!("ws://{addr}"), vec![Topic::Headers], config);
     assert_eq!(within("the feed", feed.next()).await, Some(FeedItem::Connected));
     running.send(&world.envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.handle.abort().await;
-    let running = world.start().await;
+    let running = start_at_its_port(&world).await;
     running.send(&world.envelope(1, 2)).await.unwrap();
     running.sealed(3).await;
     let mut newest = 0;

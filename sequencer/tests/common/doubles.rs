@@ -281,6 +281,8 @@ pub struct ScriptedInbox {
     head: Mutex<PostedHead>,
     pub runs: Mutex<Vec<(u64, u64)>>,
     pub faults: Mutex<Vec<PostFault>>,
+    /// Whether it takes no run.
+    pub away: AtomicBool,
     /// The next run's headers go out, its data does not follow.
     pub lose_data: AtomicBool,
     pub data: Mutex<Vec<(u64, u64)>>,
@@ -311,6 +313,7 @@ impl ScriptedInbox {
             head: Mutex::new(PostedHead { number: 0, hash: genesis }),
             runs: Mutex::default(),
             faults: Mutex::default(),
+            away: AtomicBool::new(false),
             lose_data: AtomicBool::new(false),
             data: Mutex::default(),
             final_number: Mutex::new(u64::MAX),
@@ -346,6 +349,9 @@ impl L1Poster for ScriptedInbox {
     }
 
     async fn post(&self, run: &Run) -> Result<B256, PostFault> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(PostFault::Unavailable("scripted outage".to_owned()));
+        }
         if let Some(fault) = self.faults.lock().pop() {
             return Err(fault);
         }

@@ -36,6 +36,10 @@ use doubles::{ManualClock, ScriptedCommittee, ScriptedExecution, ScriptedInbox, 
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 pub const MAX_BATCH: u32 = 8;
 pub const MEMBERS: u16 = 4;
@@ -398,6 +402,34 @@ impl Running<'_> {
             }
         })
         .await;
+    }
+
+    /// Waits until the sequencer knows of everything that is final on L1.
+    pub async fn seen_l1(&self) {
+        let newest = self.world.l1.finalized();
+        within("a look at L1", async {
+            loop {
+                let metrics = self.admin("/metrics").await;
+                let seen = metrics.lines().find_map(|line| {
+                    line.strip_prefix(r#"blindfold_l1_final_number{role="sequencer"} "#)?.parse::<u64>().ok()
+                });
+                if seen.expect("the number is told") >= newest {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
+    }
+
+    /// What the admin port answers.
+    pub async fn admin(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.handle.admin_addr()).await.expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.expect("it answers");
+        text
     }
 
     /// Waits until a condition on the RPC's answers holds.
