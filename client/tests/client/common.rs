@@ -360,7 +360,16 @@ impl Double {
     }
 
     pub async fn come_back(&self) {
-        let server = self.listen().await.expect("its port is free");
+        // Somebody else may have been given the port for a moment.
+        let server = async {
+            loop {
+                match self.listen().await {
+                    Ok(server) => return server,
+                    Err(_) => tokio::time::sleep(LOOK).await,
+                }
+            }
+        };
+        let server = tokio::time::timeout(PATIENCE, server).await.expect("its port is free");
         *self.server.lock() = Some(server);
     }
 

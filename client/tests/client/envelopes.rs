@@ -12,7 +12,7 @@ use crate::common::{EXPIRY_BATCHES, HEAD, World, fields, key, nonces, open, rece
 #[tokio::test]
 async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_until_it_is_sealed() {
     let mut world = World::start().await;
-    world.config = ProxyConfig { bundle_window_ms: 2_000, ..world.config };
+    world.config = ProxyConfig { bundle_window_ms: 5_000, ..world.config };
     let wallets = world.proxy().await;
     for nonce in [1, 0, 2] {
         wallets.send(&transfer(1, nonce).0).await.unwrap();
@@ -116,7 +116,7 @@ async fn what_others_have_read_goes_again_where_the_user_says_so() {
 #[tokio::test]
 async fn each_transaction_of_an_envelope_ends_in_its_own_way() {
     let mut world = World::start().await;
-    world.config = ProxyConfig { bundle_window_ms: 2_000, ..world.config };
+    world.config = ProxyConfig { bundle_window_ms: 5_000, ..world.config };
     world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
     let wallets = world.proxy().await;
     let transactions: Vec<_> = (0..3).map(|nonce| transfer(1, nonce)).collect();
