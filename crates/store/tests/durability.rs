@@ -43,10 +43,15 @@ async fn everything_is_there_after_reopening() {
 
 /// The writer thread of a dropped store gives its lock back when it has ended, which nobody waits for.
 fn reopen(path: &Path) -> SqliteStore {
+    try_reopen(path).unwrap()
+}
+
+/// A child process that another test starts holds all locks, too, until it runs its program.
+fn try_reopen(path: &Path) -> Result<SqliteStore, StoreError> {
     loop {
         match SqliteStore::open(path) {
             Err(StoreError::InUse(_)) => std::thread::yield_now(),
-            opened => return opened.unwrap(),
+            opened => return opened,
         }
     }
 }
@@ -269,7 +274,7 @@ async fn damaged_and_foreign_files_are_named() {
         raw.execute_batch("CREATE TABLE IF NOT EXISTS accounts (payer BLOB, nonces BLOB)").unwrap();
         drop(raw);
         let refused = StoreError::OlderSchema { found, oldest: FIRST_SCHEMA };
-        assert_eq!(SqliteStore::open(&older).err(), Some(refused));
+        assert_eq!(try_reopen(&older).err(), Some(refused));
         let raw = rusqlite::Connection::open(&older).unwrap();
         let tables: i64 = raw.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
         assert_eq!(tables, 1);
