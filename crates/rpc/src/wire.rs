@@ -185,14 +185,14 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_millis(200);
 
-    fn wire(buffer: usize) -> (Wire<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
+    fn wire(buffer: usize, patience: Duration) -> (Wire<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
         let (ours, theirs) = tokio::io::duplex(buffer);
-        (Wire::new(ours, Arc::default(), PATIENCE), theirs)
+        (Wire::new(ours, Arc::default(), patience), theirs)
     }
 
     #[tokio::test]
     async fn who_does_not_read_is_dropped_and_not_read_meanwhile() {
-        let (ours, mut theirs) = wire(16);
+        let (ours, mut theirs) = wire(16, PATIENCE);
         let (mut read, mut write) = tokio::io::split(ours);
         theirs.write_all(b"call").await.expect("fits");
         let started = Instant::now();
@@ -206,7 +206,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_byte_now_and_then_does_not_keep_a_connection() {
-        let (mut ours, mut theirs) = wire(16);
+        let (mut ours, mut theirs) = wire(16, PATIENCE);
         let reading = tokio::spawn(async move {
             let mut taken = 0;
             while theirs.read_u8().await.is_ok() {
@@ -223,7 +223,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_reads_at_the_least_rate_gets_everything() {
-        let (mut ours, mut theirs) = wire(1 << 16);
+        // More than a slow machine's pauses.
+        let (mut ours, mut theirs) = wire(1 << 16, Duration::from_secs(10));
         let reading = tokio::spawn(async move {
             let (mut taken, mut buffer) = (0, vec![0; 1 << 16]);
             loop {

@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use blindfold_protocol::{B256, Certificate};
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Hub, ReceivedError, Topic,
@@ -66,12 +68,16 @@ async fn a_feed_reconnects_and_says_so() {
     assert!(server.shutdown().await);
     hub.publish(&certificate(1));
     // The same port, so that the feed finds the new server; the old one may still hold it for a moment.
-    let server = loop {
-        match serve(config(addr.port()), methods(hub.clone()), None).await {
-            Ok(server) => break server,
-            Err(_) => tokio::task::yield_now().await,
+    let server = tokio::time::timeout(Duration::from_secs(60), async {
+        loop {
+            match serve(config(addr.port()), methods(hub.clone()), None).await {
+                Ok(server) => return server,
+                Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+            }
         }
-    };
+    })
+    .await
+    .expect("its port is free again");
     assert_eq!(feed.next().await, Some(FeedItem::Reconnected), "what was published meanwhile is gone");
     hub.publish(&certificate(2));
     assert_eq!(feed.next().await, Some(FeedItem::Event(certificate(2))));
@@ -81,9 +87,14 @@ async fn a_feed_reconnects_and_says_so() {
 
 #[tokio::test]
 async fn a_feed_waits_for_a_server_that_is_not_there_yet() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut feed = feed(&format!("ws://127.0.0.1:{port}"), &[Topic::Blocks]);
-    let server = serve(config(port), methods(Hub::default()), None).await.unwrap();
+    let (server, mut feed) = loop {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let feed = feed(&format!("ws://127.0.0.1:{port}"), &[Topic::Blocks]);
+        // Somebody else may have been given the port meanwhile: then it is another one.
+        if let Ok(server) = serve(config(port), methods(Hub::default()), None).await {
+            break (server, feed);
+        }
+    };
     assert_eq!(feed.next().await, Some(FeedItem::Connected));
     drop(server);
 }

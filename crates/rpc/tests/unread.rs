@@ -139,7 +139,7 @@ async fn unread_websocket() {
 
 #[tokio::test]
 async fn unread_answers_over_http_are_bounded_and_dropped() {
-    let server = serve_batches(|config| config.write_patience_ms = 1_000).await;
+    let server = serve_batches(|config| config.write_patience_ms = 5_000).await;
     let addr = server.local_addr();
     let mut unread = connect("127.0.0.1", addr).await;
     ask_over_http(&mut unread, "blind_getBatch").await;
@@ -177,7 +177,7 @@ async fn unread_notifications_are_bounded() {
     let hub = Hub::default();
     let mut config = config(0);
     config.max_answer_bytes_per_address = 1 << 20;
-    config.write_patience_ms = 1_000;
+    config.write_patience_ms = 5_000;
     let server = serve(config, methods(hub.clone()), None).await.unwrap();
     let mut unread = open_websocket("127.0.0.2", server.local_addr()).await;
     let subscribe = r#"{"jsonrpc":"2.0","id":1,"method":"blind_subscribe","params":["blocks"]}"#;
