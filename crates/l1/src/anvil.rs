@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use crate::{L1Error, transport::Rpc};
 
 /// How long anvil may take until it listens.
-const START_TIMEOUT_MS: u64 = 20_000;
+const START_TIMEOUT_MS: u64 = 120_000;
 /// How long a call of the helper's own may take.
-const CALL_TIMEOUT_MS: u64 = 20_000;
+const CALL_TIMEOUT_MS: u64 = 120_000;
 /// Of what a child prints before it dies, how much is reported, in bytes.
 const REPORTED_OUTPUT_BYTES: usize = 2_000;
 const LISTENING: &str = "Listening on ";

@@ -77,7 +77,7 @@ impl Stage {
         config.beacon_url = Some(self.anvil.url().to_owned());
         config.poll_interval_ms = 0;
         // Anvil computes a table for blobs when it meets the first one.
-        config.request_timeout_ms = 60_000;
+        (config.request_timeout_ms, config.confirmation_timeout_ms) = (300_000, 300_000);
         config
     }
 
