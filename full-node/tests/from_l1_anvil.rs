@@ -44,7 +44,8 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     let addresses = deploy(anvil.url(), &dev_key(0).unwrap(), config).await.unwrap();
     anvil.mine(4).await.unwrap();
     let mut config = addresses.client_config(anvil.url());
-    (config.poll_interval_ms, config.request_timeout_ms) = (0, 60_000);
+    config.poll_interval_ms = 0;
+    (config.request_timeout_ms, config.confirmation_timeout_ms) = (300_000, 300_000);
     config.beacon_url = Some(anvil.url().to_owned());
     let client = L1Client::connect(config).await.unwrap();
     let chain = Arc::new(ChainConfig {
