@@ -288,6 +288,11 @@ impl Devnet {
         self.processes.get_mut(name).with_context(|| format!("no role is called {name}"))
     }
 
+    /// The processes of all roles.
+    pub fn processes(&mut self) -> impl Iterator<Item = &mut RoleProcess> {
+        self.processes.values_mut()
+    }
+
     /// Kills a role (`SIGKILL`) and starts it again.
     ///
     /// # Errors

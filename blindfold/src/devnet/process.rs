@@ -3,7 +3,7 @@
 use std::{
     fs::OpenOptions,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -94,9 +94,7 @@ impl RoleProcess {
     pub async fn ready(&mut self) -> Result<()> {
         let started = Instant::now();
         loop {
-            if let Some(child) = &mut self.child
-                && let Some(status) = child.try_wait()?
-            {
+            if let Some(status) = self.ended()? {
                 bail!(
                     "{} ended ({status}); the end of {}:\n{}",
                     self.name,
@@ -124,6 +122,17 @@ impl RoleProcess {
     pub fn log_tail(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&text[text.len().saturating_sub(LOG_TAIL_BYTES)..]).into_owned()
+    }
+
+    /// How the process ended by itself; `None` while it runs, and when it was ended here.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        match &mut self.child {
+            Some(child) => Ok(child.try_wait()?),
+            None => Ok(None),
+        }
     }
 
     /// Its process id.

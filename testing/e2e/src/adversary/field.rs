@@ -1,6 +1,6 @@
 //! The network on which the attacks are made, with the accounts of those who make them and of those who suffer them.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{fmt, path::PathBuf, process::ExitStatus, sync::Arc};
 
 use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, bail, ensure};
@@ -67,6 +67,21 @@ pub async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Result<Option<
         }
         ensure!(Instant::now() < deadline, "waited {} s in vain for {what}", WAIT.as_secs());
         sleep(LOOK_INTERVAL).await;
+    }
+}
+
+/// A role that ended though nobody ended it.
+#[derive(Debug)]
+pub struct Ended {
+    /// The role's name.
+    pub role: String,
+    status: ExitStatus,
+    log_tail: String,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ended ({}); the end of its log:\n{}", self.role, self.status, self.log_tail)
     }
 }
 
@@ -153,6 +168,27 @@ impl Field {
     /// When L1 or the full node does not answer.
     pub async fn losses(&self) -> Result<Vec<String>> {
         self.books.losses(self).await
+    }
+
+    /// The roles that ended though nobody ended them.
+    ///
+    /// # Errors
+    /// When the system does not say how a process ended.
+    pub fn ended(&mut self) -> Result<Vec<Ended>> {
+        let mut ended = Vec::new();
+        for process in self.devnet.processes() {
+            if let Some(status) = process.ended()? {
+                let (role, log_tail) = (process.name().to_owned(), process.log_tail());
+                ended.push(Ended { role, status, log_tail });
+            }
+        }
+        Ok(ended)
+    }
+
+    /// The roles that do not run, whoever ended them.
+    pub fn not_running(&mut self) -> Vec<String> {
+        let gone = self.devnet.processes().filter(|process| process.pid().is_err());
+        gone.map(|process| process.name().to_owned()).collect()
     }
 
     /// An account of [`HINT_PUBLISHER`] and the like on L1.

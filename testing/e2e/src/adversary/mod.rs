@@ -26,12 +26,13 @@ mod rotation;
 mod sequencer;
 mod sockets;
 
-use std::{fs, path::PathBuf, time::Instant};
+use std::{fs, path::PathBuf, sync::Arc, time::Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use blindfold::devnet::{MEMBERS, Progress, ports::Ports};
 use clap::Parser;
 use parking_lot::Mutex;
+use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 
 use field::Field;
 use report::{Outcome, Report};
@@ -194,28 +195,46 @@ async fn case(name: &str, field: &mut Field) -> Outcome {
     }
 }
 
+/// What the networks of a run share.
+struct Run {
+    args: AdversaryArgs,
+    progress: Progress,
+    report: Mutex<Report>,
+}
+
 /// Runs the cases. Two networks stand beside each other: most of a run is waiting for L1.
 ///
 /// # Errors
 /// When an attack did not fail, or somebody honest lost something; the file with the outcomes is written all the same.
 pub async fn run(args: AdversaryArgs) -> Result<()> {
-    let progress = Progress::default();
-    let report = Mutex::default();
+    let run = Arc::new(Run { args, progress: Progress::default(), report: Mutex::default() });
     // Together, so that no port is given to both.
     let [long, short] = Ports::free_for_two(MEMBERS)?;
-    let outcome = tokio::select! {
-        outcomes = async {
-            let [first, second, third] = &GROUPS;
-            tokio::join!(group(&args, first, long, progress, &report), async {
-                let outcome = group(&args, second, short, progress, &report).await;
-                let [ports, _] = Ports::free_for_two(MEMBERS)?;
-                outcome.and(group(&args, third, ports, progress, &report).await)
+    let (first, others) = GROUPS.split_at(1);
+    let (stop, stopped) = watch::channel(false);
+    // A thread each, so that neither waits while the other computes.
+    let mut networks = JoinSet::new();
+    for (ports, groups) in [(long, first), (short, others)] {
+        let (run, mut stopped) = (Arc::clone(&run), stopped.clone());
+        networks.spawn_blocking(move || {
+            Handle::current().block_on(async move {
+                tokio::select! {
+                    outcome = one_after_another(&run, ports, groups) => outcome,
+                    // What was started is dropped, and so killed.
+                    _ = stopped.wait_for(|stopped| *stopped) => bail!("stopped by Ctrl-C"),
+                }
             })
-        } => outcomes.0.and(outcomes.1),
-        // What was started is dropped, and so killed.
-        stopped = tokio::signal::ctrl_c() => stopped.map_err(Into::into).and_then(|()| bail!("stopped by Ctrl-C")),
+        });
+    }
+    let outcome = tokio::select! {
+        outcome = all(&mut networks) => outcome,
+        stopped = tokio::signal::ctrl_c() => {
+            stop.send_replace(true);
+            all(&mut networks).await.and(stopped.map_err(Into::into))
+        }
     };
-    let report = report.into_inner();
+    let Run { args, progress, report } = &*run;
+    let report = report.lock();
     report.write(&args.out)?;
     outcome?;
     if report.problems().is_empty() {
@@ -235,28 +254,71 @@ pub async fn run(args: AdversaryArgs) -> Result<()> {
     bail!("adversary run failed:\n  - {}", report.problems().join("\n  - "))
 }
 
-async fn group(
-    args: &AdversaryArgs,
-    group: &Group,
-    ports: Ports,
-    progress: Progress,
-    report: &Mutex<Report>,
-) -> Result<()> {
+/// Waits for all networks. Gives the first error.
+async fn all(networks: &mut JoinSet<Result<()>>) -> Result<()> {
+    let mut outcome = Ok(());
+    while let Some(ended) = networks.join_next().await {
+        outcome = outcome.and(ended.context("a network's thread").flatten());
+    }
+    outcome
+}
+
+/// Runs groups one after another, the first with these ports. Gives the first error.
+async fn one_after_another(run: &Run, mut ports: Ports, groups: &[Group]) -> Result<()> {
+    let mut outcome = Ok(());
+    for (place, next) in groups.iter().enumerate() {
+        if place > 0 {
+            [ports, _] = Ports::free_for_two(MEMBERS)?;
+        }
+        outcome = outcome.and(group(run, next, ports.clone()).await);
+    }
+    outcome
+}
+
+async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
+    let Run { args, progress, report } = run;
     let wanted = |name: &&&str| args.cases.is_empty() || args.cases.iter().any(|case| case == **name);
     let cases: Vec<&str> = group.cases.iter().filter(wanted).copied().collect();
     if cases.is_empty() {
         return Ok(());
     }
     progress.step(format!("a network for {}", cases.join(", ")));
-    let mut field = Field::start(args.dir.join(group.name), ports, group.last_number, &progress).await?;
+    let mut field = Field::start(args.dir.join(group.name), ports, group.last_number, progress).await?;
     let logs = field.devnet.dir().join("logs");
-    for name in cases {
+    let mut cases = cases.into_iter();
+    while let Some(name) = cases.next() {
         progress.step(name);
         let started = Instant::now();
-        let outcome = case(name, &mut field).await;
+        let mut outcome = case(name, &mut field).await;
+        let ended = field.ended()?;
+        if !ended.is_empty() {
+            let roles: Vec<&str> = ended.iter().map(|ended| ended.role.as_str()).collect();
+            let what = format!("ended by themselves: {}", roles.join(", "));
+            outcome = Err(match outcome {
+                Ok(_) => anyhow!(what),
+                Err(error) => error.context(what),
+            });
+        }
+        let failed = outcome.is_err();
         report.lock().case(name, started.elapsed().as_secs_f64(), outcome, &logs);
+        for ended in ended {
+            println!("{ended}");
+        }
+        let gone = field.not_running();
+        if failed && !gone.is_empty() {
+            // No later case would say anything but that.
+            let rest: Vec<&str> = cases.by_ref().collect();
+            let rest = if rest.is_empty() { "nothing".to_owned() } else { rest.join(", ") };
+            let gone = gone.join(", ");
+            let what = format!("{}: after {name} these do not run: {gone}; left out: {rest}", group.name);
+            report.lock().problem(what);
+        }
     }
     progress.step(format!("{}: has anybody honest lost anything?", group.name));
+    if field.not_running().iter().any(|role| role == "full-node") {
+        report.lock().problem(format!("the books of {}: the full node does not run", group.name));
+        return field.devnet.stop().await;
+    }
     match field.losses().await {
         Ok(losses) => losses.into_iter().for_each(|loss| report.lock().problem(loss)),
         Err(error) => report.lock().problem(format!("the books of {}: {error:#}", group.name)),
