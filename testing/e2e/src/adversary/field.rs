@@ -3,17 +3,18 @@
 use std::{fmt, path::PathBuf, process::ExitStatus, sync::Arc};
 
 use alloy_primitives::{Address, B256, U256};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use blindfold::devnet::{
     Devnet, DevnetOptions, MEMBERS, Progress, THRESHOLD,
     accounts::{HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
     ports::{Ports, http, local},
 };
 use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
-use blindfold_l1::{CommitteeSettings, L1Writer};
+use blindfold_l1::{CommitteeSettings, L1Error, L1Writer};
 use blindfold_protocol::{Envelope, L1Timing, SigningKey};
 use blindfold_rpc::{
-    BlindApiClient, ClientConfig, CommitteeApiClient, HttpClient, http_client,
+    BlindApiClient, ClientConfig, CommitteeApiClient, HttpClient, ReceivedError, http_client,
+    jsonrpsee::core::ClientError,
     types::{BatchInfo, EnvelopeState, Receipt, Status},
 };
 use serde_json::json;
@@ -55,19 +56,59 @@ pub const MAX_BATCH: u32 = 8;
 pub const WAIT: Duration = Duration::from_secs(90);
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Looks again and again until there is an answer.
+/// Looks again and again until there is an answer. Who does not answer now may do so later.
 ///
 /// # Errors
 /// The probe's own, and what was waited for when it takes too long.
-pub async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
-    let deadline = Instant::now() + WAIT;
+pub async fn until<T>(what: &str, probe: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
+    within(WAIT, what, probe).await
+}
+
+async fn within<T>(
+    wait: Duration,
+    what: &str,
+    mut probe: impl AsyncFnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let deadline = Instant::now() + wait;
     loop {
-        if let Some(found) = probe().await? {
-            return Ok(found);
+        let unanswered = match probe().await {
+            Ok(Some(found)) => return Ok(found),
+            Ok(None) => None,
+            Err(error) if may_pass(&error) => Some(error),
+            Err(error) => return Err(error),
+        };
+        if Instant::now() >= deadline {
+            let vain = format!("waited {} s in vain for {what}", wait.as_secs());
+            return Err(match unanswered {
+                Some(error) => error.context(vain),
+                None => anyhow!(vain),
+            });
         }
-        ensure!(Instant::now() < deadline, "waited {} s in vain for {what}", WAIT.as_secs());
         sleep(LOOK_INTERVAL).await;
     }
+}
+
+/// Whether the same question may be answered later.
+fn may_pass(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<L1Error>().is_some_and(L1Error::is_transient)
+            || cause.downcast_ref::<ReceivedError>().is_some_and(ReceivedError::retry)
+            || cause.downcast_ref::<ClientError>().is_some_and(no_answer)
+            || cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest_may_pass)
+    })
+}
+
+/// Whether no answer came, or one that says to try again.
+fn no_answer(error: &ClientError) -> bool {
+    match error {
+        ClientError::Call(object) => ReceivedError::Refused(object.clone().into()).retry(),
+        _ => true,
+    }
+}
+
+/// Whether no whole answer came.
+fn reqwest_may_pass(error: &reqwest::Error) -> bool {
+    error.is_connect() || error.is_timeout() || error.is_request() || error.is_body() || error.is_decode()
 }
 
 /// A role that ended though nobody ended it.
@@ -355,4 +396,46 @@ async fn sender(devnet: &Devnet, relay: &Relay, index: usize, committee: Committ
         WalletEndpoints { node: http(devnet.ports.full_node.0), sequencer: relay.http_url(&role) };
     let l1 = Arc::new(devnet.l1.clone());
     Sender::new(account_key(index), Arc::clone(&devnet.chain), l1, committee, &endpoints).await
+}
+
+#[cfg(test)]
+mod tests {
+    use blindfold_rpc::RpcError;
+
+    use super::*;
+
+    fn unreachable() -> L1Error {
+        L1Error::Unreachable { method: "eth_call".to_owned(), reason: "refused".to_owned() }
+    }
+
+    #[tokio::test]
+    async fn who_does_not_answer_is_asked_again() {
+        let mut asked = 0;
+        let answer = until("an answer", async || {
+            asked += 1;
+            if asked < 3 { Err(unreachable()).context("somewhere") } else { Ok(Some(asked)) }
+        });
+        assert_eq!(answer.await.unwrap(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_wait_in_vain_says_who_did_not_answer() {
+        let answer = within::<()>(LOOK_INTERVAL, "an answer", async || Err(unreachable().into()));
+        let text = format!("{:#}", answer.await.unwrap_err());
+        assert!(text.contains("in vain for an answer") && text.contains("eth_call"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_is_wrong_at_once() {
+        let reverted = L1Error::Reverted { call: "challenge", reason: "WrongRun".to_owned() };
+        let refused = ReceivedError::Refused(RpcError::refused("expired", "the envelope expired"));
+        for wrong in [anyhow!("expected 1, seen 2"), reverted.into(), refused.into()] {
+            let (said, mut wrong) = (wrong.to_string(), Some(wrong));
+            let answer = within::<()>(LOOK_INTERVAL, "an answer", async || match wrong.take() {
+                Some(wrong) => Err(wrong),
+                None => Ok(None),
+            });
+            assert_eq!(answer.await.unwrap_err().to_string(), said);
+        }
+    }
 }

@@ -4,11 +4,15 @@ use alloy_primitives::{Address, B256, U256, hex};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_l1::contracts::describe_error;
 use serde_json::{Value, json};
+use tokio::time::Duration;
 
 use super::field::until;
 
 /// Gas of such a transaction: the most that L1 allows one.
 const GAS: u64 = 1 << 24;
+
+/// How long L1 may take for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A transaction that has to fail.
 #[derive(Clone, Debug)]
@@ -50,6 +54,7 @@ impl RawL1 {
         let response = self
             .http
             .post(&self.url)
+            .timeout(ANSWER_TIMEOUT)
             .header("content-type", "application/json")
             .body(request.to_string())
             .send()

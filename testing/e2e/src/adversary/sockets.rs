@@ -6,16 +6,18 @@ use anyhow::{Context, Result, ensure};
 use blindfold::devnet::ports::local;
 use futures::SinkExt;
 use tokio::{
-    net::TcpSocket,
+    net::{TcpSocket, TcpStream},
     task::JoinSet,
     time::{Duration, timeout},
 };
 use tokio_tungstenite::{WebSocketStream, client_async, tungstenite::Message};
 
 use super::{
-    field::Field,
+    field::{Field, WAIT},
     report::{Gas, Outcome},
 };
+
+type Socket = WebSocketStream<TcpStream>;
 
 /// Sockets of the attacker.
 const SOCKETS: usize = 16;
@@ -37,7 +39,8 @@ pub async fn unread_websocket(field: &mut Field) -> Outcome {
     let to = local(field.devnet.ports.sequencer.0);
     let mut floods = JoinSet::new();
     for _ in 0..SOCKETS {
-        floods.spawn(flood(to, number));
+        let socket = timeout(WAIT, connect(to)).await.context("a connection")??;
+        floods.spawn(flood(socket, number));
     }
     let (_, receipt) = field.transfer(1).await?;
     ensure!(receipt.number > Some(number), "expected a batch after {number}, seen {receipt:?}");
@@ -52,11 +55,15 @@ pub async fn unread_websocket(field: &mut Field) -> Outcome {
     Ok(Gas::default())
 }
 
-/// Asks as often as it is let, and keeps the socket.
-async fn flood(to: SocketAddr, number: u64) -> Result<WebSocketStream<tokio::net::TcpStream>> {
+async fn connect(to: SocketAddr) -> Result<Socket> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(ATTACKER.parse()?)?;
-    let (mut socket, _) = client_async(format!("ws://{to}"), socket.connect(to).await?).await?;
+    let (socket, _) = client_async(format!("ws://{to}"), socket.connect(to).await?).await?;
+    Ok(socket)
+}
+
+/// Asks as often as it is let, and keeps the socket.
+async fn flood(mut socket: Socket, number: u64) -> Result<Socket> {
     for id in 0..REQUESTS {
         let request =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"blind_getBatch","params":[{number}]}}"#);
