@@ -33,6 +33,8 @@ const REFUGE: Address = Address::repeat_byte(0x4e);
 const TRANSFER_GAS: u64 = 21_000;
 /// How often L1's height is raised until something is due.
 const MINING_ATTEMPTS: usize = 8;
+/// How often a run is made that is to begin with a certain batch.
+const RUN_ATTEMPTS: usize = 4;
 
 /// Runs without hints become void; without a committee L1 makes headers, and users get their money out.
 pub async fn silent_committee(field: &mut Field) -> Outcome {
@@ -97,11 +99,7 @@ pub async fn unreleased_run_claimed_malformed(field: &mut Field) -> Outcome {
     // Whoever was gone comes back, and the chain goes on behind it.
     members(field, true).await?;
     field.devnet.process("hint-publisher")?.start()?;
-    field.devnet.process("full-node")?.ready().await?;
-    until("the batch to be void at the full node", async || {
-        Ok((field.batch(number).await?.state == BatchState::Void).then_some(()))
-    })
-    .await?;
+    void_at_the_node(field, number).await?;
     everything_posted(field).await?;
     Ok(gas)
 }
@@ -140,7 +138,7 @@ pub(super) async fn mine_to(field: &Field, block: u64) -> Result<()> {
     field.devnet.mine(block.saturating_sub(height).max(1)).await
 }
 
-/// A batch that is certified and posted, whose members are gone before anybody asked them for shares.
+/// A batch that is certified and posted, and that nobody asked the members to release.
 struct Withheld {
     id: B256,
     number: u64,
@@ -149,6 +147,26 @@ struct Withheld {
 }
 
 async fn certified_and_gone(field: &mut Field) -> Result<Withheld> {
+    for _ in 0..RUN_ATTEMPTS {
+        let withheld = certified_alone(field).await?;
+        let Withheld { id, number, ref run, .. } = withheld;
+        if run.run.first == number {
+            members(field, false).await?;
+            return Ok(withheld);
+        }
+        // Something else was sealed meanwhile and stands in the same run.
+        for role in ["full-node", "hint-publisher"] {
+            field.devnet.process(role)?.start()?;
+            field.devnet.process(role)?.ready().await?;
+        }
+        field.executed(id).await?;
+        field.users[3].nonce += 1;
+    }
+    bail!("in {RUN_ATTEMPTS} attempts no run began with the batch in question")
+}
+
+/// A batch that is certified and posted, which nobody has opened who is there to do so.
+async fn certified_alone(field: &mut Field) -> Result<Withheld> {
     // What is executed already must not be of the same run: a node that executed what L1 voids has to stop.
     everything_posted(field).await?;
     let earlier = field.posted_run(field.sequencer_status().await?.head.number).await?;
@@ -176,8 +194,6 @@ async fn certified_and_gone(field: &mut Field) -> Result<Withheld> {
     .await?;
     everything_posted(field).await?;
     let run = field.posted_run(number).await?;
-    ensure!(run.run.first == number, "expected a run that begins with batch {number}, seen {:?}", run.run);
-    members(field, false).await?;
     Ok(Withheld { id, number, run, nonce })
 }
 
@@ -203,10 +219,7 @@ async fn void(field: &mut Field, withheld: &Withheld, gas: &mut Gas) -> Result<(
     let anyone = field.account(field.users[3].key.clone());
     mine_to(field, posted_at + u64::from(TIMING.hint_deadline)).await?;
     gas.step("voidUnreleased", anyone.void_unreleased(&run.run).await?.gas_used);
-    until("the batch to be void at the full node", async || {
-        Ok((field.batch(number).await?.state == BatchState::Void).then_some(()))
-    })
-    .await?;
+    void_at_the_node(field, number).await?;
     let receipt = field.receipt(id).await?.context("the void envelope's receipt")?;
     ensure!(receipt.state == EnvelopeState::Void, "expected a void envelope, seen {receipt:?}");
     let after = field.reads()?.nonce(&field.users[3].key.address()).await?;
@@ -215,6 +228,16 @@ async fn void(field: &mut Field, withheld: &Withheld, gas: &mut Gas) -> Result<(
         "expected nothing of the void batch executed, the nonce is {after} and was {nonce}"
     );
     Ok(())
+}
+
+/// Waits until the full node has the batch as void. Between two looks at L1 a node counts L1's blocks by the clock, on
+/// which mining has no effect: so it starts anew, and looks.
+async fn void_at_the_node(field: &mut Field, number: u64) -> Result<()> {
+    field.devnet.kill_and_restart("full-node").await?;
+    until("the batch to be void at the full node", async || {
+        Ok((field.batch(number).await?.state == BatchState::Void).then_some(()))
+    })
+    .await
 }
 
 /// L1 makes the header that holds a user's forced transaction, and one that closes its second.
@@ -261,7 +284,13 @@ pub(super) async fn last_header(field: &Field) -> Result<BatchHeader> {
 pub(super) async fn make_header(field: &Field, parent: &BatchHeader) -> Result<u64> {
     for _ in 0..MINING_ATTEMPTS {
         match field.devnet.l1.standing().await?.l1_header_due(parent.envelope_count) {
-            L1HeaderDue::Now { .. } => return Ok(field.reporter().post_l1_header(parent).await?.gas_used),
+            L1HeaderDue::Now { .. } => match field.reporter().post_l1_header(parent).await {
+                Ok(sent) => return Ok(sent.gas_used),
+                // The block that it came into, or was tried on, belonged to the committee.
+                Err(L1Error::Reverted { reason, .. }) if reason.starts_with("L1HeaderNotDue") => {}
+                Err(L1Error::Failed { .. }) => {}
+                Err(error) => return Err(error.into()),
+            },
             L1HeaderDue::From(block) => mine_to(field, block).await?,
             L1HeaderDue::NothingToInclude { .. } => {
                 bail!("nothing to include in the header after {}", parent.number)

@@ -23,19 +23,20 @@ use tokio::time::{Duration, Instant, sleep};
 use super::{books::Books, injection::Injections, raw::RawL1, roles::SECOND_HELPER};
 use crate::{relay::Relay, traffic::Sender};
 
-/// All deadlines of the network, in L1 blocks of a second.
+/// All deadlines of the network, in L1 blocks of a second. Within them a slow machine has to do what is done in time on a
+/// fast one; what waits for them to pass has blocks mined.
 pub const TIMING: L1Timing = L1Timing {
-    posting_deadline: 60,
+    posting_deadline: 120,
     forced_delay: 8,
-    answer_window: 12,
-    hint_deadline: 40,
-    challenge_window: 20,
-    withdrawal_delay: 100,
-    max_origin_age_seconds: 120,
+    answer_window: 24,
+    hint_deadline: 100,
+    challenge_window: 60,
+    withdrawal_delay: 200,
+    max_origin_age_seconds: 240,
 };
 /// What is fixed about committees: notice a little longer than a withdrawal takes.
 pub const COMMITTEES: CommitteeSettings =
-    CommitteeSettings { epoch_notice: 110, switch_lead: 16, min_members: MEMBERS, min_threshold: THRESHOLD };
+    CommitteeSettings { epoch_notice: 210, switch_lead: 16, min_members: MEMBERS, min_threshold: THRESHOLD };
 /// Honest accounts that pay for their envelopes.
 pub const USERS: usize = 4;
 /// An honest account that has ether on L2 and no fee account.
@@ -49,7 +50,7 @@ const BULLY: &str = "bully";
 /// Reports and answers.
 const REPORTER: &str = "reporter";
 /// What the dishonest and the reporter own on L1, in wei.
-const FUNDS_WEI: u128 = 10_000 * 1_000_000_000_000_000_000;
+pub const FUNDS_WEI: u128 = 10_000 * 1_000_000_000_000_000_000;
 /// Ciphertexts in a sub-batch at most: dealing and checking stay quick.
 pub const MAX_BATCH: u32 = 8;
 /// How long anything may take that is waited for.

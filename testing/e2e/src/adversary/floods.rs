@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, U256};
 use anyhow::{Context, Result, ensure};
+use blindfold::devnet::accounts::{HINT_PUBLISHER, named_key};
+use blindfold_l1::Sent;
 use blindfold_protocol::{Envelope, Promise, limits::TARGET_SECOND_BYTES};
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
+use futures::future::try_join_all;
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    field::{Field, WAIT, until},
+    committee::everything_posted,
+    field::{FUNDS_WEI, Field, TIMING, WAIT, until},
     forced::places,
     report::{Gas, Outcome},
 };
@@ -18,6 +23,8 @@ use super::{
 const GARBAGE_BYTES: usize = 33_100;
 /// Garbage that is forced: as much as one header takes, and more than the target of a second.
 const GARBAGE_ITEMS: u8 = 16;
+/// Accounts that force it.
+const STUFFERS: usize = 4;
 /// Envelopes that open to nothing.
 const MALFORMED: usize = 16;
 /// Envelopes for which promises are asked.
@@ -37,20 +44,34 @@ const REFUSALS: &[&str] = &[
 pub async fn fee_stuffing(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
     let before = field.sequencer_status().await?;
-    // All of it waits for one header.
+    // All of it waits for one header, and nothing else does.
+    everything_posted(field).await?;
     field.devnet.process("sequencer")?.kill().await?;
-    let (mut expected, mut last) = (Vec::new(), 0);
-    for n in 0..GARBAGE_ITEMS {
+    let garbage = |n: u8| {
         let mut garbage = vec![0; GARBAGE_BYTES];
         // The version of an envelope, and a gas limit of 0, for which nothing has to be paid.
         (garbage[0], garbage[GARBAGE_BYTES - 1]) = (2, n);
-        let sent = field.bully().force_envelope(&garbage).await?;
-        if n == 0 {
-            gas.step("force, one item", sent.gas_used);
+        garbage
+    };
+    let items: Vec<Vec<u8>> = (0..GARBAGE_ITEMS).map(garbage).collect();
+    // From several accounts, because each waits for its transaction to be in a block.
+    let sent = try_join_all(items.chunks(items.len() / STUFFERS).enumerate().map(|(n, items)| {
+        let (stuffer, raw) = (named_key(&format!("stuffer-{n}")), &field.raw);
+        let writer = field.account(stuffer);
+        async move {
+            raw.call("anvil_setBalance", json!([writer.address(), U256::from(FUNDS_WEI)])).await?;
+            let mut sent = Vec::new();
+            for item in items {
+                sent.push(writer.force_envelope(item).await?);
+            }
+            anyhow::Ok(sent)
         }
-        last = sent.block;
-        expected.push((garbage, "undecodable"));
-    }
+    }))
+    .await?;
+    let sent: Vec<Sent> = sent.into_iter().flatten().collect();
+    gas.step("force, one item", sent.iter().map(|sent| sent.gas_used).min().context("an item")?);
+    let last = sent.iter().map(|sent| sent.block).max().context("an item")?;
+    let expected: Vec<_> = items.into_iter().map(|item| (item, "undecodable")).collect();
     until("the garbage to be final on L1", async || {
         Ok((field.devnet.l1.finalized().await?.number >= last).then_some(()))
     })
@@ -90,14 +111,27 @@ pub async fn malformed_flood(field: &mut Field) -> Outcome {
     }
     let (_, honest) = field.transfer(0).await?;
     ensure!(honest.state == EnvelopeState::Executed, "expected an honest transfer to go on, seen {honest:?}");
+    let mut numbers = Vec::from_iter(honest.number);
     for id in &ids {
-        until(&format!("envelope {id} to be found malformed"), async || {
+        let receipt = until(&format!("envelope {id} to be found malformed"), async || {
             let receipt = field.receipt(*id).await?;
             Ok(receipt.filter(|receipt| receipt.state == EnvelopeState::Malformed))
         })
         .await?;
+        numbers.extend(receipt.number);
     }
     // The surcharges are settled when the hints are final on L1, by the next header.
+    let helper = named_key(HINT_PUBLISHER).address();
+    numbers.sort_unstable();
+    let mut through = 0;
+    for number in numbers {
+        if number > through {
+            through = field.posted_run(number).await?.run.last;
+            field.posting_by(helper, through).await?;
+        }
+    }
+    everything_posted(field).await?;
+    field.devnet.mine(TIMING.challenge_window.into()).await?;
     let deadline = Instant::now() + WAIT;
     let after = loop {
         field.transfer(1).await?;
@@ -123,13 +157,15 @@ pub async fn promise_flood(field: &mut Field) -> Outcome {
     let offer = field.spoiler.offer().await?;
     let mut envelopes: Vec<Envelope> = Vec::new();
     for nonce in 0..PROMISES as u64 {
-        let (raw, _) = field.spoiler.transfer(nonce, alloy_primitives::U256::from(1));
+        let (raw, _) = field.spoiler.transfer(nonce, U256::from(1));
         envelopes.push(field.spoiler.envelope_with_gas(raw.to_vec(), gas_limit, &offer)?);
     }
     let mut promised: Vec<(B256, Promise)> = Vec::new();
     let mut refused = 0;
-    for envelope in &envelopes {
-        match field.spoiler.try_submit(envelope, true).await? {
+    // All at once, or a slow machine seals some before it asks for the next.
+    let asked = envelopes.iter().map(|envelope| field.spoiler.try_submit(envelope, true));
+    for (envelope, answer) in envelopes.iter().zip(try_join_all(asked).await?) {
+        match answer {
             Ok(promise) => promised.push((envelope.id(), promise.context("a promise")?)),
             Err(reason) => {
                 ensure!(REFUSALS.contains(&reason.as_str()), "a promise was refused with {reason}");
@@ -138,6 +174,7 @@ pub async fn promise_flood(field: &mut Field) -> Outcome {
         }
     }
     ensure!(refused > 0, "expected a flood of {PROMISES} promises to be refused in the end");
+    ensure!(!promised.is_empty(), "no promise was given: nothing is shown");
     for (id, promise) in &promised {
         let number = until(&format!("the promised envelope {id} to be sealed"), async || {
             Ok(field.receipt(*id).await?.and_then(|receipt| receipt.number))

@@ -7,10 +7,11 @@ use blindfold_protocol::{Canonical, Envelope, Promise};
 use blindfold_rpc::types::EnvelopeState;
 
 use super::{
+    committee::mine_to,
     field::{Field, TIMING, until},
     forced::places,
     report::{Gas, Outcome},
-    sequencer::{bond, bond_is_lost, salt},
+    sequencer::{bond, bond_is_lost, gained, salt},
 };
 
 /// The verdict on a copy.
@@ -75,15 +76,17 @@ pub async fn mangled_copy_keeps_promise(field: &mut Field) -> Outcome {
     let rewards = field.devnet.l1.reward(user.address()).await?;
     let accused = user.report_omission(&promise, salt()).await?;
     gas.step("accuseOmission", accused.gas_used);
-    until("the answer window to pass", async || {
-        Ok((field.raw.height().await? > accused.block + u64::from(TIMING.answer_window)).then_some(()))
+    let window = u64::from(TIMING.answer_window);
+    until("half of the answer window to pass", async || {
+        Ok((field.raw.height().await? > accused.block + window / 2).then_some(()))
     })
     .await?;
+    mine_to(field, accused.block + window + 1).await?;
     let seen = field.devnet.l1.accusation(promise.hash()).await?.state;
     ensure!(seen == AccusationState::Open, "expected an accusation that nobody can answer, seen {seen:?}");
     gas.step("slashOmission", user.slash_omission(promise.hash()).await?.gas_used);
     bond_is_lost(field).await?;
-    let earned = field.devnet.l1.reward(user.address()).await? - rewards;
+    let earned = gained(field.devnet.l1.reward(user.address()).await?, rewards)?;
     ensure!(earned >= before / U256::from(2), "expected half of {before} wei for the accuser, seen {earned}");
     Ok(gas)
 }

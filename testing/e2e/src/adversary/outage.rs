@@ -1,7 +1,7 @@
 //! An L1 that answers nobody, and a committee that is away too long for L1: the chain goes on after either.
 
 use anyhow::{Context, Result, ensure};
-use tokio::time::{Duration, Instant};
+use tokio::time::{Duration, Instant, timeout_at};
 
 use super::{
     committee::{everything_posted, last_header, make_header, mine_to},
@@ -9,8 +9,10 @@ use super::{
     report::{Gas, Outcome},
 };
 
-/// How long L1 is away at least: several time-outs of whoever asks it, and well within the hint deadline.
+/// How long L1 is away at least: several time-outs of whoever asks it.
 const OUTAGE: Duration = Duration::from_secs(20);
+/// How long it is away at most: afterwards nothing may be too late for it.
+const LONGEST_OUTAGE: Duration = Duration::from_secs(70);
 /// So many members that the others certify nothing.
 const AWAY: [&str; 2] = ["member-3", "member-4"];
 
@@ -39,10 +41,13 @@ pub async fn l1_outage(field: &mut Field) -> Outcome {
 
 /// Transfers, one after another, for as long as L1 is away. Gives the last batch that has one.
 async fn away(field: &mut Field) -> Result<u64> {
-    let end = Instant::now() + OUTAGE;
+    let start = Instant::now();
     let (mut sent, mut last) = (0usize, 0);
-    while Instant::now() < end {
-        let (_, receipt) = field.transfer(sent % USERS).await?;
+    while start.elapsed() < OUTAGE {
+        let transfer = timeout_at(start + LONGEST_OUTAGE, field.transfer(sent % USERS)).await;
+        let longest = LONGEST_OUTAGE.as_secs();
+        let (_, receipt) =
+            transfer.with_context(|| format!("after {sent} transfers none more within {longest} s"))??;
         last = receipt.number.unwrap_or(last);
         sent += 1;
     }

@@ -11,7 +11,8 @@ use blindfold::{
 };
 use blindfold_committee::key_file::KeyFileCost;
 use blindfold_l1::{L1Error, Sent};
-use blindfold_protocol::B256;
+use blindfold_protocol::{B256, Envelope};
+use blindfold_rpc::types::Status;
 
 use super::{
     committee::{everything_posted, last_header, make_header, members, mine_to},
@@ -27,7 +28,7 @@ const SECOND_EPOCH_LAST: u64 = u32::MAX as u64;
 /// What it costs to try the password of a key file: next to nothing.
 const KEY_FILE_COST: KeyFileCost = KeyFileCost { memory_kib: 64, iterations: 1, lanes: 1 };
 /// Blocks of the notice that are mined at once.
-const NOTICE_STEP_BLOCKS: u64 = 10;
+const NOTICE_STEP_BLOCKS: u64 = 30;
 /// Folder of the second committee's keys.
 const FOLDER: &str = "committee-2";
 /// Last batch number of the third, which takes the second one's place.
@@ -43,36 +44,36 @@ pub async fn rotation(field: &mut Field) -> Outcome {
     wait_for_notice(field, registered.block).await?;
     know(field, FOLDER).await?;
 
-    // For the second committee first: they wait until the first one's numbers are over.
-    let mut later = Vec::new();
+    // From here on these users' envelopes are for the second committee.
     for index in [2, 3] {
-        let mut user = field.with_committee_of(index, FIRST_EPOCH_LAST + 1).await?;
-        // Without a promise: nobody can say what a byte will cost so many headers later.
+        field.users[index] = field.with_committee_of(index, FIRST_EPOCH_LAST + 1).await?;
+    }
+    // All are made before the first is sent: from then on the first committee's numbers run out.
+    let mut envelopes = Vec::new();
+    for user in &mut field.users {
         let (raw, _) = user.transfer(user.nonce, U256::from(1));
-        let envelope = user.envelope(raw.to_vec()).await?;
-        user.submit(&envelope, false).await?;
+        envelopes.push(user.envelope(raw.to_vec()).await?);
         user.nonce += 1;
-        later.push(envelope.id());
-        // From here on this user's envelopes are for the second committee.
-        field.users[index] = user;
     }
-    let mut first: Vec<B256> = Vec::new();
+    // For the second committee first: they wait until the first one's numbers are over. Without a promise: nobody can
+    // say what a byte will cost so many headers later.
+    for index in [2, 3] {
+        field.users[index].submit(&envelopes[index], false).await?;
+    }
     for index in [0, 1] {
-        first.push(field.users[index].send().await?.0.id());
+        field.users[index].submit(&envelopes[index], true).await?;
     }
+    let ids: Vec<B256> = envelopes.iter().map(Envelope::id).collect();
+    let (first, later) = ids.split_at(2);
     for id in first {
-        let number = field.executed(id).await?.number.context("a number")?;
+        let number = field.executed(*id).await?.number.context("a number")?;
         ensure!(number <= FIRST_EPOCH_LAST, "expected a batch of the first epoch, seen {number}");
     }
-    until("the first epoch to end, with all its hints", async || {
-        let status = field.status().await?;
-        Ok((status.certified >= FIRST_EPOCH_LAST && status.hinted >= FIRST_EPOCH_LAST).then_some(()))
-    })
-    .await?;
+    first_epoch_ends(field).await?;
     take_over(field, FOLDER).await?;
     members_are_ready(field).await?;
     for id in later {
-        let number = field.executed(id).await?.number.context("a number")?;
+        let number = field.executed(*id).await?.number.context("a number")?;
         ensure!(number > FIRST_EPOCH_LAST, "expected a batch of the second epoch, seen {number}");
     }
     for index in [0, 1] {
@@ -80,6 +81,21 @@ pub async fn rotation(field: &mut Field) -> Outcome {
         field.transfer(index).await?;
     }
     Ok(gas)
+}
+
+/// Waits until the first epoch is over and has all its hints, for as long as one number follows the other.
+async fn first_epoch_ends(field: &Field) -> Result<()> {
+    let progress =
+        |status: &Status| status.certified.min(FIRST_EPOCH_LAST) + status.hinted.min(FIRST_EPOCH_LAST);
+    let mut seen = 0;
+    while seen < 2 * FIRST_EPOCH_LAST {
+        seen = until("the first epoch to go on", async || {
+            let now = progress(&field.status().await?);
+            Ok((now > seen).then_some(now))
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// A committee that is gone for good: its epoch ends with L1's head, and another one takes its place.
@@ -160,7 +176,7 @@ async fn register(field: &Field, folder: &str, last: u64) -> Result<Sent> {
 }
 
 /// An epoch's certificates count when the notice is over, and its numbers come soon. In small steps: what is certified
-/// meanwhile has to reach L1 before its origin is too old.
+/// meanwhile has to reach L1 before its origin is too old, and does so before the next step.
 async fn wait_for_notice(field: &Field, registered_at: u64) -> Result<()> {
     let counts_from = registered_at + u64::from(COMMITTEES.epoch_notice);
     loop {
@@ -168,8 +184,8 @@ async fn wait_for_notice(field: &Field, registered_at: u64) -> Result<()> {
         if height >= counts_from {
             return Ok(());
         }
+        everything_posted(field).await?;
         mine_to(field, counts_from.min(height + NOTICE_STEP_BLOCKS)).await?;
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
 }
 

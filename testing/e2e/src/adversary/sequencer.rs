@@ -9,9 +9,11 @@ use blindfold_protocol::{
     Acknowledgement, Canonical, Envelope, Promise, SealedBatch, SignedHeader, merkle, validity::item_leaf,
 };
 use blindfold_rpc::{CommitteeApiClient, Encoded, types::BatchInfo};
+use futures::future::try_join_all;
 use serde_json::Value;
 
 use super::{
+    committee::mine_to,
     field::{Field, TIMING, until},
     report::{Gas, Outcome},
 };
@@ -24,6 +26,11 @@ const PAIR_ATTEMPTS: usize = 8;
 
 pub(super) fn salt() -> B256 {
     B256::from(rand::random::<[u8; 32]>())
+}
+
+/// What somebody has more than before.
+pub(super) fn gained(now: U256, before: U256) -> Result<U256> {
+    now.checked_sub(before).with_context(|| format!("expected {before} wei at least, seen {now}"))
 }
 
 /// Fills the sequencer's bond for it to lose.
@@ -52,7 +59,7 @@ pub async fn equivocation(field: &mut Field) -> Outcome {
     let rewards = field.devnet.l1.reward(reporter.address()).await?;
     let sent = reporter.report_equivocation(&first, &second, salt()).await?;
     bond_is_lost(field).await?;
-    let earned = field.devnet.l1.reward(reporter.address()).await? - rewards;
+    let earned = gained(field.devnet.l1.reward(reporter.address()).await?, rewards)?;
     ensure!(
         earned == before / U256::from(2),
         "expected half of {before} wei for the reporter, seen {earned}"
@@ -118,10 +125,15 @@ pub async fn reordered_after_release(field: &mut Field) -> Outcome {
 /// Two executed envelopes in one batch.
 async fn pair(field: &mut Field) -> Result<u64> {
     for _ in 0..PAIR_ATTEMPTS {
-        let mut ids = Vec::new();
+        let mut envelopes = Vec::new();
         for user in &mut field.users {
-            ids.push(user.send().await?.0.id());
+            let (raw, _) = user.transfer(user.nonce, U256::from(1));
+            envelopes.push(user.envelope(raw.to_vec()).await?);
+            user.nonce += 1;
         }
+        let sent = field.users.iter().zip(&envelopes).map(|(user, envelope)| user.submit(envelope, true));
+        try_join_all(sent).await?;
+        let ids: Vec<B256> = envelopes.iter().map(Envelope::id).collect();
         let mut numbers = Vec::new();
         for id in ids {
             numbers.push(field.executed(id).await?.number.context("a number")?);
@@ -229,13 +241,11 @@ pub async fn omitted_promise(field: &mut Field) -> Outcome {
         Ok((state == AccusationState::Answered).then_some(()))
     })
     .await?;
-    let earned = field.devnet.l1.reward(sequencer).await? - earned_before;
+    let earned = gained(field.devnet.l1.reward(sequencer).await?, earned_before)?;
     ensure!(earned == U256::from(ACCUSATION_STAKE_WEI), "expected the accuser's stake, seen {earned} wei");
 
-    until("the answer window to pass", async || {
-        Ok((field.raw.height().await? > accused.block + u64::from(TIMING.answer_window)).then_some(()))
-    })
-    .await?;
+    // It has had its time: the accusation that it answered came later.
+    mine_to(field, accused.block + u64::from(TIMING.answer_window) + 1).await?;
     gas.step("slashOmission", user.slash_omission(promise(&lost).hash()).await?.gas_used);
     bond_is_lost(field).await?;
     for (envelope, expected) in [(&lost, AccusationState::Slashed), (&kept, AccusationState::Answered)] {
@@ -243,7 +253,7 @@ pub async fn omitted_promise(field: &mut Field) -> Outcome {
         let seen = field.devnet.l1.accusation(promise(envelope).hash()).await?.state;
         ensure!(seen == expected, "accusation over {id}: expected {expected:?}, seen {seen:?}");
     }
-    let earned = field.devnet.l1.reward(user.address()).await? - rewards;
+    let earned = gained(field.devnet.l1.reward(user.address()).await?, rewards)?;
     let due = before / U256::from(2) + U256::from(ACCUSATION_STAKE_WEI);
     ensure!(earned == due, "expected {due} wei for the accuser, seen {earned}");
     Ok(gas)
