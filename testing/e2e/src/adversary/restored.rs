@@ -6,18 +6,22 @@ use alloy_primitives::B256;
 use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::MEMBERS;
 use blindfold_l1::{CodedBatch, L1Error};
-use blindfold_protocol::{Acknowledgement, Canonical};
+use blindfold_protocol::{Acknowledgement, Canonical, Certificate};
 use blindfold_rpc::CommitteeApiClient;
 use serde_json::Value;
 
 use super::{
+    committee::everything_posted,
     field::{Field, until},
     report::{Gas, Outcome},
+    roles::{change_settings, section},
 };
-use crate::relay::{Direction, Recorded, now_ms};
+use crate::relay::{Direction, Recorded};
 
 /// How often it is tried to be faster than the sequencer's poster.
 const ATTEMPTS: usize = 8;
+/// Pause between two postings of a sequencer that somebody else is to be faster than, in milliseconds.
+const HESITATION_MS: i64 = 600_000;
 
 /// How often somebody was shown a second header.
 async fn second_headers(field: &Field) -> Result<u64> {
@@ -71,7 +75,12 @@ pub async fn restored_member(field: &mut Field) -> Outcome {
     let voted = receipt.number.context("a number")?;
     until("the member's own vote", async || {
         let status = CommitteeApiClient::get_status(&field.member(MEMBERS)?).await?;
-        Ok((status.acknowledged >= voted).then_some(()))
+        if status.acknowledged >= voted {
+            return Ok(Some(()));
+        }
+        // The others were faster: there is a vote to be cast on another batch.
+        field.transfer(1).await?;
+        Ok(None)
     })
     .await?;
 
@@ -85,25 +94,34 @@ pub async fn restored_member(field: &mut Field) -> Outcome {
     // With no disk at all it votes for nothing of this epoch any more.
     field.devnet.process(&name)?.kill().await?;
     fs::remove_dir_all(&disk)?;
-    let emptied_ms = now_ms();
+    // Under another name at the relay, so that nothing that was on its way is taken for a vote from now on.
+    let emptied = format!("{name}-without-disk");
+    change_settings(field.devnet.dir(), &name, &name, |table| {
+        let url = field.relay.http_url(&emptied);
+        section(table, "member")?.insert("sequencer_url".to_owned(), url.into());
+        Ok(())
+    })?;
     field.devnet.process(&name)?.start()?;
     let (_, receipt) = field.transfer(0).await?;
     let number = receipt.number.context("a number")?;
     until("the member to see that it lost its disk", async || {
-        let Ok(status) = CommitteeApiClient::get_status(&field.member(MEMBERS)?).await else {
-            return Ok(None);
-        };
+        let status = CommitteeApiClient::get_status(&field.member(MEMBERS)?).await?;
         Ok((status.certified >= number && status.votes_from.is_none_or(|from| from > number)).then_some(()))
     })
     .await?;
     field.transfer(1).await?;
-    one_vote_each(&field.relay.recording(), &name, emptied_ms)?;
+    let recording = field.relay.recording();
+    one_vote_each(&recording, &name)?;
+    ensure!(recording.iter().any(|record| record.role == emptied), "{emptied} did not come to the sequencer");
+    if let Some(vote) = votes_of(&recording, &emptied)?.first() {
+        bail!("{name} voted for {} without knowing its votes", vote.number);
+    }
     Ok(Gas::default())
 }
 
-/// The member voted once for each number, and for none since it lost its disk.
-fn one_vote_each(recording: &[Recorded], role: &str, emptied_ms: u64) -> Result<()> {
-    let mut votes: BTreeMap<u64, B256> = BTreeMap::new();
+/// The votes of a role that the relay saw on their way.
+fn votes_of(recording: &[Recorded], role: &str) -> Result<Vec<Acknowledgement>> {
+    let mut votes = Vec::new();
     let sent = recording.iter().filter(|record| record.role == role);
     for record in sent.filter(|record| record.direction == Direction::ToSequencer) {
         let Ok(message) = serde_json::from_str::<Value>(&record.text) else { continue };
@@ -111,9 +129,15 @@ fn one_vote_each(recording: &[Recorded], role: &str, emptied_ms: u64) -> Result<
             continue;
         }
         let given = message["params"][0].as_str().or_else(|| message["params"]["acknowledgement"].as_str());
-        let acknowledgement = Acknowledgement::from_hex(given.context("an acknowledgement")?)?;
-        let (number, hash) = (acknowledgement.number, acknowledgement.header_hash);
-        ensure!(record.at_ms < emptied_ms, "{role} voted for {number} without knowing its votes");
+        votes.push(Acknowledgement::from_hex(given.context("an acknowledgement")?)?);
+    }
+    Ok(votes)
+}
+
+/// The member voted once for each number.
+fn one_vote_each(recording: &[Recorded], role: &str) -> Result<()> {
+    let mut votes: BTreeMap<u64, B256> = BTreeMap::new();
+    for Acknowledgement { number, header_hash: hash, .. } in votes_of(recording, role)? {
         let first = *votes.entry(number).or_insert(hash);
         ensure!(first == hash, "{role} voted twice for {number}: for {first} and for {hash}");
     }
@@ -121,22 +145,43 @@ fn one_vote_each(recording: &[Recorded], role: &str, emptied_ms: u64) -> Result<
     Ok(())
 }
 
+/// Changes how often the sequencer posts. Gives how often it did. Counts from its next start on.
+fn posting_interval(field: &Field, interval_ms: i64) -> Result<i64> {
+    let mut before = None;
+    change_settings(field.devnet.dir(), "sequencer", "sequencer", |table| {
+        let posting = section(section(table, "sequencer")?, "posting")?;
+        before = posting.insert("interval_ms".to_owned(), interval_ms.into());
+        Ok(())
+    })?;
+    before.and_then(|before| before.as_integer()).context("no interval before")
+}
+
+/// The sequencer starts anew with little to post and a long time to do so. Gives the time that it took before.
+async fn sequencer_hesitates(field: &mut Field) -> Result<i64> {
+    everything_posted(field).await?;
+    let usual_ms = posting_interval(field, HESITATION_MS)?;
+    field.devnet.kill_and_restart("sequencer").await?;
+    Ok(usual_ms)
+}
+
+/// The sequencer, which may be gone, starts anew and posts as before.
+async fn sequencer_goes_on(field: &mut Field, usual_ms: i64) -> Result<()> {
+    posting_interval(field, usual_ms)?;
+    let sequencer = field.devnet.process("sequencer")?;
+    if sequencer.pid().is_ok() {
+        sequencer.kill().await?;
+    }
+    sequencer.start()?;
+    sequencer.ready().await
+}
+
 /// Somebody posts certified headers without their data before the sequencer does: the sequencer supplies the data.
 pub async fn prefix_without_data(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
     for _ in 0..ATTEMPTS {
-        let id = field.users[0].send().await?.0.id();
-        until("the envelope to be certified", async || {
-            let number = field.receipt_of_sequencer(id).await?.and_then(|receipt| receipt.number);
-            let certified = field.status().await?.certified;
-            Ok(number.filter(|number| *number <= certified))
-        })
-        .await?;
-        // It would post the header itself within a second.
-        field.devnet.process("sequencer")?.kill().await?;
-        let outcome = without_data(field).await;
-        field.devnet.process("sequencer")?.start()?;
-        field.devnet.process("sequencer")?.ready().await?;
+        let usual_ms = sequencer_hesitates(field).await?;
+        let outcome = posted_without_data(field).await;
+        sequencer_goes_on(field, usual_ms).await?;
         let Some((numbers, used)) = outcome? else { continue };
         gas.step("post without data", used);
         until("the headers to be final on L1, with their data", async || {
@@ -154,29 +199,29 @@ pub async fn prefix_without_data(field: &mut Field) -> Outcome {
     bail!("the sequencer had posted everything in each of {ATTEMPTS} attempts")
 }
 
+/// Has an envelope certified, ends the sequencer and posts in its place. `None` when it was faster.
+async fn posted_without_data(field: &mut Field) -> Result<Option<((u64, u64), u64)>> {
+    let id = field.users[0].send().await?.0.id();
+    until("the envelope to be certified", async || {
+        let number = field.receipt_of_sequencer(id).await?.and_then(|receipt| receipt.number);
+        let certified = field.status().await?.certified;
+        Ok(number.filter(|number| *number <= certified))
+    })
+    .await?;
+    field.devnet.process("sequencer")?.kill().await?;
+    without_data(field).await
+}
+
 /// The sequencer gets a batch released, and keeps it from L1 so that it could be ordered again in the light of what it
 /// says: whoever has it posts it, and its place is final.
 pub async fn released_but_never_posted(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
     for _ in 0..ATTEMPTS {
-        let (_, receipt) = field.transfer(0).await?;
-        let number = receipt.number.context("a number")?;
-        // It would post it within a second.
-        field.devnet.process("sequencer")?.kill().await?;
-        let first = field.devnet.l1.posted_head().await?.number + 1;
-        let outcome = if first <= number { with_data(field, first).await } else { Ok(None) };
-        if let Ok(Some(used)) = &outcome {
-            gas.step("post", *used);
-            let run = field.posted_run(number).await?;
-            let ours = field.batch(number).await?.hash;
-            let there = run.headers.iter().any(|header| header.hash() == ours);
-            ensure!(there, "expected batch {number} as it was certified on L1");
-        }
-        field.devnet.process("sequencer")?.start()?;
-        field.devnet.process("sequencer")?.ready().await?;
-        if outcome?.is_none() {
-            continue;
-        }
+        let usual_ms = sequencer_hesitates(field).await?;
+        let outcome = released_and_posted(field).await;
+        sequencer_goes_on(field, usual_ms).await?;
+        let Some((number, used)) = outcome? else { continue };
+        gas.step("post", used);
         let (_, receipt) = field.transfer(1).await?;
         let next = receipt.number.context("a number")?;
         ensure!(next > number, "expected a batch after {number}, seen {next}");
@@ -186,13 +231,39 @@ pub async fn released_but_never_posted(field: &mut Field) -> Outcome {
     bail!("the sequencer had posted everything in each of {ATTEMPTS} attempts")
 }
 
+/// Has an envelope executed, ends the sequencer and posts in its place. `None` when it was faster.
+async fn released_and_posted(field: &mut Field) -> Result<Option<(u64, u64)>> {
+    let (_, receipt) = field.transfer(0).await?;
+    let number = receipt.number.context("a number")?;
+    field.devnet.process("sequencer")?.kill().await?;
+    let first = field.devnet.l1.posted_head().await?.number + 1;
+    if first > number {
+        return Ok(None);
+    }
+    let Some(used) = with_data(field, first).await? else { return Ok(None) };
+    let run = field.posted_run(number).await?;
+    let ours = field.batch(number).await?.hash;
+    let there = run.headers.iter().any(|header| header.hash() == ours);
+    ensure!(there, "expected batch {number} as it was certified on L1");
+    Ok(Some((number, used)))
+}
+
+/// The certificate of the last header that both the full node and a member have as certified.
+async fn last_certificate(field: &Field) -> Result<Certificate> {
+    until("the full node and a member to have the same certified", async || {
+        let last = field.status().await?.certified;
+        let Some(certified) = field.member(1)?.get_certified(last).await? else { return Ok(None) };
+        let certificate = certified.decode()?.certificate;
+        Ok((field.status().await?.certified >= certificate.number).then_some(certificate))
+    })
+    .await
+}
+
 /// Posts what is certified and not on L1 yet with its data, as the full node and a member have it.
 async fn with_data(field: &Field, first: u64) -> Result<Option<u64>> {
-    let last = field.status().await?.certified;
-    let certified = field.member(1)?.get_certified(last).await?;
-    let certificate = certified.context("the last certificate")?.decode()?.certificate;
+    let certificate = last_certificate(field).await?;
     let mut batches = Vec::new();
-    for number in first..=last {
+    for number in first..=certificate.number {
         let (sealed, codes) = field.sealed(number).await?;
         batches.push(CodedBatch { sealed, codes });
     }
@@ -207,10 +278,7 @@ async fn with_data(field: &Field, first: u64) -> Result<Option<u64>> {
 /// Posts what is certified and not on L1 yet, without data. `None` when there is nothing of it.
 async fn without_data(field: &Field) -> Result<Option<((u64, u64), u64)>> {
     let first = field.devnet.l1.posted_head().await?.number + 1;
-    let last = field.status().await?.certified;
-    let certified = field.member(1)?.get_certified(last).await?;
-    let Some(certified) = certified.filter(|_| first <= last) else { return Ok(None) };
-    let certificate = certified.decode()?.certificate;
+    let certificate = last_certificate(field).await?;
     let mut headers = Vec::new();
     for number in first..=certificate.number {
         headers.push(field.sealed(number).await?.0.header);
