@@ -12,7 +12,7 @@ use blindfold_rpc::{
 use serde_json::{Value, json};
 
 use super::{
-    field::Field,
+    field::{Field, until},
     raw::{amount, quantity},
 };
 
@@ -78,8 +78,24 @@ impl Books {
     }
 }
 
-/// Ether on L1 and L2, rewards, bond and fee account of an address.
+/// Ether on L1 and L2, rewards, bond and fee account of an address, all of one moment.
 async fn worth(field: &Field, address: Address) -> Result<U256> {
+    until(&format!("a quiet moment to count what {address} has"), async || {
+        let before = heads(field).await?;
+        let worth = worth_by_parts(field, address).await?;
+        Ok((heads(field).await? == before).then_some(worth))
+    })
+    .await
+}
+
+/// Where both layers are: L1's height, the full node's certified header, its hints and its block.
+async fn heads(field: &Field) -> Result<(u64, u64, u64, u64)> {
+    let status = field.status().await?;
+    Ok((field.raw.height().await?, status.certified, status.hinted, status.block.number))
+}
+
+/// Ether on L1 and L2, rewards, bond and fee account of an address, one after another.
+async fn worth_by_parts(field: &Field, address: Address) -> Result<U256> {
     let l1 = &field.devnet.l1;
     let on_l1 = amount(&field.raw.call("eth_getBalance", json!([address, "latest"])).await?)?;
     let on_l2 = field.reads()?.balance(&address).await?;
