@@ -16,6 +16,7 @@ use super::{
     posted::Posted,
     raw::Doomed,
     report::{Gas, Outcome},
+    sequencer::gained,
 };
 
 /// What a commitment is hidden with.
@@ -97,10 +98,10 @@ pub async fn withheld_hints(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
     let forger = field.forger();
     bonded(field, &forger).await?;
-    let receipt = malformed_envelope(field).await?;
-    // So that the right posting does not come first: L1 does not take the same root twice.
+    // So that the right posting does not come first: L1 does not take the same root twice. The node opens by itself.
     field.devnet.process("hint-publisher")?.pause()?;
     let outcome = async {
+        let receipt = malformed_envelope(field).await?;
         let posted = field.posted(receipt.number.context("a number")?).await?;
         let doomed = undecodable(&posted);
         let registry = field.devnet.chain.hint_registry;
@@ -183,7 +184,7 @@ pub async fn malformed_challenge(field: &mut Field) -> Outcome {
         log.id
     );
     gas.step("well-formed, of a right ⊥", right_malformed(field).await?);
-    let earned = field.devnet.l1.hint_reward(publisher).await? - rewards;
+    let earned = gained(field.devnet.l1.hint_reward(publisher).await?, rewards)?;
     ensure!(
         earned == U256::from(2 * stake),
         "expected both stakes of {stake} wei for the publisher, seen {earned}"

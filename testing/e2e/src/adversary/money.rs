@@ -16,7 +16,7 @@ use blindfold_protocol::SignedHeader;
 use super::{
     field::{Field, MAX_BATCH, until},
     report::{Gas, Outcome},
-    sequencer::{bond, bond_is_lost, salt},
+    sequencer::{bond, bond_is_lost, gained, salt},
 };
 
 /// What it costs to try the password of a key file: next to nothing.
@@ -72,7 +72,7 @@ pub async fn bond_leaves_before_evidence(field: &mut Field) -> Outcome {
         reporter.report_equivocation(&headers[0], &headers[1], salt()).await?.gas_used,
     );
     bond_is_lost(field).await?;
-    let earned = field.devnet.l1.reward(reporter.address()).await? - rewards;
+    let earned = gained(field.devnet.l1.reward(reporter.address()).await?, rewards)?;
     ensure!(
         earned == before / U256::from(2),
         "expected half of {before} wei for the reporter, seen {earned}"
@@ -95,7 +95,7 @@ pub async fn premarked_number(field: &mut Field) -> Outcome {
     let rewards = field.devnet.l1.reward(reporter.address()).await?;
     let sent = reporter.report_equivocation(&headers[2], &headers[3], salt()).await?;
     bond_is_lost(field).await?;
-    let earned = field.devnet.l1.reward(reporter.address()).await? - rewards;
+    let earned = gained(field.devnet.l1.reward(reporter.address()).await?, rewards)?;
     ensure!(
         earned == before / U256::from(2),
         "expected half of {before} wei for the reporter, seen {earned}"
