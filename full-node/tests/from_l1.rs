@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use blindfold_chain::{ExecutionState, L1Fault, Sealed};
 use blindfold_full_node::{FullNode, FullNodeDeps, PostedChain, Source, StartError};
-use blindfold_l1::{DataFault, HintPosting, PostedHints, PostedRun, Posting};
+use blindfold_l1::{DataFault, HintPosting, PostedData, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{
     Address, B256, BatchHeader, BatchHints, ForcedEntry, HintEntry, SealedBatch, Signature65,
 };
@@ -23,6 +23,8 @@ struct Postings {
     finalized: Mutex<u64>,
     runs: Mutex<Vec<Posting>>,
     again: Mutex<Vec<(u64, Vec<SealedBatch>)>>,
+    /// The block up to which what was posted again was last looked for.
+    looked: Mutex<u64>,
     hints: Mutex<Vec<PostedHints>>,
     down: Mutex<bool>,
 }
@@ -48,8 +50,12 @@ impl Postings {
         batches: Result<Vec<SealedBatch>, DataFault>,
     ) {
         let run = PostedRun::new(headers.clone(), l1_block).expect("headers").run;
+        let data = match batches {
+            Ok(batches) => PostedData::of(batches),
+            Err(fault) => PostedData::missing(headers.len(), fault),
+        };
         let posting =
-            Posting { l1_block, transaction: B256::ZERO, runs: vec![run], headers, certificate, batches };
+            Posting { l1_block, transaction: B256::ZERO, runs: vec![run], headers, certificate, data };
         self.runs.lock().push(posting);
     }
 
@@ -95,12 +101,12 @@ impl PostedChain for Postings {
         headers: &[BatchHeader],
         after: u64,
         through: u64,
-    ) -> Result<Vec<Vec<SealedBatch>>, L1Fault> {
-        let fits = |(block, batches): &&(u64, Vec<SealedBatch>)| {
-            (after + 1..=through).contains(block)
-                && batches.iter().map(|batch| batch.header).eq(headers.iter().copied())
-        };
-        Ok(self.again.lock().iter().filter(fits).map(|(_, batches)| batches.clone()).collect())
+    ) -> Result<Vec<SealedBatch>, L1Fault> {
+        *self.looked.lock() = through;
+        let again = self.again.lock();
+        let within = again.iter().filter(|(block, _)| (after + 1..=through).contains(block));
+        let batches = within.flat_map(|(_, batches)| batches);
+        Ok(batches.filter(|batch| headers.contains(&batch.header)).cloned().collect())
     }
 
     async fn hints(&self, after: u64, through: u64) -> Result<Vec<PostedHints>, L1Fault> {
@@ -252,19 +258,62 @@ async fn missing_data_is_waited_for_and_named() {
     let node = alone.start(memory()).await;
     says(&node, "the data of batches 1 to 2 is missing (no data came with the headers)").await;
     says(&node, "postData").await;
-    // Somebody posts it with signatures that are none: refused, and named.
+    // Somebody posts it with a signature that is none: that one does not count.
     let mut forged = batches.clone();
     forged[1].signature = Signature65([0x11; 65]);
     alone.postings.again.lock().push((30, forged));
     *alone.postings.finalized.lock() = 30;
-    says(&node, "are refused here").await;
+    eventually("it to be looked at", || *alone.postings.looked.lock() == 30).await;
     assert_eq!(node.tracker().certified().number, 0);
     // The true one stands beside it.
-    alone.postings.again.lock().push((90, batches));
+    alone.postings.again.lock().push((90, batches[1..].to_vec()));
     *alone.postings.finalized.lock() = 200;
     executed(&node, 1).await;
     assert_eq!(node.executor().status().block.map(|block| block.hash), Some(alone.block_hash(1).await));
     says(&node, "200 OK").await;
+    node.shutdown().await;
+}
+
+/// Anybody posts certified headers with the right items and one signature of zeros, as headers that L1 made have it.
+#[tokio::test]
+async fn a_signature_of_zeros_stops_no_node() {
+    let mut alone = Alone::new().await;
+    alone.world.config.members.clear();
+    let run = [alone.seal(0, Some(1)).await, alone.seal(1_000, None).await];
+    let batches: Vec<SealedBatch> = run.iter().map(|sealed| (*sealed.batch).clone()).collect();
+    let mut forged = batches.clone();
+    forged[1].signature = Signature65([0; 65]);
+    let headers = batches.iter().map(|batch| batch.header).collect();
+    alone.postings.put(10, headers, Some(certificate_of(&batches[1])), Ok(forged.clone()));
+    alone.postings.again.lock().push((11, forged));
+    alone.postings.hint(12, &run, |_| {});
+    *alone.postings.finalized.lock() = 20;
+    let node = alone.start(memory()).await;
+    says(&node, "the data of batches 1 to 2 is missing").await;
+    alone.postings.again.lock().push((30, batches));
+    *alone.postings.finalized.lock() = 60;
+    executed(&node, 1).await;
+    says(&node, "200 OK").await;
+    node.shutdown().await;
+}
+
+/// A batch beside the headers, another one posted again, and the last at a member.
+#[tokio::test]
+async fn data_is_put_together_from_wherever_it_is() {
+    let alone = Alone::new().await;
+    let run = [alone.seal(0, Some(1)).await, alone.seal(1_000, None).await, alone.seal(2_000, None).await];
+    let batches: Vec<SealedBatch> = run.iter().map(|sealed| (*sealed.batch).clone()).collect();
+    let headers = batches.iter().map(|batch| batch.header).collect();
+    alone.postings.put(10, headers, Some(certificate_of(&batches[2])), Err(DataFault::Unsigned));
+    alone.postings.runs.lock()[0].data.batches[0] = Some(batches[0].clone());
+    alone.postings.again.lock().push((11, batches[1..2].to_vec()));
+    alone.world.members.archive.put(&run[2]);
+    alone.postings.hint(12, &run, |_| {});
+    *alone.postings.finalized.lock() = 20;
+    let node = alone.start(memory()).await;
+    executed(&node, 1).await;
+    assert_eq!(node.tracker().certified().number, 3);
+    assert_eq!(node.counters().by_name()["batches_from_members"], 1);
     node.shutdown().await;
 }
 

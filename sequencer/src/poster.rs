@@ -2,17 +2,20 @@
 //! restart, or after L1 took a posting back, posting goes on from the head that L1 names.
 //!
 //! Anybody may post certified headers, and need not post their data with them. So data of every posted header is
-//! supplied that L1 lacks, whoever posted the header: nodes that have L1 alone could not go on otherwise. Headers that
-//! somebody posts while a run of theirs is on its way do not make it fail: its data counts for them.
+//! supplied that L1 lacks, whoever posted the header: nodes that have L1 alone could not go on otherwise. A task of its own
+//! looks for it, so that no trouble with that holds up the headers that come next. Headers that somebody posts while a run
+//! of theirs is on its way do not make it fail: its data counts for them.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blindfold_chain::verdicts;
+pub use blindfold_l1::DataStanding;
 use blindfold_l1::{CodedBatch, L1Error, L1Writer, Recovery};
 use blindfold_protocol::{B256, Canonical, Certificate, validity::Verdict};
 use blindfold_runtime::Backoff;
 use blindfold_store::{BatchRecord, PostedRecord, StoreError, What};
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::sleep;
 
@@ -60,17 +63,9 @@ pub trait L1Poster: Send + Sync {
     /// Posts the data of a run whose headers are posted. Gives the hash of the last transaction.
     async fn post_data(&self, batches: &[CodedBatch]) -> Result<B256, PostFault>;
 
-    /// Which headers L1 holds without their data, among those posted in final blocks after `after`.
-    async fn data_standing(&self, after: u64) -> Result<DataStanding, PostFault>;
-}
-
-/// Which posted headers have their data on L1, as far as final blocks tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DataStanding {
-    /// The newest header that is final on L1.
-    pub through: u64,
-    /// First and last number of each posting whose data is not there, in order.
-    pub lacking: Vec<(u64, u64)>,
+    /// Which headers above number `above` L1 holds without their data, among the next that were posted in final blocks
+    /// after `after`. It says nothing new when all were looked at.
+    async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault>;
 }
 
 impl From<L1Error> for PostFault {
@@ -97,9 +92,8 @@ impl L1Poster for L1Writer {
         Ok(L1Writer::post_data(self, batches).await?.transaction)
     }
 
-    async fn data_standing(&self, after: u64) -> Result<DataStanding, PostFault> {
-        let through = self.client().final_posted_head().await?.number;
-        Ok(DataStanding { through, lacking: self.client().postings_without_data(after).await? })
+    async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault> {
+        Ok(L1Writer::data_standing(self, above, after).await?)
     }
 }
 
@@ -148,7 +142,24 @@ enum Hindrance {
 impl Core {
     /// Posts until the sequencer stops.
     pub(crate) async fn post_loop(self: Arc<Self>, l1: Arc<dyn L1Poster>) {
-        let limits = self.config.posting.clone();
+        let round = || self.post_once(l1.as_ref(), &self.config.posting);
+        self.repeat("posting to L1 waits and tries again", round).await;
+    }
+
+    /// Supplies data that L1 lacks until the sequencer stops.
+    pub(crate) async fn supply_loop(self: Arc<Self>, l1: Arc<dyn L1Poster>) {
+        let read_to = Mutex::new(0);
+        let round = || self.supply_once(l1.as_ref(), &self.config.posting, &read_to);
+        self.repeat("supplying data to L1 waits and tries again", round).await;
+    }
+
+    /// Rounds with a pause between two, none after one that says that there is more to do.
+    async fn repeat<F: Future<Output = Result<bool, Hindrance>>>(
+        &self,
+        trouble: &'static str,
+        round: impl Fn() -> F,
+    ) {
+        let limits = &self.config.posting;
         let mut stop = self.stop.clone();
         let mut pauses = Backoff::new(limits.retry_ms, limits.max_retry_ms);
         loop {
@@ -156,18 +167,17 @@ impl Core {
             let outcome = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                outcome = self.post_once(l1.as_ref(), &limits) => outcome,
+                outcome = round() => outcome,
             };
             let wait = match outcome {
-                Ok(posted) => {
+                Ok(more) => {
                     pauses.reset();
-                    // With a backlog the next run follows at once.
-                    Duration::from_millis(if posted { 0 } else { limits.interval_ms })
+                    Duration::from_millis(if more { 0 } else { limits.interval_ms })
                 }
                 Err(hindrance) => {
                     self.metrics.posting_failures.increment();
                     let pause = pauses.pause();
-                    tracing::warn!(%hindrance, ?pause, "posting to L1 waits and tries again");
+                    tracing::warn!(%hindrance, ?pause, trouble);
                     pause
                 }
             };
@@ -186,19 +196,25 @@ impl Core {
         self.metrics.posted_number.set(posted.number);
         if let Some(intent) = self.open_intent(posted.number).await? {
             let batches = self.batches_of(intent.first, intent.last).await?;
-            let transaction = l1.post_data(&batches).await?;
-            self.finish_posting(intent, posted.hash, transaction).await?;
-            return Ok(true);
-        }
-        if self.supply_data(l1, posted.number).await? {
-            return Ok(true);
+            match l1.post_data(&batches).await {
+                Ok(transaction) => {
+                    self.finish_posting(intent, transaction).await?;
+                    return Ok(true);
+                }
+                Err(fault @ PostFault::Unavailable(_)) => return Err(fault.into()),
+                Err(fault) => {
+                    // The headers that come next do not wait for it: once these are final it is seen to be lacking.
+                    tracing::warn!(first = intent.first, last = intent.last, %fault, "data is left for later");
+                    self.close_intent(intent).await?;
+                }
+            }
         }
         let (run, more) = self.next_run(posted.number + 1, limits).await?;
         let Some(run) = run else { return Ok(false) };
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
         self.store.put_meta(INTENT_KEY, &intent.encode()).await?;
         let transaction = l1.post(&run).await?;
-        self.finish_posting(intent, run.certificate.header_hash, transaction).await?;
+        self.finish_posting(intent, transaction).await?;
         Ok(more)
     }
 
@@ -206,33 +222,86 @@ impl Core {
     async fn open_intent(&self, posted: u64) -> Result<Option<Intent>, StoreError> {
         let stored = self.store.meta(INTENT_KEY).await?;
         let intent = stored.and_then(|bytes| Intent::decode(&bytes));
-        Ok(intent.filter(|intent| !intent.done && intent.last == posted))
+        let Some(intent) = intent.filter(|intent| !intent.done && intent.last == posted) else {
+            return Ok(None);
+        };
+        // L1 may have made the header in its place: that one has no data.
+        let ours = self.store.batch(posted).await?.is_some_and(|record| !record.by_l1);
+        Ok(Some(intent).filter(|_| ours))
     }
 
-    /// Posts the data of the oldest headers that somebody posted without it. True when some was lacking.
-    async fn supply_data(&self, l1: &dyn L1Poster, posted: u64) -> Result<bool, Hindrance> {
+    async fn close_intent(&self, intent: Intent) -> Result<(), StoreError> {
+        self.store.put_meta(INTENT_KEY, &Intent { done: true, ..intent }.encode()).await
+    }
+
+    /// One round: looks which posted headers lack data, from the first that was not looked at on, and supplies it.
+    /// `read_to` is the L1 block up to which headers were looked at. True when there may be more.
+    async fn supply_once(
+        &self,
+        l1: &dyn L1Poster,
+        limits: &PostingConfig,
+        read_to: &Mutex<u64>,
+    ) -> Result<bool, Hindrance> {
+        let posted = l1.posted_head().await?;
+        self.check_posted(posted).await?;
         let supplied = self.supplied().await?;
-        if supplied >= posted {
+        if supplied >= posted.number {
+            if supplied > posted.number {
+                // L1 took postings back: who posts them anew may leave out the data.
+                self.set_supplied(posted.number).await?;
+                *read_to.lock() = 0;
+            }
             return Ok(false);
         }
         let Some(next) = self.store.batch(supplied + 1).await? else { return Ok(false) };
         // A header is posted after its origin.
-        let standing = l1.data_standing(next.sealed.header.l1_origin_number).await?;
-        let lacking = standing.lacking.iter().find(|(_, last)| *last > supplied);
-        let Some(&(first, last)) = lacking else {
-            let through = standing.through.min(posted);
-            if through > supplied {
-                self.set_supplied(through).await?;
-            }
+        let after = next.sealed.header.l1_origin_number.max(*read_to.lock());
+        let standing = l1.data_standing(supplied, after).await?;
+        for (first, last) in standing.lacking {
+            tracing::warn!(first, last, "these headers were posted without their data: supplying it");
+            self.supply(l1, limits, (first.max(supplied + 1), last)).await?;
+        }
+        let through = standing.through.min(posted.number);
+        if through <= supplied {
             return Ok(false);
+        }
+        self.set_supplied(through).await?;
+        *read_to.lock() = standing.block;
+        Ok(true)
+    }
+
+    /// Posts the data of these headers, each piece within the limits of a posting.
+    async fn supply(
+        &self,
+        l1: &dyn L1Poster,
+        limits: &PostingConfig,
+        (first, last): (u64, u64),
+    ) -> Result<(), Hindrance> {
+        let (mut batches, mut bytes) = (Vec::new(), 0usize);
+        for number in first..=last {
+            let batch = self.batch_of(number).await?;
+            let size = batch.sealed.encode().len();
+            if !batches.is_empty() && bytes.saturating_add(size) > limits.max_bytes {
+                self.supply_piece(l1, &std::mem::take(&mut batches)).await?;
+                bytes = 0;
+            }
+            bytes = bytes.saturating_add(size);
+            batches.push(batch);
+        }
+        self.supply_piece(l1, &batches).await
+    }
+
+    async fn supply_piece(&self, l1: &dyn L1Poster, batches: &[CodedBatch]) -> Result<(), Hindrance> {
+        let numbers = batches.first().zip(batches.last());
+        let Some((first, last)) = numbers.map(|(a, b)| (a.sealed.header.number, b.sealed.header.number))
+        else {
+            return Ok(());
         };
-        let batches = self.batches_of(first, last).await?;
-        tracing::warn!(first, last, "these headers were posted without their data: supplying it");
-        let transaction = l1.post_data(&batches).await?;
+        let transaction = l1.post_data(batches).await?;
         self.set_supplied(last).await?;
         self.metrics.postings.increment();
         tracing::info!(first, last, %transaction, "data posted to L1");
-        Ok(true)
+        Ok(())
     }
 
     /// The number up to which the data of all posted headers is known to be on L1.
@@ -249,22 +318,21 @@ impl Core {
     async fn batches_of(&self, first: u64, last: u64) -> Result<Vec<CodedBatch>, StoreError> {
         let mut batches = Vec::new();
         for number in first..=last {
-            let missing = StoreError::Missing { what: What::Batch, number };
-            batches.push(coded(self.store.batch(number).await?.ok_or(missing)?)?);
+            batches.push(self.batch_of(number).await?);
         }
         Ok(batches)
     }
 
-    /// Notes a run whose last header has this hash, and whose transaction L1 took.
-    async fn finish_posting(&self, intent: Intent, hash: B256, transaction: B256) -> Result<(), StoreError> {
+    async fn batch_of(&self, number: u64) -> Result<CodedBatch, StoreError> {
+        let missing = StoreError::Missing { what: What::Batch, number };
+        coded(self.store.batch(number).await?.ok_or(missing)?)
+    }
+
+    /// Notes a run that is posted with its data.
+    async fn finish_posting(&self, intent: Intent, transaction: B256) -> Result<(), StoreError> {
         let Intent { first, last, .. } = intent;
-        if self.store.batch(last).await?.is_none_or(|record| record.hash != hash) {
-            // While it was on its way L1 made a header in place of one of these, and passed over all of them.
-            tracing::warn!(first, last, %transaction, "posted what is no part of the chain any more");
-            return self.store.put_meta(INTENT_KEY, &Intent { done: true, ..intent }.encode()).await;
-        }
         self.store.put_posted(PostedRecord { up_to_number: last, l1_transaction: transaction }).await?;
-        self.store.put_meta(INTENT_KEY, &Intent { done: true, ..intent }.encode()).await?;
+        self.close_intent(intent).await?;
         // Where L1 took postings back, `first` is below what was supplied.
         if first <= self.supplied().await?.saturating_add(1) {
             self.set_supplied(last).await?;

@@ -297,7 +297,8 @@ impl Sequencer {
             tasks.spawn("settlement", settlement.run(core.stop.clone()));
         }
         if let Some(poster) = poster {
-            tasks.spawn("posting", Arc::clone(&core).post_loop(poster));
+            tasks.spawn("posting", Arc::clone(&core).post_loop(Arc::clone(&poster)));
+            tasks.spawn("data", Arc::clone(&core).supply_loop(poster));
         }
         match deps.accusations {
             Some(l1) => tasks.spawn("accusations", Arc::clone(&core).answer_loop(l1)),

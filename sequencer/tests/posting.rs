@@ -105,6 +105,8 @@ async fn data_that_did_not_follow_its_headers_is_posted_after_a_kill() {
     let world =
         World::with(|config, _| (config.posting.retry_ms, config.posting.max_retry_ms) = (60_000, 60_000));
     world.inbox.lose_data.store(true, Ordering::SeqCst);
+    // Long before the headers are final.
+    *world.inbox.final_number.lock() = 0;
     let running = world.start_funded(&[1]).await;
     running.certify(1).await;
     posted(&running, 1).await;
@@ -176,5 +178,23 @@ async fn prefix_without_data() {
     *world.inbox.final_number.lock() = 8;
     world.inbox.away.store(false, Ordering::SeqCst);
     running.eventually("it is supplied", async || world.inbox.data.lock().contains(&(7, 8))).await;
+    running.handle.shutdown().await;
+}
+
+/// Whether data of posted headers is lacking is no concern of the headers that come next.
+#[tokio::test]
+async fn trouble_with_looking_for_data_stops_no_posting() {
+    let world = World::with(|_, _| {});
+    let running = world.start_funded(&[1]).await;
+    seal_through(&running, 2).await;
+    // Somebody has posted the first one; what came with it cannot be read.
+    world.inbox.unreadable.store(true, std::sync::atomic::Ordering::SeqCst);
+    world.inbox.runs.lock().push((1, 1));
+    world.inbox.set_head(1, running.batch(1).await.hash);
+    running.certify_through(2).await;
+    posted(&running, 2).await;
+    // Once it can be, the data is supplied.
+    world.inbox.unreadable.store(false, std::sync::atomic::Ordering::SeqCst);
+    running.eventually("it is supplied", async || world.inbox.data.lock().contains(&(1, 1))).await;
     running.handle.shutdown().await;
 }

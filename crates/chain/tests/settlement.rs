@@ -36,12 +36,14 @@ impl SettlementView for Script {
         Ok(self.logs.lock().iter().filter(|(block, _)| within(block)).map(|(_, log)| *log).collect())
     }
 
-    async fn data(&self, run: &RunReference, _: u64, again: bool) -> Result<Vec<Vec<SealedBatch>>, L1Fault> {
+    async fn data(&self, run: &RunReference, _: u64) -> Result<Vec<Option<SealedBatch>>, L1Fault> {
         if self.beacon_down.load(Ordering::SeqCst) {
             return Err(L1Fault::Unavailable { reason: "scripted".to_owned() });
         }
-        let data = if again { &self.again } else { &self.along };
-        Ok(data.lock().get(&run.last).cloned().into_iter().collect())
+        let (along, again) = (self.along.lock(), self.again.lock());
+        let found = along.get(&run.last).or(again.get(&run.last));
+        let missing = || vec![None; (run.last - run.first + 1) as usize];
+        Ok(found.map_or_else(missing, |batches| batches.iter().cloned().map(Some).collect()))
     }
 }
 
@@ -224,9 +226,14 @@ async fn data_that_is_missing_is_waited_for_unless_the_hints_are_final() {
     // Data without the sequencer's signature is no use to anybody.
     let mut forged = right.clone();
     forged[0].signature = Signature65([7; 65]);
-    l1.again.lock().insert(2, forged);
+    l1.again.lock().insert(2, forged.clone());
     *l1.finalized.lock() = 40;
     assert_eq!(stage.marks(&mut settlement).await, (2, 0, 0), "forged data");
+    // Nor is data that calls a certified header one that L1 made.
+    forged[0].signature = Signature65([0; 65]);
+    l1.again.lock().insert(2, forged);
+    *l1.finalized.lock() = 60;
+    assert_eq!(stage.marks(&mut settlement).await, (2, 0, 0), "nobody's data");
     l1.again.lock().insert(2, right);
     *l1.finalized.lock() = 100;
     assert_eq!(stage.marks(&mut settlement).await, (2, 2, 0));

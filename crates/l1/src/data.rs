@@ -1,6 +1,9 @@
-//! The bytes that came with postings: in the transaction's input, or in its blobs.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! The data of posted headers: what counts, wherever it stands.
+//!
+//! One rule for all readers. The data of a certified header is a batch that fits its data hash and bears the sequencer's
+//! signature. It may stand beside the header or be posted again, by anybody, alone or among others: what L1 holds is put
+//! together number by number. What cannot be read counts for nothing. A header that L1 made has its items in the forced
+//! queue.
 
 use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, Bytes};
@@ -12,11 +15,16 @@ use serde_json::json;
 use crate::{
     L1Client, L1Error,
     blobs::{BlobFault, decode_blobs},
-    contracts::BlindedInbox,
-    run_data::{DataPart, MAX_RUN_BATCHES, RunData, join_parts},
+    contracts::{BlindedInbox, from_contract},
+    logs::FinalLog,
+    parts::Search,
+    run_data::{DataPart, MAX_RUN_BATCHES, RunData},
 };
 
-/// Why the data that came with a run is of no use. Look for it in data that was posted again, or ask a member.
+/// L1 blocks that are read in one step: what was logged in them is in memory at once.
+const DATA_STEP_BLOCKS: u64 = 64;
+
+/// Why the data that came with headers is of no use. Look for it in data that was posted again, or ask a member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DataFault {
     /// None came along.
@@ -26,11 +34,17 @@ pub enum DataFault {
     #[error("the data cannot be read: {0}")]
     Decode(#[from] DecodeError),
     /// It does not fit the headers.
-    #[error("the data does not fit the envelope roots of the headers")]
+    #[error("the data does not fit the headers")]
     Mismatch,
+    /// It fits, and the sequencer did not sign it.
+    #[error("the data does not carry the sequencer's signatures")]
+    Unsigned,
     /// It came in blobs, and no beacon node is configured.
     #[error("the data is in blobs, and there is no beacon node to ask")]
     NoBeacon,
+    /// The beacon node does not answer, or with nonsense.
+    #[error("the data is in blobs, and the beacon node does not give them: {0}")]
+    Beacon(L1Error),
     /// The beacon node no longer has its blobs.
     #[error("the beacon node does not have the blobs of L1 block {0}")]
     Pruned(u64),
@@ -39,48 +53,156 @@ pub enum DataFault {
     Blobs(#[from] BlobFault),
 }
 
-/// Parts of one poster's data, and where the last of them stands on L1.
-#[derive(Default)]
-struct Parts {
-    end: (u64, u64),
-    pieces: Vec<DataPart>,
+/// What came along with posted headers, as far as it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostedData {
+    /// For each header its batch, where it came along.
+    pub batches: Vec<Option<SealedBatch>>,
+    /// Why one is missing; `None` when none is.
+    pub fault: Option<DataFault>,
 }
 
-/// What one transaction, or one poster's parts of data, brought for a list of headers.
-struct Again {
-    poster: Address,
-    /// For each header its batch, where the data fits it.
-    batches: Vec<Option<SealedBatch>>,
-}
+impl PostedData {
+    /// No data for this many headers.
+    pub fn missing(headers: usize, fault: DataFault) -> Self {
+        Self { batches: vec![None; headers], fault: Some(fault) }
+    }
 
-impl Again {
-    /// What a `RunData` for the numbers from `from` on holds of these headers; `None` for other bytes.
-    fn read(poster: Address, from: u64, data: &[u8], headers: &[BatchHeader]) -> Option<Self> {
-        let mut batches: Vec<_> = RunData::decode(data).ok()?.batches.into_iter().map(Some).collect();
-        let join = |header: &BatchHeader| {
-            let place = usize::try_from(header.number.checked_sub(from)?).ok()?;
-            batches.get_mut(place)?.take()?.join(header)
+    /// The batches of all headers.
+    pub fn of(batches: Vec<SealedBatch>) -> Self {
+        Self { batches: batches.into_iter().map(Some).collect(), fault: None }
+    }
+
+    /// The batches of all headers, or why one is missing.
+    ///
+    /// # Errors
+    /// What was the matter with the first that is missing.
+    pub fn whole(&self) -> Result<Vec<SealedBatch>, DataFault> {
+        let all: Option<Vec<SealedBatch>> = self.batches.iter().cloned().collect();
+        all.ok_or_else(|| self.fault.clone().unwrap_or(DataFault::Absent))
+    }
+
+    /// What a `RunData` for the numbers from `from` on holds of these headers.
+    fn read(from: u64, data: &[u8], headers: &[BatchHeader], signed: impl Fn(&SealedBatch) -> bool) -> Self {
+        let mut entries: Vec<_> = match RunData::decode(data) {
+            Ok(data) => data.batches.into_iter().map(Some).collect(),
+            Err(error) => return Self::missing(headers.len(), error.into()),
         };
-        Some(Self { poster, batches: headers.iter().map(join).collect() })
+        let mut fault = None;
+        let mut read = |header: &BatchHeader| {
+            let place = header.number.checked_sub(from).and_then(|place| usize::try_from(place).ok());
+            let entry = place.and_then(|place| entries.get_mut(place)?.take());
+            let joined = entry.and_then(|entry| entry.join(header));
+            let why = if joined.is_some() { DataFault::Unsigned } else { DataFault::Mismatch };
+            let batch = joined.filter(&signed);
+            if batch.is_none() {
+                fault.get_or_insert(why);
+            }
+            batch
+        };
+        let batches = headers.iter().map(&mut read).collect();
+        Self { batches, fault }
     }
 }
 
-/// For each of `count` headers the first batch that there is.
-fn pick<'a>(count: usize, again: impl Iterator<Item = &'a Again>) -> Vec<Option<&'a SealedBatch>> {
-    let mut picked = vec![None; count];
-    for again in again {
-        for (place, batch) in picked.iter_mut().zip(&again.batches) {
-            *place = place.or(batch.as_ref());
+/// What one transaction did to the inbox, by its logs. An inbox is called directly: that is one call.
+pub(crate) struct InboxCall<'a> {
+    /// The first log.
+    pub log: &'a FinalLog,
+    /// The runs that it posted.
+    pub posted: Vec<(&'a FinalLog, BlindedInbox::Posted)>,
+    /// The header that L1 made in it.
+    pub made: Option<BatchHeader>,
+    again: Option<BlindedInbox::PostedAgain>,
+    part: Option<BlindedInbox::DataPosted>,
+    blobs: Vec<B256>,
+}
+
+/// The transactions that these logs are of, in order.
+pub(crate) fn inbox_calls(logs: &[FinalLog]) -> Result<Vec<InboxCall<'_>>, L1Error> {
+    let mut calls = Vec::new();
+    for logs in logs.chunk_by(|a, b| a.transaction == b.transaction) {
+        let [log, ..] = logs else { continue };
+        let mut call =
+            InboxCall { log, posted: Vec::new(), made: None, again: None, part: None, blobs: Vec::new() };
+        for log in logs {
+            if let Some(event) = log.event::<BlindedInbox::Posted>()? {
+                call.posted.push((log, event));
+            } else if let Some(event) = log.event::<BlindedInbox::L1Header>()? {
+                call.made = Some(from_contract(&event.header));
+            } else if let Some(event) = log.event::<BlindedInbox::BlobsPosted>()? {
+                call.blobs = event.versionedHashes;
+            } else if let Some(event) = log.event::<BlindedInbox::PostedAgain>()? {
+                call.blobs.clone_from(&event.versionedHashes);
+                call.again = Some(event);
+            } else if let Some(event) = log.event::<BlindedInbox::DataPosted>()? {
+                call.blobs.clone_from(&event.versionedHashes);
+                call.part = Some(event);
+            }
+        }
+        calls.push(call);
+    }
+    Ok(calls)
+}
+
+impl InboxCall<'_> {
+    /// Number of the last header that it posted.
+    fn last_posted(&self) -> Option<u64> {
+        self.posted.last().map(|(_, event)| event.lastNumber)
+    }
+
+    /// Whether it may hold data that is looked for.
+    fn concerns(&self, search: &Search) -> bool {
+        let longest = MAX_RUN_BATCHES as u64 - 1;
+        let again = self.again.as_ref().map(|event| (event.firstNumber, event.lastNumber));
+        let part =
+            self.part.as_ref().map(|event| (event.firstNumber, event.firstNumber.saturating_add(longest)));
+        again.into_iter().chain(part).any(|(first, last)| search.wants(first, last))
+    }
+}
+
+/// What a call of `post` brought.
+pub(crate) struct PostCall {
+    pub call: BlindedInbox::postCall,
+    data: Result<Bytes, DataFault>,
+}
+
+impl PostCall {
+    /// Number of its first header, which its data begins with.
+    fn from(&self) -> Option<u64> {
+        self.call.headers.first().map(|header| header.number)
+    }
+
+    /// The data of these headers of it.
+    pub fn data_of(&self, headers: &[BatchHeader], signed: impl Fn(&SealedBatch) -> bool) -> PostedData {
+        match (&self.data, self.from()) {
+            (Ok(data), Some(from)) => PostedData::read(from, data, headers, signed),
+            (Ok(_), None) => PostedData::missing(headers.len(), DataFault::Mismatch),
+            (Err(fault), _) => PostedData::missing(headers.len(), fault.clone()),
         }
     }
-    picked
 }
 
+/// Which posted headers lack data on L1, as far as final blocks tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataStanding {
+    /// The number up to which headers were looked at.
+    pub through: u64,
+    /// The L1 block up to which they were posted.
+    pub block: u64,
+    /// First and last numbers of those whose data is not there, in order.
+    pub lacking: Vec<(u64, u64)>,
+}
+
+/// Data that a beacon node does not give is taken for lacking this many L1 blocks after its posting: an hour.
+const UNREAD_PATIENCE_BLOCKS: u64 = 300;
+/// How long beacon nodes keep blobs at least, in L1 blocks: 4,096 epochs.
+const BLOB_RETENTION_BLOCKS: u64 = 4_096 * 32;
+
 impl L1Client {
-    /// Sealed batches from data that was posted again in blocks `after + 1 ..= through` for these consecutive headers,
-    /// alone or with further headers (`postData`), or in a call of `post` that came when they were posted already: every
-    /// list that fits and that one poster's data give, and one from everybody's, without those that are the same, all with
-    /// the sequencer's signatures.
+    /// The batches of these headers that were posted again in blocks `after + 1 ..= through`: alone or with further
+    /// headers (`postData`), or in a call of `post` that came when they were posted already. Those that are there, in
+    /// order, with the sequencer's signatures.
     ///
     /// # Errors
     /// As [`L1Client::postings`].
@@ -89,132 +211,146 @@ impl L1Client {
         headers: &[BatchHeader],
         after: u64,
         through: u64,
-    ) -> Result<Vec<Vec<SealedBatch>>, L1Error> {
-        let again = self.posted_again(headers, after, through).await?;
-        let posters: BTreeSet<Address> = again.iter().map(|again| again.poster).collect();
-        let mut picked = Vec::new();
-        // One poster's garbage must not spoil another's data, nor what it posts later itself.
-        for poster in posters {
-            let own = again.iter().filter(|again| again.poster == poster);
-            picked.push(pick(headers.len(), own.clone()));
-            picked.push(pick(headers.len(), own.rev()));
-        }
-        picked.push(pick(headers.len(), again.iter()));
-        let mut fitting = Vec::new();
-        for list in picked {
-            let list: Option<Vec<SealedBatch>> = list.into_iter().map(|batch| batch.cloned()).collect();
-            fitting.extend(list.filter(|list| !list.is_empty() && !fitting.contains(list)));
-        }
-        Ok(fitting)
-    }
-
-    /// What was posted again for any of these headers, in L1's order. Parts of data may be spread over the range.
-    async fn posted_again(
-        &self,
-        headers: &[BatchHeader],
-        after: u64,
-        through: u64,
-    ) -> Result<Vec<Again>, L1Error> {
-        let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
-            return Ok(Vec::new());
-        };
-        let (first, last) = (first.number, last.number);
-        let inbox = self.inner.config.deployment.inbox;
+    ) -> Result<Vec<SealedBatch>, L1Error> {
         let topics = [BlindedInbox::DataPosted::SIGNATURE_HASH, BlindedInbox::PostedAgain::SIGNATURE_HASH];
-        let logs = self.final_logs(inbox, &topics, after, through).await?;
-        // Nobody checked these bytes: what cannot be read is passed over.
-        let mut found: Vec<((u64, u64), Again)> = Vec::new();
-        let mut parts: BTreeMap<(Address, u64, B256), Parts> = BTreeMap::new();
-        for log in logs {
-            if let Some(event) = log.event::<BlindedInbox::PostedAgain>()? {
-                if event.firstNumber > last || event.lastNumber < first {
-                    continue;
-                }
-                let input = self.input_to(inbox, log.transaction).await?;
-                let Ok(call) = BlindedInbox::postCall::abi_decode(&input) else { continue };
-                let data = self.posted_bytes(log.block, &call.data, &event.versionedHashes).await?;
-                let again =
-                    data.ok().and_then(|data| Again::read(event.poster, event.firstNumber, &data, headers));
-                found.extend(again.map(|again| (log.position(), again)));
-            } else if let Some(event) = log.event::<BlindedInbox::DataPosted>()? {
-                let longest = MAX_RUN_BATCHES as u64;
-                if event.firstNumber > last || event.firstNumber.saturating_add(longest) <= first {
-                    continue;
-                }
-                let input = self.input_to(inbox, log.transaction).await?;
-                let Ok(call) = BlindedInbox::postDataCall::abi_decode(&input) else { continue };
-                let bytes = self.posted_bytes(log.block, &call.data, &event.versionedHashes).await?;
-                let Some(part) = bytes.ok().and_then(|bytes| DataPart::decode(&bytes).ok()) else { continue };
-                if part.first == event.firstNumber && part.last >= first {
-                    // Grouped by poster too, so that one poster's garbage does not spoil another's parts.
-                    let group = parts.entry((event.poster, part.first, part.whole)).or_default();
-                    group.end = log.position();
-                    group.pieces.push(part);
+        let inbox = self.inner.config.deployment.inbox;
+        let mut search = Search::default();
+        search.want(headers.iter().copied());
+        let mut found = Vec::new();
+        for (after, through) in steps(after, through) {
+            if search.is_over() {
+                break;
+            }
+            let logs = self.final_logs(inbox, &topics, after, through).await?;
+            for call in inbox_calls(&logs)? {
+                if call.concerns(&search) {
+                    found.extend(self.search_call(&call, &mut search).await?);
                 }
             }
         }
-        for ((poster, from, _), parts) in &parts {
-            let data = join_parts(parts.pieces.iter());
-            let again = data.and_then(|data| Again::read(*poster, *from, &data, headers));
-            found.extend(again.map(|again| (parts.end, again)));
-        }
-        found.sort_by_key(|(position, _)| *position);
-        let mut found: Vec<Again> = found.into_iter().map(|(_, again)| again).collect();
-        if !found.is_empty() {
-            let sequencer = self.sequencer().await?;
-            for batch in found.iter_mut().flat_map(|again| &mut again.batches) {
-                *batch = batch.take().filter(|batch| self.is_signed(batch, &sequencer));
-            }
-        }
+        found.sort_by_key(|batch| batch.header.number);
         Ok(found)
     }
 
-    /// Whose signature stands under headers.
-    async fn sequencer(&self) -> Result<Address, L1Error> {
+    /// What a call brought of the batches that are looked for. Nobody checked its bytes: what cannot be read is passed over.
+    async fn search_call(
+        &self,
+        call: &InboxCall<'_>,
+        search: &mut Search,
+    ) -> Result<Vec<SealedBatch>, L1Error> {
+        let Some(event) = &call.part else {
+            return match self.read_post(call).await? {
+                Some(post) => self.search_post(&post, search).await,
+                None => Ok(Vec::new()),
+            };
+        };
         let inbox = self.inner.config.deployment.inbox;
-        self.inner.rpc.view("sequencer", inbox, &BlindedInbox::sequencerCall {}, "latest").await
+        let input = self.input_to(inbox, call.log.transaction).await?;
+        let Ok(decoded) = BlindedInbox::postDataCall::abi_decode(&input) else { return Ok(Vec::new()) };
+        let bytes = self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await?;
+        let part = bytes.ok().and_then(|bytes| DataPart::decode(&bytes).ok());
+        let Some(part) = part.filter(|part| part.first == event.firstNumber) else { return Ok(Vec::new()) };
+        let sequencer = self.sequencer().await?;
+        Ok(search.take_part(event.poster, part, |batch| self.is_signed(batch, &sequencer)))
+    }
+
+    async fn search_post(&self, post: &PostCall, search: &mut Search) -> Result<Vec<SealedBatch>, L1Error> {
+        let (Ok(data), Some(from)) = (&post.data, post.from()) else { return Ok(Vec::new()) };
+        let sequencer = self.sequencer().await?;
+        Ok(search.take(from, data, |batch| self.is_signed(batch, &sequencer)))
+    }
+
+    /// The call of `post` with its data; `None` when its input does not decode.
+    pub(crate) async fn read_post(&self, call: &InboxCall<'_>) -> Result<Option<PostCall>, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let input = self.input_to(inbox, call.log.transaction).await?;
+        let Ok(decoded) = BlindedInbox::postCall::abi_decode(&input) else { return Ok(None) };
+        let data = self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await?;
+        Ok(Some(PostCall { call: decoded, data }))
+    }
+
+    /// Whose signature stands under headers.
+    pub(crate) async fn sequencer(&self) -> Result<Address, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let ask = || self.inner.rpc.view("sequencer", inbox, &BlindedInbox::sequencerCall {}, "latest");
+        self.inner.sequencer.get_or_try_init(ask).await.copied()
     }
 
     /// A header is certified by its hash, and posted without its signature: that comes with the data, from anybody.
-    fn is_signed(&self, batch: &SealedBatch, sequencer: &Address) -> bool {
+    pub(crate) fn is_signed(&self, batch: &SealedBatch, sequencer: &Address) -> bool {
         check_signature(&batch.signed_header(), &self.inner.config.deployment, sequencer).is_ok()
     }
 
-    /// First and last number of consecutive headers of one posting, in final blocks after `after`, whose data is not on
-    /// L1 with the sequencer's signatures, neither beside the headers nor posted again. Where data is in blobs that cannot be read here, it is taken to be
-    /// there.
+    /// Which certified headers above number `above` lack data, among those of the first step of final blocks after `after`
+    /// that has any: ask again from where the answer ends, until it says nothing new. Later blocks are read for data
+    /// alone, and only until all is found.
+    ///
+    /// What cannot be read is lacking, but a beacon node has an hour. With `blobs_expire`, blobs that are older than
+    /// beacon nodes keep them are taken for what they should have been.
     ///
     /// # Errors
     /// As [`L1Client::postings`].
-    pub async fn postings_without_data(&self, after: u64) -> Result<Vec<(u64, u64)>, L1Error> {
-        let through = self.finalized().await?.number;
-        let mut lacking = Vec::new();
-        let sequencer = self.sequencer().await?;
-        for posting in self.postings(after, through).await? {
-            let beside: Vec<bool> = match &posting.batches {
-                Ok(batches) => batches.iter().map(|batch| self.is_signed(batch, &sequencer)).collect(),
-                Err(DataFault::Absent | DataFault::Decode(_) | DataFault::Mismatch | DataFault::Blobs(_)) => {
-                    vec![false; posting.headers.len()]
-                }
-                Err(DataFault::NoBeacon | DataFault::Pruned(_)) => continue,
-            };
-            if posting.certificate.is_none() || beside.iter().all(|signed| *signed) {
-                continue;
-            }
-            let since = posting.l1_block.saturating_sub(1);
-            let again = self.posted_again(&posting.headers, since, through).await?;
-            let there = pick(posting.headers.len(), again.iter());
-            let mut spans: Vec<(u64, u64)> = Vec::new();
-            let missing = |(_, (beside, again)): &(_, (bool, Option<_>))| !beside && again.is_none();
-            for (header, _) in posting.headers.iter().zip(beside.into_iter().zip(there)).filter(missing) {
-                match spans.last_mut() {
-                    Some((_, end)) if end.checked_add(1) == Some(header.number) => *end = header.number,
-                    _ => spans.push((header.number, header.number)),
-                }
-            }
-            lacking.extend(spans);
+    pub async fn data_standing(
+        &self,
+        above: u64,
+        after: u64,
+        blobs_expire: bool,
+    ) -> Result<DataStanding, L1Error> {
+        let finalized = self.finalized().await?.number;
+        let mut standing = DataStanding { through: above, block: after, lacking: Vec::new() };
+        if self.posted_head_at(finalized).await?.number <= above {
+            return Ok(standing);
         }
-        Ok(lacking)
+        let inbox = self.inner.config.deployment.inbox;
+        let topics = [
+            BlindedInbox::Posted::SIGNATURE_HASH,
+            BlindedInbox::BlobsPosted::SIGNATURE_HASH,
+            BlindedInbox::L1Header::SIGNATURE_HASH,
+            BlindedInbox::PostedAgain::SIGNATURE_HASH,
+            BlindedInbox::DataPosted::SIGNATURE_HASH,
+        ];
+        let mut search = Search::default();
+        let mut collecting = true;
+        for (after, through) in steps(after, finalized) {
+            let logs = self.final_logs(inbox, &topics, after, through).await?;
+            for call in inbox_calls(&logs)? {
+                let last = call.last_posted().filter(|last| collecting && *last > above);
+                if call.made.is_some() {
+                    standing.through = last.unwrap_or(standing.through);
+                    continue;
+                }
+                let Some(last) = last else {
+                    if call.concerns(&search) {
+                        self.search_call(&call, &mut search).await?;
+                    }
+                    continue;
+                };
+                let (post, posting) = self.read_posting(&call).await?;
+                self.search_post(&post, &mut search).await?;
+                let age = finalized.saturating_sub(posting.l1_block);
+                match posting.data.fault {
+                    Some(DataFault::Beacon(_) | DataFault::Pruned(_)) if age < UNREAD_PATIENCE_BLOCKS => {
+                        collecting = false;
+                        continue;
+                    }
+                    Some(DataFault::Pruned(_)) if blobs_expire && age >= BLOB_RETENTION_BLOCKS => {}
+                    _ => {
+                        let both = posting.headers.iter().zip(&posting.data.batches);
+                        search.want(both.filter(|(_, batch)| batch.is_none()).map(|(header, _)| *header));
+                    }
+                }
+                standing.through = last;
+            }
+            if collecting {
+                standing.block = through;
+                collecting = standing.through == above;
+            }
+            if !collecting && search.is_over() {
+                break;
+            }
+        }
+        standing.lacking = search.wanted_spans();
+        Ok(standing)
     }
 
     /// The data of a posting in a final block: what its input has, or what its blobs hold.
@@ -230,7 +366,7 @@ impl L1Client {
         if blobs.is_empty() {
             return Ok(Err(DataFault::Absent));
         }
-        let found = self.blobs_of(l1_block, blobs).await?;
+        let found = self.look_for_blobs(l1_block, blobs).await?;
         let missing = || unfit(&format!("block {l1_block} or the next one is missing"));
         let blobs = found.ok_or_else(missing)?;
         Ok(blobs.and_then(|blobs| Ok(decode_blobs(&blobs).map(Bytes::from)?)))
@@ -238,7 +374,22 @@ impl L1Client {
 
     /// The blobs with these versioned hashes, in order, of an L1 block, or why they cannot be had; `None` when there is
     /// no such block, or none after it. Neither need be final: a wrong one names other blobs, which do not count.
+    ///
+    /// # Errors
+    /// The errors of a call, of the beacon node's too.
     pub(crate) async fn blobs_of(
+        &self,
+        l1_block: u64,
+        hashes: &[B256],
+    ) -> Result<Option<Result<Vec<Bytes>, DataFault>>, L1Error> {
+        match self.look_for_blobs(l1_block, hashes).await? {
+            Some(Err(DataFault::Beacon(error))) => Err(error),
+            found => Ok(found),
+        }
+    }
+
+    /// [`blobs_of`](Self::blobs_of), where a beacon node that fails is one of the reasons.
+    async fn look_for_blobs(
         &self,
         l1_block: u64,
         hashes: &[B256],
@@ -247,8 +398,10 @@ impl L1Client {
         let holder = self.block(&format!("{l1_block:#x}")).await?;
         let child = self.block(&format!("{:#x}", l1_block.saturating_add(1))).await?;
         let Some((holder, child)) = holder.zip(child) else { return Ok(None) };
-        let found = beacon.blobs(&holder, &child, hashes).await?;
-        Ok(Some(found.ok_or(DataFault::Pruned(l1_block))))
+        Ok(Some(match beacon.blobs(&holder, &child, hashes).await {
+            Ok(found) => found.ok_or(DataFault::Pruned(l1_block)),
+            Err(error) => Err(DataFault::Beacon(error)),
+        }))
     }
 
     /// Input of a transaction to a contract.
@@ -261,6 +414,14 @@ impl L1Client {
         }
         Ok(transaction.input().clone())
     }
+}
+
+/// The blocks `after + 1 ..= through` in steps, each as what it comes after and its last.
+fn steps(after: u64, through: u64) -> impl Iterator<Item = (u64, u64)> {
+    let step =
+        move |start: &u64| Some(start.saturating_add(DATA_STEP_BLOCKS)).filter(|start| *start < through);
+    let starts = std::iter::successors(Some(after).filter(|after| *after < through), step);
+    starts.map(move |start| (start, through.min(start.saturating_add(DATA_STEP_BLOCKS))))
 }
 
 pub(crate) fn unfit(reason: &impl std::fmt::Display) -> L1Error {

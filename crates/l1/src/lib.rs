@@ -42,6 +42,7 @@ mod journal_file;
 mod ledger;
 mod logs;
 mod outputs;
+mod parts;
 mod postings;
 mod queue;
 mod recent;
@@ -69,7 +70,7 @@ pub use challenge::{Challenge, ChallengeFault, first_wrong_entry};
 pub use client::L1Client;
 pub use committee::{EpochRecord, NewEpoch, NewMember};
 pub use config::{L1Config, L1Contracts};
-pub use data::DataFault;
+pub use data::{DataFault, DataStanding, PostedData};
 pub use deploy::{
     Addresses, CommitteeSettings, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_CLAIM_DELAY,
     DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, DEFAULT_PUBLISHER_BOND_WEI, DeployConfig,

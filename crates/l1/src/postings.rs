@@ -1,18 +1,15 @@
 //! What `BlindedInbox` holds, and what was posted to it.
 
-use std::collections::BTreeMap;
-
 use alloy_primitives::{Address, U256};
-use alloy_sol_types::{SolCall, SolEvent};
-use blindfold_protocol::{B256, BatchHeader, Canonical, Certificate, SealedBatch, Signature65};
+use alloy_sol_types::SolEvent;
+use blindfold_protocol::{B256, BatchHeader, Certificate, SealedBatch};
 
 use crate::{
-    DataFault, L1Client, L1Error, PostedRun, RunReference,
+    DataFault, L1Client, L1Error, PostedData, PostedRun, RunReference,
     committee::decompress_signature,
     contracts::{BlindedInbox, from_contract},
-    data::unfit,
+    data::{InboxCall, PostCall, inbox_calls, unfit},
     logs::{FinalLog, malformed_log},
-    run_data::RunData,
 };
 
 /// The last posted header.
@@ -56,8 +53,8 @@ pub struct Posting {
     pub headers: Vec<BatchHeader>,
     /// The certificate of the last header, which L1 verified; `None` for a header that L1 made itself.
     pub certificate: Option<Certificate>,
-    /// The batches, when the run's data came along and fits the headers.
-    pub batches: Result<Vec<SealedBatch>, DataFault>,
+    /// The batches that came along. Others may be posted again ([`L1Client::reposted_data`]).
+    pub data: PostedData,
 }
 
 /// A header that L1 made itself.
@@ -140,11 +137,11 @@ impl L1Client {
     }
 
     /// The runs posted in blocks `after + 1 ..= through`, in order, those that L1 made itself among them. `through` is
-    /// final. Data in blobs is fetched from the beacon node.
+    /// final. Data in blobs is fetched from the beacon node; where it fails, that data is missing.
     ///
     /// # Errors
     /// [`L1Error::NotFinal`]; [`L1Error::Malformed`] when events and transactions do not fit each other; the errors
-    /// of a call, of the beacon node's too.
+    /// of a call.
     pub async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let topics = [
@@ -153,35 +150,15 @@ impl L1Client {
             BlindedInbox::L1Header::SIGNATURE_HASH,
         ];
         let logs = self.final_logs(inbox, &topics, after, through).await?;
-        let (mut blobs, mut made) = (BTreeMap::new(), BTreeMap::new());
-        for log in &logs {
-            if let Some(event) = log.event::<BlindedInbox::BlobsPosted>()? {
-                blobs.insert(log.transaction, event.versionedHashes);
-            } else if let Some(event) = log.event::<BlindedInbox::L1Header>()? {
-                made.insert(event.number, from_contract(&event.header));
-            }
-        }
         let mut postings = Vec::new();
-        let mut posted = Vec::new();
-        for log in &logs {
-            if let Some(event) = log.event::<BlindedInbox::Posted>()? {
-                posted.push((log, event));
-            }
-        }
-        // One call of `post` is one transaction, with an event for each run.
-        let same = |a: &(&FinalLog, BlindedInbox::Posted), b: &(&FinalLog, BlindedInbox::Posted)| {
-            a.0.transaction == b.0.transaction && !made.contains_key(&b.1.lastNumber)
-        };
-        for runs in posted.chunk_by(same) {
-            let [(log, event), ..] = runs else { continue };
-            postings.push(match made.get(&event.lastNumber) {
-                Some(header) => self.l1_made_posting(log, event, *header).await?,
-                None => {
-                    let events: Vec<_> = runs.iter().map(|(_, event)| event).collect();
-                    let hashes = blobs.get(&log.transaction).map(Vec::as_slice).unwrap_or_default();
-                    self.read_posting(log, event.firstNumber, &events, hashes).await?
+        for call in inbox_calls(&logs)? {
+            match (call.made, call.posted.as_slice()) {
+                (_, []) => {}
+                (Some(header), [(log, event), ..]) => {
+                    postings.push(self.l1_made_posting(log, event, header).await?);
                 }
-            });
+                (None, _) => postings.push(self.read_posting(&call).await?.1),
+            }
         }
         Ok(postings)
     }
@@ -232,51 +209,47 @@ impl L1Client {
         let run = check_run(log, event, std::slice::from_ref(&header))?;
         // Its items are the entries of the forced queue up to its cursor.
         let count = u64::from(header.envelope_count);
-        let batches = match header.forced_cursor.checked_sub(count) {
+        let data = match header.forced_cursor.checked_sub(count) {
             Some(from) => {
                 let entries = self.forced_entries(from, count as usize, log.block).await?;
                 let items: Vec<Vec<u8>> = entries.into_iter().map(|entry| entry.item.to_vec()).collect();
                 let complete = items.len() as u64 == count;
-                let batch = SealedBatch { header, signature: Signature65([0; 65]), items };
-                if complete { Ok(vec![batch]) } else { Err(DataFault::Mismatch) }
+                let batch = SealedBatch::by_l1(header, items);
+                if complete {
+                    PostedData::of(vec![batch])
+                } else {
+                    PostedData::missing(1, DataFault::Mismatch)
+                }
             }
-            None => Err(DataFault::Mismatch),
+            None => PostedData::missing(1, DataFault::Mismatch),
         };
         let (l1_block, transaction) = (log.block, log.transaction);
         let (runs, headers) = (vec![run], vec![header]);
-        Ok(Posting { l1_block, transaction, runs, headers, certificate: None, batches })
+        Ok(Posting { l1_block, transaction, runs, headers, certificate: None, data })
     }
 
-    async fn read_posting(
-        &self,
-        log: &FinalLog,
-        first: u64,
-        events: &[&BlindedInbox::Posted],
-        blobs: &[B256],
-    ) -> Result<Posting, L1Error> {
-        let inbox = self.inner.config.deployment.inbox;
-        let input = self.input_to(inbox, log.transaction).await?;
-        let call = BlindedInbox::postCall::abi_decode(&input).map_err(|error| unfit(&error))?;
+    /// What a call of `post` posted, and the call.
+    pub(crate) async fn read_posting(&self, call: &InboxCall<'_>) -> Result<(PostCall, Posting), L1Error> {
+        let log = call.log;
+        let post = self.read_post(call).await?.ok_or_else(|| unlike(log))?;
+        let first = call.posted.first().map(|(_, event)| event.firstNumber).unwrap_or_default();
         // The data is for all headers of the call, and so for those that were passed over as well.
-        let (passed, headers) = headers_from(&call, first).ok_or_else(|| unlike(log))?;
-        let runs = check_runs(log, events, &headers)?;
-        let signature = decompress_signature(&call.certificate.signature)
+        let (_, headers) = headers_from(&post.call, first).ok_or_else(|| unlike(log))?;
+        let events: Vec<_> = call.posted.iter().map(|(_, event)| event).collect();
+        let runs = check_runs(log, &events, &headers)?;
+        let signature = decompress_signature(&post.call.certificate.signature)
             .ok_or_else(|| unfit(&"a posted signature that is no point"))?;
         let certificate = headers.last().map(|last| Certificate {
             epoch: last.epoch,
             number: last.number,
             header_hash: last.hash(),
-            signers: call.certificate.signers,
+            signers: post.call.certificate.signers,
             signature: signature.to_bytes(),
         });
-        let batches = match self.posted_bytes(log.block, &call.data, blobs).await? {
-            Ok(data) => RunData::decode(&data)
-                .map_err(DataFault::from)
-                .and_then(|data| data.join_behind(passed, &headers).ok_or(DataFault::Mismatch)),
-            Err(fault) => Err(fault),
-        };
+        let sequencer = self.sequencer().await?;
+        let data = post.data_of(&headers, |batch| self.is_signed(batch, &sequencer));
         let (l1_block, transaction) = (log.block, log.transaction);
-        Ok(Posting { l1_block, transaction, runs, headers, certificate, batches })
+        Ok((post, Posting { l1_block, transaction, runs, headers, certificate, data }))
     }
 }
 

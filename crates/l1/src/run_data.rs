@@ -80,12 +80,6 @@ impl RunData {
         }
         self.batches.into_iter().zip(headers).map(|(data, header)| data.join(header)).collect()
     }
-
-    /// The same for headers in front of which `passed` others have data here.
-    pub(crate) fn join_behind(mut self, passed: usize, headers: &[BatchHeader]) -> Option<Vec<SealedBatch>> {
-        let batches = (passed <= self.batches.len()).then(|| self.batches.split_off(passed))?;
-        Self { batches }.join(headers)
-    }
 }
 
 impl BatchData {
@@ -196,25 +190,6 @@ pub fn split_run_data(first: u64, last: u64, data: &[u8], limit_bytes: usize) ->
         bytes: bytes.to_vec(),
     };
     Some(data.chunks(room).enumerate().map(part).collect())
-}
-
-/// Puts the parts of one poster for one `whole` together; `None` while one is missing or when they are not what
-/// they claim.
-pub(crate) fn join_parts<'a>(parts: impl Iterator<Item = &'a DataPart>) -> Option<Vec<u8>> {
-    let mut pieces = std::collections::BTreeMap::new();
-    let mut expected = None;
-    for part in parts {
-        if *expected.get_or_insert((part.whole, part.parts)) != (part.whole, part.parts) {
-            return None;
-        }
-        pieces.entry(part.part).or_insert(&part.bytes);
-    }
-    let (whole, count) = expected?;
-    if pieces.len() != usize::from(count) {
-        return None;
-    }
-    let data: Vec<u8> = pieces.into_values().flatten().copied().collect();
-    (keccak256(&data) == whole).then_some(data)
 }
 
 fn put_length(out: &mut Vec<u8>, length: usize) {

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256};
 use alloy_sol_types::SolEvent;
-use blindfold_protocol::SealedBatch;
+use blindfold_protocol::{BatchHeader, SealedBatch};
 
 use crate::{
     L1Client, L1Error, RunReference,
@@ -70,9 +70,8 @@ impl L1Client {
         logs.iter().map(settlement_log).collect()
     }
 
-    /// Batches that L1 holds for a posted run and what was posted in the same call: those that came along with the
-    /// headers, or, with `again`, every list that was posted again up to block `through`, which is final. They fit the
-    /// headers; signatures are not checked.
+    /// For each header of a posted run, and of what was posted in the same call, its batch as L1 holds it: beside the
+    /// header, or posted again up to block `through`, which is final. With the sequencer's signatures.
     ///
     /// # Errors
     /// As [`L1Client::postings`]; [`L1Error::Malformed`] where the run was not posted in its block.
@@ -80,16 +79,22 @@ impl L1Client {
         &self,
         run: &RunReference,
         through: u64,
-        again: bool,
-    ) -> Result<Vec<Vec<SealedBatch>>, L1Error> {
+    ) -> Result<Vec<Option<SealedBatch>>, L1Error> {
         let before = run.posted_at.saturating_sub(1);
         let postings = self.postings(before, run.posted_at).await?;
         let posting = postings.into_iter().find(|posting| posting.runs.contains(run));
         let posting = posting.ok_or_else(|| malformed_log(&format!("run {run:?} is not in its block")))?;
-        if again {
-            return self.reposted_data(&posting.headers, before, through).await;
+        let mut batches = posting.data.batches;
+        let places = posting.headers.iter().zip(&batches);
+        let lacking: Vec<BatchHeader> =
+            places.filter(|(_, batch)| batch.is_none()).map(|(header, _)| *header).collect();
+        for found in self.reposted_data(&lacking, before, through).await? {
+            let place = posting.headers.iter().position(|header| *header == found.header);
+            if let Some(place) = place.and_then(|place| batches.get_mut(place)) {
+                *place = Some(found);
+            }
         }
-        Ok(posting.batches.into_iter().collect())
+        Ok(batches)
     }
 }
 

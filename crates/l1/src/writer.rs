@@ -12,9 +12,10 @@ use blindfold_protocol::{BatchHeader, Canonical, Certificate, SigningKey};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    L1Client, L1Error, RunFault,
+    DataStanding, L1Client, L1Error, RunFault,
     blobs::{BlobFault, MAX_BLOB_DATA_BYTES, encode_blobs},
     contracts::BlindedInbox,
+    parts::MAX_POSTER_PART_BYTES,
     run_data::{CodedBatch, RunData, split_run_data},
     sender::{Call, Sender, Sent},
 };
@@ -136,6 +137,32 @@ impl L1Writer {
     /// # Errors
     /// [`RunFault::Empty`]; [`L1Error::Reverted`] for batches that are not posted; the errors of a call.
     pub async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
+        let mut sent = None;
+        let mut rest = batches;
+        while !rest.is_empty() {
+            // No more at once than readers keep of it while it is not complete.
+            let mut bytes = 0usize;
+            let fits = |batch: &&CodedBatch| {
+                bytes = bytes.saturating_add(batch.sealed.items.iter().map(|item| item.len() + 8).sum());
+                bytes <= MAX_POSTER_PART_BYTES / 2
+            };
+            let length = rest.iter().take_while(fits).count().max(1);
+            let (now, later) = rest.split_at(length);
+            sent = Some(self.post_data_at_once(now).await?);
+            rest = later;
+        }
+        sent.ok_or(L1Error::Run(RunFault::Empty))
+    }
+
+    /// Which posted headers lack data, as [`L1Client::data_standing`] has it for whoever posts where this writer does.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, L1Error> {
+        self.client.data_standing(above, after, self.place == DataPlace::Blobs).await
+    }
+
+    async fn post_data_at_once(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
             return Err(RunFault::Empty.into());
         };

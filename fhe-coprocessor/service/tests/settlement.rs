@@ -58,8 +58,8 @@ impl SettlementView for Posted {
         Ok(logs.into_iter().filter(|(block, _)| within(block)).map(|(_, log)| log).collect())
     }
 
-    async fn data(&self, run: &RunReference, _: u64, _: bool) -> Result<Vec<Vec<SealedBatch>>, L1Fault> {
-        Ok(vec![vec![(*self.sealed[run.last as usize - 1].batch).clone()]])
+    async fn data(&self, run: &RunReference, _: u64) -> Result<Vec<Option<SealedBatch>>, L1Fault> {
+        Ok(vec![Some((*self.sealed[run.last as usize - 1].batch).clone())])
     }
 }
 

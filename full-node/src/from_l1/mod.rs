@@ -15,7 +15,7 @@ use std::time::Duration;
 use alloy_primitives::{B256, Bytes};
 use blindfold_chain::{Applied, HintsRefusal, L1Fault, L1MadeHeader, NextStep, Refusal, accepted, announce};
 use blindfold_l1::{DataFault, PostedHints, Posting};
-use blindfold_protocol::{Certificate, SealedBatch};
+use blindfold_protocol::{BatchHeader, Certificate, SealedBatch};
 use blindfold_store::StoreError;
 use tokio::sync::watch;
 
@@ -54,8 +54,20 @@ pub(crate) struct FromL1 {
     l1: Arc<dyn PostedChain>,
     cursor: Cursor,
     interval: Duration,
+    /// The last run of which L1 lacked data.
+    incomplete: Option<Incomplete>,
     /// What keeps the node from being caught up with L1; `None` when nothing does.
     standing: watch::Sender<Option<String>>,
+}
+
+/// A run of which L1 lacked data when it was last read.
+struct Incomplete {
+    /// Number of its first header.
+    first: u64,
+    /// What was posted again.
+    again: Vec<SealedBatch>,
+    /// From this final block on L1 is read again: the longer data is missing, the seldomer it is looked for.
+    look_at: u64,
 }
 
 /// What the standing says before L1 was read to its end once.
@@ -71,7 +83,14 @@ impl FromL1 {
         let genesis = node.tracker.config().genesis_l1_origin;
         let cursor = Cursor::load(node.tracker.store().as_ref(), genesis).await?;
         let standing = watch::Sender::new(Some(READING.to_owned()));
-        Ok(Self { node, l1, cursor, interval: Duration::from_millis(interval_ms), standing })
+        Ok(Self {
+            node,
+            l1,
+            cursor,
+            interval: Duration::from_millis(interval_ms),
+            incomplete: None,
+            standing,
+        })
     }
 
     pub(crate) fn standing(&self) -> watch::Receiver<Option<String>> {
@@ -154,7 +173,7 @@ impl FromL1 {
         Ok(())
     }
 
-    async fn take_posting(&self, posting: &Posting, finalized: u64) -> Result<(), Obstacle> {
+    async fn take_posting(&mut self, posting: &Posting, finalized: u64) -> Result<(), Obstacle> {
         let Some(posted) = posting.headers.last().map(|header| header.hash()) else { return Ok(()) };
         let (_, number) = posting.numbers();
         if number <= self.node.tracker.certified().number {
@@ -172,12 +191,8 @@ impl FromL1 {
     /// A header that L1 made.
     async fn take_made(&self, posting: &Posting) -> Result<(), Obstacle> {
         let (first, last) = posting.numbers();
-        let batches = posting.batches.as_ref().map_err(|fault| Obstacle::Missing {
-            first,
-            last,
-            fault: fault.clone(),
-        })?;
-        for batch in batches {
+        let batches = posting.data.whole().map_err(|fault| Obstacle::Missing { first, last, fault })?;
+        for batch in &batches {
             let made = L1MadeHeader {
                 header: batch.header,
                 items: batch.items.iter().map(|item| Bytes::copy_from_slice(item)).collect(),
@@ -190,46 +205,75 @@ impl FromL1 {
         Ok(())
     }
 
-    /// A certified run, with the data that came along, or was posted again, or that a member has.
+    /// A certified run, with the data that L1 has of it, and members for the rest.
     async fn take_run(
-        &self,
+        &mut self,
         posting: &Posting,
         certificate: &Certificate,
         finalized: u64,
     ) -> Result<(), Obstacle> {
         let (first, last) = posting.numbers();
         let mut refused = None;
-        let fault = match &posting.batches {
-            Ok(batches) => {
-                if self.try_run(posting, batches, certificate, &mut refused).await? {
+        let on_l1 = self.on_l1(posting, finalized).await?;
+        let lacking = on_l1.iter().filter(|batch| batch.is_none()).count();
+        if let Some(batches) = on_l1.iter().cloned().collect::<Option<Vec<SealedBatch>>>() {
+            if self.try_run(posting, &batches, certificate, &mut refused).await? {
+                self.incomplete = None;
+                return Ok(());
+            }
+        } else {
+            // A member may give other items than the header's: the next round takes what it can from another one.
+            for preferred in 0..self.node.members.len() {
+                let Some(batches) = self.ask_members(posting, &on_l1, preferred).await else { break };
+                if self.try_run(posting, &batches, certificate, &mut refused).await? {
+                    self.node.counters.batches_from_members.add(lacking as u64);
+                    self.incomplete = None;
                     return Ok(());
                 }
-                DataFault::Mismatch
-            }
-            Err(fault) => fault.clone(),
-        };
-        let since = posting.l1_block.saturating_sub(1);
-        for batches in self.l1.posted_again(&posting.headers, since, finalized).await? {
-            if self.try_run(posting, &batches, certificate, &mut refused).await? {
-                return Ok(());
-            }
-        }
-        // A member may give other items than the header's: the next round takes what it can from another one.
-        for preferred in 0..self.node.members.len() {
-            let Some(batches) = self.ask_members(posting, preferred).await else { break };
-            if self.try_run(posting, &batches, certificate, &mut refused).await? {
-                self.node.counters.batches_from_members.add(batches.len() as u64);
-                return Ok(());
             }
         }
         Err(match refused {
             Some(refusal) => Obstacle::Refused { first, last, refusal },
-            None => Obstacle::Missing { first, last, fault },
+            None => {
+                let fault = posting.data.fault.clone().unwrap_or(DataFault::Absent);
+                Obstacle::Missing { first, last, fault }
+            }
         })
     }
 
-    /// Whether these batches stand. Anybody may post certified headers with data that lacks the sequencer's signatures,
-    /// so data that is refused says nothing of other data.
+    /// For each header of a certified run its batch, where L1 has it: beside the header, or posted again. Without the
+    /// sequencer's signature it is none; of a certified header nobody can say that L1 made it.
+    async fn on_l1(
+        &mut self,
+        posting: &Posting,
+        finalized: u64,
+    ) -> Result<Vec<Option<SealedBatch>>, Obstacle> {
+        let tracker = &self.node.tracker;
+        let signed = |batch: &SealedBatch| tracker.is_signed(batch);
+        let mut batches: Vec<Option<SealedBatch>> =
+            posting.data.batches.iter().map(|batch| batch.clone().filter(signed)).collect();
+        let (first, _) = posting.numbers();
+        let known = self.incomplete.take().filter(|known| known.first == first);
+        let mut known = known.unwrap_or(Incomplete { first, again: Vec::new(), look_at: 0 });
+        let places = posting.headers.iter().zip(&batches).filter(|(_, batch)| batch.is_none());
+        let is_known = |header: &BatchHeader| known.again.iter().any(|batch| batch.header == *header);
+        let lacking: Vec<BatchHeader> =
+            places.map(|(header, _)| *header).filter(|header| !is_known(header)).collect();
+        if !lacking.is_empty() && known.look_at <= finalized {
+            let since = posting.l1_block.saturating_sub(1);
+            let again = self.l1.posted_again(&lacking, since, finalized).await?;
+            known.again.extend(again.into_iter().filter(signed));
+            known.look_at = finalized.saturating_add(1 + finalized.saturating_sub(posting.l1_block) / 4);
+        }
+        for (header, place) in posting.headers.iter().zip(&mut batches) {
+            let again = || known.again.iter().find(|batch| batch.header == *header).cloned();
+            *place = place.take().or_else(again);
+        }
+        self.incomplete = Some(known);
+        Ok(batches)
+    }
+
+    /// Whether these batches stand. What members give may be wrong, so what is refused says nothing of other data.
     async fn try_run(
         &self,
         posting: &Posting,
@@ -257,19 +301,24 @@ impl FromL1 {
         }
     }
 
-    /// The batches of a run as members have them, the one at this place asked first; `None` where one is nowhere.
-    async fn ask_members(&self, posting: &Posting, preferred: usize) -> Option<Vec<SealedBatch>> {
+    /// The batches of a run, those that L1 lacks as members have them, the one at this place asked first; `None` where
+    /// one is nowhere.
+    async fn ask_members(
+        &self,
+        posting: &Posting,
+        on_l1: &[Option<SealedBatch>],
+        preferred: usize,
+    ) -> Option<Vec<SealedBatch>> {
         let members = &self.node.members;
         let mut batches = Vec::with_capacity(posting.headers.len());
-        for header in &posting.headers {
-            let mut found = None;
+        for (header, there) in posting.headers.iter().zip(on_l1) {
+            let mut found = there.clone();
             for member in members.iter().chain(members.iter()).skip(preferred).take(members.len()) {
-                if let Ok(Some(batch)) = member.certified(header.number).await
-                    && batch.sealed.header == *header
-                {
-                    found = Some(batch.sealed);
+                if found.is_some() {
                     break;
                 }
+                let given = member.certified(header.number).await.ok().flatten().map(|batch| batch.sealed);
+                found = given.filter(|batch| batch.header == *header && self.node.tracker.is_signed(batch));
             }
             batches.push(found?);
         }

@@ -15,14 +15,14 @@ pub trait PostedChain: Send + Sync {
     /// them. `through` is final.
     async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Fault>;
 
-    /// What was posted again for these headers in blocks `after + 1 ..= through`: every list of batches that fits them.
-    /// Signatures are not checked. `through` is final.
+    /// The batches of these headers that were posted again in blocks `after + 1 ..= through`, as many as there are.
+    /// `through` is final.
     async fn posted_again(
         &self,
         headers: &[BatchHeader],
         after: u64,
         through: u64,
-    ) -> Result<Vec<Vec<SealedBatch>>, L1Fault>;
+    ) -> Result<Vec<SealedBatch>, L1Fault>;
 
     /// The hints posted in blocks `after + 1 ..= through`, in order, right or wrong. `through` is final.
     async fn hints(&self, after: u64, through: u64) -> Result<Vec<PostedHints>, L1Fault>;
@@ -43,7 +43,7 @@ impl PostedChain for L1Client {
         headers: &[BatchHeader],
         after: u64,
         through: u64,
-    ) -> Result<Vec<Vec<SealedBatch>>, L1Fault> {
+    ) -> Result<Vec<SealedBatch>, L1Fault> {
         Ok(self.reposted_data(headers, after, through).await?)
     }
 

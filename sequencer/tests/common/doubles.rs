@@ -288,6 +288,10 @@ pub struct ScriptedInbox {
     pub data: Mutex<Vec<(u64, u64)>>,
     /// Postings up to this number are final.
     pub final_number: Mutex<u64>,
+    /// Nobody can say which data is there.
+    pub unreadable: AtomicBool,
+    /// The next run arrives after L1 got this head, and passes over all of it.
+    pub passes_over: Mutex<Option<PostedHead>>,
     /// What was posted, as accusations are answered from it.
     pub headers: Mutex<Vec<PostedRun>>,
     /// Open accusations: by envelope and hash of the item the number up to which it was promised.
@@ -317,6 +321,8 @@ impl ScriptedInbox {
             lose_data: AtomicBool::new(false),
             data: Mutex::default(),
             final_number: Mutex::new(u64::MAX),
+            unreadable: AtomicBool::new(false),
+            passes_over: Mutex::default(),
             headers: Mutex::default(),
             accusations: Mutex::default(),
             answers: Mutex::default(),
@@ -356,6 +362,10 @@ impl L1Poster for ScriptedInbox {
             return Err(fault);
         }
         let mut head = self.head.lock();
+        if let Some(other) = self.passes_over.lock().take() {
+            *head = other;
+            return Ok(merkle::leaf(b"passed over"));
+        }
         for batch in &run.batches {
             // What the contract checks.
             if batch.sealed.header.number != head.number + 1 || batch.sealed.header.parent_hash != head.hash {
@@ -385,11 +395,15 @@ impl L1Poster for ScriptedInbox {
         Ok(merkle::leaf(b"data"))
     }
 
-    async fn data_standing(&self, _after: u64) -> Result<DataStanding, PostFault> {
+    async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault> {
+        if self.unreadable.load(Ordering::SeqCst) {
+            return Err(PostFault::Unavailable("scripted".to_owned()));
+        }
         let through = self.head().number.min(*self.final_number.lock());
         let (runs, data) = (self.runs.lock(), self.data.lock());
-        let lacks = |run: &&(u64, u64)| run.1 <= through && !data.contains(run);
-        Ok(DataStanding { through, lacking: runs.iter().filter(lacks).copied().collect() })
+        let lacks = |run: &&(u64, u64)| run.1 <= through && run.1 > above && !data.contains(run);
+        let lacking = runs.iter().filter(lacks).copied().collect();
+        Ok(DataStanding { through: through.max(above), block: after, lacking })
     }
 }
 

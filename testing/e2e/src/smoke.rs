@@ -484,7 +484,7 @@ impl Run {
         let newest = l1.finalized().await?.number;
         let mut headers = 0;
         for posting in l1.postings(self.devnet.chain.genesis_l1_origin, newest).await? {
-            if posting.batches.is_ok() {
+            if posting.data.fault.is_none() {
                 headers += posting.headers.len() as u64;
             }
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindfold_l1::{HintPosting, HintRoots, RunReference};
-use blindfold_protocol::{BatchHints, SealedBatch, validity};
+use blindfold_protocol::{BatchHints, SealedBatch};
 use blindfold_store::{Store, StoreError};
 use tokio::sync::watch;
 
@@ -243,11 +243,10 @@ impl Settlement {
         if through < self.runs.list[index].look_at {
             return Ok(false);
         }
-        let along = self.l1.data(&run, through, false).await?;
-        let found = along.iter().any(|batches| self.signed(batches)) || {
-            let again = self.l1.data(&run, through, true).await?;
-            again.iter().any(|batches| self.signed(batches))
-        };
+        let batches = self.l1.data(&run, through).await?;
+        let signed =
+            |batch: &Option<SealedBatch>| batch.as_ref().is_some_and(|batch| self.tracker.is_signed(batch));
+        let found = batches.iter().all(signed);
         let entry = &mut self.runs.list[index];
         entry.data = found;
         // The longer it is missing, the seldomer it is looked for.
@@ -260,15 +259,6 @@ impl Settlement {
             );
         }
         Ok(found)
-    }
-
-    fn signed(&self, batches: &[SealedBatch]) -> bool {
-        let config = self.tracker.config();
-        let (deployment, sequencer) = (&config.deployment, &config.sequencer);
-        let by_sequencer = |batch: &SealedBatch| {
-            validity::check_signature(&batch.signed_header(), deployment, sequencer).is_ok()
-        };
-        batches.iter().all(|batch| batch.claims_l1() || by_sequencer(batch))
     }
 }
 

@@ -15,15 +15,9 @@ pub trait SettlementView: Send + Sync {
     /// What happened to runs in blocks `after + 1 ..= through`, in L1 order. `through` is final.
     async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault>;
 
-    /// Batches that L1 holds for a posted run and what was posted in the same call: those that came along, or, with
-    /// `again`, every list that was posted again up to block `through`, which is final. They fit the headers; signatures
-    /// are not checked.
-    async fn data(
-        &self,
-        run: &RunReference,
-        through: u64,
-        again: bool,
-    ) -> Result<Vec<Vec<SealedBatch>>, L1Fault>;
+    /// For each header of a posted run, and of what was posted in the same call, its batch as L1 holds it: beside the
+    /// header, or posted again up to block `through`, which is final.
+    async fn data(&self, run: &RunReference, through: u64) -> Result<Vec<Option<SealedBatch>>, L1Fault>;
 }
 
 #[async_trait]
@@ -36,12 +30,7 @@ impl SettlementView for L1Client {
         Ok(self.settlement_logs(after, through).await?)
     }
 
-    async fn data(
-        &self,
-        run: &RunReference,
-        through: u64,
-        again: bool,
-    ) -> Result<Vec<Vec<SealedBatch>>, L1Fault> {
-        Ok(self.posted_data(run, through, again).await?)
+    async fn data(&self, run: &RunReference, through: u64) -> Result<Vec<Option<SealedBatch>>, L1Fault> {
+        Ok(self.posted_data(run, through).await?)
     }
 }

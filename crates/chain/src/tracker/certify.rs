@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_protocol::{Certificate, CertifiedBatch, SealedBatch, certificate};
+use blindfold_protocol::{Certificate, CertifiedBatch, SealedBatch, certificate, validity};
 
 use super::{Applied, HeaderId, Refusal, Tracker, load_state};
 use crate::limits::MAX_UNCERTIFIED_HEADERS;
@@ -75,6 +75,12 @@ impl Tracker {
         })
         .await
         .unwrap_or(Err(Refusal::Stopped))
+    }
+
+    /// Whether the sequencer signed the header of this batch. Of headers that L1 made nobody did.
+    pub fn is_signed(&self, batch: &SealedBatch) -> bool {
+        let config = &self.shared.config;
+        validity::check_signature(&batch.signed_header(), &config.deployment, &config.sequencer).is_ok()
     }
 
     /// Verifies a certificate by itself: epoch, signers, threshold, aggregate signature.

@@ -25,14 +25,14 @@ async fn data_in_blobs_is_read_back_through_the_beacon_node() {
 
     let client = writer.client();
     let posting = client.postings(0, through).await.unwrap().remove(0);
-    assert!(posting.batches == Ok(plain(&batches)), "{:?}", posting.batches.err());
+    assert!(posting.data.whole() == Ok(plain(&batches)), "{:?}", posting.data.fault);
     assert_eq!(posting.certificate, Some(certificate));
     // Without a beacon node the rest is still there.
     let mut config = stage.config();
     config.beacon_url = None;
     let client = L1Client::connect(config).await.unwrap();
     let posting = client.postings(0, through).await.unwrap().remove(0);
-    assert_eq!(posting.batches, Err(DataFault::NoBeacon));
+    assert_eq!(posting.data.whole(), Err(DataFault::NoBeacon));
     assert_eq!(posting.headers.len(), 3);
 }
 
@@ -48,8 +48,8 @@ async fn data_of_more_than_six_blobs_follows_in_parts() {
     let through = stage.finalize().await;
 
     let client = writer.client();
-    assert_eq!(client.postings(0, through).await.unwrap()[0].batches, Err(DataFault::Absent));
-    assert!(client.reposted_data(&headers, 0, through).await.unwrap() == [plain(&batches)]);
+    assert_eq!(client.postings(0, through).await.unwrap()[0].data.whole(), Err(DataFault::Absent));
+    assert!(client.reposted_data(&headers, 0, through).await.unwrap() == plain(&batches));
 }
 
 #[tokio::test]

@@ -97,7 +97,7 @@ async fn headers_that_l1_makes_are_read_with_their_items() {
     let items = client.forced_entries(0, 2, through).await.unwrap();
     let items: Vec<Vec<u8>> = items.into_iter().map(|entry| entry.item.to_vec()).collect();
     let expected = SealedBatch { header, signature: Signature65([0; 65]), items: items.clone() };
-    assert_eq!(postings[1].batches, Ok(vec![expected]));
+    assert_eq!(postings[1].data.whole(), Ok(vec![expected]));
     // The tree that L1 built is ours.
     let ours = stage.coded(Some(&head.header), items, &[0xfe, 0xff], |_| {});
     assert_eq!(header.envelope_root, ours.header.envelope_root);

@@ -1,7 +1,7 @@
 //! Somebody posts headers in front of the sequencer's transaction, which then finds them there.
 
 use alloy_sol_types::SolCall;
-use blindfold_l1::{CodedBatch, DataFault, DataPlace, PostedRun, RunData, contracts::BlindedInbox};
+use blindfold_l1::{CodedBatch, DataFault, DataPlace, L1Client, PostedRun, RunData, contracts::BlindedInbox};
 use blindfold_protocol::{BatchHeader, Bytes, Canonical};
 use serde_json::json;
 
@@ -9,6 +9,19 @@ use crate::stage::{POSTER, Stage, USER, key, plain, reverted};
 
 fn headers(batches: &[CodedBatch]) -> Vec<BatchHeader> {
     batches.iter().map(|batch| batch.sealed.header).collect()
+}
+
+/// All numbers whose data is not there.
+async fn lacking(client: &L1Client) -> Vec<(u64, u64)> {
+    let (mut above, mut block, mut lacking) = (0, 0, Vec::new());
+    loop {
+        let standing = client.data_standing(above, block, false).await.unwrap();
+        lacking.extend(standing.lacking);
+        if standing.through == above {
+            return lacking;
+        }
+        (above, block) = (standing.through, standing.block);
+    }
 }
 
 #[tokio::test]
@@ -28,10 +41,10 @@ async fn data_of_a_run_posted_in_front_is_read_from_the_later_transaction() {
         let postings = client.postings(0, through).await.unwrap();
         let numbers: Vec<_> = postings.iter().map(|posting| posting.numbers()).collect();
         assert_eq!(numbers, [(1, 2), (3, 5)]);
-        assert_eq!(postings[0].batches, Err(DataFault::Absent));
-        assert_eq!(client.reposted_data(&all[..2], 0, through).await.unwrap(), [plain(&batches[..2])]);
-        assert_eq!(postings[1].batches, Ok(plain(&batches[2..])), "{place:?}");
-        assert_eq!(client.postings_without_data(0).await.unwrap(), []);
+        assert_eq!(postings[0].data.whole(), Err(DataFault::Absent));
+        assert_eq!(client.reposted_data(&all[..2], 0, through).await.unwrap(), plain(&batches[..2]));
+        assert_eq!(postings[1].data.whole(), Ok(plain(&batches[2..])), "{place:?}");
+        assert_eq!(lacking(client).await, []);
         let rest = postings[1].runs[0];
         assert_eq!(client.headers_of(&rest).await.unwrap(), PostedRun::new(all[2..].to_vec(), sent.block));
     }
@@ -52,20 +65,20 @@ async fn data_of_a_part_counts_and_the_rest_is_named() {
     writer.post(&batches[..3], &stage.certify(&epochs, &all[2])).await.unwrap();
     assert_eq!(client.posted_head().await.unwrap(), head);
     let through = stage.finalize().await;
-    assert_eq!(client.reposted_data(&all, 0, through).await.unwrap().len(), 0);
-    assert_eq!(client.postings_without_data(0).await.unwrap(), [(4, 4)]);
+    assert_eq!(client.reposted_data(&all, 0, through).await.unwrap(), plain(&batches[..3]));
+    assert_eq!(lacking(client).await, [(4, 4)]);
 
     // The same items without the sequencer's signature are none: somebody else is to supply them.
     let mut forged = batches[3..].to_vec();
     forged[0].sealed.signature.0[0] ^= 1;
     somebody.post_data(&forged).await.unwrap();
     stage.finalize().await;
-    assert_eq!(client.postings_without_data(0).await.unwrap(), [(4, 4)]);
+    assert_eq!(lacking(client).await, [(4, 4)]);
     writer.post_data(&batches[3..]).await.unwrap();
     let through = stage.finalize().await;
-    assert_eq!(client.postings_without_data(0).await.unwrap(), []);
+    assert_eq!(lacking(client).await, []);
     let found = client.reposted_data(&all, 0, through).await.unwrap();
-    assert_eq!(found, [plain(&batches)]);
+    assert_eq!(found, plain(&batches));
 
     // Nor do they count beside the headers.
     let more = stage.batches(Some(&all[3]), &[500, 600]);
@@ -73,7 +86,7 @@ async fn data_of_a_part_counts_and_the_rest_is_named() {
     forged[1].sealed.signature.0 = [0; 65];
     somebody.post(&forged, &stage.certify(&epochs, &more[1].sealed.header)).await.unwrap();
     stage.finalize().await;
-    assert_eq!(client.postings_without_data(0).await.unwrap(), [(6, 6)]);
+    assert_eq!(lacking(client).await, [(6, 6)]);
 
     // Another header in the place of the head is no posted one.
     let other = stage.batches(Some(&more[0].sealed.header), &[41]);
@@ -119,8 +132,99 @@ async fn what_stands_in_the_place_of_posted_headers_misleads_nobody() {
     assert_eq!(client.posted_head().await.unwrap().number, 3);
     let postings = client.postings(0, through).await.unwrap();
     assert_eq!(postings[1].headers, all[2..]);
-    assert_eq!(postings[1].batches, Ok(plain(&batches[2..])));
+    assert_eq!(postings[1].data.whole(), Ok(plain(&batches[2..])));
     let run = client.run_of(3, 0).await.unwrap().unwrap();
     assert_eq!(run.headers, all[2..]);
-    assert_eq!(client.reposted_data(&all[..2], 0, through).await.unwrap(), [plain(&batches[..2])]);
+    assert_eq!(client.reposted_data(&all[..2], 0, through).await.unwrap(), plain(&batches[..2]));
+}
+
+/// Somebody posts the headers with data of which one batch bears no signature: the sequencer supplies that one, and a
+/// reader puts both together.
+#[tokio::test]
+async fn a_partly_signed_posting_is_completed() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[100, 200, 300]);
+    let mut forged = batches.clone();
+    forged[1].sealed.signature.0 = [0; 65];
+    let certificate = stage.certify(&epochs, &batches[2].sealed.header);
+    stage.writer(USER).await.post(&forged, &certificate).await.unwrap();
+    let writer = stage.writer(POSTER).await;
+    let client = writer.client();
+    let through = stage.finalize().await;
+    let posting = client.postings(0, through).await.unwrap().remove(0);
+    assert_eq!(posting.data.whole(), Err(DataFault::Unsigned));
+    assert_eq!(lacking(client).await, [(2, 2)]);
+    writer.post_data(&batches[1..2]).await.unwrap();
+    let through = stage.finalize().await;
+    assert_eq!(lacking(client).await, []);
+    let found = client.posted_data(&posting.runs[0], through).await.unwrap();
+    assert!(found.into_iter().eq(plain(&batches).into_iter().map(Some)));
+}
+
+/// Somebody posts the headers with blobs of which the sequencer, which has no beacon node, cannot know what they hold.
+#[tokio::test]
+async fn what_cannot_be_read_is_lacking() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[100]);
+    let header = batches[0].sealed.header;
+    let somebody = stage.writer(USER).await.with_data_in(DataPlace::Blobs);
+    somebody.post_headers(&[header], b"garbage", &stage.certify(&epochs, &header)).await.unwrap();
+    stage.finalize().await;
+    let mut config = stage.config();
+    config.beacon_url = None;
+    let blind = L1Client::connect(config).await.unwrap();
+    assert_eq!(lacking(&blind).await, [(1, 1)]);
+}
+
+/// L1 is read in steps: headers and their data may stand far from each other, and from the next ones.
+#[tokio::test]
+async fn data_far_behind_its_headers_is_found() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[100, 200, 300, 400]);
+    let all = headers(&batches);
+    let (somebody, writer) = (stage.writer(USER).await, stage.writer(POSTER).await);
+    let client = writer.client();
+    somebody.post_headers(&all[..2], &[], &stage.certify(&epochs, &all[1])).await.unwrap();
+    stage.anvil.mine(100).await.unwrap();
+    writer.post_data(&batches[1..2]).await.unwrap();
+    somebody.post_headers(&all[2..3], &[], &stage.certify(&epochs, &all[2])).await.unwrap();
+    stage.anvil.mine(200).await.unwrap();
+    writer.post(&batches[3..], &stage.certify(&epochs, &all[3])).await.unwrap();
+    let through = stage.finalize().await;
+    assert_eq!(lacking(client).await, [(1, 1), (3, 3)]);
+    let first = client.data_standing(0, 0, false).await.unwrap();
+    assert_eq!((first.through, first.lacking.as_slice()), (2, [(1, 1)].as_slice()));
+    assert!(first.block < through, "{first:?}");
+    for lacking in [&batches[..1], &batches[2..3]] {
+        writer.post_data(lacking).await.unwrap();
+    }
+    let through = stage.finalize().await;
+    assert_eq!(lacking(client).await, []);
+    assert_eq!(client.reposted_data(&all[..3], 0, through).await.unwrap(), plain(&batches[..3]));
+}
+
+/// A beacon node that does not answer leaves out what it should give, and stops nobody.
+#[tokio::test]
+async fn a_beacon_node_that_is_away_stops_no_reader() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[100]);
+    let header = batches[0].sealed.header;
+    let writer = stage.writer(POSTER).await.with_data_in(DataPlace::Blobs);
+    writer.post(&batches, &stage.certify(&epochs, &header)).await.unwrap();
+    let through = stage.finalize().await;
+    let mut config = stage.config();
+    config.beacon_url = Some("http://127.0.0.1:1".to_owned());
+    let client = L1Client::connect(config).await.unwrap();
+    let postings = client.postings(0, through).await.unwrap();
+    assert!(matches!(postings[0].data.whole(), Err(DataFault::Beacon(_))), "{:?}", postings[0].data);
+    assert_eq!(client.posted_data(&postings[0].runs[0], through).await.unwrap(), [None]);
+    // It has an hour before the data counts as lacking.
+    assert_eq!(client.data_standing(0, 0, true).await.unwrap().through, 0);
+    stage.anvil.mine(300).await.unwrap();
+    assert_eq!(lacking(&client).await, [(1, 1)]);
+    assert_eq!(lacking(writer.client()).await, []);
 }

@@ -123,8 +123,8 @@ async fn runs_are_posted_and_read_back() {
     assert_eq!(postings.len(), 2);
     assert_eq!(postings[0].transaction, sent.transaction);
     assert_eq!(postings[0].l1_block, sent.block);
-    assert_eq!(postings[0].batches, Ok(plain(&first)));
-    assert_eq!(postings[1].batches, Ok(plain(&second)));
+    assert_eq!(postings[0].data.whole(), Ok(plain(&first)));
+    assert_eq!(postings[1].data.whole(), Ok(plain(&second)));
     assert_eq!(postings[1].certificate, Some(second_certificate));
     certificate::verify(&second_certificate, epochs.at(6).unwrap(), &stage.deployment()).unwrap();
     assert_eq!(client.postings(sent.block, through).await.unwrap().len(), 1);
@@ -153,7 +153,7 @@ async fn what_is_posted_is_cut_into_runs_whose_hints_fit_a_transaction() {
     assert_eq!(postings.len(), 1, "one transaction");
     assert_eq!((postings[0].numbers(), &postings[0].headers), ((1, 3), &headers));
     assert_eq!((postings[0].certificate, postings[0].l1_block), (Some(certificate), sent.block));
-    assert!(postings[0].batches == Ok(plain(&batches)), "{:?}", postings[0].batches.as_ref().err());
+    assert!(postings[0].data.whole() == Ok(plain(&batches)), "{:?}", postings[0].data.fault);
     let runs = &postings[0].runs;
     assert_eq!(runs.iter().map(|run| (run.first, run.last)).collect::<Vec<_>>(), [(1, 2), (3, 3)]);
     assert_eq!(&client.recent_runs(0, through).await.unwrap(), runs);
@@ -210,13 +210,13 @@ async fn data_that_is_missing_or_wrong_can_come_later() {
 
     let through = client.finalized().await.unwrap().number;
     let postings = client.postings(0, through).await.unwrap();
-    assert_eq!(postings[0].batches, Err(DataFault::Absent));
+    assert_eq!(postings[0].data.whole(), Err(DataFault::Absent));
     assert_eq!(postings[0].transaction, sent.transaction);
-    assert!(matches!(postings[1].batches, Err(DataFault::Decode(_))));
-    assert_eq!(postings[2].batches, Err(DataFault::Mismatch));
-    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap(), [plain(&long)]);
+    assert!(matches!(postings[1].data.whole(), Err(DataFault::Decode(_))));
+    assert_eq!(postings[2].data.whole(), Err(DataFault::Mismatch));
+    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap(), plain(&long));
     assert_eq!(client.reposted_data(&postings[1].headers, 0, through).await.unwrap().len(), 0);
-    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap(), [plain(&third)]);
+    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap(), plain(&third));
     assert_eq!(client.reposted_data(&[], 0, through).await.unwrap().len(), 0);
 }
 

@@ -188,9 +188,11 @@ pub async fn prefix_without_data(field: &mut Field) -> Outcome {
             if field.devnet.l1.final_posted_head().await?.number < numbers.1 {
                 return Ok(None);
             }
-            let lacking = field.devnet.l1.postings_without_data(field.devnet.chain.genesis_l1_origin).await?;
+            let after = field.devnet.chain.genesis_l1_origin;
+            let standing = field.devnet.l1.data_standing(numbers.0 - 1, after, false).await?;
             let among = |(first, last): &(u64, u64)| *first <= numbers.1 && *last >= numbers.0;
-            Ok((!lacking.iter().any(among)).then_some(()))
+            let there = standing.through >= numbers.1 && !standing.lacking.iter().any(among);
+            Ok(there.then_some(()))
         })
         .await?;
         field.transfer(1).await?;
