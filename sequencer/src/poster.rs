@@ -137,6 +137,8 @@ enum Hindrance {
     OtherChain { number: u64, hash: B256 },
     #[error("L1 is at {posted}, ahead of our certified head {certified}: this disk is older than the chain")]
     Ahead { posted: u64, certified: u64 },
+    #[error("L1 took the transaction {transaction}, and is at {posted}: the run up to {last} is not posted")]
+    PassedOver { last: u64, posted: u64, transaction: B256 },
 }
 
 impl Core {
@@ -214,6 +216,14 @@ impl Core {
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
         self.store.put_meta(INTENT_KEY, &intent.encode()).await?;
         let transaction = l1.post(&run).await?;
+        self.close_intent(intent).await?;
+        // The transaction succeeds as well where L1 passed over the run, because it made a header itself meanwhile: what is
+        // posted its head says.
+        let posted = l1.posted_head().await?;
+        self.check_posted(posted).await?;
+        if posted.number < intent.last {
+            return Err(Hindrance::PassedOver { last: intent.last, posted: posted.number, transaction });
+        }
         self.finish_posting(intent, transaction).await?;
         Ok(more)
     }

@@ -198,3 +198,27 @@ async fn trouble_with_looking_for_data_stops_no_posting() {
     running.eventually("it is supplied", async || world.inbox.data.lock().contains(&(1, 1))).await;
     running.handle.shutdown().await;
 }
+
+/// L1 made a header while a run was on its way: its transaction succeeds and posts nothing.
+#[tokio::test]
+async fn a_run_that_l1_passed_over_is_not_taken_for_posted() {
+    let world = World::with(|_, _| {});
+    let running = world.start_funded(&[1]).await;
+    let genesis = world.inbox.head();
+    *world.inbox.passes_over.lock() = Some(PostedHead { number: 1, hash: B256::repeat_byte(9) });
+    running.certify(1).await;
+    posted_nothing(&running).await;
+    // L1 took its header back, so that the run goes out after all.
+    world.inbox.set_head(genesis.number, genesis.hash);
+    posted(&running, 1).await;
+    running
+        .eventually("it is told", async || running.client.get_status().await.unwrap().posted == Some(1))
+        .await;
+    running.handle.shutdown().await;
+}
+
+async fn posted_nothing(running: &Running<'_>) {
+    running.eventually("it arrives", async || running.world.inbox.passes_over.lock().is_none()).await;
+    rounds(running).await;
+    assert_ne!(running.client.get_status().await.unwrap().posted, Some(1));
+}
