@@ -317,6 +317,37 @@ async fn data_is_put_together_from_wherever_it_is() {
     node.shutdown().await;
 }
 
+/// Somebody posts right hints in blobs first, and a node without a beacon node goes on with the next ones. What it could
+/// not read it reads at a later start, if it still needs them.
+#[tokio::test]
+async fn hints_in_blobs_do_not_stop_a_node_without_a_beacon_node() {
+    let alone = Alone::new().await;
+    let runs =
+        [[alone.seal(0, Some(1)).await], [alone.seal(1_000, Some(2)).await], [alone.seal(2_000, None).await]];
+    for (run, block) in runs.iter().zip(10..) {
+        alone.postings.post(block, run);
+    }
+    let in_blob = |posted: &mut PostedHints| posted.hints = Err(DataFault::NoBeacon);
+    alone.postings.hint(20, &runs[0], |_| {});
+    alone.postings.hint(21, &runs[1], |_| {});
+    alone.postings.hint(22, &runs[0], |_| {});
+    let readable = alone.postings.hints.lock().clone();
+    alone.postings.hints.lock().iter_mut().take(2).for_each(in_blob);
+    *alone.postings.finalized.lock() = 30;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("node.sqlite");
+    let node = alone.start(disk(&path).await).await;
+    executed(&node, 1).await;
+    says(&node, "200 OK").await;
+    node.shutdown().await;
+    // With a beacon node.
+    *alone.postings.hints.lock() = readable;
+    alone.postings.hints.lock().remove(0);
+    let node = alone.start(disk(&path).await).await;
+    executed(&node, 2).await;
+    node.shutdown().await;
+}
+
 #[tokio::test]
 async fn members_give_what_is_not_on_l1() {
     let mut alone = Alone::new().await;

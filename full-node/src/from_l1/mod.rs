@@ -9,6 +9,7 @@
 mod cursor;
 mod seam;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,8 +44,6 @@ enum Obstacle {
         "L1 has header {posted} for number {number}, and {ours} is certified here: begin with an empty data_dir"
     )]
     OtherChain { number: u64, posted: B256, ours: B256 },
-    #[error("the hints of batches {first} to {last}: {fault}: set l1.beacon_url")]
-    HintsInBlobs { first: u64, last: u64, fault: DataFault },
     #[error("hints of batch {number}: {refusal}")]
     Hints { number: u64, refusal: HintsRefusal },
 }
@@ -56,6 +55,10 @@ pub(crate) struct FromL1 {
     interval: Duration,
     /// The last run of which L1 lacked data.
     incomplete: Option<Incomplete>,
+    /// Hints that only a beacon node gives, for batches that have none: first in L1's order. A later start reads them again.
+    unread: VecDeque<Unread>,
+    /// What is on disk of the cursor.
+    saved: Cursor,
     /// What keeps the node from being caught up with L1; `None` when nothing does.
     standing: watch::Sender<Option<String>>,
 }
@@ -69,6 +72,17 @@ struct Incomplete {
     /// From this final block on L1 is read again: the longer data is missing, the seldomer it is looked for.
     look_at: u64,
 }
+
+/// Posted hints that could not be read here.
+#[derive(PartialEq, Eq)]
+struct Unread {
+    l1_block: u64,
+    first: u64,
+    last: u64,
+}
+
+/// Unread hints that are remembered at most.
+const MAX_UNREAD: usize = 1_024;
 
 /// What the standing says before L1 was read to its end once.
 const READING: &str = "reading what was posted to L1";
@@ -89,6 +103,8 @@ impl FromL1 {
             cursor,
             interval: Duration::from_millis(interval_ms),
             incomplete: None,
+            unread: VecDeque::new(),
+            saved: cursor,
             standing,
         })
     }
@@ -164,11 +180,14 @@ impl FromL1 {
     }
 
     async fn set_cursor(&mut self, change: impl FnOnce(&mut Cursor)) -> Result<(), StoreError> {
+        change(&mut self.cursor);
         let mut next = self.cursor;
-        change(&mut next);
-        if next != self.cursor {
+        if let Some(unread) = self.unread.front() {
+            next.hints = next.hints.min(unread.l1_block.saturating_sub(1));
+        }
+        if next != self.saved {
             next.save(self.node.tracker.store().as_ref()).await?;
-            self.cursor = next;
+            self.saved = next;
         }
         Ok(())
     }
@@ -343,33 +362,64 @@ impl FromL1 {
                 return taken;
             }
         }
+        self.forget_read().await?;
         self.set_cursor(|cursor| cursor.hints = through).await?;
         Ok(through < finalized)
     }
 
-    /// What stands of a posting; the rest is passed over. So are hints whose blobs nobody keeps any more: others may be
+    /// Forgets unread hints whose batches got theirs elsewhere.
+    async fn forget_read(&mut self) -> Result<(), StoreError> {
+        while let Some(Unread { first, last, .. }) = self.unread.front() {
+            if !self.without_hints(*first, *last).await?.is_empty() {
+                break;
+            }
+            self.unread.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Those of these batches that need hints and have none.
+    async fn without_hints(&self, first: u64, last: u64) -> Result<Vec<(u64, B256)>, StoreError> {
+        let mut lacking = Vec::new();
+        for number in first..=last {
+            let record = self.node.tracker.store().batch(number).await?;
+            let record = record.filter(|record| record.hints.is_none() && accepted(record) > 0);
+            lacking.extend(record.map(|record| (number, record.hash)));
+        }
+        Ok(lacking)
+    }
+
+    /// What stands of a posting; the rest is passed over. So are hints in blobs that cannot be had here: others may be
     /// posted for the run, or members open its batches here.
-    async fn take_hint_posting(&self, posted: &PostedHints) -> Result<(), Obstacle> {
+    async fn take_hint_posting(&mut self, posted: &PostedHints) -> Result<(), Obstacle> {
+        let (first, last) = (posted.first, posted.last);
+        let lacking = self.without_hints(first, last).await?;
+        if lacking.is_empty() {
+            return Ok(());
+        }
         let mut wrong = false;
         let hints = match &posted.hints {
             Ok(hints) => hints,
-            Err(fault @ DataFault::NoBeacon) => {
-                let (first, last, fault) = (posted.first, posted.last, fault.clone());
-                return Err(Obstacle::HintsInBlobs { first, last, fault });
-            }
             Err(fault) => {
-                tracing::warn!(id = posted.id, first = posted.first, last = posted.last, %fault,
-                    "hints posted to L1 cannot be read: passing them over");
+                let unread = Unread { l1_block: posted.l1_block, first, last };
+                if *fault != DataFault::NoBeacon {
+                    tracing::warn!(id = posted.id, first, last, %fault,
+                        "hints posted to L1 cannot be read: passing them over");
+                } else if self.unread.len() < MAX_UNREAD && !self.unread.contains(&unread) {
+                    tracing::warn!(
+                        id = posted.id,
+                        first,
+                        last,
+                        "hints posted to L1 are in blobs: passing them over; with l1.beacon_url a later start reads them"
+                    );
+                    self.unread.push_back(unread);
+                }
                 return Ok(());
             }
         };
-        for number in posted.first..=posted.last {
-            let record = self.node.tracker.store().batch(number).await?;
-            let Some(record) = record.filter(|record| record.hints.is_none() && accepted(record) > 0) else {
-                continue;
-            };
+        for (number, hash) in lacking {
             let batch = hints.batch(posted.first, number);
-            let Some(Ok(hints)) = batch.map(|batch| batch.to_hints(number, record.hash)) else {
+            let Some(Ok(hints)) = batch.map(|batch| batch.to_hints(number, hash)) else {
                 self.node.counters.bad_hints_rejected.add("undecodable");
                 wrong = true;
                 continue;
