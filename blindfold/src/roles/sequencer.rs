@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result, bail};
 use blindfold_client::KeySource;
-use blindfold_l1::L1Writer;
+use blindfold_l1::{DataPlace, L1Writer};
 use blindfold_sequencer::{
     Clock, CommitteeClient, L1Accusations, L1Outputs, L1Poster, Sequencer, SequencerConfig, SequencerDeps,
     SteadyClock, introduction,
@@ -44,6 +44,7 @@ impl SequencerSettings {
     /// When it cannot start.
     pub async fn run(self) -> Result<()> {
         self.sequencer.validate()?;
+        check_beacon(&self.sequencer, &self.l1)?;
         let chain = load_chain(&self.chain)?;
         let posting_key =
             self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
@@ -89,5 +90,32 @@ impl SequencerSettings {
         };
         let handle = Sequencer::start(self.sequencer, deps).await?;
         End::of(handle.failed()).await?.after(handle.shutdown()).await
+    }
+}
+
+/// Data that cannot be read back counts as lacking: who posts in blobs would post all of it again.
+fn check_beacon(sequencer: &SequencerConfig, l1: &L1Settings) -> Result<()> {
+    let SequencerConfig { posting, .. } = sequencer;
+    if posting.enabled && posting.data == DataPlace::Blobs && l1.beacon_url.is_none() {
+        bail!(
+            "l1.beacon_url: sequencer.posting.data = \"blobs\" needs a beacon node, to read back what was posted"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_posts_in_blobs_needs_a_beacon_node() {
+        let mut sequencer = SequencerConfig::default();
+        let mut l1 = L1Settings::new("http://127.0.0.1:1");
+        check_beacon(&sequencer, &l1).unwrap();
+        sequencer.posting.data = DataPlace::Blobs;
+        assert!(check_beacon(&sequencer, &l1).unwrap_err().to_string().contains("l1.beacon_url"));
+        l1.beacon_url = Some("http://127.0.0.1:2".to_owned());
+        check_beacon(&sequencer, &l1).unwrap();
     }
 }
