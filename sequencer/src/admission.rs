@@ -30,15 +30,18 @@ pub(crate) struct Admitted {
 }
 
 impl Core {
-    /// Admits an envelope: durable when this returns. The same envelope again gives the same answer.
+    /// Admits an envelope: durable when this returns. The same envelope again gives the same answer. Once begun it goes on
+    /// to its end, even when the caller hangs up: an envelope that has a place and is never offered would break promises.
     pub(crate) async fn admit(
-        &self,
+        self: &Arc<Self>,
         source: Option<IpAddr>,
         bytes: Vec<u8>,
         promise: bool,
     ) -> Result<Admitted, AdmissionRefusal> {
         let started = Instant::now();
-        let result = self.admit_checked(source, bytes, promise).await;
+        let core = Arc::clone(self);
+        let admitting = tokio::spawn(async move { core.admit_checked(source, bytes, promise).await });
+        let result = admitting.await.unwrap_or(Err(AdmissionRefusal::ShuttingDown));
         match &result {
             Ok(_) => self.metrics.admission_seconds.observe_duration(started.elapsed()),
             Err(refusal) => {
@@ -165,6 +168,7 @@ impl Core {
                 _ => AdmissionRefusal::Storage,
             });
         }
+        self.pool.lock().ready(&id);
         // One that stands is asked for in the same way: it may be on its way to the disk.
         let seal_by = if promise { Some(self.promise_late(id).await?) } else { None };
         self.answer(&item, seal_by).await

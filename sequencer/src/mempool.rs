@@ -117,7 +117,7 @@ struct Entry<T> {
 pub(crate) enum Telling {
     /// It stands from now on, for this number: sign it.
     Tell(u64),
-    /// Its header is being sealed, or is: nobody was told of it, and it is taken back.
+    /// Its header is being sealed, or is: if nobody was told of it, it is taken back.
     TooLate,
     /// The envelope is not pending any more: a batch has it, or it was taken out.
     Gone,
@@ -274,7 +274,7 @@ impl<T: Clone> Mempool<T> {
         let reached = self.chosen.max(head);
         let Some(entry) = self.entries.get_mut(id) else { return Telling::Gone };
         match entry.meta.seal_by {
-            Some(seal_by) if entry.told || seal_by > reached => {
+            Some(seal_by) if entry.ready && seal_by > reached => {
                 entry.told = true;
                 Telling::Tell(seal_by)
             }
@@ -556,18 +556,25 @@ mod tests {
             let promised = Meta { seal_by: Some(7), item_bytes: 50, ..meta(id, id, 0, 5) };
             pool.reserve_number(7..=7, promised.demand()).unwrap();
             pool.reserve(promised, ()).unwrap();
+            pool.ready(&B256::repeat_byte(id));
         }
+        let unready = Meta { seal_by: Some(9), item_bytes: 50, ..meta(4, 4, 0, 5) };
+        pool.reserve_number(9..=9, unready.demand()).unwrap();
+        pool.reserve(unready, ()).unwrap();
         let id = B256::repeat_byte;
+        assert_eq!(pool.tell(&id(4), 5), Telling::TooLate, "no batch is offered it");
         pool.choosing(6);
+        assert_eq!(pool.tell(&id(1), 5), Telling::Tell(7));
         assert_eq!(pool.tell(&id(1), 5), Telling::Tell(7));
         assert_eq!(pool.tell(&id(2), 7), Telling::TooLate, "its header is sealed");
         pool.choosing(7);
         assert_eq!(pool.tell(&id(3), 6), Telling::TooLate, "its header is being sealed");
         assert_eq!(pool.get(&id(3)).unwrap().seal_by, None);
         assert_eq!(pool.due(7), pool.get(&id(1)).unwrap().demand(), "room is taken for what was told alone");
-        // What was told stands, and is told again.
+        // What was told stands, and is told again until its header is chosen.
         pool.take_back(&id(1));
-        assert_eq!(pool.tell(&id(1), 6), Telling::Tell(7));
+        assert_eq!(pool.tell(&id(1), 6), Telling::TooLate);
+        assert_eq!(pool.get(&id(1)).unwrap().seal_by, Some(7));
         pool.remove(&id(1));
         assert_eq!(pool.tell(&id(1), 6), Telling::Gone);
     }

@@ -224,6 +224,7 @@ impl Sequencer {
                 executor.opened(),
             ),
             reopened: AtomicBool::new(false),
+            displaced: AtomicBool::new(false),
             executed: executor.watch_status(),
             hints_gate: Gate::new(1, HINTS_QUEUE_ITEMS),
             hints_turn: tokio::sync::Mutex::default(),
@@ -417,6 +418,9 @@ impl Core {
                     match checked {
                         Ok(checked) => {
                             let seal_by = envelope.seal_by.or_else(|| late.get(&envelope.id).copied());
+                            // Its header is there without it: nobody was told, or L1 displaced it and excuses that.
+                            let head = self.tracker.head().number;
+                            let seal_by = seal_by.filter(|seal_by| *seal_by > head);
                             let bytes: Arc<[u8]> = envelope.bytes.as_slice().into();
                             let meta = self.meta_of(&checked.envelope, envelope.id, bytes.len(), seal_by);
                             let item = PoolItem { bytes, checked: Arc::new(checked) };

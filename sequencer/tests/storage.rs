@@ -46,6 +46,37 @@ async fn what_is_not_on_disk_is_not_acknowledged() {
     running.handle.shutdown().await;
 }
 
+/// Its envelope had a place and was never offered to a batch; promised on another call, it cost the bond.
+#[tokio::test]
+async fn a_caller_that_hangs_up_leaves_no_envelope_half_admitted() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    running.certify(1).await;
+    let envelope = world.envelope(1, 1);
+    // The sequencer has found out what was signed before.
+    running.send(&world.envelope(1, 2)).await.unwrap();
+    store.hold("put_envelope");
+    tokio::select! {
+        answer = running.send(&envelope) => panic!("the disk has not answered: {answer:?}"),
+        () = store.somebody_waits() => {}
+    }
+    store.release();
+    within("the envelope in a batch", async {
+        while running
+            .client
+            .get_receipt(envelope.id())
+            .await
+            .unwrap()
+            .and_then(|receipt| receipt.number)
+            .is_none()
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    running.handle.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_certificate_that_was_not_stored_is_made_again() {
     let world = World::new();

@@ -18,17 +18,46 @@ use blindfold_store::{
     Store, StoreError,
 };
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 /// Hands everything on to a store, except for the calls that are to fail.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     faults: Mutex<BTreeMap<&'static str, StoreError>>,
     failures: AtomicUsize,
+    /// The operation that takes until it is released, and how many calls of it wait.
+    held: watch::Sender<Option<&'static str>>,
+    waiting: watch::Sender<usize>,
 }
 
 impl FaultyStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, faults: Mutex::default(), failures: AtomicUsize::new(0) })
+        let (held, waiting) = (watch::Sender::new(None), watch::Sender::new(0));
+        Arc::new(Self { inner, faults: Mutex::default(), failures: AtomicUsize::new(0), held, waiting })
+    }
+
+    /// From now on `operation` takes until [`release`](Self::release).
+    #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
+    pub fn hold(&self, operation: &'static str) {
+        self.held.send_replace(Some(operation));
+    }
+
+    #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
+    pub fn release(&self) {
+        self.held.send_replace(None);
+    }
+
+    /// Until a call of the operation that is held waits.
+    #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
+    pub async fn somebody_waits(&self) {
+        self.waiting.subscribe().wait_for(|waiting| *waiting > 0).await.expect("it lives");
+    }
+
+    async fn pass(&self, operation: &str) {
+        if *self.held.borrow() == Some(operation) {
+            self.waiting.send_modify(|waiting| *waiting += 1);
+            self.held.subscribe().wait_for(|held| *held != Some(operation)).await.expect("it lives");
+        }
     }
 
     /// How many calls have failed so far.
@@ -58,6 +87,7 @@ macro_rules! hand_on {
         #[async_trait]
         impl Store for FaultyStore {
             $(async fn $name(&self, $($argument: $type),*) -> Result<$output, StoreError> {
+                self.pass(stringify!($name)).await;
                 self.check(stringify!($name))?;
                 self.inner.$name($($argument),*).await
             })*
