@@ -79,6 +79,8 @@ pub(crate) struct Core {
     pub(crate) intake: HintIntake,
     /// L1 made a header: the sealer looks anew at what its second needs.
     pub(crate) reopened: AtomicBool,
+    /// What headers that gave way to L1's had taken is not in the mempool again yet.
+    pub(crate) displaced: AtomicBool,
     /// Where execution stands.
     pub(crate) executed: watch::Receiver<ExecutorStatus>,
     /// Bounds the hint lists held at a time.

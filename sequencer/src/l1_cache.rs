@@ -104,6 +104,11 @@ impl L1Cache {
         Ok(Look { newest, parent, after, have, cursor, forward, fresh })
     }
 
+    /// Whether the block that was found is offered already: then what was found is more of the forced queue.
+    fn offers(&self, look: &Look) -> bool {
+        self.known.read().newest.is_some_and(|newest| newest.number == look.newest.number)
+    }
+
     /// Offers what was found as an origin. What L1 made up to it must have been taken before: a header signed with that
     /// origin says that its maker knew of it.
     pub fn offer(&self, look: Look) -> L1Origin {
@@ -233,6 +238,10 @@ impl L1View for L1Cache {
         self.inner.last_l1_header().await
     }
 
+    async fn l1_headers_from(&self, number: u64) -> Result<Vec<HeaderId>, L1Fault> {
+        self.inner.l1_headers_from(number).await
+    }
+
     async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
         self.inner.l1_headers_not_final().await
     }
@@ -279,8 +288,9 @@ pub(crate) async fn follow_l1(core: Arc<Core>) {
             Ok(()) => {
                 patience.reset();
                 // Members and nodes see it meanwhile, and need no L1 for the header that names it.
-                if let Some((_, look)) = held.take_if(|(seen, _)| seen.elapsed() >= ORIGIN_HOLD_POLLS * poll)
-                {
+                let hold = ORIGIN_HOLD_POLLS * poll;
+                let due = |(seen, look): &mut (Instant, Look)| seen.elapsed() >= hold || core.l1.offers(look);
+                if let Some((_, look)) = held.take_if(due) {
                     let origin = core.l1.offer(look);
                     core.metrics.l1_final_number.set(origin.number);
                     if std::mem::take(&mut reported) {
@@ -328,11 +338,14 @@ impl Core {
 
     /// Goes on from the headers that L1 made: nobody sequenced for long, or two headers of one number were shown.
     pub(crate) async fn take_l1_headers(self: &Arc<Self>) -> Result<(), Refusal> {
+        if self.displaced.load(Ordering::SeqCst) {
+            self.restore_displaced().await?;
+        }
         let before = self.tracker.head().number;
         let taken = self.tracker.follow_l1().await?;
         let Some((_, first)) = taken.first() else { return Ok(()) };
         // What our own headers from there on took waits again, and nobody certifies them.
-        let displaced = first.number <= before;
+        self.displaced.store(first.number <= before, Ordering::SeqCst);
         self.certifier.forget_from(first.number);
         self.backlog.forget_from(first.number);
         for (sealed, applied) in &taken {
@@ -341,9 +354,16 @@ impl Core {
         }
         self.show_chain();
         self.reopened.store(true, Ordering::SeqCst);
-        if displaced {
-            self.restore_mempool().await?;
+        if self.displaced.load(Ordering::SeqCst) {
+            self.restore_displaced().await?;
         }
+        Ok(())
+    }
+
+    /// Takes back into the mempool what displaced headers had taken; where the disk fails, at the next look.
+    async fn restore_displaced(self: &Arc<Self>) -> Result<(), Refusal> {
+        self.restore_mempool().await?;
+        self.displaced.store(false, Ordering::SeqCst);
         Ok(())
     }
 }

@@ -282,6 +282,10 @@ impl Core {
             (ours != theirs).then_some((number, theirs, ours))
         };
         if let Some((number, theirs, ours)) = conflict {
+            if self.store.batch(number).await?.is_some_and(|record| record.by_l1) {
+                // L1 made ours: theirs was signed before, and is no second one.
+                return Ok(Adopted::Dead);
+            }
             let origins = (sealed.header.l1_origin_number, u64::MAX);
             let dead =
                 self.tracker.excused_by_l1(sealed.header.number, origins).await.map_err(Refusal::L1)?;

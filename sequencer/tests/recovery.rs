@@ -4,9 +4,10 @@
 
 mod common;
 
+use blindfold_chain::L1MadeHeader;
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
 use blindfold_sequencer::StartError;
-use common::{Running, World, sequencer_key, within};
+use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch, sequencer_key, within};
 
 /// Loses the sequencer's disk.
 async fn lose_disk(world: &World) {
@@ -167,5 +168,31 @@ async fn nothing_is_sealed_while_too_few_members_answer_or_l1_is_ahead() {
     world.inbox.set_head(0, world.chain.deployment.genesis_hash());
     running.sealed(1).await;
     assert_eq!(within("a status", running.client.get_status()).await.unwrap().head.number, 1);
+    running.handle.shutdown().await;
+}
+
+/// A member that has not followed L1 yet, or never does, shows the header that L1 replaced: it proves no second one.
+#[tokio::test]
+async fn what_a_member_holds_in_place_of_l1s_header_stops_no_restart() {
+    let world = World::new();
+    let running = world.start_funded(&[1]).await;
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    running.certify(1).await;
+    let envelope = world.envelope(1, 1);
+    running.send(&envelope).await.unwrap();
+    running.sealed(2).await;
+    running.held_by(&[1, 2, 3], 1).await;
+    running.held_by(&[4], 2).await;
+    let lost = running.batch(2).await.hash;
+    running.handle.shutdown().await;
+    world.close_disk().await;
+    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
+    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
+
+    let running = world.start().await;
+    assert_ne!(running.batch(2).await.hash, lost);
+    running.sealed(3).await;
+    running.certify(3).await;
+    running.certified(3).await;
     running.handle.shutdown().await;
 }

@@ -45,6 +45,16 @@ pub trait L1View: Send + Sync {
     /// The newest number for which L1 made a header. Asked often, so answered from what is known already.
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault>;
 
+    /// The headers that L1 made for this number and later ones, oldest first. Answered from what is known already.
+    async fn l1_headers_from(&self, number: u64) -> Result<Vec<HeaderId>, L1Fault> {
+        let mut headers = Vec::new();
+        for number in number..=self.last_l1_header().await?.unwrap_or_default() {
+            let made = self.l1_header(number).await?;
+            headers.extend(made.map(|made| HeaderId { number, hash: made.header.hash() }));
+        }
+        Ok(headers)
+    }
+
     /// The headers that L1 made in blocks that are not final yet, oldest first.
     async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
         Ok(Vec::new())

@@ -67,6 +67,12 @@ impl L1View for L1Client {
         Ok(self.all_l1_headers().await?.last().map(|made| made.header.number))
     }
 
+    async fn l1_headers_from(&self, number: u64) -> Result<Vec<HeaderId>, L1Fault> {
+        let made = self.all_l1_headers().await?;
+        let later = made.iter().map(|made| &made.header).filter(|header| header.number >= number);
+        Ok(later.map(|header| HeaderId { number: header.number, hash: header.hash() }).collect())
+    }
+
     async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
         let made = L1Client::l1_headers_not_final(self).await?;
         Ok(made.into_iter().map(|(number, hash)| HeaderId { number, hash }).collect())

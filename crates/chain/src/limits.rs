@@ -38,6 +38,9 @@ pub const EPOCHS_PAUSE_MS: u64 = 10_000;
 pub const L1_HEADERS_PATIENCE_MS: u64 = 500;
 /// How long L1's word on the headers that it made is taken as it is, in milliseconds. Roles follow L1 more often.
 pub const L1_HEADERS_AGE_MS: u64 = 3_000;
+/// How far above a header that L1 made certificates of the branch that it ended are expected, in numbers: what was certified
+/// and not posted.
+pub const DEAD_BRANCH_HEADERS: u64 = 4_096;
 /// The part of `postingDeadline` that has to be left for posting when a header is voted for: one in so many.
 pub const POSTING_MARGIN: u64 = 8;
 /// How often L1 is asked what became of posted runs, in milliseconds.

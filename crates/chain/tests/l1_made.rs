@@ -286,6 +286,19 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     fresh.accept_certificate(&certificate_of(&first.batch)).await.unwrap();
     overruled(fresh.accept_certificate(&certificate_of(&lost.batch)).await.unwrap_err());
     assert_eq!(node.follow_l1().await.unwrap().len(), 1);
+    // L1 has made another one since, and the certificate is for more than the number that it made first.
+    truth.tracker.accept_l1_header(&made).await.unwrap();
+    let child_of_l1 = truth.l1_header(6_000, vec![]);
+    l1.l1_headers.lock().push(child_of_l1);
+    let behind = tracker_on(memory(), &l1).await;
+    let run = [Arc::clone(&first.batch), Arc::clone(&lost.batch)];
+    overruled(behind.accept_certified_run(&run, &certificate_of(&lost.batch)).await.unwrap_err());
+    assert_eq!(behind.head().number, 0);
+    assert_eq!(
+        behind.accept_certified_run(&run[..1], &certificate_of(&first.batch)).await.unwrap().0.len(),
+        1
+    );
+    assert_eq!(behind.follow_l1().await.unwrap().len(), 2);
     // And here L1 took it back.
     let other_l1 = support::l1();
     other_l1.not_final.lock().push(pending);

@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use blindfold_protocol::{Certificate, CertifiedBatch, SealedBatch, certificate, validity};
 
 use super::{Applied, HeaderId, Refusal, Tracker, load_state};
-use crate::limits::MAX_UNCERTIFIED_HEADERS;
+use crate::limits::DEAD_BRANCH_HEADERS;
 
 /// What a certificate changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,14 +175,14 @@ impl Tracker {
     }
 
     /// A certificate for another header than the certified one here: the committee is broken, unless L1 made ours, or one
-    /// below it within what may be in flight. Then votes for the branch that L1 ended may have come together late.
+    /// not far below it. Then votes for the branch that L1 ended may have come together late.
     async fn contradiction(&self, number: u64, known: B256, offered: B256) -> Result<Refusal, Refusal> {
-        for below in (number.saturating_sub(MAX_UNCERTIFIED_HEADERS)..=number).rev() {
-            if let Some(record) = self.shared.store.batch(below).await?.filter(|record| record.by_l1) {
-                return Ok(Refusal::ReplacedByL1 { number: below, made: record.hash, offered });
-            }
-        }
-        Ok(Refusal::ConflictingCertificates { number, known, offered })
+        let near = self.shared.l1.l1_headers_from(number.saturating_sub(DEAD_BRANCH_HEADERS)).await?;
+        let made = near.into_iter().rfind(|made| made.number <= number);
+        Ok(match made {
+            Some(made) => Refusal::ReplacedByL1 { number: made.number, made: made.hash, offered },
+            None => Refusal::ConflictingCertificates { number, known, offered },
+        })
     }
 
     /// Takes back our uncertified headers from `number` on.

@@ -33,7 +33,9 @@ impl Tracker {
     /// # Errors
     /// As [`accept_l1_header`](Self::accept_l1_header), and [`Refusal::L1`].
     pub async fn follow_l1(&self) -> Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal> {
-        self.look_for_l1_headers().await?;
+        if let Err(fault) = self.look_for_l1_headers().await {
+            tracing::debug!(%fault, "L1 does not tell which headers it made that are not final");
+        }
         let mut taken = Vec::new();
         let Some(last) = self.shared.l1.last_l1_header().await? else { return Ok(taken) };
         let certified = self.certified();
@@ -47,14 +49,25 @@ impl Tracker {
             }
             return Ok(taken);
         }
-        while let Some(made) = self.shared.l1.l1_header(self.certified().number + 1).await? {
-            let applied = self.accept_l1_header(&made).await?;
-            if !applied.is_new() {
-                break;
+        loop {
+            match self.next_of_l1().await {
+                Ok(Some(next)) => taken.push(next),
+                Ok(None) => return Ok(taken),
+                // The caller has to know what is here; the trouble comes again with the next call.
+                Err(refusal) if taken.is_empty() => return Err(refusal),
+                Err(refusal) => {
+                    tracing::warn!(%refusal, "not all that L1 made can be taken yet");
+                    return Ok(taken);
+                }
             }
-            taken.push((Arc::new(made.batch()), applied));
         }
-        Ok(taken)
+    }
+
+    async fn next_of_l1(&self) -> Result<Option<(Arc<SealedBatch>, Applied)>, Refusal> {
+        let next = self.certified().number.saturating_add(1);
+        let Some(made) = self.shared.l1.l1_header(next).await? else { return Ok(None) };
+        let applied = self.accept_l1_header(&made).await?;
+        Ok(applied.is_new().then(|| (Arc::new(made.batch()), applied)))
     }
 
     /// Whether two headers that the sequencer signed for `number`, with these origins, are no misdeed: L1 made a header

@@ -22,13 +22,15 @@ pub(super) struct Overruled {
     headers: Vec<HeaderId>,
     /// Its newest block, final or not.
     newest: u64,
+    /// The last answer was of an older block, and was passed over.
+    fell_back: bool,
     /// When it was asked last, whether or not it answered.
     asked_at: Instant,
 }
 
 impl Default for Overruled {
     fn default() -> Self {
-        Self { headers: Vec::new(), newest: 0, asked_at: Instant::now() }
+        Self { headers: Vec::new(), newest: 0, fell_back: false, asked_at: Instant::now() }
     }
 }
 
@@ -39,17 +41,15 @@ impl Tracker {
         let l1 = &self.shared.l1;
         let newest = l1.newest().await?;
         // In this order: what becomes final in between is among the final ones.
-        let mut headers = l1.l1_headers_not_final().await?;
-        let next = self.certified().number.saturating_add(1);
-        let last = l1.last_l1_header().await?.filter(|last| *last >= next);
-        for number in last.into_iter().flat_map(|last| [next, last]) {
-            if let Some(made) = l1.l1_header(number).await? {
-                headers.push(HeaderId { number, hash: made.header.hash() });
-            }
-        }
-        headers.sort_unstable_by_key(|made| made.number);
+        let not_final = l1.l1_headers_not_final().await?;
+        let mut headers = l1.l1_headers_from(self.certified().number.saturating_add(1)).await?;
+        headers.extend(not_final);
         let mut known = self.shared.overruled.write();
-        (known.headers, known.newest) = (headers, newest.max(known.newest));
+        // One of several servers behind the endpoint may lag behind the others; twice in a row it is L1 that fell back.
+        known.fell_back = newest < known.newest && !known.fell_back;
+        if !known.fell_back {
+            (known.headers, known.newest) = (headers, newest);
+        }
         Ok(())
     }
 
@@ -93,8 +93,11 @@ impl Tracker {
     /// made.
     pub(super) async fn not_overruled(&self, number: u64, run: &[Arc<SealedBatch>]) -> Result<(), Refusal> {
         self.heard_of_l1_headers().await;
-        let headers = self.shared.overruled.read().headers.clone();
-        for made in headers.into_iter().filter(|made| made.number <= number) {
+        let headers: Vec<HeaderId> = {
+            let known = self.shared.overruled.read();
+            known.headers.iter().filter(|made| made.number <= number).copied().collect()
+        };
+        for made in headers {
             let of_run = run.iter().find(|batch| batch.header.number == made.number);
             let ours: B256 = match of_run {
                 Some(batch) => batch.header.hash(),
