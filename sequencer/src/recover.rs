@@ -18,7 +18,7 @@ use std::{
 };
 
 use blindfold_chain::{Refusal, verdicts};
-use blindfold_protocol::{B256, Canonical, Certificate, Envelope, SealedBatch, SignedHeader};
+use blindfold_protocol::{B256, Certificate, SignedHeader};
 use blindfold_store::StoreError;
 use thiserror::Error;
 use tokio::task::JoinSet;
@@ -27,7 +27,7 @@ use crate::{
     core::Core,
     members::{Committee, HeldBatch},
     poster::{L1Poster, PostFault, PostedHead},
-    sealer::OpenSecond,
+    sealer::{OpenSecond, done_in},
 };
 
 /// Why nothing is sealed yet.
@@ -312,12 +312,17 @@ impl Core {
             }
             Err(refusal) => return Err(refusal.into()),
         }
-        self.drop_sealed(&sealed);
         self.backlog.sealed(number, sealed.header.envelope_bytes);
         self.adopt_certificate(member, number, certificate).await;
         tracing::warn!(member, number, hash = %theirs, "adopted a header that this disk did not know");
         if let Some(record) = self.store.batch(number).await? {
-            let announced = blindfold_chain::announce::header(&sealed, theirs, &verdicts(&record)?);
+            let verdicts = verdicts(&record)?;
+            {
+                let mut pool = self.pool.lock();
+                done_in(&mut pool, &sealed.items, &verdicts);
+                self.show_pool(&pool);
+            }
+            let announced = blindfold_chain::announce::header(&sealed, theirs, &verdicts);
             self.hub.publish(&announced);
         }
         Ok(Adopted::Ours)
@@ -336,16 +341,5 @@ impl Core {
 
     fn is_ours(&self, header: &SignedHeader) -> bool {
         header.signer(&self.chain.deployment) == Ok(self.chain.sequencer)
-    }
-
-    /// Takes the envelopes of a batch out of the mempool.
-    fn drop_sealed(&self, sealed: &SealedBatch) {
-        let mut pool = self.pool.lock();
-        for item in &sealed.items {
-            if let Ok(envelope) = Envelope::decode(item) {
-                pool.remove(&envelope.id());
-            }
-        }
-        self.show_pool(&pool);
     }
 }

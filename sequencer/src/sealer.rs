@@ -7,7 +7,7 @@ use std::{
 
 use blindfold_chain::{ExecutionState, L1News, L1Origin, SealRefusal, Sealed, announce, makes_block};
 use blindfold_protocol::{
-    B256, Bytes, Canonical, ChainConfig, Envelope, Epoch, ForcedEntry,
+    Canonical, ChainConfig, Envelope, Epoch, ForcedEntry,
     block::block_second,
     limits::{CLOCK_SKEW_MS, MAX_BATCH_ITEMS, MAX_FORCED_ITEMS, MAX_SECOND_BYTES},
     validity::{CheckedItem, Head, Verdict},
@@ -190,11 +190,6 @@ impl Core {
         {
             return Ok(SealOutcome::Idle);
         }
-        // A forced envelope may wait in the pool as well: the very bytes, not a copy with its id.
-        let of_forced =
-            forced.iter().filter_map(|entry| Envelope::decode(&entry.item).ok().zip(Some(&entry.item)));
-        let forced_items: Vec<(B256, &Bytes)> =
-            of_forced.map(|(envelope, item)| (envelope.id(), item)).collect();
         let Some((sealed, used)) = self.seal_with(timestamp_ms, forced.len(), &taken, origin, &head).await?
         else {
             return Ok(SealOutcome::AwaitingCertificates);
@@ -205,11 +200,7 @@ impl Core {
             for (meta, _) in &taken {
                 pool.remove(&meta.id);
             }
-            for (id, bytes) in forced_items {
-                if pool.item(&id).is_some_and(|item| item.bytes[..] == bytes[..]) {
-                    pool.remove(&id);
-                }
-            }
+            done_in(&mut pool, &sealed.batch.items, &sealed.verdicts);
             self.show_pool(&pool);
         }
         let deposits = used.number > head.l1_origin && self.l1.bridge_waits(head.l1_origin);
@@ -511,6 +502,25 @@ fn take_forced(
     let ignored = taken.len() < MAX_FORCED_ITEMS
         && left.is_some_and(|entry| entry.due_at(chain.timing.forced_delay) <= origin);
     (!ignored).then_some(taken)
+}
+
+/// Takes out what a batch is the end of: the very bytes, not a copy with their id, and with a verdict that keeps a promise.
+/// Forced too early, for one, an envelope is skipped, and waits on.
+pub(crate) fn done_in<'i>(
+    pool: &mut Mempool<PoolItem>,
+    items: impl IntoIterator<Item = &'i (impl AsRef<[u8]> + 'i)>,
+    verdicts: &[Verdict],
+) {
+    for (bytes, verdict) in items.into_iter().map(AsRef::as_ref).zip(verdicts) {
+        if matches!(verdict, Verdict::Skipped(fault) if !fault.keeps_promise()) {
+            continue;
+        }
+        let Ok(envelope) = Envelope::decode(bytes) else { continue };
+        let id = envelope.id();
+        if pool.item(&id).is_some_and(|item| item.bytes[..] == *bytes) {
+            pool.remove(&id);
+        }
+    }
 }
 
 /// A second header for a number on our disk, or a damaged disk: going on could sign two headers for one number.

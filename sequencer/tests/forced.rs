@@ -69,6 +69,38 @@ async fn a_mangled_copy_forced_first_leaves_the_genuine_one_in_the_pool() {
     running.handle.shutdown().await;
 }
 
+/// Who was promised the next epoch's header forced the same bytes before that: skipped, they took the envelope out of the
+/// pool, and the bond paid for the promise.
+#[tokio::test]
+async fn a_copy_forced_before_its_epoch_breaks_no_promise() {
+    let epochs = vec![epoch(EPOCH, 1, 2), epoch(EPOCH + 1, 3, LAST_NUMBER)];
+    let world = World::with_epochs(epochs, |config, _| config.sealing.max_uncertified_headers = 1);
+    let running = world.start_funded(&[1]).await;
+    let envelope = world.envelope_with(1, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 900));
+    let sent = running.send_bytes(envelope.encode(), true).await.unwrap();
+    let seal_by = sent.promise.unwrap().decode().unwrap().seal_by;
+    world.l1.force(1, |index, at| ForcedEntry::envelope(index, envelope.encode(), at));
+    running.seen_l1().await;
+    running.certify(1).await;
+    running.sealed(2).await;
+    assert_eq!(running.batch(2).await.verdicts, [Some("wrong_epoch".to_owned())]);
+    running.certify(2).await;
+    running.certified(2).await;
+    // Nor does a restart forget it.
+    running.handle.shutdown().await;
+    let running = world.start().await;
+    for number in 3..=seal_by {
+        if running.receipt(envelope.id()).await.number > Some(2) {
+            break;
+        }
+        running.sealed(number).await;
+        running.certify(number).await;
+    }
+    let receipt = running.receipt(envelope.id()).await;
+    assert!(receipt.reason.is_none() && receipt.number <= Some(seal_by), "{receipt:?}");
+    running.handle.shutdown().await;
+}
+
 #[tokio::test]
 async fn what_is_due_is_taken_sixteen_at_a_time() {
     let world = World::new();

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
-    BatchHints, Certificate, Deployment, Release,
+    BatchHints, Certificate, Deployment, EnvelopeFault, Release,
     codec::Canonical,
     ledger::{Account, Held, LedgerDelta, NonceChange},
 };
@@ -153,6 +153,11 @@ pub(super) fn put_sealed(connection: &Connection, record: &SealedRecord) -> Resu
             "INSERT INTO items (number, item, id, fault) VALUES (?1, ?2, ?3, ?4)",
             params![row, index, item.id.as_slice(), item.fault],
         )?;
+        // Skipped for another reason it may be valid in a later batch, for which it may be promised.
+        let fault = item.fault.as_deref().and_then(EnvelopeFault::from_name);
+        if fault.is_some_and(|fault| !fault.keeps_promise()) {
+            continue;
+        }
         execute(
             connection,
             // A copy with another proof or signature has the same id: what waits is another item.
