@@ -30,8 +30,8 @@ pub(crate) struct Admitted {
 }
 
 impl Core {
-    /// Admits an envelope: durable when this returns. The same envelope again gives the same answer. Once begun it goes on
-    /// to its end, even when the caller hangs up: an envelope that has a place and is never offered would break promises.
+    /// Admits an envelope: durable when this returns. The same envelope again gives the same answer. Once it has a place it
+    /// is admitted to the end, even when the caller hangs up: one that is never offered to a batch would break promises.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         source: Option<IpAddr>,
@@ -39,9 +39,7 @@ impl Core {
         promise: bool,
     ) -> Result<Admitted, AdmissionRefusal> {
         let started = Instant::now();
-        let core = Arc::clone(self);
-        let admitting = tokio::spawn(async move { core.admit_checked(source, bytes, promise).await });
-        let result = admitting.await.unwrap_or(Err(AdmissionRefusal::ShuttingDown));
+        let result = self.admit_checked(source, bytes, promise).await;
         match &result {
             Ok(_) => self.metrics.admission_seconds.observe_duration(started.elapsed()),
             Err(refusal) => {
@@ -53,7 +51,7 @@ impl Core {
     }
 
     async fn admit_checked(
-        &self,
+        self: &Arc<Self>,
         source: Option<IpAddr>,
         bytes: Vec<u8>,
         promise: bool,
@@ -98,7 +96,9 @@ impl Core {
             .verify(Arc::clone(&bytes), epoch, number)
             .await?
             .map_err(|kind| explain(kind, &envelope, number))?;
-        self.take_place(meta, PoolItem { bytes, checked: Arc::new(checked) }, promise).await
+        let core = Arc::clone(self);
+        let item = PoolItem { bytes, checked: Arc::new(checked) };
+        to_end(async move { core.take_place(meta, item, promise).await }).await
     }
 
     /// The epoch the envelope was encrypted for, if a batch of it can come (the next number's, or the one after),
@@ -123,14 +123,15 @@ impl Core {
 
     /// Answers for an envelope that is here already: pending ones get the same answer, later ones a refusal.
     async fn known(
-        &self,
+        self: &Arc<Self>,
         id: &B256,
         bytes: &[u8],
         promise: bool,
     ) -> Result<Option<Admitted>, AdmissionRefusal> {
         let pending = self.pool.lock().get(id).cloned();
         if let Some(meta) = pending {
-            return self.acknowledge_again(meta, promise).await.map(Some);
+            let core = Arc::clone(self);
+            return to_end(async move { core.acknowledge_again(meta, promise).await }).await.map(Some);
         }
         match self.store.envelope_location(*id).await {
             Ok(None) => {}
@@ -176,7 +177,7 @@ impl Core {
 
     /// Takes a place in the mempool, writes the envelope down, then offers it to batches.
     async fn take_place(
-        &self,
+        self: &Arc<Self>,
         mut meta: Meta,
         item: PoolItem,
         promise: bool,
@@ -416,6 +417,13 @@ impl Core {
             }
         }
     }
+}
+
+/// Goes on even when whoever waits for it is gone.
+async fn to_end(
+    step: impl Future<Output = Result<Admitted, AdmissionRefusal>> + Send + 'static,
+) -> Result<Admitted, AdmissionRefusal> {
+    tokio::spawn(step).await.unwrap_or(Err(AdmissionRefusal::ShuttingDown))
 }
 
 /// The most that the base fee may be one header later.

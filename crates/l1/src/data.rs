@@ -366,30 +366,19 @@ impl L1Client {
         if blobs.is_empty() {
             return Ok(Err(DataFault::Absent));
         }
-        let found = self.look_for_blobs(l1_block, blobs).await?;
+        let found = self.blobs_of(l1_block, blobs).await?;
         let missing = || unfit(&format!("block {l1_block} or the next one is missing"));
         let blobs = found.ok_or_else(missing)?;
         Ok(blobs.and_then(|blobs| Ok(decode_blobs(&blobs).map(Bytes::from)?)))
     }
 
-    /// The blobs with these versioned hashes, in order, of an L1 block, or why they cannot be had; `None` when there is
-    /// no such block, or none after it. Neither need be final: a wrong one names other blobs, which do not count.
+    /// The blobs with these versioned hashes, in order, of an L1 block, or why they cannot be had, a beacon node that fails
+    /// among the reasons; `None` when there is no such block, or none after it. Neither need be final: a wrong one names
+    /// other blobs, which do not count.
     ///
     /// # Errors
-    /// The errors of a call, of the beacon node's too.
+    /// The errors of a call.
     pub(crate) async fn blobs_of(
-        &self,
-        l1_block: u64,
-        hashes: &[B256],
-    ) -> Result<Option<Result<Vec<Bytes>, DataFault>>, L1Error> {
-        match self.look_for_blobs(l1_block, hashes).await? {
-            Some(Err(DataFault::Beacon(error))) => Err(error),
-            found => Ok(found),
-        }
-    }
-
-    /// [`blobs_of`](Self::blobs_of), where a beacon node that fails is one of the reasons.
-    async fn look_for_blobs(
         &self,
         l1_block: u64,
         hashes: &[B256],

@@ -82,7 +82,7 @@ struct Unread {
 }
 
 /// Unread hints that are remembered at most.
-const MAX_UNREAD: usize = 1_024;
+const MAX_UNREAD: usize = 65_536;
 
 /// What the standing says before L1 was read to its end once.
 const READING: &str = "reading what was posted to L1";
@@ -401,8 +401,13 @@ impl FromL1 {
         let hints = match &posted.hints {
             Ok(hints) => hints,
             Err(fault) => {
+                // It may answer soon; meanwhile members open the batches here, and then nothing is lacking.
+                if let DataFault::Beacon(error) = fault {
+                    return Err(L1Fault::from(error.clone()).into());
+                }
                 let unread = Unread { l1_block: posted.l1_block, first, last };
-                if *fault != DataFault::NoBeacon {
+                let in_blobs = matches!(fault, DataFault::NoBeacon | DataFault::Pruned(_));
+                if !in_blobs {
                     tracing::warn!(id = posted.id, first, last, %fault,
                         "hints posted to L1 cannot be read: passing them over");
                 } else if self.unread.len() < MAX_UNREAD && !self.unread.contains(&unread) {
@@ -410,7 +415,9 @@ impl FromL1 {
                         id = posted.id,
                         first,
                         last,
-                        "hints posted to L1 are in blobs: passing them over; with l1.beacon_url a later start reads them"
+                        %fault,
+                        "hints posted to L1 are in blobs that cannot be had: passing them over; a later start with an \
+                         l1.beacon_url that has them reads them"
                     );
                     self.unread.push_back(unread);
                 }
