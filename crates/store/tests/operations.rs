@@ -94,7 +94,7 @@ async fn a_batch_with_all_that_follows() {
         delta.nonces = vec![nonce_change(1, 7, None, Some(50)), nonce_change(1, 9, None, Some(40))];
         delta.held.push(held_change(1, vec![], vec![held]));
         let mut record = sealed(1, B256::ZERO, &[1, 2], 0, delta);
-        record.items[1].fault = Some("fee_too_low".to_owned());
+        record.items[1].fault = Some("fee_nonce_used".to_owned());
         store.put_sealed(record.clone()).await.unwrap();
         store.put_sealed(record.clone()).await.unwrap();
 
@@ -106,7 +106,7 @@ async fn a_batch_with_all_that_follows() {
         let accepted = ItemLocation { number: 1, index: 0, fault: None };
         assert_eq!(store.envelope_location(id(1)).await.unwrap(), Some(accepted));
         let skipped = store.envelope_location(id(2)).await.unwrap().unwrap();
-        assert_eq!(skipped.fault.as_deref(), Some("fee_too_low"));
+        assert_eq!(skipped.fault.as_deref(), Some("fee_nonce_used"));
         assert_eq!(store.envelope_location(id(3)).await.unwrap(), None);
         assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(100)));
         assert_eq!(store.accounts().await.unwrap(), [(payer(1), account(100))]);
@@ -215,6 +215,20 @@ async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
         store.put_acknowledged(4, B256::repeat_byte(5), ORIGIN).await.unwrap();
         store.put_acknowledged(4, B256::repeat_byte(5), ORIGIN).await.unwrap();
         assert!(store.put_acknowledged(4, B256::repeat_byte(4), ORIGIN).await.is_err());
+    })
+    .await;
+}
+
+/// It may have been forced before its time, and be promised for a later batch.
+#[tokio::test]
+async fn an_envelope_that_is_skipped_without_being_used_up_waits_on() {
+    on_both(async |store| {
+        store.put_envelope(envelope(1)).await.unwrap();
+        let mut record = sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default());
+        record.items[0].fault = Some("wrong_epoch".to_owned());
+        store.put_sealed(record.clone()).await.unwrap();
+        store.put_certificate(&certificate(&record)).await.unwrap();
+        assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(1)]);
     })
     .await;
 }
