@@ -4,11 +4,11 @@
 //!   for or certified in its place meanwhile.
 //! - Headers whose origin is nearly `postingDeadline` old: nobody could post them in time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
 use blindfold_protocol::SealedBatch;
-use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
 use super::{HeaderId, Refusal, Tracker};
@@ -78,9 +78,15 @@ impl Tracker {
     /// [`Refusal::TooOldForL1`] where its oldest header without a certificate cannot be posted in time; the store's.
     pub async fn may_be_certified(&self, number: u64) -> Result<(), Refusal> {
         self.not_overruled(number, &[]).await?;
-        let oldest = self.certified().number.saturating_add(1);
-        let Some(record) = self.shared.store.batch(oldest.min(number)).await? else { return Ok(()) };
-        let (number, origin) = (record.number, record.sealed.header.l1_origin_number);
+        let oldest = self.certified().number.saturating_add(1).min(number);
+        let head = self.head();
+        // Mostly there is but one without a certificate, and no batch has to be read for it.
+        let (number, origin) = if head.number == oldest {
+            (oldest, head.l1_origin)
+        } else {
+            let Some(record) = self.shared.store.batch(oldest).await? else { return Ok(()) };
+            (record.number, record.sealed.header.l1_origin_number)
+        };
         let deadline = u64::from(self.shared.config.timing.posting_deadline);
         let newest = self.shared.overruled.read().newest;
         if newest > origin.saturating_add(deadline - deadline / POSTING_MARGIN) {
