@@ -38,10 +38,10 @@ import { MerkleTree } from "./libraries/MerkleTree.sol";
 /// | 3 | `runCommitment[last]` = keccak256(first ‖ last ‖ postedAt ‖ headerRoot), a word each | |
 /// | 4 | `l1Made[]`: number u64, madeAt u64 | |
 /// | 5 | `committedAt[commitment]` | CommitReveal |
-/// | 6, 7 | the sequencer's ether; its announcement: amount u128, announcedAt u64 | SequencerBond |
-/// | 8, 9 | `openAccusations`; `rewards[reporter]` | |
-/// | 10, 11 | `equivocatedAt[number]`; `shownBesideAnother[headerHash]` | FaultRecords |
-/// | 12 | `accusations[promiseHash]`: accuser 160, state u8, accusedAt u64 | |
+/// | 6 | `accounts[sequencer]`: staked u128, slashedAt u64; announced amount u128, announcedAt u64, retired bool | SequencerBond |
+/// | 7, 8 | `openAccusations`; `rewards[reporter]` | |
+/// | 9, 10 | `equivocatedAt[number]`; `shownBesideAnother[headerHash]` | FaultRecords |
+/// | 11 | `accusations[promiseId]`: accuser 160, state u8, accusedAt u64 | |
 ///
 /// Reports of the sequencer's faults run the code of another contract, `faults`, on this storage.
 /// @dev Nobody can take funds out but: the sequencer its own bond, after a delay; a reporter its reward or stake.
@@ -72,8 +72,6 @@ contract BlindedInbox is FaultReports {
         uint64 enqueuedAt;
     }
 
-    /// @notice The committees.
-    ICommitteeRegistry public immutable registry;
     /// @notice The items that headers must take.
     IForcedQueue public immutable queue;
 
@@ -147,15 +145,13 @@ contract BlindedInbox is FaultReports {
 
     /// @param registry_ The CommitteeRegistry made for this address.
     /// @param queue_ The ForcedQueue made for this address.
-    /// @param sequencer_ Whose signature stands under the headers.
     /// @param timing_ All deadlines of the deployment.
-    constructor(ICommitteeRegistry registry_, IForcedQueue queue_, address sequencer_, Timing memory timing_)
+    constructor(ICommitteeRegistry registry_, IForcedQueue queue_, Timing memory timing_)
         PostedHeaders(timing_)
-        SequencerBond(sequencer_, address(this))
-        FaultReports(sequencer_, timing_)
+        SequencerBond(registry_, address(this))
+        FaultReports(registry_, timing_)
     {
         if (registry_.inbox() != address(this)) revert ForeignRegistry(registry_.inbox());
-        registry = registry_;
         queue = queue_;
         headHash = Domain.genesisHash(domainSeparator);
     }

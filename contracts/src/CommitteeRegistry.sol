@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import { SSTORE2 } from "solady/utils/SSTORE2.sol";
-import { RegistrySchedule } from "./RegistrySchedule.sol";
+import { SequencerSchedule } from "./SequencerSchedule.sol";
 import { ICommitteeRegistry, RegistrySettings } from "./interfaces/ICommitteeRegistry.sol";
 import { IEncryptionKeyVerifier } from "./interfaces/IEncryptionKeyVerifier.sol";
 import { IMemberStakes } from "./interfaces/IMemberStakes.sol";
@@ -21,16 +21,17 @@ import { Domain } from "./libraries/Domain.sol";
 /// An epoch's end can come earlier than registered, in two ways: at a number far ahead (`endEpoch`), or at the head when
 /// its committee is silent (`announceSilence`, `endSilentEpoch`). The next epoch begins behind it. Where no epoch is
 /// registered for a number, L1 still makes headers, in the name of the last one.
-/// @dev The governor, set at deployment for good, appends epochs, ends them early and schedules rule sets, each with
-/// notice. That is its whole power: it holds no funds and can move none. It does choose who decrypts and certifies in
+/// @dev The governor, set at deployment for good, appends epochs, ends them early, schedules rule sets and names the
+/// sequencer's next key, each with notice. That is its whole power: it holds no funds and can move none. It does choose who decrypts and certifies in
 /// epochs to come: a governor that registers a committee of its own reads and orders what users encrypt to *that* key.
 ///
 /// | slot | storage | in |
 /// |---|---|---|
 /// | 0 | `epochCount`, `revision`, `silenceAnnouncedAt` (u64 each) | RegistrySchedule |
 /// | 1 | `rulesChanges[]` | |
-/// | 2 | `records[epoch]`: six slots, see `Record` | |
-contract CommitteeRegistry is RegistrySchedule {
+/// | 2 | `sequencerChanges[]` | SequencerSchedule |
+/// | 3 | `records[epoch]`: six slots, see `Record` | |
+contract CommitteeRegistry is SequencerSchedule {
     /// @notice Length of an encryption key: an element of GT.
     uint256 public constant ENCRYPTION_KEY_BYTES = 576;
     /// @notice The most members of a committee: the signers of a certificate are a 64-bit set.
@@ -173,16 +174,18 @@ contract CommitteeRegistry is RegistrySchedule {
 
     /// @param governor_ Who may append epochs and schedule changes.
     /// @param inbox_ Address of the BlindedInbox; it is deployed afterwards, so the address is computed beforehand.
+    /// @param sequencer_ The key that signs headers until the governor names another.
     /// @param keyVerifier_ Address of the EncryptionKeyVerifier.
     /// @param stakes_ Address of the MemberStakes, deployed afterwards; the zero address for none.
     /// @param settings What is fixed about committees for good.
     constructor(
         address governor_,
         address inbox_,
+        address sequencer_,
         IEncryptionKeyVerifier keyVerifier_,
         IMemberStakes stakes_,
         RegistrySettings memory settings
-    ) RegistrySchedule(governor_, inbox_, settings) {
+    ) SequencerSchedule(governor_, inbox_, sequencer_, settings) {
         keyVerifier = keyVerifier_;
         stakes = stakes_;
         domainSeparator = Domain.separator(block.chainid, inbox_);

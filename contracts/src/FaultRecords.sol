@@ -19,6 +19,17 @@ abstract contract FaultRecords is SequencerBond {
         Slashed
     }
 
+    /// @notice A promise, and who gave it.
+    struct GivenPromise {
+        /// Whose signature it bears.
+        address sequencer;
+        /// The envelope that was promised, and the item's hash.
+        bytes32 envelopeId;
+        bytes32 itemHash;
+        /// The last batch number that would keep it.
+        uint64 sealBy;
+    }
+
     /// @notice An accusation of having broken one promise.
     struct Accusation {
         address accuser;
@@ -31,12 +42,14 @@ abstract contract FaultRecords is SequencerBond {
     mapping(uint64 number => uint256 l1Block) public equivocatedAt;
     /// @notice The headers that were shown beside another one of their number: two of them are no new fault.
     mapping(bytes32 headerHash => bool) public shownBesideAnother;
-    /// @notice The accusation of having broken the promise with this hash (`hashStruct`).
-    mapping(bytes32 promiseHash => Accusation) public accusations;
+    /// @notice The accusation of having broken a promise. A sequencer's promise is known by its id,
+    /// `keccak256(abi.encode(sequencer, promiseHash))` with `hashStruct` of the `Promise`.
+    mapping(bytes32 promiseId => Accusation) public accusations;
 
     /// @notice The sequencer signed two headers for `number` and lost its bond.
     event Equivocation(
         uint64 indexed number,
+        address indexed sequencer,
         address indexed reporter,
         bytes32 firstHash,
         bytes32 secondHash,
@@ -46,19 +59,20 @@ abstract contract FaultRecords is SequencerBond {
     /// @notice The sequencer is said to have broken the promise to seal an envelope up to `sealBy`. Without an answer it
     /// loses its bond after the L1 block `answerUntil`.
     event Accused(
-        bytes32 indexed promiseHash,
+        bytes32 indexed promiseId,
         bytes32 indexed envelopeId,
         address indexed accuser,
+        address sequencer,
         bytes32 itemHash,
         uint64 sealBy,
         uint256 answerUntil
     );
     /// @notice The promised item stands in batch `number` at `index`; the stake is the answerer's.
     event Answered(
-        bytes32 indexed promiseHash, address indexed answerer, uint64 number, uint256 index, uint8 code
+        bytes32 indexed promiseId, address indexed answerer, uint64 number, uint256 index, uint8 code
     );
     /// @notice Nobody answered; the sequencer lost its bond and the accuser has its stake back.
-    event Omission(bytes32 indexed promiseHash, address indexed accuser, uint256 burnt, uint256 reward);
+    event Omission(bytes32 indexed promiseId, address indexed accuser, uint256 burnt, uint256 reward);
 
     /// @notice The two headers are of different numbers.
     error DifferentNumbers(uint64 first, uint64 second);
@@ -66,7 +80,8 @@ abstract contract FaultRecords is SequencerBond {
     error SameHeader(bytes32 headerHash);
     /// @notice Both headers were shown already, each beside another one of this number.
     error AlreadySlashed(uint64 number);
-    /// @notice Header `which` (1 or 2) does not bear the sequencer's signature in this domain.
+    /// @notice Header `which` does not bear a signature, in this domain, of a key that is or was the sequencer's (1), or
+    /// not of the same as the first (2).
     error BadSequencerSignature(uint256 which);
     /// @notice L1 made a header between the two, or below the promise, or one of the two was too old to be posted before
     /// any was: the sequencer is excused.
@@ -76,11 +91,11 @@ abstract contract FaultRecords is SequencerBond {
     /// @notice The headers up to the promise's number are not posted yet: wait.
     error PromiseNotDue(uint64 headNumber, uint64 sealBy);
     /// @notice The promise was the matter of an accusation already.
-    error AlreadyAccused(bytes32 promiseHash);
-    /// @notice The promise does not bear the sequencer's signature in this domain.
+    error AlreadyAccused(bytes32 promiseId);
+    /// @notice The promise does not bear a signature, in this domain, of a key that is or was the sequencer's.
     error BadPromise();
     /// @notice No accusation of having broken this promise is open.
-    error NoOpenAccusation(bytes32 promiseHash);
+    error NoOpenAccusation(bytes32 promiseId);
     /// @notice The header is not in the posted run that is named.
     error NotInRun(uint64 number);
     /// @notice The batch comes after the number that the promise names.

@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import { FaultRecords } from "./FaultRecords.sol";
 import { SequencerFaults } from "./SequencerFaults.sol";
 import { RunReference, Timing } from "./interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
 import { BatchHeader } from "./libraries/BatchHeaders.sol";
 
 /// @title Reports of the sequencer's faults, as BlindedInbox takes them
@@ -13,8 +14,8 @@ abstract contract FaultReports is FaultRecords {
     /// @notice The code that judges reports.
     address public immutable faults;
 
-    constructor(address sequencer_, Timing memory timing_) {
-        faults = address(new SequencerFaults(sequencer_, timing_));
+    constructor(ICommitteeRegistry registry_, Timing memory timing_) {
+        faults = address(new SequencerFaults(registry_, timing_));
     }
 
     /// @notice Punishes two different signed headers of one number.
@@ -35,13 +36,11 @@ abstract contract FaultReports is FaultRecords {
 
     /// @notice Answers an accusation by showing the envelope.
     function answerOmission(
-        bytes32,
-        uint64,
+        GivenPromise calldata,
         BatchHeader calldata,
         RunReference calldata,
         bytes32[] calldata,
         uint256,
-        bytes32,
         uint8,
         bytes32[] calldata
     ) external {
@@ -49,7 +48,7 @@ abstract contract FaultReports is FaultRecords {
     }
 
     /// @notice Takes the bond for an accusation that nobody answered in time.
-    function slashOmission(bytes32) external {
+    function slashOmission(GivenPromise calldata) external {
         delegate();
     }
 

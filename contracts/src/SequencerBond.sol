@@ -4,17 +4,19 @@ pragma solidity 0.8.37;
 import { CommitReveal } from "./CommitReveal.sol";
 import { PostedHeaders } from "./PostedHeaders.sol";
 import { IBlindedInbox } from "./interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
 import { Domain } from "./libraries/Domain.sol";
 import { Secp256k1 } from "./libraries/Secp256k1.sol";
 
-/// @title The sequencer's bond and the rewards of those who report it
-/// @notice Ether enters as bond or as a stake; it leaves as the sequencer's announced withdrawal, as a claimed reward,
-/// or burnt. Of a slashed bond at least half is burnt, so that reporting oneself gains nothing.
+/// @title The sequencers' bonds and the rewards of those who report them
+/// @notice Every key that the CommitteeRegistry ever named has a bond of its own and answers with it for what it signed,
+/// whenever that is shown. Ether enters as bond or as a stake; it leaves as a sequencer's announced withdrawal, as a
+/// claimed reward, or burnt. Of a slashed bond at least half is burnt, so that reporting oneself gains nothing.
 ///
-/// **What `bond()` shows can be slashed by whoever looks at it now.** An announced withdrawal no longer counts as bond
-/// and waits: seven days after the announcement and after the last certified posting, so that what the sequencer signed
-/// before can be posted and shown; open accusations hold it, too. After three weeks it lapses and counts as bond again.
-/// A slash takes everything, announced or not.
+/// **What `bondOf` shows can be slashed by whoever looks at it now.** An announced withdrawal no longer counts as bond
+/// and waits: seven days after the announcement and, unless another key's time had come by then, after the last certified
+/// posting, so that what the sequencer signed before can be posted and shown; open accusations hold it, too. After three
+/// weeks it lapses and counts as bond again. A slash takes everything, announced or not.
 abstract contract SequencerBond is PostedHeaders, CommitReveal {
     /// @notice How long an announced withdrawal waits, open to slashing all the while, after it was announced and after
     /// certified headers were last posted.
@@ -22,42 +24,48 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
     /// @notice How long after it was announced a withdrawal lapses.
     uint64 public constant ANNOUNCEMENT_LIFETIME_SECONDS = 21 days;
 
-    /// @dev A withdrawal of the bond that waits.
+    /// @dev A withdrawal of a bond that waits.
     struct Withdrawal {
         uint128 amount;
         uint64 announcedAt;
+        /// Whether the head's L1 origin was beyond the sequencer's last one by then: nothing that it signed could still
+        /// be posted.
+        bool retired;
     }
 
-    /// @inheritdoc IBlindedInbox
-    address public immutable override sequencer;
+    /// @dev What a sequencer has at stake.
+    struct Account {
+        /// Its ether, announced or not.
+        uint128 staked;
+        /// The L1 block in which it was slashed last.
+        uint64 slashedAt;
+        /// The announcement made last, lapsed or not.
+        Withdrawal announcement;
+    }
+
+    /// @notice The committees, and whose signature stands under the headers.
+    ICommitteeRegistry public immutable registry;
     /// @notice Separator of the deployment's domain.
     bytes32 public immutable domainSeparator;
     /// @dev The BlindedInbox: this contract, or the one on whose storage its code runs.
     address private immutable inbox;
 
-    /// @dev The sequencer's ether, announced or not.
-    uint256 private staked;
-    /// @dev The announcement made last, lapsed or not.
-    Withdrawal private announcement;
-    /// @notice Accusations that wait for an answer; while there are any, the bond stays.
+    mapping(address sequencer => Account) private accounts;
+    /// @notice Accusations that wait for an answer; while there are any, no bond leaves.
     uint256 public openAccusations;
     /// @notice Rewards that wait to be claimed.
     mapping(address reporter => uint256 amount) public rewards;
 
-    /// @notice The bond grew.
-    event BondDeposited(address indexed from, uint256 amount, uint256 bond);
+    /// @notice The sequencer's bond grew.
+    event BondDeposited(address indexed sequencer, address indexed from, uint256 amount, uint256 bond);
     /// @notice The sequencer announced that it will take out `amount` (0 takes an announcement back), after the last
     /// certified posting and not after the second `expiresAt`; until then it does not count as bond.
-    event BondWithdrawalAnnounced(uint256 amount, uint256 expiresAt);
+    event BondWithdrawalAnnounced(address indexed sequencer, uint256 amount, uint256 expiresAt);
     /// @notice The sequencer took out `amount`.
-    event BondWithdrawn(address indexed to, uint256 amount, uint256 bond);
+    event BondWithdrawn(address indexed sequencer, address indexed to, uint256 amount, uint256 bond);
     /// @notice `reporter` took its reward.
     event RewardClaimed(address indexed reporter, uint256 amount);
 
-    /// @notice The sequencer is the zero address.
-    error ZeroSequencer();
-    /// @notice Only the sequencer may do this.
-    error NotSequencer(address caller);
     /// @notice A deposit or claim of nothing.
     error ZeroAmount();
     /// @notice More than was deposited.
@@ -74,9 +82,8 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
     error NotTheInbox();
 
     /// @param inbox_ The BlindedInbox, in whose domain everything is signed.
-    constructor(address sequencer_, address inbox_) {
-        if (sequencer_ == address(0)) revert ZeroSequencer();
-        sequencer = sequencer_;
+    constructor(ICommitteeRegistry registry_, address inbox_) {
+        registry = registry_;
         inbox = inbox_;
         domainSeparator = Domain.separator(block.chainid, inbox_);
     }
@@ -87,48 +94,67 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
         _;
     }
 
-    /// @notice The sequencer's bond in wei, without what is announced to be taken out.
-    function bond() public view returns (uint256) {
-        (uint128 amount,,) = withdrawal();
-        return staked - amount;
+    /// @inheritdoc IBlindedInbox
+    function sequencer() external view override returns (address) {
+        return registry.sequencerAt(uint64(block.number));
     }
 
-    /// @notice The announced withdrawal: from the second `unlocksAt` on, before `expiresAt`, unless certified headers
-    /// are posted meanwhile. All zero for none.
-    function withdrawal() public view returns (uint128 amount, uint64 unlocksAt, uint64 expiresAt) {
-        Withdrawal memory given = announcement;
+    /// @notice A sequencer's bond in wei, without what is announced to be taken out.
+    function bondOf(address sequencer_) public view returns (uint256) {
+        (uint128 amount,,) = withdrawalOf(sequencer_);
+        return accounts[sequencer_].staked - amount;
+    }
+
+    /// @notice A sequencer's announced withdrawal: from the second `unlocksAt` on, before `expiresAt`, unless certified
+    /// headers are posted meanwhile that it might have signed. All zero for none.
+    function withdrawalOf(address sequencer_)
+        public
+        view
+        returns (uint128 amount, uint64 unlocksAt, uint64 expiresAt)
+    {
+        Withdrawal memory given = accounts[sequencer_].announcement;
         expiresAt = given.announcedAt + ANNOUNCEMENT_LIFETIME_SECONDS;
         if (given.amount == 0 || block.timestamp >= expiresAt) return (0, 0, 0);
-        uint64 since = given.announcedAt > lastCertifiedTime ? given.announcedAt : lastCertifiedTime;
+        uint64 since = given.announcedAt;
+        // A key can be named again.
+        bool over = given.retired && isRetired(sequencer_);
+        if (!over && since < lastCertifiedTime) since = lastCertifiedTime;
         return (given.amount, since + WITHDRAWAL_DELAY_SECONDS, expiresAt);
     }
 
-    /// @notice Adds to the sequencer's bond. Anyone may; only the sequencer can take it out.
-    function depositBond() external payable onlyInInbox {
-        if (msg.value == 0) revert ZeroAmount();
-        staked += msg.value;
-        emit BondDeposited(msg.sender, msg.value, bond());
+    /// @inheritdoc IBlindedInbox
+    function slashedAt(address sequencer_) external view override returns (uint64) {
+        return accounts[sequencer_].slashedAt;
     }
 
-    /// @notice Announces that `amount` of what was deposited will be taken out. Replaces an earlier announcement and
+    /// @notice Adds to a sequencer's bond, named or not yet. Anyone may; only that sequencer can take it out.
+    function depositBond(address sequencer_) external payable onlyInInbox {
+        if (msg.value == 0) revert ZeroAmount();
+        accounts[sequencer_].staked += uint128(msg.value); // no more ether exists
+        emit BondDeposited(sequencer_, msg.sender, msg.value, bondOf(sequencer_));
+    }
+
+    /// @notice Announces that `amount` of the caller's bond will be taken out. Replaces an earlier announcement and
     /// starts the delay anew; 0 takes it back.
     function announceBondWithdrawal(uint128 amount) external {
-        if (msg.sender != sequencer) revert NotSequencer(msg.sender);
-        if (amount > staked) revert AmountAboveBond(amount, staked);
-        announcement = Withdrawal({ amount: amount, announcedAt: uint64(block.timestamp) });
-        emit BondWithdrawalAnnounced(amount, block.timestamp + ANNOUNCEMENT_LIFETIME_SECONDS);
+        Account storage account = accounts[msg.sender];
+        if (amount > account.staked) revert AmountAboveBond(amount, account.staked);
+        account.announcement = Withdrawal({
+            amount: amount, announcedAt: uint64(block.timestamp), retired: isRetired(msg.sender)
+        });
+        emit BondWithdrawalAnnounced(msg.sender, amount, block.timestamp + ANNOUNCEMENT_LIFETIME_SECONDS);
     }
 
     /// @notice Takes out the announced amount after the delay, when no accusation is open.
     function withdrawBond(address payable to) external {
-        if (msg.sender != sequencer) revert NotSequencer(msg.sender);
-        (uint128 amount, uint64 unlocksAt,) = withdrawal();
+        Account storage account = accounts[msg.sender];
+        (uint128 amount, uint64 unlocksAt,) = withdrawalOf(msg.sender);
         if (amount == 0) revert NoWithdrawalAnnounced();
         if (block.timestamp < unlocksAt) revert WithdrawalLocked(unlocksAt);
         if (openAccusations != 0) revert AccusationsOpen(openAccusations);
-        delete announcement;
-        staked -= amount;
-        emit BondWithdrawn(to, amount, staked);
+        delete account.announcement;
+        account.staked -= amount;
+        emit BondWithdrawn(msg.sender, to, amount, account.staked);
         send(to, amount);
     }
 
@@ -141,21 +167,28 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
         send(payable(msg.sender), amount);
     }
 
-    /// @dev Takes all that was deposited, which may be nothing: half is burnt, rounded up, half is `reporter`'s.
-    function slash(address reporter) internal returns (uint256 burnt, uint256 reward) {
-        uint256 slashed = staked;
-        staked = 0;
-        delete announcement;
+    /// @dev Takes all that the sequencer deposited, which may be nothing: half is burnt, rounded up, half is `reporter`'s.
+    function slash(address sequencer_, address reporter) internal returns (uint256 burnt, uint256 reward) {
+        Account storage account = accounts[sequencer_];
+        uint256 slashed = account.staked;
+        account.staked = 0;
+        account.slashedAt = uint64(block.number);
+        delete account.announcement;
         reward = slashed / 2;
         burnt = slashed - reward;
         rewards[reporter] += reward;
         send(payable(address(0)), burnt);
     }
 
-    /// @dev Whether the sequencer signed the struct with this hash.
-    function signedBySequencer(bytes32 structHash, bytes calldata signature) internal view returns (bool) {
-        // The sequencer is not the zero address, which stands for a bad signature.
-        return Secp256k1.recover(Domain.digest(domainSeparator, structHash), signature) == sequencer;
+    /// @dev Who signed the struct with this hash: a key that is or was the sequencer's, or the zero address.
+    function signingSequencer(bytes32 structHash, bytes calldata signature) internal view returns (address) {
+        address signer = Secp256k1.recover(Domain.digest(domainSeparator, structHash), signature);
+        return registry.sequencerUntil(signer) == 0 ? address(0) : signer;
+    }
+
+    /// @dev Whether nothing that this key signs can be posted any more, as far as it is known who signs when.
+    function isRetired(address sequencer_) private view returns (bool) {
+        return registry.sequencerUntil(sequencer_) < head.l1OriginNumber;
     }
 
     function send(address payable to, uint256 amount) private {

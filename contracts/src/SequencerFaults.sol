@@ -5,15 +5,17 @@ import { FaultRecords } from "./FaultRecords.sol";
 import { PostedHeaders } from "./PostedHeaders.sol";
 import { SequencerBond } from "./SequencerBond.sol";
 import { RunReference, Timing } from "./interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "./interfaces/ICommitteeRegistry.sol";
 import { BatchHeader, BatchHeaders } from "./libraries/BatchHeaders.sol";
 import { EnvelopeTree } from "./libraries/EnvelopeTree.sol";
 import { MerkleTree } from "./libraries/MerkleTree.sol";
 import { Promises } from "./libraries/Promises.sol";
 
-/// @title What costs the sequencer its bond
+/// @title What costs a sequencer its bond
 /// @notice **Equivocation**: two headers of one number bear its signature. **Omission**: it promised to seal an
 /// item up to a number, the headers up to that number are posted, and nobody shows the item, byte for byte, in one of
-/// them before the deadline. Both reports go by commit–reveal.
+/// them before the deadline. Both reports go by commit–reveal. Whoever signed answers, with the bond of that key, whether
+/// or not its time is over: a sequencer promises nothing that it might not be there to keep.
 ///
 /// A header that L1 makes throws away what the sequencer had signed after its parent. That is no fault of its: two
 /// headers of one number are excused when one was signed without knowing of an L1-made header below them (its L1
@@ -30,9 +32,9 @@ contract SequencerFaults is FaultRecords {
     using BatchHeaders for BatchHeader;
 
     /// @dev Made by the BlindedInbox.
-    constructor(address sequencer_, Timing memory timing_)
+    constructor(ICommitteeRegistry registry_, Timing memory timing_)
         PostedHeaders(timing_)
-        SequencerBond(sequencer_, msg.sender)
+        SequencerBond(registry_, msg.sender)
     { }
 
     /// @notice Punishes the sequencer for two different headers of one number, both signed by it, by its whole bond,
@@ -53,8 +55,9 @@ contract SequencerFaults is FaultRecords {
         bytes32 secondHash = second.hash();
         if (firstHash == secondHash) revert SameHeader(firstHash);
         if (shownBesideAnother[firstHash] && shownBesideAnother[secondHash]) revert AlreadySlashed(number);
-        if (!signedBySequencer(firstHash, firstSignature)) revert BadSequencerSignature(1);
-        if (!signedBySequencer(secondHash, secondSignature)) revert BadSequencerSignature(2);
+        address signer = signingSequencer(firstHash, firstSignature);
+        if (signer == address(0)) revert BadSequencerSignature(1);
+        if (signingSequencer(secondHash, secondSignature) != signer) revert BadSequencerSignature(2);
         (uint64 origin, uint64 later) = (first.l1OriginNumber, second.l1OriginNumber);
         if (origin > later) (origin, later) = (later, origin);
         if (l1MadeBelow(number, origin, later)) revert Excused(number);
@@ -67,12 +70,14 @@ contract SequencerFaults is FaultRecords {
             salt
         );
 
-        // Later showings do not put off what the first one opened.
-        if (equivocatedAt[number] == 0) equivocatedAt[number] = block.number;
+        // Later showings do not put off what the first one opened; and a key opens nothing where it signs no headers.
+        bool signs =
+            later >= head.l1OriginNumber && later < block.number && registry.sequencerAt(later) == signer;
+        if (signs && equivocatedAt[number] == 0) equivocatedAt[number] = block.number;
         shownBesideAnother[firstHash] = true;
         shownBesideAnother[secondHash] = true;
-        (uint256 burnt, uint256 reward) = slash(msg.sender);
-        emit Equivocation(number, msg.sender, firstHash, secondHash, burnt, reward);
+        (uint256 burnt, uint256 reward) = slash(signer, msg.sender);
+        emit Equivocation(number, signer, msg.sender, firstHash, secondHash, burnt, reward);
     }
 
     /// @notice Says, with `ACCUSATION_STAKE`, that the sequencer left out an envelope that it promised to seal up to
@@ -91,40 +96,41 @@ contract SequencerFaults is FaultRecords {
         if (msg.value != ACCUSATION_STAKE) revert WrongStake(msg.value);
         if (head.number < sealBy) revert PromiseNotDue(head.number, sealBy);
         bytes32 promiseHash = Promises.hash(envelopeId, itemHash, sealBy);
-        if (!signedBySequencer(promiseHash, signature)) revert BadPromise();
+        address signer = signingSequencer(promiseHash, signature);
+        if (signer == address(0)) revert BadPromise();
         if (l1MadeBetween(sealBy > MAX_LIFETIME ? sealBy - MAX_LIFETIME : 0, sealBy)) revert Excused(sealBy);
         reveal(keccak256(abi.encode(envelopeId, itemHash, sealBy)), salt);
-        if (accusations[promiseHash].state != State.None) revert AlreadyAccused(promiseHash);
+        bytes32 promiseId = keccak256(abi.encode(signer, promiseHash));
+        if (accusations[promiseId].state != State.None) revert AlreadyAccused(promiseId);
 
         openAccusations += 1;
-        accusations[promiseHash] =
+        accusations[promiseId] =
             Accusation({ accuser: msg.sender, state: State.Open, accusedAt: uint64(block.number) });
-        emit Accused(promiseHash, envelopeId, msg.sender, itemHash, sealBy, block.number + answerWindow);
+        emit Accused(promiseId, envelopeId, msg.sender, signer, itemHash, sealBy, block.number + answerWindow);
     }
 
     /// @notice Answers an accusation by showing the promised item in a posted batch up to the promised number, with a
     /// verdict that keeps the promise: `accepted`, `duplicate`, or `fee_nonce_used` or `insufficient_funds`, which its
     /// payer alone can bring about. Anyone may, and gets the stake; in time as long as the bond is not slashed.
+    /// @param promised The promise, as the accusation names it.
     /// @param header Header of the batch, in `run` by `headerProof`.
     /// @param index The item's place in the batch; its leaf is in the batch's envelope tree by `itemProof`.
     function answerOmission(
-        bytes32 envelopeId,
-        uint64 sealBy,
+        GivenPromise calldata promised,
         BatchHeader calldata header,
         RunReference calldata run,
         bytes32[] calldata headerProof,
         uint256 index,
-        bytes32 itemHash,
         uint8 code,
         bytes32[] calldata itemProof
     ) external {
-        bytes32 promiseHash = Promises.hash(envelopeId, itemHash, sealBy);
-        Accusation storage accusation = accusations[promiseHash];
-        if (accusation.state != State.Open) revert NoOpenAccusation(promiseHash);
+        bytes32 promiseId = idOf(promised);
+        Accusation storage accusation = accusations[promiseId];
+        if (accusation.state != State.Open) revert NoOpenAccusation(promiseId);
         if (!Promises.keptBy(code)) revert PromiseNotKept(code);
-        if (header.number > sealBy) revert SealedTooLate(header.number, sealBy);
+        if (header.number > promised.sealBy) revert SealedTooLate(header.number, promised.sealBy);
         requirePosted(header, run, headerProof);
-        bytes32 leaf = EnvelopeTree.leaf(envelopeId, itemHash, code);
+        bytes32 leaf = EnvelopeTree.leaf(promised.envelopeId, promised.itemHash, code);
         if (!MerkleTree.verify(header.envelopeRoot, header.envelopeCount, index, leaf, itemProof)) {
             revert NotInBatch(header.number, index);
         }
@@ -132,23 +138,32 @@ contract SequencerFaults is FaultRecords {
         accusation.state = State.Answered;
         openAccusations -= 1;
         rewards[msg.sender] += ACCUSATION_STAKE;
-        emit Answered(promiseHash, msg.sender, header.number, index, code);
+        emit Answered(promiseId, msg.sender, header.number, index, code);
     }
 
     /// @notice Takes the bond for an accusation that nobody answered in time. Anyone may; the accuser gets half of the
     /// bond and its stake, the rest is burnt.
-    function slashOmission(bytes32 promiseHash) external {
-        Accusation storage accusation = accusations[promiseHash];
-        if (accusation.state != State.Open) revert NoOpenAccusation(promiseHash);
+    function slashOmission(GivenPromise calldata promised) external {
+        bytes32 promiseId = idOf(promised);
+        Accusation storage accusation = accusations[promiseId];
+        if (accusation.state != State.Open) revert NoOpenAccusation(promiseId);
         uint256 until = uint256(accusation.accusedAt) + answerWindow;
         if (block.number <= until) revert AnswerWindowOpen(until);
 
         accusation.state = State.Slashed;
         openAccusations -= 1;
         address accuser = accusation.accuser;
-        (uint256 burnt, uint256 reward) = slash(accuser);
+        (uint256 burnt, uint256 reward) = slash(promised.sequencer, accuser);
         rewards[accuser] += ACCUSATION_STAKE;
-        emit Omission(promiseHash, accuser, burnt, reward);
+        emit Omission(promiseId, accuser, burnt, reward);
+    }
+
+    function idOf(GivenPromise calldata promised) private pure returns (bytes32) {
+        return keccak256(
+            abi.encode(
+                promised.sequencer, Promises.hash(promised.envelopeId, promised.itemHash, promised.sealBy)
+            )
+        );
     }
 
     function requirePosted(

@@ -57,9 +57,7 @@ contract BlindedInboxTest is Deployment {
         checkEqual(inbox.headHash(), Domain.genesisHash(inbox.domainSeparator()), "genesis");
         checkEqual(inbox.lastCertifiedAt(), block.number, "deployed");
         vm.expectRevert(abi.encodeWithSelector(BlindedInbox.ForeignRegistry.selector, address(inbox)));
-        new BlindedInbox(registry, queue, sequencer, defaultTiming());
-        vm.expectRevert(abi.encodeWithSelector(SequencerBond.ZeroSequencer.selector));
-        new BlindedInbox(registry, queue, address(0), defaultTiming());
+        new BlindedInbox(registry, queue, defaultTiming());
     }
 
     function testFuzzTiming(uint256 seed) public {
@@ -75,10 +73,9 @@ contract BlindedInboxTest is Deployment {
             good = good && t[i] > 0;
         }
         address next = vm.computeCreateAddress(address(this), vm.getNonce(address(this)) + 1);
-        CommitteeRegistry itsRegistry =
-            new CommitteeRegistry(GOVERNOR, next, anyKey, memberStakes(), defaultSettings());
+        CommitteeRegistry itsRegistry = newRegistry(next, anyKey, defaultSettings());
         if (!good) vm.expectRevert(abi.encodeWithSelector(PostedHeaders.BadTiming.selector));
-        BlindedInbox made = new BlindedInbox(itsRegistry, queue, sequencer, given);
+        BlindedInbox made = new BlindedInbox(itsRegistry, queue, given);
         if (good) checkEqual(abi.encode(made.timing()), abi.encode(given), "timing");
     }
 

@@ -102,7 +102,7 @@ contract BlindedInboxHandler is Deployment {
         lastHash = inbox.hashHeader(last);
         lastRun = runReference(headers);
         (, lastProof) = proveHeader(headers, count - 1);
-        (postedTime, bondAtPosting, slashesAtPosting) = (block.timestamp, inbox.bond(), slashes);
+        (postedTime, bondAtPosting, slashesAtPosting) = (block.timestamp, bond(), slashes);
     }
 
     /// @dev Headers out of order in every way, each with a good certificate for what it says.
@@ -298,7 +298,7 @@ contract BlindedInboxHandler is Deployment {
         second.feeLedgerRoot = 0;
         (bytes32 firstHash, bytes32 secondHash) = (inbox.hashHeader(first), inbox.hashHeader(second));
         bool known = shown[firstHash] && shown[secondHash];
-        uint256 seen = inbox.bond();
+        uint256 seen = bond();
         bytes memory one = signHeader(SEQUENCER_KEY, first);
         bytes memory two = signHeader(SEQUENCER_KEY, second);
         commitTo(actor(reporter), conflictEvidence(first, second), SALT);
@@ -320,7 +320,7 @@ contract BlindedInboxHandler is Deployment {
         burnt += staked - staked / 2;
         (staked, announced) = (0, 0);
         slashes++;
-        checkEqual(inbox.bond(), 0, "an offender keeps nothing");
+        checkEqual(bond(), 0, "an offender keeps nothing");
     }
 
     /// @dev Accuses about the last header's envelope, which is sealed, or about one that never was.
@@ -331,13 +331,13 @@ contract BlindedInboxHandler is Deployment {
         bytes memory signature = signPromise(SEQUENCER_KEY, id, bytes32(0), posted);
         commitTo(actor(accuser), omissionEvidence(id, bytes32(0), posted), SALT);
         bytes memory reason;
-        (, FaultRecords.State state,) = inbox.accusations(hashPromise(id, bytes32(0), posted));
+        (, FaultRecords.State state,) = inbox.accusations(promiseId(id, bytes32(0), posted));
         if (l1Headers != 0) {
             // There are never 4,096 headers here.
             reason = abi.encodeWithSelector(FaultRecords.Excused.selector, posted);
         } else if (state != FaultRecords.State.None) {
             reason = abi.encodeWithSelector(
-                FaultRecords.AlreadyAccused.selector, hashPromise(id, bytes32(0), posted)
+                FaultRecords.AlreadyAccused.selector, promiseId(id, bytes32(0), posted)
             );
         }
         if (block.timestamp < postedTime + 7 days && slashes == slashesAtPosting) {
@@ -356,7 +356,7 @@ contract BlindedInboxHandler is Deployment {
                 accusedAt: block.number,
                 open: true,
                 kept: kept,
-                bond: inbox.bond(),
+                bond: bond(),
                 slashes: slashes,
                 sealBy: posted,
                 header: last,
@@ -372,7 +372,7 @@ contract BlindedInboxHandler is Deployment {
         bytes memory reason;
         if (!it.open) {
             reason = abi.encodeWithSelector(
-                FaultRecords.NoOpenAccusation.selector, hashPromise(it.id, bytes32(0), it.sealBy)
+                FaultRecords.NoOpenAccusation.selector, promiseId(it.id, bytes32(0), it.sealBy)
             );
         } else if (!it.kept) {
             reason = abi.encodeWithSelector(FaultRecords.NotInBatch.selector, it.header.number, 0);
@@ -380,7 +380,7 @@ contract BlindedInboxHandler is Deployment {
         if (reason.length != 0) vm.expectRevert(reason);
         vm.prank(actor(answerer));
         inbox.answerOmission(
-            it.id, it.sealBy, it.header, it.run, it.proof, 0, bytes32(0), 0, new bytes32[](0)
+            givenPromise(it.id, bytes32(0), it.sealBy), it.header, it.run, it.proof, 0, 0, new bytes32[](0)
         );
         if (reason.length == 0) it.open = false;
     }
@@ -388,17 +388,18 @@ contract BlindedInboxHandler is Deployment {
     function settle(uint256 which) external {
         if (cases.length == 0) return;
         Case storage it = cases[which % cases.length];
-        bytes32 promiseHash = hashPromise(it.id, bytes32(0), it.sealBy);
         bytes memory reason;
         if (!it.open) {
-            reason = abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, promiseHash);
+            reason = abi.encodeWithSelector(
+                FaultRecords.NoOpenAccusation.selector, promiseId(it.id, bytes32(0), it.sealBy)
+            );
         } else if (block.number <= it.accusedAt + ANSWER_WINDOW) {
             reason = abi.encodeWithSelector(
                 FaultRecords.AnswerWindowOpen.selector, it.accusedAt + ANSWER_WINDOW
             );
         }
         if (reason.length != 0) vm.expectRevert(reason);
-        inbox.slashOmission(promiseHash);
+        inbox.slashOmission(givenPromise(it.id, bytes32(0), it.sealBy));
         if (reason.length != 0) return;
         it.open = false;
         slashed(it.slashes == slashes ? it.bond : 0);
@@ -443,7 +444,7 @@ contract BlindedInboxInvariantsTest is Deployment {
     }
 
     function invariantBondMovesOnlyByTheRules() public view {
-        checkEqual(inbox.bond(), handler.staked() - handler.openlyAnnounced(), "bond");
+        checkEqual(bond(), handler.staked() - handler.openlyAnnounced(), "bond");
         checkEqual(inbox.openAccusations(), handler.openCases(), "open accusations");
         checkEqual(inbox.lastCertifiedTime(), handler.postedTime(), "the delay runs from it");
     }

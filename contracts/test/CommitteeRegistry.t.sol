@@ -34,9 +34,9 @@ contract CommitteeRegistryTest is Deployment {
         checkEqual(registry.minThreshold(), 1, "least t");
         RegistrySettings memory settings = defaultSettings();
         vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.ZeroAddress.selector));
-        new CommitteeRegistry(address(0), address(1), anyKey, memberStakes(), settings);
+        new CommitteeRegistry(address(0), address(1), address(2), anyKey, memberStakes(), settings);
         vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.ZeroAddress.selector));
-        new CommitteeRegistry(address(1), address(0), anyKey, memberStakes(), settings);
+        new CommitteeRegistry(address(1), address(0), address(2), anyKey, memberStakes(), settings);
         for (uint256 i = 0; i < 4; i++) {
             settings = defaultSettings();
             if (i == 0) settings.epochNotice = 0;
@@ -44,7 +44,7 @@ contract CommitteeRegistryTest is Deployment {
             if (i == 2) settings.minThreshold = 0;
             if (i == 3) settings.minThreshold = settings.minMembers + 1;
             vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.BadSettings.selector));
-            new CommitteeRegistry(address(1), address(1), anyKey, memberStakes(), settings);
+            new CommitteeRegistry(address(1), address(1), address(2), anyKey, memberStakes(), settings);
         }
     }
 
@@ -275,14 +275,14 @@ contract CommitteeRegistryTest is Deployment {
     function testFewestMembersAndLeastThreshold() public {
         RegistrySettings memory settings = defaultSettings();
         (settings.minMembers, settings.minThreshold) = (4, 3);
-        registry = new CommitteeRegistry(GOVERNOR, address(inbox), anyKey, memberStakes(), settings);
+        registry = newRegistry(address(inbox), anyKey, settings);
         expectRefusal(
             parameters(10, 3),
             committee(3),
             abi.encodeWithSelector(CommitteeRegistry.BadMemberCount.selector, 3)
         );
         settings.minThreshold = 4;
-        registry = new CommitteeRegistry(GOVERNOR, address(inbox), anyKey, memberStakes(), settings);
+        registry = newRegistry(address(inbox), anyKey, settings);
         expectRefusal(
             parameters(10, 3),
             committee(4),

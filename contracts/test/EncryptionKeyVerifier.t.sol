@@ -73,8 +73,7 @@ contract EncryptionKeyVerifierTest is Deployment {
 
     function testTheRegistryTakesNoOtherKey() public {
         deployContracts();
-        registry =
-            new CommitteeRegistry(GOVERNOR, address(inbox), verifier, memberStakes(), defaultSettings());
+        registry = newRegistry(address(inbox), verifier, defaultSettings());
         CommitteeRegistry.Member[] memory members = committee(4);
         CommitteeRegistry.EpochParameters memory given = parameters(10, 3);
         given.encryptionKey = CYCLOTOMIC;
@@ -91,8 +90,7 @@ contract EncryptionKeyVerifierTest is Deployment {
 
     function testTheLargestCommitteeFitsOneTransaction() public {
         deployContracts();
-        registry =
-            new CommitteeRegistry(GOVERNOR, address(inbox), verifier, memberStakes(), defaultSettings());
+        registry = newRegistry(address(inbox), verifier, defaultSettings());
         CommitteeRegistry.Member[] memory members = committee(64);
         CommitteeRegistry.EpochParameters memory given = parameters(EPOCH_LAST, 43);
         given.encryptionKey = MEMBER;

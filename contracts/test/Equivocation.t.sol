@@ -21,6 +21,7 @@ contract EquivocationTest is Deployment {
 
     event Equivocation(
         uint64 indexed number,
+        address indexed sequencer,
         address indexed reporter,
         bytes32 firstHash,
         bytes32 secondHash,
@@ -78,11 +79,11 @@ contract EquivocationTest is Deployment {
         uint256 reward = uint256(amount) / 2;
         commitConflict(REPORTER);
         vm.expectEmit(true, true, true, true, address(inbox));
-        emit Equivocation(1, REPORTER, firstHash, secondHash, amount - reward, reward);
+        emit Equivocation(1, sequencer, REPORTER, firstHash, secondHash, amount - reward, reward);
         vm.prank(REPORTER);
         inbox.slashEquivocation(first, one, second, two, SALT);
         checkEqual(inbox.equivocatedAt(1), block.number, "marked");
-        checkEqual(inbox.bond(), 0, "bond");
+        checkEqual(bond(), 0, "bond");
         checkEqual(inbox.rewards(REPORTER), reward, "reward");
         checkEqual(address(inbox).balance, reward, "held");
         check(address(0).balance * 2 >= amount, "at least half is burnt");
@@ -163,7 +164,7 @@ contract EquivocationTest is Deployment {
         (one, two) = (signHeader(SEQUENCER_KEY, first), signHeader(SEQUENCER_KEY, second));
         depositBond(100 ether);
         report(REPORTER);
-        checkEqual(inbox.bond(), 0, "slashed");
+        checkEqual(bond(), 0, "slashed");
         checkEqual(inbox.rewards(REPORTER), 50 ether, "reward");
         checkEqual(inbox.equivocatedAt(1), shownAt, "what the first showing opened is not put off");
 
@@ -177,7 +178,7 @@ contract EquivocationTest is Deployment {
         second.envelopeRoot = keccak256("a third order");
         two = signHeader(SEQUENCER_KEY, second);
         report(REPORTER);
-        checkEqual(inbox.bond(), 0, "slashed again");
+        checkEqual(bond(), 0, "slashed again");
     }
 
     /// @dev L1 makes no header before the first certified one. So when what was signed came to nothing, the sequencer
@@ -206,7 +207,7 @@ contract EquivocationTest is Deployment {
         setOrigin(first.l1OriginNumber + 2 * POSTING_DEADLINE);
         depositBond(1 ether);
         report(REPORTER);
-        checkEqual(inbox.bond(), 0, "slashed");
+        checkEqual(bond(), 0, "slashed");
     }
 
     function setOrigin(uint64 origin) internal {
@@ -237,7 +238,7 @@ contract EquivocationTest is Deployment {
         expectRefusal(first, one, second, one, bad);
         bad = abi.encodeWithSelector(FaultRecords.BadSequencerSignature.selector, 1);
         expectRefusal(first, "", second, two, bad);
-        checkEqual(inbox.bond(), 1 ether, "bond");
+        checkEqual(bond(), 1 ether, "bond");
     }
 
     function testSignatureMustBeStrict() public {
@@ -318,6 +319,6 @@ contract EquivocationTest is Deployment {
         (one, two) = (signHeader(SEQUENCER_KEY, first), signHeader(SEQUENCER_KEY, second));
         depositBond(1 ether);
         report(REPORTER);
-        checkEqual(inbox.bond(), 0, "slashed");
+        checkEqual(bond(), 0, "slashed");
     }
 }

@@ -26,17 +26,18 @@ contract OmissionTest is Deployment {
     RunReference internal posting;
 
     event Accused(
-        bytes32 indexed promiseHash,
+        bytes32 indexed promiseId,
         bytes32 indexed envelopeId,
         address indexed accuser,
+        address sequencer,
         bytes32 itemHash,
         uint64 sealBy,
         uint256 answerUntil
     );
     event Answered(
-        bytes32 indexed promiseHash, address indexed answerer, uint64 number, uint256 index, uint8 code
+        bytes32 indexed promiseId, address indexed answerer, uint64 number, uint256 index, uint8 code
     );
-    event Omission(bytes32 indexed promiseHash, address indexed accuser, uint256 burnt, uint256 reward);
+    event Omission(bytes32 indexed promiseId, address indexed accuser, uint256 burnt, uint256 reward);
 
     function setUp() public {
         vm.warp(1_800_000_000);
@@ -108,36 +109,35 @@ contract OmissionTest is Deployment {
     function giveTo(uint64 sealBy, Answer memory a, bytes memory reason) internal {
         vm.prank(ANSWERER);
         if (reason.length != 0) vm.expectRevert(reason);
-        inbox.answerOmission(
-            ID, sealBy, a.header, a.run, a.headerProof, a.index, a.itemHash, a.code, a.itemProof
-        );
+        FaultRecords.GivenPromise memory given = givenPromise(ID, a.itemHash, sealBy);
+        inbox.answerOmission(given, a.header, a.run, a.headerProof, a.index, a.code, a.itemProof);
     }
 
     /// @dev The promise of this number.
     function promised(uint64 sealBy) internal pure returns (bytes32) {
-        return hashPromise(ID, ITEM_HASH, sealBy);
+        return promiseId(ID, ITEM_HASH, sealBy);
     }
 
     function testAccuseAndSlash() public {
         commitTo(USER, omissionEvidence(ID, ITEM_HASH, SEAL_BY), SALT);
         vm.expectEmit(true, true, true, true, address(inbox));
-        emit Accused(promised(SEAL_BY), ID, USER, ITEM_HASH, SEAL_BY, block.number + ANSWER_WINDOW);
+        emit Accused(promised(SEAL_BY), ID, USER, sequencer, ITEM_HASH, SEAL_BY, block.number + ANSWER_WINDOW);
         accuse(USER, SEAL_BY, "");
         checkEqual(inbox.openAccusations(), 1, "open");
         pass(ANSWER_WINDOW);
         vm.expectRevert(abi.encodeWithSelector(FaultRecords.AnswerWindowOpen.selector, block.number));
-        inbox.slashOmission(promised(SEAL_BY));
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, SEAL_BY));
         pass(1);
         vm.expectEmit(true, true, true, true, address(inbox));
         emit Omission(promised(SEAL_BY), USER, 5 ether, 5 ether);
-        inbox.slashOmission(promised(SEAL_BY));
-        checkEqual(inbox.bond(), 0, "bond");
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, SEAL_BY));
+        checkEqual(bond(), 0, "bond");
         checkEqual(inbox.rewards(USER), 5 ether + STAKE, "half and the stake");
         checkEqual(inbox.openAccusations(), 0, "none open");
         checkEqual(address(0).balance, 5 ether, "burnt");
 
         vm.expectRevert(abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, promised(SEAL_BY)));
-        inbox.slashOmission(promised(SEAL_BY));
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, SEAL_BY));
         give(rightAnswer(), abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, promised(SEAL_BY)));
         commitTo(USER, omissionEvidence(ID, ITEM_HASH, SEAL_BY), SALT);
         accuse(USER, SEAL_BY, abi.encodeWithSelector(FaultRecords.AlreadyAccused.selector, promised(SEAL_BY)));
@@ -151,10 +151,10 @@ contract OmissionTest is Deployment {
         give(rightAnswer(), "");
         checkEqual(inbox.rewards(ANSWERER), STAKE, "stake");
         checkEqual(inbox.openAccusations(), 0, "none open");
-        checkEqual(inbox.bond(), 10 ether, "bond");
+        checkEqual(bond(), 10 ether, "bond");
         give(rightAnswer(), abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, promised(SEAL_BY)));
         vm.expectRevert(abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, promised(SEAL_BY)));
-        inbox.slashOmission(promised(SEAL_BY));
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, SEAL_BY));
         vm.prank(ANSWERER);
         inbox.claimReward();
         checkEqual(ANSWERER.balance, STAKE, "claimed");
@@ -171,7 +171,7 @@ contract OmissionTest is Deployment {
         vm.snapshotGasLastCall("BlindedInbox.answerOmission");
         commitAndAccuse(USER, SEAL_BY);
         pass(ANSWER_WINDOW + 1);
-        inbox.slashOmission(promised(SEAL_BY));
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, SEAL_BY));
         vm.snapshotGasLastCall("BlindedInbox.slashOmission");
     }
 
@@ -196,7 +196,7 @@ contract OmissionTest is Deployment {
         a = rightAnswer();
         // No accusation is about another copy.
         a.itemHash = keccak256("other");
-        bytes32 copy = hashPromise(ID, keccak256("other"), SEAL_BY);
+        bytes32 copy = promiseId(ID, keccak256("other"), SEAL_BY);
         give(a, abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, copy));
         a = rightAnswer();
         a.itemProof[0] ^= bytes32(uint256(1));
@@ -245,14 +245,13 @@ contract OmissionTest is Deployment {
         commitAndAccuse(USER, SEAL_BY);
         (a.itemHash, a.code) = (mangled, 14);
         give(
-            a,
-            abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, hashPromise(ID, mangled, SEAL_BY))
+            a, abi.encodeWithSelector(FaultRecords.NoOpenAccusation.selector, promiseId(ID, mangled, SEAL_BY))
         );
         (a.itemHash, a.code) = (ITEM_HASH, 0);
         give(a, abi.encodeWithSelector(FaultRecords.NotInBatch.selector, 3, 0));
         pass(ANSWER_WINDOW + 1);
-        inbox.slashOmission(promised(SEAL_BY));
-        checkEqual(inbox.bond(), 0, "the bond");
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, SEAL_BY));
+        checkEqual(bond(), 0, "the bond");
         checkEqual(inbox.rewards(USER), 5 ether + STAKE, "half of it and the stake");
     }
 
@@ -308,11 +307,11 @@ contract OmissionTest is Deployment {
                 FaultRecords.AnswerWindowOpen.selector, accusedAt + 2 * uint256(ANSWER_WINDOW) - 1
             )
         );
-        inbox.slashOmission(promised(1));
-        inbox.slashOmission(promised(2));
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, 1));
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, 2));
         checkEqual(inbox.rewards(USER), 5 ether + STAKE, "the first accuser has the reward");
         pass(ANSWER_WINDOW);
-        inbox.slashOmission(promised(1));
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, 1));
         checkEqual(inbox.rewards(FRIEND), STAKE, "the friend has its stake");
         checkEqual(address(inbox).balance, 5 ether + 2 * STAKE, "held: reward and both stakes");
     }
@@ -324,7 +323,7 @@ contract OmissionTest is Deployment {
         giveTo(5, rightAnswer(), "");
         giveTo(2, rightAnswer(), abi.encodeWithSelector(FaultRecords.SealedTooLate.selector, 3, 2));
         pass(ANSWER_WINDOW + 1);
-        inbox.slashOmission(promised(2));
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, 2));
         checkEqual(inbox.rewards(USER), 5 ether + STAKE, "reward");
     }
 
@@ -339,7 +338,7 @@ contract OmissionTest is Deployment {
         code.accuseOmission{ value: STAKE }(ID, ITEM_HASH, SEAL_BY, signature, SALT);
         vm.prank(USER);
         vm.expectRevert(abi.encodeWithSelector(SequencerBond.NotTheInbox.selector));
-        code.depositBond{ value: STAKE }();
+        code.depositBond{ value: STAKE }(sequencer);
     }
 
     function testOpenAccusationHoldsTheBond() public {
@@ -364,7 +363,7 @@ contract OmissionTest is Deployment {
         inbox.withdrawBond(payable(sequencer));
         commitAndAccuse(USER, SEAL_BY);
         pass(ANSWER_WINDOW + 1);
-        inbox.slashOmission(promised(SEAL_BY));
+        inbox.slashOmission(givenPromise(ID, ITEM_HASH, SEAL_BY));
         checkEqual(inbox.rewards(USER), STAKE, "stake");
     }
 

@@ -301,6 +301,7 @@ contract VectorsTest is Test {
         CommitteeRegistry registry = new CommitteeRegistry(
             address(1),
             vm.parseJsonAddress(json, ".domain.verifyingContract"),
+            address(1),
             IEncryptionKeyVerifier(address(0)),
             IMemberStakes(address(0)),
             RegistrySettings({ epochNotice: 1, switchLead: 1, minMembers: 1, minThreshold: 1 })

@@ -65,4 +65,10 @@ interface ICommitteeRegistry {
 
     /// @notice The rule set of a batch number.
     function rulesOf(uint64 number) external view returns (uint16);
+
+    /// @notice The key that signs headers with this L1 origin.
+    function sequencerAt(uint64 l1Block) external view returns (address);
+
+    /// @notice The last L1 origin of headers that this key signs, as far as is known; 0 for one that was never named.
+    function sequencerUntil(address sequencer) external view returns (uint64 lastBlock);
 }

@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import { BlindedInbox } from "../../src/BlindedInbox.sol";
 import { CommitteeRegistry } from "../../src/CommitteeRegistry.sol";
+import { FaultRecords } from "../../src/FaultRecords.sol";
 import { ForcedQueue } from "../../src/ForcedQueue.sol";
 import { IBlindedInbox, RunReference, Timing } from "../../src/interfaces/IBlindedInbox.sol";
 import { RegistrySettings } from "../../src/interfaces/ICommitteeRegistry.sol";
@@ -79,13 +80,24 @@ abstract contract Deployment is Test {
         return IMemberStakes(address(0));
     }
 
+    /// @dev A registry of the governor and sequencer of all tests.
+    function newRegistry(address inbox_, IEncryptionKeyVerifier verifier, RegistrySettings memory settings)
+        internal
+        returns (CommitteeRegistry)
+    {
+        return
+            new CommitteeRegistry(
+                GOVERNOR, inbox_, vm.addr(SEQUENCER_KEY), verifier, memberStakes(), settings
+            );
+    }
+
     function deployContracts() internal {
         if (block.number < START_BLOCK) vm.roll(START_BLOCK);
         anyKey = new AnyKeyVerifier();
         address inboxAddress = vm.computeCreateAddress(address(this), vm.getNonce(address(this)) + 2);
-        registry = new CommitteeRegistry(GOVERNOR, inboxAddress, anyKey, memberStakes(), defaultSettings());
+        registry = newRegistry(inboxAddress, anyKey, defaultSettings());
         queue = new ForcedQueue(IBlindedInbox(inboxAddress), registry, FEE_PER_BYTE, MIN_GAS_PRICE);
-        inbox = new BlindedInbox(registry, queue, vm.addr(SEQUENCER_KEY), defaultTiming());
+        inbox = new BlindedInbox(registry, queue, defaultTiming());
     }
 
     /// @dev Lets L1 go on by `blocks` of 12 s.
@@ -343,6 +355,22 @@ abstract contract Deployment is Test {
     }
 
     /// @dev What is signed as a promise, and names it in accusations.
+    /// @dev A promise of the first sequencer, as it is accused, answered and slashed.
+    function givenPromise(bytes32 envelopeId, bytes32 itemHash, uint64 sealBy)
+        internal
+        pure
+        returns (FaultRecords.GivenPromise memory)
+    {
+        return FaultRecords.GivenPromise({
+            sequencer: vm.addr(SEQUENCER_KEY), envelopeId: envelopeId, itemHash: itemHash, sealBy: sealBy
+        });
+    }
+
+    /// @dev The id of that promise.
+    function promiseId(bytes32 envelopeId, bytes32 itemHash, uint64 sealBy) internal pure returns (bytes32) {
+        return keccak256(abi.encode(vm.addr(SEQUENCER_KEY), hashPromise(envelopeId, itemHash, sealBy)));
+    }
+
     function hashPromise(bytes32 envelopeId, bytes32 itemHash, uint64 sealBy)
         internal
         pure
@@ -389,6 +417,11 @@ abstract contract Deployment is Test {
 
     function depositBond(uint256 amount) internal {
         vm.deal(address(this), amount);
-        inbox.depositBond{ value: amount }();
+        inbox.depositBond{ value: amount }(vm.addr(SEQUENCER_KEY));
+    }
+
+    /// @dev What the first sequencer's bond shows.
+    function bond() internal view returns (uint256) {
+        return inbox.bondOf(vm.addr(SEQUENCER_KEY));
     }
 }

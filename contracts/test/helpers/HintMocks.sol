@@ -48,6 +48,10 @@ contract ToldInbox is IBlindedInbox {
         return 0;
     }
 
+    function slashedAt(address) external pure returns (uint64) {
+        return 0;
+    }
+
     function l1MadeBelow(uint64, uint64, uint64) external pure returns (bool) {
         return false;
     }
@@ -115,6 +119,14 @@ contract MockCommitteeRegistry is ICommitteeRegistry {
 
     function memberKey(uint64, uint16) external pure returns (bytes memory) {
         return BlsSigner.G2_GENERATOR;
+    }
+
+    function sequencerAt(uint64) external pure returns (address) {
+        return address(0);
+    }
+
+    function sequencerUntil(address) external pure returns (uint64) {
+        return 0;
     }
 
     function rulesOf(uint64) external pure returns (uint16) {

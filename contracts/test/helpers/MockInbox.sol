@@ -51,6 +51,10 @@ contract MockInbox is IBlindedInbox {
         return lastCertifiedAt;
     }
 
+    function slashedAt(address) external pure returns (uint64) {
+        return 0;
+    }
+
     function l1MadeBelow(uint64, uint64, uint64) external pure returns (bool) {
         return false;
     }

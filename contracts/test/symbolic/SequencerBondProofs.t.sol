@@ -4,27 +4,34 @@ pragma solidity 0.8.37;
 import { PostedHeaders } from "../../src/PostedHeaders.sol";
 import { SequencerBond } from "../../src/SequencerBond.sol";
 import { Timing } from "../../src/interfaces/IBlindedInbox.sol";
-import { Symbolic } from "./Symbolic.sol";
+import { ICommitteeRegistry } from "../../src/interfaces/ICommitteeRegistry.sol";
+import { OneSequencer, Symbolic } from "./Symbolic.sol";
 
 /// @dev The bond, with what others do to it.
 contract AnyBond is SequencerBond {
-    constructor(address sequencer_, Timing memory timing_)
+    constructor(ICommitteeRegistry registry_, Timing memory timing_)
         PostedHeaders(timing_)
-        SequencerBond(sequencer_, address(this))
+        SequencerBond(registry_, address(this))
     { }
 
-    function slashAll(address reporter) external returns (uint256 burnt, uint256 reward) {
-        return slash(reporter);
+    function slashAll(address sequencer_, address reporter) external returns (uint256 burnt, uint256 reward) {
+        return slash(sequencer_, reporter);
     }
 
-    /// @dev Two private slots: see the table at BlindedInbox.
-    function slots() external view returns (uint256 staked, uint128 announced, uint64 announcedAt) {
+    /// @dev Two private slots of an account: see the table at BlindedInbox.
+    function slots(address sequencer_)
+        external
+        view
+        returns (uint256 staked, uint128 announced, uint64 announcedAt)
+    {
+        bytes32 place = keccak256(abi.encode(sequencer_, uint256(6)));
+        uint256 account;
         uint256 announcement;
         assembly {
-            staked := sload(6)
-            announcement := sload(7)
+            account := sload(place)
+            announcement := sload(add(place, 1))
         }
-        return (staked, uint128(announcement), uint64(announcement >> 128));
+        return (uint128(account), uint128(announcement), uint64(announcement >> 128));
     }
 }
 
@@ -42,14 +49,14 @@ contract SequencerBondProofs is Symbolic {
     address internal constant SEQUENCER = address(0x5e0);
     address internal constant REPORTER = address(0x4e9);
 
-    AnyBond internal bond = new AnyBond(SEQUENCER, timing());
+    AnyBond internal bond = new AnyBond(ICommitteeRegistry(address(new OneSequencer(SEQUENCER))), timing());
 
     function setUp() public {
         anyState(address(bond));
     }
 
     function read(address caller) internal view returns (Books memory books) {
-        (books.staked, books.announced, books.announcedAt) = bond.slots();
+        (books.staked, books.announced, books.announcedAt) = bond.slots(caller);
         books.held = address(bond).balance;
         books.callersReward = bond.rewards(caller);
         books.reportersReward = bond.rewards(REPORTER);
@@ -71,7 +78,7 @@ contract SequencerBondProofs is Symbolic {
         bytes memory call;
         uint256 value = 0;
         if (kind == 0) {
-            call = abi.encodeCall(bond.depositBond, ());
+            call = abi.encodeCall(bond.depositBond, (caller));
             value = amount;
             vm.assume(amount < MAX_WEI);
             vm.deal(caller, value);
@@ -82,7 +89,7 @@ contract SequencerBondProofs is Symbolic {
         } else if (kind == 3) {
             call = abi.encodeCall(bond.claimReward, ());
         } else {
-            call = abi.encodeCall(bond.slashAll, (REPORTER));
+            call = abi.encodeCall(bond.slashAll, (caller, REPORTER));
         }
         vm.prank(caller);
         (done,) = address(bond).call{ value: value }(call);
@@ -110,24 +117,24 @@ contract SequencerBondProofs is Symbolic {
         );
     }
 
-    /// @dev `bond()` answers in every state, with no more than is staked, and a slash takes as much at least: half of
+    /// @dev `bondOf` answers in every state, with no more than is staked, and a slash takes as much at least: half of
     /// all, rounded down, for the reporter, the rest burnt.
-    function check_ASlashTakesWhatBondShows(address caller, uint64 time, uint256 held) public {
-        Books memory before = read(caller);
-        assumePossible(before, caller, time, held);
-        uint256 shown = bond.bond();
+    function check_ASlashTakesWhatBondShows(uint64 time, uint256 held) public {
+        Books memory before = read(SEQUENCER);
+        assumePossible(before, SEQUENCER, time, held);
+        uint256 shown = bond.bondOf(SEQUENCER);
         assert(shown <= before.staked);
-        (uint256 burnt, uint256 reward) = bond.slashAll(REPORTER);
+        (uint256 burnt, uint256 reward) = bond.slashAll(SEQUENCER, REPORTER);
         assert(burnt + reward == before.staked && burnt + reward >= shown);
         assert(burnt == reward || burnt == reward + 1);
-        Books memory later = read(caller);
+        Books memory later = read(SEQUENCER);
         assert(later.staked == 0 && later.announced == 0);
         assert(later.reportersReward == before.reportersReward + reward);
         assert(address(bond).balance == held - burnt);
     }
 
-    /// @dev Only the sequencer takes the bond out, just what it announced, a week after that and after the last certified
-    /// posting, before it lapses, and while no accusation is open.
+    /// @dev Everybody takes out just what he announced of his own, a week after that, before it lapses, and while no
+    /// accusation is open; whose time is not over, a week after the last certified posting at the earliest.
     function check_AWithdrawalWaits(address caller, uint64 time, uint256 held) public {
         Books memory before = read(caller);
         assumePossible(before, caller, time, held);
@@ -135,15 +142,16 @@ contract SequencerBondProofs is Symbolic {
         uint256 open = bond.openAccusations();
         vm.deal(address(0xcafe), 0);
         if (!act(2, caller, 0)) return;
-        assert(caller == SEQUENCER && open == 0 && before.announced != 0);
-        assert(time >= uint256(before.announcedAt) + 7 days && time >= certified + 7 days);
+        assert(open == 0 && before.announced != 0);
+        assert(time >= uint256(before.announcedAt) + 7 days);
+        assert(caller != SEQUENCER || time >= certified + 7 days);
         assert(time < uint256(before.announcedAt) + 21 days);
         assert(address(0xcafe).balance == before.announced);
         Books memory later = read(caller);
         assert(later.announced == 0 && later.staked == before.staked - before.announced);
     }
 
-    /// @dev B-1 over time: whatever two calls anybody makes in the week after somebody looked at `bond()`, a slash then
+    /// @dev B-1 over time: whatever two calls anybody makes in the week after somebody looked at `bondOf`, a slash then
     /// still takes as much.
     function check_WhatBondShowsStaysForAWeek(
         uint8 first,
@@ -156,12 +164,12 @@ contract SequencerBondProofs is Symbolic {
         vm.assume(first < 3 && second < 3 && uint256(wait) + wait2 < 7 days);
         Books memory before = read(SEQUENCER);
         assumePossible(before, SEQUENCER, time, 3 * MAX_WEI);
-        uint256 shown = bond.bond();
+        uint256 shown = bond.bondOf(SEQUENCER);
         vm.warp(uint256(time) + wait);
         act(first, SEQUENCER, amount);
         vm.warp(uint256(time) + wait + wait2);
         act(second, SEQUENCER, amount);
-        (uint256 burnt, uint256 reward) = bond.slashAll(REPORTER);
+        (uint256 burnt, uint256 reward) = bond.slashAll(SEQUENCER, REPORTER);
         assert(burnt + reward >= shown);
     }
 }

@@ -6,22 +6,28 @@ import { FaultReports } from "../../src/FaultReports.sol";
 import { PostedHeaders } from "../../src/PostedHeaders.sol";
 import { SequencerBond } from "../../src/SequencerBond.sol";
 import { Timing } from "../../src/interfaces/IBlindedInbox.sol";
+import { ICommitteeRegistry } from "../../src/interfaces/ICommitteeRegistry.sol";
 import { BatchHeader } from "../../src/libraries/BatchHeaders.sol";
-import { Symbolic } from "./Symbolic.sol";
+import { Promises } from "../../src/libraries/Promises.sol";
+import { OneSequencer, Symbolic } from "./Symbolic.sol";
+
+address constant SEQUENCER = address(0x5e0);
 
 /// @dev What the BlindedInbox is but for posting: reports run the code of SequencerFaults on its storage.
 contract AnyReports is FaultReports {
-    constructor(address sequencer_, Timing memory timing_)
+    constructor(ICommitteeRegistry registry_, Timing memory timing_)
         PostedHeaders(timing_)
-        SequencerBond(sequencer_, address(this))
-        FaultReports(sequencer_, timing_)
+        SequencerBond(registry_, address(this))
+        FaultReports(registry_, timing_)
     { }
 
     /// @dev A private slot: see the table at BlindedInbox.
     function staked() external view returns (uint256 value) {
+        bytes32 place = keccak256(abi.encode(SEQUENCER, uint256(6)));
         assembly {
-            value := sload(6)
+            value := sload(place)
         }
+        return uint128(value);
     }
 }
 
@@ -43,7 +49,8 @@ contract SequencerFaultsProofs is Symbolic {
 
     address internal constant REPORTER = address(0x4e9);
 
-    AnyReports internal inbox = new AnyReports(address(0x5e0), timing());
+    AnyReports internal inbox =
+        new AnyReports(ICommitteeRegistry(address(new OneSequencer(SEQUENCER))), timing());
 
     function setUp() public {
         anyState(address(inbox));
@@ -68,7 +75,7 @@ contract SequencerFaultsProofs is Symbolic {
     }
 
     /// @dev Two headers take the bond when one of them at least was not shown before. Both are marked then, and no other
-    /// header; the block of the first showing stands.
+    /// header; the block of the first showing stands, and where the two could not be posted nothing is opened.
     /// @custom:halmos --loop 4
     function check_TheSameTwoHeadersTakeNoLaterBond(Evidence calldata given, bytes32 other, uint64 l1Block)
         public
@@ -85,21 +92,30 @@ contract SequencerFaultsProofs is Symbolic {
         assert(!marked && low != high && given.first.number == given.second.number);
         assert(inbox.shownBesideAnother(low) && inbox.shownBesideAnother(high));
         assert(other == low || other == high || inbox.shownBesideAnother(other) == otherMarked);
-        assert(inbox.equivocatedAt(given.first.number) == (shownAt == 0 ? l1Block : shownAt));
+        uint256 shownLater = inbox.equivocatedAt(given.first.number);
+        assert(shownLater == shownAt || shownAt == 0 && shownLater == l1Block);
         assert(inbox.staked() == 0 && inbox.rewards(REPORTER) == reward + stake / 2);
         assert(address(inbox).balance == 2 * MAX_WEI - (stake - stake / 2));
     }
 
     /// @dev An accusation that nobody answered takes the bond once, when its window is over, and gives the accuser half of
     /// it and its stake.
-    function check_AnOmissionIsSlashedOnce(address caller, bytes32 promiseHash, uint64 l1Block) public {
-        (address accuser, FaultRecords.State state, uint64 accusedAt) = inbox.accusations(promiseHash);
+    function check_AnOmissionIsSlashedOnce(
+        address caller,
+        bytes32 envelopeId,
+        bytes32 itemHash,
+        uint64 sealBy,
+        uint64 l1Block
+    ) public {
+        FaultRecords.GivenPromise memory promised = promiseOf(envelopeId, itemHash, sealBy);
+        bytes32 promiseId = idOf(promised);
+        (address accuser, FaultRecords.State state, uint64 accusedAt) = inbox.accusations(promiseId);
         assumePossible(accuser, l1Block);
         uint256 stake = inbox.staked();
         uint256 open = inbox.openAccusations();
         uint256 reward = inbox.rewards(accuser);
-        bool done = slashOmission(caller, promiseHash);
-        (, FaultRecords.State later,) = inbox.accusations(promiseHash);
+        bool done = slashOmission(caller, promised);
+        (, FaultRecords.State later,) = inbox.accusations(promiseId);
         if (!done) {
             assert(later == state && inbox.staked() == stake);
             return;
@@ -107,27 +123,47 @@ contract SequencerFaultsProofs is Symbolic {
         assert(state == FaultRecords.State.Open && later == FaultRecords.State.Slashed);
         assert(l1Block > uint256(accusedAt) + 7_200 && inbox.openAccusations() == open - 1);
         assert(inbox.staked() == 0 && inbox.rewards(accuser) == reward + stake / 2 + 0.1 ether);
-        assert(!slashOmission(caller, promiseHash));
+        assert(!slashOmission(caller, promised));
     }
 
     /// @dev It touches no other accusation and no mark.
     function check_AnOmissionTouchesNothingElse(
         address caller,
-        bytes32 promiseHash,
+        bytes32 envelopeId,
+        uint64 sealBy,
         bytes32 other,
         bytes32 headerHash
     ) public {
-        vm.assume(other != promiseHash);
+        FaultRecords.GivenPromise memory promised = promiseOf(envelopeId, 0, sealBy);
+        vm.assume(other != idOf(promised));
         assumePossible(caller, 1 << 40);
         (, FaultRecords.State state,) = inbox.accusations(other);
         bool marked = inbox.shownBesideAnother(headerHash);
-        slashOmission(caller, promiseHash);
+        slashOmission(caller, promised);
         (, FaultRecords.State later,) = inbox.accusations(other);
         assert(later == state && inbox.shownBesideAnother(headerHash) == marked);
     }
 
-    function slashOmission(address caller, bytes32 promiseHash) internal returns (bool done) {
+    function promiseOf(bytes32 envelopeId, bytes32 itemHash, uint64 sealBy)
+        internal
+        pure
+        returns (FaultRecords.GivenPromise memory)
+    {
+        return FaultRecords.GivenPromise({
+            sequencer: SEQUENCER, envelopeId: envelopeId, itemHash: itemHash, sealBy: sealBy
+        });
+    }
+
+    function idOf(FaultRecords.GivenPromise memory promised) internal pure returns (bytes32) {
+        bytes32 promiseHash = Promises.hash(promised.envelopeId, promised.itemHash, promised.sealBy);
+        return keccak256(abi.encode(promised.sequencer, promiseHash));
+    }
+
+    function slashOmission(address caller, FaultRecords.GivenPromise memory promised)
+        internal
+        returns (bool done)
+    {
         vm.prank(caller);
-        (done,) = address(inbox).call(abi.encodeCall(inbox.slashOmission, (promiseHash)));
+        (done,) = address(inbox).call(abi.encodeCall(inbox.slashOmission, (promised)));
     }
 }

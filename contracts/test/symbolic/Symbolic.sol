@@ -36,3 +36,21 @@ abstract contract Symbolic is Test {
         });
     }
 }
+
+/// @dev What SequencerBond asks of the CommitteeRegistry, where the key never changes. It is no whole registry: whoever
+/// calls anything else gets a revert.
+contract OneSequencer {
+    address private immutable sequencer;
+
+    constructor(address sequencer_) {
+        sequencer = sequencer_;
+    }
+
+    function sequencerAt(uint64) external view returns (address) {
+        return sequencer;
+    }
+
+    function sequencerUntil(address asked) external view returns (uint64) {
+        return asked == sequencer ? type(uint64).max : 0;
+    }
+}

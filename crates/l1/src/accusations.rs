@@ -4,37 +4,27 @@ use std::collections::BTreeMap;
 
 use blindfold_protocol::B256;
 
-use crate::{L1Client, L1Error, OmissionAnswer, SequencerEvent, contracts::BlindedInbox};
+use crate::{GivenPromise, L1Client, L1Error, OmissionAnswer, SequencerEvent, contracts::BlindedInbox};
 
 /// An accusation that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenAccusation {
-    /// The promise's hash, which names the accusation.
-    pub promise_hash: B256,
-    /// The envelope that is said to be left out.
-    pub envelope_id: B256,
-    /// keccak256 of the item that was promised: no copy with other bytes will do.
-    pub item_hash: B256,
-    /// The number up to which it was to be sealed.
-    pub seal_by: u64,
+    /// The promise that is said to be broken.
+    pub promise: GivenPromise,
     /// The L1 block after which the bond is lost without an answer.
     pub answer_until: u64,
 }
 
-/// The accusations that these events, in L1 order, leave open; by promise.
+/// The accusations that these events, in L1 order, leave open; in the order of their ids.
 pub fn open_accusations(events: &[SequencerEvent]) -> Vec<OpenAccusation> {
     let mut open = BTreeMap::new();
     for event in events {
         match *event {
-            SequencerEvent::Accused {
-                promise_hash, envelope_id, item_hash, seal_by, answer_until, ..
-            } => {
-                let accusation =
-                    OpenAccusation { promise_hash, envelope_id, item_hash, seal_by, answer_until };
-                open.insert(promise_hash, accusation);
+            SequencerEvent::Accused { promise, answer_until, .. } => {
+                open.insert(promise.id(), OpenAccusation { promise, answer_until });
             }
-            SequencerEvent::Answered { promise_hash, .. } | SequencerEvent::Omission { promise_hash, .. } => {
-                open.remove(&promise_hash);
+            SequencerEvent::Answered { promise_id, .. } | SequencerEvent::Omission { promise_id, .. } => {
+                open.remove(&promise_id);
             }
             SequencerEvent::Equivocation { .. } => {}
         }
@@ -81,9 +71,9 @@ impl OmissionAnswer {
         self.leaf.item_hash
     }
 
-    /// The number by which it was promised.
-    pub fn seal_by(&self) -> u64 {
-        self.seal_by
+    /// The promise that it shows to be kept.
+    pub fn promise(&self) -> &GivenPromise {
+        &self.promise
     }
 
     /// The batch in which it shows it.
@@ -98,49 +88,51 @@ mod tests {
 
     use super::*;
 
-    const HASH: B256 = B256::repeat_byte(0xaa);
-
-    fn id(n: u8) -> B256 {
-        B256::repeat_byte(n)
-    }
-
-    /// The accusation over promise `n`, of an envelope that all of them are about.
-    fn accused(n: u8, seal_by: u64) -> SequencerEvent {
-        SequencerEvent::Accused {
-            promise_hash: id(n),
-            envelope_id: id(0xee),
-            item_hash: HASH,
-            accuser: Address::ZERO,
-            seal_by,
-            answer_until: 9,
+    /// Promise `n`, of an envelope that all of them are about.
+    fn promise(n: u64) -> GivenPromise {
+        GivenPromise {
+            sequencer: Address::repeat_byte(7),
+            envelope_id: B256::repeat_byte(0xee),
+            item_hash: B256::repeat_byte(0xaa),
+            seal_by: n,
         }
     }
 
-    fn open(n: u8, seal_by: u64) -> OpenAccusation {
-        OpenAccusation {
-            promise_hash: id(n),
-            envelope_id: id(0xee),
-            item_hash: HASH,
-            seal_by,
-            answer_until: 9,
-        }
+    fn accused(n: u64) -> SequencerEvent {
+        SequencerEvent::Accused { promise: promise(n), accuser: Address::ZERO, answer_until: 9 }
+    }
+
+    fn answered(n: u64) -> SequencerEvent {
+        SequencerEvent::Answered { promise_id: promise(n).id(), answerer: Address::ZERO, number: 3 }
+    }
+
+    /// The numbers of the promises that these events leave open.
+    fn open(events: &[SequencerEvent]) -> Vec<u64> {
+        let mut open: Vec<_> = open_accusations(events).iter().map(|open| open.promise.seal_by).collect();
+        open.sort_unstable();
+        open
     }
 
     #[test]
     fn what_is_answered_or_slashed_is_open_no_more() {
-        let answered = SequencerEvent::Answered { promise_hash: id(1), answerer: Address::ZERO, number: 3 };
-        let slashed = SequencerEvent::Omission { promise_hash: id(2), accuser: Address::ZERO };
-        let events = [accused(1, 5), accused(2, 5), accused(3, 5), answered, slashed];
-        assert_eq!(open_accusations(&events), [open(3, 5)]);
+        let slashed = SequencerEvent::Omission { promise_id: promise(2).id(), accuser: Address::ZERO };
+        assert_eq!(open(&[accused(1), accused(2), accused(3), answered(1), slashed]), [3]);
         // An accusation that was made before these events is closed by them, too.
-        assert_eq!(open_accusations(&[answered]), []);
+        assert!(open(&[answered(1)]).is_empty());
     }
 
     #[test]
     fn promises_of_one_envelope_are_accused_of_and_answered_apart() {
-        let answered = SequencerEvent::Answered { promise_hash: id(1), answerer: Address::ZERO, number: 3 };
-        let both = [accused(1, 5), accused(2, 4)];
-        assert_eq!(open_accusations(&both), [open(1, 5), open(2, 4)]);
-        assert_eq!(open_accusations(&[both[0], both[1], answered]), [open(2, 4)]);
+        assert_eq!(open(&[accused(5), accused(4)]), [4, 5]);
+        assert_eq!(open(&[accused(5), accused(4), answered(5)]), [4]);
+    }
+
+    #[test]
+    fn two_sequencers_promises_of_the_same_are_two() {
+        let other = GivenPromise { sequencer: Address::repeat_byte(8), ..promise(5) };
+        let accuser = Address::ZERO;
+        let theirs = SequencerEvent::Accused { promise: other, accuser, answer_until: 9 };
+        assert_eq!(open(&[accused(5), theirs, answered(5)]), [5]);
+        assert_eq!(open_accusations(&[accused(5), theirs, answered(5)])[0].promise, other);
     }
 }

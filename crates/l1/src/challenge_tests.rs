@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use alloy_primitives::keccak256;
+use alloy_primitives::{Address, keccak256};
 use blindfold_protocol::{B256, BatchHeader, Signature65, merkle};
 
 use super::*;
-use crate::{ItemLeaf, OmissionAnswer};
+use crate::{GivenPromise, ItemLeaf, OmissionAnswer};
 
 /// A batch of two items that are no envelopes, the first of which passes for accepted.
 fn batch(number: u64, codes: &[u8]) -> SealedBatch {
@@ -136,8 +136,13 @@ fn what_does_not_belong_together_is_named() {
 fn only_an_envelope_of_the_batch_answers_an_accusation() {
     let batches = [batch(4, &CODES)];
     let answer = |id| {
-        let hash = keccak256(&batches[0].items[0]);
-        OmissionAnswer::new(run(&batches), &batches[0], &CODES, id, hash, 9)
+        let promise = GivenPromise {
+            sequencer: Address::ZERO,
+            envelope_id: id,
+            item_hash: keccak256(&batches[0].items[0]),
+            seal_by: 9,
+        };
+        OmissionAnswer::new(run(&batches), &batches[0], &CODES, promise)
     };
     // The id of what is no envelope is zero, and nobody was promised that.
     assert_eq!(answer(B256::ZERO), None);

@@ -49,8 +49,6 @@ pub(crate) struct Inner {
     origins: Mutex<BTreeMap<u64, L1Origin>>,
     /// What the registry held when it was last read. Locked across the reading, so that callers share it.
     pub registry: tokio::sync::Mutex<Option<crate::committee::Registry>>,
-    /// Whose signature stands under headers, once it was asked.
-    pub sequencer: tokio::sync::OnceCell<Address>,
     /// By first L2 block, the L1 block of proposals of outputs that were met. Locked across the reading.
     pub proposals: tokio::sync::Mutex<BTreeMap<u64, u64>>,
     /// What happened to batches. Locked while it is brought up to date, so that callers share the work.
@@ -86,7 +84,6 @@ impl L1Client {
             finalized: tokio::sync::Mutex::default(),
             origins: Mutex::default(),
             registry: tokio::sync::Mutex::default(),
-            sequencer: tokio::sync::OnceCell::default(),
             proposals: tokio::sync::Mutex::default(),
             journal: tokio::sync::Mutex::default(),
             journal_saved: Mutex::default(),

@@ -5,7 +5,7 @@ use blindfold_bte::{
     EncryptionKey, GT_BYTES,
     bls::{PublicKey, Signature},
 };
-use blindfold_protocol::{B256, Epoch, Epochs, RulesChange};
+use blindfold_protocol::{B256, Epoch, Epochs, RulesChange, SequencerChange};
 
 use crate::{L1Client, L1Error, contracts::CommitteeRegistry};
 
@@ -35,6 +35,7 @@ pub(crate) struct Registry {
     block: u64,
     records: Vec<EpochRecord>,
     rules: Vec<RulesChange>,
+    sequencers: Vec<SequencerChange>,
 }
 
 /// A member of a committee to be registered.
@@ -79,13 +80,16 @@ impl L1Client {
         Ok(self.registry().await?.records)
     }
 
-    /// The registered epochs and rule sets as the rules take them.
+    /// The registered epochs, rule sets and keys of sequencers as the rules take them.
     ///
     /// # Errors
     /// As [`L1Client::epoch_records`].
     pub async fn epochs(&self) -> Result<Epochs, L1Error> {
-        let Registry { records, rules, .. } = self.registry().await?;
-        Ok(Epochs::new(records.into_iter().map(|record| record.epoch).collect())?.with_rules(rules)?)
+        let Registry { block, records, rules, sequencers, .. } = self.registry().await?;
+        let epochs =
+            Epochs::new(records.into_iter().map(|record| record.epoch).collect())?.with_rules(rules)?;
+        // Before the registry's own block is final it says nothing.
+        if sequencers.is_empty() { Ok(epochs) } else { Ok(epochs.with_sequencers(sequencers, block)?) }
     }
 
     /// What the registry holds on the newest final block. Asks once for each such block whether anything changed, and
@@ -123,8 +127,25 @@ impl L1Client {
             let change = rpc.view("rulesChanges", address, &call, block).await?;
             read.rules.push(RulesChange { first: change.firstNumber, rules: change.rules });
         }
+        read.sequencers = self.sequencers(block).await?;
         *known = Some(read.clone());
         Ok(read)
+    }
+
+    /// The keys of sequencers after a block.
+    async fn sequencers(&self, block: &str) -> Result<Vec<SequencerChange>, L1Error> {
+        let (rpc, address) = (&self.inner.rpc, self.inner.config.contracts.registry);
+        let call = CommitteeRegistry::firstSequencerCall {};
+        let sequencer = rpc.view("firstSequencer", address, &call, block).await?;
+        let mut sequencers = vec![SequencerChange { from_block: 0, sequencer }];
+        let call = CommitteeRegistry::sequencerChangeCountCall {};
+        let count: u64 = rpc.view("sequencerChangeCount", address, &call, block).await?.saturating_to();
+        for index in 0..count {
+            let call = CommitteeRegistry::sequencerChangesCall(U256::from(index));
+            let change = rpc.view("sequencerChanges", address, &call, block).await?;
+            sequencers.push(SequencerChange { from_block: change.fromBlock, sequencer: change.sequencer });
+        }
+        Ok(sequencers)
     }
 
     /// The encryption key of an epoch, checked against its registered hash.

@@ -185,3 +185,14 @@ pub(crate) fn from_contract(header: &BlindedInbox::BatchHeader) -> blindfold_pro
         rules: header.rules,
     }
 }
+
+impl From<&crate::GivenPromise> for FaultRecords::GivenPromise {
+    fn from(promise: &crate::GivenPromise) -> Self {
+        Self {
+            sequencer: promise.sequencer,
+            envelopeId: promise.envelope_id,
+            itemHash: promise.item_hash,
+            sealBy: promise.seal_by,
+        }
+    }
+}

@@ -9,7 +9,9 @@ use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, Bytes};
 use alloy_rpc_types_eth::Transaction;
 use alloy_sol_types::{SolCall, SolEvent};
-use blindfold_protocol::{B256, BatchHeader, Canonical, DecodeError, SealedBatch, validity::check_signature};
+use blindfold_protocol::{
+    B256, BatchHeader, Canonical, DecodeError, Epochs, SealedBatch, validity::check_signature,
+};
 use serde_json::json;
 
 use crate::{
@@ -250,14 +252,14 @@ impl L1Client {
         let bytes = self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await?;
         let part = bytes.ok().and_then(|bytes| DataPart::decode(&bytes).ok());
         let Some(part) = part.filter(|part| part.first == event.firstNumber) else { return Ok(Vec::new()) };
-        let sequencer = self.sequencer().await?;
-        Ok(search.take_part(event.poster, part, |batch| self.is_signed(batch, &sequencer)))
+        let epochs = self.epochs().await?;
+        Ok(search.take_part(event.poster, part, |batch| self.is_signed(batch, &epochs)))
     }
 
     async fn search_post(&self, post: &PostCall, search: &mut Search) -> Result<Vec<SealedBatch>, L1Error> {
         let (Ok(data), Some(from)) = (&post.data, post.from()) else { return Ok(Vec::new()) };
-        let sequencer = self.sequencer().await?;
-        Ok(search.take(from, data, |batch| self.is_signed(batch, &sequencer)))
+        let epochs = self.epochs().await?;
+        Ok(search.take(from, data, |batch| self.is_signed(batch, &epochs)))
     }
 
     /// The call of `post` with its data; `None` when its input does not decode.
@@ -269,16 +271,13 @@ impl L1Client {
         Ok(Some(PostCall { call: decoded, data }))
     }
 
-    /// Whose signature stands under headers.
-    pub(crate) async fn sequencer(&self) -> Result<Address, L1Error> {
-        let inbox = self.inner.config.deployment.inbox;
-        let ask = || self.inner.rpc.view("sequencer", inbox, &BlindedInbox::sequencerCall {}, "latest");
-        self.inner.sequencer.get_or_try_init(ask).await.copied()
-    }
-
-    /// A header is certified by its hash, and posted without its signature: that comes with the data, from anybody.
-    pub(crate) fn is_signed(&self, batch: &SealedBatch, sequencer: &Address) -> bool {
-        check_signature(&batch.signed_header(), &self.inner.config.deployment, sequencer).is_ok()
+    /// A header is certified by its hash, and posted without its signature: that comes with the data, from anybody. Its
+    /// origin is final where its posting is.
+    pub(crate) fn is_signed(&self, batch: &SealedBatch, epochs: &Epochs) -> bool {
+        let sequencer = epochs.sequencer_at(batch.header.l1_origin_number);
+        let deployment = &self.inner.config.deployment;
+        sequencer
+            .is_some_and(|sequencer| check_signature(&batch.signed_header(), deployment, &sequencer).is_ok())
     }
 
     /// Which certified headers above number `above` lack data, among those of the first step of final blocks after `after`

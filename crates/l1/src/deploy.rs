@@ -58,7 +58,7 @@ pub struct DeployConfig {
     pub l1_chain_id: u64,
     /// Who may append epochs and schedule changes.
     pub governor: Address,
-    /// Whose signature stands under headers, and whose bond is at stake.
+    /// Whose signature stands under headers, and whose bond is at stake, until the governor names another.
     pub sequencer: Address,
     /// All deadlines.
     pub timing: L1Timing,
@@ -178,6 +178,7 @@ pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result
     let arguments = CommitteeRegistry::constructorCall {
         governor_: config.governor,
         inbox_: inbox,
+        sequencer_: config.sequencer,
         keyVerifier_: key_verifier,
         stakes_: if config.member_stake_wei == 0 { Address::ZERO } else { stakes },
         settings,
@@ -191,12 +192,8 @@ pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result
         minGasPriceWei_: config.forced_gas_price_wei,
     };
     create(&sender, "ForcedQueue", &ForcedQueue::BYTECODE, &arguments.abi_encode()).await?;
-    let arguments = BlindedInbox::constructorCall {
-        registry_: registry,
-        queue_: queue,
-        sequencer_: config.sequencer,
-        timing_: timing(&config.timing),
-    };
+    let arguments =
+        BlindedInbox::constructorCall { registry_: registry, queue_: queue, timing_: timing(&config.timing) };
     create(&sender, "BlindedInbox", &BlindedInbox::BYTECODE, &arguments.abi_encode()).await?;
     let arguments =
         FeeVault::constructorCall { inbox_: inbox, registry_: registry, claimDelay_: config.claim_delay };

@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, Bytes, U256, keccak256};
 use alloy_sol_types::SolValue;
 use blindfold_protocol::{
-    B256, Canonical, Envelope, SealedBatch, SignedHeader,
+    B256, Canonical, Envelope, Promise, SealedBatch, Signature65, SignedHeader,
     fault::{CODE_FORCED_TRANSACTION, CODE_VOID, code_keeps_promise},
     merkle,
     validity::item_leaf,
@@ -26,6 +26,38 @@ pub fn equivocation_evidence(first: &SignedHeader, second: &SignedHeader) -> B25
 /// The evidence of a promise that was not kept.
 pub fn omission_evidence(envelope_id: B256, item_hash: B256, seal_by: u64) -> B256 {
     keccak256((envelope_id, item_hash, U256::from(seal_by)).abi_encode())
+}
+
+/// A promise, and who gave it: what an accusation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenPromise {
+    /// Whose signature it bears.
+    pub sequencer: Address,
+    /// The envelope.
+    pub envelope_id: B256,
+    /// keccak256 of the item that was promised: no copy with other bytes will do.
+    pub item_hash: B256,
+    /// The number up to which it is to be sealed.
+    pub seal_by: u64,
+}
+
+impl GivenPromise {
+    /// A promise that this sequencer signed.
+    pub fn new(promise: &Promise, sequencer: Address) -> Self {
+        let Promise { envelope_id, item_hash, seal_by, .. } = *promise;
+        Self { sequencer, envelope_id, item_hash, seal_by }
+    }
+
+    /// Its id, by which `BlindedInbox` knows the accusation.
+    pub fn id(&self) -> B256 {
+        let unsigned = Promise {
+            envelope_id: self.envelope_id,
+            item_hash: self.item_hash,
+            seal_by: self.seal_by,
+            signature: Signature65([0; 65]),
+        };
+        keccak256((self.sequencer, unsigned.hash()).abi_encode())
+    }
 }
 
 /// The evidence of a wrong entry of a posting.
@@ -95,33 +127,26 @@ pub struct OmissionAnswer {
     pub(crate) index: u32,
     pub(crate) leaf: ItemLeaf,
     pub(crate) item_proof: Vec<B256>,
-    pub(crate) seal_by: u64,
+    pub(crate) promise: GivenPromise,
 }
 
 impl OmissionAnswer {
-    /// The answer for an item that was promised by batch `seal_by` and stands in `batch` of `run` with a verdict that keeps
-    /// the promise; `None` when it does not, or when run, batch and codes do not belong together.
-    pub fn new(
-        run: PostedRun,
-        batch: &SealedBatch,
-        codes: &[u8],
-        envelope_id: B256,
-        item_hash: B256,
-        seal_by: u64,
-    ) -> Option<Self> {
+    /// The answer for a promised item that stands in `batch` of `run` with a verdict that keeps the promise; `None` when it
+    /// does not, or when run, batch and codes do not belong together.
+    pub fn new(run: PostedRun, batch: &SealedBatch, codes: &[u8], promise: GivenPromise) -> Option<Self> {
         let number = batch.header.number;
         if run.header(number) != Some(&batch.header) {
             return None;
         }
         let tree = EnvelopeTree::new(batch, codes)?;
         let place = tree.items.iter().position(|item| {
-            (item.id, item.item_hash) == (envelope_id, item_hash)
+            (item.id, item.item_hash) == (promise.envelope_id, promise.item_hash)
                 && !item.id.is_zero()
                 && code_keeps_promise(item.code)
         })?;
         let index = u32::try_from(place).ok()?;
         let item_proof = tree.proof(index)?;
-        Some(Self { run, number, index, leaf: tree.items[place], item_proof, seal_by })
+        Some(Self { run, number, index, leaf: tree.items[place], item_proof, promise })
     }
 }
 

@@ -4,7 +4,7 @@ use alloy_primitives::Address;
 use alloy_sol_types::SolEvent;
 use blindfold_protocol::B256;
 
-use crate::{L1Client, L1Error, contracts::BlindedInbox, logs::FinalLog};
+use crate::{GivenPromise, L1Client, L1Error, contracts::BlindedInbox, logs::FinalLog};
 
 /// What happened between L1 and the sequencer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub enum SequencerEvent {
     Equivocation {
         /// The number.
         number: u64,
+        /// Who signed both.
+        sequencer: Address,
         /// Who showed them.
         reporter: Address,
         /// Hash of the one.
@@ -24,23 +26,17 @@ pub enum SequencerEvent {
     },
     /// A promise is said to be broken.
     Accused {
-        /// The promise's hash, which names the accusation.
-        promise_hash: B256,
-        /// The envelope.
-        envelope_id: B256,
-        /// keccak256 of the promised item.
-        item_hash: B256,
+        /// The promise.
+        promise: GivenPromise,
         /// Who says so.
         accuser: Address,
-        /// The number up to which it was to be sealed.
-        seal_by: u64,
         /// The L1 block after which the bond is lost without an answer.
         answer_until: u64,
     },
     /// The promised envelope was shown in a batch.
     Answered {
-        /// The promise's hash.
-        promise_hash: B256,
+        /// The promise's id.
+        promise_id: B256,
         /// Who showed it.
         answerer: Address,
         /// The batch.
@@ -48,8 +44,8 @@ pub enum SequencerEvent {
     },
     /// Nobody answered, and the bond is lost.
     Omission {
-        /// The promise's hash.
-        promise_hash: B256,
+        /// The promise's id.
+        promise_id: B256,
         /// Who gets the reward.
         accuser: Address,
     },
@@ -95,6 +91,7 @@ pub(crate) fn sequencer_event(log: &FinalLog) -> Result<Option<SequencerEvent>, 
     if let Some(event) = log.event::<BlindedInbox::Equivocation>()? {
         return Ok(Some(SequencerEvent::Equivocation {
             number: event.number,
+            sequencer: event.sequencer,
             reporter: event.reporter,
             first: event.firstHash,
             second: event.secondHash,
@@ -103,19 +100,20 @@ pub(crate) fn sequencer_event(log: &FinalLog) -> Result<Option<SequencerEvent>, 
     }
     if let Some(event) = log.event::<BlindedInbox::Accused>()? {
         return Ok(Some(SequencerEvent::Accused {
-            promise_hash: event.promiseHash,
-            envelope_id: event.envelopeId,
-            item_hash: event.itemHash,
+            promise: GivenPromise {
+                sequencer: event.sequencer,
+                envelope_id: event.envelopeId,
+                item_hash: event.itemHash,
+                seal_by: event.sealBy,
+            },
             accuser: event.accuser,
-            seal_by: event.sealBy,
             answer_until: event.answerUntil.saturating_to(),
         }));
     }
     if let Some(event) = log.event::<BlindedInbox::Answered>()? {
-        let BlindedInbox::Answered { promiseHash, answerer, number, .. } = event;
-        return Ok(Some(SequencerEvent::Answered { promise_hash: promiseHash, answerer, number }));
+        let BlindedInbox::Answered { promiseId, answerer, number, .. } = event;
+        return Ok(Some(SequencerEvent::Answered { promise_id: promiseId, answerer, number }));
     }
     let event = log.event::<BlindedInbox::Omission>()?;
-    Ok(event
-        .map(|event| SequencerEvent::Omission { promise_hash: event.promiseHash, accuser: event.accuser }))
+    Ok(event.map(|event| SequencerEvent::Omission { promise_id: event.promiseId, accuser: event.accuser }))
 }

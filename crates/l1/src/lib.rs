@@ -78,7 +78,7 @@ pub use deploy::{
 };
 pub use error::{L1Error, Recovery, RunFault};
 pub use evidence::{
-    AccountProof, EnvelopeTree, ItemLeaf, OmissionAnswer, challenge_evidence, commitment,
+    AccountProof, EnvelopeTree, GivenPromise, ItemLeaf, OmissionAnswer, challenge_evidence, commitment,
     equivocation_evidence, omission_evidence,
 };
 pub use faults::{Output, SequencerEvent};

@@ -27,7 +27,7 @@ pub struct PostedHead {
     pub forced_cursor: u64,
 }
 
-/// The sequencer's bond.
+/// A sequencer's bond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bond {
     /// In wei, without what is announced to be taken out.
@@ -109,15 +109,30 @@ impl L1Client {
         })
     }
 
-    /// The sequencer's bond after the newest block.
+    /// The key that signs headers whose L1 origin is the newest block.
     ///
     /// # Errors
     /// The errors of a call.
-    pub async fn bond(&self) -> Result<Bond, L1Error> {
+    pub async fn sequencer(&self) -> Result<Address, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        self.inner.rpc.view("sequencer", inbox, &BlindedInbox::sequencerCall {}, "latest").await
+    }
+
+    /// A sequencer's bond after the newest block.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn bond(&self, sequencer: Address) -> Result<Bond, L1Error> {
+        self.bond_at(sequencer, "latest").await
+    }
+
+    pub(crate) async fn bond_at(&self, sequencer: Address, block: &str) -> Result<Bond, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let rpc = &self.inner.rpc;
-        let amount = rpc.view("bond", inbox, &BlindedInbox::bondCall {}, "latest").await?;
-        let announced = rpc.view("withdrawal", inbox, &BlindedInbox::withdrawalCall {}, "latest").await?;
+        let call = BlindedInbox::bondOfCall { sequencer_: sequencer };
+        let amount = rpc.view("bondOf", inbox, &call, block).await?;
+        let call = BlindedInbox::withdrawalOfCall { sequencer_: sequencer };
+        let announced = rpc.view("withdrawalOf", inbox, &call, block).await?;
         Ok(Bond {
             amount,
             withdrawal: announced.amount,
@@ -246,8 +261,8 @@ impl L1Client {
             signers: post.call.certificate.signers,
             signature: signature.to_bytes(),
         });
-        let sequencer = self.sequencer().await?;
-        let data = post.data_of(&headers, |batch| self.is_signed(batch, &sequencer));
+        let epochs = self.epochs().await?;
+        let data = post.data_of(&headers, |batch| self.is_signed(batch, &epochs));
         let (l1_block, transaction) = (log.block, log.transaction);
         Ok((post, Posting { l1_block, transaction, runs, headers, certificate, data }))
     }

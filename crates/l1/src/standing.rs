@@ -2,10 +2,10 @@
 //! what validity depends on is read elsewhere.
 
 use alloy_primitives::{Address, U64, U256};
-use blindfold_protocol::{B256, L1Timing};
+use blindfold_protocol::L1Timing;
 
 use crate::{
-    Bond, L1Client, L1Error, PostedHead,
+    Bond, GivenPromise, L1Client, L1Error, PostedHead,
     contracts::{BlindedInbox, DepositPortal, FeeVault, ForcedQueue, HintRegistry, OutputRegistry},
     queue::{KIND_ENVELOPE, KIND_TRANSACTION},
 };
@@ -20,7 +20,7 @@ pub struct Standing {
     pub block: u64,
     /// All deadlines.
     pub timing: L1Timing,
-    /// Whose signature stands under headers.
+    /// Whose signature stands under headers with this block as their L1 origin.
     pub sequencer: Address,
     /// The last posted header.
     pub head: PostedHead,
@@ -36,7 +36,7 @@ pub struct Standing {
     pub forced_length: u64,
     /// The next forced items that no header has taken: those that are due and the one after them, 17 at most.
     pub forced_next: Vec<QueuedItem>,
-    /// The sequencer's bond.
+    /// This sequencer's bond.
     pub bond: Bond,
     /// Accusations that nobody answered yet.
     pub open_accusations: u64,
@@ -224,14 +224,14 @@ impl L1Client {
         let next = head.number.saturating_add(1);
         let shown = BlindedInbox::equivocatedAtCall { number: next };
         let accusations = BlindedInbox::openAccusationsCall {};
-        let withdrawal = rpc.view("withdrawal", inbox, &BlindedInbox::withdrawalCall {}, at).await?;
         let length = rpc.view("length", contracts.forced_queue, &ForcedQueue::lengthCall {}, at).await?;
         let postings = HintRegistry::postingCountCall {};
         let outputs = OutputRegistry::lastBlockCall {};
+        let sequencer = rpc.view("sequencer", inbox, &BlindedInbox::sequencerCall {}, at).await?;
         let mut standing = Standing {
             block,
             timing: self.timing_at(at).await?,
-            sequencer: rpc.view("sequencer", inbox, &BlindedInbox::sequencerCall {}, at).await?,
+            sequencer,
             head,
             head_posted_at: rpc.view("headPostedAt", inbox, &BlindedInbox::headPostedAtCall {}, at).await?,
             last_certified_at: rpc
@@ -244,12 +244,7 @@ impl L1Client {
                 .saturating_to(),
             forced_length: length,
             forced_next: Vec::new(),
-            bond: Bond {
-                amount: rpc.view("bond", inbox, &BlindedInbox::bondCall {}, at).await?,
-                withdrawal: withdrawal.amount,
-                unlocks_at: withdrawal.unlocksAt,
-                expires_at: withdrawal.expiresAt,
-            },
+            bond: self.bond_at(sequencer, at).await?,
             open_accusations: rpc.view("openAccusations", inbox, &accusations, at).await?.saturating_to(),
             hint_postings: rpc.view("postingCount", contracts.hint_registry, &postings, at).await?,
             last_output: rpc.view("lastBlock", contracts.output_registry, &outputs, at).await?,
@@ -291,13 +286,13 @@ impl L1Client {
         })
     }
 
-    /// What is on record against the sequencer over the promise with this hash, after the newest block.
+    /// What is on record over a promise, after the newest block.
     ///
     /// # Errors
     /// [`L1Error::Malformed`] for a state that the contract does not have; the errors of a call.
-    pub async fn accusation(&self, promise_hash: B256) -> Result<Accusation, L1Error> {
+    pub async fn accusation(&self, promise: &GivenPromise) -> Result<Accusation, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        let call = BlindedInbox::accusationsCall { promiseHash: promise_hash };
+        let call = BlindedInbox::accusationsCall { promiseId: promise.id() };
         let found = self.inner.rpc.view("accusations", inbox, &call, "latest").await?;
         let state = match found.state {
             0 => AccusationState::None,

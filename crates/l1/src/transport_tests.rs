@@ -66,10 +66,10 @@ async fn the_servers_own_errors_are_kept_apart() {
 async fn reverts_are_told_in_the_contracts_words() {
     let view = async |data: Option<String>, message: &'static str, code: i64| {
         let endpoint = rpc(move |_, _| Answer::Error { code, message, data: data.clone() });
-        let call = contracts::BlindedInbox::bondCall {};
-        endpoint.view("bond", Address::ZERO, &call, "latest").await.unwrap_err()
+        let call = contracts::BlindedInbox::openAccusationsCall {};
+        endpoint.view("openAccusations", Address::ZERO, &call, "latest").await.unwrap_err()
     };
-    let reverted = |reason: &str| L1Error::Reverted { call: "bond", reason: reason.to_owned() };
+    let reverted = |reason: &str| L1Error::Reverted { call: "openAccusations", reason: reason.to_owned() };
     let hex = |data: Vec<u8>| Some(alloy_primitives::hex::encode_prefixed(data));
 
     let known = contracts::BlindedInbox::WrongNumber { expected: 3, given: 1 }.abi_encode();
@@ -89,8 +89,8 @@ async fn reverts_are_told_in_the_contracts_words() {
 #[tokio::test]
 async fn an_answer_of_another_shape_is_refused() {
     let endpoint = rpc(|_, _| Answer::Result("0x".into()));
-    let call = contracts::BlindedInbox::bondCall {};
-    let error = endpoint.view("bond", Address::ZERO, &call, "latest").await.unwrap_err();
+    let call = contracts::BlindedInbox::openAccusationsCall {};
+    let error = endpoint.view("openAccusations", Address::ZERO, &call, "latest").await.unwrap_err();
     assert!(matches!(error, L1Error::Malformed { .. }), "{error:?}");
 }
 

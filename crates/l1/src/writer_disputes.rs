@@ -7,19 +7,20 @@ use blindfold_protocol::{B256, Promise, SignedHeader};
 use crate::{
     L1Error, L1Writer, Sent,
     contracts::{BlindedInbox, HintRegistry},
-    evidence::{OmissionAnswer, commitment, equivocation_evidence, omission_evidence},
+    evidence::{GivenPromise, OmissionAnswer, commitment, equivocation_evidence, omission_evidence},
 };
 
 /// What comes with an accusation: 0.1 ether.
 pub const ACCUSATION_STAKE_WEI: u128 = 100_000_000_000_000_000;
 
 impl L1Writer {
-    /// Adds `amount` wei to the sequencer's bond.
+    /// Adds `amount` wei to a sequencer's bond.
     ///
     /// # Errors
     /// [`L1Error::Reverted`]; the errors of a call.
-    pub async fn deposit_bond(&self, amount: u128) -> Result<Sent, L1Error> {
-        self.to_inbox("depositBond", U256::from(amount), &BlindedInbox::depositBondCall {}).await
+    pub async fn deposit_bond(&self, sequencer: Address, amount: u128) -> Result<Sent, L1Error> {
+        let call = BlindedInbox::depositBondCall { sequencer_: sequencer };
+        self.to_inbox("depositBond", U256::from(amount), &call).await
     }
 
     /// Commits to evidence that this account will show to the inbox with the same salt. The salt is random, and the
@@ -120,25 +121,23 @@ impl L1Writer {
         let header = answer.run.header(answer.number).ok_or(L1Error::Run(crate::RunFault::Empty))?;
         let header_proof = answer.run.header_proof(answer.number).unwrap_or_default();
         let call = BlindedInbox::answerOmissionCall {
-            envelopeId: answer.leaf.id,
-            sealBy: answer.seal_by,
+            promised: (&answer.promise).into(),
             header: header.into(),
             run: (&answer.run.run).into(),
             headerProof: header_proof,
             index: U256::from(answer.index),
-            itemHash: answer.leaf.item_hash,
             code: answer.leaf.code,
             itemProof: answer.item_proof.clone(),
         };
         self.to_inbox("answerOmission", U256::ZERO, &call).await
     }
 
-    /// Takes the bond for an accusation, of having broken the promise with this hash, that nobody answered in time.
+    /// Takes the bond for an accusation of having broken this promise that nobody answered in time.
     ///
     /// # Errors
     /// [`L1Error::Reverted`] before that; the errors of a call.
-    pub async fn slash_omission(&self, promise_hash: B256) -> Result<Sent, L1Error> {
-        let call = BlindedInbox::slashOmissionCall { promiseHash: promise_hash };
+    pub async fn slash_omission(&self, promise: &GivenPromise) -> Result<Sent, L1Error> {
+        let call = BlindedInbox::slashOmissionCall { promised: promise.into() };
         self.to_inbox("slashOmission", U256::ZERO, &call).await
     }
 
@@ -150,7 +149,7 @@ impl L1Writer {
         self.to_inbox("claimReward", U256::ZERO, &BlindedInbox::claimRewardCall {}).await
     }
 
-    /// Announces, as the sequencer, that `amount` wei of the bond will be taken out; 0 takes it back. What is announced
+    /// Announces that `amount` wei of this account's bond as a sequencer will be taken out; 0 takes it back. What is announced
     /// does not count as bond.
     ///
     /// # Errors
@@ -160,7 +159,7 @@ impl L1Writer {
         self.to_inbox("announceBondWithdrawal", U256::ZERO, &call).await
     }
 
-    /// Takes out, as the sequencer, what was announced.
+    /// Takes out what was announced.
     ///
     /// # Errors
     /// [`L1Error::Reverted`] before the delay is over, which begins anew with every certified posting, or while an

@@ -170,6 +170,17 @@ impl L1Writer {
         self.send("registerEpoch", registry, U256::ZERO, &call).await
     }
 
+    /// Names the key of headers to come; the account is the registry's governor. The event gives the L1 block from which on
+    /// it counts, [`L1Client::epochs`] tells it as soon as that is final.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`]; the errors of a call.
+    pub async fn name_sequencer(&self, sequencer: Address) -> Result<Sent, L1Error> {
+        let registry = self.client().config().contracts.registry;
+        let call = CommitteeRegistry::nameSequencerCall { sequencer };
+        self.send("nameSequencer", registry, U256::ZERO, &call).await
+    }
+
     /// Ends an epoch earlier than it is registered, at a number far ahead; the account is the registry's governor.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! Key epochs: contiguous ranges of batch numbers, exactly one committee for each number.
 
+use std::ops::RangeInclusive;
+
 use crate::limits::MAX_MEMBERS;
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use blindfold_bte::bls::PublicKey;
 
 /// The rule set that every deployment begins with.
@@ -82,6 +84,12 @@ pub enum EpochFault {
         /// The rule set.
         rules: u16,
     },
+    /// Keys of sequencers are out of order, or the first does not count from the beginning.
+    #[error("the sequencer's key from L1 block {from_block} on does not follow the one before")]
+    Sequencers {
+        /// The first L1 block that it counts for.
+        from_block: u64,
+    },
     /// An epoch does not follow the one before: numbers of epochs and of batches are contiguous.
     #[error("epoch {0} does not follow the one before")]
     Gap(u64),
@@ -130,11 +138,24 @@ pub struct RulesChange {
     pub rules: u16,
 }
 
-/// The known epochs, contiguous, and the rule sets that L1 schedules.
+/// A sequencer's key and the L1 block from which on it counts: headers whose L1 origin is that block or a later one are
+/// signed with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequencerChange {
+    /// First L1 origin.
+    pub from_block: u64,
+    /// The key's address.
+    pub sequencer: Address,
+}
+
+/// What `CommitteeRegistry` says: the known epochs, contiguous, the rule sets that it schedules, and whose signature stands
+/// under headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Epochs {
     epochs: Vec<Epoch>,
     rules: Vec<RulesChange>,
+    sequencers: Vec<SequencerChange>,
+    read_at: u64,
 }
 
 impl Epochs {
@@ -150,7 +171,7 @@ impl Epochs {
                 return Err(EpochFault::Gap(after.epoch));
             }
         }
-        Ok(Self { epochs, rules: Vec::new() })
+        Ok(Self { epochs, ..Self::default() })
     }
 
     /// The same with the rule sets that begin after the first one: each later and higher than the one before.
@@ -163,6 +184,55 @@ impl Epochs {
             before = *change;
         }
         Ok(Self { rules, ..self })
+    }
+
+    /// The same with the keys of sequencers, the chain's first from block 0 on among them, as they stood in L1 block
+    /// `read_at`: each from a later block on than the one before, and another key than it.
+    pub fn with_sequencers(self, sequencers: Vec<SequencerChange>, read_at: u64) -> Result<Self, EpochFault> {
+        let begins = sequencers.first().is_some_and(|change| change.from_block == 0);
+        let first = sequencers.first().map(|change| change.from_block).unwrap_or_default();
+        let wrong = sequencers.iter().zip(sequencers.iter().skip(1)).find(|(before, after)| {
+            after.from_block <= before.from_block || after.sequencer == before.sequencer
+        });
+        match wrong {
+            Some((_, after)) => Err(EpochFault::Sequencers { from_block: after.from_block }),
+            None if begins => Ok(Self { sequencers, read_at, ..self }),
+            None => Err(EpochFault::Sequencers { from_block: first }),
+        }
+    }
+
+    /// Whose signature stands under headers with this L1 origin; `None` where no key is known. It can change for origins
+    /// above [`read_at`](Self::read_at).
+    pub fn sequencer_at(&self, origin: u64) -> Option<Address> {
+        let index = self.sequencers.partition_point(|change| change.from_block <= origin);
+        self.sequencers.get(index.checked_sub(1)?).map(|change| change.sequencer)
+    }
+
+    /// The last of the L1 origins around this one whose headers are signed with one key: `u64::MAX` where no change comes
+    /// after it.
+    pub fn sequencer_until(&self, origin: u64) -> u64 {
+        let next = self.sequencers.iter().find(|change| change.from_block > origin);
+        next.map_or(u64::MAX, |change| change.from_block.saturating_sub(1))
+    }
+
+    /// The newest stretch of L1 origins of headers that this key signs, as far as is known: `u64::MAX` is the end of one
+    /// that has none. `None` for a key that was never named.
+    pub fn sequencer_term(&self, sequencer: Address) -> Option<RangeInclusive<u64>> {
+        let place = self.sequencers.iter().rposition(|change| change.sequencer == sequencer)?;
+        let from = self.sequencers.get(place)?.from_block;
+        let next = self.sequencers.get(place + 1);
+        Some(from..=next.map_or(u64::MAX, |change| change.from_block.saturating_sub(1)))
+    }
+
+    /// Keys of sequencers, in order.
+    pub fn sequencers(&self) -> &[SequencerChange] {
+        &self.sequencers
+    }
+
+    /// The final L1 block that this was read at, 0 where nothing was: what it says of headers with origins up to there
+    /// stays.
+    pub fn read_at(&self) -> u64 {
+        self.read_at
     }
 
     /// The epoch of a batch number.

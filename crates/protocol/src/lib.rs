@@ -36,7 +36,7 @@ pub use codec::{Canonical, DecodeError, hex_canonical};
 pub use config::{ChainConfig, ConfigFault, L1Timing};
 pub use eip712::Deployment;
 pub use envelope::{Envelope, EnvelopeHeader};
-pub use epoch::{Epoch, EpochFault, Epochs, FIRST_RULES, RulesChange};
+pub use epoch::{Epoch, EpochFault, Epochs, FIRST_RULES, RulesChange, SequencerChange};
 pub use fault::EnvelopeFault;
 pub use forced::{ForcedEntry, ForcedTransaction};
 pub use header::{BatchHeader, SealedBatch, SignedHeader};

@@ -1,12 +1,12 @@
 //! What people see of L1 who act there by hand: up to the newest block, before anything is final.
 
 use blindfold_l1::{
-    Accusation, AccusationState, DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, HintPosting,
-    L1HeaderDue, Portal, PostingState, SequencerEvent, omission_evidence,
+    Accusation, AccusationState, DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, GivenPromise,
+    HintPosting, L1HeaderDue, Portal, PostingState, SequencerEvent, omission_evidence,
 };
-use blindfold_protocol::{B256, BatchHints, Promise, U256};
+use blindfold_protocol::{Address, B256, BatchHints, Promise, SequencerChange, U256};
 
-use crate::stage::{POSTER, SEQUENCER, Stage, TIMING, USER, key, plain};
+use crate::stage::{GOVERNOR, POSTER, SEQUENCER, Stage, TIMING, USER, key, plain, reverted};
 
 const EPOCH_LAST: u64 = 1_000_000;
 const SALT: B256 = B256::repeat_byte(0x5a);
@@ -98,24 +98,24 @@ async fn an_accusation_is_seen_from_the_first_block_on() {
     stage.post(&epochs, &plain(&stage.batches(None, &[10, 20]))).await;
     let accuser = stage.writer(USER).await;
     let client = accuser.client();
-    accuser.deposit_bond(1_000).await.unwrap();
+    accuser.deposit_bond(key(SEQUENCER).address(), 1_000).await.unwrap();
     let (envelope, item) = (B256::repeat_byte(0x11), B256::repeat_byte(0x12));
     let promise = Promise::sign(&key(SEQUENCER), &stage.deployment(), envelope, item, 2);
-    let name = promise.hash();
-    assert_eq!(client.accusation(name).await.unwrap().state, AccusationState::None);
+    let given = GivenPromise::new(&promise, key(SEQUENCER).address());
+    assert_eq!(client.accusation(&given).await.unwrap().state, AccusationState::None);
     accuser.commit(omission_evidence(envelope, item, 2), SALT).await.unwrap();
     stage.anvil.mine(1).await.unwrap();
     let sent = accuser.accuse_omission(&promise, SALT).await.unwrap();
     let answer_until = sent.block + u64::from(TIMING.answer_window);
     let expected = Accusation { state: AccusationState::Open, accuser: accuser.address(), answer_until };
-    assert_eq!(client.accusation(name).await.unwrap(), expected);
+    assert_eq!(client.accusation(&given).await.unwrap(), expected);
     assert_eq!(client.standing().await.unwrap().open_accusations, 1);
     let faults = client.recent_faults(0, sent.block).await.unwrap();
-    assert!(matches!(faults[..], [SequencerEvent::Accused { envelope_id, .. }] if envelope_id == envelope));
+    assert!(matches!(faults[..], [SequencerEvent::Accused { promise, .. }] if promise == given));
 
     stage.anvil.mine(u64::from(TIMING.answer_window) + 1).await.unwrap();
-    accuser.slash_omission(name).await.unwrap();
-    assert_eq!(client.accusation(name).await.unwrap().state, AccusationState::Slashed);
+    accuser.slash_omission(&given).await.unwrap();
+    assert_eq!(client.accusation(&given).await.unwrap().state, AccusationState::Slashed);
     assert_eq!(client.standing().await.unwrap().bond.amount, U256::ZERO);
     assert!(client.reward(accuser.address()).await.unwrap() > U256::from(500));
 }
@@ -140,4 +140,28 @@ async fn requests_to_withdraw_are_counted_by_the_vault() {
     let gas = U256::from(DEFAULT_FORCED_GAS_PRICE_WEI);
     assert_eq!(client.forced_transaction_fee(22_000, &[0]).await.unwrap() - one, gas * U256::from(1_000));
     assert_eq!(client.portal().await.unwrap(), Portal { outlet: None, takes_deposits_without_outlet: true });
+}
+
+#[tokio::test]
+async fn the_next_sequencers_key_is_read_when_it_is_final() {
+    let stage = Stage::new().await;
+    stage.register(EPOCH_LAST).await;
+    let (governor, client) = (stage.writer(GOVERNOR).await, stage.writer(USER).await.client().clone());
+    let (first, next) = (key(SEQUENCER).address(), Address::repeat_byte(0x77));
+    stage.finalize().await;
+    let before = client.epochs().await.unwrap();
+    assert_eq!(before.sequencers(), [SequencerChange { from_block: 0, sequencer: first }]);
+    let sent = governor.name_sequencer(next).await.unwrap();
+    let from_block = sent.block + u64::from(TIMING.answer_window);
+    assert_eq!(client.epochs().await.unwrap().sequencers(), before.sequencers(), "not final yet");
+    stage.finalize().await;
+    let epochs = client.epochs().await.unwrap();
+    assert!(epochs.read_at() >= sent.block);
+    assert_eq!(epochs.sequencers()[1..], [SequencerChange { from_block, sequencer: next }]);
+    assert_eq!(epochs.sequencer_at(from_block - 1), Some(first));
+    // L1's newest block says who proposes outputs and who is paid for forced bytes.
+    let until = from_block.saturating_sub(client.newest_block().await.unwrap());
+    stage.anvil.mine(until).await.unwrap();
+    assert_eq!(client.sequencer().await.unwrap(), next);
+    reverted(stage.writer(USER).await.name_sequencer(first).await, "NotGovernor");
 }

@@ -2,8 +2,8 @@
 
 use blindfold_bte::dealer;
 use blindfold_l1::{
-    ACCUSATION_STAKE_WEI, ItemLeaf, OmissionAnswer, OpenAccusation, SequencerEvent, equivocation_evidence,
-    omission_evidence,
+    ACCUSATION_STAKE_WEI, GivenPromise, ItemLeaf, OmissionAnswer, OpenAccusation, SequencerEvent,
+    equivocation_evidence, omission_evidence,
 };
 use blindfold_protocol::{
     B256, Bundle, Canonical, Promise, U256,
@@ -20,8 +20,10 @@ async fn equivocation_costs_the_bond() {
     let stage = Stage::new().await;
     let reporter = stage.writer(USER).await;
     let client = reporter.client();
-    reporter.deposit_bond(1_001).await.unwrap();
-    assert_eq!(client.bond().await.unwrap().amount, U256::from(1_001));
+    let sequencer = key(SEQUENCER).address();
+    reporter.deposit_bond(sequencer, 1_001).await.unwrap();
+    assert_eq!(client.sequencer().await.unwrap(), sequencer);
+    assert_eq!(client.bond(sequencer).await.unwrap().amount, U256::from(1_001));
 
     let one = stage.batches(None, &[10])[0].sealed.signed_header();
     let two = stage.batches(None, &[11])[0].sealed.signed_header();
@@ -39,17 +41,18 @@ async fn equivocation_costs_the_bond() {
     let copier = stage.writer(SEQUENCER).await;
     reverted(copier.slash_equivocation(&one, &two, SALT).await, "NotCommitted");
     let sent = reporter.slash_equivocation(&two, &one, SALT).await.unwrap();
-    let bond = client.bond().await.unwrap();
+    let bond = client.bond(sequencer).await.unwrap();
     assert_eq!((bond.amount, bond.withdrawal, bond.unlocks_at), (U256::ZERO, 0, 0));
     assert_eq!(client.reward(reporter.address()).await.unwrap(), U256::from(500));
     reporter.claim_reward().await.unwrap();
     assert_eq!(client.reward(reporter.address()).await.unwrap(), U256::ZERO);
-    reporter.deposit_bond(1).await.unwrap();
+    reporter.deposit_bond(sequencer, 1).await.unwrap();
     reverted(reporter.slash_equivocation(&two, &one, SALT).await, "AlreadySlashed { number: 1 }");
 
     let through = stage.finalize().await;
     let events = client.sequencer_events(0, through).await.unwrap();
     let expected = SequencerEvent::Equivocation {
+        sequencer,
         number: 1,
         reporter: reporter.address(),
         first: two.header.hash(),
@@ -83,7 +86,7 @@ async fn a_promise_is_accused_and_answered_or_costs_the_bond() {
 
     let accuser = stage.writer(USER).await;
     let client = accuser.client();
-    accuser.deposit_bond(1_000).await.unwrap();
+    accuser.deposit_bond(key(SEQUENCER).address(), 1_000).await.unwrap();
     let promise = |id: B256| Promise::sign(&key(SEQUENCER), &stage.deployment(), id, item_hash, 1);
     let accuse = async |id: B256| {
         accuser.commit(omission_evidence(id, item_hash, 1), SALT).await.unwrap();
@@ -91,17 +94,15 @@ async fn a_promise_is_accused_and_answered_or_costs_the_bond() {
         accuser.accuse_omission(&promise(id), SALT).await.unwrap().block
     };
     let open = async || client.open_accusations(0).await.unwrap();
+    let given = |id: B256| GivenPromise::new(&promise(id), key(SEQUENCER).address());
     let waits = |envelope_id, block| OpenAccusation {
-        promise_hash: promise(envelope_id).hash(),
-        envelope_id,
-        item_hash,
-        seal_by: 1,
+        promise: given(envelope_id),
         answer_until: block + u64::from(TIMING.answer_window),
     };
     assert_eq!(open().await, []);
     let kept = accuse(id).await;
     assert_eq!(open().await, [waits(id, kept)]);
-    let answer = OmissionAnswer::new(run, &batch, &[1, 15], id, item_hash, 1).unwrap();
+    let answer = OmissionAnswer::new(run, &batch, &[1, 15], given(id)).unwrap();
     let answerer = stage.writer(SEQUENCER).await;
     answerer.answer_omission(&answer).await.unwrap();
     reverted(answerer.answer_omission(&answer).await, "NoOpenAccusation");
@@ -110,33 +111,26 @@ async fn a_promise_is_accused_and_answered_or_costs_the_bond() {
 
     let lost = B256::repeat_byte(0x77);
     let broken = accuse(lost).await;
-    reverted(accuser.slash_omission(promise(lost).hash()).await, "AnswerWindowOpen");
+    reverted(accuser.slash_omission(&given(lost)).await, "AnswerWindowOpen");
     // Nobody slashes at once: it is open as long.
     stage.anvil.mine(3 * u64::from(TIMING.answer_window)).await.unwrap();
     assert_eq!(open().await, [waits(lost, broken)]);
-    accuser.slash_omission(promise(lost).hash()).await.unwrap();
+    accuser.slash_omission(&given(lost)).await.unwrap();
     assert_eq!(open().await, []);
     let reward = client.reward(accuser.address()).await.unwrap();
     assert_eq!(reward, U256::from(ACCUSATION_STAKE_WEI + 500));
 
     let through = stage.finalize().await;
     let accused = |envelope_id, block| SequencerEvent::Accused {
-        promise_hash: promise(envelope_id).hash(),
-        envelope_id,
-        item_hash,
+        promise: given(envelope_id),
         accuser: accuser.address(),
-        seal_by: 1,
         answer_until: block + u64::from(TIMING.answer_window),
     };
     let expected = [
         accused(id, kept),
-        SequencerEvent::Answered {
-            promise_hash: promise(id).hash(),
-            answerer: answerer.address(),
-            number: 1,
-        },
+        SequencerEvent::Answered { promise_id: given(id).id(), answerer: answerer.address(), number: 1 },
         accused(lost, broken),
-        SequencerEvent::Omission { promise_hash: promise(lost).hash(), accuser: accuser.address() },
+        SequencerEvent::Omission { promise_id: given(lost).id(), accuser: accuser.address() },
     ];
     assert_eq!(client.sequencer_events(0, through).await.unwrap(), expected);
 }

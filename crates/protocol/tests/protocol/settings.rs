@@ -2,7 +2,9 @@
 
 use crate::common::{CHAIN_ID, config, epoch};
 use alloy_primitives::Address;
-use blindfold_protocol::{ChainConfig, ConfigFault, Epoch, EpochFault, Epochs, FIRST_RULES, RulesChange};
+use blindfold_protocol::{
+    ChainConfig, ConfigFault, Epoch, EpochFault, Epochs, FIRST_RULES, RulesChange, SequencerChange,
+};
 
 #[test]
 fn settings_round_trip() {
@@ -137,5 +139,32 @@ fn rule_sets_begin_at_their_numbers() {
     assert_eq!(Epochs::default().rules_at(7), FIRST_RULES);
     for changes in [vec![change(5, 1)], vec![change(5, 2), change(5, 3)], vec![change(5, 2), change(6, 2)]] {
         assert!(matches!(Epochs::default().with_rules(changes), Err(EpochFault::Rules { .. })));
+    }
+}
+
+#[test]
+fn a_sequencers_key_counts_from_an_l1_block_on() {
+    let key = |byte| Address::repeat_byte(byte);
+    let change = |from_block, byte| SequencerChange { from_block, sequencer: key(byte) };
+    let named = |changes| Epochs::default().with_sequencers(changes, 90);
+    let epochs = named(vec![change(0, 1), change(50, 2), change(80, 1)]).unwrap();
+    let at = |origin| epochs.sequencer_at(origin).unwrap();
+    assert_eq!([0, 49, 50, 79, 80, u64::MAX].map(at), [1, 1, 2, 2, 1, 1].map(key));
+    let until = |origin| epochs.sequencer_until(origin);
+    assert_eq!([0, 49, 50, 79, 80].map(until), [49, 49, 79, 79, u64::MAX]);
+    // Of a key that was named twice the newest stretch.
+    assert_eq!(epochs.sequencer_term(key(1)), Some(80..=u64::MAX));
+    assert_eq!(epochs.sequencer_term(key(2)), Some(50..=79));
+    assert_eq!(epochs.sequencer_term(key(3)), None);
+    assert_eq!(epochs.read_at(), 90);
+    assert_eq!(Epochs::default().sequencer_at(7), None);
+    for (changes, wrong) in [
+        (vec![], 0),
+        (vec![change(1, 1)], 1),
+        (vec![change(0, 1), change(0, 2)], 0),
+        (vec![change(0, 1), change(9, 1)], 9),
+        (vec![change(0, 1), change(9, 2), change(8, 1)], 8),
+    ] {
+        assert_eq!(named(changes), Err(EpochFault::Sequencers { from_block: wrong }));
     }
 }
