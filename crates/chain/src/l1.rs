@@ -1,5 +1,6 @@
 //! What following the chain needs from L1, as a seam: the client of the contracts implements it, tests script it.
 
+use alloy_primitives::Address;
 use async_trait::async_trait;
 use blindfold_protocol::validity::{L1Facts, LedgerEvent, OriginFacts};
 use blindfold_protocol::{BatchHeader, Bytes, Epochs, ForcedEntry, SealedBatch, limits::MAX_FORCED_ITEMS};
@@ -86,8 +87,8 @@ pub struct L1News {
 
 impl L1News {
     /// What a header with this origin depends on.
-    pub fn into_facts(self, origin: OriginFacts) -> L1Facts {
-        L1Facts { origin, ledger: self.ledger, forced: self.forced }
+    pub fn into_facts(self, origin: OriginFacts, sequencer: Address) -> L1Facts {
+        L1Facts { origin, sequencer, ledger: self.ledger, forced: self.forced }
     }
 
     /// The part of blocks `after + 1 ..= through`, with the forced queue from `cursor` on as it stood at `through`.

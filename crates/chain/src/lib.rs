@@ -17,6 +17,7 @@ mod intake;
 mod l1;
 mod l1_client;
 pub mod limits;
+mod office;
 mod opener;
 mod parameters;
 mod read;
@@ -34,6 +35,7 @@ pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{
     L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun, origin_facts,
 };
+pub use office::Office;
 pub use opener::{OpenFault, Opener, unopened_outcomes};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};

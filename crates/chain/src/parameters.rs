@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use blindfold_bte::{EncryptionKey, Parameters};
 use blindfold_protocol::{Epoch, Epochs};
 use parking_lot::RwLock;
@@ -126,6 +126,8 @@ impl std::fmt::Debug for EpochParameters {
 #[derive(Debug, Default)]
 pub struct ParameterSet {
     epochs: RwLock<Vec<EpochParameters>>,
+    /// What L1 registered when it was read last.
+    registered: RwLock<Epochs>,
 }
 
 impl ParameterSet {
@@ -137,11 +139,11 @@ impl ParameterSet {
                 return Err(ParametersMismatch::Order { epoch: after.epoch.epoch });
             }
         }
-        Ok(Self { epochs: RwLock::new(epochs) })
+        Ok(Self { epochs: RwLock::new(epochs), registered: RwLock::default() })
     }
 
-    /// Takes over where L1 has the known epochs begin and end now: one may end earlier than it was registered. True when
-    /// anything changed.
+    /// Takes over where L1 has the known epochs begin and end now, and whose signature stands under headers: an epoch may
+    /// end earlier than it was registered. True when one did.
     pub fn adopt(&self, registered: &Epochs) -> bool {
         let mut changed = false;
         for entry in self.epochs.write().iter_mut() {
@@ -152,7 +154,13 @@ impl ParameterSet {
                 changed = true;
             }
         }
+        *self.registered.write() = registered.clone();
         changed
+    }
+
+    /// Whose signature stands under headers with this L1 origin, as L1 was last read; `None` where it names nobody.
+    pub fn sequencer_at(&self, origin: u64) -> Option<Address> {
+        self.registered.read().sequencer_at(origin)
     }
 
     /// The parameters under which batch `number` is encrypted and certified.

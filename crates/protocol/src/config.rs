@@ -42,7 +42,7 @@ pub struct ChainConfig {
     pub output_registry: Address,
     /// The deadlines that L1 holds everyone to.
     pub timing: L1Timing,
-    /// Signs headers and promises, and earns the ordering fees.
+    /// Signs headers and promises, and earns the ordering fees, until L1 names another key.
     pub sequencer: Address,
     /// Receives the fees of L2 blocks.
     pub fee_recipient: Address,

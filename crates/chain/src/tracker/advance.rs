@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use blindfold_protocol::validity::{self, AppliedBatch, CheckedItem, L1Facts, SealFault, Verdict};
 use blindfold_protocol::{BatchHeader, Epoch, SealedBatch, SigningKey};
 use blindfold_store::StoreError;
@@ -49,6 +49,14 @@ pub enum SealRefusal {
         /// The origin that was to be sealed with.
         origin: u64,
     },
+    /// Headers with this origin are signed with another key: our time is over, or has not come.
+    #[error("headers with L1 origin {origin} are {sequencer}'s to sign")]
+    NotOurs {
+        /// The origin that was to be sealed with.
+        origin: u64,
+        /// Whose key counts there.
+        sequencer: Address,
+    },
     /// From the next number on the chain has other rules than this build knows.
     #[error("number {number} has the rule set {rules}, which this build does not know: install a newer one")]
     UnknownRules {
@@ -75,6 +83,8 @@ pub enum SealRefusal {
 /// is final, so it stays true.
 pub(super) struct Said {
     origin: L1Origin,
+    /// The key that signs headers with this origin.
+    sequencer: Address,
     after: u64,
     /// The entry of the forced queue from which it was read: of those before, it knows nothing.
     cursor: u64,
@@ -83,14 +93,14 @@ pub(super) struct Said {
 
 impl Said {
     fn facts(&self) -> L1Facts {
-        self.news.clone().into_facts(origin_facts(&self.origin))
+        self.news.clone().into_facts(origin_facts(&self.origin), self.sequencer)
     }
 
     /// What it says to a header with this origin, if all is here.
     fn again(&self, after: u64, origin: u64, cursor: u64) -> Option<Self> {
         let covers = self.origin.number == origin && self.after <= after && after <= origin;
         let news = self.news.part(after, origin, cursor).filter(|_| covers && self.cursor <= cursor)?;
-        Some(Self { origin: self.origin, after, cursor, news })
+        Some(Self { origin: self.origin, sequencer: self.sequencer, after, cursor, news })
     }
 }
 
@@ -121,8 +131,8 @@ impl Tracker {
             return self.apply_claimed_locked(batch).await;
         }
         // The signature first: nothing else about the header costs anyone but the sequencer.
-        let config = &self.shared.config;
-        validity::check_signature(&batch.signed_header(), &config.deployment, &config.sequencer)
+        let sequencer = self.sequencer_of(header).await?;
+        validity::check_signature(&batch.signed_header(), &self.shared.config.deployment, &sequencer)
             .map_err(|fault| Refusal::Invalid { number, fault })?;
         let head = self.head();
         if number <= head.number {
@@ -144,7 +154,7 @@ impl Tracker {
             let epoch = epoch.epoch;
             return Err(Refusal::EpochNotInForce { number, epoch, counts_from, origin });
         }
-        let said = self.said_to(header).await?;
+        let said = self.said_to(header, sequencer).await?;
         self.follows_what_l1_made(header, offered).await?;
         let facts = said.facts();
         let items = check_items(&self.shared.config, &epoch, batch).await?;
@@ -201,8 +211,13 @@ impl Tracker {
             let counts_from = epoch.counts_from;
             return Err(SealRefusal::EpochNotInForce { number, counts_from, origin: origin.number });
         }
+        let sequencer = self.sequencer_at(origin.number).await?;
+        if sequencer != key.address() {
+            return Err(SealRefusal::NotOurs { origin: origin.number, sequencer });
+        }
         let said = Said {
             origin: *origin,
+            sequencer,
             after: head.l1_origin,
             cursor: head.forced_cursor,
             news: self.news_up_to(origin.number).await?,
@@ -241,7 +256,7 @@ impl Tracker {
 
     /// What L1 says to a header: its origin, and everything since the parent's. An origin that did not change, or was
     /// read ahead, needs no L1, so that headers are checked while it is away.
-    async fn said_to(&self, header: &BatchHeader) -> Result<Said, Refusal> {
+    async fn said_to(&self, header: &BatchHeader, sequencer: Address) -> Result<Said, Refusal> {
         let (number, origin) = (header.number, header.l1_origin_number);
         let (after, cursor) = (self.head().l1_origin, self.head().forced_cursor);
         let known = self.shared.said.read().as_ref().and_then(|said| said.again(after, origin, cursor));
@@ -259,7 +274,7 @@ impl Tracker {
             Some(news) => news,
             None => self.news_up_to(origin).await?,
         };
-        Ok(Said { origin: found, after, cursor, news })
+        Ok(Said { origin: found, sequencer, after, cursor, news })
     }
 
     /// A header has to follow what L1 made up to its origin: else another one could be signed for its number that does, with

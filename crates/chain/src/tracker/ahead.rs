@@ -81,6 +81,8 @@ impl Tracker {
         }
         origins.push(newest);
         let news = self.shared.l1.facts(after, newest.number, head.forced_cursor).await?;
+        // Whose signature headers with these origins bear.
+        self.read_epochs(false).await?;
         *self.shared.ahead.write() = Ahead { after, cursor: head.forced_cursor, origins, news };
         Ok(())
     }

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::B256;
-use blindfold_protocol::{Certificate, CertifiedBatch, SealedBatch, certificate, validity};
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::{
+    BatchHeader, Certificate, CertifiedBatch, Epochs, SealedBatch, SignedHeader, certificate,
+    limits::HANDOVER_BLOCKS, validity,
+};
 
 use super::{Applied, HeaderId, Refusal, Tracker, load_state};
 use crate::limits::DEAD_BRANCH_HEADERS;
+use crate::{L1Fault, Office};
 
 /// What a certificate changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +81,98 @@ impl Tracker {
         .unwrap_or(Err(Refusal::Stopped))
     }
 
+    /// Whether a vote for this header, which is here, is due: its certificate could be posted, and the sequencer that signed it
+    /// is in office, or was a moment ago. A key that is out of office could still sign with old origins, beside the
+    /// next one.
+    ///
+    /// # Errors
+    /// As [`may_be_certified`](Self::may_be_certified); [`Refusal::OutOfOffice`].
+    pub async fn may_be_voted_for(&self, header: &BatchHeader) -> Result<(), Refusal> {
+        self.may_be_certified(header.number).await?;
+        let (until, read_at) = {
+            let epochs = self.shared.epochs.read();
+            (epochs.sequencer_until(header.l1_origin_number), epochs.read_at())
+        };
+        let number = header.number;
+        if read_at > until.saturating_add(HANDOVER_BLOCKS) {
+            return Err(Refusal::OutOfOffice { number, until, read_at });
+        }
+        Ok(())
+    }
+
+    /// Where a key stands between the sequencer before it and the one after it, as L1 was last read.
+    pub fn office(&self, key: Address) -> Office {
+        let epochs = self.shared.epochs.read();
+        if epochs.sequencers().is_empty() {
+            return Office::Holds { term: 0..=u64::MAX };
+        }
+        Office::of(epochs.sequencer_term(key), epochs.read_at())
+    }
+
     /// Whether the sequencer signed the header of this batch. Of headers that L1 made nobody did.
     pub fn is_signed(&self, batch: &SealedBatch) -> bool {
+        self.is_signed_header(&batch.signed_header())
+    }
+
+    /// Whether this header bears the signature of the key that L1, as it was last read, names for its origin.
+    pub fn is_signed_header(&self, header: &SignedHeader) -> bool {
         let config = &self.shared.config;
-        validity::check_signature(&batch.signed_header(), &config.deployment, &config.sequencer).is_ok()
+        let named = self.shared.epochs.read().sequencer_at(header.header.l1_origin_number);
+        let sequencer = named.unwrap_or(config.sequencer);
+        validity::check_signature(header, &config.deployment, &sequencer).is_ok()
+    }
+
+    /// Whether one key, which is or was the sequencer's, signed both headers. It may have lost its time meanwhile: it
+    /// answers with its bond.
+    pub fn signed_by_one(&self, first: &SignedHeader, second: &SignedHeader) -> bool {
+        let config = &self.shared.config;
+        let Ok(signer) = first.signer(&config.deployment) else { return false };
+        second.signer(&config.deployment) == Ok(signer) && self.is_sequencer(signer)
+    }
+
+    /// Whether this key is, was or will be the sequencer's, as far as L1 was read.
+    pub fn is_sequencer(&self, key: Address) -> bool {
+        let epochs = self.shared.epochs.read();
+        match epochs.sequencers() {
+            [] => key == self.shared.config.sequencer,
+            _ => epochs.sequencer_term(key).is_some(),
+        }
+    }
+
+    /// The key that signs headers with the newest final block, as L1 was last read, as their origin.
+    pub fn sequencer_now(&self) -> Address {
+        let epochs = self.shared.epochs.read();
+        epochs.sequencer_at(epochs.read_at()).unwrap_or(self.shared.config.sequencer)
+    }
+
+    /// The key that signs headers with this L1 origin.
+    ///
+    /// # Errors
+    /// [`L1Fault`] where L1 has to be asked and does not answer, or answers for blocks before the origin only.
+    pub async fn sequencer_at(&self, origin: u64) -> Result<Address, L1Fault> {
+        let known = |epochs: &Epochs| match epochs.sequencers() {
+            // L1 names no keys: those of a test, or its contract is not final yet.
+            [] => Some(self.shared.config.sequencer),
+            _ => epochs.sequencer_at(origin).filter(|_| epochs.read_at() >= origin),
+        };
+        if let Some(sequencer) = known(&self.shared.epochs.read()) {
+            return Ok(sequencer);
+        }
+        self.read_epochs(false).await?;
+        let read = known(&self.shared.epochs.read());
+        read.ok_or_else(|| L1Fault::Unavailable { reason: format!("block {origin} is not final here") })
+    }
+
+    /// The key that has to sign this header.
+    pub(super) async fn sequencer_of(&self, header: &BatchHeader) -> Result<Address, Refusal> {
+        let (number, origin) = (header.number, header.l1_origin_number);
+        match self.sequencer_at(origin).await {
+            // L1 is there, and behind.
+            Err(L1Fault::Unavailable { .. }) if self.shared.epochs_paused.read().is_none() => {
+                Err(Refusal::OriginNotFinal { number, origin })
+            }
+            answer => Ok(answer?),
+        }
     }
 
     /// Verifies a certificate by itself: epoch, signers, threshold, aggregate signature.

@@ -255,7 +255,7 @@ impl Tracker {
     }
 
     /// Asks L1 for the epochs. Where an answer is known already it is not waited for long, nor asked for soon again.
-    async fn read_epochs(&self, known: bool) -> Result<(), L1Fault> {
+    pub(super) async fn read_epochs(&self, known: bool) -> Result<(), L1Fault> {
         let asked = self.shared.l1.epochs();
         let answer = if known {
             match timeout(Duration::from_millis(EPOCHS_PATIENCE_MS), asked).await {

@@ -196,6 +196,16 @@ pub enum Refusal {
         /// The header that L1 made, or its parent.
         made: B256,
     },
+    /// Its sequencer's time is over: the next one seals.
+    #[error("header {number}: its sequencer's last L1 origin is {until}, and L1 is final up to {read_at}")]
+    OutOfOffice {
+        /// Batch number.
+        number: u64,
+        /// The last origin of headers that this sequencer signs.
+        until: u64,
+        /// L1's newest final block.
+        read_at: u64,
+    },
     /// The disk refused.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -240,6 +250,7 @@ impl Refusal {
             Self::UnknownRules { .. } => NextStep::Stop,
             Self::Second { .. }
             | Self::EpochNotInForce { .. }
+            | Self::OutOfOffice { .. }
             | Self::Invalid { .. }
             | Self::Certificate { .. }
             | Self::CertificateMismatch { .. } => NextStep::Reject,
@@ -269,6 +280,7 @@ impl Refusal {
             Self::ReplacedByL1 { .. } => "replaced_by_l1",
             Self::OverruledByL1 { .. } => "overruled_by_l1",
             Self::TooOldForL1 { .. } => "too_old_for_l1",
+            Self::OutOfOffice { .. } => "out_of_office",
             Self::VoidedByL1 { .. } => "voided_by_l1",
             Self::Store(_) => "storage",
             Self::Stopped => "shutting_down",

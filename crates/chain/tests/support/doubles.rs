@@ -11,7 +11,9 @@ use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
     SkippedTransaction, StoredPayload, TransportError,
 };
-use blindfold_protocol::{Address, B256, Bytes, Deposit, Epochs, ForcedEntry, LedgerEvent, merkle};
+use blindfold_protocol::{
+    Address, B256, Bytes, Deposit, Epochs, ForcedEntry, LedgerEvent, SequencerChange, merkle,
+};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -20,6 +22,8 @@ use super::START_SECOND;
 /// L1 as a script: blocks are final up to a number, deposits stand in a list.
 pub struct ScriptedL1 {
     pub epochs: Mutex<Epochs>,
+    /// Keys of sequencers; none for the chain's alone.
+    pub sequencers: Mutex<Vec<SequencerChange>>,
     pub finalized: Mutex<u64>,
     pub events: Mutex<Vec<LedgerEvent>>,
     pub forced: Mutex<Vec<ForcedEntry>>,
@@ -39,6 +43,7 @@ impl ScriptedL1 {
     pub fn new(epochs: Epochs) -> Self {
         Self {
             epochs: Mutex::new(epochs),
+            sequencers: Mutex::default(),
             finalized: Mutex::new(1),
             events: Mutex::default(),
             forced: Mutex::default(),
@@ -177,7 +182,12 @@ impl L1View for ScriptedL1 {
             std::future::pending::<()>().await;
         }
         self.up()?;
-        Ok(self.epochs.lock().clone())
+        let epochs = self.epochs.lock().clone();
+        let sequencers = self.sequencers.lock().clone();
+        if sequencers.is_empty() {
+            return Ok(epochs);
+        }
+        Ok(epochs.with_sequencers(sequencers, *self.finalized.lock()).expect("valid"))
     }
 }
 

@@ -84,6 +84,8 @@ impl LedgerEvent {
 pub struct L1Facts {
     /// The origin.
     pub origin: OriginFacts,
+    /// The key that signs headers with this origin: its account gets the priority fees.
+    pub sequencer: Address,
     /// Events of L1 blocks (parent's origin, this origin], in L1 order.
     pub ledger: Vec<LedgerEvent>,
     /// The forced queue from the parent's cursor on, in order: entries of L1 blocks up to this origin, as many as
@@ -93,8 +95,8 @@ pub struct L1Facts {
 
 impl L1Facts {
     /// An origin with nothing new.
-    pub fn quiet(origin: OriginFacts) -> Self {
-        Self { origin, ledger: Vec::new(), forced: Vec::new() }
+    pub fn quiet(origin: OriginFacts, sequencer: Address) -> Self {
+        Self { origin, sequencer, ledger: Vec::new(), forced: Vec::new() }
     }
 }
 

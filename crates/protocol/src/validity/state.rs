@@ -18,7 +18,7 @@ use crate::limits::{
     EXPIRY_WINDOW, MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_SECOND_BYTES, RULES,
 };
 use crate::{data, merkle};
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use std::collections::HashSet;
 
 /// The chain up to a header: its head, and the fee ledger after it.
@@ -348,7 +348,9 @@ impl ChainState {
             }
             // What was skipped does not count: a mangled copy has the id of the genuine one, and must not keep it out.
             let first = !accepted.contains(&id);
-            let place = Place { number, index, first, forced: entry.is_some(), epoch, fees };
+            let sequencer = facts.sequencer;
+            let forced = entry.is_some();
+            let place = Place { number, index, first, forced, epoch, sequencer, fees };
             let verdict = match self.take(&mut ledger, item, &place).map_err(InputFault::Ledger)? {
                 Ok(gas_limit) => {
                     // Each limit is below 2^64 / 4096 in any sane chain; a sum beyond is refused as too much gas.
@@ -493,7 +495,7 @@ impl ChainState {
         for event in &facts.ledger {
             if let LedgerEvent::Settled(settled) = event {
                 let malformed = if settled.void { &[][..] } else { &settled.malformed };
-                ledger.settle(settled.first, settled.last, malformed, self.config.sequencer)?;
+                ledger.settle(settled.first, settled.last, malformed, facts.sequencer)?;
             }
         }
         Ok(())
@@ -537,9 +539,7 @@ impl ChainState {
             Err(fault) => return Ok(Err(fault)),
         };
         // The base parts are nobody's whose choice of items could raise them.
-        for (to, amount) in
-            [(self.config.base_fee_recipient, cost.base), (self.config.sequencer, cost.priority)]
-        {
+        for (to, amount) in [(self.config.base_fee_recipient, cost.base), (place.sequencer, cost.priority)] {
             if amount > 0 {
                 ledger.debit(header.payer, amount)?;
                 ledger.credit(to, amount)?;
@@ -569,6 +569,8 @@ struct Place<'a> {
     /// Whether it comes from the forced queue.
     forced: bool,
     epoch: &'a Epoch,
+    /// Who gets the priority fee.
+    sequencer: Address,
     fees: BaseFees,
 }
 

@@ -89,7 +89,7 @@ pub fn origin(number: u64) -> OriginFacts {
 
 /// An origin at which nothing happened on L1.
 pub fn quiet(number: u64) -> L1Facts {
-    L1Facts::quiet(origin(number))
+    L1Facts::quiet(origin(number), sequencer().address())
 }
 
 /// An origin up to which these deposits came in.

@@ -83,7 +83,9 @@ fn a_changed_header_is_refused_and_changes_nothing() {
     let (header, _) = seal(&mut state(), TIME_MS, &items).unwrap();
     let try_header = |header: &BatchHeader, origin: &OriginFacts, epoch: &Epoch| {
         let mut state = state();
-        let fault = state.apply(header, &items, &raw(&items), epoch, &L1Facts::quiet(*origin)).unwrap_err();
+        let fault = state
+            .apply(header, &items, &raw(&items), epoch, &L1Facts::quiet(*origin, sequencer().address()))
+            .unwrap_err();
         assert_eq!(state, self::state(), "all or nothing");
         assert!(!fault.as_str().is_empty() && !fault.to_string().is_empty());
         fault
@@ -159,7 +161,7 @@ fn an_origin_may_be_as_old_as_w() {
     let limit = config().timing.max_origin_age_seconds;
     let at = |age: u64| {
         let timestamp = TIME_MS / 1_000 - age;
-        let facts = L1Facts::quiet(OriginFacts { timestamp, ..origin(101) });
+        let facts = L1Facts::quiet(OriginFacts { timestamp, ..origin(101) }, sequencer().address());
         let mut config = config();
         config.timing.max_origin_age_seconds = 60;
         state_with(config).seal(TIME_MS + 999, &[], NONE, 0, &epoch(), &facts).map(|_| ())

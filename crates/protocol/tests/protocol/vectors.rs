@@ -318,7 +318,7 @@ fn forced_items() {
     ];
     let quiet = |number| {
         let timestamp = 1_700_000_000 - 900 + number;
-        L1Facts::quiet(OriginFacts { timestamp, ..origin(number) })
+        L1Facts::quiet(OriginFacts { timestamp, ..origin(number) }, sequencer().address())
     };
     let mut state = ChainState::genesis(config());
     state.seal(1_700_000_000_000, &[], NONE, 0, &epoch(), &quiet(102)).unwrap();

@@ -1,0 +1,140 @@
+//! Sequencers that follow each other: whose signature counts at which L1 origin, and whose votes and fees they are.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::sync::Arc;
+
+use blindfold_chain::{L1Fault, NextStep, Refusal, SealRefusal, Tracker};
+use blindfold_protocol::limits::HANDOVER_BLOCKS;
+use blindfold_protocol::validity::HeaderFault;
+use blindfold_protocol::{Canonical, SealedBatch, SequencerChange, SigningKey};
+use support::{doubles::*, *};
+
+/// The first L1 block of the next key.
+const FROM: u64 = 5;
+
+fn next_key() -> Arc<SigningKey> {
+    Arc::new(SigningKey::from_bytes(&[10; 32]).unwrap())
+}
+
+/// L1 where the next key counts from block [`FROM`] on.
+fn l1_with_two() -> Arc<ScriptedL1> {
+    let l1 = l1();
+    *l1.sequencers.lock() = vec![
+        SequencerChange { from_block: 0, sequencer: sequencer_key().address() },
+        SequencerChange { from_block: FROM, sequencer: next_key().address() },
+    ];
+    *l1.finalized.lock() = FROM;
+    l1
+}
+
+async fn seal(
+    tracker: &Tracker,
+    origin: u64,
+    key: &Arc<SigningKey>,
+    items: Vec<Vec<u8>>,
+) -> Result<Arc<SealedBatch>, SealRefusal> {
+    let checked = check(&items).await;
+    let ms = START_SECOND * 1_000 + tracker.head().number * 1_000;
+    let items = items.into_iter().zip(checked).collect();
+    tracker.seal(ms, 0, items, &l1_block(origin), key).await.map(|sealed| sealed.batch)
+}
+
+/// The same header under another signature.
+fn signed_by(batch: &SealedBatch, key: &SigningKey) -> Arc<SealedBatch> {
+    let signature = key.sign(&batch.header.signing_digest(&chain_config().deployment));
+    Arc::new(SealedBatch { signature, ..batch.clone() })
+}
+
+#[tokio::test]
+async fn a_header_bears_the_signature_of_the_key_that_counts_at_its_origin() {
+    let l1 = l1_with_two();
+    let (sealer, node) = (tracker_on(memory(), &l1).await, tracker_on(memory(), &l1).await);
+    for (origin, right, wrong) in
+        [(FROM - 1, sequencer_key(), next_key()), (FROM, next_key(), sequencer_key())]
+    {
+        let refused = seal(&sealer, origin, &wrong, vec![]).await.unwrap_err();
+        assert!(matches!(refused, SealRefusal::NotOurs { sequencer, .. } if sequencer == right.address()));
+        let batch = seal(&sealer, origin, &right, vec![]).await.unwrap();
+        let refused = node.apply_sealed(&signed_by(&batch, &wrong)).await.unwrap_err();
+        let Refusal::Invalid { fault: HeaderFault::Signer(signer), .. } = &refused else {
+            panic!("{refused}")
+        };
+        assert_eq!((*signer, refused.next_step()), (wrong.address(), NextStep::Reject));
+        assert!(node.is_signed(&batch) && !node.is_signed(&signed_by(&batch, &wrong)));
+        node.apply_sealed(&batch).await.unwrap();
+    }
+    // Its term is over: no later header goes back to an origin of it, and none is its to sign.
+    assert!(seal(&sealer, FROM, &sequencer_key(), vec![]).await.is_err());
+}
+
+#[tokio::test]
+async fn the_priority_fee_is_the_sealers() {
+    let l1 = l1_with_two();
+    let tracker = tracker_on(memory(), &l1).await;
+    let tip = |key: &SigningKey| {
+        tracker
+            .with_state(|state| state.ledger().account(&key.address()).map_or(0, |account| account.balance))
+    };
+    seal(&tracker, FROM - 1, &sequencer_key(), vec![envelope(1).encode()]).await.unwrap();
+    let first = tip(&sequencer_key());
+    assert!(first > 0 && tip(&next_key()) == 0);
+    seal(&tracker, FROM, &next_key(), vec![envelope(2).encode()]).await.unwrap();
+    assert_eq!((tip(&sequencer_key()), tip(&next_key())), (first, first));
+}
+
+/// What L1 said before the origin can still change: a key may have been named since.
+#[tokio::test]
+async fn a_header_waits_until_its_origins_key_is_known() {
+    let l1 = l1_with_two();
+    let (sealer, node) = (tracker_on(memory(), &l1).await, tracker_on(memory(), &l1).await);
+    let batch = seal(&sealer, FROM, &next_key(), vec![]).await.unwrap();
+    // A node that read the keys before, and whose L1 has not got there.
+    *l1.finalized.lock() = FROM - 1;
+    let early = tracker_on(memory(), &l1).await;
+    let refused = early.apply_sealed(&batch).await.unwrap_err();
+    assert!(matches!(refused, Refusal::OriginNotFinal { number: 1, origin: FROM }), "{refused}");
+    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    let refused = early.apply_sealed(&batch).await.unwrap_err();
+    assert_eq!((refused.as_str(), refused.next_step()), ("l1_unavailable", NextStep::Retry));
+    *l1.fault.lock() = None;
+    *l1.finalized.lock() = FROM;
+    early.apply_sealed(&batch).await.unwrap();
+    node.apply_sealed(&batch).await.unwrap();
+}
+
+/// With old origins an earlier key could go on signing beside the next one.
+#[tokio::test]
+async fn an_earlier_sequencer_gets_no_votes_when_the_next_one_has_begun() {
+    let l1 = l1_with_two();
+    let node = tracker_on(memory(), &l1).await;
+    let batch = seal(&node, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
+    let until = FROM - 1;
+    for finalized in [FROM, until + HANDOVER_BLOCKS] {
+        *l1.finalized.lock() = finalized;
+        node.epoch(1).await.unwrap();
+        node.may_be_voted_for(&batch.header).await.unwrap();
+    }
+    *l1.finalized.lock() = FROM + HANDOVER_BLOCKS;
+    node.epoch(1).await.unwrap();
+    let refused = node.may_be_voted_for(&batch.header).await.unwrap_err();
+    assert_eq!((refused.as_str(), refused.next_step()), ("out_of_office", NextStep::Reject));
+    // Certified by others it is followed like any other.
+    node.accept_certificate(&certificate_of(&batch)).await.unwrap();
+    let next = seal(&node, FROM, &next_key(), vec![]).await.unwrap();
+    node.may_be_voted_for(&next.header).await.unwrap();
+}
+
+#[tokio::test]
+async fn only_two_headers_of_one_key_are_evidence() {
+    let l1 = l1_with_two();
+    let node = tracker_on(memory(), &l1).await;
+    let batch = seal(&node, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
+    let ours = batch.signed_header();
+    let theirs = signed_by(&batch, &next_key()).signed_header();
+    let strangers = signed_by(&batch, &payer()).signed_header();
+    assert!(node.signed_by_one(&ours, &ours) && node.signed_by_one(&theirs, &theirs));
+    assert!(!node.signed_by_one(&ours, &theirs) && !node.signed_by_one(&strangers, &strangers));
+}
