@@ -78,6 +78,8 @@ pub enum CommitteeKeyError {
 pub struct CommitteeKey {
     /// The epoch as L1 registers it.
     pub epoch: Epoch,
+    /// Everything that L1 registers: whose signature stands under headers, among others.
+    pub registered: Epochs,
     /// Its key.
     pub key: EncryptionKey,
 }
@@ -107,7 +109,7 @@ impl CommitteeKey {
                 return Err(CommitteeKeyError::WrongHash { epoch: epoch.epoch, expected, got });
             }
         }
-        Ok(Self { epoch, key })
+        Ok(Self { epoch, registered: epochs, key })
     }
 
     /// Compares with what the sequencer serves: another hash for this epoch is an attempt to read.

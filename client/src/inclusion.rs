@@ -3,7 +3,8 @@
 use alloy_primitives::{Address, B256, keccak256};
 use blindfold_bte::SessionKey;
 use blindfold_protocol::{
-    BatchHints, Canonical, ChainConfig, Envelope, HintEntry, Promise, SealedBatch, Verdict, certificate,
+    BatchHints, Canonical, ChainConfig, Envelope, Epochs, HintEntry, Promise, SealedBatch, Verdict,
+    certificate,
     fault::{CODE_ACCEPTED, CODE_VOID},
     merkle, signature,
     validity::item_leaf,
@@ -99,12 +100,13 @@ pub enum InclusionError {
     WrongHint,
 }
 
-/// Checks a promise to seal an envelope; gives the number by which it is to be sealed.
+/// Checks a promise to seal an envelope by whom L1 holds for the sequencer; gives the number by which it is to be sealed.
 ///
 /// # Errors
 /// [`InclusionError::PromiseOfAnother`], [`InclusionError::PromiseSignature`], [`InclusionError::PromiseTooLate`].
 pub fn check_promise(
     chain: &ChainConfig,
+    registered: &Epochs,
     envelope: &Envelope,
     promise: &Promise,
 ) -> Result<u64, InclusionError> {
@@ -112,9 +114,10 @@ pub fn check_promise(
     if promise.envelope_id != envelope.id() || promise.item_hash != keccak256(envelope.encode()) {
         return Err(InclusionError::PromiseOfAnother(promise.envelope_id));
     }
+    let sequencer = registered.sequencer_at(registered.read_at()).unwrap_or(chain.sequencer);
     match signature::recover(&promise.signing_digest(&chain.deployment), &promise.signature) {
-        Ok(signer) if signer == chain.sequencer => {}
-        _ => return Err(InclusionError::PromiseSignature(chain.sequencer)),
+        Ok(signer) if signer == sequencer => {}
+        _ => return Err(InclusionError::PromiseSignature(sequencer)),
     }
     let (seal_by, expiry) = (promise.seal_by, envelope.header.expiry);
     if seal_by > expiry { Err(InclusionError::PromiseTooLate { seal_by, expiry }) } else { Ok(seal_by) }
@@ -135,9 +138,11 @@ pub fn check_inclusion(
     if sealed.header.number != number {
         return Err(InclusionError::WrongBatch { asked: number, got: sealed.header.number });
     }
+    let named = committee.registered.sequencer_at(sealed.header.l1_origin_number);
+    let sequencer = named.unwrap_or(chain.sequencer);
     match signature::recover(&sealed.header.signing_digest(&chain.deployment), &sealed.signature) {
-        Ok(signer) if signer == chain.sequencer => {}
-        _ => return Err(InclusionError::HeaderSignature(chain.sequencer)),
+        Ok(signer) if signer == sequencer => {}
+        _ => return Err(InclusionError::HeaderSignature(sequencer)),
     }
     let (index, accepted) = check_root(sealed, &batch.verdicts, id)?;
     let header_hash = sealed.header.hash();

@@ -307,7 +307,8 @@ impl Wallet {
     /// Sends an envelope; checks id and promise of the answer. Gives the promise.
     ///
     /// # Errors
-    /// [`WalletError::Sequencer`], [`WalletError::WrongId`], [`WalletError::Claim`], [`WalletError::NoPromise`].
+    /// [`WalletError::Sequencer`], [`WalletError::WrongId`], [`WalletError::CommitteeKey`], [`WalletError::Claim`],
+    /// [`WalletError::NoPromise`].
     pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<Promise>, WalletError> {
         let sent = self
             .sequencer
@@ -321,7 +322,8 @@ impl Wallet {
         match sent.promise {
             Some(promise) => {
                 let promise = promise.decode().map_err(|_| InclusionError::Undecodable("promise"))?;
-                check_promise(&self.chain, envelope, &promise)?;
+                let registered = self.source.epochs().await?;
+                check_promise(&self.chain, &registered, envelope, &promise)?;
                 Ok(Some(promise))
             }
             None if promise => Err(WalletError::NoPromise),

@@ -103,7 +103,7 @@ impl Acknowledger {
             return Err(NotAcknowledged::NotAMember { number });
         }
         context.voting.allows(number, context.tracker.certified().number)?;
-        context.tracker.may_be_certified(number).await?;
+        context.tracker.may_be_voted_for(header).await?;
         match context.tracker.store().put_acknowledged(number, header_hash, header.l1_origin_number).await {
             Ok(()) => {}
             Err(StoreError::Conflict { .. }) => return Err(NotAcknowledged::AlreadyAcknowledged { number }),

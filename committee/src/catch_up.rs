@@ -198,9 +198,7 @@ impl Sources {
                 held => held,
             };
             let sealed = held?.sealed;
-            let config = self.tracker.config();
-            let signed = sealed.signed_header().signer(&config.deployment) == Ok(config.sequencer);
-            if !signed && !sealed.claims_l1() {
+            if !self.tracker.is_signed(&sealed) && !sealed.claims_l1() {
                 tracing::warn!(
                     member,
                     number = highest,

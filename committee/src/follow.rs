@@ -535,13 +535,14 @@ impl Follower {
     }
 
     fn is_signed(&self, header: &SignedHeader) -> bool {
-        let config = self.context.tracker.config();
-        header.signer(&config.deployment) == Ok(config.sequencer)
+        self.context.tracker.is_signed_header(header)
     }
 
-    /// Keeps the pair of headers and refuses the second. A header that the sequencer did not sign proves nothing.
+    /// Keeps the pair of headers and refuses the second. A header that the sequencer did not sign proves nothing, nor do
+    /// headers of two sequencers.
     async fn refuse_second(&self, first: SignedHeader, second: SignedHeader) {
-        let signed = self.is_signed(&first) && self.is_signed(&second);
+        let signed = self.is_signed(&second);
+        let proof = self.context.tracker.signed_by_one(&first, &second);
         let origins = (first.header.l1_origin_number, second.header.l1_origin_number);
         let excused = self.context.tracker.excused_by_l1(second.header.number, origins).await;
         let excused = excused.unwrap_or_else(|fault| {
@@ -549,7 +550,7 @@ impl Follower {
             tracing::warn!(%fault, "cannot tell whether L1 excuses a second header");
             false
         });
-        if signed && !excused {
+        if proof && !excused {
             self.keep_pair(first, second).await;
         }
         let reason = match (signed, excused) {
@@ -644,7 +645,7 @@ impl Follower {
             let Some(ours) = ours else { continue };
             let first = ours.sealed.signed_header();
             given_up = given_up.or(Some((first.header, second.header)));
-            if self.is_signed(&first) && self.is_signed(&second) {
+            if self.context.tracker.signed_by_one(&first, &second) {
                 // Before our own header gives way: a kill in between must not lose the proof.
                 self.keep_pair(first, second).await;
             }

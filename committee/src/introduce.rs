@@ -31,14 +31,14 @@ impl Introductions {
     }
 }
 
-/// Knows the sequencer and the members of the head's committee.
+/// Knows the sequencer in office and the members of the head's committee.
 pub(crate) fn doorkeeper(context: &Arc<Context>) -> Doorkeeper {
     let (tracker, clock) = (context.tracker.clone(), Arc::clone(&context.clock));
     let key_of = move |party| {
         let tracker = tracker.clone();
         let key = async move {
             match party {
-                Party::Sequencer => Some(PartyKey::Address(tracker.config().sequencer)),
+                Party::Sequencer => Some(PartyKey::Address(tracker.sequencer_now())),
                 Party::Member(member) => {
                     let epoch = tracker.epoch(tracker.head().number.max(1)).await.ok()?;
                     epoch.member(member).copied().map(PartyKey::Bls)

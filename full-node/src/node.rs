@@ -58,10 +58,8 @@ impl Node {
     /// have none.
     pub(crate) async fn two_headers(&self, first: SignedHeader, second: SignedHeader) {
         let number = first.header.number;
-        let config = self.tracker.config();
         let (a, b) = (&first, &second);
-        let signed = |header: &SignedHeader| header.signer(&config.deployment) == Ok(config.sequencer);
-        if b.header.number != number || a.header == b.header || !signed(a) || !signed(b) {
+        if b.header.number != number || a.header == b.header || !self.tracker.signed_by_one(a, b) {
             return;
         }
         let origins = (a.header.l1_origin_number, b.header.l1_origin_number);

@@ -439,10 +439,12 @@ async fn read_and_work(
         return Ok(());
     }
     let max_batch = parameters.parameters().max_batch();
+    let origin = batch.sealed.header.l1_origin_number;
+    let sequencer = shop.parameters.sequencer_at(origin).unwrap_or(chain.sequencer);
     let chain = Arc::clone(chain);
     let view = tokio::task::spawn_blocking(move || {
         let FetchedBatch { sealed, verdicts, .. } = &batch;
-        if sealed.signed_header().signer(&chain.deployment) != Ok(chain.sequencer) {
+        if sealed.signed_header().signer(&chain.deployment) != Ok(sequencer) {
             return Err(WorkFault::NotTheSequencer);
         }
         Ok(BatchView::read(sealed, verdicts, max_batch)?)
