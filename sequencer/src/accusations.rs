@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use blindfold_l1::{L1Writer, OmissionAnswer, OpenAccusation, PostedRun};
+use blindfold_l1::{GivenPromise, L1Writer, OmissionAnswer, OpenAccusation, PostedRun};
 use blindfold_protocol::{B256, Verdict, fault::code_keeps_promise, keccak256};
 use blindfold_store::{BatchRecord, ItemRecord, StoreError};
 use thiserror::Error;
@@ -110,7 +110,8 @@ impl Core {
         let mut lost = BTreeSet::new();
         self.metrics.accusations_open.set(left);
         for accusation in open {
-            let OpenAccusation { envelope_id, item_hash, seal_by, answer_until, .. } = accusation;
+            let OpenAccusation { promise, answer_until } = accusation;
+            let GivenPromise { envelope_id, item_hash, seal_by, .. } = promise;
             match self.answer_one(l1, &accusation).await {
                 Ok(Outcome::Answered) => left = left.saturating_sub(1),
                 Ok(Outcome::Waits) => {
@@ -143,10 +144,10 @@ impl Core {
         l1: &dyn L1Accusations,
         accusation: &OpenAccusation,
     ) -> Result<Outcome, Hindrance> {
-        let OpenAccusation { envelope_id, item_hash, seal_by, .. } = *accusation;
+        let promise = accusation.promise;
         let Some(record) = self.kept_in(accusation).await? else {
             // Only a disk that has all headers up to the number can say that the envelope is in none.
-            let complete = self.tracker.certified().number >= seal_by;
+            let complete = self.tracker.certified().number >= promise.seal_by;
             return Ok(if complete { Outcome::Lost } else { Outcome::Waits });
         };
         let number = record.number;
@@ -155,20 +156,19 @@ impl Core {
             return Ok(Outcome::Waits);
         };
         let batch = coded(record)?;
-        let Some(answer) =
-            OmissionAnswer::new(run, &batch.sealed, &batch.codes, envelope_id, item_hash, seal_by)
-        else {
+        let Some(answer) = OmissionAnswer::new(run, &batch.sealed, &batch.codes, promise) else {
             return Ok(Outcome::Lost);
         };
         let transaction = l1.answer(&answer).await?;
         self.metrics.accusations_answered.increment();
+        let GivenPromise { envelope_id, seal_by, .. } = promise;
         tracing::info!(%envelope_id, number, seal_by, %transaction, "answered an accusation on L1");
         Ok(Outcome::Answered)
     }
 
     /// A batch up to the promised number in which the promised item stands with a verdict that keeps the promise.
     async fn kept_in(&self, accusation: &OpenAccusation) -> Result<Option<BatchRecord>, StoreError> {
-        let OpenAccusation { envelope_id, item_hash, seal_by, .. } = *accusation;
+        let GivenPromise { envelope_id, item_hash, seal_by, .. } = accusation.promise;
         let Some(location) = self.store.envelope_location(envelope_id).await? else { return Ok(None) };
         let holds = |record: &BatchRecord| {
             let items = record.items.iter().zip(&record.sealed.items);

@@ -62,6 +62,9 @@ impl Core {
         if !self.recovered() {
             return Err(AdmissionRefusal::Recovering);
         }
+        if !self.office().admits() {
+            return Err(AdmissionRefusal::OutOfOffice);
+        }
         if source.is_some_and(|source| !self.sources.allow(source, Instant::now())) {
             return Err(AdmissionRefusal::SourceLimit);
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::{Json, Router, routing::get};
-use blindfold_chain::{ExecutionState, Executor, ExecutorStatus, NewBlock, announce, verdicts};
+use blindfold_chain::{ExecutionState, Executor, ExecutorStatus, NewBlock, Office, announce, verdicts};
 use blindfold_protocol::limits::EXPIRY_WINDOW;
 use blindfold_rpc::Readiness;
 use blindfold_store::StoreError;
@@ -29,7 +29,7 @@ const PRUNE_EVERY_BATCHES: u64 = 256;
 
 /// What must hold before the sequencer is ready.
 pub(crate) const CONDITIONS: &[&str] =
-    &["l1", "clock", "recovery", "epoch", "committee", "execution", "sealing"];
+    &["l1", "clock", "recovery", "office", "epoch", "committee", "execution", "sealing"];
 
 impl Core {
     /// Looks after things until the sequencer stops.
@@ -122,6 +122,22 @@ impl Core {
         let hindrance = self.hindrance.lock().clone();
         let asking = || Some("the committee is asked what was signed before".to_owned());
         tell("recovery", if self.recovered() { None } else { hindrance.or_else(asking) });
+        tell(
+            "office",
+            match self.office() {
+                Office::Left { until } => Some(format!(
+                    "this key signs headers with L1 origins up to {until} only, and L1 is past that: another sequencer seals"
+                )),
+                Office::Leaves { term } => Some(format!(
+                    "this key signs headers with L1 origins up to {} only: nothing is admitted any more",
+                    term.end()
+                )),
+                Office::Awaits { begins, .. } => {
+                    Some(format!("this key's time begins when L1 block {begins} is final"))
+                }
+                Office::Stranger | Office::Holds { .. } => None,
+            },
+        );
         let epoch = self.tracker.epoch(head.number + 1).await;
         tell("epoch", epoch.err().map(|refusal| refusal.to_string()));
         let waiting = head.number.saturating_sub(self.tracker.certified().number);

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blindfold_chain::{Refusal, verdicts};
+use blindfold_chain::{Office, Refusal, verdicts};
 use blindfold_protocol::{B256, Certificate, SignedHeader};
 use blindfold_store::StoreError;
 use thiserror::Error;
@@ -54,6 +54,11 @@ pub(crate) enum Hindrance {
     /// No epoch contains the next number.
     #[error("no epoch is registered for batch {0}")]
     NoEpoch(u64),
+    /// The sequencer before us may still be at work.
+    #[error(
+        "this key counts for L1 origins from block {from} on, and begins to seal when L1 block {begins} is final"
+    )]
+    AwaitsOffice { from: u64, begins: u64 },
     /// The disk.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -131,8 +136,10 @@ impl Core {
                 self.fail("recovery", hindrance.to_string());
                 return false;
             }
-            tracing::warn!(%hindrance, "nothing is sealed yet");
-            self.hindrance.lock().replace(hindrance.to_string());
+            let said = hindrance.to_string();
+            if self.hindrance.lock().replace(said.clone()) != Some(said) {
+                tracing::warn!(%hindrance, "nothing is sealed yet");
+            }
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return false,
@@ -158,6 +165,9 @@ impl Core {
             self.show_chain();
         }
         let answers = answers?;
+        if let Office::Awaits { from, begins } = self.office() {
+            return Err(Hindrance::AwaitsOffice { from, begins });
+        }
         let head = self.tracker.head();
         let number = head.number + 1;
         let epoch = self.tracker.epoch(number).await.map_err(|_| Hindrance::NoEpoch(number))?;
@@ -266,8 +276,9 @@ impl Core {
             let there = self.tracker.head().number >= number;
             return Ok(if there { Adopted::Ours } else { Adopted::No });
         }
-        if !self.is_ours(&sealed.signed_header()) {
-            tracing::warn!(member, number, "a member holds a header that this sequencer did not sign");
+        let signed = sealed.signed_header();
+        if !self.is_a_sequencers(&signed) {
+            tracing::warn!(member, number, "a member holds a header that no sequencer signed in its time");
             return Ok(Adopted::No);
         }
         let head = self.tracker.head();
@@ -289,19 +300,32 @@ impl Core {
             let origins = (sealed.header.l1_origin_number, u64::MAX);
             let dead =
                 self.tracker.excused_by_l1(sealed.header.number, origins).await.map_err(Refusal::L1)?;
-            let two = Hindrance::TwoHeaders { member, number, theirs, ours };
-            return if dead { Ok(Adopted::Dead) } else { Err(two) };
+            if dead {
+                return Ok(Adopted::Dead);
+            }
+            if !self.is_ours(&signed) {
+                // Two headers of the sequencer before us: its bond, and the committee has to decide for one.
+                tracing::warn!(
+                    member,
+                    number,
+                    "a member holds another header of an earlier sequencer than this disk"
+                );
+                return Ok(Adopted::No);
+            }
+            return Err(Hindrance::TwoHeaders { member, number, theirs, ours });
         }
         if number <= head.number {
             self.adopt_certificate(member, number, certificate).await;
             return Ok(Adopted::Ours);
         }
-        // What was signed binds before the header is here.
-        match self.store.put_acknowledged(number, theirs, sealed.header.l1_origin_number).await {
-            Err(StoreError::Conflict { stored, .. }) => {
-                return Err(Hindrance::TwoHeaders { member, number, theirs, ours: stored });
+        if self.is_ours(&signed) {
+            // What was signed binds before the header is here.
+            match self.store.put_acknowledged(number, theirs, sealed.header.l1_origin_number).await {
+                Err(StoreError::Conflict { stored, .. }) => {
+                    return Err(Hindrance::TwoHeaders { member, number, theirs, ours: stored });
+                }
+                written => written?,
             }
-            written => written?,
         }
         match self.tracker.apply_sealed(&sealed).await {
             Ok(_) => {}
@@ -339,7 +363,12 @@ impl Core {
         }
     }
 
+    /// Whether we signed it, or another sequencer in its time.
+    fn is_a_sequencers(&self, header: &SignedHeader) -> bool {
+        self.tracker.is_signed_header(header)
+    }
+
     fn is_ours(&self, header: &SignedHeader) -> bool {
-        header.signer(&self.chain.deployment) == Ok(self.chain.sequencer)
+        header.signer(&self.chain.deployment) == Ok(self.key.address())
     }
 }

@@ -34,6 +34,7 @@ pub const ADMISSION_REASONS: &[&str] = &[
     "promise_capacity",
     "backlogged",
     "recovering",
+    "out_of_office",
     "storage",
     "shutting_down",
 ];
@@ -127,6 +128,9 @@ pub enum AdmissionRefusal {
     /// The committee has not told yet what this sequencer signed before.
     #[error("this sequencer is still finding out what was signed before")]
     Recovering,
+    /// L1 names another sequencer.
+    #[error("another sequencer's key counts on L1: send the envelope to that one")]
+    OutOfOffice,
     /// Our disk did not take it.
     #[error("the envelope could not be stored")]
     Storage,
@@ -151,6 +155,7 @@ impl AdmissionRefusal {
             Self::PromiseCapacity { .. } => "promise_capacity",
             Self::Backlogged { .. } => "backlogged",
             Self::Recovering => "recovering",
+            Self::OutOfOffice => "out_of_office",
             Self::Storage => "storage",
             Self::ShuttingDown => "shutting_down",
         }
@@ -178,6 +183,7 @@ impl From<AdmissionRefusal> for RpcError {
             AdmissionRefusal::PromiseTerms { .. } => Self::refused(reason, refusal),
             AdmissionRefusal::NoEpoch
             | AdmissionRefusal::Recovering
+            | AdmissionRefusal::OutOfOffice
             | AdmissionRefusal::Storage
             | AdmissionRefusal::ShuttingDown => Self::unavailable(reason, refusal),
         }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blindfold_chain::{ExecutionState, L1News, L1Origin, SealRefusal, Sealed, announce, makes_block};
+use blindfold_chain::{ExecutionState, L1News, L1Origin, Office, SealRefusal, Sealed, announce, makes_block};
 use blindfold_protocol::{
     Canonical, ChainConfig, Envelope, Epoch, ForcedEntry,
     block::block_second,
@@ -55,6 +55,8 @@ pub(crate) enum SealOutcome {
     AwaitingCertificates,
     /// The clocks do not agree: a stamp could lie where no member takes it for long.
     AwaitingClock,
+    /// Another sequencer's key counts: ours does not yet, or not any more.
+    OutOfOffice,
     /// L1 was never seen, or the block in which it made the last header is not final here yet.
     AwaitingL1,
 }
@@ -138,6 +140,9 @@ impl Core {
         }
         if self.agreement.fault().is_some() {
             return Ok(SealOutcome::AwaitingClock);
+        }
+        if self.office().origins().is_none() {
+            return Ok(SealOutcome::OutOfOffice);
         }
         let head = self.tracker.head();
         let number = head.number + 1;
@@ -248,16 +253,27 @@ impl Core {
         match result {
             Ok(sealed) => Ok(Some(sealed)),
             // L1 gets there by itself.
-            Err(SealRefusal::TooManyUncertified { .. } | SealRefusal::EpochNotInForce { .. }) => Ok(None),
+            Err(
+                SealRefusal::TooManyUncertified { .. }
+                | SealRefusal::EpochNotInForce { .. }
+                | SealRefusal::NotOurs { .. },
+            ) => Ok(None),
             Err(refusal) => Err(refusal.into()),
         }
     }
 
-    /// The origins that the next header may have; after a header that L1 made, those that have seen it.
+    /// The origins that the next header may have: those of our term; after a header that L1 made, those that have seen it.
     fn origins(&self, head: &Head) -> Vec<L1Origin> {
+        let office = self.office();
+        let ours = |origin: &L1Origin| office.origins().is_some_and(|term| term.contains(&origin.number));
         let mut origins = self.l1.origins(head.l1_origin);
-        origins.retain(|origin| origin.number >= head.made_at);
+        origins.retain(|origin| origin.number >= head.made_at && ours(origin));
         origins
+    }
+
+    /// Where this sequencer stands between the one before it and the one after it.
+    pub(crate) fn office(&self) -> Office {
+        self.tracker.office(self.key.address())
     }
 
     /// Origin, stamp and forced items of the next header: the newest origin at which everything that L1 forces fits, at

@@ -9,7 +9,7 @@ use std::{
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    Executor, ExecutorDeps, ExecutorStatus, HintIntake, L1View, OpenError, ParameterSet, ReadApi,
+    Executor, ExecutorDeps, ExecutorStatus, HintIntake, L1View, Office, OpenError, ParameterSet, ReadApi,
     ReadContext, Settlement, SettlementView, Tracker, passthrough,
 };
 use blindfold_engine::ExecutionClient;
@@ -97,13 +97,16 @@ pub enum StartError {
     /// A setting of the chain cannot work.
     #[error("chain settings: {0}")]
     Chain(#[from] ConfigFault),
-    /// The key is not the one that the chain names.
-    #[error("the signing key is {key}'s, the chain's sequencer is {chain}")]
+    /// L1 does not name the key.
+    #[error(
+        "the signing key is {key}'s, whom L1 does not name on its newest final block; the sequencer is {named} \
+         (`blindfold l1 sequencer name` names the next one)"
+    )]
     WrongKey {
         /// Address of the key given.
         key: Address,
-        /// Address in the chain's settings.
-        chain: Address,
+        /// The sequencer in office.
+        named: Address,
     },
     /// Posting is switched on, but nothing posts.
     #[error("posting is enabled, but there is no way to post to L1")]
@@ -151,9 +154,6 @@ impl Sequencer {
     pub async fn start(config: SequencerConfig, deps: SequencerDeps) -> Result<SequencerHandle, StartError> {
         config.validate()?;
         deps.chain.validate()?;
-        if deps.key.address() != deps.chain.sequencer {
-            return Err(StartError::WrongKey { key: deps.key.address(), chain: deps.chain.sequencer });
-        }
         let poster =
             if config.posting.enabled { Some(deps.poster.ok_or(StartError::NoPoster)?) } else { None };
         let lock = DataLock::acquire(&config.data_dir)?;
@@ -170,6 +170,10 @@ impl Sequencer {
         let view: Arc<dyn L1View> = l1.clone();
         let tracker =
             Tracker::open(Arc::clone(&deps.chain), Arc::clone(&deps.store), Arc::clone(&view)).await?;
+        let key = deps.key.address();
+        if tracker.office(key) == Office::Stranger || !tracker.is_sequencer(key) {
+            return Err(StartError::WrongKey { key, named: tracker.sequencer_now() });
+        }
         // What L1 made first: an origin is offered to headers only with everything up to it.
         match tracker.follow_l1().await {
             Ok(_) => {

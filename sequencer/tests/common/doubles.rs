@@ -17,9 +17,9 @@ use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
     TransportError,
 };
-use blindfold_l1::{CodedBatch, OmissionAnswer, OpenAccusation, Output, PostedRun};
+use blindfold_l1::{CodedBatch, GivenPromise, OmissionAnswer, OpenAccusation, Output, PostedRun};
 use blindfold_protocol::{
-    Address, B256, Bytes, Canonical, Deposit, Epochs, ForcedEntry, LedgerEvent, merkle,
+    Address, B256, Bytes, Canonical, Deposit, Epochs, ForcedEntry, LedgerEvent, SequencerChange, merkle,
 };
 use blindfold_sequencer::{
     Clock, Committee, DataStanding, HeldBatch, L1Accusations, L1Outputs, L1Poster, MemberFault,
@@ -77,6 +77,8 @@ impl Clock for ManualClock {
 /// L1 as a script: blocks are final up to a number, deposits stand in a list.
 pub struct ScriptedL1 {
     pub epochs: Mutex<Epochs>,
+    /// Keys of sequencers; none for the chain's alone.
+    pub sequencers: Mutex<Vec<SequencerChange>>,
     state: Mutex<L1State>,
     down: AtomicBool,
     /// When the newest block was made, in milliseconds; 0 where this L1 does not tell.
@@ -97,7 +99,8 @@ impl ScriptedL1 {
     pub fn new(epochs: Epochs) -> Arc<Self> {
         let state = Mutex::new(L1State { finalized: 3, ..L1State::default() });
         let (down, newest_ms) = (AtomicBool::new(false), AtomicU64::new(0));
-        Arc::new(Self { epochs: Mutex::new(epochs), state, down, newest_ms })
+        let sequencers = Mutex::default();
+        Arc::new(Self { epochs: Mutex::new(epochs), sequencers, state, down, newest_ms })
     }
 
     /// A deposit in the next block, which is final at once.
@@ -244,7 +247,12 @@ impl L1View for ScriptedL1 {
 
     async fn epochs(&self) -> Result<Epochs, L1Fault> {
         self.up()?;
-        Ok(self.epochs.lock().clone())
+        let epochs = self.epochs.lock().clone();
+        let sequencers = self.sequencers.lock().clone();
+        if sequencers.is_empty() {
+            return Ok(epochs);
+        }
+        Ok(epochs.with_sequencers(sequencers, self.finalized()).expect("valid"))
     }
 }
 
@@ -413,10 +421,12 @@ impl L1Accusations for ScriptedInbox {
         self.looks.send_modify(|count| *count += 1);
         let open = self.accusations.lock().clone();
         let accusation = |((envelope_id, item_hash), seal_by)| OpenAccusation {
-            promise_hash: item_hash,
-            envelope_id,
-            item_hash,
-            seal_by,
+            promise: GivenPromise {
+                sequencer: super::sequencer_key().address(),
+                envelope_id,
+                item_hash,
+                seal_by,
+            },
             answer_until: 99,
         };
         Ok(open.into_iter().map(accusation).collect())

@@ -136,6 +136,8 @@ pub struct World {
     pub committee: Arc<ScriptedCommittee>,
     pub execution: Arc<ScriptedExecution>,
     pub clock: Arc<ManualClock>,
+    /// The key that the sequencer has.
+    pub key: SigningKey,
     pub epochs: Vec<Epoch>,
     pub config: SequencerConfig,
 }
@@ -182,6 +184,7 @@ impl World {
             committee: Arc::default(),
             execution: ScriptedExecution::new(),
             clock: ManualClock::new(),
+            key: sequencer_key(),
             epochs,
             config,
         }
@@ -208,7 +211,7 @@ impl World {
             committee: self.committee.clone(),
             settlement: None,
             execution: self.execution.clone(),
-            key: Arc::new(sequencer_key()),
+            key: Arc::new(self.key.clone()),
             parameters: self.parameters(),
             backend: backend(),
             clock: self.clock.clone(),

@@ -1,0 +1,103 @@
+//! One sequencer follows another: the earlier one stops in time, the next one begins above all that was signed.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use blindfold_protocol::{SequencerChange, SigningKey, limits::HANDOVER_BLOCKS};
+use blindfold_sequencer::StartError;
+use common::{Running, World, payer, sequencer_key};
+
+fn next_key() -> SigningKey {
+    SigningKey::from_bytes(&[10; 32]).unwrap()
+}
+
+/// L1 names the next key from a block on that lies this far ahead. Gives the block.
+fn name_next(world: &World, ahead: u64) -> u64 {
+    let from_block = world.l1.finalized() + ahead;
+    *world.l1.sequencers.lock() = vec![
+        SequencerChange { from_block: 0, sequencer: sequencer_key().address() },
+        SequencerChange { from_block, sequencer: next_key().address() },
+    ];
+    from_block
+}
+
+/// Waits until the readiness says so.
+async fn reason(running: &Running<'_>, part: &str) {
+    running
+        .eventually(part, async || {
+            running.handle.readiness().reasons().values().any(|reason| reason.contains(part))
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn the_earlier_sequencer_seals_what_it_admitted_and_stops() {
+    // A second passes only when this test says so, and what waits is sealed then.
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    let running = world.start_funded(&[1, 2]).await;
+    let from = name_next(&world, 3);
+    let envelope = world.envelope(1, 1);
+    running.send(&envelope).await.unwrap();
+    world.l1.advance_by(3);
+    reason(&running, "nothing is admitted any more").await;
+    assert_eq!(running.reason(&world.envelope(2, 1)).await, "out_of_office");
+    // Header 1 lacked its certificate all the while.
+    running.certify(1).await;
+    running.sealed(2).await;
+    let header = running.batch(2).await.sealed.decode().unwrap().header;
+    assert!(header.l1_origin_number < from, "{} from {from} on", header.l1_origin_number);
+    assert_eq!(running.batch(2).await.verdicts, [None]);
+
+    world.l1.advance_by(HANDOVER_BLOCKS / 2);
+    reason(&running, "another sequencer seals").await;
+    world.clock.advance(60_000);
+    assert_eq!(running.handle.tracker().head().number, 2);
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_next_sequencer_begins_above_what_the_earlier_one_signed() {
+    let mut world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    running.certify_through(2).await;
+    running.held_by(&[1, 2, 3, 4], 2).await;
+    let (head, hash) = (2, running.batch(2).await.hash);
+    let from = name_next(&world, 3);
+    running.handle.shutdown().await;
+
+    // Another machine, with another key and an empty folder.
+    world.folder = tempfile::tempdir().unwrap();
+    world.config.data_dir = world.folder.path().to_path_buf();
+    world.key = next_key();
+    let running = world.start().await;
+    reason(&running, "begins to seal when L1 block").await;
+    assert_eq!(running.reason(&world.envelope(2, 1)).await, "recovering");
+    // It has followed meanwhile.
+    assert_eq!(running.batch(head).await.hash, hash);
+    world.l1.advance_by(3 + HANDOVER_BLOCKS - 1);
+    reason(&running, "begins to seal when L1 block").await;
+    world.l1.advance_by(1);
+    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.sealed(head + 1).await;
+    let sealed = running.batch(head + 1).await.sealed.decode().unwrap();
+    assert!(sealed.header.l1_origin_number >= from && sealed.header.parent_hash == hash);
+    let signer = sealed.signed_header().signer(&world.chain.deployment).unwrap();
+    assert_eq!(signer, next_key().address());
+    running.certify(head + 1).await;
+    running.certified(head + 1).await;
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_key_that_l1_does_not_name_starts_nothing() {
+    let mut world = World::new();
+    name_next(&world, 3);
+    world.key = payer(7);
+    let store = world.store().await;
+    let Err(error) = world.try_start(store).await else { panic!("it started") };
+    let StartError::WrongKey { key, named } = &error else { panic!("{error}") };
+    assert_eq!((*key, *named), (payer(7).address(), sequencer_key().address()));
+}
