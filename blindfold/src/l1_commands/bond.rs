@@ -3,7 +3,6 @@
 use alloy_primitives::{Address, U256};
 use anyhow::{Context, Result, ensure};
 use blindfold_l1::{Bond, L1Client, PublisherBond, Sent};
-use blindfold_protocol::ChainConfig;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -20,7 +19,7 @@ pub(super) const EXAMPLES: &str = "Examples:
 /// `blindfold l1 bond …`
 #[derive(Subcommand, Debug)]
 pub enum BondCommand {
-    /// The sequencer's, lost for two headers of one number or a broken promise
+    /// A sequencer's, lost for two headers of one number or a broken promise
     #[command(subcommand)]
     Sequencer(SequencerBondCommand),
     /// A publisher's, half of which wrong hints cost
@@ -31,11 +30,17 @@ pub enum BondCommand {
 /// `blindfold l1 bond sequencer …`
 #[derive(Subcommand, Debug)]
 pub enum SequencerBondCommand {
-    /// Add to the bond; anyone may
-    Deposit(AmountArgs),
-    /// Announce, as the sequencer, that a part will be taken out; 0wei takes it back
+    /// Add to a bond; anyone may
+    Deposit {
+        #[command(flatten)]
+        amount: AmountArgs,
+        /// Whose bond; the sequencer in office by default
+        #[arg(long)]
+        of: Option<Address>,
+    },
+    /// Announce that a part of the key's own bond will be taken out; 0wei takes it back
     Announce(AmountArgs),
-    /// Take out, as the sequencer, what was announced
+    /// Take out what was announced
     Withdraw {
         /// Who gets it; the key's account by default
         #[arg(long)]
@@ -45,6 +50,9 @@ pub enum SequencerBondCommand {
     },
     /// How much it is
     Show {
+        /// Whose; the sequencer in office by default
+        #[arg(long)]
+        of: Option<Address>,
         #[command(flatten)]
         read: ReadArgs,
     },
@@ -84,37 +92,36 @@ pub(super) async fn run(command: &BondCommand) -> Result<()> {
 
 async fn sequencer(command: &SequencerBondCommand) -> Result<()> {
     match command {
-        SequencerBondCommand::Deposit(args) => {
+        SequencerBondCommand::Deposit { amount: args, of } => {
             let amount = wei_u128(&args.amount)?;
-            let (chain, writer) = args.write.connect().await?;
-            let sent = writer.deposit_bond(amount).await?;
-            show_sequencer(&chain, writer.client(), Some(&sent), args.write.read.json).await
+            let (_, writer) = args.write.connect().await?;
+            let sequencer = one_of(*of, writer.client()).await?;
+            let sent = writer.deposit_bond(sequencer, amount).await?;
+            show_sequencer(sequencer, writer.client(), Some(&sent), args.write.read.json).await
         }
         SequencerBondCommand::Announce(args) => {
             let amount = wei_u128(&args.amount)?;
-            let (chain, writer) = args.write.connect().await?;
-            for_the_sequencer(&chain, writer.address())?;
+            let (_, writer) = args.write.connect().await?;
             let sent = writer.announce_bond_withdrawal(amount).await?;
-            show_sequencer(&chain, writer.client(), Some(&sent), args.write.read.json).await
+            show_sequencer(writer.address(), writer.client(), Some(&sent), args.write.read.json).await
         }
         SequencerBondCommand::Withdraw { to, write } => {
-            let (chain, writer) = write.connect().await?;
-            for_the_sequencer(&chain, writer.address())?;
-            let bond = writer.client().bond().await?;
+            let (_, writer) = write.connect().await?;
+            let bond = writer.client().bond(writer.address()).await?;
             ensure!(
                 bond.unlocks_at != 0,
                 "nothing is announced, or the announcement lapsed: `blindfold l1 bond sequencer announce` first"
             );
             let sent = writer.withdraw_bond(to.unwrap_or(writer.address())).await.context(format!(
-                "the bond can be taken out from {} on (Unix seconds) if no certified header is posted until then, and \
-                 while no accusation is open",
+                "the bond can be taken out from {} on (Unix seconds), while no accusation is open, and unless headers are \
+                 posted until then that this key may have signed",
                 bond.unlocks_at
             ))?;
-            show_sequencer(&chain, writer.client(), Some(&sent), write.read.json).await
+            show_sequencer(writer.address(), writer.client(), Some(&sent), write.read.json).await
         }
-        SequencerBondCommand::Show { read } => {
-            let (chain, l1) = read.connect().await?;
-            show_sequencer(&chain, &l1, None, read.json).await
+        SequencerBondCommand::Show { of, read } => {
+            let (_, l1) = read.connect().await?;
+            show_sequencer(one_of(*of, &l1).await?, &l1, None, read.json).await
         }
     }
 }
@@ -148,10 +155,12 @@ async fn publisher(command: &PublisherBondCommand) -> Result<()> {
     }
 }
 
-fn for_the_sequencer(chain: &ChainConfig, account: Address) -> Result<()> {
-    let sequencer = chain.sequencer;
-    ensure!(account == sequencer, "only the sequencer {sequencer} may do this, the key is that of {account}");
-    Ok(())
+/// This sequencer, or else the one in office.
+async fn one_of(sequencer: Option<Address>, l1: &L1Client) -> Result<Address> {
+    match sequencer {
+        Some(sequencer) => Ok(sequencer),
+        None => Ok(l1.sequencer().await?),
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -168,10 +177,10 @@ struct SequencerReport {
     transaction: Option<alloy_primitives::B256>,
 }
 
-async fn show_sequencer(chain: &ChainConfig, l1: &L1Client, sent: Option<&Sent>, json: bool) -> Result<()> {
-    let Bond { amount, withdrawal, unlocks_at, expires_at } = l1.bond().await?;
+async fn show_sequencer(sequencer: Address, l1: &L1Client, sent: Option<&Sent>, json: bool) -> Result<()> {
+    let Bond { amount, withdrawal, unlocks_at, expires_at } = l1.bond(sequencer).await?;
     let report = SequencerReport {
-        sequencer: chain.sequencer,
+        sequencer,
         bond: amount,
         announced: U256::from(withdrawal),
         unlocks_at,

@@ -1,11 +1,12 @@
-//! `blindfold l1 status`, `bond`, `committee`, `stake`, `post-header`, `finalize`, `void`, `claim-reward`: what a person does on
-//! L1 by hand once a deployment runs.
+//! `blindfold l1 status`, `bond`, `committee`, `sequencer`, `stake`, `post-header`, `finalize`, `void`, `claim-reward`: what a
+//! person does on L1 by hand once a deployment runs.
 
 mod bond;
 mod committee;
 mod header;
 mod hints;
 mod rewards;
+mod sequencer;
 mod stake;
 mod status;
 
@@ -31,6 +32,9 @@ pub enum HandCommand {
     /// What the governor changes about committees and rules, with notice
     #[command(subcommand, after_help = committee::EXAMPLES)]
     Committee(committee::CommitteeCommand),
+    /// Whose signature stands under headers, and from when on
+    #[command(subcommand, after_help = sequencer::EXAMPLES)]
+    Sequencer(sequencer::SequencerCommand),
     /// What members of committees have at stake
     #[command(subcommand, after_help = stake::EXAMPLES)]
     Stake(stake::StakeCommand),
@@ -57,6 +61,7 @@ pub async fn run(command: HandCommand) -> Result<()> {
         HandCommand::Status(args) => status::run(&args).await,
         HandCommand::Bond(command) => bond::run(&command).await,
         HandCommand::Committee(command) => committee::run(&command).await,
+        HandCommand::Sequencer(command) => sequencer::run(&command).await,
         HandCommand::Stake(command) => stake::run(&command).await,
         HandCommand::PostHeader(args) => header::run(&args).await,
         HandCommand::Finalize(args) => hints::finalize(&args).await,

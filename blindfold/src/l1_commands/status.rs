@@ -2,7 +2,9 @@
 
 use alloy_primitives::{Address, B256, U256};
 use anyhow::Result;
-use blindfold_l1::{L1HeaderDue, PostingState, RecentHints, RunReference, SequencerEvent, Standing};
+use blindfold_l1::{
+    GivenPromise, L1HeaderDue, PostingState, RecentHints, RunReference, SequencerEvent, Standing,
+};
 use clap::Args;
 use serde::Serialize;
 
@@ -100,8 +102,10 @@ struct Sequencer {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Accusation {
-    /// The promise's hash: `blindfold wallet slash` takes it.
+    /// The promise's id.
     promise: B256,
+    /// Who gave it.
+    sequencer: Address,
     envelope: B256,
     item_hash: B256,
     seal_by: u64,
@@ -250,16 +254,13 @@ fn open_accusations(faults: &[SequencerEvent]) -> Vec<Accusation> {
     let mut open: Vec<Accusation> = Vec::new();
     for event in faults {
         match *event {
-            SequencerEvent::Accused {
-                promise_hash: promise,
-                envelope_id: envelope,
-                item_hash,
-                seal_by,
-                answer_until,
-                ..
-            } => open.push(Accusation { promise, envelope, item_hash, seal_by, answer_until }),
-            SequencerEvent::Answered { promise_hash, .. } | SequencerEvent::Omission { promise_hash, .. } => {
-                open.retain(|accusation| accusation.promise != promise_hash);
+            SequencerEvent::Accused { promise, answer_until, .. } => {
+                let GivenPromise { sequencer, envelope_id: envelope, item_hash, seal_by } = promise;
+                let promise = promise.id();
+                open.push(Accusation { promise, sequencer, envelope, item_hash, seal_by, answer_until });
+            }
+            SequencerEvent::Answered { promise_id, .. } | SequencerEvent::Omission { promise_id, .. } => {
+                open.retain(|accusation| accusation.promise != promise_id);
             }
             SequencerEvent::Equivocation { .. } => {}
         }
@@ -401,21 +402,20 @@ pub(super) mod tests {
         let (postings, void) = (vec![struck, posting], vec![(5, 5)]);
         let hints = RecentHints { postings, void, ..RecentHints::default() };
         let run = |first, last, posted_at| RunReference { first, last, posted_at, header_root: B256::ZERO };
-        let accused = |id, seal_by| SequencerEvent::Accused {
-            promise_hash: B256::repeat_byte(id),
+        let promise = |id, seal_by| GivenPromise {
+            sequencer: Address::repeat_byte(7),
             envelope_id: B256::repeat_byte(id),
             item_hash: B256::repeat_byte(0xcc),
-            accuser: Address::ZERO,
             seal_by,
+        };
+        let accused = |id, seal_by| SequencerEvent::Accused {
+            promise: promise(id, seal_by),
+            accuser: Address::ZERO,
             answer_until: 1_020,
         };
         let faults = [
             accused(1, 5),
-            SequencerEvent::Answered {
-                promise_hash: B256::repeat_byte(1),
-                answerer: Address::ZERO,
-                number: 5,
-            },
+            SequencerEvent::Answered { promise_id: promise(1, 5).id(), answerer: Address::ZERO, number: 5 },
             accused(2, 4),
         ];
         let mut standing = standing(1_050);

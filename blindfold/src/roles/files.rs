@@ -70,6 +70,7 @@ pub async fn load_parameters(
         matched.push(EpochParameters::new(epoch.clone(), parameters.clone(), location)?);
     }
     let set = Arc::new(ParameterSet::new(matched)?);
+    set.adopt(&epochs);
     tokio::spawn(follow_epochs(Arc::downgrade(&set), l1));
     Ok(set)
 }

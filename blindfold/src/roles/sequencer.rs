@@ -55,18 +55,18 @@ impl SequencerSettings {
         // One for all of the account's transactions, so that their nonces do not collide.
         let writer = posting_key.map(|key| Arc::new(L1Writer::new(l1.clone(), key).with_data_in(place)));
         // `OutputRegistry` takes claims from the sequencer's own account only.
-        let claimant = writer.clone().filter(|writer| writer.address() == chain.sequencer);
+        let key = Arc::new(self.signing_key.open().context("signing_key")?);
+        let claimant = writer.clone().filter(|writer| writer.address() == key.address());
         if let (Some(writer), None, true) = (&writer, &claimant, self.sequencer.outputs.enabled) {
             tracing::warn!(
                 posting = %writer.address(),
-                sequencer = %chain.sequencer,
+                sequencer = %key.address(),
                 "the posting key is not the sequencer's: no outputs are claimed on L1"
             );
         }
         if self.sequencer.members.is_empty() {
             bail!("sequencer.members: the committee's members are asked what was signed before; name them");
         }
-        let key = Arc::new(self.signing_key.open().context("signing_key")?);
         let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
         let introduce = |server| introduction(&key, chain.deployment, &clock, server);
         let committee =

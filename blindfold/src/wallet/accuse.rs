@@ -8,8 +8,8 @@ use std::{
 use alloy_primitives::{Address, B256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_client::Node;
-use blindfold_l1::{ACCUSATION_STAKE_WEI, Accusation, AccusationState, L1Client, L1Writer};
-use blindfold_protocol::{ChainConfig, Promise};
+use blindfold_l1::{ACCUSATION_STAKE_WEI, Accusation, AccusationState, GivenPromise, L1Client, L1Writer};
+use blindfold_protocol::{ChainConfig, Epochs, Promise};
 use blindfold_rpc::{Encoded, types::Receipt};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -76,27 +76,26 @@ pub(super) fn store(path: &Path, promise: &Encoded<Promise>) -> Result<()> {
         .with_context(|| format!("{}", path.display()))
 }
 
-/// Reads a promise and checks that the chain's sequencer signed it.
-fn load(path: &Path, chain: &ChainConfig) -> Result<Promise> {
+/// Reads a promise and checks that it was given by a key that L1 names: the present sequencer's, or an earlier one's.
+fn load(path: &Path, chain: &ChainConfig, registered: &Epochs) -> Result<(Promise, GivenPromise)> {
     let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
     let stored: StoredPromise = serde_json::from_str(&text)
         .with_context(|| format!("{} is no file of `wallet send --promise-file`", path.display()))?;
     let promise = stored.promise.decode().with_context(|| format!("{}: the promise", path.display()))?;
     let signer = promise.signer(&chain.deployment).ok();
-    ensure!(
-        signer == Some(chain.sequencer),
-        "{} is not signed by the sequencer {} of this chain: L1 would refuse it",
-        path.display(),
-        chain.sequencer
-    );
-    Ok(promise)
+    let named = |signer: &Address| registered.sequencer_term(*signer).is_some();
+    let Some(sequencer) = signer.filter(named) else {
+        bail!("{} is not signed by a sequencer of this chain: L1 would refuse it", path.display());
+    };
+    let given = GivenPromise::new(&promise, sequencer);
+    Ok((promise, given))
 }
 
 /// Runs `accuse`.
 pub(super) async fn run(args: &AccuseArgs, json: bool) -> Result<()> {
     let (settings, l1) = connected(&args.chain).await?;
-    let promise = load(&args.promise, &settings)?;
-    ready(&l1, &promise).await?;
+    let (promise, given) = load(&args.promise, &settings, &l1.epochs().await?)?;
+    ready(&l1, &given).await?;
     if let Some(node) = &args.node {
         not_kept(node, &promise).await?;
     } else {
@@ -107,23 +106,19 @@ pub(super) async fn run(args: &AccuseArgs, json: bool) -> Result<()> {
     // Needed for as long as this runs: should it end in between, another commitment does as well.
     let salt = B256::from(rand::random::<[u8; 32]>());
     let sent = writer.report_omission(&promise, salt).await?;
-    let accusation = writer.client().accusation(promise.hash()).await?;
-    print(
-        json,
-        &value(promise.hash(), &accusation, sent.transaction),
-        text(&promise, &accusation, sent.block),
-    )
+    let accusation = writer.client().accusation(&given).await?;
+    print(json, &value(&given, &accusation, sent.transaction), text(&promise, &accusation, sent.block))
 }
 
 /// What L1 would refuse, with what to do instead.
-async fn ready(l1: &L1Client, promise: &Promise) -> Result<()> {
+async fn ready(l1: &L1Client, promise: &GivenPromise) -> Result<()> {
     let head = l1.posted_head().await?.number;
     ensure!(
         head >= promise.seal_by,
         "the promise names batch {}, L1 has them up to {head}: accuse when that one is posted",
         promise.seal_by
     );
-    let earlier = l1.accusation(promise.hash()).await?;
+    let earlier = l1.accusation(promise).await?;
     match earlier.state {
         AccusationState::None => Ok(()),
         AccusationState::Slashed => {
@@ -159,8 +154,8 @@ async fn not_kept(node: &str, promise: &Promise) -> Result<()> {
 /// Runs `slash`.
 pub(super) async fn slash(args: &SlashArgs, json: bool) -> Result<()> {
     let (settings, l1) = connected(&args.chain).await?;
-    let promise = load(&args.promise, &settings)?;
-    let accusation = l1.accusation(promise.hash()).await?;
+    let (_, given) = load(&args.promise, &settings, &l1.epochs().await?)?;
+    let accusation = l1.accusation(&given).await?;
     let newest = l1.newest_block().await?;
     ensure!(accusation.state == AccusationState::Open, "no accusation over this promise is open");
     ensure!(
@@ -168,26 +163,28 @@ pub(super) async fn slash(args: &SlashArgs, json: bool) -> Result<()> {
         "the sequencer may answer until L1 block {}, the newest is {newest}: try again then",
         accusation.answer_until
     );
-    let sent = L1Writer::new(l1, args.key.open()?).slash_omission(promise.hash()).await?;
+    let sent = L1Writer::new(l1, args.key.open()?).slash_omission(&given).await?;
     let text = format!(
         "the bond was taken in L1 block {}; the reward waits for {}: `blindfold l1 claim-reward`",
         sent.block, accusation.accuser
     );
     let accusation = Accusation { state: AccusationState::Slashed, ..accusation };
-    print(json, &value(promise.hash(), &accusation, sent.transaction), text)
+    print(json, &value(&given, &accusation, sent.transaction), text)
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Accused {
+    /// The promise's id.
     promise: B256,
+    sequencer: Address,
     accuser: Address,
     answer_until: u64,
     state: &'static str,
     transaction: B256,
 }
 
-fn value(promise: B256, accusation: &Accusation, transaction: B256) -> Accused {
+fn value(promise: &GivenPromise, accusation: &Accusation, transaction: B256) -> Accused {
     let state = match accusation.state {
         AccusationState::None => "none",
         AccusationState::Open => "open",
@@ -195,7 +192,8 @@ fn value(promise: B256, accusation: &Accusation, transaction: B256) -> Accused {
         AccusationState::Slashed => "slashed",
     };
     let Accusation { accuser, answer_until, .. } = *accusation;
-    Accused { promise, accuser, answer_until, state, transaction }
+    let (promise, sequencer) = (promise.id(), promise.sequencer);
+    Accused { promise, sequencer, accuser, answer_until, state, transaction }
 }
 
 fn text(promise: &Promise, accusation: &Accusation, block: u64) -> String {
@@ -211,29 +209,35 @@ fn text(promise: &Promise, accusation: &Accusation, block: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blindfold_protocol::{Deployment, SigningKey};
+    use blindfold_protocol::{Deployment, SequencerChange, SigningKey};
 
     use super::*;
     use crate::test_chain::chain;
 
     #[test]
-    fn a_stored_promise_is_read_back_only_from_the_chains_sequencer() {
+    fn a_stored_promise_is_read_back_only_from_a_sequencer_that_l1_names() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("promise.json");
         let key = SigningKey::from_bytes(&[7; 32]).unwrap();
-        let mut chain = chain();
-        chain.sequencer = key.address();
+        let chain = chain();
+        let first = SequencerChange { from_block: 0, sequencer: Address::repeat_byte(1) };
+        let named = SequencerChange { from_block: 9, sequencer: key.address() };
+        let strangers = Epochs::default().with_sequencers(vec![first], 9).unwrap();
+        let epochs = Epochs::default().with_sequencers(vec![first, named], 9).unwrap();
         let promise = Promise::sign(&key, &chain.deployment, B256::repeat_byte(5), B256::repeat_byte(6), 77);
         store(&path, &Encoded::new(&promise)).unwrap();
-        assert_eq!(load(&path, &chain).unwrap(), promise);
+        let given = GivenPromise::new(&promise, key.address());
+        assert_eq!(load(&path, &chain, &epochs).unwrap(), (promise, given));
+        let stranger = load(&path, &chain, &strangers).unwrap_err().to_string();
+        assert!(stranger.contains("not signed by a sequencer"), "{stranger}");
         let again = store(&path, &Encoded::new(&promise)).unwrap_err().to_string();
         assert!(again.contains("cannot be kept"), "{again}");
 
         let elsewhere = Deployment { l1_chain_id: chain.deployment.l1_chain_id + 1, ..chain.deployment };
         let other = ChainConfig { deployment: elsewhere, ..chain.clone() };
-        assert!(load(&path, &other).unwrap_err().to_string().contains("not signed by the sequencer"));
+        assert!(load(&path, &other, &epochs).unwrap_err().to_string().contains("not signed by a sequencer"));
         fs::write(&path, "{}").unwrap();
-        assert!(load(&path, &chain).unwrap_err().to_string().contains("--promise-file"));
+        assert!(load(&path, &chain, &epochs).unwrap_err().to_string().contains("--promise-file"));
     }
 
     #[test]
@@ -245,7 +249,9 @@ mod tests {
             Accusation { state: AccusationState::Open, accuser: key.address(), answer_until: 7_300 };
         let text = text(&promise, &accusation, 100);
         assert!(text.contains("7300") && text.contains("0.1 ether") && text.contains("wallet slash"));
-        let json = serde_json::to_value(value(promise.hash(), &accusation, B256::ZERO)).unwrap();
+        let json =
+            serde_json::to_value(value(&GivenPromise::new(&promise, key.address()), &accusation, B256::ZERO))
+                .unwrap();
         assert_eq!((&json["state"], &json["answerUntil"]), (&"open".into(), &7_300.into()));
     }
 }

@@ -10,7 +10,7 @@ use blindfold::devnet::{
     ports::{Ports, http, local},
 };
 use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
-use blindfold_l1::{CommitteeSettings, L1Error, L1Writer};
+use blindfold_l1::{Bond, CommitteeSettings, L1Error, L1Writer};
 use blindfold_protocol::{Envelope, L1Timing, SigningKey};
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, CommitteeApiClient, HttpClient, ReceivedError, http_client,
@@ -251,6 +251,11 @@ impl Field {
     /// Who reports what is wrong, beside the full node.
     pub fn reporter(&self) -> L1Writer {
         self.account(named_key(REPORTER))
+    }
+
+    /// The bond of the chain's sequencer.
+    pub async fn bond(&self) -> Result<Bond> {
+        Ok(self.devnet.l1.bond(self.devnet.chain.sequencer).await?)
     }
 
     /// The sequencer's key: it is the one who cheats.

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{U256, keccak256};
 use anyhow::{Context, Result, ensure};
-use blindfold_l1::AccusationState;
+use blindfold_l1::{AccusationState, GivenPromise};
 use blindfold_protocol::{Canonical, Envelope, Promise};
 use blindfold_rpc::types::EnvelopeState;
 
@@ -71,6 +71,7 @@ pub async fn mangled_copy_keeps_promise(field: &mut Field) -> Outcome {
     let deployment = field.devnet.chain.deployment;
     let item_hash = keccak256(envelope.encode());
     let promise = Promise::sign(&field.sequencer_key(), &deployment, envelope.id(), item_hash, number);
+    let given = GivenPromise::new(&promise, field.sequencer_key().address());
 
     let user = field.account(field.users[3].key.clone());
     let rewards = field.devnet.l1.reward(user.address()).await?;
@@ -82,9 +83,9 @@ pub async fn mangled_copy_keeps_promise(field: &mut Field) -> Outcome {
     })
     .await?;
     mine_to(field, accused.block + window + 1).await?;
-    let seen = field.devnet.l1.accusation(promise.hash()).await?.state;
+    let seen = field.devnet.l1.accusation(&given).await?.state;
     ensure!(seen == AccusationState::Open, "expected an accusation that nobody can answer, seen {seen:?}");
-    gas.step("slashOmission", user.slash_omission(promise.hash()).await?.gas_used);
+    gas.step("slashOmission", user.slash_omission(&given).await?.gas_used);
     bond_is_lost(field).await?;
     let earned = gained(field.devnet.l1.reward(user.address()).await?, rewards)?;
     ensure!(earned >= before / U256::from(2), "expected half of {before} wei for the accuser, seen {earned}");

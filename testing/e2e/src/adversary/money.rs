@@ -61,7 +61,7 @@ pub async fn bond_leaves_before_evidence(field: &mut Field) -> Outcome {
     field.devnet.process("sequencer")?.start()?;
     field.devnet.process("sequencer")?.ready().await?;
     gas.step("announceBondWithdrawal", announced.gas_used);
-    let shown = field.devnet.l1.bond().await?.amount;
+    let shown = field.bond().await?.amount;
     ensure!(shown.is_zero(), "expected what is announced not to count as bond, seen {shown} wei");
     refused(thief.withdraw_bond(thief.address()).await, "WithdrawalLocked")?;
 
@@ -84,7 +84,7 @@ pub async fn bond_leaves_before_evidence(field: &mut Field) -> Outcome {
 /// The sequencer, with nothing to lose, has a friend show two headers of a number; later it signs others of that number.
 pub async fn premarked_number(field: &mut Field) -> Outcome {
     let headers = headers_of_one_number(field, 3).await?;
-    ensure!(field.devnet.l1.bond().await?.amount.is_zero(), "expected no bond at the beginning");
+    ensure!(field.bond().await?.amount.is_zero(), "expected no bond at the beginning");
     // Whether L1 takes a report that costs nothing is all one.
     match field.bully().report_equivocation(&headers[0], &headers[1], salt()).await {
         Ok(_) | Err(L1Error::Reverted { .. }) => {}

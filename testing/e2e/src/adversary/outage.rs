@@ -59,7 +59,7 @@ async fn away(field: &mut Field) -> Result<u64> {
 pub async fn stale_header_after_outage(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
     everything_posted(field).await?;
-    let bond = field.devnet.l1.bond().await?.amount;
+    let bond = field.bond().await?.amount;
     for name in AWAY {
         field.devnet.process(name)?.kill().await?;
     }
@@ -85,7 +85,7 @@ pub async fn stale_header_after_outage(field: &mut Field) -> Outcome {
     ensure!(again > made.number, "expected a batch after {}, seen {again}", made.number);
     field.posted_run(again).await?;
     field.transfer(1).await?;
-    let after = field.devnet.l1.bond().await?.amount;
+    let after = field.bond().await?.amount;
     ensure!(after == bond, "expected the sequencer's bond of {bond} wei, seen {after}");
     Ok(gas)
 }

@@ -107,7 +107,7 @@ pub async fn dead_committee_replaced(field: &mut Field) -> Outcome {
         field.devnet.process("sequencer")?.kill().await?;
     }
     members(field, false).await?;
-    let bond = field.devnet.l1.bond().await?.amount;
+    let bond = field.bond().await?.amount;
 
     let governor = field.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
     let anyone = field.reporter();
@@ -139,7 +139,7 @@ pub async fn dead_committee_replaced(field: &mut Field) -> Outcome {
     let number = receipt.number.context("a number")?;
     ensure!(number > head, "expected a batch after {head}, seen {number}");
     field.posted_run(number).await?;
-    let after = field.devnet.l1.bond().await?.amount;
+    let after = field.bond().await?.amount;
     ensure!(after == bond, "expected the sequencer's bond of {bond} wei, seen {after}");
     Ok(gas)
 }

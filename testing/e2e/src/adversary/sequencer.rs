@@ -4,7 +4,7 @@ use alloy_primitives::{B256, U256, keccak256};
 use alloy_sol_types::SolEvent;
 use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::MEMBERS;
-use blindfold_l1::{ACCUSATION_STAKE_WEI, AccusationState};
+use blindfold_l1::{ACCUSATION_STAKE_WEI, AccusationState, GivenPromise};
 use blindfold_protocol::{
     Acknowledgement, Canonical, Envelope, Promise, SealedBatch, SignedHeader, merkle, validity::item_leaf,
 };
@@ -35,12 +35,12 @@ pub(super) fn gained(now: U256, before: U256) -> Result<U256> {
 
 /// Fills the sequencer's bond for it to lose.
 pub(super) async fn bond(field: &Field) -> Result<U256> {
-    field.forger().deposit_bond(BOND_WEI).await?;
-    Ok(field.devnet.l1.bond().await?.amount)
+    field.forger().deposit_bond(field.devnet.chain.sequencer, BOND_WEI).await?;
+    Ok(field.bond().await?.amount)
 }
 
 pub(super) async fn bond_is_lost(field: &Field) -> Result<()> {
-    let bond = field.devnet.l1.bond().await?.amount;
+    let bond = field.bond().await?.amount;
     ensure!(bond.is_zero(), "expected the sequencer's bond to be lost, seen {bond} wei");
     Ok(())
 }
@@ -107,7 +107,7 @@ pub async fn reordered_after_release(field: &mut Field) -> Outcome {
     .await?;
     // The node shows both on L1 by itself.
     until("the full node to have the sequencer's bond slashed", async || {
-        Ok(field.devnet.l1.bond().await?.amount.is_zero().then_some(()))
+        Ok(field.bond().await?.amount.is_zero().then_some(()))
     })
     .await?;
     no_acknowledgement(&field.relay.recording(), hash)?;
@@ -226,6 +226,7 @@ pub async fn omitted_promise(field: &mut Field) -> Outcome {
         let (id, item_hash) = (envelope.id(), item_hash(envelope));
         Promise::sign(&field.sequencer_key(), &deployment, id, item_hash, number)
     };
+    let given = |envelope: &Envelope| GivenPromise::new(&promise(envelope), field.devnet.chain.sequencer);
     let before = bond(field).await?;
 
     let user = field.account(field.users[2].key.clone());
@@ -237,7 +238,7 @@ pub async fn omitted_promise(field: &mut Field) -> Outcome {
     field.bully().report_omission(&promise(&kept), salt()).await?;
     // The sequencer finds it in its own batches and answers; nobody has to tell it.
     until("the sequencer's answer", async || {
-        let state = field.devnet.l1.accusation(promise(&kept).hash()).await?.state;
+        let state = field.devnet.l1.accusation(&given(&kept)).await?.state;
         Ok((state == AccusationState::Answered).then_some(()))
     })
     .await?;
@@ -246,11 +247,11 @@ pub async fn omitted_promise(field: &mut Field) -> Outcome {
 
     // It has had its time: the accusation that it answered came later.
     mine_to(field, accused.block + u64::from(TIMING.answer_window) + 1).await?;
-    gas.step("slashOmission", user.slash_omission(promise(&lost).hash()).await?.gas_used);
+    gas.step("slashOmission", user.slash_omission(&given(&lost)).await?.gas_used);
     bond_is_lost(field).await?;
     for (envelope, expected) in [(&lost, AccusationState::Slashed), (&kept, AccusationState::Answered)] {
         let id = envelope.id();
-        let seen = field.devnet.l1.accusation(promise(envelope).hash()).await?.state;
+        let seen = field.devnet.l1.accusation(&given(envelope)).await?.state;
         ensure!(seen == expected, "accusation over {id}: expected {expected:?}, seen {seen:?}");
     }
     let earned = gained(field.devnet.l1.reward(user.address()).await?, rewards)?;
