@@ -25,6 +25,7 @@ mod roles;
 mod rotation;
 mod sequencer;
 mod sockets;
+mod successor;
 
 use std::{fs, path::PathBuf, sync::Arc, time::Instant};
 
@@ -96,6 +97,7 @@ const HELP: &str = "Cases:
                            what is announced to be taken out is lost all the same
   premarked_number         two headers shown without a bond save no later ones of that number
   governor_takes_over      the governor's key alone makes no committee of one
+  stolen_key_replaced      a sequencer that lost its bond gives way to another key
   restored_sequencer       a sequencer without its disk signs no second header
   restored_member          a member with an older disk does not vote again
 
@@ -152,6 +154,7 @@ const GROUPS: [Group; 3] = [
             "restored_member",
             "promise_flood",
             "unread_websocket",
+            "stolen_key_replaced",
         ],
     },
 ];
@@ -186,6 +189,7 @@ async fn case(name: &str, field: &mut Field) -> Outcome {
         "restored_sequencer" => restored::restored_sequencer(field).await,
         "restored_member" => restored::restored_member(field).await,
         "unread_websocket" => sockets::unread_websocket(field).await,
+        "stolen_key_replaced" => successor::stolen_key_replaced(field).await,
         "promise_flood" => floods::promise_flood(field).await,
         "rotation" => rotation::rotation(field).await,
         "dead_committee_replaced" => rotation::dead_committee_replaced(field).await,

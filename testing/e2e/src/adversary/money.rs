@@ -34,7 +34,7 @@ fn refused(outcome: Result<Sent, L1Error>, error: &str) -> Result<()> {
 }
 
 /// A header of a fresh number, and as many others of the same number, all signed by the sequencer.
-async fn headers_of_one_number(field: &mut Field, others: u64) -> Result<Vec<SignedHeader>> {
+pub(super) async fn headers_of_one_number(field: &mut Field, others: u64) -> Result<Vec<SignedHeader>> {
     let (_, receipt) = field.transfer(0).await?;
     let (sealed, _) = field.sealed(receipt.number.context("a number")?).await?;
     let mut headers = vec![sealed.signed_header()];

@@ -20,7 +20,7 @@ use super::{
 use crate::relay::{Direction, Recorded};
 
 /// The sequencer's bond in each case, in wei: ten ether.
-const BOND_WEI: u128 = 10 * 1_000_000_000_000_000_000;
+pub(super) const BOND_WEI: u128 = 10 * 1_000_000_000_000_000_000;
 /// How often two envelopes are sent in the hope that they stand in one batch.
 const PAIR_ATTEMPTS: usize = 8;
 
