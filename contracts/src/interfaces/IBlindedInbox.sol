@@ -38,8 +38,8 @@ interface IBlindedInbox {
     /// @notice Whose signature stands under headers whose L1 origin is this block.
     function sequencer() external view returns (address);
 
-    /// @notice The L1 block in which this sequencer lost its bond last; 0 if it never did.
-    function slashedAt(address sequencer) external view returns (uint64);
+    /// @notice The L1 block in which the bond of this sequencer was lost last; 0 if it never was.
+    function slashedAt(address sequencer_) external view returns (uint64);
 
     /// @notice The deadlines.
     function timing() external view returns (Timing memory);
