@@ -233,6 +233,24 @@ async fn an_envelope_that_is_skipped_without_being_used_up_waits_on() {
     .await;
 }
 
+/// It is promised under the hash of its own bytes: what stood here under the same id would not keep that.
+#[tokio::test]
+async fn a_copy_that_is_admitted_later_takes_the_place_of_the_one_before() {
+    on_both(async |store| {
+        store.put_envelope(envelope(1)).await.unwrap();
+        let mut record = sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default());
+        record.items[0].fault = Some("insufficient_funds".to_owned());
+        store.put_sealed(record.clone()).await.unwrap();
+        let copy =
+            blindfold_store::PendingEnvelope { bytes: vec![0xcc; 300], seal_by: Some(9), ..envelope(1) };
+        store.put_envelope(copy.clone()).await.unwrap();
+        assert_eq!(store.pending_envelopes().await.unwrap(), std::slice::from_ref(&copy));
+        store.put_certificate(&certificate(&record)).await.unwrap();
+        assert_eq!(store.pending_envelopes().await.unwrap(), [copy]);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn second_headers_and_second_signatures_are_refused() {
     on_both(async |store| {

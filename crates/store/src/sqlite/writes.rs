@@ -52,11 +52,14 @@ pub(super) fn put_meta(connection: &Connection, key: &str, value: &[u8]) -> Resu
 pub(super) fn put_envelope(connection: &Connection, envelope: &PendingEnvelope) -> Result<(), StoreError> {
     let arrived_ms = integer(envelope.arrived_ms, "arrival time")?;
     let seal_by = envelope.seal_by.map(|number| integer(number, "promised number")).transpose()?;
-    // An envelope that a stored batch accepted must not become pending again.
+    // An envelope that a stored batch accepted must not become pending again. A copy with another proof or signature has
+    // the same id: the one that was admitted last waits, and may be promised.
     let sql = "
         INSERT INTO envelopes (id, bytes, arrived_ms, seal_by)
         SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = ?1 AND fault IS NULL)
-        ON CONFLICT (id) DO NOTHING";
+        ON CONFLICT (id) DO UPDATE
+        SET bytes = excluded.bytes, arrived_ms = excluded.arrived_ms, seal_by = excluded.seal_by, number = NULL
+        WHERE bytes <> excluded.bytes";
     execute(connection, sql, params![envelope.id.as_slice(), envelope.bytes, arrived_ms, seal_by])?;
     execute(connection, "DELETE FROM envelope_outcomes WHERE id = ?1", [envelope.id.as_slice()])?;
     Ok(())
