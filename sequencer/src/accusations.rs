@@ -145,7 +145,7 @@ impl Core {
         accusation: &OpenAccusation,
     ) -> Result<Outcome, Hindrance> {
         let promise = accusation.promise;
-        let Some(record) = self.kept_in(accusation).await? else {
+        let Some(record) = self.kept_in(&promise).await? else {
             // Only a disk that has all headers up to the number can say that the envelope is in none.
             let complete = self.tracker.certified().number >= promise.seal_by;
             return Ok(if complete { Outcome::Lost } else { Outcome::Waits });
@@ -167,8 +167,8 @@ impl Core {
     }
 
     /// A batch up to the promised number in which the promised item stands with a verdict that keeps the promise.
-    async fn kept_in(&self, accusation: &OpenAccusation) -> Result<Option<BatchRecord>, StoreError> {
-        let GivenPromise { envelope_id, item_hash, seal_by, .. } = accusation.promise;
+    pub(crate) async fn kept_in(&self, promise: &GivenPromise) -> Result<Option<BatchRecord>, StoreError> {
+        let GivenPromise { envelope_id, item_hash, seal_by, .. } = *promise;
         let Some(location) = self.store.envelope_location(envelope_id).await? else { return Ok(None) };
         let holds = |record: &BatchRecord| {
             let items = record.items.iter().zip(&record.sealed.items);

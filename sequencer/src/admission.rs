@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, ops::RangeInclusive, sync::Arc, time::Instant};
 
+use blindfold_l1::GivenPromise;
 use blindfold_protocol::{
     Address, B256, Canonical, Envelope, EnvelopeFault, Epoch, Promise,
     block::block_second,
@@ -164,7 +165,9 @@ impl Core {
             // Sealed in this very moment.
             return Err(AdmissionRefusal::AlreadyKnown);
         };
-        self.make_durable(id, &item, meta.seal_by).await?;
+        if !self.pool.lock().is_ready(&id) {
+            self.make_durable(id, &item, meta.seal_by).await?;
+        }
         if self.pool.lock().get(&id).is_none() {
             // Sealed meanwhile, or the first call failed at the disk and took it out.
             return Err(match self.store.envelope_location(id).await {
@@ -373,8 +376,11 @@ impl Core {
             // The disk was so slow that its number went by before the envelope was there.
             Telling::TooLate => None,
             Telling::Gone => {
-                let place = self.store.envelope_location(id).await.map_err(|error| storage(&error))?;
-                place.is_some_and(|place| place.number <= seal_by).then_some(seal_by)
+                // In a batch that keeps the promise, or there is none to give.
+                let promise =
+                    GivenPromise { sequencer: self.key.address(), envelope_id: id, item_hash, seal_by };
+                let kept = self.kept_in(&promise).await.map_err(|error| storage(&error))?;
+                kept.is_some().then_some(seal_by)
             }
         };
         let seal_by = kept.ok_or_else(|| self.no_room_for_promises())?;

@@ -337,6 +337,11 @@ impl<T: Clone> Mempool<T> {
             .insert(meta.id, Entry { meta, arrival, ready: false, told: false, acknowledged: false, item });
     }
 
+    /// Whether the envelope is here and durable.
+    pub fn is_ready(&self, id: &B256) -> bool {
+        self.entries.get(id).is_some_and(|entry| entry.ready)
+    }
+
     /// The envelope is durable: batches may take it.
     pub fn ready(&mut self, id: &B256) {
         if let Some(entry) = self.entries.get_mut(id) {
