@@ -53,12 +53,13 @@ impl Beacon {
         let block = format!("{GET_BLOBS}/{}", block_id(holder, child));
         let names: Vec<String> = hashes.iter().map(|hash| format!("versioned_hashes={hash}")).collect();
         // Nodes differ in how they read a list of hashes: the whole block's blobs are asked for where that fails.
-        for path in [format!("{block}?{}", names.join("&")), block] {
-            if let Some(blobs) = self.picked(&path, hashes).await? {
-                return Ok(Some(blobs));
+        match self.picked(&format!("{block}?{}", names.join("&")), hashes).await {
+            Ok(Some(blobs)) => Ok(Some(blobs)),
+            Ok(None) | Err(L1Error::HttpStatus { .. } | L1Error::Malformed { .. }) => {
+                self.picked(&block, hashes).await
             }
+            Err(error) => Err(error),
         }
-        Ok(None)
     }
 
     async fn picked(&self, path: &str, hashes: &[B256]) -> Result<Option<Vec<Bytes>>, L1Error> {

@@ -66,6 +66,21 @@ async fn blobs_count_by_their_versioned_hash() {
 }
 
 #[tokio::test]
+async fn a_node_that_refuses_the_list_of_hashes_is_asked_for_the_whole_block() {
+    let (holder, child) = (origin(7, B256::ZERO), origin(8, B256::ZERO));
+    let (one, hash) = blob(1);
+    for refusal in [Reply::Status(400), Reply::Status(500), Reply::Raw("{}")] {
+        let answer = data(std::slice::from_ref(&one));
+        let strict = beacon(
+            move |path| {
+                if path.contains('?') { refusal.clone() } else { Reply::Result(answer.clone()) }
+            },
+        );
+        assert_eq!(strict.blobs(&holder, &child, &[hash]).await.unwrap(), Some(vec![one.clone()]));
+    }
+}
+
+#[tokio::test]
 async fn what_a_node_does_not_have_is_none_and_nonsense_is_an_error() {
     let (holder, child, hashes) = (origin(7, B256::ZERO), origin(8, B256::ZERO), [blob(1).1]);
     let ask = async |reply: fn(&str) -> Reply| beacon(reply).blobs(&holder, &child, &hashes).await;

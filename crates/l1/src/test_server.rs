@@ -11,6 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 /// What the server sends back.
+#[derive(Clone)]
 pub(crate) enum Answer {
     Result(Value),
     Error {
