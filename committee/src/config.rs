@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use blindfold_protocol::limits::MAX_MEMBERS;
+use blindfold_protocol::{Address, limits::MAX_MEMBERS};
 use blindfold_rpc::Inbound;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,8 @@ pub struct MemberConfig {
     pub sequencer_url: String,
     /// The other members, asked for certified batches that the sequencer withholds.
     pub peers: Vec<PeerUrl>,
+    /// Accounts of helpers that prove who they are: places of their own are kept for them.
+    pub helpers: Vec<Address>,
     /// Limits.
     pub limits: MemberLimits,
     /// Reverse proxies before `rpc_addr`, and what one address may take there.
@@ -74,6 +76,7 @@ impl Default for MemberConfig {
             admin_addr: SocketAddr::from(([127, 0, 0, 1], 9561)),
             sequencer_url: "http://127.0.0.1:9545".to_owned(),
             peers: Vec::new(),
+            helpers: Vec::new(),
             limits: MemberLimits::default(),
             inbound: Inbound::default(),
         }

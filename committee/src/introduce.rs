@@ -31,17 +31,22 @@ impl Introductions {
     }
 }
 
-/// Knows the sequencer in office and the members of the head's committee.
+/// Knows the sequencer in office, the members of the head's committee, and the helpers that the settings name.
 pub(crate) fn doorkeeper(context: &Arc<Context>) -> Doorkeeper {
-    let (tracker, clock) = (context.tracker.clone(), Arc::clone(&context.clock));
+    let (known, clock) = (Arc::clone(context), Arc::clone(&context.clock));
     let key_of = move |party| {
-        let tracker = tracker.clone();
+        let context = Arc::clone(&known);
         let key = async move {
+            let tracker = &context.tracker;
             match party {
                 Party::Sequencer => Some(PartyKey::Address(tracker.sequencer_now())),
                 Party::Member(member) => {
                     let epoch = tracker.epoch(tracker.head().number.max(1)).await.ok()?;
                     epoch.member(member).copied().map(PartyKey::Bls)
+                }
+                Party::Helper(account) => {
+                    let ours = context.config.helpers.contains(&account);
+                    ours.then_some(PartyKey::Address(account))
                 }
             }
         };

@@ -38,11 +38,12 @@ impl CommitteeApiServer for Service {
 
     async fn get_share(
         &self,
+        caller: &Extensions,
         number: u64,
         certificate: Encoded<Certificate>,
     ) -> Result<Encoded<ReleaseShare>, RpcError> {
         let certificate = certificate.decode_param()?;
-        let result = self.shares.share(number, &certificate).await;
+        let result = self.shares.share(number, &certificate, is_peer(caller)).await;
         count(&self.context.metrics.shares, &result);
         if let Err(refusal) = &result {
             tracing::info!(number, reason = refusal.as_str(), %refusal, "no share given");
@@ -50,8 +51,13 @@ impl CommitteeApiServer for Service {
         Ok(Encoded::new(&result?))
     }
 
-    async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError> {
-        let result = self.shares.singleton(number, index).await;
+    async fn get_singleton(
+        &self,
+        caller: &Extensions,
+        number: u64,
+        index: u32,
+    ) -> Result<Encoded<SingletonShare>, RpcError> {
+        let result = self.shares.singleton(number, index, is_peer(caller)).await;
         count(&self.context.metrics.singletons, &result);
         Ok(Encoded::new(&result?))
     }

@@ -157,16 +157,14 @@ const SINGLETON_BATCHES: usize = 4;
 /// Computes shares on a bounded number of threads and remembers a bounded number of them.
 pub(crate) struct ShareService {
     context: Arc<Context>,
-    /// Everybody who is owed a share, waiting or computing.
-    queue: Arc<Semaphore>,
-    /// Everybody who asks for single envelopes' shares: half as many, so that whole batches always find a place.
-    singleton_queue: Arc<Semaphore>,
+    /// Everybody who asks for shares.
+    open: Places,
+    /// Helpers and other peers who proved who they are: nobody else takes their places.
+    kept: Places,
     /// Everybody who reads what is held.
     readers: Arc<Semaphore>,
     /// Sequencer and members who read what is held.
     peer_readers: Arc<Semaphore>,
-    /// Everybody whose certificate has to be verified first.
-    verifying: Arc<Semaphore>,
     /// One pairing at a time, beside the threads that compute shares.
     pairing: tokio::sync::Mutex<()>,
     /// Everybody computing.
@@ -180,15 +178,34 @@ pub(crate) struct ShareService {
     missing: Notify,
 }
 
+/// Places of those who ask for shares.
+struct Places {
+    /// Who is owed a share, waiting or computing.
+    queue: Arc<Semaphore>,
+    /// Who asks for single envelopes' shares: half as many, so that whole batches always find a place.
+    singleton_queue: Arc<Semaphore>,
+    /// Whose certificate has to be verified first.
+    verifying: Arc<Semaphore>,
+}
+
+impl Places {
+    fn new(calls: usize) -> Self {
+        Self {
+            queue: Arc::new(Semaphore::new(calls)),
+            singleton_queue: Arc::new(Semaphore::new(calls.div_ceil(2))),
+            verifying: Arc::new(Semaphore::new(MAX_VERIFYING_CALLS)),
+        }
+    }
+}
+
 impl ShareService {
     pub(crate) fn new(context: Arc<Context>) -> Arc<Self> {
         let limits = &context.config.limits;
         Arc::new(Self {
-            queue: Arc::new(Semaphore::new(limits.share_queue_calls)),
-            singleton_queue: Arc::new(Semaphore::new(limits.share_queue_calls.div_ceil(2))),
+            open: Places::new(limits.share_queue_calls),
+            kept: Places::new(limits.share_queue_calls),
             readers: Arc::new(Semaphore::new(limits.share_queue_calls)),
             peer_readers: Arc::new(Semaphore::new(limits.share_queue_calls)),
-            verifying: Arc::new(Semaphore::new(MAX_VERIFYING_CALLS)),
             pairing: tokio::sync::Mutex::default(),
             threads: Arc::new(Semaphore::new(limits.share_threads)),
             shares: Mutex::new(Lru::new(limits.share_cache_batches)),
@@ -230,22 +247,29 @@ impl ShareService {
         &self,
         number: u64,
         certificate: &Certificate,
+        to_peer: bool,
     ) -> Result<ReleaseShare, ShareRefusal> {
         if certificate.number < number || number == 0 {
             return Err(ShareRefusal::DoesNotCover { number, certificate: certificate.number });
         }
         let epoch = self.epoch(number).await?;
         // Only who shows a certificate that stands takes a place.
-        self.accept(certificate).await?;
-        let _place = enter(&self.queue)?;
+        let places = self.places(to_peer);
+        self.accept(certificate, places).await?;
+        let _place = enter(&places.queue)?;
         let record = self.certified_record(number).await?;
         self.context.unreleased.check(number, record.sealed.header.l1_origin_number).await?;
         self.share_of(record, epoch).await
     }
 
     /// The member's singleton share of an accepted item of a certified batch.
-    pub(crate) async fn singleton(&self, number: u64, index: u32) -> Result<SingletonShare, ShareRefusal> {
-        let _place = enter(&self.singleton_queue)?;
+    pub(crate) async fn singleton(
+        &self,
+        number: u64,
+        index: u32,
+        to_peer: bool,
+    ) -> Result<SingletonShare, ShareRefusal> {
+        let _place = enter(&self.places(to_peer).singleton_queue)?;
         self.epoch(number).await?;
         let record = self.kept_record(number).await?;
         let count = record.sealed.items.len();
@@ -279,6 +303,10 @@ impl ShareService {
             })
             .await?;
         Ok(*share)
+    }
+
+    fn places(&self, to_peer: bool) -> &Places {
+        if to_peer { &self.kept } else { &self.open }
     }
 
     /// Sequencer and members need what is held to go on: nobody else takes their places.
@@ -320,7 +348,7 @@ impl ShareService {
 
     /// Whether the header that a certificate names is certified, and ours. What costs nothing is looked at first: a
     /// pairing is done only for a header that is here and not certified yet.
-    async fn accept(&self, certificate: &Certificate) -> Result<(), ShareRefusal> {
+    async fn accept(&self, certificate: &Certificate, places: &Places) -> Result<(), ShareRefusal> {
         if self.accepted.lock().get(certificate).is_some() {
             return Ok(());
         }
@@ -345,7 +373,7 @@ impl ShareService {
         if number <= tracker.certified().number {
             return Ok(());
         }
-        let _place = enter(&self.verifying)?;
+        let _place = enter(&places.verifying)?;
         let _turn = self.pairing.lock().await;
         if number <= tracker.certified().number {
             return Ok(());

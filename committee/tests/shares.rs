@@ -2,12 +2,16 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use blindfold_bte::{Backend, Ciphertext, CiphertextPoint, Opening, Portable};
 use blindfold_committee::MemberHandle;
-use blindfold_protocol::{B256, Bundle, Canonical, Certificate, Envelope, ReleaseShare, SealedBatch};
-use blindfold_rpc::{CommitteeApiClient, Encoded, HttpClient, RpcError, code};
+use blindfold_protocol::{
+    B256, Bundle, Canonical, Certificate, Envelope, Hello, Party, ReleaseShare, SealedBatch, SigningKey,
+};
+use blindfold_rpc::{
+    ClientConfig, CommitteeApiClient, Encoded, HttpClient, Introduction, RpcError, code, http_client,
+};
 use common::{
     Machine, certified, client,
     network::{
@@ -299,6 +303,55 @@ async fn forged_certificates_keep_nobody_from_a_share() {
         tokio::join!(flood(|forged, last| forged.header_hash.0[31] ^= last), share(&client, 1, &good));
     assert!(given.is_ok(), "{given:?}");
     assert!(answers.iter().all(|reason| reason == "not_validated_here"), "{answers:?}");
+}
+
+/// The places of strangers are taken again and again; a helper that the settings name always finds one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_keeps_no_known_helper_from_shares() {
+    let sequencer = SequencerDouble::start().await;
+    let helper = Arc::new(SigningKey::from_bytes(&[0x4e; 32]).unwrap());
+    let mut machine = Machine::new(1, sequencer.url());
+    machine.config.limits.share_queue_calls = 1;
+    machine.config.limits.share_threads = 1;
+    machine.config.helpers = vec![helper.address()];
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let batch = sealer.seal_envelopes(&(1..=8).map(|n| envelope(n, 1)).collect::<Vec<_>>()).await;
+    sequencer.publish(&batch.batch, &batch.verdicts);
+    sequencer.publish_certificate(&certify(&batch.batch, &[1, 2, 3]));
+    certified(&member, 1).await;
+    let known = |key: &Arc<SigningKey>| {
+        let (key, clock) = (Arc::clone(key), machine.clock.clock());
+        let introduction = Introduction::new(move || {
+            let nonce = rand::random::<[u8; 16]>().into();
+            let server = Party::Member(1);
+            Hello::of_helper(&key, &chain_config().deployment, server, clock.now_ms(), nonce)
+        });
+        let config = ClientConfig { introduction: Some(introduction), ..ClientConfig::default() };
+        http_client(&format!("http://{}", member.rpc_addr()), &config).unwrap()
+    };
+    let (known, stranger) = (known(&helper), known(&Arc::new(SigningKey::from_bytes(&[0x4f; 32]).unwrap())));
+    let ask = async |client: &HttpClient, index| match client.get_singleton(1, index).await {
+        Ok(_) => "given".to_owned(),
+        Err(error) => refused(error).reason.into_owned(),
+    };
+    within("strangers that find no place", async {
+        loop {
+            let flood = futures::future::join_all((0..64).map(|n| ask(&stranger, n % 8)));
+            let helpers = async {
+                for index in 0..8 {
+                    assert_eq!(ask(&known, index).await, "given");
+                }
+            };
+            let (answers, ()) = tokio::join!(flood, helpers);
+            assert!(answers.iter().all(|answer| answer == "given" || answer == "busy"), "{answers:?}");
+            if answers.iter().any(|answer| answer == "busy") {
+                break;
+            }
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

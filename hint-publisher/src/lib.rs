@@ -11,6 +11,7 @@
 mod batch;
 mod config;
 mod follow;
+mod introduce;
 pub mod l1;
 mod members;
 mod metrics;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use blindfold_protocol::{Certificate, ReleaseShare, SingletonShare};
+use blindfold_protocol::{Certificate, Party, ReleaseShare, SingletonShare};
 use blindfold_rpc::{
     ClientBuildError, ClientConfig, CommitteeApiClient, Encoded, HttpClient, ReceivedError, http_client,
 };
@@ -17,7 +17,10 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{HintPublisherConfig, HintPublisherMetrics, metrics::member_label, status::SharedStatus};
+use crate::{
+    HintPublisherConfig, HintPublisherMetrics, introduce::Introductions, metrics::member_label,
+    status::SharedStatus,
+};
 
 /// Longest pause before a member, or the sequencer, is called again, in milliseconds.
 pub(crate) const MAX_PAUSE_MS: u64 = 5_000;
@@ -51,15 +54,17 @@ pub(crate) struct Members {
 impl Members {
     pub(crate) fn new(
         config: &HintPublisherConfig,
+        introductions: &Introductions,
         metrics: HintPublisherMetrics,
         status: Arc<SharedStatus>,
     ) -> Result<Self, ClientBuildError> {
+        let request_timeout_ms = config.limits.member_timeout_ms;
         let client =
-            ClientConfig { request_timeout_ms: config.limits.member_timeout_ms, ..ClientConfig::default() };
+            |member| ClientConfig { request_timeout_ms, ..introductions.client(Party::Member(member)) };
         let clients = config
             .members
             .iter()
-            .map(|member| Ok((member.member, http_client(&member.url, &client)?)))
+            .map(|entry| Ok((entry.member, http_client(&entry.url, &client(entry.member))?)))
             .collect::<Result<_, ClientBuildError>>()?;
         Ok(Self {
             clients,

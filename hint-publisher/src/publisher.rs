@@ -4,10 +4,9 @@ use std::{net::SocketAddr, sync::Arc};
 
 use blindfold_bte::Backend;
 use blindfold_chain::ParameterSet;
-use blindfold_protocol::{ChainConfig, ConfigFault};
+use blindfold_protocol::{ChainConfig, ConfigFault, Party, SigningKey};
 use blindfold_rpc::{
-    AdminConfig, ClientBuildError, ClientConfig, Feed, FeedConfig, Readiness, ServeError, ServerHandle,
-    admin, http_client,
+    AdminConfig, ClientBuildError, Feed, FeedConfig, Readiness, ServeError, ServerHandle, admin, http_client,
 };
 use blindfold_runtime::{Failure, Tasks};
 use blindfold_telemetry::MetricsError;
@@ -16,6 +15,7 @@ use tokio::sync::Semaphore;
 use crate::{
     ConfigError, HintPublisherConfig, HintPublisherMetrics, HintPublisherStatus,
     follow::{Coordinator, SEQUENCER, TOPICS},
+    introduce::Introductions,
     l1::{HintPoster, HintPosterDeps, HintsL1, L1_POSTING, L1PostingConfig, L1PostingConfigError},
     members::Members,
     pool::Pool,
@@ -31,6 +31,8 @@ pub struct HintPublisherDeps {
     pub parameters: Arc<ParameterSet>,
     /// Who does the heavy work.
     pub backend: Arc<dyn Backend>,
+    /// The account that proves to sequencer and members who the helper is; `None` for one without places of its own.
+    pub hello_key: Option<Arc<SigningKey>>,
     /// Where hints are posted to L1; `None` for a helper that leaves that to others.
     pub l1_posting: Option<L1PostingDeps>,
 }
@@ -78,7 +80,7 @@ impl HintPublisher {
         config: HintPublisherConfig,
         deps: HintPublisherDeps,
     ) -> Result<HintPublisherHandle, StartError> {
-        let HintPublisherDeps { chain, parameters, backend, l1_posting } = deps;
+        let HintPublisherDeps { chain, parameters, backend, hello_key, l1_posting } = deps;
         config.check()?;
         if let Some(posting) = &l1_posting {
             posting.config.check()?;
@@ -99,8 +101,10 @@ impl HintPublisher {
         let overruled = metrics.overruled.clone();
         backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
         let status = Arc::new(SharedStatus::default());
-        let members = Members::new(&config, metrics.clone(), Arc::clone(&status))?;
-        let sequencer = http_client(&config.sequencer_url, &ClientConfig::default())?;
+        let introductions = Introductions::new(hello_key, chain.deployment);
+        let members = Members::new(&config, &introductions, metrics.clone(), Arc::clone(&status))?;
+        let to_sequencer = introductions.client(Party::Sequencer);
+        let sequencer = http_client(&config.sequencer_url, &to_sequencer)?;
         let readiness = match &l1_posting {
             Some(_) => Readiness::new(&[SEQUENCER, L1_POSTING]),
             None => Readiness::new(&[SEQUENCER]),
@@ -113,7 +117,8 @@ impl HintPublisher {
 
         tasks.guard("admin", admin.ended());
         let pool = Pool::start(config.limits.predecrypt_workers, &tasks);
-        let feed = Feed::start(config.feed_url(), TOPICS.to_vec(), FeedConfig::default());
+        let feed_config = FeedConfig { client: to_sequencer, ..FeedConfig::default() };
+        let feed = Feed::start(config.feed_url(), TOPICS.to_vec(), feed_config);
         let memory = Arc::new(Semaphore::new(config.limits.max_predecrypted_ciphertexts));
         let shop =
             Arc::new(Workshop { config, parameters, backend, members, sequencer, pool, memory, metrics });

@@ -3,7 +3,10 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use blindfold_l1::DataPlace;
-use blindfold_protocol::limits::{MAX_BATCH_ITEMS, MAX_MEMBERS, MAX_SECOND_BYTES};
+use blindfold_protocol::{
+    Address,
+    limits::{MAX_BATCH_ITEMS, MAX_MEMBERS, MAX_SECOND_BYTES},
+};
 use blindfold_rpc::Inbound;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -35,6 +38,8 @@ pub struct SequencerConfig {
     pub accusations: AccusationsConfig,
     /// Claims of L2 blocks on L1.
     pub outputs: OutputsConfig,
+    /// Accounts of helpers that prove who they are: their hints find a place, whoever else sends any.
+    pub helpers: Vec<Address>,
     /// The committee's members, asked before the first header what this sequencer has signed.
     pub members: Vec<MemberUrl>,
     /// Asking them.
@@ -195,6 +200,7 @@ impl Default for SequencerConfig {
             posting: PostingConfig::default(),
             accusations: AccusationsConfig::default(),
             outputs: OutputsConfig::default(),
+            helpers: Vec::new(),
             members: Vec::new(),
             recovery: RecoveryConfig::default(),
             l1_poll_ms: 1_000,

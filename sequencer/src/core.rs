@@ -85,6 +85,10 @@ pub(crate) struct Core {
     pub(crate) executed: watch::Receiver<ExecutorStatus>,
     /// Bounds the hint lists held at a time.
     pub(crate) hints_gate: Gate,
+    /// Hints of helpers who proved who they are.
+    pub(crate) helpers_gate: Gate,
+    /// Of all others one at a time stands in line with them.
+    pub(crate) strangers_turn: tokio::sync::Mutex<()>,
     /// Hints are verified one batch at a time, with all threads of the backend.
     pub(crate) hints_turn: tokio::sync::Mutex<()>,
     /// Wakes the sealer before its slot ends.

@@ -12,9 +12,10 @@ impl Core {
         &self,
         release: Release,
         hints: BatchHints,
+        from_helper: bool,
     ) -> Result<bool, SubmissionRefusal> {
         let number = hints.number;
-        let result = self.take_hints_checked(release, hints).await;
+        let result = self.take_hints_checked(release, hints, from_helper).await;
         match &result {
             Ok(true) => self.metrics.hints.increment(),
             Ok(false) => {}
@@ -30,6 +31,7 @@ impl Core {
         &self,
         release: Release,
         hints: BatchHints,
+        from_helper: bool,
     ) -> Result<bool, SubmissionRefusal> {
         if self.stopping() {
             return Err(SubmissionRefusal::ShuttingDown);
@@ -54,8 +56,10 @@ impl Core {
             None => {}
         }
         // One place in the queue from the first read to the last write: submissions stay bounded in memory.
-        let place = self.hints_gate.enter()?;
+        let gate = if from_helper { &self.helpers_gate } else { &self.hints_gate };
+        let place = gate.enter()?;
         let accepted = {
+            let _stranger = if from_helper { None } else { Some(self.strangers_turn.lock().await) };
             let _one_at_a_time = self.hints_turn.lock().await;
             check_points(release.clone()).await?;
             self.intake.submit(Some(release), hints.clone()).await

@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use blindfold_protocol::{Deployment, Hello, Party, PartyKey, SigningKey};
+use blindfold_protocol::{Address, Deployment, Hello, Party, PartyKey, SigningKey};
 use blindfold_rpc::{Doorkeeper, Introduction};
 use blindfold_runtime::Clock;
 
@@ -22,15 +22,21 @@ pub fn introduction(
     })
 }
 
-/// Knows the members of the head's committee.
+/// Knows the members of the head's committee, and the helpers that the settings name.
 pub(crate) fn doorkeeper(core: &Arc<Core>) -> Doorkeeper {
     let (tracker, clock) = (core.tracker.clone(), Arc::clone(&core.clock));
+    let helpers: Arc<[Address]> = core.config.helpers.clone().into();
     let key_of = move |party| {
-        let tracker = tracker.clone();
+        let (tracker, helpers) = (tracker.clone(), Arc::clone(&helpers));
         let key = async move {
-            let Party::Member(member) = party else { return None };
-            let epoch = tracker.epoch(tracker.head().number.max(1)).await.ok()?;
-            epoch.member(member).copied().map(PartyKey::Bls)
+            match party {
+                Party::Member(member) => {
+                    let epoch = tracker.epoch(tracker.head().number.max(1)).await.ok()?;
+                    epoch.member(member).copied().map(PartyKey::Bls)
+                }
+                Party::Helper(account) => helpers.contains(&account).then_some(PartyKey::Address(account)),
+                Party::Sequencer => None,
+            }
         };
         Box::pin(key) as Pin<Box<dyn Future<Output = _> + Send>>
     };

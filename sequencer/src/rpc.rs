@@ -187,11 +187,13 @@ impl SequencerApiServer for SequencerRpc {
 
     async fn submit_hints(
         &self,
-        _caller: &Extensions,
+        caller: &Extensions,
         release: Encoded<Release>,
         hints: Encoded<BatchHints>,
     ) -> Result<bool, RpcError> {
-        self.core.take_hints(release.decode_param()?, hints.decode_param()?).await?;
+        let known = caller.get::<KnownPeer>().map(|peer| peer.0);
+        let from_helper = matches!(known, Some(Party::Helper(_)));
+        self.core.take_hints(release.decode_param()?, hints.decode_param()?, from_helper).await?;
         Ok(true)
     }
 }

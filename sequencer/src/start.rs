@@ -231,6 +231,8 @@ impl Sequencer {
             displaced: AtomicBool::new(false),
             executed: executor.watch_status(),
             hints_gate: Gate::new(1, HINTS_QUEUE_ITEMS),
+            helpers_gate: Gate::new(1, HINTS_QUEUE_ITEMS),
+            strangers_turn: tokio::sync::Mutex::default(),
             hints_turn: tokio::sync::Mutex::default(),
             hub: Hub::default(),
             full: Notify::new(),

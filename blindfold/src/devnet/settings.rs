@@ -17,6 +17,7 @@ use blindfold_sequencer::{
 };
 use serde::Serialize;
 
+use super::accounts::named_key;
 use super::ports::{NodePorts, Ports, http, local};
 use crate::roles::{
     BackendSettings, CommitteeSettings, CoprocessorSettings, ExecutionSettings, FullNodeSettings,
@@ -111,6 +112,7 @@ impl Layout<'_> {
                     interval_ms: OUTPUTS_INTERVAL_MS,
                     depth_blocks: OUTPUTS_DEPTH_BLOCKS,
                 },
+                helpers: vec![named_key(super::accounts::HINT_PUBLISHER).address()],
                 members: self.members().map(|(member, url)| SequencerMember { member, url }).collect(),
                 l1_poll_ms: L1_POLL_INTERVAL_MS,
                 ..SequencerConfig::default()
@@ -150,6 +152,7 @@ impl Layout<'_> {
                     .filter(|(other, _)| *other != member)
                     .map(|(member, url)| PeerUrl { member, url })
                     .collect(),
+                helpers: vec![named_key(super::accounts::HINT_PUBLISHER).address()],
                 limits: MemberLimits { max_l1_age_ms: MAX_L1_AGE_MS, ..MemberLimits::default() },
                 inbound: Default::default(),
             },
@@ -169,6 +172,7 @@ impl Layout<'_> {
             l1: self.l1(),
             data_dir: self.dir.join("hint-publisher"),
             backend: BackendSettings::default(),
+            hello_key: None,
             l1_posting: L1PostingSettings {
                 enabled: true,
                 key: Some(self.key(super::accounts::HINT_PUBLISHER)),

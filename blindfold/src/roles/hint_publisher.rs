@@ -30,6 +30,10 @@ pub struct HintPublisherSettings {
     /// Heavy cryptography.
     #[serde(default)]
     pub backend: BackendSettings,
+    /// The account whose key proves to sequencer and members who this helper is; that of `l1_posting` where none is given.
+    /// Their settings name it under `helpers`, and then keep places for it.
+    #[serde(default)]
+    pub hello_key: Option<KeySource>,
     /// Posting hints to L1.
     #[serde(default)]
     pub l1_posting: L1PostingSettings,
@@ -105,8 +109,12 @@ impl HintPublisherSettings {
         let parameters = load_parameters(&self.parameters, &self.backend, Arc::new(l1.clone())).await?;
         let backend = self.backend.backend()?;
         let sets = tables::wanted(&parameters, |_| true);
+        let posting_key = self.l1_posting.key.as_ref().filter(|_| self.l1_posting.enabled);
+        let hello_key = self.hello_key.as_ref().or(posting_key);
+        let hello_key = hello_key.map(KeySource::open).transpose().context("hello_key")?.map(Arc::new);
         let l1_posting = self.l1_posting.deps(&l1, &chain)?;
-        let deps = HintPublisherDeps { chain, parameters, backend: backend.clone(), l1_posting };
+        let backend_here = backend.clone();
+        let deps = HintPublisherDeps { chain, parameters, backend: backend_here, hello_key, l1_posting };
         let handle = HintPublisher::start(self.hint_publisher, deps).await?;
         // Beside the running helper: a batch that comes earlier computes what it needs, as ever.
         tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::OfTheNewest);

@@ -19,6 +19,8 @@ pub enum Party {
     Sequencer,
     /// The committee's member with this index, from 1, by its BLS key.
     Member(u16),
+    /// A helper, by the key of this account. Who counts as one, each server's operator says.
+    Helper(Address),
 }
 
 impl fmt::Display for Party {
@@ -26,6 +28,7 @@ impl fmt::Display for Party {
         match self {
             Self::Sequencer => formatter.write_str("sequencer"),
             Self::Member(index) => write!(formatter, "member-{index}"),
+            Self::Helper(address) => write!(formatter, "helper-{address:#x}"),
         }
     }
 }
@@ -34,9 +37,12 @@ impl FromStr for Party {
     type Err = HelloFault;
 
     fn from_str(text: &str) -> Result<Self, HelloFault> {
-        let party = match text.strip_prefix("member-") {
-            Some(index) => Self::Member(index.parse().map_err(|_| HelloFault::Form)?),
-            None => Self::Sequencer,
+        let party = if let Some(index) = text.strip_prefix("member-") {
+            Self::Member(index.parse().map_err(|_| HelloFault::Form)?)
+        } else if let Some(address) = text.strip_prefix("helper-") {
+            Self::Helper(address.parse().map_err(|_| HelloFault::Form)?)
+        } else {
+            Self::Sequencer
         };
         if party.to_string() == text { Ok(party) } else { Err(HelloFault::Form) }
     }
@@ -100,7 +106,28 @@ impl Hello {
         timestamp_ms: u64,
         nonce: FixedBytes<16>,
     ) -> Self {
-        let peer = Party::Sequencer;
+        Self::of_account(Party::Sequencer, key, deployment, server, timestamp_ms, nonce)
+    }
+
+    /// A helper's hello to a server.
+    pub fn of_helper(
+        key: &SigningKey,
+        deployment: &Deployment,
+        server: Party,
+        timestamp_ms: u64,
+        nonce: FixedBytes<16>,
+    ) -> Self {
+        Self::of_account(Party::Helper(key.address()), key, deployment, server, timestamp_ms, nonce)
+    }
+
+    fn of_account(
+        peer: Party,
+        key: &SigningKey,
+        deployment: &Deployment,
+        server: Party,
+        timestamp_ms: u64,
+        nonce: FixedBytes<16>,
+    ) -> Self {
         let digest = Self::digest(deployment, server, peer, timestamp_ms, nonce);
         Self { peer, timestamp_ms, nonce, signature: key.sign(&digest).0.to_vec() }
     }

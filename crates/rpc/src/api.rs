@@ -101,7 +101,7 @@ pub trait CommitteeApi {
     async fn get_sealed(&self, number: u64) -> Result<Option<HeldBatch>, RpcError>;
 
     /// Its share, against a certificate.
-    #[method(name = "getShare")]
+    #[method(name = "getShare", with_extensions)]
     async fn get_share(
         &self,
         number: u64,
@@ -109,7 +109,7 @@ pub trait CommitteeApi {
     ) -> Result<Encoded<ReleaseShare>, RpcError>;
 
     /// Its singleton share of one envelope of a batch it holds certified.
-    #[method(name = "getSingleton")]
+    #[method(name = "getSingleton", with_extensions)]
     async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError>;
 
     /// Where it stands.

@@ -284,6 +284,7 @@ impl CommitteeApiServer for MemberDouble {
 
     async fn get_share(
         &self,
+        _: &Extensions,
         number: u64,
         certificate: Encoded<Certificate>,
     ) -> Result<Encoded<ReleaseShare>, RpcError> {
@@ -306,7 +307,12 @@ impl CommitteeApiServer for MemberDouble {
         Ok(Encoded::new(&share))
     }
 
-    async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError> {
+    async fn get_singleton(
+        &self,
+        _: &Extensions,
+        number: u64,
+        index: u32,
+    ) -> Result<Encoded<SingletonShare>, RpcError> {
         self.speaks()?;
         let (sealed, verdicts) = self.archive.get(number)?;
         let batches = points_of(&sealed, &verdicts);

@@ -137,6 +137,7 @@ impl CommitteeApiServer for Api {
 
     async fn get_share(
         &self,
+        _: &Extensions,
         number: u64,
         certificate: Encoded<Certificate>,
     ) -> Result<Encoded<ReleaseShare>, RpcError> {
@@ -166,7 +167,12 @@ impl CommitteeApiServer for Api {
         Ok(Encoded::new(&ReleaseShare { number, header_hash, member: self.member, pds }))
     }
 
-    async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError> {
+    async fn get_singleton(
+        &self,
+        _: &Extensions,
+        number: u64,
+        index: u32,
+    ) -> Result<Encoded<SingletonShare>, RpcError> {
         *self.state.singleton_calls.lock() += 1;
         let behaviour = self.behaviour().await?;
         let (batch, _) = self.batch(number)?;
@@ -225,6 +231,7 @@ impl Stage {
             chain: chain_config(),
             parameters: parameter_set(),
             backend,
+            hello_key: None,
             l1_posting: None,
         };
         HintPublisher::start(self.config.clone(), deps).await

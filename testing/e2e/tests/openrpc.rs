@@ -127,10 +127,20 @@ impl CommitteeApiServer for Nothing {
     async fn get_sealed(&self, _: &Extensions, _: u64) -> Result<Option<HeldBatch>, RpcError> {
         nothing()
     }
-    async fn get_share(&self, _: u64, _: Encoded<Certificate>) -> Result<Encoded<ReleaseShare>, RpcError> {
+    async fn get_share(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: Encoded<Certificate>,
+    ) -> Result<Encoded<ReleaseShare>, RpcError> {
         nothing()
     }
-    async fn get_singleton(&self, _: u64, _: u32) -> Result<Encoded<SingletonShare>, RpcError> {
+    async fn get_singleton(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: u32,
+    ) -> Result<Encoded<SingletonShare>, RpcError> {
         nothing()
     }
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {

@@ -34,6 +34,12 @@ fn a_hello_is_worth_something_at_its_server_only_and_from_its_peer_only() {
             PartyKey::Bls(member.public_key()),
             PartyKey::Bls(stranger.public_key()),
         ),
+        (
+            Hello::of_helper(&other, &deployment(), Party::Sequencer, 5, NONCE),
+            Party::Sequencer,
+            PartyKey::Address(other.address()),
+            PartyKey::Address(sequencer.address()),
+        ),
     ] {
         assert_eq!(hello.verify(&deployment(), server, &key), Ok(()));
         assert_eq!(hello.verify(&deployment(), Party::Member(1), &key), Err(HelloFault::Signature));
@@ -68,11 +74,26 @@ fn a_hello_is_worth_something_at_its_server_only_and_from_its_peer_only() {
 
 #[test]
 fn parties_have_one_name_each() {
-    for party in [Party::Sequencer, Party::Member(1), Party::Member(64)] {
+    let helper = Party::Helper(Address::repeat_byte(0xab));
+    for party in [Party::Sequencer, Party::Member(1), Party::Member(64), helper] {
         assert_eq!(party.to_string().parse(), Ok(party));
     }
-    for text in ["", "member-", "member-01", "member-+1", "member-70000", "Sequencer", "member", "member-1 "]
-    {
+    let checksummed = format!("helper-{}", Address::repeat_byte(0xab));
+    let bare = format!("helper-{}", "ab".repeat(20));
+    for text in [
+        "",
+        "member-",
+        "member-01",
+        "member-+1",
+        "member-70000",
+        "Sequencer",
+        "member",
+        "member-1 ",
+        "helper-",
+        "helper-0x01",
+        &checksummed,
+        &bare,
+    ] {
         assert_eq!(text.parse::<Party>(), Err(HelloFault::Form), "{text}");
     }
 }
