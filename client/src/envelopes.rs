@@ -25,12 +25,14 @@ pub struct Offer {
     pub priority_fee: u128,
     /// Newest batch number known.
     pub head: u64,
+    /// The chain's generation at that batch, see [`Expiry`](blindfold_protocol::Expiry).
+    pub generation: u16,
     /// Batches from the head in which the envelope may be sealed.
     pub expiry_batches: u64,
 }
 
 impl Offer {
-    /// The expiry that goes into the header: within the protocol's window and the key's epoch.
+    /// The number of the expiry that goes into the header: within the protocol's window and the key's epoch.
     #[must_use]
     pub fn expiry(&self, last_of_epoch: u64) -> u64 {
         self.head.saturating_add(self.expiry_batches.clamp(1, EXPIRY_WINDOW)).min(last_of_epoch)
@@ -97,19 +99,24 @@ impl EnvelopeMaker<'_> {
             priority_fee: offer.priority_fee,
             max_gas_fee: offer.max_gas_fee(),
         };
-        self.sealed(bundle, gas_limit, fees, expiry)
+        self.sealed(bundle, gas_limit, fees, expiry, offer.generation)
     }
 
     /// Encrypts transactions for the forced queue: valid to the end of the epoch, because nobody knows which batch will
-    /// take it. Whoever enqueues it has paid, so the offered fee is never taken.
+    /// take it, and as long as the chain stays in this generation. Whoever enqueues it has paid, so the offered fee is
+    /// never taken.
     ///
     /// # Errors
     /// As [`EnvelopeMaker::of_transactions`].
-    pub fn forced(&self, transactions: &[SignedTransaction]) -> Result<Envelope, BuildError> {
+    pub fn forced(
+        &self,
+        transactions: &[SignedTransaction],
+        generation: u16,
+    ) -> Result<Envelope, BuildError> {
         let bundle = Bundle::of_transactions(transactions.iter().map(|transaction| transaction.raw.to_vec()));
         let gas_limit =
             transactions.iter().fold(0u64, |sum, transaction| sum.saturating_add(transaction.gas_limit));
-        self.sealed(&bundle, gas_limit, Fees::default(), self.committee.epoch.last)
+        self.sealed(&bundle, gas_limit, Fees::default(), self.committee.epoch.last, generation)
     }
 
     fn sealed(
@@ -118,6 +125,7 @@ impl EnvelopeMaker<'_> {
         gas_limit: u64,
         fees: Fees,
         expiry: u64,
+        generation: u16,
     ) -> Result<Envelope, BuildError> {
         let mut rng = rand::rng();
         let fields = EnvelopeFields {
@@ -130,6 +138,7 @@ impl EnvelopeMaker<'_> {
             max_gas_fee: fees.max_gas_fee,
             gas_limit,
             expiry,
+            generation,
         };
         build(&self.committee.key, &fields, bundle, self.payer, &mut rng)
     }

@@ -119,7 +119,7 @@ pub fn check_promise(
         Ok(signer) if signer == sequencer => {}
         _ => return Err(InclusionError::PromiseSignature(sequencer)),
     }
-    let (seal_by, expiry) = (promise.seal_by, envelope.header.expiry);
+    let (seal_by, expiry) = (promise.seal_by, envelope.header.expiry.number());
     if seal_by > expiry { Err(InclusionError::PromiseTooLate { seal_by, expiry }) } else { Ok(seal_by) }
 }
 

@@ -212,6 +212,7 @@ impl Wallet {
             gas_base_fee: status.gas_base_fee,
             priority_fee: 0,
             head: status.head.number,
+            generation: status.head.generation,
             expiry_batches: DEFAULT_EXPIRY_BATCHES,
         };
         let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
@@ -238,6 +239,7 @@ impl Wallet {
             gas_base_fee: status.gas_base_fee,
             priority_fee: 0,
             head: status.head.number,
+            generation: status.head.generation,
             expiry_batches: DEFAULT_EXPIRY_BATCHES,
         };
         let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
@@ -268,7 +270,7 @@ impl Wallet {
         let next = status.head.number.saturating_add(1);
         let committee = CommitteeKey::fetch(&*self.source, next, self.pinned).await?;
         let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
-        let envelope = maker.forced(std::slice::from_ref(&transaction))?;
+        let envelope = maker.forced(std::slice::from_ref(&transaction), status.head.generation)?;
         Ok((envelope, transaction))
     }
 

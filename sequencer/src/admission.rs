@@ -117,7 +117,7 @@ impl Core {
         if Some(header.epoch) == current.epoch.checked_add(1)
             && let Ok(following) = self.tracker.epoch(current.last.saturating_add(1)).await
         {
-            if header.expiry < following.first {
+            if header.expiry.number() < following.first {
                 return Err(explain(EnvelopeFault::Expired, envelope, following.first));
             }
             return Ok((Arc::new(following), number));
@@ -308,7 +308,12 @@ impl Core {
     ) -> Result<RangeInclusive<u64>, AdmissionRefusal> {
         let terms = |detail: String| AdmissionRefusal::PromiseTerms { detail };
         let sealing = &self.config.sealing;
-        let head = self.tracker.head().number;
+        let (head, generation) =
+            self.tracker.with_state(|state| (state.head().number, state.head().generation));
+        if meta.generation != generation {
+            // Pending, and about to be dropped.
+            return Err(fault(EnvelopeFault::WrongGeneration, of_another_generation(meta.generation)));
+        }
         // An envelope of the next epoch counts from there, which is known here once its parameters are.
         let Some(entry) = self.parameters.by_epoch(meta.epoch) else {
             return Err(terms(format!("the parameters of epoch {} are not here yet", meta.epoch)));
@@ -401,7 +406,8 @@ impl Core {
             payer: header.payer,
             fee_nonce: header.fee_nonce,
             epoch: header.epoch,
-            expiry: header.expiry,
+            expiry: header.expiry.number(),
+            generation: header.expiry.generation(),
             max_fee: header.max_fee,
             max_gas_fee: header.max_gas_fee,
             priority_fee: header.priority_fee,
@@ -475,12 +481,12 @@ fn explain(kind: EnvelopeFault, envelope: &Envelope, number: u64) -> AdmissionRe
             format!("the envelope is for epoch {}, batch {number} is not", header.epoch)
         }
         EnvelopeFault::Expired => {
-            format!("the envelope expired with batch {}, the next is {number}", header.expiry)
+            format!("the envelope expired with batch {}, the next is {number}", header.expiry.number())
         }
         EnvelopeFault::ExpiryTooFar => {
             format!(
                 "the envelope's expiry {} is too far ahead of batch {number} or after its epoch",
-                header.expiry
+                header.expiry.number()
             )
         }
         EnvelopeFault::GasLimitTooHigh => format!("the gas limit {} does not fit a block", header.gas_limit),
@@ -494,9 +500,14 @@ fn explain(kind: EnvelopeFault, envelope: &Envelope, number: u64) -> AdmissionRe
         EnvelopeFault::InsufficientFunds => {
             format!("the fee account of {} does not cover the fee", header.payer)
         }
+        EnvelopeFault::WrongGeneration => of_another_generation(header.expiry.generation()),
         other => format!("the envelope breaks the rule {}", other.as_str()),
     };
     fault(kind, detail)
+}
+
+fn of_another_generation(generation: u16) -> String {
+    format!("the envelope is of generation {generation}, the chain is not: L1 makes a header between two")
 }
 
 fn storage(error: &blindfold_store::StoreError) -> AdmissionRefusal {

@@ -52,17 +52,17 @@ pub(crate) struct Choice<T> {
     pub(crate) due_left: bool,
 }
 
-/// Chooses for header `number` of `epoch`. `cost` says what an envelope costs its payer after he has spent so much in
+/// Chooses for header `number` of `epoch` and `generation`. `cost` says what an envelope costs its payer after he has spent so much in
 /// this header; `None` if the rule would skip it.
 pub(crate) fn choose<T: Clone>(
     pool: &Mempool<T>,
-    (number, epoch): (u64, u64),
+    (number, epoch, generation): (u64, u64, u16),
     mut room: Room,
     mut cost: impl FnMut(&Meta, u128) -> Option<u128>,
 ) -> Choice<T> {
     let mut spent: HashMap<Address, u128> = HashMap::new();
     let (mut full, mut due_left) = (false, false);
-    let taken = pool.select(epoch, number.saturating_add(PROMISE_LEAD_BATCHES), |meta| {
+    let taken = pool.select((epoch, generation), number.saturating_add(PROMISE_LEAD_BATCHES), |meta| {
         // At its last number a promised envelope goes in whatever its fee: if the rule skips it for what its payer did
         // meanwhile, the batch itself shows that the promise was kept.
         let due = meta.seal_by.is_some_and(|by| by <= number);
@@ -108,6 +108,7 @@ mod tests {
             fee_nonce: 0,
             epoch: 1,
             expiry: 10_000,
+            generation: 0,
             max_fee: 1_000,
             max_gas_fee: 1_000,
             priority_fee: rank,
@@ -167,7 +168,7 @@ mod tests {
                     gas: SECOND.gas - forced_gas,
                     items: SECOND.items,
                 };
-                let choice = choose(&pool, (number, 1), Room { rule, settings: rule }, |_, _| Some(1));
+                let choice = choose(&pool, (number, 1, 0), Room { rule, settings: rule }, |_, _| Some(1));
                 prop_assert!(!choice.due_left, "a header always has room for what is due");
                 let sum = choice.taken.iter().fold((0, 0), |(bytes, gas), (meta, ())| {
                     (bytes + u64::from(meta.item_bytes), gas + meta.gas_limit)
@@ -196,7 +197,7 @@ mod tests {
             pool.ready(&meta.id);
         }
         let mut asked = 0;
-        let choice = choose(&pool, (7, 1), Room { rule: SECOND, settings: SECOND }, |_, _| {
+        let choice = choose(&pool, (7, 1, 0), Room { rule: SECOND, settings: SECOND }, |_, _| {
             asked += 1;
             Some(1)
         });
@@ -215,11 +216,11 @@ mod tests {
             pool.ready(&meta.id);
         }
         for settings in [Demand { items: 2, ..SECOND }, Demand { bytes: 200, ..SECOND }] {
-            let choice = choose(&pool, (7, 1), Room { rule: SECOND, settings }, |_, _| Some(1));
+            let choice = choose(&pool, (7, 1, 0), Room { rule: SECOND, settings }, |_, _| Some(1));
             assert_eq!((choice.taken.len(), choice.full), (2, true));
         }
         let rule = Demand { gas: 200, ..SECOND };
-        let choice = choose(&pool, (7, 1), Room { rule, settings: SECOND }, |_, _| Some(1));
+        let choice = choose(&pool, (7, 1, 0), Room { rule, settings: SECOND }, |_, _| Some(1));
         assert_eq!((choice.taken.len(), choice.full), (2, false));
     }
 
@@ -233,14 +234,14 @@ mod tests {
         }
         let room = Room { rule: SECOND, settings: SECOND };
         let taken = |choice: Choice<u32>| choice.taken.into_iter().map(|(_, id)| id).collect::<Vec<_>>();
-        assert_eq!(taken(choose(&pool, (7, 1), room, |_, _| Some(1))), [2, 1, 3]);
-        assert_eq!(taken(choose(&pool, (7, 1), room, |_, _| None)), [2]);
-        assert_eq!(taken(choose(&pool, (6, 1), room, |_, _| None)), [0u32; 0]);
+        assert_eq!(taken(choose(&pool, (7, 1, 0), room, |_, _| Some(1))), [2, 1, 3]);
+        assert_eq!(taken(choose(&pool, (7, 1, 0), room, |_, _| None)), [2]);
+        assert_eq!(taken(choose(&pool, (6, 1, 0), room, |_, _| None)), [0u32; 0]);
         // What is due may exceed the settings, never the rule.
         let none = Room { rule: SECOND, settings: Demand::default() };
-        assert_eq!(taken(choose(&pool, (7, 1), none, |_, _| Some(1))), [2]);
+        assert_eq!(taken(choose(&pool, (7, 1, 0), none, |_, _| Some(1))), [2]);
         let none = Room { rule: Demand::default(), settings: Demand::default() };
-        let choice = choose(&pool, (7, 1), none, |_, _| Some(1));
+        let choice = choose(&pool, (7, 1, 0), none, |_, _| Some(1));
         assert!(choice.due_left && !choice.full && choice.taken.is_empty());
     }
 }

@@ -28,6 +28,8 @@ pub struct Meta {
     pub epoch: u64,
     /// Last batch number that may hold it.
     pub expiry: u64,
+    /// The chain's generation: only batches of it may hold it.
+    pub generation: u16,
     /// Most the payer gives per byte, in wei.
     pub max_fee: u128,
     /// Most the payer gives per unit of the gas limit, in wei.
@@ -137,7 +139,8 @@ pub struct Mempool<T> {
     payers: HashMap<Address, PayerPending>,
     order: BTreeSet<Place>,
     promised: BTreeSet<(u64, u64, B256)>,
-    expiries: BTreeSet<(u64, B256)>,
+    /// By generation, and by expiry within one.
+    expiries: BTreeSet<(u16, u64, B256)>,
     reservations: Reservations,
     /// Envelopes that gave their places to others and are still on disk.
     leaving: HashSet<B256>,
@@ -330,7 +333,7 @@ impl<T: Clone> Mempool<T> {
         pending.ids.insert(meta.id);
         pending.gas = pending.gas.saturating_add(meta.gas_limit);
         self.bytes += meta.item_bytes as usize;
-        self.expiries.insert((meta.expiry, meta.id));
+        self.expiries.insert((meta.generation, meta.expiry, meta.id));
         let arrival = self.arrivals;
         self.arrivals += 1;
         self.entries
@@ -381,7 +384,7 @@ impl<T: Clone> Mempool<T> {
         let entry = self.entries.remove(id)?;
         let meta = entry.meta;
         self.bytes -= meta.item_bytes as usize;
-        self.expiries.remove(&(meta.expiry, meta.id));
+        self.expiries.remove(&(meta.generation, meta.expiry, meta.id));
         self.order.remove(&(Reverse(meta.rank), entry.arrival, meta.id));
         if let Some(seal_by) = meta.seal_by {
             self.promised.remove(&(seal_by, entry.arrival, meta.id));
@@ -416,26 +419,35 @@ impl<T: Clone> Mempool<T> {
             .fold(0, |sum, entry| sum.saturating_add(entry.meta.fee(fees)).saturating_add(surcharge))
     }
 
-    /// Ready envelopes whose expiry lies before `number`, at most `limit`.
-    pub fn expired(&self, number: u64, limit: usize) -> Vec<B256> {
-        self.expiries
-            .iter()
-            .take_while(|(expiry, _)| *expiry < number)
-            .filter(|(_, id)| self.entries.get(id).is_some_and(|entry| entry.ready))
-            .map(|(_, id)| *id)
-            .take(limit)
-            .collect()
+    /// Ready envelopes of this generation whose expiry lies before `number`, at most `limit`.
+    pub fn expired(&self, generation: u16, number: u64, limit: usize) -> Vec<B256> {
+        let expired = self.expiries.range((generation, 0, B256::ZERO)..(generation, number, B256::ZERO));
+        expired.map(|(.., id)| *id).filter(|id| self.is_ready(id)).take(limit).collect()
     }
 
-    /// Offers the ready envelopes of `epoch` to `pick`, promises due until `urgent` first (earliest promise first),
+    /// Ready envelopes of any other generation, at most `limit`: no batch after this one's parent takes them.
+    pub fn outdated(&self, generation: u16, limit: usize) -> Vec<B256> {
+        let earlier = self.expiries.range(..(generation, 0, B256::ZERO));
+        let later = generation.checked_add(1).map(|next| self.expiries.range((next, 0, B256::ZERO)..));
+        let outdated = earlier.chain(later.into_iter().flatten());
+        outdated.map(|(.., id)| *id).filter(|id| self.is_ready(id)).take(limit).collect()
+    }
+
+    /// Offers the ready envelopes of `epoch` and `generation` to `pick`, promises due until `urgent` first (earliest promise first),
     /// then by rank and arrival, until it says stop. Returns what it took; nothing is removed.
-    pub fn select(&self, epoch: u64, urgent: u64, mut pick: impl FnMut(&Meta) -> Pick) -> Vec<(Meta, T)> {
+    pub fn select(
+        &self,
+        (epoch, generation): (u64, u16),
+        urgent: u64,
+        mut pick: impl FnMut(&Meta) -> Pick,
+    ) -> Vec<(Meta, T)> {
         let mut taken = Vec::new();
         let mut offered = HashSet::new();
         let promised = self.promised.iter().take_while(|(by, ..)| *by <= urgent).map(|(.., id)| id);
         for id in promised.chain(self.order.iter().map(|(.., id)| id)) {
             let Some(entry) = self.entries.get(id) else { continue };
             if entry.meta.epoch != epoch
+                || entry.meta.generation != generation
                 || (entry.meta.seal_by.is_some_and(|by| by <= urgent) && !offered.insert(*id))
             {
                 continue;
@@ -479,6 +491,7 @@ mod tests {
             fee_nonce: nonce,
             epoch: 1,
             expiry: 100,
+            generation: 0,
             max_fee: 1_000,
             max_gas_fee: 1_000,
             priority_fee,
@@ -490,7 +503,7 @@ mod tests {
     }
 
     fn all(pool: &Mempool<u8>, urgent: u64) -> Vec<u8> {
-        pool.select(1, urgent, |_| Pick::Take).into_iter().map(|(_, item)| item).collect()
+        pool.select((1, 0), urgent, |_| Pick::Take).into_iter().map(|(_, item)| item).collect()
     }
 
     fn put(pool: &mut Mempool<u8>, meta: Meta) {
@@ -649,15 +662,42 @@ mod tests {
     }
 
     #[test]
+    fn generations_expire_as_a_whole() {
+        let mut pool = Mempool::new(limits(), ROOM);
+        let of = |id: u8, generation| Meta { generation, expiry: 9, ..meta(id, id, 1, 10) };
+        let promised = Meta { seal_by: pool.reserve_number(7..=7, meta(1, 1, 1, 10).demand()), ..of(1, 4) };
+        for meta in [promised, of(2, 5), of(3, 6)] {
+            put(&mut pool, meta);
+        }
+        pool.reserve(of(4, 4), 4).unwrap();
+        let ids = |ids: &[u8]| ids.iter().map(|id| B256::repeat_byte(*id)).collect::<Vec<_>>();
+        assert_eq!(pool.outdated(5, 10), ids(&[1, 3]), "neither its own nor what is not on disk yet");
+        assert_eq!((pool.outdated(5, 1), pool.outdated(u16::MAX, 10)), (ids(&[1]), ids(&[1, 2, 3])));
+        assert_eq!((pool.expired(5, 10, 9), pool.expired(5, 9, 9)), (ids(&[2]), ids(&[])));
+        // None of another generation is offered, not even one whose promise is due.
+        let taken = |generation| {
+            let taken = pool.select((1, generation), 9, |_| Pick::Take);
+            taken.into_iter().map(|(meta, _)| meta.id).collect::<Vec<_>>()
+        };
+        assert_eq!([taken(5), taken(4), taken(7)], [ids(&[2]), ids(&[1]), ids(&[])]);
+        pool.ready(&B256::repeat_byte(4));
+        assert_eq!(pool.outdated(5, 10), ids(&[1, 4, 3]));
+        for id in pool.outdated(5, 10) {
+            pool.remove(&id);
+        }
+        assert_eq!((pool.outdated(5, 10), pool.len(), pool.due(9)), (ids(&[]), 1, Demand::default()));
+    }
+
+    #[test]
     fn expiry_and_epochs() {
         let mut pool = Mempool::new(limits(), ROOM);
         put(&mut pool, Meta { expiry: 5, ..meta(1, 1, 1, 1) });
         put(&mut pool, Meta { epoch: 2, ..meta(2, 1, 2, 1) });
         pool.reserve(Meta { expiry: 5, ..meta(3, 1, 3, 1) }, 3).unwrap();
         assert_eq!(all(&pool, 0), [1]);
-        assert!(pool.expired(5, 10).is_empty());
-        assert_eq!(pool.expired(6, 10), [B256::repeat_byte(1)]);
-        assert!(pool.expired(6, 0).is_empty());
+        assert!(pool.expired(0, 5, 10).is_empty());
+        assert_eq!(pool.expired(0, 6, 10), [B256::repeat_byte(1)]);
+        assert!(pool.expired(0, 6, 0).is_empty());
     }
 
     #[test]

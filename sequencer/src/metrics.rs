@@ -20,7 +20,7 @@ pub struct SequencerMetrics {
     pub envelopes_admitted: Counter,
     /// Envelopes refused, by reason.
     pub envelopes_refused: CounterSet,
-    /// Envelopes whose expiry passed in the mempool.
+    /// Envelopes whose expiry passed in the mempool, or that L1 made a header before.
     pub envelopes_expired: Counter,
     /// Envelopes that gave their places in a full mempool to others.
     pub envelopes_evicted: Counter,

@@ -23,6 +23,7 @@ pub const ADMISSION_REASONS: &[&str] = &[
     "fee_nonce_used",
     "fee_too_low",
     "insufficient_funds",
+    "wrong_generation",
     "too_large",
     "already_known",
     "pool_full",

@@ -7,7 +7,7 @@ use std::{
 
 use blindfold_chain::{ExecutionState, L1News, L1Origin, Office, SealRefusal, Sealed, announce, makes_block};
 use blindfold_protocol::{
-    Canonical, ChainConfig, Envelope, Epoch, ForcedEntry,
+    B256, Canonical, ChainConfig, Envelope, EnvelopeFault, Epoch, ForcedEntry,
     block::block_second,
     limits::{CLOCK_SKEW_MS, MAX_BATCH_ITEMS, MAX_FORCED_ITEMS, MAX_SECOND_BYTES},
     validity::{CheckedItem, Head, Verdict},
@@ -150,7 +150,7 @@ impl Core {
         if in_flight >= u64::from(self.config.sealing.max_uncertified_headers) {
             return Ok(SealOutcome::AwaitingCertificates);
         }
-        self.drop_expired(number).await?;
+        self.drop_expired(number, head.generation).await?;
         if self.origins(&head).is_empty() {
             return Ok(SealOutcome::AwaitingL1);
         }
@@ -170,8 +170,7 @@ impl Core {
         };
         let Frame { origin, mut timestamp_ms, ref forced } = frame;
         self.arrived.clear();
-        let mut choice =
-            self.choose(number, timestamp_ms, &epoch, frame.room(self.room(&head, timestamp_ms)));
+        let mut choice = self.choose(&head, timestamp_ms, &epoch, frame.room(self.room(&head, timestamp_ms)));
         let overflows =
             choice.taken.is_empty() && forced.is_empty() && self.second_is_full(&head, timestamp_ms);
         if overflows || choice.due_left {
@@ -179,8 +178,7 @@ impl Core {
             let next_ms = (block_second(timestamp_ms) + 1).saturating_mul(1_000);
             if next_ms <= now_ms.saturating_add(MAX_LEAD_MS) {
                 timestamp_ms = next_ms;
-                choice =
-                    self.choose(number, timestamp_ms, &epoch, frame.room(self.room(&head, timestamp_ms)));
+                choice = self.choose(&head, timestamp_ms, &epoch, frame.room(self.room(&head, timestamp_ms)));
             }
         }
         if choice.due_left && block_second(timestamp_ms) == block_second(head.timestamp_ms) {
@@ -342,12 +340,13 @@ impl Core {
     }
 
     /// Chooses the items of the next batch, each accepted by the validity rule after those before it.
-    fn choose(&self, number: u64, timestamp_ms: u64, epoch: &Epoch, room: Room) -> Choice<PoolItem> {
+    fn choose(&self, head: &Head, timestamp_ms: u64, epoch: &Epoch, room: Room) -> Choice<PoolItem> {
         // The pool's lock comes before the tracker's, here and at admission.
         let mut pool = self.pool.lock();
+        let number = head.number + 1;
         pool.choosing(number);
         let second = block_second(timestamp_ms);
-        choice::choose(&pool, (number, epoch.epoch), room, |meta, spent| {
+        choice::choose(&pool, (number, epoch.epoch, head.generation), room, |meta, spent| {
             self.cost_if_acceptable(&pool, meta, second, spent)
         })
     }
@@ -406,20 +405,33 @@ impl Core {
             && block_second(timestamp_ms) > block_second(head.timestamp_ms)
     }
 
-    /// Envelopes whose last number has passed leave the pool, with a record of it.
-    async fn drop_expired(&self, number: u64) -> Result<(), StoreError> {
-        let expired = self.pool.lock().expired(number, EXPIRED_CHUNK_ITEMS);
-        if expired.is_empty() {
+    /// Envelopes that no batch from `number` on takes leave the pool, with a record of it: those whose last number has
+    /// passed, and all that are of another generation than the head.
+    async fn drop_expired(&self, number: u64, generation: u16) -> Result<(), StoreError> {
+        loop {
+            let outdated = self.pool.lock().outdated(generation, EXPIRED_CHUNK_ITEMS);
+            if outdated.is_empty() {
+                break;
+            }
+            // All of them at once: one that was promised goes into its batch whatever the rule says of it.
+            self.drop_with(&outdated, EnvelopeFault::WrongGeneration.as_str(), number).await?;
+        }
+        let expired = self.pool.lock().expired(generation, number, EXPIRED_CHUNK_ITEMS);
+        self.drop_with(&expired, EXPIRED_OUTCOME, number).await
+    }
+
+    async fn drop_with(&self, ids: &[B256], outcome: &str, number: u64) -> Result<(), StoreError> {
+        if ids.is_empty() {
             return Ok(());
         }
-        self.store.remove_envelopes(&expired, EXPIRED_OUTCOME, number).await?;
+        self.store.remove_envelopes(ids, outcome, number).await?;
         let mut pool = self.pool.lock();
-        for id in &expired {
+        for id in ids {
             pool.remove(id);
         }
         self.show_pool(&pool);
-        self.metrics.envelopes_expired.add(expired.len() as u64);
-        tracing::info!(count = expired.len(), number, "envelopes expired");
+        self.metrics.envelopes_expired.add(ids.len() as u64);
+        tracing::info!(count = ids.len(), number, outcome, "envelopes expired");
         Ok(())
     }
 

@@ -14,9 +14,9 @@ use blindfold_chain::{
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{
-    Address, ChainConfig, ConfigFault, Epoch, SigningKey,
+    Address, Canonical, ChainConfig, ConfigFault, Envelope, EnvelopeFault, Epoch, SigningKey,
     limits::MAX_ENVELOPE_BYTES,
-    validity::{CheckedEnvelope, check_items},
+    validity::{CheckedEnvelope, Head, check_items},
 };
 use blindfold_rpc::{
     AdminConfig, Hub, READ_METHODS, Readiness, ServeError, ServerConfig, ServerHandle, admin, serve,
@@ -406,6 +406,16 @@ impl Core {
         let pending = self.store.pending_envelopes().await?;
         let late = LatePromises::load(self.store.as_ref()).await?;
         let (mut restored, mut dropped) = (0usize, 0usize);
+        let Head { number, generation, .. } = self.tracker.head();
+        let of_this = |envelope: &PendingEnvelope| {
+            Envelope::decode(&envelope.bytes).is_ok_and(|it| it.header.expiry.generation() == generation)
+        };
+        let (pending, outdated): (Vec<_>, Vec<_>) = pending.into_iter().partition(of_this);
+        let outdated: Vec<_> = outdated.into_iter().map(|envelope| envelope.id).collect();
+        for ids in outdated.chunks(RESTORE_CHUNK_ITEMS) {
+            self.store.remove_envelopes(ids, EnvelopeFault::WrongGeneration.as_str(), number).await?;
+            dropped += ids.len();
+        }
         let mut groups: HashMap<u64, Vec<PendingEnvelope>> = HashMap::new();
         for envelope in pending {
             groups.entry(epoch_of(&envelope)).or_default().push(envelope);
@@ -461,6 +471,5 @@ impl Core {
 }
 
 fn epoch_of(envelope: &PendingEnvelope) -> u64 {
-    use blindfold_protocol::{Canonical, Envelope};
     Envelope::decode(&envelope.bytes).map(|envelope| envelope.header.epoch).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ mod common;
 
 use blindfold_chain::{ExecutionState, L1MadeHeader};
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
-use blindfold_rpc::types::EnvelopeState;
+use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
 
 use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch, within};
 
@@ -183,7 +183,7 @@ async fn sealing_goes_on_from_a_header_that_l1_made() {
     running.certified(header.number).await;
     assert_eq!(tracker.certified().hash, header.hash());
     world.clock.set(START_MS + 11_000);
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&world.envelope_with(1, 1, |f| f.generation = 1)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert_eq!(tracker.head().number, header.number);
     world.l1.advance();
@@ -194,8 +194,8 @@ async fn sealing_goes_on_from_a_header_that_l1_made() {
 }
 
 #[tokio::test]
-async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_sealed_again() {
-    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 4);
+async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_never_sealed_again() {
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 2);
     let running = world.start_funded(&[1]).await;
     running.certify(1).await;
     let tracker = running.handle.tracker();
@@ -209,6 +209,9 @@ async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_sealed_a
         dead.push(header(&running, number).await.hash());
         world.clock.advance(250);
     }
+    // Nor is this one sealed while they wait.
+    let waiting = world.envelope(1, 3);
+    running.send(&waiting).await.unwrap();
     world.l1.force(1, transaction);
     let items = vec![transaction(0, 0).item];
     let made = parent.l1_header(START_MS + 10_000, &items, &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
@@ -223,13 +226,26 @@ async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_sealed_a
     assert!(next.hash() != dead[1] && next.parent_hash == made.hash());
     assert!(next.l1_origin_number >= l1_block);
     running.certify(3).await;
-    for envelope in &sent {
-        running
-            .eventually("both envelopes in new headers", || async {
-                running.receipt(envelope.id()).await.number.is_some_and(|number| number >= 3)
-            })
-            .await;
+    // Somebody may have certified and opened what was displaced, so what it held is over, like what waited.
+    for envelope in sent.iter().chain([&waiting]) {
+        let id = envelope.id();
+        running.eventually("it is over", async || running.state(id).await == EnvelopeState::Expired).await;
+        let receipt = running.receipt(id).await;
+        assert_eq!((receipt.reason.as_deref(), receipt.number), (Some("wrong_generation"), None));
+        assert_eq!(running.reason(envelope).await, "already_known");
     }
+    assert_eq!(running.reason(&world.envelope(1, 4)).await, "wrong_generation");
+    assert_eq!(header(&running, 3).await.envelope_count, 0);
+    // In the new generation everything goes on.
+    let status = running.client.get_status().await.unwrap();
+    assert_eq!((status.head.generation, status.pending_envelopes), (1, Some(0)));
+    let again = world.envelope_with(1, 5, |f| f.generation = status.head.generation);
+    let promise = running.send_bytes(again.encode(), true).await.unwrap().promise;
+    assert!(promise.is_some());
+    world.clock.advance(250);
+    running.sealed(4).await;
+    running.certify(4).await;
+    assert_eq!(running.receipt(again.id()).await.number, Some(4));
     // L1's header has a forced transaction: its second is closed, so its block is there.
     running.executed(1).await;
     running.handle.shutdown().await;

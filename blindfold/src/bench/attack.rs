@@ -358,6 +358,7 @@ impl Field {
             gas_base_fee: status.gas_base_fee.saturating_mul(8),
             priority_fee: 0,
             head: status.head.number,
+            generation: status.head.generation,
             expiry_batches: blindfold_protocol::limits::EXPIRY_WINDOW,
         };
         let base_fee = self.reads.base_fee().await?;

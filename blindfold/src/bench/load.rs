@@ -199,6 +199,7 @@ async fn encrypted(
         gas_base_fee: status.gas_base_fee.saturating_mul(8),
         priority_fee: 0,
         head: status.head.number,
+        generation: status.head.generation,
         expiry_batches: blindfold_protocol::limits::EXPIRY_WINDOW,
     };
     let mut nonces = Vec::with_capacity(keys.len());

@@ -26,7 +26,7 @@ mod worker;
 use std::{collections::HashSet, sync::Arc};
 
 use alloy_primitives::B256;
-use blindfold_protocol::{Canonical, ChainConfig, Envelope, SigningKey, limits::MAX_MESSAGE_BYTES};
+use blindfold_protocol::{Canonical, ChainConfig, Envelope, Expiry, SigningKey, limits::MAX_MESSAGE_BYTES};
 use blindfold_rpc::{
     AdminConfig, BlindApiClient, ClientBuildError, ClientConfig, HttpClient, Readiness, ServeError,
     ServerConfig, ServerHandle, admin, http_client, jsonrpsee::core::RegisterMethodError, serve,
@@ -281,7 +281,8 @@ fn restored(journal: &Journal, chain_id: u64) -> Result<Pool, JournalError> {
     }
     for row in envelopes {
         // Bytes that do not decode cannot be sent again; they are over as soon as the node shows that nobody has them.
-        let expiry = Envelope::decode(&row.bytes).map_or(0, |envelope| envelope.header.expiry);
+        let expiry =
+            Envelope::decode(&row.bytes).map_or(Expiry::new(0, 0), |envelope| envelope.header.expiry);
         pool.restore_envelope(row.id, row.sender, row.bytes, expiry);
     }
     Ok(pool)

@@ -6,7 +6,10 @@ use std::{
 };
 
 use alloy_primitives::{Address, B256, Bytes};
-use blindfold_protocol::limits::{MAX_BUNDLE_ITEMS, MAX_MESSAGE_BYTES};
+use blindfold_protocol::{
+    Expiry,
+    limits::{MAX_BUNDLE_ITEMS, MAX_MESSAGE_BYTES},
+};
 
 use crate::transaction::SignedTransaction;
 
@@ -44,8 +47,8 @@ pub struct UnderWay {
     pub sender: Address,
     /// Its encoding, to send it again.
     pub bytes: Bytes,
-    /// The last batch that may hold it.
-    pub expiry: u64,
+    /// The last batch that may hold it, and the generation that batch has to be of.
+    pub expiry: Expiry,
     /// Whether it has a place in a batch.
     pub sealed: bool,
     /// The nonces it carries.
@@ -229,7 +232,7 @@ impl Pool {
     }
 
     /// Notes that an envelope carries these transactions of one sender.
-    pub fn carried(&mut self, id: B256, sender: Address, bytes: Bytes, expiry: u64, nonces: Vec<u64>) {
+    pub fn carried(&mut self, id: B256, sender: Address, bytes: Bytes, expiry: Expiry, nonces: Vec<u64>) {
         let entry = self.senders.entry(sender).or_default();
         for nonce in &nonces {
             if let Some(held) = entry.transactions.get_mut(nonce) {
@@ -243,7 +246,7 @@ impl Pool {
     }
 
     /// Takes an envelope from the journal back, after a restart; its transactions are inserted with its id.
-    pub fn restore_envelope(&mut self, id: B256, sender: Address, bytes: Bytes, expiry: u64) {
+    pub fn restore_envelope(&mut self, id: B256, sender: Address, bytes: Bytes, expiry: Expiry) {
         let entry = self.senders.entry(sender).or_default();
         let nonces = entry
             .transactions
@@ -342,6 +345,7 @@ mod tests {
 
     const GAS: u64 = 21_000;
     const LONG: Duration = Duration::from_secs(3_600);
+    const EXPIRY: Expiry = Expiry::new(0, 9);
 
     fn now() -> Instant {
         Instant::now()
@@ -386,7 +390,7 @@ mod tests {
     #[test]
     fn the_next_envelope_waits_until_the_last_is_sealed() {
         let (mut pool, sender) = pool(&[0, 1]);
-        pool.carried(B256::repeat_byte(1), sender, Bytes::new(), 9, vec![0]);
+        pool.carried(B256::repeat_byte(1), sender, Bytes::new(), EXPIRY, vec![0]);
         assert!(pool.ready_senders(now()).is_empty());
         assert!(pool.next_bundle(&sender, 0, u64::MAX).is_empty());
         pool.sealed(&B256::repeat_byte(1));
@@ -398,7 +402,7 @@ mod tests {
     fn an_ended_envelope_frees_or_finishes_its_transactions() {
         let (mut pool, sender) = pool(&[0, 1]);
         let id = B256::repeat_byte(1);
-        pool.carried(id, sender, Bytes::new(), 9, vec![0, 1]);
+        pool.carried(id, sender, Bytes::new(), EXPIRY, vec![0, 1]);
         let carried = pool.carried_by(&id);
         assert_eq!(carried.iter().map(|(_, attempts)| *attempts).collect::<Vec<_>>(), [1, 1]);
         let outcomes = [(carried[0].0, Next::Finish("included".into())), (carried[1].0, Next::Again)];
@@ -407,7 +411,7 @@ mod tests {
         assert_eq!(pool.ready_senders(now() + LONG), [sender]);
         assert_eq!((pool.len(), pool.envelopes().len()), (1, 0));
         assert_eq!(nonces(&pool.next_bundle(&sender, 1, u64::MAX)), [1]);
-        pool.carried(B256::repeat_byte(2), sender, Bytes::new(), 9, vec![1]);
+        pool.carried(B256::repeat_byte(2), sender, Bytes::new(), EXPIRY, vec![1]);
         pool.sealed(&B256::repeat_byte(2));
         pool.insert(transaction(1, 0, 9), 0, None);
         assert_eq!(nonces(&pool.next_bundle(&sender, 0, u64::MAX)), [0], "not past one that is under way");
@@ -450,7 +454,7 @@ mod tests {
         let id = B256::repeat_byte(3);
         pool.insert(transaction(1, 0, 0), 1, Some(id));
         pool.insert(transaction(1, 1, 0), 0, None);
-        pool.restore_envelope(id, sender, Bytes::from_static(b"e"), 9);
+        pool.restore_envelope(id, sender, Bytes::from_static(b"e"), EXPIRY);
         assert!(pool.ready_senders(now()).is_empty());
         assert_eq!(pool.envelope(&id).unwrap().nonces, [0]);
     }
@@ -462,7 +466,7 @@ mod tests {
             for byte in [1, 2] {
                 let id = B256::repeat_byte(byte);
                 pool.insert(transaction(1, u64::from(byte), 0), 1, Some(id));
-                pool.restore_envelope(id, sender, Bytes::new(), 9);
+                pool.restore_envelope(id, sender, Bytes::new(), EXPIRY);
             }
             pool.insert(transaction(1, 3, 0), 0, None);
             pool.sealed(&B256::repeat_byte(first_sealed));
@@ -489,7 +493,7 @@ mod tests {
     #[test]
     fn an_envelope_without_transactions_leaves_nothing_behind() {
         let mut pool = Pool::default();
-        pool.restore_envelope(B256::repeat_byte(1), Address::repeat_byte(1), Bytes::new(), 9);
+        pool.restore_envelope(B256::repeat_byte(1), Address::repeat_byte(1), Bytes::new(), EXPIRY);
         pool.settle(&B256::repeat_byte(1), &[], now());
         assert!(pool.senders.is_empty() && pool.envelopes().is_empty());
     }

@@ -30,6 +30,15 @@ pub(super) enum Subject {
     Sender(Address),
 }
 
+/// How far the user's node knows the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reached {
+    /// The newest batch that it has as certified.
+    pub(super) certified: u64,
+    /// The chain's generation there.
+    pub(super) generation: u16,
+}
+
 struct Paused {
     until: Instant,
     pauses: Backoff,
@@ -41,8 +50,8 @@ pub(super) struct Steps {
     subjects: HashMap<Id, Subject>,
     paused: HashMap<Subject, Paused>,
     pause_ms: u64,
-    /// How far the user's node knew the batches when it was asked last.
-    pub(super) certified: Arc<Mutex<Option<u64>>>,
+    /// How far the user's node was when it was asked last.
+    pub(super) reached: Arc<Mutex<Option<Reached>>>,
 }
 
 impl Steps {
@@ -53,7 +62,7 @@ impl Steps {
             subjects: HashMap::new(),
             paused: HashMap::new(),
             pause_ms,
-            certified: Arc::default(),
+            reached: Arc::default(),
         }
     }
 

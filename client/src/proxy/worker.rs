@@ -9,7 +9,7 @@ use alloy_primitives::{Address, B256, Bytes};
 use blindfold_protocol::{Canonical, EnvelopeFault};
 use blindfold_rpc::{
     BlindApiClient, Encoded, ReceivedError, RpcError, SequencerApiClient, code,
-    types::{EnvelopeState, Receipt, TransactionOutcome},
+    types::{EnvelopeState, Receipt, Status, TransactionOutcome},
 };
 use tokio::{
     sync::watch,
@@ -22,7 +22,7 @@ use super::{
     config::{ProxyConfig, Resend},
     journal::{EnvelopeRow, JournalError, SettledRow},
     pool::{Next, UnderWay},
-    steps::{Steps, Subject},
+    steps::{Reached, Steps, Subject},
 };
 use crate::{
     committee_key::CommitteeKeyError,
@@ -43,7 +43,11 @@ const MENDABLE_UNOPENED: &[&str] = &[
     "insufficient_funds",
     "wrong_epoch",
     "wrong_encryption_key",
+    WRONG_GENERATION,
 ];
+
+/// The fault of an envelope that L1 has made a header since.
+const WRONG_GENERATION: &str = EnvelopeFault::WrongGeneration.as_str();
 
 /// What keeps an opened envelope's transaction out of a block and may pass. It is public by then, so it goes into
 /// another envelope only where [`Resend::Revealed`] says so.
@@ -56,6 +60,7 @@ const MENDABLE_REVEALED: &[&str] = &[
     "block_size_exhausted",
     "gas_above_remaining",
     "void",
+    WRONG_GENERATION,
 ];
 
 /// How an envelope ended for one of its transactions.
@@ -142,18 +147,19 @@ fn round(inner: &Arc<Inner>, steps: &mut Steps) {
     let now = Instant::now();
     let under_way = inner.pool.lock().envelopes();
     if !under_way.is_empty() {
-        let (node, certified) = (Arc::clone(inner), Arc::clone(&steps.certified));
+        let (node, reached) = (Arc::clone(inner), Arc::clone(&steps.reached));
         steps.begin(Subject::Node, now, async move {
             let status = node.node_rpc.get_status().await;
             let status = status.map_err(|error| RoundError::NodeRpc(error.into()))?;
-            *certified.lock() = Some(status.certified);
+            let Status { certified, head, .. } = status;
+            *reached.lock() = Some(Reached { certified, generation: head.generation });
             Ok(())
         });
     }
     // Told before any receipt: an envelope that the node does not know after this is in no batch up to here.
-    let certified = *steps.certified.lock();
+    let reached = *steps.reached.lock();
     for id in &under_way {
-        steps.begin(Subject::Envelope(*id), now, follow(Arc::clone(inner), *id, certified));
+        steps.begin(Subject::Envelope(*id), now, follow(Arc::clone(inner), *id, reached));
     }
     let senders = inner.pool.lock().ready_senders(now);
     for sender in &senders {
@@ -189,6 +195,7 @@ async fn send_next(inner: Arc<Inner>, sender: Address) -> Result<(), RoundError>
         gas_base_fee: status.gas_base_fee,
         priority_fee: u128::from(inner.config.priority_fee_wei),
         head: status.head.number,
+        generation: status.head.generation,
         expiry_batches: inner.config.expiry_batches,
     };
     let nonces = bundle.iter().map(|transaction| transaction.nonce).collect();
@@ -203,7 +210,7 @@ async fn send_next(inner: Arc<Inner>, sender: Address) -> Result<(), RoundError>
     // Durable first: after a crash the very same envelope is sent again, never a second one.
     inner.journal.carry(&row, &hashes)?;
     inner.pool.lock().carried(row.id, sender, row.bytes.clone(), envelope.header.expiry, nonces);
-    submit(inner, row.id, row.bytes).await
+    submit(inner, row.id, row.bytes, true).await
 }
 
 /// Ends a transaction in no envelope whose nonce is used.
@@ -218,8 +225,9 @@ async fn finish_outdated(inner: &Inner, hash: B256) -> Result<(), RoundError> {
     Ok(())
 }
 
-/// Sends an envelope. A refusal for good ends it; anything else leaves it to the next round.
-async fn submit(inner: &Arc<Inner>, id: B256, bytes: Bytes) -> Result<(), RoundError> {
+/// Sends an envelope, for the `first` time or once more. A refusal for good ends it; anything else leaves it to the next
+/// round.
+async fn submit(inner: &Arc<Inner>, id: B256, bytes: Bytes, first: bool) -> Result<(), RoundError> {
     match inner.sequencer.send_envelope(Encoded::from_bytes(bytes), None).await {
         Ok(_) => {
             inner.metrics.envelopes.increment();
@@ -235,7 +243,11 @@ async fn submit(inner: &Arc<Inner>, id: B256, bytes: Bytes) -> Result<(), RoundE
                     *inner.committee.lock().await = None;
                 }
                 let reason = refusal.reason.to_string();
-                end(inner, id, |_| Outcome::Unopened(reason.clone())).await?;
+                // One that was sent before may have been in a batch that L1 made a header in the place of.
+                let displaced = !first && reason == WRONG_GENERATION;
+                let outcome: fn(String) -> Outcome =
+                    if displaced { Outcome::Revealed } else { Outcome::Unopened };
+                end(inner, id, |_| outcome(reason.clone())).await?;
             }
             Err(RoundError::Sequencer(error))
         }
@@ -250,15 +262,17 @@ fn is_for_good(refusal: &RpcError) -> bool {
     about_the_envelope && !refusal.retry && refusal.reason != "already_known"
 }
 
-/// Looks up an envelope under way. `certified` is how far the user's node knew the batches before this.
-async fn follow(inner: Arc<Inner>, id: B256, certified: Option<u64>) -> Result<(), RoundError> {
+/// Looks up an envelope under way. `reached` is how far the user's node was before this.
+async fn follow(inner: Arc<Inner>, id: B256, reached: Option<Reached>) -> Result<(), RoundError> {
     let Some(UnderWay { bytes, expiry, sealed, .. }) = inner.pool.lock().envelope(&id).cloned() else {
         return Ok(());
     };
     // When the user's own node has every batch that could hold it, nobody else's word is needed.
-    let decided = certified.is_some_and(|certified| certified >= expiry);
+    let displaced = reached.is_some_and(|reached| expiry.is_before(reached.generation));
+    let decided = displaced || reached.is_some_and(|reached| reached.certified >= expiry.number());
     if sealed || decided {
-        return follow_at_node(&inner, id, decided).await;
+        let late = if displaced { LateEnd::Displaced } else { LateEnd::Expired };
+        return follow_at_node(&inner, id, decided.then_some(late)).await;
     }
     follow_at_sequencer(&inner, id, bytes).await
 }
@@ -269,7 +283,7 @@ async fn follow_at_sequencer(inner: &Arc<Inner>, id: B256, bytes: Bytes) -> Resu
         inner.sequencer.get_receipt(id).await.map_err(|error| RoundError::Sequencer(error.into()))?;
     match receipt.map(|receipt| receipt.state) {
         // It never arrived, or the sequencer lost it: the same bytes again.
-        None => submit(inner, id, bytes).await,
+        None => submit(inner, id, bytes, false).await,
         // An expired one is over when the user's node has all batches up to its expiry.
         Some(EnvelopeState::Pending | EnvelopeState::Expired) => Ok(()),
         Some(_) => {
@@ -280,20 +294,52 @@ async fn follow_at_sequencer(inner: &Arc<Inner>, id: B256, bytes: Bytes) -> Resu
     }
 }
 
-/// A sealed envelope: only the user's own node says how it ended. With `decided`, one that the node has in no batch
-/// has expired.
-async fn follow_at_node(inner: &Arc<Inner>, id: B256, decided: bool) -> Result<(), RoundError> {
-    let receipt = inner.node_rpc.get_receipt(id).await.map_err(|error| RoundError::NodeRpc(error.into()))?;
-    match receipt {
-        Some(receipt) if is_final(receipt.state) => end(inner, id, |hash| outcome_of(&receipt, hash)).await,
-        None | Some(Receipt { state: EnvelopeState::Pending, .. }) if decided => {
-            end(inner, id, |_| Outcome::Unopened("expired".to_owned())).await
+/// Why no batch that the user's node does not have can hold an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LateEnd {
+    /// All batches up to its expiry are there.
+    Expired,
+    /// L1 has made a header since. Batches that gave way to it may have held the envelope, and have been opened.
+    Displaced,
+}
+
+impl LateEnd {
+    /// How an envelope ended that is in no batch.
+    fn outcome(self) -> Outcome {
+        match self {
+            Self::Expired => Outcome::Unopened("expired".to_owned()),
+            Self::Displaced => Outcome::Revealed(WRONG_GENERATION.to_owned()),
         }
-        Some(_) => {
+    }
+
+    /// How it ended by what a batch says: that this one left it unopened says nothing of those that gave way.
+    fn correct(self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Unopened(_) if self == Self::Displaced => self.outcome(),
+            outcome => outcome,
+        }
+    }
+}
+
+/// A sealed envelope: only the user's own node says how it ended, and whether it is decided that nothing else comes.
+async fn follow_at_node(inner: &Arc<Inner>, id: B256, decided: Option<LateEnd>) -> Result<(), RoundError> {
+    let receipt = inner.node_rpc.get_receipt(id).await.map_err(|error| RoundError::NodeRpc(error.into()))?;
+    match (receipt, decided) {
+        (Some(receipt), _) if is_final(receipt.state) => {
+            let outcome = |hash: &B256| match (outcome_of(&receipt, hash), decided) {
+                (outcome, Some(late)) => late.correct(outcome),
+                (outcome, None) => outcome,
+            };
+            end(inner, id, outcome).await
+        }
+        (None | Some(Receipt { state: EnvelopeState::Pending, .. }), Some(late)) => {
+            end(inner, id, |_| late.outcome()).await
+        }
+        (Some(_), _) => {
             inner.pool.lock().sealed(&id);
             Ok(())
         }
-        None => Ok(()),
+        (None, None) => Ok(()),
     }
 }
 
@@ -305,6 +351,11 @@ fn outcome_of(receipt: &Receipt, hash: &B256) -> Outcome {
     match (listed, receipt.state) {
         (Some(outcome), _) if outcome.included => Outcome::Included,
         (Some(outcome), _) => Outcome::Revealed(reason(&outcome.reason)),
+        (None, EnvelopeState::Expired | EnvelopeState::Skipped)
+            if receipt.reason.as_deref() == Some(WRONG_GENERATION) =>
+        {
+            LateEnd::Displaced.outcome()
+        }
         (None, EnvelopeState::Expired) => Outcome::Unopened("expired".to_owned()),
         (None, EnvelopeState::Malformed) => Outcome::Revealed("malformed".to_owned()),
         // The committee may have released the batch before L1 declared it void.
@@ -491,7 +542,7 @@ mod tests {
         for reason in MENDABLE_REVEALED {
             let known = StaticSkip::ALL.iter().any(|skip| skip.as_str() == *reason)
                 || SkipReason::ALL.iter().any(|skip| skip.as_str() == *reason)
-                || *reason == "void";
+                || matches!(*reason, "void" | WRONG_GENERATION);
             assert!(known, "{reason}");
         }
     }

@@ -7,7 +7,7 @@ use blindfold_rpc::RpcError;
 use blindfold_rpc::types::{EnvelopeState, Receipt};
 use serde_json::{Value, json};
 
-use crate::common::{EXPIRY_BATCHES, HEAD, World, fields, key, nonces, open, receipt, transfer};
+use crate::common::{EXPIRY_BATCHES, HEAD, State, World, fields, key, nonces, open, receipt, transfer};
 
 #[tokio::test]
 async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_until_it_is_sealed() {
@@ -22,7 +22,7 @@ async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_un
     assert_eq!(nonces(&bytes), [0, 1, 2]);
     let header = Envelope::decode(&bytes).unwrap().header;
     assert_eq!((header.payer, header.gas_limit), (key(3).address(), 3 * 21_000));
-    assert_eq!(header.expiry, HEAD + EXPIRY_BATCHES);
+    assert_eq!(header.expiry.number(), HEAD + EXPIRY_BATCHES);
 
     wallets.send(&transfer(1, 3).0).await.unwrap();
     wallets.send(&transfer(2, 0).0).await.unwrap();
@@ -160,7 +160,60 @@ async fn an_expired_envelope_goes_again_when_the_users_node_shows_that_no_batch_
     world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
     let (_, second) = world.sequencer.state.lock().envelopes()[1].clone();
     assert_eq!(nonces(&second), [0]);
-    assert_eq!(Envelope::decode(&second).unwrap().header.expiry, HEAD + 2 * EXPIRY_BATCHES);
+    assert_eq!(Envelope::decode(&second).unwrap().header.expiry.number(), HEAD + 2 * EXPIRY_BATCHES);
+}
+
+#[tokio::test]
+async fn an_envelope_that_l1_made_a_header_since_counts_as_read() {
+    let expired = |state: &mut State, id| state.set(id, EnvelopeState::Expired);
+    // In a batch after L1's header, where the rule finds another fault first.
+    let skipped = |state: &mut State, id| {
+        state.set(id, EnvelopeState::Skipped);
+        state.receipts.entry(id).and_modify(|receipt| receipt.reason = Some("fee_nonce_used".to_owned()));
+    };
+    for (said, known) in [(EnvelopeState::Pending, None), (EnvelopeState::Sealed, None)]
+        .into_iter()
+        .chain([(EnvelopeState::Sealed, Some(skipped as fn(&mut State, _)))])
+    {
+        let world = World::start().await;
+        world.sequencer.state.lock().taken_as = said;
+        let wallets = world.proxy().await;
+        let (raw, hash) = transfer(1, 0);
+        wallets.send(&raw).await.unwrap();
+        world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+        let (id, bytes) = world.sequencer.state.lock().arrived[0].clone();
+        assert_eq!(Envelope::decode(&bytes).unwrap().header.expiry.generation(), 0);
+        world.sequencer.state.lock().generation = 1;
+        expired(&mut world.sequencer.state.lock(), id);
+        world.node.called_again("blind_getStatus", 5).await;
+        assert!(wallets.trace(hash).await["outcome"].is_null(), "the sequencer's word is not enough");
+        if let Some(known) = known {
+            known(&mut world.node.state.lock(), id);
+        }
+        world.node.state.lock().generation = 1;
+        assert_eq!(wallets.outcome(hash).await, "wrong_generation", "{said:?}");
+        assert_eq!(wallets.trace(hash).await["revealed"], true);
+        assert_eq!(world.sequencer.state.lock().envelopes().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_first_envelope_of_the_generation_before_is_made_anew() {
+    let world = World::start().await;
+    let refusal = RpcError::refused("wrong_generation", "the chain is in another");
+    world.sequencer.state.lock().refusals.push_back(refusal);
+    world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+    let wallets = world.proxy().await;
+    let (raw, hash) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+    world.sequencer.state.lock().generation = 7;
+    world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
+    let (id, second) = world.sequencer.state.lock().envelopes()[1].clone();
+    let expiry = Envelope::decode(&second).unwrap().header.expiry;
+    assert_eq!((expiry.generation(), expiry.number()), (7, HEAD + EXPIRY_BATCHES));
+    world.node.state.lock().execute(id, &[(hash, None)]);
+    assert_eq!(wallets.outcome(hash).await, "included");
 }
 
 #[tokio::test]

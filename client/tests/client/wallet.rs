@@ -42,6 +42,7 @@ async fn envelope(world: &World) -> Envelope {
         gas_base_fee: GAS_BASE_FEE,
         priority_fee: 0,
         head: NUMBER - 1,
+        generation: 0,
         expiry_batches: 64,
     };
     let (chain, payer) = (chain(), key(1));
@@ -74,7 +75,7 @@ async fn a_sent_envelope_carries_the_call_and_shows_the_sequencer_nothing_else()
 async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
     let world = World::start().await;
     let (wallet, envelope) = (wallet(&world), envelope(&world).await);
-    let (id, expiry) = (envelope.id(), envelope.header.expiry);
+    let (id, expiry) = (envelope.id(), envelope.header.expiry.number());
     let item = keccak256(envelope.encode());
     let submit = async |answered: Option<Promise>| {
         world.sequencer.state.lock().promise = answered;

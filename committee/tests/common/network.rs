@@ -152,6 +152,7 @@ pub fn envelope(n: u8, nonce: u64) -> Envelope {
         max_gas_fee: 1_000,
         gas_limit: 100_000,
         expiry: 900,
+        generation: 0,
     };
     let bundle = Bundle { items: vec![BundleItem::transaction(message(n, nonce))] };
     let mut rng = ChaCha20Rng::seed_from_u64(u64::from(n) << 32 | nonce);

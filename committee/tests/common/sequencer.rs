@@ -236,8 +236,13 @@ impl BlindApiServer for Api {
         let chain = chain_config();
         let state = self.0.state.lock();
         let head = state.batches.values().next_back().map_or(
-            BatchHead { number: 0, hash: B256::ZERO, timestamp_ms: 0 },
-            |info| BatchHead { number: info.number, hash: info.hash, timestamp_ms: info.timestamp_ms },
+            BatchHead { number: 0, hash: B256::ZERO, timestamp_ms: 0, generation: 0 },
+            |info| BatchHead {
+                number: info.number,
+                hash: info.hash,
+                timestamp_ms: info.timestamp_ms,
+                generation: 0,
+            },
         );
         let certified = state.batches.values().filter(|info| info.certificate.is_some());
         Ok(Status {

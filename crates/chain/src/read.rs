@@ -218,7 +218,12 @@ impl BlindApiServer for ReadApi {
             chain_id: config.chain_id,
             l1_chain_id: config.deployment.l1_chain_id,
             inbox: config.deployment.inbox,
-            head: BatchHead { number: head.number, hash: head.hash, timestamp_ms: head.timestamp_ms },
+            head: BatchHead {
+                number: head.number,
+                hash: head.hash,
+                timestamp_ms: head.timestamp_ms,
+                generation: head.generation,
+            },
             certified: tracker.certified().number,
             hinted,
             posted: role

@@ -2,6 +2,7 @@
 
 use crate::codec::{Canonical, DecodeError, Reader, Writer, serde_as_hex};
 use crate::eip712::{self, Deployment, struct_hash};
+use crate::expiry::Expiry;
 use crate::limits::{ENVELOPE_OVERHEAD_BYTES, MAX_ENVELOPE_BYTES, MAX_MESSAGE_BYTES, VERSION};
 use crate::signature::{Signature65, SignatureError, SigningKey, recover};
 use alloy_primitives::{Address, B256};
@@ -34,8 +35,8 @@ pub struct EnvelopeHeader {
     pub max_gas_fee: u128,
     /// Sum of the inner transactions' gas limits that may run.
     pub gas_limit: u64,
-    /// The last batch number that may hold the envelope.
-    pub expiry: u64,
+    /// The last batch number that may hold the envelope, and the generation that the batch has to be of.
+    pub expiry: Expiry,
     /// What the rule set may add to an envelope; rule set 1 knows none, so 0.
     pub flags: u8,
 }
@@ -60,7 +61,7 @@ impl EnvelopeHeader {
             priorityFee: self.priority_fee,
             maxGasFee: self.max_gas_fee,
             gasLimit: self.gas_limit,
-            expiry: self.expiry,
+            expiry: self.expiry.to_u64(),
             flags: self.flags,
         }
     }
@@ -78,7 +79,7 @@ impl EnvelopeHeader {
             .u128(self.priority_fee)
             .u128(self.max_gas_fee)
             .u64(self.gas_limit)
-            .u64(self.expiry)
+            .u64(self.expiry.to_u64())
             .u8(self.flags);
     }
 
@@ -98,7 +99,7 @@ impl EnvelopeHeader {
             priority_fee: reader.u128("priority fee")?,
             max_gas_fee: reader.u128("max gas fee")?,
             gas_limit: reader.u64("gas limit")?,
-            expiry: reader.u64("expiry")?,
+            expiry: Expiry::from_u64(reader.u64("expiry")?),
             flags: reader.u8("flags")?,
         })
     }

@@ -3,6 +3,7 @@
 use crate::bundle::{Bundle, BundleFault};
 use crate::eip712::Deployment;
 use crate::envelope::{Envelope, EnvelopeHeader};
+use crate::expiry::Expiry;
 use crate::signature::SigningKey;
 use crate::tags;
 use alloy_primitives::B256;
@@ -32,6 +33,8 @@ pub struct EnvelopeFields {
     pub gas_limit: u64,
     /// The last batch number that may hold the envelope.
     pub expiry: u64,
+    /// The chain's generation, see [`Expiry`]: only a batch of it may hold the envelope.
+    pub generation: u16,
 }
 
 /// Why no envelope was made.
@@ -77,7 +80,7 @@ pub fn build_with_key<R: CryptoRng + ?Sized>(
         priority_fee: fields.priority_fee,
         max_gas_fee: fields.max_gas_fee,
         gas_limit: fields.gas_limit,
-        expiry: fields.expiry,
+        expiry: Expiry::new(fields.generation, fields.expiry),
         flags: 0,
     };
     let ad = header.hash();

@@ -56,13 +56,15 @@ pub enum EnvelopeFault {
     FeeTooLow,
     /// The payer's balance does not cover fee and surcharge.
     InsufficientFunds,
+    /// Not the generation of the batch's parent: L1 has made a header since the envelope was made.
+    WrongGeneration,
     /// Forced into a header that L1 made: nobody certified it, so nobody opens it. Never the rule's own answer.
     Void,
 }
 
 impl EnvelopeFault {
     /// Every fault in the rule's order, which leaves out [`EnvelopeFault::Void`].
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Undecodable,
         Self::WrongChain,
         Self::WrongDeployment,
@@ -80,6 +82,7 @@ impl EnvelopeFault {
         Self::FeeNonceUsed,
         Self::FeeTooLow,
         Self::InsufficientFunds,
+        Self::WrongGeneration,
     ];
 
     /// The stable name in receipts and errors.
@@ -102,6 +105,7 @@ impl EnvelopeFault {
             Self::FeeNonceUsed => "fee_nonce_used",
             Self::FeeTooLow => "fee_too_low",
             Self::InsufficientFunds => "insufficient_funds",
+            Self::WrongGeneration => "wrong_generation",
             Self::Void => "void",
         }
     }

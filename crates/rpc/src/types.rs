@@ -232,6 +232,8 @@ pub struct BatchHead {
     pub hash: B256,
     /// The header's time.
     pub timestamp_ms: u64,
+    /// The chain's generation, which an envelope's expiry names: the headers so far that L1 made, modulo 65,536.
+    pub generation: u16,
 }
 
 /// The newest L2 block a server knows.

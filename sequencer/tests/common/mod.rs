@@ -278,6 +278,7 @@ impl World {
             max_gas_fee: 1_000,
             gas_limit: 100_000,
             expiry: 1_000,
+            generation: 0,
         }
     }
 

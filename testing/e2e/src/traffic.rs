@@ -89,6 +89,7 @@ impl Sender {
             gas_base_fee: status.gas_base_fee.saturating_mul(4),
             priority_fee: 0,
             head: status.head.number,
+            generation: status.head.generation,
             expiry_batches: 2_048,
         })
     }

@@ -61,8 +61,10 @@ impl ReadApi {
         let outcome = self.context.tracker.store().envelope_outcome(id).await.map_err(RpcError::internal)?;
         Ok(outcome.map(|outcome| match outcome.as_str() {
             "expired" => empty(id, EnvelopeState::Expired),
-            // Gone like one that expired; it may be sent again.
-            "evicted" => Receipt { reason: Some(outcome), ..empty(id, EnvelopeState::Expired) },
+            // Gone like one that expired: an evicted one may be sent again, one that L1 made a header before may not.
+            "evicted" | "wrong_generation" => {
+                Receipt { reason: Some(outcome), ..empty(id, EnvelopeState::Expired) }
+            }
             _ => Receipt { reason: Some(outcome), ..empty(id, EnvelopeState::Skipped) },
         }))
     }

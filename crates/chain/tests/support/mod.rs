@@ -193,6 +193,7 @@ pub fn envelope_with(nonce: u64, bundle: &Bundle, change: impl FnOnce(&mut Envel
         max_gas_fee: 1_000,
         gas_limit: 100_000,
         expiry: 900,
+        generation: 0,
     };
     change(&mut fields);
     let mut rng = ChaCha20Rng::seed_from_u64(nonce);

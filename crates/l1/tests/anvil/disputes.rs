@@ -78,6 +78,7 @@ async fn a_promise_is_accused_and_answered_or_costs_the_bond() {
         max_gas_fee: 1_000,
         gas_limit: 21_000,
         expiry: 100,
+        generation: 0,
     };
     let item = build(&encryption_key, &fields, &Bundle::default(), &key(USER), &mut rng).unwrap().encode();
     let ItemLeaf { id, item_hash, .. } = ItemLeaf::new(&item, 15);

@@ -125,6 +125,7 @@ fn envelope(
         max_gas_fee: 1_000,
         gas_limit: 21_000,
         expiry: 100,
+        generation: 0,
     };
     let (envelope, opening) =
         build_with_key(encryption_key, &fields, &Bundle::default(), &key(USER), rng).unwrap();

@@ -54,7 +54,7 @@ pub struct RejectedItem {
     pub item_bytes: u32,
     /// keccak256 of the item.
     pub item_hash: B256,
-    /// The envelope's expiry, when the rule looks at expiry and duplicates before this fault.
+    /// The number at which the envelope expires, when the rule looks at expiry and duplicates before this fault.
     pub expiry: Option<u64>,
     /// The envelope's gas limit, which a forced envelope is judged by before this fault; 0 when it does not matter.
     pub gas_limit: u64,
@@ -107,7 +107,7 @@ pub(super) fn check_fields(
     Ok(())
 }
 
-/// `expired` and `expiry_too_far` for a batch number of this epoch.
+/// `expired` and `expiry_too_far` of an expiry's number for a batch number of this epoch.
 pub fn check_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<(), EnvelopeFault> {
     if expiry < number {
         return Err(EnvelopeFault::Expired);
@@ -149,7 +149,12 @@ fn check_static_part(
     // The id binds the deployment, so the digest can be made from it.
     let signer = crate::signature::recover(&config.deployment.digest(&id), &envelope.fee_signature);
     if signer != Ok(header.payer) {
-        return Err(rejected(EnvelopeFault::InvalidFeeSignature, id, Some(header.expiry), header.gas_limit));
+        return Err(rejected(
+            EnvelopeFault::InvalidFeeSignature,
+            id,
+            Some(header.expiry.number()),
+            header.gas_limit,
+        ));
     }
     let ad = header.hash();
     Ok(StaticEnvelope { envelope, id, ad, item_bytes, item_hash })
@@ -165,7 +170,7 @@ pub fn check_static(
 ) -> Result<StaticEnvelope, EnvelopeFault> {
     match check_static_part(config, epoch, item) {
         Ok(envelope) => {
-            check_expiry(envelope.envelope.header.expiry, number, epoch)?;
+            check_expiry(envelope.envelope.header.expiry.number(), number, epoch)?;
             Ok(envelope)
         }
         Err(RejectedItem { fault, expiry, .. }) => {
@@ -197,7 +202,8 @@ pub fn check_proofs<R: CryptoRng + ?Sized>(envelopes: Vec<StaticEnvelope>, rng: 
                             EnvelopeFault::InvalidProof
                         }
                     };
-                    let (expiry, gas_limit) = (Some(envelope.header.expiry), envelope.header.gas_limit);
+                    let (expiry, gas_limit) =
+                        (Some(envelope.header.expiry.number()), envelope.header.gas_limit);
                     Err(RejectedItem { fault, id, item_bytes, item_hash, expiry, gas_limit })
                 }
             }

@@ -33,6 +33,8 @@ pub struct Head {
     pub forced_cursor: u64,
     /// The L1 block that made the header; 0 for one that L1 did not make. The next header's origin is not older.
     pub made_at: u64,
+    /// The chain's generation: the headers up to this one that L1 made, modulo 65,536.
+    pub generation: u16,
 }
 
 impl Head {
@@ -52,15 +54,17 @@ impl Head {
             second_load_bytes: 0,
             forced_cursor: 0,
             made_at: 0,
+            generation: 0,
         }
     }
 }
 
 /// version · number u64 · hash 32 · timestampMs u64 · l1Origin u64 · l1OriginHash 32 · l1OriginTime u64 · baseFee u128 ·
-/// gasBaseFee u128 · secondGas u64 · secondBytes u64 · secondLoadBytes u64 · forcedCursor u64 · madeAt u64.
+/// gasBaseFee u128 · secondGas u64 · secondBytes u64 · secondLoadBytes u64 · forcedCursor u64 · madeAt u64 ·
+/// generation u16.
 impl Canonical for Head {
     fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::versioned(169);
+        let mut out = Writer::versioned(171);
         out.u64(self.number)
             .bytes(self.hash.as_slice())
             .u64(self.timestamp_ms)
@@ -73,7 +77,8 @@ impl Canonical for Head {
             .u64(self.second_bytes)
             .u64(self.second_load_bytes)
             .u64(self.forced_cursor)
-            .u64(self.made_at);
+            .u64(self.made_at)
+            .u16(self.generation);
         out.finish()
     }
 
@@ -93,6 +98,7 @@ impl Canonical for Head {
             second_load_bytes: reader.u64("second load bytes")?,
             forced_cursor: reader.u64("forced cursor")?,
             made_at: reader.u64("L1 block that made it")?,
+            generation: reader.u16("generation")?,
         };
         reader.finish()?;
         Ok(head)

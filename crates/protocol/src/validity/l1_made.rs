@@ -122,6 +122,7 @@ impl ChainState {
             second_load_bytes: totals.load_bytes.saturating_add(load_bytes),
             forced_cursor: header.forced_cursor,
             made_at,
+            generation: previous_head.generation.wrapping_add(1),
         };
         Ok(AppliedBatch {
             number: header.number,

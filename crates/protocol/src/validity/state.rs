@@ -134,7 +134,7 @@ impl ChainState {
         })
     }
 
-    /// The last three faults, which depend on the ledger; gives what it costs.
+    /// The three faults that depend on the ledger; gives what it costs.
     fn check_fees(
         &self,
         item: &CheckedEnvelope,
@@ -158,22 +158,30 @@ impl ChainState {
         }
     }
 
+    /// The last fault, of forced envelopes as of others: what L1 made headers in the place of may have been opened.
+    fn check_generation(&self, item: &CheckedEnvelope) -> Result<(), EnvelopeFault> {
+        let fits = item.envelope.header.expiry.generation() == self.head.generation;
+        if fits { Ok(()) } else { Err(EnvelopeFault::WrongGeneration) }
+    }
+
     /// Whether the next batch, of this second, would accept the envelope, as far as the head shows: expiry, fee nonce,
-    /// fee, funds. For an envelope of the next number's epoch, checked against that epoch.
+    /// fee, funds, generation. For an envelope of the next number's epoch, checked against that epoch.
     pub fn admissible(&self, item: &CheckedEnvelope, second: u64) -> Result<(), EnvelopeFault> {
         let header = &item.envelope.header;
         // Saturating: there is no number after the last.
         let number = self.head.number.saturating_add(1);
-        if header.expiry < number {
+        let expiry = header.expiry.number();
+        if expiry < number {
             return Err(EnvelopeFault::Expired);
         }
-        if header.expiry > number.saturating_add(EXPIRY_WINDOW) {
+        if expiry > number.saturating_add(EXPIRY_WINDOW) {
             return Err(EnvelopeFault::ExpiryTooFar);
         }
         let balance = self.ledger.account(&header.payer).map_or(0, |account| account.balance);
         // A nonce whose expiry has passed is free again.
         let used = self.ledger.nonce(&header.payer, header.fee_nonce).is_some_and(|expiry| expiry >= number);
-        self.check_fees(item, self.base_fees_at(second), balance, used).map(|_| ())
+        self.check_fees(item, self.base_fees_at(second), balance, used)?;
+        self.check_generation(item)
     }
 
     /// What would become of the items, without changing anything.
@@ -242,6 +250,7 @@ impl ChainState {
             second_load_bytes: totals.load_bytes,
             forced_cursor: header.forced_cursor,
             made_at: 0,
+            generation: self.head.generation,
         };
         let previous_head = std::mem::replace(&mut self.head, head);
         let applied = AppliedBatch {
@@ -522,7 +531,7 @@ impl ChainState {
         let header = &checked.envelope.header;
         let cost = check_fields(&self.config, place.epoch, header, checked.envelope.ciphertext.e.len())
             .and_then(|()| self.check_forced_gas(place, header.gas_limit))
-            .and_then(|()| place.check(header.expiry))
+            .and_then(|()| place.check(header.expiry.number()))
             .and_then(|()| match ledger.nonce_used(&header.payer, header.fee_nonce, place.number) {
                 // Paid for on L1.
                 used if place.forced => {
@@ -533,7 +542,8 @@ impl ChainState {
                     }
                 }
                 used => self.check_fees(checked, place.fees, ledger.balance(&header.payer), used),
-            });
+            })
+            .and_then(|cost| self.check_generation(checked).map(|()| cost));
         let cost = match cost {
             Ok(cost) => cost,
             Err(fault) => return Ok(Err(fault)),
@@ -548,7 +558,7 @@ impl ChainState {
         if cost.surcharge > 0 {
             ledger.hold(place.number, place.index, header.payer, cost.surcharge)?;
         }
-        ledger.use_nonce(header.payer, header.fee_nonce, header.expiry);
+        ledger.use_nonce(header.payer, header.fee_nonce, header.expiry.number());
         Ok(Ok(header.gas_limit))
     }
 }

@@ -203,14 +203,14 @@ fn names_are_stable() {
     let names: Vec<_> = EnvelopeFault::ALL.map(EnvelopeFault::as_str).to_vec();
     let documented = "undecodable wrong_chain wrong_deployment wrong_epoch wrong_encryption_key unknown_flags \
         bad_size gas_limit_too_high expired expiry_too_far duplicate invalid_fee_signature invalid_point invalid_proof \
-        fee_nonce_used fee_too_low insufficient_funds";
+        fee_nonce_used fee_too_low insufficient_funds wrong_generation";
     assert_eq!(names, documented.split_whitespace().collect::<Vec<_>>());
     for fault in EnvelopeFault::ALL {
         assert_eq!(EnvelopeFault::from_name(fault.as_str()), Some(fault));
         assert_eq!(serde_json::to_string(&fault).unwrap(), format!("\"{fault}\""));
     }
     assert_eq!(EnvelopeFault::from_name("surprise"), None);
-    assert_eq!(EnvelopeFault::ALL.map(EnvelopeFault::code).to_vec(), (1..=17).collect::<Vec<u8>>());
+    assert_eq!(EnvelopeFault::ALL.map(EnvelopeFault::code).to_vec(), (1..=18).collect::<Vec<u8>>());
     assert_eq!((EnvelopeFault::Void.code(), EnvelopeFault::Void.as_str()), (0xfe, "void"));
     for fault in EnvelopeFault::ALL.into_iter().chain([EnvelopeFault::Void]) {
         assert_eq!(EnvelopeFault::from_code(fault.code()), Some(fault));
@@ -218,7 +218,10 @@ fn names_are_stable() {
         let verdict = blindfold_protocol::Verdict::Skipped(fault);
         assert_eq!(blindfold_protocol::Verdict::code_of_reason(verdict.reason()), Some(verdict.code()));
     }
-    assert_eq!(EnvelopeFault::from_code(0).or(EnvelopeFault::from_code(18)), None);
+    assert_eq!(EnvelopeFault::from_code(0).or(EnvelopeFault::from_code(19)), None);
     assert!(EnvelopeFault::ALL.is_sorted());
+    assert!(
+        !EnvelopeFault::WrongGeneration.keeps_promise() && !EnvelopeFault::WrongGeneration.may_pass_later()
+    );
     assert!(EnvelopeFault::InsufficientFunds.may_pass_later() && !EnvelopeFault::Expired.may_pass_later());
 }

@@ -108,6 +108,7 @@ pub fn fields() -> EnvelopeFields {
         max_gas_fee: 100,
         gas_limit: 1_000_000,
         expiry: 100,
+        generation: 0,
     }
 }
 

@@ -43,7 +43,7 @@ fn envelope_header() -> impl Strategy<Value = EnvelopeHeader> {
         priority_fee: fees[1],
         max_gas_fee: fees[2],
         gas_limit: n[4],
-        expiry: n[5],
+        expiry: Expiry::from_u64(n[5]),
         flags,
     })
 }
@@ -197,11 +197,11 @@ proptest! {
     #[test]
     fn records(
         n in any::<[u64; 8]>(), hash in hash(), l1_origin_hash in hash(),
-        base_fee: u128, gas_base_fee: u128, second_load_bytes: u64, cut: usize, flip: usize,
+        base_fee: u128, gas_base_fee: u128, second_load_bytes: u64, generation: u16, cut: usize, flip: usize,
     ) {
         let [number, timestamp_ms, l1_origin, second_gas, second_bytes, forced_cursor, made_at, l1_origin_time] = n;
         let head =
-            Head { number, hash, timestamp_ms, l1_origin, l1_origin_hash, l1_origin_time, base_fee, gas_base_fee, second_gas, second_bytes, second_load_bytes, forced_cursor, made_at };
+            Head { number, hash, timestamp_ms, l1_origin, l1_origin_hash, l1_origin_time, base_fee, gas_base_fee, second_gas, second_bytes, second_load_bytes, forced_cursor, made_at, generation };
         holds(&head, cut, flip);
     }
 

@@ -56,7 +56,7 @@ fn envelope_hashes() {
         n(h.priority_fee),
         n(h.max_gas_fee),
         n(h.gas_limit),
-        n(h.expiry),
+        n(h.expiry.to_u64()),
         n(h.flags),
     ];
     let ad = by_hand(HEADER_TYPE, &words);

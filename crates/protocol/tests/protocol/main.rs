@@ -11,6 +11,7 @@ mod data;
 mod encodings;
 mod fees;
 mod forced;
+mod generations;
 mod hashes;
 mod headers;
 mod hellos;

@@ -168,7 +168,7 @@ fn envelopes() {
                 priority_fee: 5,
                 max_gas_fee: 1 << (4 * seed),
                 gas_limit: 1_000_000,
-                expiry: 4_000,
+                expiry: Expiry::new(0, 4_000),
                 flags: seed - 1,
             };
             // Any bytes: what is hashed here is not decrypted.
@@ -193,7 +193,7 @@ fn envelopes() {
                     "priorityFee": wei(header.priority_fee),
                     "maxGasFee": wei(header.max_gas_fee),
                     "gasLimit": header.gas_limit,
-                    "expiry": header.expiry,
+                    "expiry": header.expiry.to_u64(),
                     "flags": header.flags,
                 },
                 "ad": x(header.hash()),

@@ -40,7 +40,7 @@ pub fn status() -> Status {
         chain_id: 1,
         l1_chain_id: 2,
         inbox: Address::repeat_byte(3),
-        head: BatchHead { number: 4, hash: B256::repeat_byte(4), timestamp_ms: 5 },
+        head: BatchHead { number: 4, hash: B256::repeat_byte(4), timestamp_ms: 5, generation: 0 },
         certified: 4,
         hinted: 3,
         posted: None,
