@@ -191,6 +191,11 @@ async fn what_a_member_holds_in_place_of_l1s_header_stops_no_restart() {
 
     let running = world.start().await;
     assert_ne!(running.batch(2).await.hash, lost);
+    // L1 made a header in its place.
+    running
+        .eventually("it is over", async || running.state(envelope.id()).await == EnvelopeState::Expired)
+        .await;
+    running.send(&world.envelope_with(1, 2, |f| f.generation = 1)).await.unwrap();
     running.sealed(3).await;
     running.certify(3).await;
     running.certified(3).await;

@@ -11,7 +11,7 @@ use blindfold_chain::{
     ReadContext, Refusal, RoleView, SealRefusal, VoidRun,
 };
 use blindfold_protocol::validity::Verdict;
-use blindfold_protocol::{B256, Canonical, CertifiedBatch, EnvelopeFault, ForcedEntry, SealedBatch};
+use blindfold_protocol::{B256, Bundle, Canonical, CertifiedBatch, EnvelopeFault, ForcedEntry, SealedBatch};
 use blindfold_rpc::types::{BatchState, EnvelopeState};
 use blindfold_rpc::{BlindApiServer, Hub};
 use support::doubles::{ScriptedExecution, ScriptedL1, l1_block};
@@ -223,6 +223,60 @@ async fn a_header_made_by_l1_moves_the_certified_head() {
         assert!(replaced(&refused), "{refused}");
     }
     assert!(node.follow_l1().await.unwrap().is_empty());
+}
+
+/// G-1 over what keeps and hands on the state: L1's header itself, a restart, a node that comes later, and one that takes
+/// its own header back.
+#[tokio::test]
+async fn what_l1_displaced_is_accepted_by_nobody_again() {
+    let l1 = l1();
+    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let first = truth.seal(0, vec![]).await;
+    other.seal(0, vec![]).await;
+    // Certified and opened somewhere, and never posted.
+    let lost = other.seal_envelopes(250, &[envelope(1)]).await;
+    assert_eq!(lost.verdicts, [Verdict::Accepted { position: 0 }]);
+    *l1.finalized.lock() += 1;
+    let made = truth.l1_header(5_000, vec![]);
+    l1.l1_headers.lock().push(made.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chain.sqlite");
+    {
+        let node = tracker_on(disk(&path).await, &l1).await;
+        node.accept_certified(&certified(&first.batch)).await.unwrap();
+        node.follow_l1().await.unwrap();
+    }
+    truth.tracker.accept_l1_header(&made).await.unwrap();
+    assert_eq!(truth.tracker.head().generation, 1);
+
+    force_envelope(&l1, 2);
+    let renewed = envelope_with(3, &Bundle::default(), |fields| fields.generation = 1);
+    let items = vec![envelope(1).encode(), renewed.encode()];
+    let barred = Verdict::Skipped(EnvelopeFault::WrongGeneration);
+    let next = truth.seal_forced(6_000, 1, items).await;
+    assert_eq!(next.verdicts, [barred, barred, Verdict::Accepted { position: 0 }]);
+    // The same header and generation on a disk that was reopened, and at a node that has seen nothing of it.
+    for (node, before) in
+        [(tracker_on(disk(&path).await, &l1).await, 2), (tracker_on(memory(), &l1).await, 0)]
+    {
+        assert_eq!((node.head().number, node.head().generation), (before, u16::from(before > 0)));
+        if before == 0 {
+            node.accept_certified(&certified(&first.batch)).await.unwrap();
+            node.follow_l1().await.unwrap();
+        }
+        node.apply_sealed(&next.batch).await.unwrap();
+        assert_eq!(node.head(), truth.tracker.head());
+    }
+    // Taken back, a header leaves the generation that it was sealed in.
+    l1.l1_headers.lock().clear();
+    let late = tracker_on(memory(), &l1).await;
+    late.accept_certified(&certified(&first.batch)).await.unwrap();
+    late.apply_sealed(&lost.batch).await.unwrap();
+    l1.l1_headers.lock().push(made);
+    late.follow_l1().await.unwrap();
+    assert_eq!((late.head().number, late.head().generation), (2, 1));
+    late.apply_sealed(&next.batch).await.unwrap();
+    assert_eq!(late.head(), truth.tracker.head());
 }
 
 /// Acknowledged before L1's header was taken here, it would be a misdeed with the one that follows L1's: nothing excuses

@@ -14,11 +14,16 @@ use blindfold_protocol::{Bundle, BundleItem, ChainConfig, Envelope, Promise, Sig
 use blindfold_rpc::ReceivedError;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use tokio::time::{Duration, sleep};
 
 /// Gas of a transfer.
 const TRANSFER_GAS: u64 = 21_000;
 /// Wei per gas offered; far above what a quiet chain asks.
 const MAX_FEE_PER_GAS: u128 = 1_000_000_000;
+
+/// How often an account looks whether node and sequencer have both taken a header that L1 made, and in between waits.
+const GENERATION_LOOKS: usize = 60;
+const GENERATION_PAUSE: Duration = Duration::from_secs(1);
 
 /// Compressed generator of G1: the C of randomness 1.
 const GENERATOR: [u8; 48] = [
@@ -140,16 +145,25 @@ impl Sender {
         }
     }
 
-    /// Sends one honest transfer; gives the envelope and its plaintext.
+    /// Sends one honest transfer; gives the envelope and its plaintext. After a header that L1 made it waits until node
+    /// and sequencer have both taken it.
     ///
     /// # Errors
     /// When it is refused.
     pub async fn send(&mut self) -> Result<(Envelope, Bytes)> {
         let (raw, _) = self.transfer(self.nonce, U256::from(1));
-        let envelope = self.envelope(raw.to_vec()).await?;
-        self.wallet.submit(&envelope, true).await?;
-        self.nonce += 1;
-        Ok((envelope, raw))
+        for _ in 0..GENERATION_LOOKS {
+            let envelope = self.envelope(raw.to_vec()).await?;
+            match self.try_submit(&envelope, true).await? {
+                Ok(_) => {
+                    self.nonce += 1;
+                    return Ok((envelope, raw));
+                }
+                Err(reason) if reason == "wrong_generation" => sleep(GENERATION_PAUSE).await,
+                Err(reason) => bail!("the sequencer refuses a transfer: {reason}"),
+            }
+        }
+        bail!("node and sequencer do not come to the same generation")
     }
 
     /// Sends an envelope with an item that no block can hold.

@@ -1,11 +1,14 @@
 //! An L1 that answers nobody, and a committee that is away too long for L1: the chain goes on after either.
 
 use anyhow::{Context, Result, ensure};
+use blindfold_protocol::Canonical;
+use blindfold_rpc::types::EnvelopeState;
 use tokio::time::{Duration, Instant, timeout_at};
 
 use super::{
     committee::{everything_posted, last_header, make_header, mine_to},
     field::{Field, TIMING, USERS, until},
+    forced::places,
     report::{Gas, Outcome},
 };
 
@@ -55,7 +58,8 @@ async fn away(field: &mut Field) -> Result<u64> {
 }
 
 /// Too few members certify until what the sequencer signed is too old for L1. L1 makes an empty header in its place, the
-/// sequencer and the members that had acknowledged another one follow it, and what was sealed in vain is sealed again.
+/// sequencer and the members that had acknowledged another one follow it. What was sealed in vain may have been opened by
+/// somebody, so it is over: no batch accepts it again, sent or forced.
 pub async fn stale_header_after_outage(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
     everything_posted(field).await?;
@@ -63,7 +67,8 @@ pub async fn stale_header_after_outage(field: &mut Field) -> Outcome {
     for name in AWAY {
         field.devnet.process(name)?.kill().await?;
     }
-    let waiting = field.users[0].send().await?.0.id();
+    let (lost, raw) = field.users[0].send().await?;
+    let (waiting, early) = (lost.id(), field.users[0].offer().await?);
     let signed = until("a header that too few acknowledge", async || {
         Ok(field.receipt_of_sequencer(waiting).await?.and_then(|receipt| receipt.number))
     })
@@ -81,7 +86,24 @@ pub async fn stale_header_after_outage(field: &mut Field) -> Outcome {
     for name in AWAY {
         field.devnet.process(name)?.start()?;
     }
-    let again = field.executed(waiting).await?.number.context("a number")?;
+    let receipt = until("what was sealed in vain to be over", async || {
+        let receipt = field.receipt_of_sequencer(waiting).await?;
+        Ok(receipt.filter(|receipt| receipt.state == EnvelopeState::Expired))
+    })
+    .await?;
+    let reason = receipt.reason.as_deref();
+    ensure!(reason == Some("wrong_generation"), "expected wrong_generation, seen {receipt:?}");
+    let late = field.users[0].envelope_for(raw.to_vec(), &early)?;
+    for (envelope, refusal) in [(&lost, "already_known"), (&late, "wrong_generation")] {
+        let refused = field.users[0].try_submit(envelope, false).await?.err();
+        ensure!(refused.as_deref() == Some(refusal), "expected {refusal}, seen {refused:?}");
+    }
+    gas.step("force what was sealed in vain", field.bully().force_envelope(&lost.encode()).await?.gas_used);
+    let barred = [(lost.encode(), "wrong_generation")];
+    until("it to be skipped in a batch", async || places(field, &barred).await).await?;
+    // Its user makes another one.
+    field.users[0].nonce -= 1;
+    let again = field.transfer(0).await?.1.number.context("a number")?;
     ensure!(again > made.number, "expected a batch after {}, seen {again}", made.number);
     field.posted_run(again).await?;
     field.transfer(1).await?;
