@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 /// @title Leaves of a batch's envelope tree
 /// @notice A leaf's data are `id 32 ‖ keccak256(item bytes) 32 ‖ code u8`, 65 bytes: which item stands at an index,
 /// and what the validity rule said about it, certified by the committee with the header's `envelopeRoot`.
-/// Codes 1 … 17 are the place of the first fault in the rule's list (docs/protocol.md).
+/// Codes 1 … 18 are the place of the first fault in the rule's list (docs/protocol.md).
 library EnvelopeTree {
     /// @dev The item is an envelope that the validity rule accepts.
     uint8 internal constant ACCEPTED = 0;

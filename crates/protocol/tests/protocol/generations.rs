@@ -34,7 +34,7 @@ fn g1_what_l1_displaced_is_never_accepted_again() {
     let mut state = state();
     state.seal(TIME_MS, &[], NONE, 0, &epoch(), &quiet(101)).unwrap();
     let (sent, forced) = (of(0, 1), of(0, 2));
-    let items = checked_envelopes(&[sent.clone()]);
+    let items = checked_envelopes(std::slice::from_ref(&sent));
     // Certified, opened and never posted: L1 makes a header in its place.
     let (_, displaced) = state.seal(TIME_MS + 1, &items, &raw(&items), 0, &epoch(), &quiet(101)).unwrap();
     assert_eq!(displaced.verdicts, [Verdict::Accepted { position: 0 }]);
