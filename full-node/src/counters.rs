@@ -158,6 +158,8 @@ pub struct Counters {
     pub watch_outputs_compared: Counter,
     /// Claims in `OutputRegistry` that differ from our blocks.
     pub watch_output_mismatches: Counter,
+    /// Runs of certified headers that the sequencer kept from L1, posted from here.
+    pub watch_runs_posted: Counter,
     /// Looks at L1 and transactions that failed.
     pub watch_failures: Counter,
     /// Wrong postings that are open now.
@@ -250,6 +252,7 @@ impl Counters {
                 "watch_output_mismatches",
                 "Outputs on L1 that differ from our blocks",
             )?,
+            watch_runs_posted: counter("watch_runs_posted", "Runs of headers kept from L1 that were posted")?,
             watch_failures: counter("watch_failures", "Looks at L1 and transactions that failed")?,
             watch_wrong_postings_open: gauge("watch_wrong_postings_open", "Wrong postings open on L1")?,
             watch_unchecked_postings: gauge(
@@ -320,6 +323,7 @@ impl Counters {
             ("watch_challenges", self.watch_challenges.get()),
             ("watch_equivocations", self.watch_equivocations.get()),
             ("watch_outputs_compared", self.watch_outputs_compared.get()),
+            ("watch_runs_posted", self.watch_runs_posted.get()),
             ("watch_output_mismatches", self.watch_output_mismatches.get()),
         ]
         .into_iter()

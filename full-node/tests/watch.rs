@@ -7,14 +7,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blindfold_chain::{Sealed, announce};
+use blindfold_chain::{HeaderId, Sealed, announce};
 use blindfold_full_node::Counters;
 use blindfold_full_node::watch::{
     BookError, CaseBook, Claim, Court, Fault, FaultKind, Finding, HintEvidence, Judge, PostedBatch,
     PostedHints, PostedOutput, PostingSeen, WatchBlocks, WatchConfig, WatchError, WatchEvent, WatchL1,
     WatchRound, WatchTrouble, Watcher, WatcherDeps, compare,
 };
-use blindfold_protocol::{Address, B256, BatchHints, Canonical, Envelope, HintEntry, SignedHeader};
+use blindfold_l1::CodedBatch;
+use blindfold_protocol::{
+    Address, B256, BatchHints, Canonical, Certificate, Envelope, HintEntry, SignedHeader,
+};
 use blindfold_store::Store;
 use blindfold_telemetry::Metrics;
 use common::support::doubles::{ScriptedExecution, ScriptedL1};
@@ -45,6 +48,8 @@ struct Contracts {
     /// The node's own hints, to judge by.
     truth: BTreeMap<u64, BatchHints>,
     read_data: usize,
+    /// L1's headers; genesis where there are none.
+    headers: Vec<(u64, B256)>,
 }
 
 impl Contracts {
@@ -193,6 +198,26 @@ impl WatchL1 for Reporter {
             let block = contracts.newest;
             assert!(contracts.equivocated.insert(number, block).is_none(), "once for a number");
             *contracts.rewards.entry("inbox").or_default() += REWARD;
+            Ok(())
+        })
+    }
+
+    async fn posted_head(&self) -> Result<HeaderId, WatchTrouble> {
+        let genesis = (0, chain_config().deployment.genesis_hash());
+        let (number, hash) = self.contracts.lock().headers.last().copied().unwrap_or(genesis);
+        Ok(HeaderId { number, hash })
+    }
+
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), WatchTrouble> {
+        self.act(|contracts| {
+            contracts.newest += 1;
+            for CodedBatch { sealed, codes } in batches {
+                assert_eq!(sealed.header.number, contracts.headers.last().map_or(1, |(last, _)| last + 1));
+                assert_eq!(codes.len(), sealed.items.len());
+                contracts.headers.push((sealed.header.number, sealed.header.hash()));
+            }
+            let last = (certificate.number, certificate.header_hash);
+            assert_eq!(contracts.headers.last(), Some(&last));
             Ok(())
         })
     }
@@ -679,4 +704,45 @@ async fn a_header_that_gives_way_to_the_certified_one_is_evidence_too() {
     certified_through(&node, 1).await;
     assert_eq!(node.tracker().certified().hash, truth.hash);
     assert_eq!(node.counters().watch_equivocations.get(), 1);
+}
+
+/// What is opened and never posted becomes void while everybody can read it: L1 makes a header in its place.
+#[tokio::test]
+async fn what_the_sequencer_keeps_from_l1_is_posted_by_a_node_with_a_key() {
+    let scene = Scene::new().await;
+    let batches = scene.three_batches().await;
+    let origin = batches[0].batch.header.l1_origin_number;
+    let quarter = u64::from(chain_config().timing.posting_deadline).div_ceil(4);
+    let mut looking = scene.node_with(None).await;
+    let mut node = scene.node().await;
+    scene.contracts.lock().newest = origin + quarter - 1;
+    assert_eq!(node.round().await, WatchRound::default());
+    assert!(scene.contracts.lock().headers.is_empty(), "the sequencer has time");
+    scene.pass(1);
+    looking.round().await;
+    assert!(scene.contracts.lock().headers.is_empty(), "nobody pays for it");
+    // The sequencer posts the first itself, and then no more.
+    let first = batches[0].batch.header;
+    scene.contracts.lock().headers.push((1, first.hash()));
+    node.round().await;
+    let posted: Vec<u64> = scene.contracts.lock().headers.iter().map(|(number, _)| *number).collect();
+    assert_eq!(posted, [1, 2, 3]);
+    node.shows("runs_posted_total", 1);
+    node.round().await;
+    node.shows("runs_posted_total", 1);
+    // Refused by L1, it is tried again, and keeps the node from nothing else.
+    scene.contracts.lock().headers.truncate(1);
+    scene.contracts.lock().trouble.push((WatchTrouble::Refused("no ether".to_owned()), true));
+    assert_eq!(node.round().await, WatchRound::default());
+    node.shows("failures_total", 1);
+    node.round().await;
+    node.shows("runs_posted_total", 2);
+    // Neither too late, nor on another chain than its own.
+    scene.contracts.lock().headers.truncate(1);
+    scene.contracts.lock().newest = origin + 4 * quarter + 4;
+    node.round().await;
+    scene.contracts.lock().headers = vec![(1, B256::repeat_byte(1))];
+    scene.contracts.lock().newest = origin + quarter;
+    node.round().await;
+    node.shows("runs_posted_total", 2);
 }

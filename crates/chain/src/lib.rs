@@ -22,6 +22,7 @@ mod opener;
 mod parameters;
 mod read;
 mod records;
+mod run;
 mod settlement;
 mod tracker;
 
@@ -40,6 +41,7 @@ pub use opener::{OpenFault, Opener, unopened_outcomes};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
 pub use records::{accepted, makes_block, own_hints, verdicts};
+pub use run::{CertifiedRun, RunLimits, next_run};
 pub use settlement::{Settled, Settlement, SettlementFault, SettlementView, TakesMarks};
 pub use tracker::{
     Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError,

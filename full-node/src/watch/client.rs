@@ -2,11 +2,12 @@
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use async_trait::async_trait;
+use blindfold_chain::HeaderId;
 use blindfold_l1::{
-    Challenge, HintBlobs, HintData, HintLog, HintPosting, L1Client, L1Error, L1Writer, PostedEntry,
-    PostedLog, PostedRun, Recovery, challenge_evidence, commitment,
+    Challenge, CodedBatch, HintBlobs, HintData, HintLog, HintPosting, L1Client, L1Error, L1Writer,
+    PostedEntry, PostedLog, PostedRun, Recovery, challenge_evidence, commitment,
 };
-use blindfold_protocol::{BatchHints, HintEntry, SignedHeader};
+use blindfold_protocol::{BatchHints, Certificate, HintEntry, SignedHeader};
 
 use super::seam::{
     Claim, Court, HintEvidence, PostedBatch, PostedHints, PostedOutput, PostingSeen, WatchBlocks, WatchEvent,
@@ -212,6 +213,16 @@ impl WatchL1 for L1Watch {
         salt: B256,
     ) -> Result<(), WatchTrouble> {
         self.writer()?.slash_equivocation(first, second, salt).await?;
+        Ok(())
+    }
+
+    async fn posted_head(&self) -> Result<HeaderId, WatchTrouble> {
+        let head = self.client.posted_head().await?;
+        Ok(HeaderId { number: head.number, hash: head.hash })
+    }
+
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), WatchTrouble> {
+        self.writer()?.post(batches, certificate).await?;
         Ok(())
     }
 

@@ -6,6 +6,8 @@
 //! bond. With an L1 key the node does so by itself: it commits to the evidence, waits for a block, shows it, and takes
 //! the reward. Without one it counts, and says in its log what to do.
 //!
+//! With that key it also posts certified headers that the sequencer keeps from L1 for long.
+//!
 //! What a case needs is on disk before its commitment goes out, and L1 is asked before every step, so a node that is
 //! killed goes on where it was ([`Watcher`]).
 
@@ -14,6 +16,7 @@ mod client;
 mod compare;
 mod config;
 mod judge;
+mod overdue;
 mod seam;
 mod watcher;
 

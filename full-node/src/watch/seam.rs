@@ -2,7 +2,9 @@
 
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
-use blindfold_protocol::{BatchHeader, SealedBatch, SignedHeader, Verdict};
+use blindfold_chain::HeaderId;
+use blindfold_l1::CodedBatch;
+use blindfold_protocol::{BatchHeader, Certificate, SealedBatch, SignedHeader, Verdict};
 
 /// The newest L1 blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +207,12 @@ pub trait WatchL1: Send + Sync {
         second: &SignedHeader,
         salt: B256,
     ) -> Result<(), WatchTrouble>;
+
+    /// The newest header on L1.
+    async fn posted_head(&self) -> Result<HeaderId, WatchTrouble>;
+
+    /// Posts certified headers with their data; the certificate is that of the last.
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), WatchTrouble>;
 
     /// What waits to be claimed by us, in wei.
     async fn reward(&self, court: Court) -> Result<u128, WatchTrouble>;

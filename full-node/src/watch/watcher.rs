@@ -14,6 +14,7 @@ use super::WatchConfig;
 use super::book::{Case, CaseBook, Matter};
 use super::compare::{Fault, Finding, first_fault};
 use super::judge::{Judge, Judgement};
+use super::overdue::{PostedRun, post_overdue};
 use super::seam::{Court, HintEvidence, PostingSeen, WatchBlocks, WatchEvent, WatchL1, WatchTrouble};
 use crate::counters::Counters;
 use crate::node::stopped;
@@ -143,13 +144,37 @@ impl Watcher {
                 self.advance(&case, &open, &blocks).await?;
             }
             self.take_rewards().await?;
+            round.more = self.post_overdue(&blocks).await?;
         }
-        round.more = self.compare_outputs().await?;
+        round.more |= self.compare_outputs().await?;
         round.cases = self.deps.book.list().len();
         self.deps.counters.watch_wrong_postings_open.set(round.wrong as u64);
         self.deps.counters.watch_unchecked_postings.set(round.unchecked as u64);
         self.deps.counters.watch_open_cases.set(round.cases as u64);
         Ok(round)
+    }
+
+    /// Posts what the sequencer keeps from L1. True when there may be more of it.
+    async fn post_overdue(&self, blocks: &WatchBlocks) -> Result<bool, WatchError> {
+        match post_overdue(&self.deps.l1, &self.deps.tracker, blocks).await {
+            Ok(None) => Ok(false),
+            Ok(Some(PostedRun { first, last, more })) => {
+                self.deps.counters.watch_runs_posted.increment();
+                tracing::warn!(first, last, "posted certified headers that the sequencer keeps from L1");
+                Ok(more)
+            }
+            // Somebody else may have been faster.
+            Err(WatchError::L1(WatchTrouble::Refused(reason))) => {
+                self.deps.counters.watch_failures.increment();
+                tracing::warn!(
+                    reason,
+                    "L1 refuses headers that the sequencer keeps from it; they are tried again. Has the account of \
+                     watch.key enough ether?"
+                );
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes the final events into the list of open postings.
