@@ -2,7 +2,7 @@
 
 mod common;
 
-use blindfold_chain::HeaderId;
+use blindfold_chain::{HeaderId, PendingL1Header};
 use blindfold_committee::Evidence;
 use blindfold_protocol::{B256, Canonical};
 use common::{
@@ -433,7 +433,9 @@ async fn a_header_that_l1_went_past_is_not_acknowledged() {
     let sequencer = SequencerDouble::start().await;
     sequencer.double.state.lock().aggregate = false;
     let machine = Machine::new(2, sequencer.url());
-    machine.l1.not_final.lock().push(HeaderId { number: 2, hash: B256::repeat_byte(0x11) });
+    let (header, l1_block) =
+        (HeaderId { number: 2, hash: B256::repeat_byte(0x11) }, network::FIRST_ORIGIN + 1);
+    machine.l1.not_final.lock().push(PendingL1Header { header, l1_block, l1_hash: B256::repeat_byte(0x22) });
     let member = machine.start().await;
     sequencer.followed_by(1).await;
     let sealer = Sealer::new().await;
@@ -448,6 +450,7 @@ async fn a_header_that_l1_went_past_is_not_acknowledged() {
     assert!(acknowledged(&sequencer.double.state.lock(), 2).is_empty());
     // L1 took it back.
     machine.l1.not_final.lock().clear();
+    machine.l1.shown.lock().insert(l1_block, B256::repeat_byte(0x33));
     sequencer.wait("an acknowledgement", |state| !acknowledged(state, 2).is_empty()).await;
 }
 

@@ -8,10 +8,10 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, NextStep, Refusal, VoidRun,
-    announce, limits::DEPOSIT_READ_STEP_BLOCKS,
+    HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, NextStep, PendingL1Header, Refusal,
+    VoidRun, announce, limits::DEPOSIT_READ_STEP_BLOCKS,
 };
-use blindfold_protocol::{Epochs, LedgerEvent};
+use blindfold_protocol::{B256, Epochs, LedgerEvent};
 use blindfold_runtime::Patience;
 use parking_lot::RwLock;
 
@@ -242,8 +242,12 @@ impl L1View for L1Cache {
         self.inner.l1_headers_from(number).await
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
         self.inner.l1_headers_not_final().await
+    }
+
+    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Fault> {
+        self.inner.block_hash(number).await
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {

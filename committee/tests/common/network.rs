@@ -17,8 +17,8 @@ use blindfold_bte::{
     dealer,
 };
 use blindfold_chain::{
-    EpochParameters, HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet,
-    Sealed, Tracker, VoidRun,
+    EpochParameters, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet,
+    PendingL1Header, Sealed, Tracker, VoidRun,
 };
 use blindfold_protocol::{
     Acknowledgement, Address, B256, Bundle, BundleItem, Canonical, Certificate, ChainConfig, Deployment,
@@ -201,7 +201,9 @@ pub struct ScriptedL1 {
     pub unfinal: AtomicU64,
     pub l1_headers: Mutex<Vec<L1MadeHeader>>,
     /// Headers that L1 made and that are not final.
-    pub not_final: Mutex<Vec<HeaderId>>,
+    pub not_final: Mutex<Vec<PendingL1Header>>,
+    /// Hashes of blocks that are not final.
+    pub shown: Mutex<BTreeMap<u64, B256>>,
     /// L1 block of each posted number.
     pub posted: Mutex<BTreeMap<u64, u64>>,
     /// Whether hints of everything stand on L1.
@@ -217,6 +219,7 @@ impl ScriptedL1 {
             unfinal: AtomicU64::new(0),
             l1_headers: Mutex::default(),
             not_final: Mutex::default(),
+            shown: Mutex::default(),
             posted: Mutex::default(),
             hints: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
@@ -283,8 +286,12 @@ impl L1View for ScriptedL1 {
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
         Ok(self.not_final.lock().clone())
+    }
+
+    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Fault> {
+        Ok(self.shown.lock().get(&number).copied())
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {

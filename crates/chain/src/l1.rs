@@ -3,7 +3,9 @@
 use alloy_primitives::Address;
 use async_trait::async_trait;
 use blindfold_protocol::validity::{L1Facts, LedgerEvent, OriginFacts};
-use blindfold_protocol::{BatchHeader, Bytes, Epochs, ForcedEntry, SealedBatch, limits::MAX_FORCED_ITEMS};
+use blindfold_protocol::{
+    B256, BatchHeader, Bytes, Epochs, ForcedEntry, SealedBatch, limits::MAX_FORCED_ITEMS,
+};
 
 use crate::HeaderId;
 
@@ -15,7 +17,7 @@ pub const MAX_FORCED_ENTRIES: usize = MAX_FORCED_ITEMS + 1;
 
 /// Final facts of L1.
 ///
-/// Everything here but [`newest`](Self::newest), [`newest_time`](Self::newest_time) and
+/// Everything here but [`newest`](Self::newest), [`newest_time`](Self::newest_time), [`block_hash`](Self::block_hash) and
 /// [`l1_headers_not_final`](Self::l1_headers_not_final) is about blocks that L1 holds for final, so an answer never changes
 /// but by what comes after it.
 #[async_trait]
@@ -57,8 +59,13 @@ pub trait L1View: Send + Sync {
     }
 
     /// The headers that L1 made in blocks that are not final yet, oldest first.
-    async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
         Ok(Vec::new())
+    }
+
+    /// The hash of the block of this number on L1's newest chain, final or not; `None` where whoever answers has none yet.
+    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Fault> {
+        Ok(self.origin(number).await?.map(|origin| origin.hash))
     }
 
     /// All runs that L1 declared void, in L1 order. Asked for every batch, so answered from what is known already.
@@ -110,6 +117,17 @@ impl L1News {
             forced,
         })
     }
+}
+
+/// A header that L1 made in a block that is not final yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingL1Header {
+    /// The header.
+    pub header: HeaderId,
+    /// The L1 block that made it.
+    pub l1_block: u64,
+    /// That block's hash.
+    pub l1_hash: B256,
 }
 
 /// A header that L1 made (`BlindedInbox.postL1Header`), with the entries of the forced queue that it took.

@@ -1,11 +1,11 @@
 //! The client of the contracts as a view of L1.
 
 use async_trait::async_trait;
-use blindfold_l1::{L1Client, L1Deposit, L1Error, Recovery};
-use blindfold_protocol::Epochs;
+use blindfold_l1::{L1Client, L1Deposit, L1Error, Recovery, UnfinalL1Header};
+use blindfold_protocol::{B256, Epochs};
 
 use crate::l1::MAX_FORCED_ENTRIES;
-use crate::{HeaderId, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, VoidRun};
+use crate::{HeaderId, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, PendingL1Header, VoidRun};
 
 impl From<L1Error> for L1Fault {
     fn from(error: L1Error) -> Self {
@@ -73,9 +73,17 @@ impl L1View for L1Client {
         Ok(later.map(|header| HeaderId { number: header.number, hash: header.hash() }).collect())
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
-        let made = L1Client::l1_headers_not_final(self).await?;
-        Ok(made.into_iter().map(|(number, hash)| HeaderId { number, hash }).collect())
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
+        let pending = |made: UnfinalL1Header| PendingL1Header {
+            header: HeaderId { number: made.number, hash: made.hash },
+            l1_block: made.l1_block,
+            l1_hash: made.l1_hash,
+        };
+        Ok(L1Client::l1_headers_not_final(self).await?.into_iter().map(pending).collect())
+    }
+
+    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Fault> {
+        Ok(L1Client::block_hash(self, number).await?)
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {

@@ -34,7 +34,8 @@ pub use executor::{
 pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
 pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{
-    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun, origin_facts,
+    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, PendingL1Header, VoidRun,
+    origin_facts,
 };
 pub use office::Office;
 pub use opener::{OpenFault, Opener, unopened_outcomes};

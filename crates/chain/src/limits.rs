@@ -38,6 +38,8 @@ pub const EPOCHS_PAUSE_MS: u64 = 10_000;
 pub const L1_HEADERS_PATIENCE_MS: u64 = 500;
 /// How long L1's word on the headers that it made is taken as it is, in milliseconds. Roles follow L1 more often.
 pub const L1_HEADERS_AGE_MS: u64 = 3_000;
+/// Headers that L1 made in blocks that are not final which are remembered at most.
+pub const MAX_PENDING_L1_HEADERS: usize = 1_024;
 /// How far above a header that L1 made certificates of the branch that it ended are expected, in numbers: what was certified
 /// and not posted.
 pub const DEAD_BRANCH_HEADERS: u64 = 4_096;

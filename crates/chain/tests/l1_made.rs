@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use blindfold_chain::limits::POSTING_MARGIN;
 use blindfold_chain::{
-    CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Fault, NewBlock, NextStep, ReadApi,
-    ReadContext, Refusal, RoleView, SealRefusal, VoidRun,
+    CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Fault, NewBlock, NextStep,
+    PendingL1Header, ReadApi, ReadContext, Refusal, RoleView, SealRefusal, VoidRun,
 };
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{B256, Bundle, Canonical, CertifiedBatch, EnvelopeFault, ForcedEntry, SealedBatch};
@@ -311,7 +311,7 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     other.seal(0, vec![]).await;
     let (lost, child) = (other.seal(250, vec![]).await, other.seal(500, vec![]).await);
     let made = truth.l1_header(5_000, vec![]);
-    let pending = HeaderId { number: 2, hash: made.header.hash() };
+    let pending = not_final(HeaderId { number: 2, hash: made.header.hash() });
     let node = tracker_on(memory(), &l1).await;
     node.accept_certified(&certified(&first.batch)).await.unwrap();
     for sealed in [&lost, &child] {
@@ -321,7 +321,7 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     assert!(node.follow_l1().await.unwrap().is_empty(), "L1 may take it back");
     let overruled = |refusal: Refusal| {
         assert_eq!((refusal.as_str(), refusal.next_step()), ("overruled_by_l1", NextStep::Retry));
-        assert!(matches!(refusal, Refusal::OverruledByL1 { number: 2, made } if made == pending.hash));
+        assert!(matches!(refusal, Refusal::OverruledByL1 { number: 2, made } if made == pending.header.hash));
     };
     // Neither its own certificate, nor one of what follows it, in whatever way it comes.
     for sealed in [&lost, &child] {
@@ -363,6 +363,7 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     node.accept_certificate(&certificate_of(&first.batch)).await.unwrap();
     overruled(node.accept_certificate(&certificate_of(&lost.batch)).await.unwrap_err());
     other_l1.not_final.lock().clear();
+    other_l1.shown.lock().insert(pending.l1_block, B256::repeat_byte(0xbb));
     assert!(node.follow_l1().await.unwrap().is_empty());
     let outcome = node.accept_certificate(&certificate_of(&lost.batch)).await.unwrap();
     assert_eq!(outcome, CertificateOutcome::Advanced);
@@ -375,6 +376,55 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     *away.fault.lock() = Some(L1Fault::Unavailable { reason: "away".to_owned() });
     let outcome = node.accept_certificate(&certificate_of(&lost.batch)).await.unwrap();
     assert_eq!(outcome, CertificateOutcome::Advanced);
+}
+
+/// What L1 made in its block 9, which is not final.
+fn not_final(header: HeaderId) -> PendingL1Header {
+    PendingL1Header { header, l1_block: 9, l1_hash: B256::repeat_byte(0xaa) }
+}
+
+/// O-1: only another block in the place of the one that made it says that L1 took a header back.
+#[tokio::test]
+async fn a_server_that_lags_behind_makes_nobody_forget_what_l1_made() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let sealed = sequencer.seal(0, vec![]).await;
+    let node = tracker_on(memory(), &l1).await;
+    node.apply_sealed(&sealed.batch).await.unwrap();
+    let made = not_final(HeaderId { number: 1, hash: B256::repeat_byte(0x11) });
+    l1.not_final.lock().push(made);
+    l1.shown.lock().insert(made.l1_block, made.l1_hash);
+    node.follow_l1().await.unwrap();
+    let overruled = async |why: &str| {
+        let refused = node.may_be_certified(1).await.unwrap_err();
+        assert!(matches!(refused, Refusal::OverruledByL1 { number: 1, .. }), "{why}: {refused}");
+    };
+    overruled("it is there").await;
+    // Whoever answers now has not seen that block, however often it is asked.
+    l1.not_final.lock().clear();
+    l1.shown.lock().clear();
+    for _ in 0..5 {
+        node.follow_l1().await.unwrap();
+        overruled("nobody showed another block").await;
+    }
+    // The block is there, and the logs are another server's.
+    l1.shown.lock().insert(made.l1_block, made.l1_hash);
+    node.follow_l1().await.unwrap();
+    overruled("its block is there").await;
+    // Another block stands in its place.
+    l1.shown.lock().insert(made.l1_block, B256::repeat_byte(0xbb));
+    node.follow_l1().await.unwrap();
+    node.may_be_certified(1).await.unwrap();
+    // Final, and not among what L1 made: that is L1's last word.
+    l1.not_final.lock().push(made);
+    node.follow_l1().await.unwrap();
+    l1.not_final.lock().clear();
+    l1.shown.lock().clear();
+    node.follow_l1().await.unwrap();
+    overruled("not final").await;
+    *l1.finalized.lock() = made.l1_block;
+    node.follow_l1().await.unwrap();
+    node.may_be_certified(1).await.unwrap();
 }
 
 /// Certified, it would only stand in the way of the header that L1 makes.

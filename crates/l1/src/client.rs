@@ -7,7 +7,7 @@ use std::{
 };
 
 use alloy_eips::eip7840::BlobParams;
-use alloy_primitives::{Address, Bytes};
+use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_eth::Block;
 use alloy_sol_types::SolCall;
 use blindfold_engine::L1Origin;
@@ -249,6 +249,14 @@ impl L1Client {
         }
         self.keep(origin)?;
         Ok(Some(origin))
+    }
+
+    /// The hash of the block of this number, final or not; `None` where the endpoint has none.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Error> {
+        Ok(self.block(&format!("{number:#x}")).await?.map(|block| block.hash))
     }
 
     /// A block by number or tag.

@@ -88,7 +88,7 @@ pub use hint_posting::{HintPosting, MAX_RUN_HINT_BYTES, PostedBatch, PostedEntry
 pub use hint_roots::HintRoots;
 pub use hint_tree::{Chunk, HintTree};
 pub use hints::{HintEvent, PostedHints, PublisherBond, open_postings};
-pub use postings::{Bond, L1MadeHeader, PostedHead, Posting};
+pub use postings::{Bond, L1MadeHeader, PostedHead, Posting, UnfinalL1Header};
 pub use queue::L1Deposit;
 pub use recent::{PostingState, RecentHints, RecentPosting};
 pub use run::{PostedRun, RunReference};

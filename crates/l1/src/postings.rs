@@ -76,6 +76,19 @@ impl Posting {
     }
 }
 
+/// A header that L1 made itself, in a block that is not final.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnfinalL1Header {
+    /// Its number.
+    pub number: u64,
+    /// Its hash.
+    pub hash: B256,
+    /// The L1 block.
+    pub l1_block: u64,
+    /// That block's hash.
+    pub l1_hash: B256,
+}
+
 impl L1Client {
     /// Where the inbox stands after the newest block, which may not be final.
     ///
@@ -197,19 +210,23 @@ impl L1Client {
         Ok(headers)
     }
 
-    /// The headers that L1 made itself in blocks that are not final yet, by number and hash, in order. L1 may still take
-    /// them back.
+    /// The headers that L1 made itself in blocks that are not final yet, in order. L1 may still take them back.
     ///
     /// # Errors
     /// The errors of a call.
-    pub async fn l1_headers_not_final(&self) -> Result<Vec<(u64, B256)>, L1Error> {
+    pub async fn l1_headers_not_final(&self) -> Result<Vec<UnfinalL1Header>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let (after, through) = (self.finalized().await?.number, self.newest_block().await?);
         let logs = self.newest_logs(inbox, &[BlindedInbox::L1Header::SIGNATURE_HASH], after, through).await?;
         let mut headers = Vec::with_capacity(logs.len());
         for log in logs {
             if let Some(event) = log.event::<BlindedInbox::L1Header>()? {
-                headers.push((event.number, event.headerHash));
+                headers.push(UnfinalL1Header {
+                    number: event.number,
+                    hash: event.headerHash,
+                    l1_block: log.block,
+                    l1_hash: log.block_hash,
+                });
             }
         }
         Ok(headers)

@@ -1,7 +1,9 @@
 //! What L1 will not take any more. A certificate of it would only stop whoever took it.
 //!
 //! - Headers that L1 made a moment ago. Only a final one is followed, for L1 may still take it back; but nothing is voted
-//!   for or certified in its place meanwhile.
+//!   for or certified in its place meanwhile. One of several servers behind the endpoint may lag, so what an answer leaves
+//!   out is not taken back by that: L1 took it back when it shows another block in the place of the one that made it, or
+//!   when that place is final and the header is not among the final ones (O-1).
 //! - Headers whose origin is nearly `postingDeadline` old: nobody could post them in time.
 
 use std::sync::Arc;
@@ -12,17 +14,19 @@ use blindfold_protocol::SealedBatch;
 use tokio::time::{Instant, timeout};
 
 use super::{HeaderId, Refusal, Tracker};
-use crate::L1Fault;
-use crate::limits::{L1_HEADERS_AGE_MS, L1_HEADERS_PATIENCE_MS, POSTING_MARGIN};
+use crate::limits::{L1_HEADERS_AGE_MS, L1_HEADERS_PATIENCE_MS, MAX_PENDING_L1_HEADERS, POSTING_MARGIN};
+use crate::{L1Fault, PendingL1Header};
 
 /// What L1 told last about the headers that it made.
 #[derive(Debug)]
 pub(super) struct Overruled {
-    /// Those that may not be on this chain yet, oldest first.
+    /// The final ones that may not be on this chain yet, oldest first.
     headers: Vec<HeaderId>,
+    /// Those that are not known to be final, or taken back.
+    pending: Vec<PendingL1Header>,
     /// Its newest block, final or not.
     newest: u64,
-    /// The last answer was of an older block, and was passed over.
+    /// The last answer was of an older block, and its newest block was passed over.
     fell_back: bool,
     /// When it was asked last, whether or not it answered.
     asked_at: Instant,
@@ -30,7 +34,31 @@ pub(super) struct Overruled {
 
 impl Default for Overruled {
     fn default() -> Self {
-        Self { headers: Vec::new(), newest: 0, fell_back: false, asked_at: Instant::now() }
+        let (headers, pending) = (Vec::new(), Vec::new());
+        Self { headers, pending, newest: 0, fell_back: false, asked_at: Instant::now() }
+    }
+}
+
+impl Overruled {
+    /// Takes an answer: what L1 made in final blocks, what it made in others, and which of the pending ones are gone.
+    fn take(
+        &mut self,
+        newest: u64,
+        headers: Vec<HeaderId>,
+        shown: Vec<PendingL1Header>,
+        gone: &[PendingL1Header],
+    ) {
+        self.headers = headers;
+        self.pending.retain(|made| !gone.contains(made) && !shown.contains(made));
+        self.pending.extend(shown);
+        // The oldest ones go first: they are the next to be final.
+        let surplus = self.pending.len().saturating_sub(MAX_PENDING_L1_HEADERS);
+        self.pending.drain(..surplus);
+        // Twice in a row it is L1 that fell back.
+        self.fell_back = newest < self.newest && !self.fell_back;
+        if !self.fell_back {
+            self.newest = newest;
+        }
     }
 }
 
@@ -41,15 +69,18 @@ impl Tracker {
         let l1 = &self.shared.l1;
         let newest = l1.newest().await?;
         // In this order: what becomes final in between is among the final ones.
-        let not_final = l1.l1_headers_not_final().await?;
-        let mut headers = l1.l1_headers_from(self.certified().number.saturating_add(1)).await?;
-        headers.extend(not_final);
-        let mut known = self.shared.overruled.write();
-        // One of several servers behind the endpoint may lag behind the others; twice in a row it is L1 that fell back.
-        known.fell_back = newest < known.newest && !known.fell_back;
-        if !known.fell_back {
-            (known.headers, known.newest) = (headers, newest);
+        let shown = l1.l1_headers_not_final().await?;
+        let finalized = l1.finalized().await?.number;
+        let headers = l1.l1_headers_from(self.certified().number.saturating_add(1)).await?;
+        let pending = self.shared.overruled.read().pending.clone();
+        let mut gone = Vec::new();
+        for made in pending.into_iter().filter(|made| !shown.contains(made)) {
+            let other = |hash: B256| hash != made.l1_hash;
+            if made.l1_block <= finalized || l1.block_hash(made.l1_block).await?.is_some_and(other) {
+                gone.push(made);
+            }
         }
+        self.shared.overruled.write().take(newest, headers, shown, &gone);
         Ok(())
     }
 
@@ -101,7 +132,8 @@ impl Tracker {
         self.heard_of_l1_headers().await;
         let headers: Vec<HeaderId> = {
             let known = self.shared.overruled.read();
-            known.headers.iter().filter(|made| made.number <= number).copied().collect()
+            let pending = known.pending.iter().map(|made| &made.header);
+            known.headers.iter().chain(pending).filter(|made| made.number <= number).copied().collect()
         };
         for made in headers {
             let of_run = run.iter().find(|batch| batch.header.number == made.number);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun,
+    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, PendingL1Header, VoidRun,
 };
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
@@ -30,7 +30,9 @@ pub struct ScriptedL1 {
     pub bridge: Mutex<Vec<L1Deposit>>,
     pub l1_headers: Mutex<Vec<L1MadeHeader>>,
     /// Headers that L1 made and that are not final.
-    pub not_final: Mutex<Vec<HeaderId>>,
+    pub not_final: Mutex<Vec<PendingL1Header>>,
+    /// Hashes of blocks that are not final.
+    pub shown: Mutex<BTreeMap<u64, B256>>,
     pub void_runs: Mutex<Vec<VoidRun>>,
     pub fault: Mutex<Option<L1Fault>>,
     /// Shows another block for every number.
@@ -50,6 +52,7 @@ impl ScriptedL1 {
             bridge: Mutex::default(),
             l1_headers: Mutex::default(),
             not_final: Mutex::default(),
+            shown: Mutex::default(),
             void_runs: Mutex::default(),
             fault: Mutex::default(),
             reorganised: AtomicBool::new(false),
@@ -159,9 +162,14 @@ impl L1View for ScriptedL1 {
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<HeaderId>, L1Fault> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
         self.up()?;
         Ok(self.not_final.lock().clone())
+    }
+
+    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Fault> {
+        self.up()?;
+        Ok(self.shown.lock().get(&number).copied())
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
