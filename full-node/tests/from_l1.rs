@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use blindfold_chain::{ExecutionState, L1Fault, Sealed};
 use blindfold_full_node::{FullNode, FullNodeDeps, PostedChain, Source, StartError};
-use blindfold_l1::{DataFault, HintPosting, PostedData, PostedHints, PostedRun, Posting};
+use blindfold_l1::{DataFault, FoundData, HintPosting, PostedData, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{
     Address, B256, BatchHeader, BatchHints, ForcedEntry, HintEntry, SealedBatch, Signature65,
 };
@@ -17,6 +17,11 @@ use common::{World, certified_through, client_of, eventually, executed};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+enum Trouble {
+    L1,
+    Beacon,
+}
+
 /// What was posted, as a script.
 #[derive(Default)]
 struct Postings {
@@ -25,6 +30,10 @@ struct Postings {
     again: Mutex<Vec<(u64, Vec<SealedBatch>)>>,
     /// The block up to which what was posted again was last looked for.
     looked: Mutex<u64>,
+    /// How often.
+    looks: Mutex<u64>,
+    /// What the next looks run into, the last first.
+    trouble: Mutex<Vec<Trouble>>,
     hints: Mutex<Vec<PostedHints>>,
     down: Mutex<bool>,
 }
@@ -101,12 +110,22 @@ impl PostedChain for Postings {
         headers: &[BatchHeader],
         after: u64,
         through: u64,
-    ) -> Result<Vec<SealedBatch>, L1Fault> {
+    ) -> Result<FoundData, L1Fault> {
         *self.looked.lock() = through;
+        *self.looks.lock() += 1;
+        match self.trouble.lock().pop() {
+            Some(Trouble::L1) => return Err(L1Fault::Unavailable { reason: "scripted".to_owned() }),
+            Some(Trouble::Beacon) => {
+                let unread = DataFault::Pruned(through);
+                return Ok(FoundData { batches: Vec::new(), unread: Some(unread) });
+            }
+            None => {}
+        }
         let again = self.again.lock();
         let within = again.iter().filter(|(block, _)| (after + 1..=through).contains(block));
         let batches = within.flat_map(|(_, batches)| batches);
-        Ok(batches.filter(|batch| headers.contains(&batch.header)).cloned().collect())
+        let batches = batches.filter(|batch| headers.contains(&batch.header)).cloned().collect();
+        Ok(FoundData { batches, unread: None })
     }
 
     async fn hints(&self, after: u64, through: u64) -> Result<Vec<PostedHints>, L1Fault> {
@@ -271,6 +290,41 @@ async fn missing_data_is_waited_for_and_named() {
     executed(&node, 1).await;
     assert_eq!(node.executor().status().block.map(|block| block.hash), Some(alone.block_hash(1).await));
     says(&node, "200 OK").await;
+    node.shutdown().await;
+}
+
+/// PD-7: a look that failed says nothing, and the next one comes soon, however long ago the headers were posted.
+#[tokio::test]
+async fn a_look_that_failed_is_repeated_before_any_new_block() {
+    let mut alone = Alone::new().await;
+    alone.world.config.members.clear();
+    let run = [alone.seal(0, Some(1)).await, alone.seal(1_000, None).await];
+    let batches: Vec<SealedBatch> = run.iter().map(|sealed| (*sealed.batch).clone()).collect();
+    let headers = batches.iter().map(|batch| batch.header).collect();
+    alone.postings.put(10, headers, Some(certificate_of(&batches[1])), Err(DataFault::Absent));
+    alone.postings.again.lock().push((30, batches));
+    alone.postings.hint(31, &run, |_| {});
+    alone.postings.trouble.lock().extend([Trouble::Beacon, Trouble::L1]);
+    *alone.postings.finalized.lock() = 10_000;
+    let node = alone.start(memory()).await;
+    executed(&node, 1).await;
+    assert_eq!(*alone.postings.looks.lock(), 3);
+    node.shutdown().await;
+}
+
+/// Trouble with L1 does not keep a node from asking members, and what is truly absent is looked for seldom.
+#[tokio::test]
+async fn members_are_asked_while_l1_cannot_be_read() {
+    let alone = Alone::new().await;
+    let run = [alone.seal(0, Some(1)).await];
+    let headers = vec![run[0].batch.header];
+    alone.postings.put(10, headers, Some(certificate_of(&run[0].batch)), Err(DataFault::Absent));
+    alone.postings.trouble.lock().push(Trouble::L1);
+    *alone.postings.finalized.lock() = 100;
+    alone.world.members.archive.put(&run[0]);
+    let node = alone.start(memory()).await;
+    certified_through(&node, 1).await;
+    assert_eq!(*alone.postings.looks.lock(), 1);
     node.shutdown().await;
 }
 

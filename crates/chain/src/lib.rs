@@ -17,6 +17,7 @@ mod intake;
 mod l1;
 mod l1_client;
 pub mod limits;
+mod next_look;
 mod office;
 mod opener;
 mod parameters;
@@ -37,6 +38,7 @@ pub use l1::{
     L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, PendingL1Header, VoidRun,
     origin_facts,
 };
+pub use next_look::NextLook;
 pub use office::Office;
 pub use opener::{OpenFault, Opener, unopened_outcomes};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};

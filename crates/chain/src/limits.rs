@@ -45,6 +45,10 @@ pub const MAX_PENDING_L1_HEADERS: usize = 1_024;
 pub const DEAD_BRANCH_HEADERS: u64 = 4_096;
 /// The part of `postingDeadline` that has to be left for posting when a header is voted for: one in so many.
 pub const POSTING_MARGIN: u64 = 8;
+/// First pause after a look for posted data that failed, in milliseconds; it doubles.
+pub const DATA_RETRY_MS: u64 = 1_000;
+/// Longest such pause, in milliseconds: each look may read much.
+pub const DATA_MAX_RETRY_MS: u64 = 300_000;
 /// How often L1 is asked what became of posted runs, in milliseconds.
 pub const SETTLEMENT_INTERVAL_MS: u64 = 1_000;
 /// Longest pause after trouble in asking, in milliseconds; it doubles.

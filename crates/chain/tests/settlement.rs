@@ -4,11 +4,13 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use blindfold_chain::{L1Fault, Sealed, Settled, Settlement, SettlementFault, SettlementView};
-use blindfold_l1::{HintBlobs, HintPosting, HintTree, PostedRun, RunReference, SettlementLog};
+use blindfold_l1::{
+    DataFault, HintBlobs, HintPosting, HintTree, PostedData, PostedRun, RunReference, SettlementLog,
+};
 use blindfold_protocol::{Address, B256, BatchHints, HintEntry, SealedBatch, Signature65};
 use parking_lot::Mutex;
 use support::doubles::ScriptedExecution;
@@ -23,6 +25,9 @@ struct Script {
     along: Mutex<BTreeMap<u64, Vec<SealedBatch>>>,
     again: Mutex<BTreeMap<u64, Vec<SealedBatch>>>,
     beacon_down: AtomicBool,
+    /// Nothing can be read of what may hold the data.
+    unread: AtomicBool,
+    looks: AtomicUsize,
 }
 
 #[async_trait]
@@ -36,14 +41,19 @@ impl SettlementView for Script {
         Ok(self.logs.lock().iter().filter(|(block, _)| within(block)).map(|(_, log)| *log).collect())
     }
 
-    async fn data(&self, run: &RunReference, _: u64) -> Result<Vec<Option<SealedBatch>>, L1Fault> {
+    async fn data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Fault> {
+        self.looks.fetch_add(1, Ordering::SeqCst);
         if self.beacon_down.load(Ordering::SeqCst) {
             return Err(L1Fault::Unavailable { reason: "scripted".to_owned() });
         }
         let (along, again) = (self.along.lock(), self.again.lock());
         let found = along.get(&run.last).or(again.get(&run.last));
-        let missing = || vec![None; (run.last - run.first + 1) as usize];
-        Ok(found.map_or_else(missing, |batches| batches.iter().cloned().map(Some).collect()))
+        let length = (run.last - run.first + 1) as usize;
+        if self.unread.load(Ordering::SeqCst) {
+            return Ok(PostedData::missing(length, DataFault::Pruned(through)));
+        }
+        let missing = || PostedData::missing(length, DataFault::Absent);
+        Ok(found.map_or_else(missing, |batches| PostedData::of(batches.clone())))
     }
 }
 
@@ -247,6 +257,29 @@ async fn data_that_is_missing_is_waited_for_unless_the_hints_are_final() {
         l1.log(103, SettlementLog::Final { last });
     }
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 4));
+}
+
+/// PD-7: what could not be read is looked for again soon, and what is absent when L1 has gone on.
+#[tokio::test]
+async fn data_that_could_not_be_read_is_looked_for_again_soon() {
+    let stage = Stage::new().await;
+    let l1 = &stage.l1;
+    let mut settlement = stage.open().await;
+    l1.post(10, &stage.run(1..=2));
+    l1.hint(11, 1, &stage.run(1..=2), |_| {});
+    *l1.finalized.lock() = 10_000;
+    l1.unread.store(true, Ordering::SeqCst);
+    assert_eq!(stage.marks(&mut settlement).await, (2, 0, 0));
+    assert_eq!(stage.marks(&mut settlement).await, (2, 0, 0));
+    assert_eq!(l1.looks.load(Ordering::SeqCst), 1, "after a pause");
+    l1.unread.store(false, Ordering::SeqCst);
+    within("another look", async {
+        while stage.marks(&mut settlement).await != (2, 2, 0) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert_eq!(l1.looks.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]

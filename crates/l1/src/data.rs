@@ -55,6 +55,23 @@ pub enum DataFault {
     Blobs(#[from] BlobFault),
 }
 
+impl DataFault {
+    /// Whether it says nothing of the data, and another try may read it, as of this final block: a beacon node that fails
+    /// may come back, and one that lacks what all of them should still keep may get it.
+    pub fn may_pass(&self, finalized: u64) -> bool {
+        match self {
+            Self::Beacon(_) => true,
+            Self::Pruned(l1_block) => finalized.saturating_sub(*l1_block) < BLOB_RETENTION_BLOCKS,
+            _ => false,
+        }
+    }
+
+    /// Whether it stands in blobs that are not to be had.
+    pub(crate) fn is_of_blobs(&self) -> bool {
+        matches!(self, Self::NoBeacon | Self::Beacon(_) | Self::Pruned(_))
+    }
+}
+
 /// What came along with posted headers, as far as it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostedData {
@@ -149,23 +166,43 @@ pub(crate) fn inbox_calls(logs: &[FinalLog]) -> Result<Vec<InboxCall<'_>>, L1Err
 
 impl InboxCall<'_> {
     /// Number of the last header that it posted.
-    fn last_posted(&self) -> Option<u64> {
+    pub fn last_posted(&self) -> Option<u64> {
         self.posted.last().map(|(_, event)| event.lastNumber)
     }
 
-    /// Whether it may hold data that is looked for.
-    fn concerns(&self, search: &Search) -> bool {
+    /// The numbers of headers posted before of which it may hold the data.
+    pub fn others(&self) -> Option<(u64, u64)> {
         let longest = MAX_RUN_BATCHES as u64 - 1;
         let again = self.again.as_ref().map(|event| (event.firstNumber, event.lastNumber));
         let part =
-            self.part.as_ref().map(|event| (event.firstNumber, event.firstNumber.saturating_add(longest)));
-        again.into_iter().chain(part).any(|(first, last)| search.wants(first, last))
+            |event: &BlindedInbox::DataPosted| (event.firstNumber, event.firstNumber.saturating_add(longest));
+        again.or_else(|| self.part.as_ref().map(part))
     }
+
+    /// Who posted data of headers that were there before.
+    pub fn poster(&self) -> Option<Address> {
+        let again = self.again.as_ref().map(|event| event.poster);
+        again.or_else(|| self.part.as_ref().map(|event| event.poster))
+    }
+
+    /// Whether it may hold data that is looked for.
+    pub fn concerns(&self, search: &Search) -> bool {
+        self.others().is_some_and(|(first, last)| search.wants(first, last))
+    }
+}
+
+/// What one call brought of the batches that are looked for, or why its data cannot be read.
+#[derive(Default)]
+pub(crate) struct Searched {
+    pub batches: Vec<SealedBatch>,
+    pub fault: Option<DataFault>,
 }
 
 /// What a call of `post` brought.
 pub(crate) struct PostCall {
     pub call: BlindedInbox::postCall,
+    /// Who sent it.
+    pub sender: Address,
     data: Result<Bytes, DataFault>,
 }
 
@@ -185,26 +222,21 @@ impl PostCall {
     }
 }
 
-/// Which posted headers lack data on L1, as far as final blocks tell.
+/// What was found of batches that are looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DataStanding {
-    /// The number up to which headers were looked at.
-    pub through: u64,
-    /// The L1 block up to which they were posted.
-    pub block: u64,
-    /// First and last numbers of those whose data is not there, in order.
-    pub lacking: Vec<(u64, u64)>,
+pub struct FoundData {
+    /// Those that are there, in order, with the sequencer's signatures.
+    pub batches: Vec<SealedBatch>,
+    /// Why something that may hold others could not be read just now: look again soon.
+    pub unread: Option<DataFault>,
 }
 
-/// Data that a beacon node does not give is taken for lacking this many L1 blocks after its posting: an hour.
-const UNREAD_PATIENCE_BLOCKS: u64 = 300;
 /// How long beacon nodes keep blobs at least, in L1 blocks: 4,096 epochs.
-const BLOB_RETENTION_BLOCKS: u64 = 4_096 * 32;
+pub(crate) const BLOB_RETENTION_BLOCKS: u64 = 4_096 * 32;
 
 impl L1Client {
     /// The batches of these headers that were posted again in blocks `after + 1 ..= through`: alone or with further
-    /// headers (`postData`), or in a call of `post` that came when they were posted already. Those that are there, in
-    /// order, with the sequencer's signatures.
+    /// headers (`postData`), or in a call of `post` that came when they were posted already.
     ///
     /// # Errors
     /// As [`L1Client::postings`].
@@ -213,12 +245,13 @@ impl L1Client {
         headers: &[BatchHeader],
         after: u64,
         through: u64,
-    ) -> Result<Vec<SealedBatch>, L1Error> {
+    ) -> Result<FoundData, L1Error> {
         let topics = [BlindedInbox::DataPosted::SIGNATURE_HASH, BlindedInbox::PostedAgain::SIGNATURE_HASH];
         let inbox = self.inner.config.deployment.inbox;
         let mut search = Search::default();
         search.want(headers.iter().copied());
-        let mut found = Vec::new();
+        let mut found = FoundData::default();
+        let newest = through;
         for (after, through) in steps(after, through) {
             if search.is_over() {
                 break;
@@ -226,49 +259,69 @@ impl L1Client {
             let logs = self.final_logs(inbox, &topics, after, through).await?;
             for call in inbox_calls(&logs)? {
                 if call.concerns(&search) {
-                    found.extend(self.search_call(&call, &mut search).await?);
+                    let Searched { batches, fault } = self.search_call(&call, &mut search).await?;
+                    found.batches.extend(batches);
+                    found.unread = found.unread.or(fault.filter(|fault| fault.may_pass(newest)));
                 }
             }
         }
-        found.sort_by_key(|batch| batch.header.number);
+        if search.is_over() {
+            found.unread = None;
+        }
+        found.batches.sort_by_key(|batch| batch.header.number);
         Ok(found)
     }
 
     /// What a call brought of the batches that are looked for. Nobody checked its bytes: what cannot be read is passed over.
-    async fn search_call(
+    pub(crate) async fn search_call(
         &self,
         call: &InboxCall<'_>,
         search: &mut Search,
-    ) -> Result<Vec<SealedBatch>, L1Error> {
+    ) -> Result<Searched, L1Error> {
         let Some(event) = &call.part else {
             return match self.read_post(call).await? {
                 Some(post) => self.search_post(&post, search).await,
-                None => Ok(Vec::new()),
+                None => Ok(Searched::default()),
             };
         };
         let inbox = self.inner.config.deployment.inbox;
-        let input = self.input_to(inbox, call.log.transaction).await?;
-        let Ok(decoded) = BlindedInbox::postDataCall::abi_decode(&input) else { return Ok(Vec::new()) };
-        let bytes = self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await?;
-        let part = bytes.ok().and_then(|bytes| DataPart::decode(&bytes).ok());
-        let Some(part) = part.filter(|part| part.first == event.firstNumber) else { return Ok(Vec::new()) };
+        let (_, input) = self.input_to(inbox, call.log.transaction).await?;
+        let Ok(decoded) = BlindedInbox::postDataCall::abi_decode(&input) else {
+            return Ok(Searched::default());
+        };
+        let bytes = match self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await? {
+            Ok(bytes) => bytes,
+            Err(fault) => return Ok(Searched { batches: Vec::new(), fault: Some(fault) }),
+        };
+        let part = DataPart::decode(&bytes).ok().filter(|part| part.first == event.firstNumber);
+        let Some(part) = part else { return Ok(Searched::default()) };
         let epochs = self.epochs().await?;
-        Ok(search.take_part(event.poster, part, |batch| self.is_signed(batch, &epochs)))
+        let batches = search.take_part(event.poster, part, |batch| self.is_signed(batch, &epochs));
+        Ok(Searched { batches, fault: None })
     }
 
-    async fn search_post(&self, post: &PostCall, search: &mut Search) -> Result<Vec<SealedBatch>, L1Error> {
-        let (Ok(data), Some(from)) = (&post.data, post.from()) else { return Ok(Vec::new()) };
+    pub(crate) async fn search_post(
+        &self,
+        post: &PostCall,
+        search: &mut Search,
+    ) -> Result<Searched, L1Error> {
+        let data = match &post.data {
+            Ok(data) => data,
+            Err(fault) => return Ok(Searched { batches: Vec::new(), fault: Some(fault.clone()) }),
+        };
+        let Some(from) = post.from() else { return Ok(Searched::default()) };
         let epochs = self.epochs().await?;
-        Ok(search.take(from, data, |batch| self.is_signed(batch, &epochs)))
+        let batches = search.take(from, data, |batch| self.is_signed(batch, &epochs));
+        Ok(Searched { batches, fault: None })
     }
 
     /// The call of `post` with its data; `None` when its input does not decode.
     pub(crate) async fn read_post(&self, call: &InboxCall<'_>) -> Result<Option<PostCall>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        let input = self.input_to(inbox, call.log.transaction).await?;
+        let (sender, input) = self.input_to(inbox, call.log.transaction).await?;
         let Ok(decoded) = BlindedInbox::postCall::abi_decode(&input) else { return Ok(None) };
         let data = self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await?;
-        Ok(Some(PostCall { call: decoded, data }))
+        Ok(Some(PostCall { call: decoded, sender, data }))
     }
 
     /// A header is certified by its hash, and posted without its signature: that comes with the data, from anybody. Its
@@ -278,78 +331,6 @@ impl L1Client {
         let deployment = &self.inner.config.deployment;
         sequencer
             .is_some_and(|sequencer| check_signature(&batch.signed_header(), deployment, &sequencer).is_ok())
-    }
-
-    /// Which certified headers above number `above` lack data, among those of the first step of final blocks after `after`
-    /// that has any: ask again from where the answer ends, until it says nothing new. Later blocks are read for data
-    /// alone, and only until all is found.
-    ///
-    /// What cannot be read is lacking, but a beacon node has an hour. With `blobs_expire`, blobs that are older than
-    /// beacon nodes keep them are taken for what they should have been.
-    ///
-    /// # Errors
-    /// As [`L1Client::postings`].
-    pub async fn data_standing(
-        &self,
-        above: u64,
-        after: u64,
-        blobs_expire: bool,
-    ) -> Result<DataStanding, L1Error> {
-        let finalized = self.finalized().await?.number;
-        let mut standing = DataStanding { through: above, block: after, lacking: Vec::new() };
-        if self.posted_head_at(finalized).await?.number <= above {
-            return Ok(standing);
-        }
-        let inbox = self.inner.config.deployment.inbox;
-        let topics = [
-            BlindedInbox::Posted::SIGNATURE_HASH,
-            BlindedInbox::BlobsPosted::SIGNATURE_HASH,
-            BlindedInbox::L1Header::SIGNATURE_HASH,
-            BlindedInbox::PostedAgain::SIGNATURE_HASH,
-            BlindedInbox::DataPosted::SIGNATURE_HASH,
-        ];
-        let mut search = Search::default();
-        let mut collecting = true;
-        for (after, through) in steps(after, finalized) {
-            let logs = self.final_logs(inbox, &topics, after, through).await?;
-            for call in inbox_calls(&logs)? {
-                let last = call.last_posted().filter(|last| collecting && *last > above);
-                if call.made.is_some() {
-                    standing.through = last.unwrap_or(standing.through);
-                    continue;
-                }
-                let Some(last) = last else {
-                    if call.concerns(&search) {
-                        self.search_call(&call, &mut search).await?;
-                    }
-                    continue;
-                };
-                let (post, posting) = self.read_posting(&call).await?;
-                self.search_post(&post, &mut search).await?;
-                let age = finalized.saturating_sub(posting.l1_block);
-                match posting.data.fault {
-                    Some(DataFault::Beacon(_) | DataFault::Pruned(_)) if age < UNREAD_PATIENCE_BLOCKS => {
-                        collecting = false;
-                        continue;
-                    }
-                    Some(DataFault::Pruned(_)) if blobs_expire && age >= BLOB_RETENTION_BLOCKS => {}
-                    _ => {
-                        let both = posting.headers.iter().zip(&posting.data.batches);
-                        search.want(both.filter(|(_, batch)| batch.is_none()).map(|(header, _)| *header));
-                    }
-                }
-                standing.through = last;
-            }
-            if collecting {
-                standing.block = through;
-                collecting = standing.through == above;
-            }
-            if !collecting && search.is_over() {
-                break;
-            }
-        }
-        standing.lacking = search.wanted_spans();
-        Ok(standing)
     }
 
     /// The data of a posting in a final block: what its input has, or what its blobs hold.
@@ -392,20 +373,20 @@ impl L1Client {
         }))
     }
 
-    /// Input of a transaction to a contract.
-    pub(crate) async fn input_to(&self, contract: Address, hash: B256) -> Result<Bytes, L1Error> {
+    /// Sender and input of a transaction to a contract.
+    pub(crate) async fn input_to(&self, contract: Address, hash: B256) -> Result<(Address, Bytes), L1Error> {
         let found: Option<Transaction> =
             self.inner.rpc.call("eth_getTransactionByHash", json!([hash])).await?;
         let transaction = found.ok_or_else(|| unfit(&format!("transaction {hash} is missing")))?;
         if transaction.to() != Some(contract) {
             return Err(unfit(&format!("transaction {hash} does not go to {contract}")));
         }
-        Ok(transaction.input().clone())
+        Ok((transaction.inner.signer(), transaction.input().clone()))
     }
 }
 
 /// The blocks `after + 1 ..= through` in steps, each as what it comes after and its last.
-fn steps(after: u64, through: u64) -> impl Iterator<Item = (u64, u64)> {
+pub(crate) fn steps(after: u64, through: u64) -> impl Iterator<Item = (u64, u64)> {
     let step =
         move |start: &u64| Some(start.saturating_add(DATA_STEP_BLOCKS)).filter(|start| *start < through);
     let starts = std::iter::successors(Some(after).filter(|after| *after < through), step);

@@ -25,6 +25,7 @@ mod committee;
 mod config;
 pub mod contracts;
 mod data;
+mod data_standing;
 mod deploy;
 mod error;
 mod evidence;
@@ -70,7 +71,8 @@ pub use challenge::{Challenge, ChallengeFault, first_wrong_entry};
 pub use client::L1Client;
 pub use committee::{EpochRecord, NewEpoch, NewMember};
 pub use config::{L1Config, L1Contracts};
-pub use data::{DataFault, DataStanding, PostedData};
+pub use data::{DataFault, FoundData, PostedData};
+pub use data_standing::{DataStanding, Supplier};
 pub use deploy::{
     Addresses, CommitteeSettings, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_CLAIM_DELAY,
     DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, DEFAULT_PUBLISHER_BOND_WEI, DeployConfig,

@@ -28,7 +28,25 @@ impl Search {
 
     /// Whether one of these numbers is looked for.
     pub fn wants(&self, first: u64, last: u64) -> bool {
-        first <= last && self.wanted.range(first..=last).next().is_some()
+        self.first_wanted(first, last).is_some()
+    }
+
+    /// The first of these numbers that is looked for.
+    pub fn first_wanted(&self, first: u64, last: u64) -> Option<u64> {
+        if first > last {
+            return None;
+        }
+        self.wanted.range(first..=last).next().map(|(number, _)| *number)
+    }
+
+    /// How many are looked for.
+    pub fn wanted_count(&self) -> usize {
+        self.wanted.len()
+    }
+
+    /// Looks for these numbers no more.
+    pub fn forget(&mut self, (first, last): (u64, u64)) {
+        self.wanted.retain(|number, _| !(first..=last).contains(number));
     }
 
     /// Whether all was found.

@@ -74,6 +74,12 @@ impl Posting {
         let number = |header: Option<&BatchHeader>| header.map_or(0, |header| header.number);
         (number(self.headers.first()), number(self.headers.last()))
     }
+
+    /// Those of its headers whose data did not come along.
+    pub fn lacking(&self) -> Vec<BatchHeader> {
+        let places = self.headers.iter().zip(&self.data.batches);
+        places.filter(|(_, batch)| batch.is_none()).map(|(header, _)| *header).collect()
+    }
 }
 
 /// A header that L1 made itself, in a block that is not final.

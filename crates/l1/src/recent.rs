@@ -131,7 +131,7 @@ impl L1Client {
             let headers = match made_by_l1(&logs, run.last)? {
                 Some(header) => vec![header],
                 None => {
-                    let input = self.input_to(inbox, log.transaction).await?;
+                    let (_, input) = self.input_to(inbox, log.transaction).await?;
                     let call = BlindedInbox::postCall::abi_decode(&input).map_err(|error| unfit(&error))?;
                     // One transaction may have posted several runs.
                     let length = run.last.saturating_sub(run.first).saturating_add(1);

@@ -2,10 +2,9 @@
 
 use alloy_primitives::{Address, B256};
 use alloy_sol_types::SolEvent;
-use blindfold_protocol::{BatchHeader, SealedBatch};
 
 use crate::{
-    L1Client, L1Error, RunReference,
+    L1Client, L1Error, PostedData, RunReference,
     contracts::{BlindedInbox, HintRegistry},
     logs::{FinalLog, malformed_log},
 };
@@ -71,30 +70,29 @@ impl L1Client {
     }
 
     /// For each header of a posted run, and of what was posted in the same call, its batch as L1 holds it: beside the
-    /// header, or posted again up to block `through`, which is final. With the sequencer's signatures.
+    /// header, or posted again up to block `through`, which is final. With the sequencer's signatures. Where one is
+    /// missing: why, above all when it may be in what cannot be read just now.
     ///
     /// # Errors
     /// As [`L1Client::postings`]; [`L1Error::Malformed`] where the run was not posted in its block.
-    pub async fn posted_data(
-        &self,
-        run: &RunReference,
-        through: u64,
-    ) -> Result<Vec<Option<SealedBatch>>, L1Error> {
+    pub async fn posted_data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Error> {
         let before = run.posted_at.saturating_sub(1);
         let postings = self.postings(before, run.posted_at).await?;
         let posting = postings.into_iter().find(|posting| posting.runs.contains(run));
         let posting = posting.ok_or_else(|| malformed_log(&format!("run {run:?} is not in its block")))?;
-        let mut batches = posting.data.batches;
-        let places = posting.headers.iter().zip(&batches);
-        let lacking: Vec<BatchHeader> =
-            places.filter(|(_, batch)| batch.is_none()).map(|(header, _)| *header).collect();
-        for found in self.reposted_data(&lacking, before, through).await? {
+        let lacking = posting.lacking();
+        let mut data = posting.data;
+        let again = self.reposted_data(&lacking, before, through).await?;
+        for found in again.batches {
             let place = posting.headers.iter().position(|header| *header == found.header);
-            if let Some(place) = place.and_then(|place| batches.get_mut(place)) {
+            if let Some(place) = place.and_then(|place| data.batches.get_mut(place)) {
                 *place = Some(found);
             }
         }
-        Ok(batches)
+        let whole = data.batches.iter().all(Option::is_some);
+        let passing = data.fault.take_if(|fault| fault.may_pass(through));
+        data.fault = passing.or(again.unread).or(data.fault).filter(|_| !whole);
+        Ok(data)
     }
 }
 

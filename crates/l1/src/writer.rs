@@ -12,7 +12,7 @@ use blindfold_protocol::{BatchHeader, Canonical, Certificate, SigningKey};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DataStanding, L1Client, L1Error, RunFault,
+    DataStanding, L1Client, L1Error, RunFault, Supplier,
     blobs::{BlobFault, MAX_BLOB_DATA_BYTES, encode_blobs},
     contracts::BlindedInbox,
     parts::MAX_POSTER_PART_BYTES,
@@ -159,7 +159,8 @@ impl L1Writer {
     /// # Errors
     /// As there.
     pub async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, L1Error> {
-        self.client.data_standing(above, after, self.place == DataPlace::Blobs).await
+        let blobs_expire = self.place == DataPlace::Blobs;
+        self.client.data_standing(above, after, Supplier { account: self.address(), blobs_expire }).await
     }
 
     async fn post_data_at_once(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use alloy_primitives::keccak256;
 use async_trait::async_trait;
 use blindfold_chain::{L1Fault, Sealed, SettlementView};
-use blindfold_l1::{HintPosting, HintTree, PostedRun, RunReference, SettlementLog};
-use blindfold_protocol::{Address, SealedBatch};
+use blindfold_l1::{HintPosting, HintTree, PostedData, PostedRun, RunReference, SettlementLog};
+use blindfold_protocol::Address;
 use blindfold_rpc::confidential::{ConfidentialApiClient, Standing};
 use blindfold_store::SqliteStore;
 use common::support::*;
@@ -58,8 +58,8 @@ impl SettlementView for Posted {
         Ok(logs.into_iter().filter(|(block, _)| within(block)).map(|(_, log)| log).collect())
     }
 
-    async fn data(&self, run: &RunReference, _: u64) -> Result<Vec<Option<SealedBatch>>, L1Fault> {
-        Ok(vec![Some((*self.sealed[run.last as usize - 1].batch).clone())])
+    async fn data(&self, run: &RunReference, _: u64) -> Result<PostedData, L1Fault> {
+        Ok(PostedData::of(vec![(*self.sealed[run.last as usize - 1].batch).clone()]))
     }
 }
 

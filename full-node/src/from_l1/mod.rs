@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes};
-use blindfold_chain::{Applied, HintsRefusal, L1Fault, L1MadeHeader, NextStep, Refusal, accepted, announce};
+use blindfold_chain::{
+    Applied, HintsRefusal, L1Fault, L1MadeHeader, NextLook, NextStep, Refusal, accepted, announce,
+};
 use blindfold_l1::{DataFault, PostedHints, Posting};
 use blindfold_protocol::{BatchHeader, Certificate, SealedBatch};
 use blindfold_store::StoreError;
@@ -69,8 +71,18 @@ struct Incomplete {
     first: u64,
     /// What was posted again.
     again: Vec<SealedBatch>,
-    /// From this final block on L1 is read again: the longer data is missing, the seldomer it is looked for.
-    look_at: u64,
+    /// When L1 is read again.
+    look: NextLook,
+    /// Why the last look failed.
+    failed: Option<L1Fault>,
+    /// Why something that may be the data could not be read at the last look.
+    unread: Option<DataFault>,
+}
+
+impl Incomplete {
+    fn new(first: u64) -> Self {
+        Self { first, again: Vec::new(), look: NextLook::default(), failed: None, unread: None }
+    }
 }
 
 /// Posted hints that could not be read here.
@@ -233,7 +245,7 @@ impl FromL1 {
     ) -> Result<(), Obstacle> {
         let (first, last) = posting.numbers();
         let mut refused = None;
-        let on_l1 = self.on_l1(posting, finalized).await?;
+        let on_l1 = self.on_l1(posting, finalized).await;
         let lacking = on_l1.iter().filter(|batch| batch.is_none()).count();
         if let Some(batches) = on_l1.iter().cloned().collect::<Option<Vec<SealedBatch>>>() {
             if self.try_run(posting, &batches, certificate, &mut refused).await? {
@@ -251,45 +263,54 @@ impl FromL1 {
                 }
             }
         }
-        Err(match refused {
-            Some(refusal) => Obstacle::Refused { first, last, refusal },
-            None => {
-                let fault = posting.data.fault.clone().unwrap_or(DataFault::Absent);
-                Obstacle::Missing { first, last, fault }
-            }
-        })
+        let known = self.incomplete.as_ref();
+        if let Some(refusal) = refused {
+            return Err(Obstacle::Refused { first, last, refusal });
+        }
+        if let Some(fault) = known.and_then(|known| known.failed.clone()) {
+            return Err(fault.into());
+        }
+        let unread = known.and_then(|known| known.unread.clone());
+        let fault = unread.or_else(|| posting.data.fault.clone()).unwrap_or(DataFault::Absent);
+        Err(Obstacle::Missing { first, last, fault })
     }
 
     /// For each header of a certified run its batch, where L1 has it: beside the header, or posted again. Without the
     /// sequencer's signature it is none; of a certified header nobody can say that L1 made it.
-    async fn on_l1(
-        &mut self,
-        posting: &Posting,
-        finalized: u64,
-    ) -> Result<Vec<Option<SealedBatch>>, Obstacle> {
+    async fn on_l1(&mut self, posting: &Posting, finalized: u64) -> Vec<Option<SealedBatch>> {
         let tracker = &self.node.tracker;
         let signed = |batch: &SealedBatch| tracker.is_signed(batch);
         let mut batches: Vec<Option<SealedBatch>> =
             posting.data.batches.iter().map(|batch| batch.clone().filter(signed)).collect();
         let (first, _) = posting.numbers();
         let known = self.incomplete.take().filter(|known| known.first == first);
-        let mut known = known.unwrap_or(Incomplete { first, again: Vec::new(), look_at: 0 });
+        let mut known = known.unwrap_or_else(|| Incomplete::new(first));
         let places = posting.headers.iter().zip(&batches).filter(|(_, batch)| batch.is_none());
         let is_known = |header: &BatchHeader| known.again.iter().any(|batch| batch.header == *header);
         let lacking: Vec<BatchHeader> =
             places.map(|(header, _)| *header).filter(|header| !is_known(header)).collect();
-        if !lacking.is_empty() && known.look_at <= finalized {
+        if !lacking.is_empty() && known.look.is_due(finalized) {
             let since = posting.l1_block.saturating_sub(1);
-            let again = self.l1.posted_again(&lacking, since, finalized).await?;
-            known.again.extend(again.into_iter().filter(signed));
-            known.look_at = finalized.saturating_add(1 + finalized.saturating_sub(posting.l1_block) / 4);
+            (known.failed, known.unread) = (None, None);
+            match self.l1.posted_again(&lacking, since, finalized).await {
+                Ok(again) => {
+                    known.again.extend(again.batches.into_iter().filter(signed));
+                    known.unread = again.unread;
+                }
+                Err(fault) => known.failed = Some(fault),
+            }
+            if known.failed.is_some() || known.unread.is_some() {
+                known.look.after_failure();
+            } else {
+                known.look.after_absence(posting.l1_block, finalized);
+            }
         }
         for (header, place) in posting.headers.iter().zip(&mut batches) {
             let again = || known.again.iter().find(|batch| batch.header == *header).cloned();
             *place = place.take().or_else(again);
         }
         self.incomplete = Some(known);
-        Ok(batches)
+        batches
     }
 
     /// Whether these batches stand. What members give may be wrong, so what is refused says nothing of other data.

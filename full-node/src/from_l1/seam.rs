@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use blindfold_chain::L1Fault;
-use blindfold_l1::{HintEvent, L1Client, PostedHints, Posting};
-use blindfold_protocol::{BatchHeader, SealedBatch};
+use blindfold_l1::{FoundData, HintEvent, L1Client, PostedHints, Posting};
+use blindfold_protocol::BatchHeader;
 
 /// What was posted to L1, in final blocks only, so that an answer never changes.
 #[async_trait]
@@ -22,7 +22,7 @@ pub trait PostedChain: Send + Sync {
         headers: &[BatchHeader],
         after: u64,
         through: u64,
-    ) -> Result<Vec<SealedBatch>, L1Fault>;
+    ) -> Result<FoundData, L1Fault>;
 
     /// The hints posted in blocks `after + 1 ..= through`, in order, right or wrong. `through` is final.
     async fn hints(&self, after: u64, through: u64) -> Result<Vec<PostedHints>, L1Fault>;
@@ -43,7 +43,7 @@ impl PostedChain for L1Client {
         headers: &[BatchHeader],
         after: u64,
         through: u64,
-    ) -> Result<Vec<SealedBatch>, L1Fault> {
+    ) -> Result<FoundData, L1Fault> {
         Ok(self.reposted_data(headers, after, through).await?)
     }
 

@@ -240,17 +240,20 @@ impl Settlement {
         if self.runs.list[index].data {
             return Ok(true);
         }
-        if through < self.runs.list[index].look_at {
+        if !self.runs.list[index].look.is_due(through) {
             return Ok(false);
         }
-        let batches = self.l1.data(&run, through).await?;
+        let data = self.l1.data(&run, through).await?;
         let signed =
             |batch: &Option<SealedBatch>| batch.as_ref().is_some_and(|batch| self.tracker.is_signed(batch));
-        let found = batches.iter().all(signed);
+        let found = data.batches.iter().all(signed);
         let entry = &mut self.runs.list[index];
         entry.data = found;
-        // The longer it is missing, the seldomer it is looked for.
-        entry.look_at = through.saturating_add(1 + through.saturating_sub(run.posted_at) / 4);
+        if data.fault.is_some_and(|fault| fault.may_pass(through)) {
+            entry.look.after_failure();
+        } else {
+            entry.look.after_absence(run.posted_at, through);
+        }
         if !found {
             tracing::warn!(
                 first = run.first,

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use alloy_primitives::{Address, B256};
 use blindfold_l1::{HintRoots, RunReference, SettlementLog};
 
+use crate::NextLook;
+
 /// A posted run.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
@@ -19,8 +21,8 @@ pub(super) struct Run {
     pub(super) roots: Option<HintRoots>,
     /// Its data was found on L1.
     pub(super) data: bool,
-    /// From this final L1 block on its data is looked for again.
-    pub(super) look_at: u64,
+    /// When its data is looked for again.
+    pub(super) look: NextLook,
 }
 
 /// Hints that stand open on L1.
@@ -49,7 +51,7 @@ impl Runs {
                 needs_hints: None,
                 roots: None,
                 data: false,
-                look_at: 0,
+                look: NextLook::default(),
             }),
             SettlementLog::Hints { id, last, publisher, root } => {
                 self.open.insert(id, OpenHints { last, publisher, root });

@@ -1,8 +1,7 @@
 //! What settlement needs of L1, as a seam: the client of the contracts implements it, tests script it.
 
 use async_trait::async_trait;
-use blindfold_l1::{L1Client, RunReference, SettlementLog};
-use blindfold_protocol::SealedBatch;
+use blindfold_l1::{L1Client, PostedData, RunReference, SettlementLog};
 
 use crate::L1Fault;
 
@@ -16,8 +15,8 @@ pub trait SettlementView: Send + Sync {
     async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault>;
 
     /// For each header of a posted run, and of what was posted in the same call, its batch as L1 holds it: beside the
-    /// header, or posted again up to block `through`, which is final.
-    async fn data(&self, run: &RunReference, through: u64) -> Result<Vec<Option<SealedBatch>>, L1Fault>;
+    /// header, or posted again up to block `through`, which is final. Where one is missing: why.
+    async fn data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Fault>;
 }
 
 #[async_trait]
@@ -30,7 +29,7 @@ impl SettlementView for L1Client {
         Ok(self.settlement_logs(after, through).await?)
     }
 
-    async fn data(&self, run: &RunReference, through: u64) -> Result<Vec<Option<SealedBatch>>, L1Fault> {
+    async fn data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Fault> {
         Ok(self.posted_data(run, through).await?)
     }
 }

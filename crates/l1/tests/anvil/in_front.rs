@@ -1,7 +1,9 @@
 //! Somebody posts headers in front of the sequencer's transaction, which then finds them there.
 
 use alloy_sol_types::SolCall;
-use blindfold_l1::{CodedBatch, DataFault, DataPlace, L1Client, PostedRun, RunData, contracts::BlindedInbox};
+use blindfold_l1::{
+    CodedBatch, DataFault, DataPlace, L1Client, PostedRun, RunData, Supplier, contracts::BlindedInbox,
+};
 use blindfold_protocol::{BatchHeader, Bytes, Canonical};
 use serde_json::json;
 
@@ -15,7 +17,7 @@ fn headers(batches: &[CodedBatch]) -> Vec<BatchHeader> {
 async fn lacking(client: &L1Client) -> Vec<(u64, u64)> {
     let (mut above, mut block, mut lacking) = (0, 0, Vec::new());
     loop {
-        let standing = client.data_standing(above, block, false).await.unwrap();
+        let standing = client.data_standing(above, block, Supplier::default()).await.unwrap();
         lacking.extend(standing.lacking);
         if standing.through == above {
             return lacking;
@@ -42,7 +44,7 @@ async fn data_of_a_run_posted_in_front_is_read_from_the_later_transaction() {
         let numbers: Vec<_> = postings.iter().map(|posting| posting.numbers()).collect();
         assert_eq!(numbers, [(1, 2), (3, 5)]);
         assert_eq!(postings[0].data.whole(), Err(DataFault::Absent));
-        assert_eq!(client.reposted_data(&all[..2], 0, through).await.unwrap(), plain(&batches[..2]));
+        assert_eq!(client.reposted_data(&all[..2], 0, through).await.unwrap().batches, plain(&batches[..2]));
         assert_eq!(postings[1].data.whole(), Ok(plain(&batches[2..])), "{place:?}");
         assert_eq!(lacking(client).await, []);
         let rest = postings[1].runs[0];
@@ -65,7 +67,7 @@ async fn data_of_a_part_counts_and_the_rest_is_named() {
     writer.post(&batches[..3], &stage.certify(&epochs, &all[2])).await.unwrap();
     assert_eq!(client.posted_head().await.unwrap(), head);
     let through = stage.finalize().await;
-    assert_eq!(client.reposted_data(&all, 0, through).await.unwrap(), plain(&batches[..3]));
+    assert_eq!(client.reposted_data(&all, 0, through).await.unwrap().batches, plain(&batches[..3]));
     assert_eq!(lacking(client).await, [(4, 4)]);
 
     // The same items without the sequencer's signature are none: somebody else is to supply them.
@@ -77,7 +79,7 @@ async fn data_of_a_part_counts_and_the_rest_is_named() {
     writer.post_data(&batches[3..]).await.unwrap();
     let through = stage.finalize().await;
     assert_eq!(lacking(client).await, []);
-    let found = client.reposted_data(&all, 0, through).await.unwrap();
+    let found = client.reposted_data(&all, 0, through).await.unwrap().batches;
     assert_eq!(found, plain(&batches));
 
     // Nor do they count beside the headers.
@@ -135,7 +137,7 @@ async fn what_stands_in_the_place_of_posted_headers_misleads_nobody() {
     assert_eq!(postings[1].data.whole(), Ok(plain(&batches[2..])));
     let run = client.run_of(3, 0).await.unwrap().unwrap();
     assert_eq!(run.headers, all[2..]);
-    assert_eq!(client.reposted_data(&all[..2], 0, through).await.unwrap(), plain(&batches[..2]));
+    assert_eq!(client.reposted_data(&all[..2], 0, through).await.unwrap().batches, plain(&batches[..2]));
 }
 
 /// Somebody posts the headers with data of which one batch bears no signature: the sequencer supplies that one, and a
@@ -159,7 +161,7 @@ async fn a_partly_signed_posting_is_completed() {
     let through = stage.finalize().await;
     assert_eq!(lacking(client).await, []);
     let found = client.posted_data(&posting.runs[0], through).await.unwrap();
-    assert!(found.into_iter().eq(plain(&batches).into_iter().map(Some)));
+    assert!(found.batches.into_iter().eq(plain(&batches).into_iter().map(Some)));
 }
 
 /// Somebody posts the headers with blobs of which the sequencer, which has no beacon node, cannot know what they hold.
@@ -195,7 +197,7 @@ async fn data_far_behind_its_headers_is_found() {
     writer.post(&batches[3..], &stage.certify(&epochs, &all[3])).await.unwrap();
     let through = stage.finalize().await;
     assert_eq!(lacking(client).await, [(1, 1), (3, 3)]);
-    let first = client.data_standing(0, 0, false).await.unwrap();
+    let first = client.data_standing(0, 0, Supplier::default()).await.unwrap();
     assert_eq!((first.through, first.lacking.as_slice()), (2, [(1, 1)].as_slice()));
     assert!(first.block < through, "{first:?}");
     for lacking in [&batches[..1], &batches[2..3]] {
@@ -203,7 +205,7 @@ async fn data_far_behind_its_headers_is_found() {
     }
     let through = stage.finalize().await;
     assert_eq!(lacking(client).await, []);
-    assert_eq!(client.reposted_data(&all[..3], 0, through).await.unwrap(), plain(&batches[..3]));
+    assert_eq!(client.reposted_data(&all[..3], 0, through).await.unwrap().batches, plain(&batches[..3]));
 }
 
 /// A beacon node that does not answer leaves out what it should give, and stops nobody.
@@ -221,10 +223,85 @@ async fn a_beacon_node_that_is_away_stops_no_reader() {
     let client = L1Client::connect(config).await.unwrap();
     let postings = client.postings(0, through).await.unwrap();
     assert!(matches!(postings[0].data.whole(), Err(DataFault::Beacon(_))), "{:?}", postings[0].data);
-    assert_eq!(client.posted_data(&postings[0].runs[0], through).await.unwrap(), [None]);
+    let found = client.posted_data(&postings[0].runs[0], through).await.unwrap();
+    assert_eq!(found.batches, [None]);
+    assert!(found.fault.is_some_and(|fault| fault.may_pass(through)));
     // It has an hour before the data counts as lacking.
-    assert_eq!(client.data_standing(0, 0, true).await.unwrap().through, 0);
+    assert_eq!(client.data_standing(0, 0, Supplier::default()).await.unwrap().through, 0);
     stage.anvil.mine(300).await.unwrap();
     assert_eq!(lacking(&client).await, [(1, 1)]);
     assert_eq!(lacking(writer.client()).await, []);
+}
+
+/// PD-7: what a beacon node does not give just now may be the data, wherever it stands.
+#[tokio::test]
+async fn a_beacon_node_has_an_hour_for_data_that_was_posted_again() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[100, 200, 300]);
+    let all = headers(&batches);
+    let (somebody, writer) =
+        (stage.writer(USER).await, stage.writer(POSTER).await.with_data_in(DataPlace::Blobs));
+    let posted = somebody.post_headers(&all, &[], &stage.certify(&epochs, &all[2])).await.unwrap();
+    writer.post_data(&batches[1..2]).await.unwrap();
+    let through = stage.finalize().await;
+    let mut config = stage.config();
+    config.beacon_url = Some("http://127.0.0.1:1".to_owned());
+    let client = L1Client::connect(config).await.unwrap();
+    // Which numbers are in the blobs nobody can say.
+    assert_eq!(lacking(&client).await, []);
+    assert_eq!(lacking(writer.client()).await, [(1, 1), (3, 3)]);
+    let found = client.reposted_data(&all, posted.block - 1, through).await.unwrap();
+    assert!(found.batches.is_empty() && matches!(found.unread, Some(DataFault::Beacon(_))), "{found:?}");
+    let found = writer.client().reposted_data(&all, posted.block - 1, through).await.unwrap();
+    assert_eq!((found.batches, found.unread), (plain(&batches[1..2]), None));
+    stage.anvil.mine(300).await.unwrap();
+    stage.finalize().await;
+    assert_eq!(lacking(&client).await, [(1, 3)]);
+}
+
+/// What the supplier itself posted in blobs is there, whatever its beacon node says.
+#[tokio::test]
+async fn nobody_pays_for_his_own_blobs_again_because_a_beacon_node_is_away() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[100, 200, 300]);
+    let all = headers(&batches);
+    let somebody = stage.writer(USER).await;
+    somebody.post_headers(&all[..1], &[], &stage.certify(&epochs, &all[0])).await.unwrap();
+    let writer = stage.writer(POSTER).await.with_data_in(DataPlace::Blobs);
+    writer.post(&batches, &stage.certify(&epochs, &all[2])).await.unwrap();
+    stage.anvil.mine(300).await.unwrap();
+    stage.finalize().await;
+    let mut config = stage.config();
+    config.beacon_url = Some("http://127.0.0.1:1".to_owned());
+    let client = L1Client::connect(config).await.unwrap();
+    assert_eq!(lacking(&client).await, [(1, 3)]);
+    let supplier = Supplier { account: writer.address(), blobs_expire: true };
+    let standing = client.data_standing(0, 0, supplier).await.unwrap();
+    assert_eq!((standing.through, standing.lacking), (3, vec![]));
+}
+
+/// PD-5: data in blocks that are not final is not there yet, and is not to be posted again.
+#[tokio::test]
+async fn data_that_is_not_final_is_awaited() {
+    for place in [DataPlace::Calldata, DataPlace::Blobs] {
+        let stage = Stage::new().await;
+        let epochs = stage.register(100).await;
+        let batches = stage.batches(None, &[100, 200]);
+        let all = headers(&batches);
+        let somebody = stage.writer(USER).await;
+        somebody.post_headers(&all, &[], &stage.certify(&epochs, &all[1])).await.unwrap();
+        stage.finalize().await;
+        let writer = stage.writer(POSTER).await.with_data_in(place);
+        let sent = writer.post_data(&batches[1..]).await.unwrap();
+        let supplier = Supplier { account: writer.address(), blobs_expire: false };
+        let standing = writer.client().data_standing(0, 0, supplier).await.unwrap();
+        assert_eq!(standing.through, 2, "{place:?}");
+        assert_eq!(standing.lacking, [(1, 1)], "{place:?}");
+        assert!(standing.awaited.is_some_and(|block| block >= sent.block), "{standing:?}");
+        stage.finalize().await;
+        let standing = writer.client().data_standing(0, 0, supplier).await.unwrap();
+        assert_eq!((standing.lacking, standing.awaited), (vec![(1, 1)], None));
+    }
 }

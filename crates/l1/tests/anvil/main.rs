@@ -214,10 +214,10 @@ async fn data_that_is_missing_or_wrong_can_come_later() {
     assert_eq!(postings[0].transaction, sent.transaction);
     assert!(matches!(postings[1].data.whole(), Err(DataFault::Decode(_))));
     assert_eq!(postings[2].data.whole(), Err(DataFault::Mismatch));
-    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap(), plain(&long));
-    assert_eq!(client.reposted_data(&postings[1].headers, 0, through).await.unwrap().len(), 0);
-    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap(), plain(&third));
-    assert_eq!(client.reposted_data(&[], 0, through).await.unwrap().len(), 0);
+    assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap().batches, plain(&long));
+    assert_eq!(client.reposted_data(&postings[1].headers, 0, through).await.unwrap().batches.len(), 0);
+    assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap().batches, plain(&third));
+    assert_eq!(client.reposted_data(&[], 0, through).await.unwrap().batches.len(), 0);
 }
 
 #[tokio::test]

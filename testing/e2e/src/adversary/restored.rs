@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::MEMBERS;
-use blindfold_l1::{CodedBatch, L1Error};
+use blindfold_l1::{CodedBatch, L1Error, Supplier};
 use blindfold_protocol::{Acknowledgement, Canonical, Certificate};
 use blindfold_rpc::CommitteeApiClient;
 use serde_json::Value;
@@ -189,7 +189,7 @@ pub async fn prefix_without_data(field: &mut Field) -> Outcome {
                 return Ok(None);
             }
             let after = field.devnet.chain.genesis_l1_origin;
-            let standing = field.devnet.l1.data_standing(numbers.0 - 1, after, false).await?;
+            let standing = field.devnet.l1.data_standing(numbers.0 - 1, after, Supplier::default()).await?;
             let among = |(first, last): &(u64, u64)| *first <= numbers.1 && *last >= numbers.0;
             let there = standing.through >= numbers.1 && !standing.lacking.iter().any(among);
             Ok(there.then_some(()))
