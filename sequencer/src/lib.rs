@@ -43,6 +43,7 @@ mod rpc;
 mod sealer;
 mod sources;
 mod start;
+mod supplier;
 mod verifier;
 
 pub use accusations::L1Accusations;
@@ -55,6 +56,6 @@ pub use introduce::introduction;
 pub use lock::{DataLock, LOCK_FILE, LockError};
 pub use members::{Committee, CommitteeClient, HeldBatch, MemberFault};
 pub use outputs::{L1Outputs, OutputStanding};
-pub use poster::{DataStanding, L1Poster, PostFault, PostedHead, Run};
+pub use poster::{DataStanding, L1Poster, PostFault, PostedHead, Receipt, Run};
 pub use refusal::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
 pub use start::{Sequencer, SequencerDeps, SequencerHandle, StartError};

@@ -1,18 +1,19 @@
 //! Posts runs of certified headers with their data to `BlindedInbox`. L1 is the record of what is posted: after a
 //! restart, or after L1 took a posting back, posting goes on from the head that L1 names.
 //!
-//! Anybody may post certified headers, and need not post their data with them. So data of every posted header is
-//! supplied that L1 lacks, whoever posted the header: nodes that have L1 alone could not go on otherwise. A task of its own
-//! looks for it, so that no trouble with that holds up the headers that come next. Headers that somebody posts while a run
-//! of theirs is on its way do not make it fail: its data counts for them.
+//! Headers that somebody posts while a run of theirs is on its way do not make it fail: its data counts for them. Data that
+//! L1 lacks is supplied by a task of its own ([`crate::supplier`]).
+//!
+//! One of several servers behind the endpoint may lag behind. What came of a run only an answer tells that is of its block
+//! or a later one; until there is one nothing else is posted (PD-6).
 
 use std::{future::Future, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blindfold_chain::verdicts;
 pub use blindfold_l1::DataStanding;
-use blindfold_l1::{CodedBatch, L1Error, L1Writer, Recovery};
-use blindfold_protocol::{B256, Canonical, Certificate, validity::Verdict};
+use blindfold_l1::{CodedBatch, L1Error, L1Writer, Recovery, Sent};
+use blindfold_protocol::{B256, BatchHeader, Canonical, Certificate, validity::Verdict};
 use blindfold_runtime::Backoff;
 use blindfold_store::{BatchRecord, PostedRecord, StoreError, What};
 use parking_lot::Mutex;
@@ -28,6 +29,17 @@ pub struct PostedHead {
     pub number: u64,
     /// Its hash; the genesis hash before the first.
     pub hash: B256,
+    /// The L1 block after which it is the head, the newest that whoever answered knows.
+    pub block: u64,
+}
+
+/// A transaction in a block, which need not be final.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its hash.
+    pub transaction: B256,
+    /// The L1 block.
+    pub block: u64,
 }
 
 /// A run of consecutive headers with their items, and the certificate of the last.
@@ -56,12 +68,19 @@ pub trait L1Poster: Send + Sync {
     /// Where the inbox stands.
     async fn posted_head(&self) -> Result<PostedHead, PostFault>;
 
-    /// Posts a run and waits until it is in a block, its data included. Gives the hash of the transaction with the
-    /// headers. After an error the headers may be posted with or without their data.
-    async fn post(&self, run: &Run) -> Result<B256, PostFault>;
+    /// Number of the newest final block.
+    async fn final_block(&self) -> Result<u64, PostFault>;
 
-    /// Posts the data of a run whose headers are posted. Gives the hash of the last transaction.
-    async fn post_data(&self, batches: &[CodedBatch]) -> Result<B256, PostFault>;
+    /// Posts a run and waits until it is in a block, its data included. Gives the transaction with the headers. After an
+    /// error the headers may be posted with or without their data.
+    async fn post(&self, run: &Run) -> Result<Receipt, PostFault>;
+
+    /// Posts the data of a run whose headers are posted. Gives the last transaction.
+    async fn post_data(&self, batches: &[CodedBatch]) -> Result<Receipt, PostFault>;
+
+    /// Whether these headers, posted in blocks that are not final, have no data there. Of final ones
+    /// [`data_standing`](Self::data_standing) tells.
+    async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, PostFault>;
 
     /// Which headers above number `above` L1 holds without their data, among the next that were posted in final blocks
     /// after `after`. It says nothing new when all were looked at.
@@ -77,19 +96,34 @@ impl From<L1Error> for PostFault {
     }
 }
 
+impl From<Sent> for Receipt {
+    fn from(sent: Sent) -> Self {
+        Self { transaction: sent.transaction, block: sent.block }
+    }
+}
+
 #[async_trait]
 impl L1Poster for L1Writer {
     async fn posted_head(&self) -> Result<PostedHead, PostFault> {
-        let head = self.client().posted_head().await?;
-        Ok(PostedHead { number: head.number, hash: head.hash })
+        let block = self.client().newest_block().await?;
+        let head = self.client().posted_head_at(block).await?;
+        Ok(PostedHead { number: head.number, hash: head.hash, block })
     }
 
-    async fn post(&self, run: &Run) -> Result<B256, PostFault> {
-        Ok(L1Writer::post(self, &run.batches, &run.certificate).await?.transaction)
+    async fn final_block(&self) -> Result<u64, PostFault> {
+        Ok(self.client().finalized().await?.number)
     }
 
-    async fn post_data(&self, batches: &[CodedBatch]) -> Result<B256, PostFault> {
-        Ok(L1Writer::post_data(self, batches).await?.transaction)
+    async fn post(&self, run: &Run) -> Result<Receipt, PostFault> {
+        Ok(L1Writer::post(self, &run.batches, &run.certificate).await?.into())
+    }
+
+    async fn post_data(&self, batches: &[CodedBatch]) -> Result<Receipt, PostFault> {
+        Ok(L1Writer::post_data(self, batches).await?.into())
+    }
+
+    async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, PostFault> {
+        Ok(L1Writer::lacks_new_data(self, headers).await?)
     }
 
     async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault> {
@@ -99,8 +133,6 @@ impl L1Poster for L1Writer {
 
 /// Where the run under way is stored.
 const INTENT_KEY: &str = "posting";
-/// Where the number is stored up to which the data of all posted headers is on L1, u64.
-const SUPPLIED_KEY: &str = "posted_data";
 /// first u64 ‖ last u64 ‖ done u8.
 const INTENT_BYTES: usize = 17;
 
@@ -126,9 +158,18 @@ impl Intent {
     }
 }
 
+/// A run that went out, until L1 says what came of it.
+#[derive(Clone, Copy, Debug)]
+struct SentRun {
+    intent: Intent,
+    receipt: Receipt,
+    /// Whether there were more headers to post.
+    more: bool,
+}
+
 /// Why a round of posting did nothing.
 #[derive(Debug, Error)]
-enum Hindrance {
+pub(crate) enum Hindrance {
     #[error(transparent)]
     L1(#[from] PostFault),
     #[error(transparent)]
@@ -139,24 +180,22 @@ enum Hindrance {
     Ahead { posted: u64, certified: u64 },
     #[error("L1 took the transaction {transaction}, and is at {posted}: the run up to {last} is not posted")]
     PassedOver { last: u64, posted: u64, transaction: B256 },
+    #[error(
+        "L1 answers as of block {answered}, and our last transaction is in block {sent}: waiting for it to catch up"
+    )]
+    Lagging { answered: u64, sent: u64 },
 }
 
 impl Core {
     /// Posts until the sequencer stops.
     pub(crate) async fn post_loop(self: Arc<Self>, l1: Arc<dyn L1Poster>) {
-        let round = || self.post_once(l1.as_ref(), &self.config.posting);
+        let sent = Mutex::new(None);
+        let round = || self.post_once(l1.as_ref(), &self.config.posting, &sent);
         self.repeat("posting to L1 waits and tries again", round).await;
     }
 
-    /// Supplies data that L1 lacks until the sequencer stops.
-    pub(crate) async fn supply_loop(self: Arc<Self>, l1: Arc<dyn L1Poster>) {
-        let read_to = Mutex::new(0);
-        let round = || self.supply_once(l1.as_ref(), &self.config.posting, &read_to);
-        self.repeat("supplying data to L1 waits and tries again", round).await;
-    }
-
     /// Rounds with a pause between two, none after one that says that there is more to do.
-    async fn repeat<F: Future<Output = Result<bool, Hindrance>>>(
+    pub(crate) async fn repeat<F: Future<Output = Result<bool, Hindrance>>>(
         &self,
         trouble: &'static str,
         round: impl Fn() -> F,
@@ -191,41 +230,71 @@ impl Core {
         }
     }
 
-    /// One round: asks L1 where it stands and posts the run after it. True when a full run went out.
-    async fn post_once(&self, l1: &dyn L1Poster, limits: &PostingConfig) -> Result<bool, Hindrance> {
+    /// One round: asks L1 where it stands, finds out what came of the run that went out last, and posts the next one. True
+    /// when a run went out.
+    async fn post_once(
+        &self,
+        l1: &dyn L1Poster,
+        limits: &PostingConfig,
+        sent: &Mutex<Option<SentRun>>,
+    ) -> Result<bool, Hindrance> {
         let posted = l1.posted_head().await?;
+        let last = *sent.lock();
+        if let Some(SentRun { receipt, .. }) = last
+            && posted.block < receipt.block
+        {
+            // One of several servers behind the endpoint lags behind: it has not seen the transaction.
+            return Err(Hindrance::Lagging { answered: posted.block, sent: receipt.block });
+        }
         self.check_posted(posted).await?;
         self.metrics.posted_number.set(posted.number);
-        if let Some(intent) = self.open_intent(posted.number).await? {
-            let batches = self.batches_of(intent.first, intent.last).await?;
-            match l1.post_data(&batches).await {
-                Ok(transaction) => {
-                    self.finish_posting(intent, transaction).await?;
-                    return Ok(true);
-                }
-                Err(fault @ PostFault::Unavailable(_)) => return Err(fault.into()),
-                Err(fault) => {
-                    // The headers that come next do not wait for it: once these are final it is seen to be lacking.
-                    tracing::warn!(first = intent.first, last = intent.last, %fault, "data is left for later");
-                    self.close_intent(intent).await?;
-                }
+        *sent.lock() = None;
+        if let Some(SentRun { intent, receipt, more }) = last {
+            let (last, transaction) = (intent.last, receipt.transaction);
+            // The transaction succeeds as well where L1 passed over the run, because it made a header itself meanwhile:
+            // what is posted its head says.
+            if posted.number < last {
+                return Err(Hindrance::PassedOver { last, posted: posted.number, transaction });
             }
+            self.note_posted(intent, transaction).await?;
+            if !more {
+                return Ok(false);
+            }
+        }
+        if let Some(intent) = self.open_intent(posted.number).await? {
+            return self.post_data_of(l1, intent, sent).await;
         }
         let (run, more) = self.next_run(posted.number + 1, limits).await?;
         let Some(run) = run else { return Ok(false) };
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
         self.store.put_meta(INTENT_KEY, &intent.encode()).await?;
-        let transaction = l1.post(&run).await?;
+        let receipt = l1.post(&run).await?;
+        *sent.lock() = Some(SentRun { intent, receipt, more });
         self.close_intent(intent).await?;
-        // The transaction succeeds as well where L1 passed over the run, because it made a header itself meanwhile: what is
-        // posted its head says.
-        let posted = l1.posted_head().await?;
-        self.check_posted(posted).await?;
-        if posted.number < intent.last {
-            return Err(Hindrance::PassedOver { last: intent.last, posted: posted.number, transaction });
+        Ok(true)
+    }
+
+    /// The data of a run whose headers are there: where it may not have followed them, it goes out now.
+    async fn post_data_of(
+        &self,
+        l1: &dyn L1Poster,
+        intent: Intent,
+        sent: &Mutex<Option<SentRun>>,
+    ) -> Result<bool, Hindrance> {
+        let batches = self.batches_of(intent.first, intent.last).await?;
+        let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
+        if l1.lacks_new_data(&headers).await? {
+            match l1.post_data(&batches).await {
+                Ok(receipt) => *sent.lock() = Some(SentRun { intent, receipt, more: true }),
+                Err(fault @ PostFault::Unavailable(_)) => return Err(fault.into()),
+                // The headers that come next do not wait for it: once these are final it is seen to be lacking.
+                Err(fault) => {
+                    tracing::warn!(first = intent.first, last = intent.last, %fault, "data is left for later");
+                }
+            }
         }
-        self.finish_posting(intent, transaction).await?;
-        Ok(more)
+        self.close_intent(intent).await?;
+        Ok(true)
     }
 
     /// The last run, if its headers are L1's newest and its data is not known to be there.
@@ -240,89 +309,16 @@ impl Core {
         Ok(Some(intent).filter(|_| ours))
     }
 
+    /// The run that is being posted, unless L1 has gone past it.
+    pub(crate) async fn under_way(&self, posted: u64) -> Result<Option<(u64, u64)>, StoreError> {
+        let stored = self.store.meta(INTENT_KEY).await?;
+        let intent = stored.and_then(|bytes| Intent::decode(&bytes));
+        let open = intent.filter(|intent| !intent.done && intent.last >= posted);
+        Ok(open.map(|intent| (intent.first, intent.last)))
+    }
+
     async fn close_intent(&self, intent: Intent) -> Result<(), StoreError> {
         self.store.put_meta(INTENT_KEY, &Intent { done: true, ..intent }.encode()).await
-    }
-
-    /// One round: looks which posted headers lack data, from the first that was not looked at on, and supplies it.
-    /// `read_to` is the L1 block up to which headers were looked at. True when there may be more.
-    async fn supply_once(
-        &self,
-        l1: &dyn L1Poster,
-        limits: &PostingConfig,
-        read_to: &Mutex<u64>,
-    ) -> Result<bool, Hindrance> {
-        let posted = l1.posted_head().await?;
-        self.check_posted(posted).await?;
-        let supplied = self.supplied().await?;
-        if supplied >= posted.number {
-            if supplied > posted.number {
-                // L1 took postings back: who posts them anew may leave out the data.
-                self.set_supplied(posted.number).await?;
-                *read_to.lock() = 0;
-            }
-            return Ok(false);
-        }
-        let Some(next) = self.store.batch(supplied + 1).await? else { return Ok(false) };
-        // A header is posted after its origin.
-        let after = next.sealed.header.l1_origin_number.max(*read_to.lock());
-        let standing = l1.data_standing(supplied, after).await?;
-        for (first, last) in standing.lacking {
-            tracing::warn!(first, last, "these headers were posted without their data: supplying it");
-            self.supply(l1, limits, (first.max(supplied + 1), last)).await?;
-        }
-        let through = standing.through.min(posted.number);
-        if through <= supplied {
-            return Ok(false);
-        }
-        self.set_supplied(through).await?;
-        *read_to.lock() = standing.block;
-        Ok(true)
-    }
-
-    /// Posts the data of these headers, each piece within the limits of a posting.
-    async fn supply(
-        &self,
-        l1: &dyn L1Poster,
-        limits: &PostingConfig,
-        (first, last): (u64, u64),
-    ) -> Result<(), Hindrance> {
-        let (mut batches, mut bytes) = (Vec::new(), 0usize);
-        for number in first..=last {
-            let batch = self.batch_of(number).await?;
-            let size = batch.sealed.encode().len();
-            if !batches.is_empty() && bytes.saturating_add(size) > limits.max_bytes {
-                self.supply_piece(l1, &std::mem::take(&mut batches)).await?;
-                bytes = 0;
-            }
-            bytes = bytes.saturating_add(size);
-            batches.push(batch);
-        }
-        self.supply_piece(l1, &batches).await
-    }
-
-    async fn supply_piece(&self, l1: &dyn L1Poster, batches: &[CodedBatch]) -> Result<(), Hindrance> {
-        let numbers = batches.first().zip(batches.last());
-        let Some((first, last)) = numbers.map(|(a, b)| (a.sealed.header.number, b.sealed.header.number))
-        else {
-            return Ok(());
-        };
-        let transaction = l1.post_data(batches).await?;
-        self.set_supplied(last).await?;
-        self.metrics.postings.increment();
-        tracing::info!(first, last, %transaction, "data posted to L1");
-        Ok(())
-    }
-
-    /// The number up to which the data of all posted headers is known to be on L1.
-    async fn supplied(&self) -> Result<u64, StoreError> {
-        let stored = self.store.meta(SUPPLIED_KEY).await?;
-        let number = stored.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
-        Ok(number.unwrap_or_default())
-    }
-
-    async fn set_supplied(&self, number: u64) -> Result<(), StoreError> {
-        self.store.put_meta(SUPPLIED_KEY, &number.to_be_bytes()).await
     }
 
     async fn batches_of(&self, first: u64, last: u64) -> Result<Vec<CodedBatch>, StoreError> {
@@ -333,29 +329,23 @@ impl Core {
         Ok(batches)
     }
 
-    async fn batch_of(&self, number: u64) -> Result<CodedBatch, StoreError> {
+    pub(crate) async fn batch_of(&self, number: u64) -> Result<CodedBatch, StoreError> {
         let missing = StoreError::Missing { what: What::Batch, number };
         coded(self.store.batch(number).await?.ok_or(missing)?)
     }
 
-    /// Notes a run that is posted with its data.
-    async fn finish_posting(&self, intent: Intent, transaction: B256) -> Result<(), StoreError> {
+    /// Notes a run that is posted. Whether its data is there is said by final blocks alone.
+    async fn note_posted(&self, intent: Intent, transaction: B256) -> Result<(), StoreError> {
         let Intent { first, last, .. } = intent;
         self.store.put_posted(PostedRecord { up_to_number: last, l1_transaction: transaction }).await?;
-        self.close_intent(intent).await?;
-        // Where L1 took postings back, `first` is below what was supplied.
-        if first <= self.supplied().await?.saturating_add(1) {
-            self.set_supplied(last).await?;
-        }
         self.metrics.postings.increment();
-        self.metrics.posted_number.set(last);
         tracing::info!(first, last, %transaction, "posted to L1");
         Ok(())
     }
 
     /// L1's head must be one of our certified headers.
-    async fn check_posted(&self, posted: PostedHead) -> Result<(), Hindrance> {
-        let PostedHead { number, hash } = posted;
+    pub(crate) async fn check_posted(&self, posted: PostedHead) -> Result<(), Hindrance> {
+        let PostedHead { number, hash, .. } = posted;
         let certified = self.tracker.certified().number;
         if number > certified {
             return Err(Hindrance::Ahead { posted: number, certified });

@@ -191,7 +191,7 @@ impl Core {
 
     /// L1's head is one of our headers.
     async fn check_l1_head(&self, posted: PostedHead) -> Result<(), Hindrance> {
-        let PostedHead { number, hash } = posted;
+        let PostedHead { number, hash, .. } = posted;
         let head = self.tracker.head().number;
         if number > head {
             return Err(Hindrance::Behind { posted: number, head });

@@ -89,12 +89,13 @@ async fn l1_is_the_record_of_what_is_posted() {
     assert_eq!(world.inbox.runs.lock()[4..], [(3, 3), (4, 4)]);
 
     // Another chain in the inbox, or one that is ahead of this disk, is a fault that stops posting and nothing else.
-    for foreign in
-        [PostedHead { number: 3, hash: B256::repeat_byte(1) }, PostedHead { number: 99, hash: second }]
-    {
+    for foreign in [
+        PostedHead { number: 3, hash: B256::repeat_byte(1), block: 0 },
+        PostedHead { number: 99, hash: second, block: 0 },
+    ] {
         world.inbox.set_head(foreign.number, foreign.hash);
         rounds(&running).await;
-        assert_eq!(world.inbox.head(), foreign);
+        assert_eq!((world.inbox.head().number, world.inbox.head().hash), (foreign.number, foreign.hash));
     }
     seal_through(&running, 5).await;
     running.handle.shutdown().await;
@@ -205,7 +206,7 @@ async fn a_run_that_l1_passed_over_is_not_taken_for_posted() {
     let world = World::with(|_, _| {});
     let running = world.start_funded(&[1]).await;
     let genesis = world.inbox.head();
-    *world.inbox.passes_over.lock() = Some(PostedHead { number: 1, hash: B256::repeat_byte(9) });
+    *world.inbox.passes_over.lock() = Some(PostedHead { number: 1, hash: B256::repeat_byte(9), block: 0 });
     running.certify(1).await;
     posted_nothing(&running).await;
     // L1 took its header back, so that the run goes out after all.
@@ -221,4 +222,87 @@ async fn posted_nothing(running: &Running<'_>) {
     running.eventually("it arrives", async || running.world.inbox.passes_over.lock().is_none()).await;
     rounds(running).await;
     assert_ne!(running.client.get_status().await.unwrap().posted, Some(1));
+}
+
+/// PD-5: L1 may take the data back while the headers stay, because somebody else posted them: only what final blocks show
+/// is there.
+#[tokio::test]
+async fn data_that_l1_takes_back_is_posted_again() {
+    let world = World::with(|_, _| {});
+    *world.inbox.final_number.lock() = 0;
+    let running = world.start_funded(&[1]).await;
+    running.certify(1).await;
+    posted(&running, 1).await;
+    running.eventually("its data", async || *world.inbox.data.lock() == [(1, 1)]).await;
+    rounds(&running).await;
+    world.inbox.data.lock().clear();
+    *world.inbox.final_number.lock() = 1;
+    running.eventually("the data again", async || *world.inbox.data.lock() == [(1, 1)]).await;
+    rounds(&running).await;
+    assert_eq!(*world.inbox.data.lock(), [(1, 1)], "once");
+    assert_eq!(*world.inbox.runs.lock(), [(1, 1)]);
+    running.handle.shutdown().await;
+}
+
+/// PD-6: an answer from before the block of a transaction says nothing of what came of it.
+#[tokio::test]
+async fn a_server_that_lags_behind_makes_nobody_post_twice() {
+    let world = World::with(|_, _| {});
+    *world.inbox.lagging.lock() = Some((4, world.inbox.head()));
+    let running = world.start_funded(&[1]).await;
+    running.certify(1).await;
+    posted(&running, 1).await;
+    running
+        .eventually("it is told", async || running.client.get_status().await.unwrap().posted == Some(1))
+        .await;
+    rounds(&running).await;
+    assert_eq!(*world.inbox.data.lock(), [(1, 1)], "once");
+    running.handle.shutdown().await;
+}
+
+/// PD-5: what was supplied and is not final is not supplied again, not even after a restart, and it is when L1 took it back.
+#[tokio::test]
+async fn supplied_data_counts_when_its_block_is_final() {
+    let world = World::with(|_, _| {});
+    world.inbox.away.store(true, Ordering::SeqCst);
+    let running = world.start_funded(&[1]).await;
+    running.certify(1).await;
+    // Somebody posted the header, long ago.
+    *world.inbox.finality.lock() = world.inbox.newest.load(Ordering::SeqCst);
+    world.inbox.runs.lock().push((1, 1));
+    world.inbox.set_head(1, running.batch(1).await.hash);
+    *world.inbox.finality.lock() += 1;
+    running.eventually("it is supplied", async || *world.inbox.data.lock() == [(1, 1)]).await;
+    rounds(&running).await;
+    running.handle.abort().await;
+    let running = world.start().await;
+    rounds(&running).await;
+    rounds(&running).await;
+    assert_eq!(*world.inbox.data.lock(), [(1, 1)], "once");
+    // L1 takes it back, and goes on.
+    world.inbox.data.lock().clear();
+    *world.inbox.finality.lock() = u64::MAX;
+    running.eventually("it is supplied again", async || *world.inbox.data.lock() == [(1, 1)]).await;
+    rounds(&running).await;
+    assert_eq!(*world.inbox.data.lock(), [(1, 1)], "once");
+    running.handle.shutdown().await;
+}
+
+/// A run arrived with its data, and the sequencer was killed before it knew.
+#[tokio::test]
+async fn data_that_is_there_is_not_posted_again_after_a_kill() {
+    let world =
+        World::with(|config, _| (config.posting.retry_ms, config.posting.max_retry_ms) = (60_000, 60_000));
+    world.inbox.lose_answer.store(true, Ordering::SeqCst);
+    *world.inbox.final_number.lock() = 0;
+    let running = world.start_funded(&[1]).await;
+    running.certify(1).await;
+    posted(&running, 1).await;
+    running.eventually("the data", async || *world.inbox.data.lock() == [(1, 1)]).await;
+    running.handle.abort().await;
+    let running = world.start().await;
+    rounds(&running).await;
+    rounds(&running).await;
+    assert_eq!(*world.inbox.data.lock(), [(1, 1)], "once");
+    running.handle.shutdown().await;
 }

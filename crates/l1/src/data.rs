@@ -170,6 +170,12 @@ impl InboxCall<'_> {
         self.posted.last().map(|(_, event)| event.lastNumber)
     }
 
+    /// First and last number of the headers that it posted.
+    pub fn posted_span(&self) -> Option<(u64, u64)> {
+        let first = self.posted.first().map(|(_, event)| event.firstNumber);
+        first.zip(self.last_posted())
+    }
+
     /// The numbers of headers posted before of which it may hold the data.
     pub fn others(&self) -> Option<(u64, u64)> {
         let longest = MAX_RUN_BATCHES as u64 - 1;
@@ -196,6 +202,8 @@ impl InboxCall<'_> {
 pub(crate) struct Searched {
     pub batches: Vec<SealedBatch>,
     pub fault: Option<DataFault>,
+    /// Who posted it.
+    pub poster: Option<Address>,
 }
 
 /// What a call of `post` brought.
@@ -259,7 +267,7 @@ impl L1Client {
             let logs = self.final_logs(inbox, &topics, after, through).await?;
             for call in inbox_calls(&logs)? {
                 if call.concerns(&search) {
-                    let Searched { batches, fault } = self.search_call(&call, &mut search).await?;
+                    let Searched { batches, fault, .. } = self.search_call(&call, &mut search).await?;
                     found.batches.extend(batches);
                     found.unread = found.unread.or(fault.filter(|fault| fault.may_pass(newest)));
                 }
@@ -291,13 +299,16 @@ impl L1Client {
         };
         let bytes = match self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await? {
             Ok(bytes) => bytes,
-            Err(fault) => return Ok(Searched { batches: Vec::new(), fault: Some(fault) }),
+            Err(fault) => {
+                let poster = Some(event.poster);
+                return Ok(Searched { batches: Vec::new(), fault: Some(fault), poster });
+            }
         };
         let part = DataPart::decode(&bytes).ok().filter(|part| part.first == event.firstNumber);
         let Some(part) = part else { return Ok(Searched::default()) };
         let epochs = self.epochs().await?;
         let batches = search.take_part(event.poster, part, |batch| self.is_signed(batch, &epochs));
-        Ok(Searched { batches, fault: None })
+        Ok(Searched { batches, fault: None, poster: Some(event.poster) })
     }
 
     pub(crate) async fn search_post(
@@ -305,14 +316,15 @@ impl L1Client {
         post: &PostCall,
         search: &mut Search,
     ) -> Result<Searched, L1Error> {
+        let poster = Some(post.sender);
         let data = match &post.data {
             Ok(data) => data,
-            Err(fault) => return Ok(Searched { batches: Vec::new(), fault: Some(fault.clone()) }),
+            Err(fault) => return Ok(Searched { batches: Vec::new(), fault: Some(fault.clone()), poster }),
         };
         let Some(from) = post.from() else { return Ok(Searched::default()) };
         let epochs = self.epochs().await?;
         let batches = search.take(from, data, |batch| self.is_signed(batch, &epochs));
-        Ok(Searched { batches, fault: None })
+        Ok(Searched { batches, fault: None, poster })
     }
 
     /// The call of `post` with its data; `None` when its input does not decode.

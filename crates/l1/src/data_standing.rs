@@ -2,11 +2,13 @@
 
 use alloy_primitives::Address;
 use alloy_sol_types::SolEvent;
+use blindfold_protocol::BatchHeader;
 
 use crate::{
     DataFault, L1Client, L1Error,
     contracts::BlindedInbox,
     data::{BLOB_RETENTION_BLOCKS, InboxCall, inbox_calls, steps},
+    logs::malformed_log,
     parts::Search,
 };
 
@@ -93,6 +95,14 @@ impl L1Client {
             for call in inbox_calls(&logs)? {
                 match call.last_posted().filter(|last| collecting && *last > above) {
                     Some(last) => {
+                        // A server that lags behind may leave out logs: what they are of was not looked at.
+                        let end = ends.last().copied().unwrap_or(above);
+                        let first = call.posted_span().map_or(last, |(first, _)| first);
+                        if first > end.saturating_add(1) {
+                            return Err(malformed_log(&format!(
+                                "what was posted between {end} and {first} is missing"
+                            )));
+                        }
                         ends.push(last);
                         self.judge_posting(&call, &mut search, &mut unread, (finalized, supplier)).await?;
                     }
@@ -161,6 +171,20 @@ impl L1Client {
         Ok(())
     }
 
+    /// Whether these headers, which were posted in blocks that are not final, have no data there yet. Of headers that are
+    /// final [`data_standing`](Self::data_standing) tells.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn lacks_new_data(&self, headers: &[BatchHeader], supplier: Supplier) -> Result<bool, L1Error> {
+        let finalized = self.finalized().await?.number;
+        let final_head = self.posted_head_at(finalized).await?.number;
+        let mut search = Search::default();
+        search.want(headers.iter().copied().filter(|header| header.number > final_head));
+        self.search_not_final(&mut search, finalized, supplier).await?;
+        Ok(!search.is_over())
+    }
+
     /// Looks for data in blocks that are not final, which may still change: the newest block that was looked at, if it was
     /// there for some of what is looked for.
     async fn search_not_final(
@@ -170,7 +194,12 @@ impl L1Client {
         supplier: Supplier,
     ) -> Result<Option<u64>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        let topics = [BlindedInbox::DataPosted::SIGNATURE_HASH, BlindedInbox::PostedAgain::SIGNATURE_HASH];
+        let topics = [
+            BlindedInbox::Posted::SIGNATURE_HASH,
+            BlindedInbox::BlobsPosted::SIGNATURE_HASH,
+            BlindedInbox::PostedAgain::SIGNATURE_HASH,
+            BlindedInbox::DataPosted::SIGNATURE_HASH,
+        ];
         let (wanted, newest) = (search.wanted_count(), self.newest_block().await?);
         for (after, through) in steps(finalized, newest) {
             if search.is_over() {
@@ -178,17 +207,20 @@ impl L1Client {
             }
             let logs = self.newest_logs(inbox, &topics, after, through).await?;
             for call in inbox_calls(&logs)? {
-                if !call.concerns(search) {
+                let spans = || call.others().into_iter().chain(call.posted_span());
+                if !spans().any(|(first, last)| search.wants(first, last)) {
                     continue;
                 }
-                let unread = match self.search_call(&call, search).await {
-                    Ok(searched) => searched.fault.is_some_and(|fault| fault.is_of_blobs()),
+                let (unread, poster) = match self.search_call(&call, search).await {
+                    Ok(searched) => {
+                        (searched.fault.is_some_and(|fault| fault.is_of_blobs()), searched.poster)
+                    }
                     Err(error) if error.is_transient() => return Err(error),
                     // A block that is gone meanwhile, or too new for its blobs.
-                    Err(_) => true,
+                    Err(_) => (true, None),
                 };
-                if unread && call.poster() == Some(supplier.account) {
-                    call.others().into_iter().for_each(|others| search.forget(others));
+                if unread && poster.or(call.poster()) == Some(supplier.account) {
+                    spans().for_each(|span| search.forget(span));
                 }
             }
         }

@@ -112,7 +112,11 @@ impl L1Client {
         self.posted_head_at(self.finalized().await?.number).await
     }
 
-    pub(crate) async fn posted_head_at(&self, block: u64) -> Result<PostedHead, L1Error> {
+    /// Where the inbox stood after this block.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn posted_head_at(&self, block: u64) -> Result<PostedHead, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let rpc = &self.inner.rpc;
         // Both of one block, so that number and hash belong together.

@@ -159,8 +159,20 @@ impl L1Writer {
     /// # Errors
     /// As there.
     pub async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, L1Error> {
-        let blobs_expire = self.place == DataPlace::Blobs;
-        self.client.data_standing(above, after, Supplier { account: self.address(), blobs_expire }).await
+        self.client.data_standing(above, after, self.supplier()).await
+    }
+
+    /// Whether headers that were posted in blocks that are not final have no data there, as
+    /// [`L1Client::lacks_new_data`] has it for this writer.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, L1Error> {
+        self.client.lacks_new_data(headers, self.supplier()).await
+    }
+
+    fn supplier(&self) -> Supplier {
+        Supplier { account: self.address(), blobs_expire: self.place == DataPlace::Blobs }
     }
 
     async fn post_data_at_once(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {

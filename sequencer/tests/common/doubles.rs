@@ -19,11 +19,12 @@ use blindfold_engine::{
 };
 use blindfold_l1::{CodedBatch, GivenPromise, OmissionAnswer, OpenAccusation, Output, PostedRun};
 use blindfold_protocol::{
-    Address, B256, Bytes, Canonical, Deposit, Epochs, ForcedEntry, LedgerEvent, SequencerChange, merkle,
+    Address, B256, BatchHeader, Bytes, Canonical, Deposit, Epochs, ForcedEntry, LedgerEvent, SequencerChange,
+    merkle,
 };
 use blindfold_sequencer::{
     Clock, Committee, DataStanding, HeldBatch, L1Accusations, L1Outputs, L1Poster, MemberFault,
-    OutputStanding, PostFault, PostedHead, Run,
+    OutputStanding, PostFault, PostedHead, Receipt, Run,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -294,10 +295,20 @@ pub struct ScriptedInbox {
     /// The next run's headers go out, its data does not follow.
     pub lose_data: AtomicBool,
     pub data: Mutex<Vec<(u64, u64)>>,
+    /// The next run arrives whole, and whoever posted it does not hear of it.
+    pub lose_answer: AtomicBool,
+    /// The newest block.
+    pub newest: AtomicU64,
+    /// Blocks after this one are not final.
+    pub finality: Mutex<u64>,
+    /// The block that data is in.
+    data_blocks: Mutex<BTreeMap<(u64, u64), u64>>,
     /// Postings up to this number are final.
     pub final_number: Mutex<u64>,
     /// Nobody can say which data is there.
     pub unreadable: AtomicBool,
+    /// A server that lags behind gives so many answers after the first run, and this is its head.
+    pub lagging: Mutex<Option<(u64, PostedHead)>>,
     /// The next run arrives after L1 got this head, and passes over all of it.
     pub passes_over: Mutex<Option<PostedHead>>,
     /// What was posted, as accusations are answered from it.
@@ -322,14 +333,19 @@ pub struct ScriptedInbox {
 impl ScriptedInbox {
     pub fn new(genesis: B256) -> Arc<Self> {
         Arc::new(Self {
-            head: Mutex::new(PostedHead { number: 0, hash: genesis }),
+            head: Mutex::new(PostedHead { number: 0, hash: genesis, block: 0 }),
             runs: Mutex::default(),
             faults: Mutex::default(),
             away: AtomicBool::new(false),
             lose_data: AtomicBool::new(false),
+            lose_answer: AtomicBool::new(false),
+            newest: AtomicU64::new(0),
+            finality: Mutex::new(u64::MAX),
+            data_blocks: Mutex::default(),
             data: Mutex::default(),
             final_number: Mutex::new(u64::MAX),
             unreadable: AtomicBool::new(false),
+            lagging: Mutex::default(),
             passes_over: Mutex::default(),
             headers: Mutex::default(),
             accusations: Mutex::default(),
@@ -346,12 +362,28 @@ impl ScriptedInbox {
     }
 
     pub fn set_head(&self, number: u64, hash: B256) {
-        *self.head.lock() = PostedHead { number, hash };
+        *self.head.lock() = PostedHead { number, hash, block: 0 };
         self.posted.send_replace(number);
     }
 
     pub fn head(&self) -> PostedHead {
-        *self.head.lock()
+        PostedHead { block: self.newest.load(Ordering::SeqCst), ..*self.head.lock() }
+    }
+
+    /// A new block.
+    fn next_block(&self) -> u64 {
+        self.newest.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    fn put_data(&self, span: (u64, u64)) -> u64 {
+        let block = self.next_block();
+        self.data.lock().push(span);
+        self.data_blocks.lock().insert(span, block);
+        block
+    }
+
+    fn is_final(&self, block: u64) -> bool {
+        block <= *self.finality.lock()
     }
 }
 
@@ -359,10 +391,17 @@ impl ScriptedInbox {
 impl L1Poster for ScriptedInbox {
     async fn posted_head(&self) -> Result<PostedHead, PostFault> {
         self.attempts.send_modify(|count| *count += 1);
+        let mut lagging = self.lagging.lock();
+        if let Some((answers, before)) = lagging.take().filter(|(answers, _)| *answers > 0) {
+            let there = self.runs.lock().len() as u64;
+            // The server that lags answers once there is something that it has not seen.
+            *lagging = Some((answers - u64::from(there > 0), before));
+            return Ok(before);
+        }
         Ok(self.head())
     }
 
-    async fn post(&self, run: &Run) -> Result<B256, PostFault> {
+    async fn post(&self, run: &Run) -> Result<Receipt, PostFault> {
         if self.away.load(Ordering::SeqCst) {
             return Err(PostFault::Unavailable("scripted outage".to_owned()));
         }
@@ -372,14 +411,21 @@ impl L1Poster for ScriptedInbox {
         let mut head = self.head.lock();
         if let Some(other) = self.passes_over.lock().take() {
             *head = other;
-            return Ok(merkle::leaf(b"passed over"));
+            return Ok(Receipt { transaction: merkle::leaf(b"passed over"), block: self.next_block() });
         }
         for batch in &run.batches {
-            // What the contract checks.
+            // What the contract checks: what is posted already is passed over.
+            if self.runs.lock().iter().any(|(first, last)| {
+                (*first..=*last).contains(&batch.sealed.header.number)
+                    && batch.sealed.header.number <= head.number
+            }) {
+                continue;
+            }
             if batch.sealed.header.number != head.number + 1 || batch.sealed.header.parent_hash != head.hash {
                 return Err(PostFault::Refused("not the next header".to_owned()));
             }
-            *head = PostedHead { number: batch.sealed.header.number, hash: batch.sealed.header.hash() };
+            *head =
+                PostedHead { number: batch.sealed.header.number, hash: batch.sealed.header.hash(), block: 0 };
         }
         if (run.certificate.number, run.certificate.header_hash) != (head.number, head.hash) {
             return Err(PostFault::Refused("certificate of another header".to_owned()));
@@ -392,26 +438,47 @@ impl L1Poster for ScriptedInbox {
         if self.lose_data.swap(false, Ordering::SeqCst) {
             return Err(PostFault::Unavailable("the data did not follow".to_owned()));
         }
-        self.data.lock().push((first, head.number));
-        Ok(merkle::leaf(&run.certificate.encode()))
+        let block = self.put_data((first, head.number));
+        if self.lose_answer.swap(false, Ordering::SeqCst) {
+            return Err(PostFault::Unavailable("nobody answers".to_owned()));
+        }
+        Ok(Receipt { transaction: merkle::leaf(&run.certificate.encode()), block })
     }
 
-    async fn post_data(&self, batches: &[CodedBatch]) -> Result<B256, PostFault> {
+    async fn post_data(&self, batches: &[CodedBatch]) -> Result<Receipt, PostFault> {
         let (first, last) =
             (batches[0].sealed.header.number, batches[batches.len() - 1].sealed.header.number);
-        self.data.lock().push((first, last));
-        Ok(merkle::leaf(b"data"))
+        let block = self.put_data((first, last));
+        Ok(Receipt { transaction: merkle::leaf(b"data"), block })
+    }
+
+    async fn final_block(&self) -> Result<u64, PostFault> {
+        // L1 goes on with every question.
+        Ok(self.next_block().min(*self.finality.lock()))
+    }
+
+    async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, PostFault> {
+        let span = (headers[0].number, headers[headers.len() - 1].number);
+        Ok(!self.data.lock().contains(&span))
     }
 
     async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault> {
         if self.unreadable.load(Ordering::SeqCst) {
             return Err(PostFault::Unavailable("scripted".to_owned()));
         }
-        let through = self.head().number.min(*self.final_number.lock());
-        let (runs, data) = (self.runs.lock(), self.data.lock());
-        let lacks = |run: &&(u64, u64)| run.1 <= through && run.1 > above && !data.contains(run);
-        let lacking = runs.iter().filter(lacks).copied().collect();
-        Ok(DataStanding { through: through.max(above), block: after, lacking })
+        let through = self.head().number.min(*self.final_number.lock()).max(above);
+        let (runs, data, blocks) = (self.runs.lock(), self.data.lock(), self.data_blocks.lock());
+        let mut standing = DataStanding { through, block: after, ..DataStanding::default() };
+        for run in runs.iter().filter(|run| run.1 <= through && run.1 > above) {
+            match blocks.get(run).filter(|_| data.contains(run)) {
+                None => standing.lacking.push(*run),
+                Some(block) if !self.is_final(*block) => {
+                    standing.awaited = standing.awaited.max(Some(*block))
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(standing)
     }
 }
 

@@ -305,3 +305,25 @@ async fn data_that_is_not_final_is_awaited() {
         assert_eq!((standing.lacking, standing.awaited), (vec![(1, 1)], None));
     }
 }
+
+/// After a restart: whether the data of one's newest run followed its headers shows before they are final.
+#[tokio::test]
+async fn whether_data_followed_is_seen_in_blocks_that_are_not_final() {
+    for place in [DataPlace::Calldata, DataPlace::Blobs] {
+        let stage = Stage::new().await;
+        let epochs = stage.register(100).await;
+        let batches = stage.batches(None, &[100, 200, 300]);
+        let all = headers(&batches);
+        let writer = stage.writer(POSTER).await.with_data_in(place);
+        writer.post_headers(&all[..2], &[], &stage.certify(&epochs, &all[1])).await.unwrap();
+        assert!(writer.lacks_new_data(&all[..2]).await.unwrap(), "{place:?}");
+        writer.post_data(&batches[..2]).await.unwrap();
+        assert!(!writer.lacks_new_data(&all[..2]).await.unwrap(), "{place:?}");
+        writer.post(&batches[2..], &stage.certify(&epochs, &all[2])).await.unwrap();
+        // A beacon node gives the blobs of a block when there is another one.
+        stage.anvil.mine(1).await.unwrap();
+        assert!(!writer.lacks_new_data(&all[2..]).await.unwrap(), "{place:?}");
+        stage.finalize().await;
+        assert!(!writer.lacks_new_data(&all).await.unwrap(), "final ones are not its business");
+    }
+}

@@ -1,0 +1,288 @@
+//! Supplies the data of posted headers that L1 lacks.
+//!
+//! Anybody may post certified headers, and need not post their data with them. So data of every posted header is supplied
+//! that L1 lacks, whoever posted the header: nodes that have L1 alone could not go on otherwise. A task of its own looks for
+//! it, so that no trouble with that holds up the headers that come next.
+//!
+//! L1 may take a block with data back while the headers stay, so only final blocks say that data is there, for what was
+//! posted here as for anything else (PD-5). What was sent and is not final yet is remembered; after a restart it is found
+//! in L1's newest blocks.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use blindfold_l1::CodedBatch;
+use blindfold_protocol::Canonical;
+use blindfold_store::StoreError;
+use tokio::sync::Mutex;
+
+use crate::{
+    config::PostingConfig,
+    core::Core,
+    poster::{DataStanding, Hindrance, L1Poster, PostFault, Receipt},
+};
+
+/// Where the number is stored up to which final blocks have the data of all posted headers, u64.
+const SUPPLIED_KEY: &str = "final_data";
+/// Steps that wait for their data to be final at most: each is of some dozens of L1 blocks.
+const MAX_OPEN_STEPS: usize = 64;
+
+/// First and last number.
+type Span = (u64, u64);
+
+/// What was looked at since the start and is not settled.
+#[derive(Default)]
+pub(crate) struct Supply {
+    /// In order, each beginning where the one before ends.
+    steps: VecDeque<Step>,
+    /// The number and the L1 block after which the next look begins.
+    next: Option<(u64, u64)>,
+    /// The final block with which nothing was left to look at.
+    looked: Option<u64>,
+}
+
+/// Headers that were looked at together.
+struct Step {
+    /// The number and the L1 block that they come after.
+    after: (u64, u64),
+    /// The last number.
+    through: u64,
+    /// Data that is to be posted.
+    lacking: Vec<Span>,
+    /// Data that was posted, and the blocks with it.
+    sent: Vec<(Span, u64)>,
+    /// The final block from which on L1 is asked again; `None` once it has said that all is there.
+    ask_at: Option<u64>,
+}
+
+impl Step {
+    /// Takes L1's word as of this final block.
+    fn judge(&mut self, standing: &DataStanding, finalized: u64) {
+        self.sent.retain(|(_, block)| *block > finalized);
+        let through = self.through;
+        let lacking = standing.lacking.iter().filter(|(first, _)| *first <= through);
+        self.lacking = lacking.map(|(first, last)| (*first, through.min(*last))).collect();
+        for (sent, _) in &self.sent {
+            self.lacking = without(&self.lacking, *sent);
+        }
+        let next = finalized.saturating_add(1);
+        let unread = (standing.through < through).then_some(next);
+        let sent = self.sent.iter().map(|(_, block)| *block).max();
+        let lacking = (!self.lacking.is_empty()).then_some(next);
+        self.ask_at = [standing.awaited, unread, sent, lacking].into_iter().flatten().max();
+    }
+
+    /// A piece of what is lacking was posted.
+    fn posted(&mut self, piece: Span, receipt: Receipt) {
+        self.lacking = without(&self.lacking, piece);
+        self.sent.push((piece, receipt.block));
+        self.ask_at = self.ask_at.max(Some(receipt.block));
+    }
+}
+
+/// These numbers without those.
+fn without(spans: &[Span], (first, last): Span) -> Vec<Span> {
+    let rest = |&(from, to): &Span| {
+        let before = (first > from).then(|| (from, to.min(first.saturating_sub(1))));
+        let after = (last < to).then(|| (from.max(last.saturating_add(1)), to));
+        before.into_iter().chain(after)
+    };
+    spans.iter().flat_map(rest).collect()
+}
+
+impl Core {
+    /// Supplies data that L1 lacks until the sequencer stops.
+    pub(crate) async fn supply_loop(self: Arc<Self>, l1: Arc<dyn L1Poster>) {
+        let supply = Mutex::new(Supply::default());
+        let round = || self.supply_once(l1.as_ref(), &self.config.posting, &supply);
+        self.repeat("supplying data to L1 waits and tries again", round).await;
+    }
+
+    /// One round: posts what is lacking, asks again about what is final now, and looks at the next headers. True when there
+    /// may be more.
+    async fn supply_once(
+        &self,
+        l1: &dyn L1Poster,
+        limits: &PostingConfig,
+        supply: &Mutex<Supply>,
+    ) -> Result<bool, Hindrance> {
+        let mut supply = supply.lock().await;
+        let posted = l1.posted_head().await?;
+        self.check_posted(posted).await?;
+        let under_way = self.under_way(posted.number).await?;
+        let finalized = l1.final_block().await?;
+        let mut trouble = None;
+        for step in &mut supply.steps {
+            match self.go_on_with(l1, limits, step, (finalized, under_way)).await {
+                Ok(()) => {}
+                // What the contract refuses of one does not keep the others waiting.
+                Err(hindrance @ Hindrance::L1(PostFault::Refused(_))) => {
+                    trouble = trouble.or(Some(hindrance))
+                }
+                Err(hindrance) => return Err(hindrance),
+            }
+        }
+        let more = self.look_on(l1, &mut supply, finalized).await?;
+        while supply.steps.front().is_some_and(|step| step.ask_at.is_none())
+            && let Some(step) = supply.steps.pop_front()
+        {
+            self.set_supplied(step.through).await?;
+        }
+        trouble.map_or(Ok(more), Err)
+    }
+
+    /// Looks at the next headers that are final. True when there were any.
+    async fn look_on(
+        &self,
+        l1: &dyn L1Poster,
+        supply: &mut Supply,
+        finalized: u64,
+    ) -> Result<bool, Hindrance> {
+        if supply.steps.len() >= MAX_OPEN_STEPS || supply.looked == Some(finalized) {
+            return Ok(false);
+        }
+        let after = match supply.next {
+            Some(next) => next,
+            None => {
+                let supplied = self.supplied().await?;
+                // A header is posted after its origin.
+                let Some(next) = self.store.batch(supplied + 1).await? else { return Ok(false) };
+                (supplied, next.sealed.header.l1_origin_number)
+            }
+        };
+        let standing = l1.data_standing(after.0, after.1).await?;
+        let through = standing.through;
+        if through <= after.0 {
+            supply.looked = Some(finalized);
+            return Ok(false);
+        }
+        for (first, last) in &standing.lacking {
+            tracing::warn!(first, last, "these headers were posted without their data: supplying it");
+        }
+        let mut step = Step { after, through, lacking: Vec::new(), sent: Vec::new(), ask_at: None };
+        step.judge(&standing, finalized);
+        supply.steps.push_back(step);
+        supply.next = Some((through, standing.block));
+        Ok(true)
+    }
+
+    async fn go_on_with(
+        &self,
+        l1: &dyn L1Poster,
+        limits: &PostingConfig,
+        step: &mut Step,
+        (finalized, under_way): (u64, Option<Span>),
+    ) -> Result<(), Hindrance> {
+        if step.ask_at.is_some_and(|block| block <= finalized) {
+            step.judge(&l1.data_standing(step.after.0, step.after.1).await?, finalized);
+        }
+        // The data of a run that is being posted follows its headers.
+        let lacking = under_way.map(|span| without(&step.lacking, span));
+        for span in lacking.unwrap_or_else(|| step.lacking.clone()) {
+            self.supply(l1, limits, step, span).await?;
+        }
+        Ok(())
+    }
+
+    /// Posts the data of these headers, each piece within the limits of a posting.
+    async fn supply(
+        &self,
+        l1: &dyn L1Poster,
+        limits: &PostingConfig,
+        step: &mut Step,
+        (first, last): Span,
+    ) -> Result<(), Hindrance> {
+        let (mut batches, mut bytes) = (Vec::new(), 0usize);
+        for number in first..=last {
+            let batch = self.batch_of(number).await?;
+            let size = batch.sealed.encode().len();
+            if !batches.is_empty() && bytes.saturating_add(size) > limits.max_bytes {
+                self.supply_piece(l1, step, &std::mem::take(&mut batches)).await?;
+                bytes = 0;
+            }
+            bytes = bytes.saturating_add(size);
+            batches.push(batch);
+        }
+        self.supply_piece(l1, step, &batches).await
+    }
+
+    async fn supply_piece(
+        &self,
+        l1: &dyn L1Poster,
+        step: &mut Step,
+        batches: &[CodedBatch],
+    ) -> Result<(), Hindrance> {
+        let numbers = batches.first().zip(batches.last());
+        let Some((first, last)) = numbers.map(|(a, b)| (a.sealed.header.number, b.sealed.header.number))
+        else {
+            return Ok(());
+        };
+        let receipt = match l1.post_data(batches).await {
+            Ok(receipt) => receipt,
+            Err(fault) => {
+                // It may be there, or a part of it: that is looked at before anything is posted again.
+                (step.lacking, step.ask_at) = (Vec::new(), Some(0));
+                return Err(fault.into());
+            }
+        };
+        step.posted((first, last), receipt);
+        self.metrics.postings.increment();
+        tracing::info!(first, last, transaction = %receipt.transaction, "data posted to L1");
+        Ok(())
+    }
+
+    /// The number up to which final blocks have the data of all posted headers.
+    async fn supplied(&self) -> Result<u64, StoreError> {
+        let stored = self.store.meta(SUPPLIED_KEY).await?;
+        let number = stored.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+        Ok(number.unwrap_or_default())
+    }
+
+    async fn set_supplied(&self, number: u64) -> Result<(), StoreError> {
+        self.store.put_meta(SUPPLIED_KEY, &number.to_be_bytes()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blindfold_protocol::B256;
+
+    fn standing(through: u64, lacking: &[Span], awaited: Option<u64>) -> DataStanding {
+        DataStanding { through, block: 7, lacking: lacking.to_vec(), awaited }
+    }
+
+    #[test]
+    fn spans_lose_what_is_taken_out() {
+        let spans = [(1, 4), (6, 9)];
+        assert_eq!(without(&spans, (3, 7)), [(1, 2), (8, 9)]);
+        assert_eq!(without(&spans, (2, 3)), [(1, 1), (4, 4), (6, 9)]);
+        assert_eq!(without(&spans, (5, 5)), spans);
+        assert_eq!(without(&spans, (0, u64::MAX)), []);
+    }
+
+    /// PD-5: what was sent is not sent again before its block is final, whatever L1 is said to lack until then.
+    #[test]
+    fn a_step_is_settled_by_final_blocks_alone() {
+        let receipt = |block| Receipt { transaction: B256::ZERO, block };
+        let mut step =
+            Step { after: (0, 0), through: 6, lacking: Vec::new(), sent: Vec::new(), ask_at: None };
+        step.judge(&standing(6, &[(2, 4), (6, 6)], None), 10);
+        assert_eq!((step.lacking.as_slice(), step.ask_at), ([(2, 4), (6, 6)].as_slice(), Some(11)));
+        step.posted((2, 3), receipt(20));
+        step.posted((4, 4), receipt(21));
+        assert_eq!((step.lacking.as_slice(), step.ask_at), ([(6, 6)].as_slice(), Some(21)));
+        // Something went wrong with the last piece, and the server that is asked lags behind.
+        step.judge(&standing(6, &[(2, 4), (6, 6)], None), 12);
+        assert_eq!(step.lacking, [(6, 6)]);
+        step.posted((6, 6), receipt(22));
+        // L1 took back the block with the first piece. What is further on belongs to the next step.
+        step.judge(&standing(9, &[(2, 3), (8, 9)], None), 22);
+        assert_eq!((step.lacking.as_slice(), step.ask_at), ([(2, 3)].as_slice(), Some(23)));
+        step.judge(&standing(6, &[], Some(30)), 23);
+        assert_eq!(step.ask_at, Some(30), "somebody posted it");
+        step.judge(&standing(4, &[], None), 30);
+        assert_eq!(step.ask_at, Some(31), "a beacon node has some time");
+        step.judge(&standing(6, &[], None), 31);
+        assert_eq!(step.ask_at, None);
+    }
+}
