@@ -38,7 +38,7 @@ import { MerkleTree } from "./libraries/MerkleTree.sol";
 /// | 3 | `runCommitment[last]` = keccak256(first ‖ last ‖ postedAt ‖ headerRoot), a word each | |
 /// | 4 | `l1Made[]`: number u64, madeAt u64 | |
 /// | 5 | `committedAt[commitment]` | CommitReveal |
-/// | 6 | `accounts[sequencer]`: staked u128, slashedAt u64; announced amount u128, announcedAt u64, retired bool | SequencerBond |
+/// | 6 | `accounts[sequencer]`: staked u128, openAccusations u64, slashedAt u64; announced amount u128, announcedAt u64, headOrigin u64 | SequencerBond |
 /// | 7, 8 | `openAccusations`; `rewards[reporter]` | |
 /// | 9, 10 | `equivocatedAt[number]`; `shownBesideAnother[headerHash]` | FaultRecords |
 /// | 11 | `accusations[promiseId]`: accuser 160, state u8, accusedAt u64 | |

@@ -28,15 +28,16 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
     struct Withdrawal {
         uint128 amount;
         uint64 announcedAt;
-        /// Whether the head's L1 origin was beyond the sequencer's last one by then: nothing that it signed could still
-        /// be posted.
-        bool retired;
+        /// The head's L1 origin by then.
+        uint64 headOrigin;
     }
 
     /// @dev What a sequencer has at stake.
     struct Account {
         /// Its ether, announced or not.
         uint128 staked;
+        /// Accusations of it that wait for an answer; while there are any, its bond stays.
+        uint64 openAccusations;
         /// The L1 block in which it was slashed last.
         uint64 slashedAt;
         /// The announcement made last, lapsed or not.
@@ -51,7 +52,7 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
     address private immutable inbox;
 
     mapping(address sequencer => Account) private accounts;
-    /// @notice Accusations that wait for an answer; while there are any, no bond leaves.
+    /// @notice Accusations of all sequencers that wait for an answer.
     uint256 public openAccusations;
     /// @notice Rewards that wait to be claimed.
     mapping(address reporter => uint256 amount) public rewards;
@@ -116,8 +117,9 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
         expiresAt = given.announcedAt + ANNOUNCEMENT_LIFETIME_SECONDS;
         if (given.amount == 0 || block.timestamp >= expiresAt) return (0, 0, 0);
         uint64 since = given.announcedAt;
-        // A key can be named again.
-        bool over = given.retired && isRetired(sequencer_);
+        // A key whose last origin was behind the head's, when it announced, had nothing left to post, and was not named
+        // since.
+        bool over = registry.sequencerUntil(sequencer_) < given.headOrigin;
         if (!over && since < lastCertifiedTime) since = lastCertifiedTime;
         return (given.amount, since + WITHDRAWAL_DELAY_SECONDS, expiresAt);
     }
@@ -140,7 +142,7 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
         Account storage account = accounts[msg.sender];
         if (amount > account.staked) revert AmountAboveBond(amount, account.staked);
         account.announcement = Withdrawal({
-            amount: amount, announcedAt: uint64(block.timestamp), retired: isRetired(msg.sender)
+            amount: amount, announcedAt: uint64(block.timestamp), headOrigin: head.l1OriginNumber
         });
         emit BondWithdrawalAnnounced(msg.sender, amount, block.timestamp + ANNOUNCEMENT_LIFETIME_SECONDS);
     }
@@ -151,7 +153,7 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
         (uint128 amount, uint64 unlocksAt,) = withdrawalOf(msg.sender);
         if (amount == 0) revert NoWithdrawalAnnounced();
         if (block.timestamp < unlocksAt) revert WithdrawalLocked(unlocksAt);
-        if (openAccusations != 0) revert AccusationsOpen(openAccusations);
+        if (account.openAccusations != 0) revert AccusationsOpen(account.openAccusations);
         delete account.announcement;
         account.staked -= amount;
         emit BondWithdrawn(msg.sender, to, amount, account.staked);
@@ -180,15 +182,22 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
         send(payable(address(0)), burnt);
     }
 
+    /// @dev Counts an accusation of a sequencer that was opened.
+    function accusationOpened(address sequencer_) internal {
+        openAccusations += 1;
+        accounts[sequencer_].openAccusations += 1;
+    }
+
+    /// @dev Counts one that was answered or settled.
+    function accusationClosed(address sequencer_) internal {
+        openAccusations -= 1;
+        accounts[sequencer_].openAccusations -= 1;
+    }
+
     /// @dev Who signed the struct with this hash: a key that is or was the sequencer's, or the zero address.
     function signingSequencer(bytes32 structHash, bytes calldata signature) internal view returns (address) {
         address signer = Secp256k1.recover(Domain.digest(domainSeparator, structHash), signature);
         return registry.sequencerUntil(signer) == 0 ? address(0) : signer;
-    }
-
-    /// @dev Whether nothing that this key signs can be posted any more, as far as it is known who signs when.
-    function isRetired(address sequencer_) private view returns (bool) {
-        return registry.sequencerUntil(sequencer_) < head.l1OriginNumber;
     }
 
     function send(address payable to, uint256 amount) private {

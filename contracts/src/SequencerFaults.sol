@@ -103,7 +103,7 @@ contract SequencerFaults is FaultRecords {
         bytes32 promiseId = keccak256(abi.encode(signer, promiseHash));
         if (accusations[promiseId].state != State.None) revert AlreadyAccused(promiseId);
 
-        openAccusations += 1;
+        accusationOpened(signer);
         accusations[promiseId] =
             Accusation({ accuser: msg.sender, state: State.Open, accusedAt: uint64(block.number) });
         emit Accused(promiseId, envelopeId, msg.sender, signer, itemHash, sealBy, block.number + answerWindow);
@@ -136,7 +136,7 @@ contract SequencerFaults is FaultRecords {
         }
 
         accusation.state = State.Answered;
-        openAccusations -= 1;
+        accusationClosed(promised.sequencer);
         rewards[msg.sender] += ACCUSATION_STAKE;
         emit Answered(promiseId, msg.sender, header.number, index, code);
     }
@@ -151,7 +151,7 @@ contract SequencerFaults is FaultRecords {
         if (block.number <= until) revert AnswerWindowOpen(until);
 
         accusation.state = State.Slashed;
-        openAccusations -= 1;
+        accusationClosed(promised.sequencer);
         address accuser = accusation.accuser;
         (uint256 burnt, uint256 reward) = slash(promised.sequencer, accuser);
         rewards[accuser] += ACCUSATION_STAKE;

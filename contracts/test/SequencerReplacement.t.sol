@@ -215,6 +215,62 @@ contract SequencerReplacementTest is Deployment {
         inbox.withdrawBond(payable(first));
     }
 
+    /// @dev Named, replaced, and all of it while an announcement of before stands: its second term's last header is a
+    /// week old before the bond leaves.
+    function testAnAnnouncementOfBeforeATermIsNoneOfAfter() public {
+        depositBond(1 ether);
+        uint64 from = name(next);
+        vm.roll(from + FINALITY);
+        postWithOrigin(from);
+        vm.prank(first);
+        inbox.announceBondWithdrawal(1 ether);
+        uint64 again = name(first);
+        vm.roll(again + FINALITY);
+        postWithOrigin(again);
+        uint64 last = name(next);
+        vm.roll(last + FINALITY);
+        vm.warp(block.timestamp + 7 days);
+        postWithOrigin(last);
+        vm.prank(first);
+        vm.expectRevert(
+            abi.encodeWithSelector(SequencerBond.WithdrawalLocked.selector, block.timestamp + 7 days)
+        );
+        inbox.withdrawBond(payable(first));
+        // Announced anew, it leaves a week later, whatever is posted.
+        vm.prank(first);
+        inbox.announceBondWithdrawal(1 ether);
+        vm.warp(block.timestamp + 7 days);
+        pass(1);
+        postWithOrigin(last);
+        vm.prank(first);
+        inbox.withdrawBond(payable(first));
+        checkEqual(first.balance, 1 ether, "taken out");
+    }
+
+    /// @dev Whoever has a key with nothing left to lose can have himself accused without end: it holds nobody else's bond.
+    function testAccusationsHoldTheirOwnSequencersBondOnly() public {
+        uint64 from = name(next);
+        vm.deal(address(this), 2 ether);
+        inbox.depositBond{ value: 1 ether }(first);
+        vm.roll(from + FINALITY);
+        postWithOrigin(from);
+        vm.prank(first);
+        inbox.announceBondWithdrawal(1 ether);
+        vm.warp(block.timestamp + 7 days);
+        (bytes32 id, bytes32 item) = (keccak256("envelope"), keccak256("item"));
+        commitTo(REPORTER, omissionEvidence(id, item, 1), SALT);
+        bytes memory signature = signPromise(NEXT_KEY, id, item, 1);
+        vm.deal(REPORTER, STAKE);
+        vm.prank(REPORTER);
+        inbox.accuseOmission{ value: STAKE }(id, item, 1, signature, SALT);
+        vm.prank(first);
+        inbox.withdrawBond(payable(first));
+        checkEqual(first.balance, 1 ether, "taken out");
+        vm.prank(next);
+        inbox.announceBondWithdrawal(0);
+        checkEqual(inbox.openAccusations(), 1, "still open");
+    }
+
     /// @dev Two sequencers that promise the same are accused apart: neither takes the other's place.
     function testTwoPromisesOfTheSameAreAccusedApart() public {
         uint64 from = name(next);
