@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, ops::RangeInclusive, sync::Arc, time::Instant};
 
+use blindfold_chain::Office;
 use blindfold_l1::GivenPromise;
 use blindfold_protocol::{
     Address, B256, Canonical, Envelope, EnvelopeFault, Epoch, Promise,
@@ -60,11 +61,12 @@ impl Core {
         if self.stopping() {
             return Err(AdmissionRefusal::ShuttingDown);
         }
+        let office = self.office();
+        if !office.admits() && !matches!(office, Office::Awaits { .. }) {
+            return Err(AdmissionRefusal::OutOfOffice);
+        }
         if !self.recovered() {
             return Err(AdmissionRefusal::Recovering);
-        }
-        if !self.office().admits() {
-            return Err(AdmissionRefusal::OutOfOffice);
         }
         if source.is_some_and(|source| !self.sources.allow(source, Instant::now())) {
             return Err(AdmissionRefusal::SourceLimit);
@@ -307,6 +309,9 @@ impl Core {
         capacity: Demand,
     ) -> Result<RangeInclusive<u64>, AdmissionRefusal> {
         let terms = |detail: String| AdmissionRefusal::PromiseTerms { detail };
+        if !self.office().promises(self.tracker.newest_l1_block()) {
+            return Err(terms("this sequencer's time ends soon: ask the next one".to_owned()));
+        }
         let sealing = &self.config.sealing;
         let (head, generation) =
             self.tracker.with_state(|state| (state.head().number, state.head().generation));

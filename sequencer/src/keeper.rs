@@ -16,7 +16,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{backlog::Stages, core::Core};
+use crate::{backlog::Stages, core::Core, recover::out_of_office};
 
 /// How often the keeper looks.
 const KEEP_INTERVAL_MS: u64 = 500;
@@ -125,17 +125,11 @@ impl Core {
         tell(
             "office",
             match self.office() {
-                Office::Left { until } => Some(format!(
-                    "this key signs headers with L1 origins up to {until} only, and L1 is past that: another sequencer seals"
-                )),
                 Office::Leaves { term } => Some(format!(
                     "this key signs headers with L1 origins up to {} only: nothing is admitted any more",
                     term.end()
                 )),
-                Office::Awaits { begins, .. } => {
-                    Some(format!("this key's time begins when L1 block {begins} is final"))
-                }
-                Office::Stranger | Office::Holds { .. } => None,
+                office => out_of_office(&office),
             },
         );
         let epoch = self.tracker.epoch(head.number + 1).await;

@@ -54,11 +54,9 @@ pub(crate) enum Hindrance {
     /// No epoch contains the next number.
     #[error("no epoch is registered for batch {0}")]
     NoEpoch(u64),
-    /// The sequencer before us may still be at work.
-    #[error(
-        "this key counts for L1 origins from block {from} on, and begins to seal when L1 block {begins} is final"
-    )]
-    AwaitsOffice { from: u64, begins: u64 },
+    /// Another sequencer is at work, or may be.
+    #[error("{0}")]
+    OutOfOffice(String),
     /// The disk.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -79,6 +77,20 @@ impl Hindrance {
             Self::Store(error) => !error.retry(),
             _ => false,
         }
+    }
+}
+
+/// Why this sequencer is not the one that seals, if it is not.
+pub(crate) fn out_of_office(office: &Office) -> Option<String> {
+    match office {
+        Office::Left { until } => Some(format!(
+            "this key signs headers with L1 origins up to {until} only, and L1 is past that: another sequencer seals"
+        )),
+        Office::Awaits { from, begins } => Some(format!(
+            "this key counts for L1 origins from block {from} on, and begins to seal when L1 block {begins} is final"
+        )),
+        Office::Stranger => Some("L1 does not name this key any more".to_owned()),
+        Office::Holds { .. } | Office::Leaves { .. } => None,
     }
 }
 
@@ -111,27 +123,35 @@ impl Core {
         poster: Option<Arc<dyn L1Poster>>,
         open: OpenSecond,
     ) {
-        if self.recover_loop(committee, poster).await {
-            self.seal_loop(open).await;
+        let (mut open, mut stop) = (open, self.stop.clone());
+        while self.recover_loop(&committee, poster.as_ref()).await {
+            open = self.seal_loop(open).await;
+            if *stop.borrow_and_update() || self.spawner.failure().is_some() {
+                return;
+            }
         }
     }
 
     /// Tries until it may seal or the sequencer stops. False if it stops.
     async fn recover_loop(
         self: &Arc<Self>,
-        committee: Arc<dyn Committee>,
-        poster: Option<Arc<dyn L1Poster>>,
+        committee: &Arc<dyn Committee>,
+        poster: Option<&Arc<dyn L1Poster>>,
     ) -> bool {
-        let since = Instant::now();
+        let mut since = Instant::now();
         let mut stop = self.stop.clone();
         while !self.recovered() {
             let outcome = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return false,
                 _ = self.spawner.failed() => return false,
-                outcome = self.recover(&committee, poster.as_deref(), since) => outcome,
+                outcome = self.recover(committee, poster.map(AsRef::as_ref), since) => outcome,
             };
             let Err(hindrance) = outcome else { break };
+            if matches!(hindrance, Hindrance::OutOfOffice(_)) {
+                // Only then all are waited for.
+                since = Instant::now();
+            }
             if hindrance.is_fatal() {
                 self.fail("recovery", hindrance.to_string());
                 return false;
@@ -156,6 +176,8 @@ impl Core {
         poster: Option<&dyn L1Poster>,
         since: Instant,
     ) -> Result<(), Hindrance> {
+        // As it was before anybody was asked: what a member answers counts from then on.
+        let office = self.office();
         let before = self.tracker.head().number;
         let answers = self.adopt_from(committee).await;
         if self.tracker.head().number > before {
@@ -165,8 +187,8 @@ impl Core {
             self.show_chain();
         }
         let answers = answers?;
-        if let Office::Awaits { from, begins } = self.office() {
-            return Err(Hindrance::AwaitsOffice { from, begins });
+        if let Some(reason) = out_of_office(&office) {
+            return Err(Hindrance::OutOfOffice(reason));
         }
         let head = self.tracker.head();
         let number = head.number + 1;

@@ -84,8 +84,8 @@ impl OpenSecond {
 }
 
 impl Core {
-    /// Seals until the sequencer stops.
-    pub(crate) async fn seal_loop(self: Arc<Self>, mut open: OpenSecond) {
+    /// Seals until the sequencer stops, or its time is over. Gives what it remembers between headers.
+    pub(crate) async fn seal_loop(self: &Arc<Self>, mut open: OpenSecond) -> OpenSecond {
         let mut slots = interval(Duration::from_millis(self.config.sealing.slot_ms));
         slots.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = self.stop.clone();
@@ -95,8 +95,8 @@ impl Core {
         loop {
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
-                _ = self.spawner.failed() => return,
+                _ = stop.wait_for(|stop| *stop) => return open,
+                _ = self.spawner.failed() => return open,
                 _ = slots.tick() => {}
                 () = self.full.notified() => slots.reset(),
             }
@@ -105,6 +105,11 @@ impl Core {
                     pauses.reset();
                     patience.reset();
                     match outcome {
+                        // Another one seals; whoever is named again asks anew what was signed meanwhile.
+                        SealOutcome::OutOfOffice => {
+                            self.recovered.send_replace(false);
+                            return open;
+                        }
                         SealOutcome::Sealed { full: true } => self.full.notify_one(),
                         SealOutcome::AwaitingCertificates => self.metrics.seal_waits.increment(),
                         _ => {}
@@ -119,12 +124,12 @@ impl Core {
                     );
                     if is_fatal(&failure) || storage && patience.failed() {
                         self.fail("sealer", failure.to_string());
-                        return;
+                        return open;
                     }
                     let pause = pauses.pause();
                     tracing::warn!(%failure, ?pause, "nothing sealed; trying again");
                     tokio::select! {
-                        _ = stop.wait_for(|stop| *stop) => return,
+                        _ = stop.wait_for(|stop| *stop) => return open,
                         () = sleep(pause) => {}
                     }
                 }
@@ -141,13 +146,13 @@ impl Core {
         if self.agreement.fault().is_some() {
             return Ok(SealOutcome::AwaitingClock);
         }
-        if self.office().origins().is_none() {
-            return Ok(SealOutcome::OutOfOffice);
-        }
+        let office = self.office();
+        let Some(term) = office.origins() else { return Ok(SealOutcome::OutOfOffice) };
         let head = self.tracker.head();
         let number = head.number + 1;
         let in_flight = head.number.saturating_sub(self.tracker.certified().number);
-        if in_flight >= u64::from(self.config.sealing.max_uncertified_headers) {
+        let limit = u64::from(self.config.sealing.max_uncertified_headers);
+        if self.tracker.too_many_uncertified(*term.start(), limit).await? {
             return Ok(SealOutcome::AwaitingCertificates);
         }
         self.drop_expired(number, head.generation).await?;

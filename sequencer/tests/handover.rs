@@ -4,7 +4,7 @@
 
 mod common;
 
-use blindfold_protocol::{SequencerChange, SigningKey, limits::HANDOVER_BLOCKS};
+use blindfold_protocol::{Canonical, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS};
 use blindfold_sequencer::StartError;
 use common::{Running, World, payer, sequencer_key};
 
@@ -77,7 +77,7 @@ async fn the_next_sequencer_begins_above_what_the_earlier_one_signed() {
     assert_eq!(running.reason(&world.envelope(2, 1)).await, "recovering");
     // It has followed meanwhile.
     assert_eq!(running.batch(head).await.hash, hash);
-    world.l1.advance_by(3 + HANDOVER_BLOCKS - 1);
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 3 / 2 - 1);
     reason(&running, "begins to seal when L1 block").await;
     world.l1.advance_by(1);
     running.send(&world.envelope(2, 1)).await.unwrap();
@@ -100,4 +100,48 @@ async fn a_key_that_l1_does_not_name_starts_nothing() {
     let Err(error) = world.try_start(store).await else { panic!("it started") };
     let StartError::WrongKey { key, named } = &error else { panic!("{error}") };
     assert_eq!((*key, *named), (payer(7).address(), sequencer_key().address()));
+}
+
+/// What a promise names must lie before the end of the sequencer's time, however finality jumps.
+#[tokio::test]
+async fn nothing_is_promised_shortly_before_the_end() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.send_bytes(world.envelope(1, 1).encode(), true).await.unwrap();
+    name_next(&world, HANDOVER_BLOCKS);
+    world.l1.advance();
+    running
+        .eventually("a refusal", async || {
+            let refusal = running.send_bytes(world.envelope(2, 2).encode(), true).await;
+            refusal.is_err_and(|refusal| refusal.reason == "promise_terms")
+        })
+        .await;
+    running.send(&world.envelope(2, 3)).await.unwrap();
+    running.handle.shutdown().await;
+}
+
+/// A sequencer that ran on while another one sealed, and is named again, begins above what that one signed.
+#[tokio::test]
+async fn who_is_named_again_asks_anew() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.certify_through(1).await;
+    running.held_by(&[1, 2, 3, 4], 1).await;
+    let x = name_next(&world, 3);
+    world.l1.advance_by(3 + HANDOVER_BLOCKS / 2);
+    reason(&running, "another sequencer seals").await;
+    running
+        .eventually("an end of the recovery", async || {
+            running.reason(&world.envelope(1, 1)).await == "out_of_office"
+        })
+        .await;
+    let y = world.l1.finalized() + 3 * HANDOVER_BLOCKS;
+    world.l1.sequencers.lock().push(SequencerChange { from_block: y, sequencer: sequencer_key().address() });
+    world.l1.advance_by(3 * HANDOVER_BLOCKS + HANDOVER_BLOCKS * 3 / 2);
+    let envelope = world.envelope(1, 1);
+    running.eventually("admission", async || running.send(&envelope).await.is_ok()).await;
+    running.sealed(2).await;
+    let header = running.batch(2).await.sealed.decode().unwrap().header;
+    assert!(header.l1_origin_number >= y && y > x);
+    running.handle.shutdown().await;
 }

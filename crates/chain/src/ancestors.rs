@@ -30,7 +30,7 @@ pub struct TakenRun {
 
 impl Tracker {
     /// Takes a certified batch; where ancestors of it differ from ours, they are fetched from `source`, at most
-    /// [`MAX_UNCERTIFIED_HEADERS`] in all, and go with it.
+    /// twice [`MAX_UNCERTIFIED_HEADERS`] in all, and go with it.
     pub async fn accept_with_ancestors(
         &self,
         source: &dyn HeaderSource,
@@ -47,7 +47,8 @@ impl Tracker {
                     return Ok(TakenRun { batches: run.into_iter().zip(applied).collect(), outcome });
                 }
                 Err(Refusal::AncestorDiffers { number, parent })
-                    if run.len() < MAX_UNCERTIFIED_HEADERS as usize =>
+                    // Those of a sequencer, and of the one before it.
+                    if run.len() < 2 * MAX_UNCERTIFIED_HEADERS as usize =>
                 {
                     match source.header(number, parent).await {
                         Some(ancestor) => run.insert(0, ancestor),

@@ -3,9 +3,11 @@
 //!
 //! With E the first block of the next key, and L1's newest final block:
 //!
-//! - K-1: from E on the earlier one admits nothing. It seals what it has admitted, with origins before E.
-//! - K-2: from E + [`HANDOVER_BLOCKS`] / 2 on it seals nothing.
-//! - K-3: from E + [`HANDOVER_BLOCKS`] on members vote for nothing of its, and the next one begins.
+//! - K-4: while L1's newest block, final or not, is less than [`HANDOVER_BLOCKS`] before E, the earlier one promises
+//!   nothing. From E on it admits nothing, and seals what it has admitted with origins before E; from E +
+//!   [`HANDOVER_BLOCKS`] / 2 on it seals nothing.
+//! - K-5: from E + [`HANDOVER_BLOCKS`] on members vote for nothing of its.
+//! - K-6: from E + [`HANDOVER_BLOCKS`] · 3 / 2 on the next one asks what was signed, and begins.
 
 use std::ops::RangeInclusive;
 
@@ -46,7 +48,7 @@ impl Office {
         let Some(term) = term else { return Self::Stranger };
         let (from, until) = (*term.start(), *term.end());
         // The chain's first sequencer has nobody before it.
-        let begins = if from == 0 { 0 } else { from.saturating_add(HANDOVER_BLOCKS) };
+        let begins = if from == 0 { 0 } else { from.saturating_add(HANDOVER_BLOCKS * 3 / 2) };
         if finalized < begins {
             Self::Awaits { from, begins }
         } else if finalized <= until {
@@ -61,6 +63,15 @@ impl Office {
     /// Whether envelopes are admitted.
     pub fn admits(&self) -> bool {
         matches!(self, Self::Holds { .. })
+    }
+
+    /// Whether promises are given, where L1's newest block, final or not, is this one: before the term's end lie the
+    /// numbers that a promise names, however finality jumps.
+    pub fn promises(&self, newest: u64) -> bool {
+        match self {
+            Self::Holds { term } => newest.saturating_add(HANDOVER_BLOCKS) <= *term.end(),
+            _ => false,
+        }
     }
 
     /// The L1 origins that it may seal with; `None` while it seals nothing.
@@ -84,13 +95,16 @@ mod tests {
                 (Office::of(earlier.clone(), finalized), Office::of(next.clone(), finalized));
             assert!(earlier.origins().is_none() || next.origins().is_none(), "{finalized}");
             assert!(!earlier.admits() || finalized < 1_000, "{finalized}");
-            assert_eq!(next.admits(), finalized >= 1_064, "{finalized}");
+            assert_eq!(next.admits(), finalized >= 1_096, "{finalized}");
         }
         assert_eq!(Office::of(Some(0..=999), 999), Office::Holds { term: 0..=999 });
         assert_eq!(Office::of(Some(0..=999), 1_000), Office::Leaves { term: 0..=999 });
         assert_eq!(Office::of(Some(0..=999), 1_032), Office::Left { until: 999 });
         assert_eq!(Office::of(None, 5), Office::Stranger);
+        let holds = Office::of(Some(0..=999), 800);
+        assert_eq!([935, 936].map(|newest| holds.promises(newest)), [true, false]);
+        assert!(Office::of(Some(0..=u64::MAX), 5).promises(u64::MAX));
         // Finality may jump over a whole stretch: it is seen at its end, and never as another's.
-        assert_eq!(Office::of(Some(1_000..=1_010), 1_064), Office::Left { until: 1_010 });
+        assert_eq!(Office::of(Some(1_000..=1_010), 1_096), Office::Left { until: 1_010 });
     }
 }

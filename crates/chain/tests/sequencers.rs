@@ -7,9 +7,9 @@ mod support;
 use std::sync::Arc;
 
 use blindfold_chain::{L1Fault, NextStep, Refusal, SealRefusal, Tracker};
-use blindfold_protocol::limits::HANDOVER_BLOCKS;
+use blindfold_protocol::limits::{HANDOVER_BLOCKS, MAX_UNCERTIFIED_HEADERS};
 use blindfold_protocol::validity::HeaderFault;
-use blindfold_protocol::{Canonical, SealedBatch, SequencerChange, SigningKey};
+use blindfold_protocol::{Canonical, Epoch, Epochs, SealedBatch, SequencerChange, SigningKey};
 use support::{doubles::*, *};
 
 /// The first L1 block of the next key.
@@ -137,4 +137,56 @@ async fn only_two_headers_of_one_key_are_evidence() {
     let strangers = signed_by(&batch, &payer()).signed_header();
     assert!(node.signed_by_one(&ours, &ours) && node.signed_by_one(&theirs, &theirs));
     assert!(!node.signed_by_one(&ours, &theirs) && !node.signed_by_one(&strangers, &strangers));
+}
+
+/// Headers of an earlier sequencer that a part of the committee acknowledged: the next one seals above them, and its
+/// certificate covers them.
+#[tokio::test]
+async fn what_an_earlier_sequencer_leaves_uncertified_keeps_nobody_from_sealing() {
+    let l1 = l1_with_two();
+    let (sealer, node) = (tracker_on(memory(), &l1).await, tracker_on(memory(), &l1).await);
+    for _ in 0..MAX_UNCERTIFIED_HEADERS {
+        let batch = seal(&sealer, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
+        node.apply_sealed(&batch).await.unwrap();
+    }
+    let full = seal(&sealer, FROM - 1, &sequencer_key(), vec![]).await.unwrap_err();
+    assert!(matches!(full, SealRefusal::TooManyUncertified { .. }), "{full}");
+    let mut last = None;
+    for _ in 0..MAX_UNCERTIFIED_HEADERS {
+        let batch = seal(&sealer, FROM, &next_key(), vec![]).await.unwrap();
+        node.apply_sealed(&batch).await.unwrap();
+        last = Some(batch);
+    }
+    let full = seal(&sealer, FROM, &next_key(), vec![]).await.unwrap_err();
+    assert!(matches!(full, SealRefusal::TooManyUncertified { .. }), "{full}");
+    let last = last.unwrap();
+    node.accept_certificate(&certificate_of(&last)).await.unwrap();
+    assert_eq!(node.certified().number, 2 * MAX_UNCERTIFIED_HEADERS as u64);
+}
+
+/// The last header of an epoch needs a certificate of its own: the next committee's covers none of it.
+#[tokio::test]
+async fn the_last_header_of_an_epoch_is_voted_for_whoever_sealed_it() {
+    let l1 = l1_with_two();
+    *l1.epochs.lock() = Epochs::new(vec![Epoch { last: 2, ..epoch() }]).unwrap();
+    let node = tracker_on(memory(), &l1).await;
+    let first = seal(&node, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
+    let last = seal(&node, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
+    *l1.finalized.lock() = FROM + HANDOVER_BLOCKS;
+    node.epoch(1).await.unwrap();
+    assert_eq!(node.may_be_voted_for(&first.header).await.unwrap_err().as_str(), "out_of_office");
+    node.may_be_voted_for(&last.header).await.unwrap();
+}
+
+/// Nobody makes a node ask L1 by a signature of his own.
+#[tokio::test]
+async fn a_strangers_header_costs_no_question_to_l1() {
+    let l1 = l1_with_two();
+    let node = tracker_on(memory(), &l1).await;
+    let batch = seal(&tracker_on(memory(), &l1).await, FROM, &next_key(), vec![]).await.unwrap();
+    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    let mut far = (*batch).clone();
+    far.header.l1_origin_number = u64::MAX;
+    let refused = node.apply_sealed(&signed_by(&far, &payer())).await.unwrap_err();
+    assert_eq!(refused.next_step(), NextStep::Reject, "{refused}");
 }

@@ -208,6 +208,12 @@ impl Epochs {
         self.sequencers.get(index.checked_sub(1)?).map(|change| change.sequencer)
     }
 
+    /// The first of the L1 origins around this one whose headers are signed with one key.
+    pub fn sequencer_since(&self, origin: u64) -> u64 {
+        let last = self.sequencers.iter().rev().find(|change| change.from_block <= origin);
+        last.map_or(0, |change| change.from_block)
+    }
+
     /// The last of the L1 origins around this one whose headers are signed with one key: `u64::MAX` where no change comes
     /// after it.
     pub fn sequencer_until(&self, origin: u64) -> u64 {

@@ -28,7 +28,8 @@ pub const EXPIRY_WINDOW: u64 = 4_096;
 /// Clock difference up to which a member acknowledges, in milliseconds. Never part of a header's validity.
 pub const CLOCK_SKEW_MS: u64 = 2_000;
 /// Between two sequencers, in final L1 blocks: so far behind the block from which the next one's key counts, members vote
-/// for no header of the one before, and the next one begins. Finality moves in steps of 32 blocks.
+/// for no header of the one before. That one stops half as far behind it, and the next one begins half as far again.
+/// Finality moves in steps of 32 blocks.
 pub const HANDOVER_BLOCKS: u64 = 64;
 /// Default distance between two seals, in milliseconds.
 pub const SLOT_INTERVAL_MS: u64 = 250;

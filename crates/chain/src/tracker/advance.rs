@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
-use blindfold_protocol::validity::{self, AppliedBatch, CheckedItem, L1Facts, SealFault, Verdict};
+use blindfold_protocol::validity::{
+    self, AppliedBatch, CheckedItem, HeaderFault, L1Facts, SealFault, Verdict,
+};
 use blindfold_protocol::{BatchHeader, Epoch, SealedBatch, SigningKey};
 use blindfold_store::StoreError;
 use tokio::time::{Duration, timeout};
@@ -130,10 +132,17 @@ impl Tracker {
         if batch.claims_l1() {
             return self.apply_claimed_locked(batch).await;
         }
-        // The signature first: nothing else about the header costs anyone but the sequencer.
+        // The signature first: nothing else about the header costs anyone but a sequencer. A key is named long before it
+        // counts, so one that is not known signs nothing.
+        let deployment = &self.shared.config.deployment;
+        let invalid = |fault| Refusal::Invalid { number, fault };
+        let signed = batch.signed_header();
+        let signer = signed.signer(deployment).map_err(|fault| invalid(HeaderFault::Signature(fault)))?;
+        if !self.is_sequencer(signer) {
+            return Err(invalid(HeaderFault::Signer(signer)));
+        }
         let sequencer = self.sequencer_of(header).await?;
-        validity::check_signature(&batch.signed_header(), &self.shared.config.deployment, &sequencer)
-            .map_err(|fault| Refusal::Invalid { number, fault })?;
+        validity::check_signature(&signed, deployment, &sequencer).map_err(invalid)?;
         let head = self.head();
         if number <= head.number {
             return self.known(number, offered).await;
@@ -145,7 +154,7 @@ impl Tracker {
         if header.parent_hash != head.hash && head.number > certified.number {
             return Err(Refusal::AncestorDiffers { number: head.number, parent: header.parent_hash });
         }
-        if head.number.saturating_sub(certified.number) >= limit {
+        if self.too_many_uncertified(header.l1_origin_number, limit).await? {
             return Err(Refusal::TooManyUncertified { number, limit });
         }
         let epoch = Arc::new(self.epoch(number).await?);
@@ -199,7 +208,7 @@ impl Tracker {
     ) -> Result<Sealed, SealRefusal> {
         let head = self.head();
         let number = head.number + 1;
-        if head.number.saturating_sub(self.certified().number) >= MAX_UNCERTIFIED_HEADERS {
+        if self.too_many_uncertified(origin.number, MAX_UNCERTIFIED_HEADERS).await? {
             return Err(SealRefusal::TooManyUncertified { limit: MAX_UNCERTIFIED_HEADERS });
         }
         let epoch = self.epoch(number).await.map_err(|refusal| match refusal {

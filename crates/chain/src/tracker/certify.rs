@@ -7,6 +7,7 @@ use blindfold_protocol::{
     BatchHeader, Certificate, CertifiedBatch, Epochs, SealedBatch, SignedHeader, certificate,
     limits::HANDOVER_BLOCKS, validity,
 };
+use blindfold_store::StoreError;
 
 use super::{Applied, HeaderId, Refusal, Tracker, load_state};
 use crate::limits::DEAD_BRANCH_HEADERS;
@@ -83,7 +84,7 @@ impl Tracker {
 
     /// Whether a vote for this header, which is here, is due: its certificate could be posted, and the sequencer that signed it
     /// is in office, or was a moment ago. A key that is out of office could still sign with old origins, beside the
-    /// next one.
+    /// next one, whose certificates cover what it adopted. Only the last header of an epoch has to have one of its own.
     ///
     /// # Errors
     /// As [`may_be_certified`](Self::may_be_certified); [`Refusal::OutOfOffice`].
@@ -94,10 +95,31 @@ impl Tracker {
             (epochs.sequencer_until(header.l1_origin_number), epochs.read_at())
         };
         let number = header.number;
+        if self.epoch(number).await?.last == number {
+            return Ok(());
+        }
         if read_at > until.saturating_add(HANDOVER_BLOCKS) {
             return Err(Refusal::OutOfOffice { number, until, read_at });
         }
         Ok(())
+    }
+
+    /// Whether as many headers of the sequencer that signs with this origin lack a certificate as may. Those of one before
+    /// it take no room: its time is over, and the next one's certificates cover them.
+    pub async fn too_many_uncertified(&self, origin: u64, limit: u64) -> Result<bool, StoreError> {
+        let (head, certified) = (self.head().number, self.certified().number);
+        let waiting = head.saturating_sub(certified);
+        if waiting < limit {
+            return Ok(false);
+        }
+        let since = self.shared.epochs.read().sequencer_since(origin);
+        if since == 0 {
+            return Ok(true);
+        }
+        let records =
+            self.shared.store.batches(certified.saturating_add(1), waiting.min(4 * limit) as usize).await?;
+        let ours = records.iter().filter(|record| record.sealed.header.l1_origin_number >= since);
+        Ok(ours.count() as u64 >= limit || waiting >= 4 * limit)
     }
 
     /// Where a key stands between the sequencer before it and the one after it, as L1 was last read.

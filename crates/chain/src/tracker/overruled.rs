@@ -63,6 +63,11 @@ impl Overruled {
 }
 
 impl Tracker {
+    /// L1's newest block, final or not, as far as it was told.
+    pub fn newest_l1_block(&self) -> u64 {
+        self.shared.overruled.read().newest.max(self.shared.epochs.read().read_at())
+    }
+
     /// Asks L1 which headers it made, and how far it is.
     pub(super) async fn look_for_l1_headers(&self) -> Result<(), L1Fault> {
         self.shared.overruled.write().asked_at = Instant::now();

@@ -152,6 +152,8 @@ fn a_sequencers_key_counts_from_an_l1_block_on() {
     assert_eq!([0, 49, 50, 79, 80, u64::MAX].map(at), [1, 1, 2, 2, 1, 1].map(key));
     let until = |origin| epochs.sequencer_until(origin);
     assert_eq!([0, 49, 50, 79, 80].map(until), [49, 49, 79, 79, u64::MAX]);
+    let since = |origin| epochs.sequencer_since(origin);
+    assert_eq!([0, 49, 50, 79, 80].map(since), [0, 0, 50, 50, 80]);
     // Of a key that was named twice the newest stretch.
     assert_eq!(epochs.sequencer_term(key(1)), Some(80..=u64::MAX));
     assert_eq!(epochs.sequencer_term(key(2)), Some(50..=79));

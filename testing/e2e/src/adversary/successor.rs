@@ -69,7 +69,7 @@ pub async fn stolen_key_replaced(field: &mut Field) -> Outcome {
         section(table, "sequencer")?.insert("data_dir".to_owned(), data_dir.into());
         Ok(())
     })?;
-    mine_to(field, from + HANDOVER_BLOCKS).await?;
+    mine_to(field, from + HANDOVER_BLOCKS * 3 / 2).await?;
     field.devnet.process("sequencer")?.start()?;
     field.devnet.process("sequencer")?.ready().await?;
     field.users[1].nonce = field.reads()?.nonce(&field.users[1].key.address()).await?;
