@@ -9,7 +9,7 @@ use blindfold_chain::{ExecutionState, L1Fault, Sealed};
 use blindfold_full_node::{FullNode, FullNodeDeps, PostedChain, Source, StartError};
 use blindfold_l1::{DataFault, FoundData, HintPosting, PostedData, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{
-    Address, B256, BatchHeader, BatchHints, ForcedEntry, HintEntry, SealedBatch, Signature65,
+    Address, B256, BatchHeader, BatchHints, Bundle, ForcedEntry, HintEntry, SealedBatch, Signature65,
 };
 use common::support::doubles::ScriptedExecution;
 use common::support::*;
@@ -160,7 +160,10 @@ impl Alone {
 
     /// Seals at these milliseconds, certified, one envelope each where a nonce is given.
     async fn seal(&self, ms: u64, nonce: Option<u64>) -> Sealed {
-        let envelopes: Vec<_> = nonce.into_iter().map(envelope).collect();
+        let generation = self.world.sequencer.machine.tracker.head().generation;
+        let bundle = |nonce| Bundle::of_transactions([transaction(CHAIN_ID, nonce)]);
+        let made = |nonce| envelope_with(nonce, &bundle(nonce), |fields| fields.generation = generation);
+        let envelopes: Vec<_> = nonce.into_iter().map(made).collect();
         let sealed = self.world.sequencer.seal(ms, &envelopes).await;
         self.world.sequencer.certify(&sealed).await;
         if nonce.is_some() {
