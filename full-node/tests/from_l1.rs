@@ -7,7 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use blindfold_chain::{ExecutionState, L1Fault, Sealed};
 use blindfold_full_node::{FullNode, FullNodeDeps, PostedChain, Source, StartError};
-use blindfold_l1::{DataFault, FoundData, HintPosting, PostedData, PostedHints, PostedRun, Posting};
+use blindfold_l1::{
+    DataFault, FoundData, HintPosting, L1Error, PostedData, PostedHints, PostedRun, Posting,
+    UNREAD_PATIENCE_BLOCKS,
+};
 use blindfold_protocol::{
     Address, B256, BatchHeader, BatchHints, Bundle, ForcedEntry, HintEntry, SealedBatch, Signature65,
 };
@@ -402,6 +405,26 @@ async fn hints_in_blobs_do_not_stop_a_node_without_a_beacon_node() {
     alone.postings.hints.lock().remove(0);
     let node = alone.start(disk(&path).await).await;
     executed(&node, 2).await;
+    node.shutdown().await;
+}
+
+/// A beacon node that always answers with an error is no better than none: after an hour the next hints are read.
+#[tokio::test]
+async fn a_beacon_node_that_only_fails_does_not_keep_a_node_from_the_next_hints() {
+    let mut alone = Alone::new().await;
+    alone.world.config.members.clear();
+    let run = [alone.seal(0, Some(1)).await, alone.seal(1_000, None).await];
+    alone.postings.post(10, &run);
+    alone.postings.hint(20, &run, |_| {});
+    alone.postings.hint(21, &run, |_| {});
+    let error = L1Error::HttpStatus { method: "blobs".to_owned(), status: 500 };
+    alone.postings.hints.lock()[0].hints = Err(DataFault::Beacon(error));
+    *alone.postings.finalized.lock() = 20 + UNREAD_PATIENCE_BLOCKS - 1;
+    let node = alone.start(memory()).await;
+    certified_through(&node, 2).await;
+    assert!(node.executor().status().block.is_none_or(|block| block.number < 1), "it may answer soon");
+    *alone.postings.finalized.lock() = 20 + UNREAD_PATIENCE_BLOCKS;
+    executed(&node, 1).await;
     node.shutdown().await;
 }
 

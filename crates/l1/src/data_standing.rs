@@ -35,7 +35,7 @@ pub struct DataStanding {
 }
 
 /// Data that a beacon node does not give is taken for lacking this many L1 blocks after it was posted: an hour.
-const UNREAD_PATIENCE_BLOCKS: u64 = 300;
+pub const UNREAD_PATIENCE_BLOCKS: u64 = 300;
 
 /// Numbers whose data may be in what cannot be read just now.
 #[derive(Default)]

@@ -72,7 +72,7 @@ pub use client::L1Client;
 pub use committee::{EpochRecord, NewEpoch, NewMember};
 pub use config::{L1Config, L1Contracts};
 pub use data::{DataFault, FoundData, PostedData};
-pub use data_standing::{DataStanding, Supplier};
+pub use data_standing::{DataStanding, Supplier, UNREAD_PATIENCE_BLOCKS};
 pub use deploy::{
     Addresses, CommitteeSettings, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_CLAIM_DELAY,
     DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, DEFAULT_PUBLISHER_BOND_WEI, DeployConfig,

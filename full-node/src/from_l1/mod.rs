@@ -17,7 +17,7 @@ use alloy_primitives::{B256, Bytes};
 use blindfold_chain::{
     Applied, HintsRefusal, L1Fault, L1MadeHeader, NextLook, NextStep, Refusal, accepted, announce,
 };
-use blindfold_l1::{DataFault, PostedHints, Posting};
+use blindfold_l1::{DataFault, PostedHints, Posting, UNREAD_PATIENCE_BLOCKS};
 use blindfold_protocol::{BatchHeader, Certificate, SealedBatch};
 use blindfold_store::StoreError;
 use tokio::sync::watch;
@@ -376,7 +376,7 @@ impl FromL1 {
                 // Its run has to come first.
                 Ok(false)
             } else {
-                self.take_hint_posting(&posted).await.map(|()| true)
+                self.take_hint_posting(&posted, finalized).await.map(|()| true)
             };
             if !matches!(taken, Ok(true)) {
                 self.set_cursor(|cursor| cursor.hints = after.max(posted.l1_block.saturating_sub(1))).await?;
@@ -412,7 +412,7 @@ impl FromL1 {
 
     /// What stands of a posting; the rest is passed over. So are hints in blobs that cannot be had here: others may be
     /// posted for the run, or members open its batches here.
-    async fn take_hint_posting(&mut self, posted: &PostedHints) -> Result<(), Obstacle> {
+    async fn take_hint_posting(&mut self, posted: &PostedHints, finalized: u64) -> Result<(), Obstacle> {
         let (first, last) = (posted.first, posted.last);
         let lacking = self.without_hints(first, last).await?;
         if lacking.is_empty() {
@@ -422,12 +422,17 @@ impl FromL1 {
         let hints = match &posted.hints {
             Ok(hints) => hints,
             Err(fault) => {
-                // It may answer soon; meanwhile members open the batches here, and then nothing is lacking.
-                if let DataFault::Beacon(error) = fault {
+                // It may answer soon; meanwhile members open the batches here, and then nothing is lacking. But it has no
+                // longer than for data: the same hints may stand behind these, where it is not needed.
+                let age = finalized.saturating_sub(posted.l1_block);
+                if let DataFault::Beacon(error) = fault
+                    && age < UNREAD_PATIENCE_BLOCKS
+                {
                     return Err(L1Fault::from(error.clone()).into());
                 }
                 let unread = Unread { l1_block: posted.l1_block, first, last };
-                let in_blobs = matches!(fault, DataFault::NoBeacon | DataFault::Pruned(_));
+                let in_blobs =
+                    matches!(fault, DataFault::NoBeacon | DataFault::Beacon(_) | DataFault::Pruned(_));
                 if !in_blobs {
                     tracing::warn!(id = posted.id, first, last, %fault,
                         "hints posted to L1 cannot be read: passing them over");
