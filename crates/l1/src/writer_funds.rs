@@ -171,7 +171,7 @@ impl L1Writer {
     }
 
     /// Names the key of headers to come; the account is the registry's governor. The event gives the L1 block from which on
-    /// it counts, [`L1Client::epochs`] tells it as soon as that is final.
+    /// it counts, [`L1Client::epochs`](crate::L1Client::epochs) tells it as soon as that is final.
     ///
     /// # Errors
     /// [`L1Error::Reverted`]; the errors of a call.
