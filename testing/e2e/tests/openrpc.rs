@@ -590,6 +590,7 @@ fn the_reasons_of_admission_are_those_of_the_sequencer() {
         AdmissionRefusal::PromiseCapacity { batches: 1 },
         AdmissionRefusal::Backlogged { behind: "posting" },
         AdmissionRefusal::Recovering,
+        AdmissionRefusal::OutOfOffice,
         AdmissionRefusal::Storage,
         AdmissionRefusal::ShuttingDown,
     ]
