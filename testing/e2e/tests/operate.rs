@@ -158,7 +158,12 @@ fn the_helpers_settings_are_documented() {
     let posting = json!({ "key": full_key() });
     let full = with(
         &minimal,
-        &[("/l1", full_l1()), ("/hint_publisher/members", member()), ("/l1_posting", posting)],
+        &[
+            ("/l1", full_l1()),
+            ("/hello_key", full_key()),
+            ("/hint_publisher/members", member()),
+            ("/l1_posting", posting),
+        ],
     );
     check_settings::<HintPublisherSettings>("### Settings of the helper", &minimal, &full);
 }
