@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use blindfold_protocol::{
-    Bundle, BundleItem, Canonical, ChainConfig, Envelope, Promise, SigningKey, envelope_builder::BuildError,
+    Bundle, BundleItem, Canonical, ChainConfig, Envelope, Epochs, Promise, SigningKey,
+    envelope_builder::BuildError,
 };
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, Encoded, HttpClient, ReceivedError, SequencerApiClient,
     http_client,
     types::{EnvelopeState, Receipt, SendOptions, Status},
 };
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::{Duration, Instant, sleep};
@@ -49,6 +51,8 @@ pub struct Wallet {
     node_rpc: HttpClient,
     sequencer: HttpClient,
     source: Arc<dyn CommitteeSource>,
+    /// What L1 said last about epochs and sequencers.
+    registered: Mutex<Option<Epochs>>,
     pinned: Option<B256>,
 }
 
@@ -166,6 +170,7 @@ impl Wallet {
             node_rpc: http_client(&endpoints.node, &config)?,
             sequencer: http_client(&endpoints.sequencer, &config)?,
             source,
+            registered: Mutex::default(),
             pinned,
         })
     }
@@ -196,6 +201,7 @@ impl Wallet {
             .await
             .map_err(|error| WalletError::Sequencer(error.into()))?;
         committee.compare(&served)?;
+        *self.registered.lock() = Some(committee.registered.clone());
         Ok(committee)
     }
 
@@ -324,13 +330,32 @@ impl Wallet {
         match sent.promise {
             Some(promise) => {
                 let promise = promise.decode().map_err(|_| InclusionError::Undecodable("promise"))?;
-                let registered = self.source.epochs().await?;
-                check_promise(&self.chain, &registered, envelope, &promise)?;
+                self.check_promise(envelope, &promise).await?;
                 Ok(Some(promise))
             }
             None if promise => Err(WalletError::NoPromise),
             None => Ok(None),
         }
+    }
+
+    /// Checks a promise by what L1 said last. L1 is asked where nothing is known, or another key signed it; while it is
+    /// away its last word counts.
+    async fn check_promise(&self, envelope: &Envelope, promise: &Promise) -> Result<(), WalletError> {
+        let known = self.registered.lock().clone();
+        let checked = known.map(|registered| check_promise(&self.chain, &registered, envelope, promise));
+        match checked {
+            None | Some(Err(InclusionError::PromiseSignature(_))) => {}
+            Some(checked) => return Ok(checked.map(|_| ())?),
+        }
+        match self.source.epochs().await {
+            Ok(registered) => {
+                let checked = check_promise(&self.chain, &registered, envelope, promise);
+                *self.registered.lock() = Some(registered);
+                checked?;
+            }
+            Err(error) => checked.ok_or(error)?.map(|_| ())?,
+        }
+        Ok(())
     }
 
     /// What the user's node knows of an envelope.

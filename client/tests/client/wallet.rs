@@ -87,6 +87,12 @@ async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
     };
     let honest = promise(&sequencer_key(), id, item, expiry);
     assert_eq!(submit(Some(honest)).await.unwrap(), Some(honest));
+    // While L1 is away what it said last counts.
+    *world.registry.away.lock() = true;
+    assert_eq!(submit(Some(honest)).await.unwrap(), Some(honest));
+    let strangers = claim(promise(&key(8), id, item, expiry)).await;
+    assert_eq!(strangers, InclusionError::PromiseSignature(sequencer_key().address()));
+    *world.registry.away.lock() = false;
     assert!(matches!(submit(None).await, Err(WalletError::NoPromise)));
     let other = B256::repeat_byte(1);
     let of_another = claim(promise(&sequencer_key(), other, item, expiry)).await;
