@@ -7,7 +7,7 @@ use blindfold_l1::GivenPromise;
 use blindfold_protocol::{
     Address, B256, Canonical, Envelope, EnvelopeFault, Epoch, Promise,
     block::block_second,
-    limits::{MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
+    limits::{EXPIRY_WINDOW, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
     validity::{ChainState, CheckedEnvelope},
 };
 use blindfold_store::PendingEnvelope;
@@ -325,7 +325,16 @@ impl Core {
         };
         let begins = entry.epoch().first.saturating_sub(1).max(head);
         let first = begins.saturating_add(sealing.promise_margin_batches);
-        let last = begins.saturating_add(sealing.promise_batches).min(meta.expiry);
+        let mut last = begins.saturating_add(sealing.promise_batches).min(meta.expiry);
+        if self.config.posting.enabled {
+            // A header that L1 makes bars what was promised (G-1), and excuses promises up to so far above L1's head.
+            let posted = u64::try_from(self.metrics.posted_number.get()).unwrap_or_default();
+            let excused = posted.saturating_add(EXPIRY_WINDOW);
+            if first > excused {
+                return Err(self.no_room_for_promises());
+            }
+            last = last.min(excused);
+        }
         if first > last {
             return Err(terms(format!("it expires with batch {}, promises begin at {first}", meta.expiry)));
         }
@@ -333,7 +342,6 @@ impl Core {
             return Err(terms("it takes more than half of a batch".to_owned()));
         }
         let fees = self.tracker.next_base_fees();
-        let mut last = last;
         for (what, fee, offered) in
             [("byte", fees.base_fee, meta.max_fee), ("unit of gas", fees.gas_base_fee, meta.max_gas_fee)]
         {

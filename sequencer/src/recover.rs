@@ -17,8 +17,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blindfold_chain::{Office, Refusal, verdicts};
-use blindfold_protocol::{B256, Certificate, SignedHeader};
+use blindfold_chain::{NextStep, Office, Refusal, verdicts};
+use blindfold_protocol::{B256, Certificate, SignedHeader, limits::CLOCK_SKEW_MS};
 use blindfold_store::StoreError;
 use thiserror::Error;
 use tokio::task::JoinSet;
@@ -349,8 +349,24 @@ impl Core {
                 written => written?,
             }
         }
+        let ours = self.is_ours(&signed);
+        let ahead = sealed.header.timestamp_ms > self.clock.now_ms().saturating_add(CLOCK_SKEW_MS);
+        if !ours && certificate.is_none() && ahead {
+            // No member votes for it before that time, and so for nothing above it.
+            tracing::warn!(member, number, "a member holds a header of an earlier sequencer from the future");
+            return Ok(Adopted::No);
+        }
         match self.tracker.apply_sealed(&sealed).await {
             Ok(_) => {}
+            // What another key signed binds nobody here: a member alone must not hold us up with it.
+            Err(refusal)
+                if !ours
+                    && (refusal.next_step() == NextStep::Reject
+                        || matches!(refusal, Refusal::OriginNotFinal { .. })) =>
+            {
+                tracing::warn!(member, number, %refusal, "a header of an earlier sequencer is not taken");
+                return Ok(Adopted::No);
+            }
             // The header is ours, and the items under it are not, or certificates were left out: others may do better.
             Err(refusal @ (Refusal::Invalid { .. } | Refusal::TooManyUncertified { .. })) => {
                 tracing::warn!(member, number, %refusal, "a member's copy of a header of ours is not taken");

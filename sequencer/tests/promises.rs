@@ -6,7 +6,7 @@ mod common;
 
 use blindfold_protocol::{Canonical, Envelope, ForcedEntry};
 use blindfold_rpc::types::EnvelopeState;
-use common::{BASE_FEE, Running, World, within};
+use common::{BASE_FEE, EPOCH, LAST_NUMBER, Running, World, epoch, within};
 
 /// Sends an envelope and asks for a promise: the number, or the reason of the refusal.
 async fn promised(running: &Running<'_>, envelope: &Envelope) -> Result<u64, (String, bool)> {
@@ -102,4 +102,25 @@ async fn a_promise_is_kept_by_what_its_payer_caused() {
     let receipt = running.receipt(envelope.id()).await;
     assert!(receipt.number.unwrap() <= by, "{receipt:?}");
     running.handle.shutdown().await;
+}
+
+/// A header that L1 makes above its head bars what was promised, and excuses promises up to 4,096 numbers above that head.
+#[tokio::test]
+async fn nothing_is_promised_beyond_what_a_header_of_l1s_excuses() {
+    let epochs = |last| vec![epoch(EPOCH, 1, last), epoch(EPOCH + 1, last + 1, LAST_NUMBER)];
+    for (last, promised) in [(30, true), (4_094, false)] {
+        let world = World::with_epochs(epochs(last), |config, _| config.posting.enabled = true);
+        let running = world.start_funded(&[1]).await;
+        let envelope = world.envelope_with(1, 1, |fields| {
+            (fields.epoch, fields.max_fee) = (EPOCH + 1, u128::from(u64::MAX));
+            fields.expiry = 4_098.min(last + 1_000);
+        });
+        let answer = running.send_bytes(envelope.encode(), true).await;
+        match (promised, answer) {
+            (true, Ok(_)) => {}
+            (false, Err(refusal)) => assert_eq!(refusal.reason, "promise_capacity"),
+            (_, other) => panic!("{other:?}"),
+        }
+        running.handle.shutdown().await;
+    }
 }
