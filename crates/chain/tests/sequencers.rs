@@ -190,3 +190,27 @@ async fn a_strangers_header_costs_no_question_to_l1() {
     let refused = node.apply_sealed(&signed_by(&far, &payer())).await.unwrap_err();
     assert_eq!(refused.next_step(), NextStep::Reject, "{refused}");
 }
+
+/// With its key an earlier sequencer's headers still reach who follows it. They get no votes, and stand in nobody's way.
+#[tokio::test]
+async fn a_header_of_an_earlier_sequencer_gives_way_to_the_next_ones() {
+    let l1 = l1_with_two();
+    let (earlier, next) = (tracker_on(memory(), &l1).await, tracker_on(memory(), &l1).await);
+    let node = tracker_on(memory(), &l1).await;
+    for _ in 0..2 {
+        let left = seal(&earlier, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
+        node.apply_sealed(&left).await.unwrap();
+    }
+    let sealed = seal(&next, FROM, &next_key(), vec![envelope(1).encode()]).await.unwrap();
+    let refused = node.apply_sealed(&sealed).await.unwrap_err();
+    assert_eq!(refused.as_str(), "second_header", "members may still vote for the earlier one's");
+    *l1.finalized.lock() = FROM + HANDOVER_BLOCKS;
+    node.epoch(1).await.unwrap();
+    assert!(node.apply_sealed(&sealed).await.unwrap().is_new());
+    assert_eq!((node.head().number, node.head().hash), (1, sealed.header.hash()));
+    node.may_be_voted_for(&sealed.header).await.unwrap();
+    // What is certified gives way to nothing.
+    node.accept_certificate(&certificate_of(&sealed)).await.unwrap();
+    let other = signed_by(&sealed, &sequencer_key());
+    assert!(node.apply_sealed(&other).await.is_err());
+}

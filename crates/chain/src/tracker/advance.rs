@@ -143,10 +143,13 @@ impl Tracker {
         }
         let sequencer = self.sequencer_of(header).await?;
         validity::check_signature(&signed, deployment, &sequencer).map_err(invalid)?;
-        let head = self.head();
-        if number <= head.number {
-            return self.known(number, offered).await;
+        if number <= self.head().number {
+            if !self.is_left_over(header, offered).await? {
+                return self.known(number, offered).await;
+            }
+            self.take_back(number).await?;
         }
+        let head = self.head();
         if number > head.number + 1 {
             return Err(Refusal::Behind { expected: head.number + 1, offered: number });
         }

@@ -279,6 +279,24 @@ impl Tracker {
         Ok(true)
     }
 
+    /// Whether our header of this number is one that an earlier sequencer left, or that somebody with its key signed since:
+    /// without a certificate, out of office, and not what the sequencer after it seals above. It gives way to that one's,
+    /// which stands on all that members had acknowledged.
+    pub(super) async fn is_left_over(&self, header: &BatchHeader, offered: B256) -> Result<bool, Refusal> {
+        let number = header.number;
+        if number <= self.certified().number {
+            return Ok(false);
+        }
+        let Some(known) = self.shared.store.batch(number).await? else { return Ok(false) };
+        let (until, read_at) = {
+            let epochs = self.shared.epochs.read();
+            (epochs.sequencer_until(known.sealed.header.l1_origin_number), epochs.read_at())
+        };
+        let later = header.l1_origin_number > until && read_at > until.saturating_add(HANDOVER_BLOCKS);
+        let another = known.hash != offered && !known.by_l1;
+        Ok(later && another && self.hash_at(number - 1).await? == header.parent_hash)
+    }
+
     /// Hash of our header of a number; zero where there is none.
     pub(super) async fn hash_at(&self, number: u64) -> Result<B256, Refusal> {
         let certified = self.certified();
