@@ -71,6 +71,15 @@ impl Step {
         self.ask_at = [standing.awaited, unread, sent, lacking].into_iter().flatten().max();
     }
 
+    /// The data of a run that is being posted follows its headers: what came of it L1 says with the next final block.
+    fn leave_out(&mut self, run: Span, finalized: u64) {
+        let rest = without(&self.lacking, run);
+        if rest != self.lacking {
+            self.lacking = rest;
+            self.ask_at = self.ask_at.max(Some(finalized.saturating_add(1)));
+        }
+    }
+
     /// A piece of what is lacking was posted.
     fn posted(&mut self, piece: Span, receipt: Receipt) {
         self.lacking = without(&self.lacking, piece);
@@ -121,7 +130,7 @@ impl Core {
                 Err(hindrance) => return Err(hindrance),
             }
         }
-        let more = self.look_on(l1, &mut supply, finalized).await?;
+        let more = self.look_on(l1, &mut supply, (finalized, posted.number, under_way)).await?;
         while supply.steps.front().is_some_and(|step| step.ask_at.is_none())
             && let Some(step) = supply.steps.pop_front()
         {
@@ -135,7 +144,7 @@ impl Core {
         &self,
         l1: &dyn L1Poster,
         supply: &mut Supply,
-        finalized: u64,
+        (finalized, posted, under_way): (u64, u64, Option<Span>),
     ) -> Result<bool, Hindrance> {
         if supply.steps.len() >= MAX_OPEN_STEPS || supply.looked == Some(finalized) {
             return Ok(false);
@@ -155,11 +164,18 @@ impl Core {
             supply.looked = Some(finalized);
             return Ok(false);
         }
+        if through > posted {
+            // L1 went on since it was asked what is under way, or its server lags behind.
+            return Ok(false);
+        }
         for (first, last) in &standing.lacking {
             tracing::warn!(first, last, "these headers were posted without their data: supplying it");
         }
         let mut step = Step { after, through, lacking: Vec::new(), sent: Vec::new(), ask_at: None };
         step.judge(&standing, finalized);
+        if let Some(run) = under_way {
+            step.leave_out(run, finalized);
+        }
         supply.steps.push_back(step);
         supply.next = Some((through, standing.block));
         Ok(true)
@@ -175,9 +191,10 @@ impl Core {
         if step.ask_at.is_some_and(|block| block <= finalized) {
             step.judge(&l1.data_standing(step.after.0, step.after.1).await?, finalized);
         }
-        // The data of a run that is being posted follows its headers.
-        let lacking = under_way.map(|span| without(&step.lacking, span));
-        for span in lacking.unwrap_or_else(|| step.lacking.clone()) {
+        if let Some(run) = under_way {
+            step.leave_out(run, finalized);
+        }
+        for span in step.lacking.clone() {
             self.supply(l1, limits, step, span).await?;
         }
         Ok(())
@@ -266,6 +283,9 @@ mod tests {
         let receipt = |block| Receipt { transaction: B256::ZERO, block };
         let mut step =
             Step { after: (0, 0), through: 6, lacking: Vec::new(), sent: Vec::new(), ask_at: None };
+        step.judge(&standing(6, &[(2, 4), (6, 6)], None), 9);
+        step.leave_out((1, 3), 9);
+        assert_eq!((step.lacking.as_slice(), step.ask_at), ([(4, 4), (6, 6)].as_slice(), Some(10)));
         step.judge(&standing(6, &[(2, 4), (6, 6)], None), 10);
         assert_eq!((step.lacking.as_slice(), step.ask_at), ([(2, 4), (6, 6)].as_slice(), Some(11)));
         step.posted((2, 3), receipt(20));

@@ -269,6 +269,8 @@ async fn supplied_data_counts_when_its_block_is_final() {
     running.certify(1).await;
     // Somebody posted the header, long ago.
     *world.inbox.finality.lock() = world.inbox.newest.load(Ordering::SeqCst);
+    // What comes now stands well above the final blocks.
+    world.inbox.newest.fetch_add(10, Ordering::SeqCst);
     world.inbox.runs.lock().push((1, 1));
     world.inbox.set_head(1, running.batch(1).await.hash);
     *world.inbox.finality.lock() += 1;
