@@ -18,7 +18,7 @@ use std::{
 };
 
 use blindfold_chain::{NextStep, Office, Refusal, verdicts};
-use blindfold_protocol::{B256, Certificate, SignedHeader, limits::CLOCK_SKEW_MS};
+use blindfold_protocol::{B256, Certificate, SealedBatch, SignedHeader, limits::CLOCK_SKEW_MS};
 use blindfold_store::StoreError;
 use thiserror::Error;
 use tokio::task::JoinSet;
@@ -94,6 +94,9 @@ pub(crate) fn out_of_office(office: &Office) -> Option<String> {
     }
 }
 
+/// Headers of a member that are looked at for the certificate that decides between two.
+const MAX_CONTESTED_HEADERS: u64 = 64;
+
 /// What became of a header that a member holds.
 enum Adopted {
     /// It stands in our chain.
@@ -102,6 +105,8 @@ enum Adopted {
     Dead,
     /// Neither we nor L1 made it, or L1 does not show it yet.
     No,
+    /// This disk has another header, and not both are of our key.
+    Contested,
 }
 
 /// What the members say.
@@ -282,6 +287,11 @@ impl Core {
                 Adopted::Ours => {}
                 Adopted::Dead => return Ok(true),
                 Adopted::No => return Ok(false),
+                Adopted::Contested => {
+                    if !self.adopt_decided(committee, member, (number, highest)).await? {
+                        return Ok(false);
+                    }
+                }
             }
         }
         Ok(true)
@@ -326,13 +336,7 @@ impl Core {
                 return Ok(Adopted::Dead);
             }
             if !self.is_ours(&signed) {
-                // Two headers of the sequencer before us: its bond, and the committee has to decide for one.
-                tracing::warn!(
-                    member,
-                    number,
-                    "a member holds another header of an earlier sequencer than this disk"
-                );
-                return Ok(Adopted::No);
+                return Ok(Adopted::Contested);
             }
             return Err(Hindrance::TwoHeaders { member, number, theirs, ours });
         }
@@ -341,17 +345,11 @@ impl Core {
             return Ok(Adopted::Ours);
         }
         if self.is_ours(&signed) {
-            // What was signed binds before the header is here.
-            match self.store.put_acknowledged(number, theirs, sealed.header.l1_origin_number).await {
-                Err(StoreError::Conflict { stored, .. }) => {
-                    return Err(Hindrance::TwoHeaders { member, number, theirs, ours: stored });
-                }
-                written => written?,
-            }
+            self.bind(member, number, theirs, sealed.header.l1_origin_number).await?;
         }
         let ours = self.is_ours(&signed);
         let ahead = sealed.header.timestamp_ms > self.clock.now_ms().saturating_add(CLOCK_SKEW_MS);
-        if !ours && certificate.is_none() && ahead {
+        if !ours && ahead && !self.is_certified(certificate.as_ref(), number, theirs).await {
             // No member votes for it before that time, and so for nothing above it.
             tracing::warn!(member, number, "a member holds a header of an earlier sequencer from the future");
             return Ok(Adopted::No);
@@ -374,9 +372,16 @@ impl Core {
             }
             Err(refusal) => return Err(refusal.into()),
         }
-        self.backlog.sealed(number, sealed.header.envelope_bytes);
         self.adopt_certificate(member, number, certificate).await;
-        tracing::warn!(member, number, hash = %theirs, "adopted a header that this disk did not know");
+        self.adopted(member, &sealed).await?;
+        Ok(Adopted::Ours)
+    }
+
+    /// Makes room for a header that was adopted, and announces it.
+    async fn adopted(&self, member: u16, sealed: &SealedBatch) -> Result<(), Hindrance> {
+        let (number, hash) = (sealed.header.number, sealed.header.hash());
+        self.backlog.sealed(number, sealed.header.envelope_bytes);
+        tracing::warn!(member, number, %hash, "adopted a header that this disk did not know");
         if let Some(record) = self.store.batch(number).await? {
             let verdicts = verdicts(&record)?;
             {
@@ -384,10 +389,79 @@ impl Core {
                 done_in(&mut pool, &sealed.items, &verdicts);
                 self.show_pool(&pool);
             }
-            let announced = blindfold_chain::announce::header(&sealed, theirs, &verdicts);
+            let announced = blindfold_chain::announce::header(sealed, hash, &verdicts);
             self.hub.publish(&announced);
         }
-        Ok(Adopted::Ours)
+        Ok(())
+    }
+
+    /// Adopts a member's headers from a contested one on if one of them has a certificate: the committee has decided, and
+    /// what this disk has gives way. False where it shows none, or where we sealed above it.
+    async fn adopt_decided(
+        &self,
+        committee: &dyn Committee,
+        member: u16,
+        (first, highest): (u64, u64),
+    ) -> Result<bool, Hindrance> {
+        let mut run = Vec::new();
+        for number in first..=highest.min(first.saturating_add(MAX_CONTESTED_HEADERS - 1)) {
+            let Ok(Some(HeldBatch { sealed, certificate })) = committee.sealed(member, number).await else {
+                break;
+            };
+            let (origin, hash) = (sealed.header.l1_origin_number, sealed.header.hash());
+            if sealed.header.number != number || sealed.claims_l1() {
+                break;
+            }
+            if self.is_ours(&sealed.signed_header()) {
+                self.bind(member, number, hash, origin).await?;
+            }
+            run.push(Arc::new(sealed));
+            let Some(certificate) = certificate.filter(|of| (of.number, of.header_hash) == (number, hash))
+            else {
+                continue;
+            };
+            // What we signed above it binds: another header of ours for one of those numbers would be a second one.
+            for above in number + 1..=self.tracker.head().number {
+                let record = self.store.batch(above).await?;
+                if record.is_some_and(|record| self.is_ours(&record.sealed.signed_header())) {
+                    tracing::warn!(
+                        member,
+                        number,
+                        above,
+                        "a header of ours stands above what members hold as certified"
+                    );
+                    return Ok(false);
+                }
+            }
+            if let Err(refusal) = self.tracker.accept_certified_run(&run, &certificate).await {
+                tracing::warn!(member, number, %refusal, "a member's certified headers are not taken");
+                return Ok(false);
+            }
+            for sealed in &run {
+                self.adopted(member, sealed).await?;
+            }
+            return Ok(true);
+        }
+        tracing::warn!(member, first, "a member holds another header of an earlier sequencer than this disk");
+        Ok(false)
+    }
+
+    /// What we signed binds before the header is here.
+    async fn bind(&self, member: u16, number: u64, theirs: B256, origin: u64) -> Result<(), Hindrance> {
+        match self.store.put_acknowledged(number, theirs, origin).await {
+            Err(StoreError::Conflict { stored, .. }) => {
+                Err(Hindrance::TwoHeaders { member, number, theirs, ours: stored })
+            }
+            written => Ok(written?),
+        }
+    }
+
+    /// Whether this certificate shows that a committee voted for this header.
+    async fn is_certified(&self, certificate: Option<&Certificate>, number: u64, hash: B256) -> bool {
+        let Some(certificate) = certificate.filter(|of| (of.number, of.header_hash) == (number, hash)) else {
+            return false;
+        };
+        self.tracker.verify_certificate(certificate).await.is_ok()
     }
 
     /// Takes the certificate that a member holds of a number, where ours lacks it.

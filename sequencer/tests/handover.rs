@@ -4,8 +4,8 @@
 
 mod common;
 
-use blindfold_protocol::{Canonical, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS};
-use blindfold_sequencer::StartError;
+use blindfold_protocol::{Canonical, Certificate, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS};
+use blindfold_sequencer::{Clock, HeldBatch, StartError};
 use common::{Running, World, payer, sequencer_key};
 
 fn next_key() -> SigningKey {
@@ -143,5 +143,116 @@ async fn who_is_named_again_asks_anew() {
     running.sealed(2).await;
     let header = running.batch(2).await.sealed.decode().unwrap().header;
     assert!(header.l1_origin_number >= y && y > x);
+    running.handle.shutdown().await;
+}
+
+/// Another machine, with another key and an empty folder.
+fn move_house(world: &mut World, key: SigningKey) {
+    world.folder = tempfile::tempdir().unwrap();
+    world.config.data_dir = world.folder.path().to_path_buf();
+    world.key = key;
+}
+
+/// Of two headers of an earlier sequencer the certified one counts, whichever is heard of first.
+#[tokio::test]
+async fn a_certified_header_takes_the_place_of_one_that_a_member_showed_first() {
+    let mut world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.certify_through(1).await;
+    running.held_by(&[1, 2, 3, 4], 1).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    let stray = running.batch(2).await;
+    running.handle.shutdown().await;
+    // Whoever has the key signs another second header, and that one is certified, with one more above it.
+    move_house(&mut world, sequencer_key());
+    let running = world.start().await;
+    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.sealed(2).await;
+    let certified = running.batch(2).await.hash;
+    assert_ne!(certified, stray.hash);
+    running.send(&world.envelope(2, 2)).await.unwrap();
+    running.sealed(3).await;
+    let head = running.batch(3).await.hash;
+    // The certificate of the third covers the second.
+    running.certify(3).await;
+    running.certified(3).await;
+    running.held_by(&[2, 3, 4], 3).await;
+    name_next(&world, 3);
+    running.handle.shutdown().await;
+    let stray = HeldBatch { sealed: stray.sealed.decode().unwrap(), certificate: None };
+    world.committee.held.lock().get_mut(&1).unwrap().insert(2, stray);
+
+    move_house(&mut world, next_key());
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.send(&world.envelope(1, 2)).await.unwrap();
+    running.sealed(4).await;
+    assert_eq!(running.batch(2).await.hash, certified);
+    assert_eq!(running.batch(4).await.sealed.decode().unwrap().header.parent_hash, head);
+    running.handle.shutdown().await;
+}
+
+/// A sequencer that is named again gives up what it alone had signed for what the committee certified meanwhile.
+#[tokio::test]
+async fn who_is_named_again_gives_its_own_lost_header_up() {
+    let mut world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.certify_through(1).await;
+    running.held_by(&[1, 2, 3, 4], 1).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    name_next(&world, 3);
+    running.handle.shutdown().await;
+    let first_house = (std::mem::replace(&mut world.folder, tempfile::tempdir().unwrap()), sequencer_key());
+    move_house(&mut world, next_key());
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.sealed(2).await;
+    let theirs = running.batch(2).await.hash;
+    running.certify(2).await;
+    running.certified(2).await;
+    running.held_by(&[1, 2, 3, 4], 2).await;
+    let y = world.l1.finalized() + 3;
+    world.l1.sequencers.lock().push(SequencerChange { from_block: y, sequencer: sequencer_key().address() });
+    running.handle.shutdown().await;
+    (world.folder, world.key) = first_house;
+    world.config.data_dir = world.folder.path().to_path_buf();
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.eventually("sealing", async || running.send(&world.envelope(1, 2)).await.is_ok()).await;
+    running.sealed(3).await;
+    assert_eq!(running.batch(2).await.hash, theirs);
+    running.handle.shutdown().await;
+}
+
+/// A certificate of another header says nothing of one that is stamped ahead of its time.
+#[tokio::test]
+async fn a_header_from_the_future_needs_a_certificate_of_its_own() {
+    let mut world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.certify_through(1).await;
+    running.held_by(&[1, 2, 3, 4], 1).await;
+    let forged = running.batch(1).await.certificate.unwrap().decode().unwrap();
+    let now_ms = world.clock.now_ms();
+    world.clock.advance(3_600_000);
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    let ahead = running.batch(2).await;
+    let sealed = ahead.sealed.decode().unwrap();
+    running.handle.shutdown().await;
+    let certificate = Some(Certificate { number: 2, header_hash: ahead.hash, ..forged });
+    world.committee.held.lock().get_mut(&1).unwrap().insert(2, HeldBatch { sealed, certificate });
+    name_next(&world, 3);
+    world.clock.set(now_ms);
+    move_house(&mut world, next_key());
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.sealed(2).await;
+    let header = running.batch(2).await;
+    assert_ne!(header.hash, ahead.hash);
+    assert!(header.timestamp_ms < ahead.timestamp_ms);
     running.handle.shutdown().await;
 }
