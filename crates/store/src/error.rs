@@ -97,6 +97,16 @@ pub enum StoreError {
     /// A certified batch is never reverted.
     #[error("batch {0} is certified and stays")]
     Certified(u64),
+    /// What the ledger was after this batch is not kept any more.
+    #[error(
+        "what the fee ledger was after batch {number} is forgotten; it is kept from batch {kept_from} on"
+    )]
+    Forgotten {
+        /// The number to go back to.
+        number: u64,
+        /// The first one that can be gone back to.
+        kept_from: u64,
+    },
     /// The ledger change does not start from what is stored: the caller computed on another state.
     #[error("the change of account {0} does not start from the stored account")]
     AccountMismatch(Address),

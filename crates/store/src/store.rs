@@ -50,6 +50,15 @@ pub trait Store: Send + Sync {
     /// signed for its number stays recorded.
     async fn revert_sealed(&self, number: u64) -> Result<(), StoreError>;
 
+    /// Takes back all batches above a number, certified or not, in one step, with their blocks, certificates, hints and
+    /// posts: L1 holds others in their place. Ledger and head are as they were after that number. What was signed stays
+    /// recorded, and so does what waits. Of the envelopes that the batches accepted, those that L1 did not force end with
+    /// `outcome`, or wait again without one.
+    ///
+    /// Refuses with [`StoreError::Forgotten`] where what the ledger was is not kept
+    /// ([`keep_ledgers_from`](Store::keep_ledgers_from)).
+    async fn rewind(&self, through_number: u64, outcome: Option<&str>) -> Result<(), StoreError>;
+
     /// Records, before it signs, the one header hash this process signs for a number, forever, with that header's L1
     /// origin. Refuses another, with one exception: a hash recorded for a number above a header that L1 made, with an
     /// origin before L1 made it and before that header was stored, belongs to a branch that can never be posted, and
@@ -122,8 +131,8 @@ pub trait Store: Send + Sync {
     /// The head that goes with [`Store::accounts`]; none before the first batch.
     async fn ledger_head(&self) -> Result<Option<LedgerHead>, StoreError>;
 
-    /// From now on keeps what it takes to tell ledgers as they were after batches from this number on, certified or not,
-    /// and forgets what is older. Never goes back; what was forgotten before the first call stays so.
+    /// From now on keeps what it takes to go back to ledgers, and to tell them, as they were after batches from
+    /// this number on, certified or not, and forgets what is older. Never goes back; what was forgotten before the first call stays so.
     async fn keep_ledgers_from(&self, number: u64) -> Result<(), StoreError>;
 
     /// The first number of [`Store::keep_ledgers_from`] that holds; `None` where it was never called.

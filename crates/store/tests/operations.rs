@@ -421,6 +421,90 @@ async fn earlier_ledgers_are_kept_from_a_number_on() {
     .await;
 }
 
+#[tokio::test]
+async fn a_rewind_takes_certified_batches_back_and_forgets_no_signature() {
+    on_both(async |store| {
+        store.keep_ledgers_from(0).await.unwrap();
+        let held = Held { item: 0, payer: payer(1), amount: 5 };
+        let mut delta = credit(1, None, Some(account(9)));
+        delta.nonces = vec![nonce_change(1, 4, None, Some(7))];
+        delta.held.push(held_change(1, vec![], vec![held]));
+        store.put_envelope(envelope(1)).await.unwrap();
+        let first = sealed(1, B256::ZERO, &[1], 0, delta);
+        store.put_sealed(first.clone()).await.unwrap();
+        store.put_certificate(&certificate(&first)).await.unwrap();
+        store.put_block(block(1, 1, 1)).await.unwrap();
+        // The surcharge returns, the nonce is used anew; L1 did not post these two.
+        let mut delta = credit(1, Some(account(9)), Some(account(14)));
+        delta.nonces = vec![nonce_change(1, 4, Some(7), Some(9))];
+        delta.held.push(held_change(1, vec![held], vec![]));
+        for number in [2, 3] {
+            store.put_envelope(envelope(number)).await.unwrap();
+        }
+        let second = sealed(2, first.hash, &[2], 0, delta);
+        store.put_sealed(second.clone()).await.unwrap();
+        let third = sealed(3, second.hash, &[3], 0, LedgerDelta::default());
+        store.put_sealed(third.clone()).await.unwrap();
+        store.put_certificate(&certificate(&third)).await.unwrap();
+        store.put_hints(&hints(&second)).await.unwrap();
+        store.put_release(&release(&second)).await.unwrap();
+        store.put_block(block(2, 2, 2)).await.unwrap();
+        store.put_posted(PostedRecord { up_to_number: 3, l1_transaction: id(7) }).await.unwrap();
+        store.put_envelope(envelope(4)).await.unwrap();
+
+        store.rewind(3, Some("wrong_generation")).await.unwrap();
+        assert_eq!(store.heads().await.unwrap().sealed, Some((3, third.hash)), "nothing is above it");
+        store.rewind(1, Some("wrong_generation")).await.unwrap();
+        let heads = store.heads().await.unwrap();
+        assert_eq!((heads.sealed, heads.certified), (Some((1, first.hash)), Some(1)));
+        assert_eq!((heads.hinted, heads.released, heads.posted), (None, None, None));
+        assert_eq!(heads.block, Some((1, block(1, 1, 1).hash)));
+        assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(9)));
+        assert_eq!(store.nonces().await.unwrap(), [live(1, 4, 7)]);
+        assert_eq!(store.held().await.unwrap(), [(1, vec![held])]);
+        for (number, record) in [(2, &second), (3, &third)] {
+            assert_eq!(store.acknowledged(number).await.unwrap(), Some(record.hash), "it binds");
+            let outcome = store.envelope_outcome(id(number)).await.unwrap();
+            assert_eq!(outcome.as_deref(), Some("wrong_generation"));
+        }
+        assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(4)]);
+        let other = sealed(2, first.hash, &[], 1, LedgerDelta::default());
+        let refused = store.put_sealed(other).await;
+        assert!(
+            matches!(refused, Err(StoreError::Conflict { what: What::Acknowledgement, .. })),
+            "{refused:?}"
+        );
+        // Without an outcome envelopes wait again.
+        let delta = credit(1, Some(account(9)), None);
+        store.put_sealed(SealedRecord { ledger: delta, ..second.clone() }).await.unwrap();
+        store.put_certificate(&certificate(&second)).await.unwrap();
+        store.rewind(1, None).await.unwrap();
+        let waiting = store.pending_envelopes().await.unwrap();
+        assert_eq!(waiting.iter().map(|it| it.id).collect::<Vec<_>>(), [id(4), id(2)]);
+        store.rewind(0, None).await.unwrap();
+        assert!(store.accounts().await.unwrap().is_empty() && store.held().await.unwrap().is_empty());
+        assert_eq!(store.heads().await.unwrap().sealed, None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rewind_goes_no_further_than_ledgers_are_kept() {
+    on_both(async |store| {
+        let records = chain_of_ledgers(account(5), account(9), account(2));
+        for record in &records {
+            store.put_sealed(record.clone()).await.unwrap();
+        }
+        store.put_certificate(&certificate(&records[1])).await.unwrap();
+        let refused = store.rewind(1, None).await;
+        assert_eq!(refused, Err(StoreError::Forgotten { number: 1, kept_from: 2 }));
+        assert_eq!(store.heads().await.unwrap().sealed, Some((3, records[2].hash)));
+        store.rewind(2, None).await.unwrap();
+        assert_eq!(store.heads().await.unwrap().sealed, Some((2, records[1].hash)));
+    })
+    .await;
+}
+
 async fn changed(store: &dyn Store, number: u64, up_to: u64) -> Option<Vec<LedgerEntry>> {
     store.entries_changed_after(number, up_to).await.unwrap()
 }

@@ -104,6 +104,7 @@ hand_on! {
     fn prune_outcomes(below_number: u64) -> ();
     fn put_sealed(record: SealedRecord) -> ();
     fn revert_sealed(number: u64) -> ();
+    fn rewind(through_number: u64, outcome: Option<&str>) -> ();
     fn put_acknowledged(number: u64, hash: B256, origin: u64) -> ();
     fn acknowledged(number: u64) -> Option<B256>;
     fn put_certificate(certificate: &Certificate) -> ();

@@ -248,6 +248,11 @@ impl Store for SqliteStore {
         self.write(move |connection| writes::revert_sealed(connection, number)).await
     }
 
+    async fn rewind(&self, through_number: u64, outcome: Option<&str>) -> Result<(), StoreError> {
+        let outcome = outcome.map(str::to_owned);
+        self.write(move |connection| writes::rewind(connection, through_number, outcome.as_deref())).await
+    }
+
     async fn put_acknowledged(&self, number: u64, hash: B256, origin: u64) -> Result<(), StoreError> {
         self.write(move |connection| writes::put_acknowledged(connection, number, hash, origin)).await
     }

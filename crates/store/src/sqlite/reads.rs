@@ -307,6 +307,16 @@ pub(super) fn entries_changed_after(
     Ok(Some(entries))
 }
 
+/// The first number that [`crate::Store::rewind`] can go back to, but for what is not certified.
+pub(super) fn way_back_floor(connection: &Connection) -> Result<u64, StoreError> {
+    let ledgers = match ledger_floor(connection)? {
+        Some(floor) => floor,
+        None => certified(connection)?,
+    };
+    let held = newest(connection, "SELECT MAX(number) FROM held_floor", What::Account)?.unwrap_or_default();
+    Ok(ledgers.min(certified(connection)?).max(held))
+}
+
 pub(super) fn held(connection: &Connection) -> Result<Vec<(u64, Vec<Held>)>, StoreError> {
     let rows =
         all(connection, "SELECT number, item, payer, amount FROM held ORDER BY number, item", [], |row| {

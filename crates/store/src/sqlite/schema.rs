@@ -117,6 +117,11 @@ const MIGRATIONS: &[&str] = &[
         party BLOB NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (party, sequence)
     ) STRICT, WITHOUT ROWID;
     ",
+    // 7: held_changes stay above the ledgers' floor. Of the batches that are here already they may be gone.
+    "
+    CREATE TABLE held_floor (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL) STRICT;
+    INSERT INTO held_floor (only, number) SELECT 1, COALESCE(MAX(number), 0) FROM batches;
+    ",
 ];
 
 /// Whether the file has this program's schema: a reader brings nothing up to date.

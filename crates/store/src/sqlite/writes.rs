@@ -301,7 +301,11 @@ pub(super) fn revert_sealed(connection: &Connection, batch: u64) -> Result<(), S
     if certified.is_some() {
         return Err(StoreError::Certified(batch));
     }
+    take_back(connection, row)
+}
 
+/// Takes the newest batch back, by what is kept of the ledger before it.
+fn take_back(connection: &Connection, row: i64) -> Result<(), StoreError> {
     let sql = "SELECT payer, balance_before, withdrawn_before FROM account_changes WHERE number = ?1";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([row])?;
@@ -341,6 +345,67 @@ pub(super) fn revert_sealed(connection: &Connection, batch: u64) -> Result<(), S
     Ok(())
 }
 
+pub(super) fn rewind(connection: &Connection, through: u64, outcome: Option<&str>) -> Result<(), StoreError> {
+    let kept_from = reads::way_back_floor(connection)?;
+    let newest = reads::newest_batch(connection)?.map_or(0, |(newest, _)| newest);
+    if newest <= through {
+        return Ok(());
+    }
+    if through < kept_from {
+        return Err(StoreError::Forgotten { number: through, kept_from });
+    }
+    for number in (through.saturating_add(1)..=newest).rev() {
+        let row = integer(number, "batch number")?;
+        release_envelopes(connection, number, through, outcome)?;
+        take_back(connection, row)?;
+        for sql in ["DELETE FROM certificates WHERE number = ?1", "DELETE FROM l1_headers WHERE number = ?1"]
+        {
+            execute(connection, sql, [row])?;
+        }
+    }
+    let row = integer(through, "batch number")?;
+    for sql in ["DELETE FROM blocks WHERE last_batch > ?1", "DELETE FROM posts WHERE up_to_number > ?1"] {
+        execute(connection, sql, [row])?;
+    }
+    Ok(())
+}
+
+/// The envelopes that a batch accepted end with the outcome, or wait again without one. Forced ones are in the queue of L1.
+fn release_envelopes(
+    connection: &Connection,
+    number: u64,
+    through: u64,
+    outcome: Option<&str>,
+) -> Result<(), StoreError> {
+    let Some(record) = reads::batch(connection, number)? else { return Ok(()) };
+    let header = &record.sealed.header;
+    let before = reads::batch(connection, number.saturating_sub(1))?;
+    let forced = header.forced_cursor.saturating_sub(before.map_or(0, |it| it.sealed.header.forced_cursor));
+    let forced = usize::try_from(forced).unwrap_or(usize::MAX);
+    let arrived_ms = integer(header.timestamp_ms, "arrival time")?;
+    let through = integer(through, "batch number")?;
+    for (item, bytes) in record.items.iter().zip(&record.sealed.items).skip(forced) {
+        if item.fault.is_some() {
+            continue;
+        }
+        let id = item.id.as_slice();
+        match outcome {
+            Some(outcome) => {
+                execute(connection, "DELETE FROM envelopes WHERE id = ?1", [id])?;
+                let sql =
+                    "INSERT OR REPLACE INTO envelope_outcomes (id, outcome, number) VALUES (?1, ?2, ?3)";
+                execute(connection, sql, params![id, outcome, through])?;
+            }
+            // What was not certified is there with its promise.
+            None => {
+                let sql = "INSERT INTO envelopes (id, bytes, arrived_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+                execute(connection, sql, params![id, bytes, arrived_ms])?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Checks that a batch is stored under the hash that a record names.
 fn belongs(connection: &Connection, number: u64, offered: B256) -> Result<i64, StoreError> {
     match reads::batch_hash(connection, number)? {
@@ -358,13 +423,13 @@ pub(super) fn put_certificate(connection: &Connection, certificate: &Certificate
     forget_way_back(connection, row)
 }
 
-/// What is certified certifies all ancestors: there is no way back from any of them. What their ledgers were is kept
-/// above the floor.
+/// What is certified certifies all ancestors: only [`rewind`] goes back before it, where the floor keeps what their
+/// ledgers were.
 fn forget_way_back(connection: &Connection, row: i64) -> Result<(), StoreError> {
     for sql in [
         "DELETE FROM account_changes WHERE number <= MIN(?1, COALESCE((SELECT number FROM ledger_floor), ?1))",
         "DELETE FROM nonce_changes WHERE number <= MIN(?1, COALESCE((SELECT number FROM ledger_floor), ?1))",
-        "DELETE FROM held_changes WHERE number <= ?1",
+        "DELETE FROM held_changes WHERE number <= MIN(?1, COALESCE((SELECT number FROM ledger_floor), ?1))",
         "DELETE FROM envelopes WHERE number <= ?1",
     ] {
         execute(connection, sql, [row])?;
@@ -388,6 +453,7 @@ pub(super) fn keep_ledgers_from(connection: &Connection, wanted: u64) -> Result<
     let row = integer(certified.min(floor), "batch number")?;
     execute(connection, "DELETE FROM account_changes WHERE number <= ?1", [row])?;
     execute(connection, "DELETE FROM nonce_changes WHERE number <= ?1", [row])?;
+    execute(connection, "DELETE FROM held_changes WHERE number <= ?1", [row])?;
     Ok(())
 }
 

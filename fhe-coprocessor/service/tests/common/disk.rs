@@ -114,6 +114,7 @@ disk! { Store;
         fn prune_outcomes(below_number: u64);
         fn put_sealed(record: SealedRecord);
         fn revert_sealed(number: u64);
+        fn rewind(through_number: u64, outcome: Option<&str>);
         fn put_acknowledged(number: u64, hash: B256, origin: u64);
         fn put_certificate(certificate: &Certificate);
         fn put_release(release: &Release);
