@@ -43,10 +43,10 @@ use blindfold_telemetry::{Metrics, MetricsError};
 use tokio::sync::mpsc;
 use tokio::sync::watch as channel;
 
+pub use blindfold_chain::PostedChain;
 pub use config::{ConfigError, FullNodeConfig, MemberEndpoint, Source};
 pub use counters::{ByReason, Counters};
 pub use decrypt::{DecryptFault, LocalDecryption};
-pub use from_l1::PostedChain;
 pub use members::{Member, MemberFault, Members};
 
 use compare::Comparison;

@@ -36,6 +36,7 @@ mod metrics;
 mod outputs;
 mod poster;
 mod promises;
+mod rebuild;
 mod recover;
 mod refusal;
 mod reservations;

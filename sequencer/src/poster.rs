@@ -15,7 +15,7 @@ pub use blindfold_l1::DataStanding;
 use blindfold_l1::{CodedBatch, L1Error, L1Writer, Recovery, Sent};
 use blindfold_protocol::{B256, BatchHeader, Canonical, Certificate, validity::Verdict};
 use blindfold_runtime::Backoff;
-use blindfold_store::{BatchRecord, PostedRecord, StoreError, What};
+use blindfold_store::{BatchRecord, PostedRecord, Store, StoreError, What};
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::sleep;
@@ -155,6 +155,17 @@ impl Intent {
         let (first, rest) = bytes.split_first_chunk()?;
         let (last, done) = rest.split_first_chunk()?;
         Some(Self { first: u64::from_be_bytes(*first), last: u64::from_be_bytes(*last), done: done == [1] })
+    }
+}
+
+/// Nothing above this number is on its way to L1 any more.
+pub(crate) async fn forget_intent_above(store: &dyn Store, number: u64) -> Result<(), StoreError> {
+    let stored = store.meta(INTENT_KEY).await?;
+    match stored.and_then(|bytes| Intent::decode(&bytes)) {
+        Some(intent) if !intent.done && intent.last > number => {
+            store.put_meta(INTENT_KEY, &Intent { done: true, ..intent }.encode()).await
+        }
+        _ => Ok(()),
     }
 }
 

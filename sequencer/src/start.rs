@@ -9,8 +9,8 @@ use std::{
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    Executor, ExecutorDeps, ExecutorStatus, HintIntake, L1View, Office, OpenError, ParameterSet, ReadApi,
-    ReadContext, Settlement, SettlementView, Tracker, passthrough,
+    Executor, ExecutorDeps, ExecutorStatus, HintIntake, L1View, Office, OpenError, ParameterSet, PostedChain,
+    ReadApi, ReadContext, RebuildFault, Settlement, SettlementView, Tracker, passthrough,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{
@@ -45,6 +45,7 @@ use crate::{
     outputs::L1Outputs,
     poster::L1Poster,
     promises::LatePromises,
+    rebuild::Rebuild,
     reservations::Demand,
     rpc::{SequencerRpc, SequencerView},
     sources::SourceLimits,
@@ -80,6 +81,9 @@ pub struct SequencerDeps {
     pub execution: Arc<dyn ExecutionClient>,
     /// Signs headers and promises.
     pub key: Arc<SigningKey>,
+    /// With it, before anything is served, the disk goes back to what L1 holds: the remedy where L1 made or posted another
+    /// header in place of one that is certified here. Where there is none it changes nothing.
+    pub rebuild: Option<Arc<dyn PostedChain>>,
     /// The committees' public parameters, checked.
     pub parameters: Arc<ParameterSet>,
     /// Opens hints.
@@ -120,6 +124,9 @@ pub enum StartError {
     /// The disk.
     #[error("storage: {0}")]
     Store(#[from] StoreError),
+    /// The disk does not go back to what L1 holds.
+    #[error("rebuilding from L1: {0}")]
+    Rebuild(#[from] RebuildFault),
     /// Something was signed with this key that contradicts the disk.
     #[error("{0}")]
     Recovery(String),
@@ -159,6 +166,16 @@ impl Sequencer {
         let lock = DataLock::acquire(&config.data_dir)?;
         deps.store.bind(&deps.chain.deployment, ROLE).await?;
 
+        let key = deps.key.address();
+        let fork = match &deps.rebuild {
+            Some(posted) => {
+                let (l1, posted, execution) = (deps.l1.as_ref(), posted.as_ref(), deps.execution.as_ref());
+                let (chain, store) = (deps.chain.as_ref(), deps.store.as_ref());
+                Some(Rebuild { chain, store, l1, posted, execution, key }.go_back().await?)
+            }
+            None => None,
+        };
+
         let metrics = Arc::new(SequencerMetrics::new()?);
         metrics.backend_threads.get(&[deps.backend.name()]).set(deps.backend.threads() as u64);
         let failures = metrics.device_failures.clone();
@@ -170,9 +187,13 @@ impl Sequencer {
         let view: Arc<dyn L1View> = l1.clone();
         let tracker =
             Tracker::open(Arc::clone(&deps.chain), Arc::clone(&deps.store), Arc::clone(&view)).await?;
-        let key = deps.key.address();
         if tracker.office(key) == Office::Stranger || !tracker.is_sequencer(key) {
             return Err(StartError::WrongKey { key, named: tracker.sequencer_now() });
+        }
+        if let (Some(posted), Some(fork)) = (&deps.rebuild, &fork) {
+            fork.take_posted(&tracker, posted.as_ref(), key).await?;
+            let (head, certified) = (tracker.head().number, tracker.certified().number);
+            tracing::info!(head, certified, "the chain here is that of L1 as far as L1 has one");
         }
         // What L1 made first: an origin is offered to headers only with everything up to it.
         match tracker.follow_l1().await {

@@ -12,7 +12,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use blindfold_l1::CodedBatch;
 use blindfold_protocol::Canonical;
-use blindfold_store::StoreError;
+use blindfold_store::{Store, StoreError};
 use tokio::sync::Mutex;
 
 use crate::{
@@ -96,6 +96,16 @@ fn without(spans: &[Span], (first, last): Span) -> Vec<Span> {
         before.into_iter().chain(after)
     };
     spans.iter().flat_map(rest).collect()
+}
+
+/// Data above this number is looked for again.
+pub(crate) async fn forget_supplied_above(store: &dyn Store, number: u64) -> Result<(), StoreError> {
+    let stored = store.meta(SUPPLIED_KEY).await?;
+    let supplied = stored.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+    match supplied.filter(|supplied| *supplied > number) {
+        Some(_) => store.put_meta(SUPPLIED_KEY, &number.to_be_bytes()).await,
+        None => Ok(()),
+    }
 }
 
 impl Core {

@@ -79,6 +79,7 @@ impl SequencerSettings {
             settlement: Some(l1.clone()),
             l1,
             poster: writer.clone().map(|writer| writer as Arc<dyn L1Poster>),
+            rebuild: None,
             accusations: writer.clone().map(|writer| writer as Arc<dyn L1Accusations>),
             outputs: claimant.map(|writer| writer as Arc<dyn L1Outputs>),
             execution: Arc::new(self.execution.client()?),

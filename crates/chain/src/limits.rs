@@ -49,6 +49,8 @@ pub const POSTING_MARGIN: u64 = 8;
 pub const DATA_RETRY_MS: u64 = 1_000;
 /// Longest such pause, in milliseconds: each look may read much.
 pub const DATA_MAX_RETRY_MS: u64 = 300_000;
+/// L1 blocks of which postings are read at a time when a chain is rebuilt: what they hold is in memory at once.
+pub const REBUILD_STEP_BLOCKS: u64 = 64;
 /// How often L1 is asked what became of posted runs, in milliseconds.
 pub const SETTLEMENT_INTERVAL_MS: u64 = 1_000;
 /// Longest pause after trouble in asking, in milliseconds; it doubles.

@@ -7,15 +7,14 @@
 //! L1 declares its run void. How far L1 was read is durable, so that a restart goes on there.
 
 mod cursor;
-mod seam;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::B256;
 use blindfold_chain::{
-    Applied, HintsRefusal, L1Fault, L1MadeHeader, NextLook, NextStep, Refusal, accepted, announce,
+    Applied, HintsRefusal, L1Fault, NextLook, NextStep, PostedChain, Refusal, accepted, announce, made_by_l1,
 };
 use blindfold_l1::{DataFault, PostedHints, Posting, UNREAD_PATIENCE_BLOCKS};
 use blindfold_protocol::{BatchHeader, Certificate, SealedBatch};
@@ -25,8 +24,6 @@ use tokio::sync::watch;
 use crate::limits::L1_STEP_BLOCKS;
 use crate::node::{Node, stopped};
 use cursor::Cursor;
-
-pub use seam::PostedChain;
 
 /// Why reading L1 does not go on.
 #[derive(Debug, thiserror::Error)]
@@ -222,16 +219,11 @@ impl FromL1 {
     /// A header that L1 made.
     async fn take_made(&self, posting: &Posting) -> Result<(), Obstacle> {
         let (first, last) = posting.numbers();
-        let batches = posting.data.whole().map_err(|fault| Obstacle::Missing { first, last, fault })?;
-        for batch in &batches {
-            let made = L1MadeHeader {
-                header: batch.header,
-                items: batch.items.iter().map(|item| Bytes::copy_from_slice(item)).collect(),
-                l1_block: posting.l1_block,
-            };
+        let made = made_by_l1(posting).map_err(|fault| Obstacle::Missing { first, last, fault })?;
+        if let Some(made) = made {
             let taken = self.node.tracker.accept_l1_header(&made).await;
             let applied = taken.map_err(|refusal| Obstacle::Refused { first, last, refusal })?;
-            self.tell(batch, &applied);
+            self.tell(&made.batch(), &applied);
         }
         Ok(())
     }

@@ -11,16 +11,19 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, VoidRun,
+    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, PostedChain, VoidRun,
 };
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
     TransportError,
 };
-use blindfold_l1::{CodedBatch, GivenPromise, OmissionAnswer, OpenAccusation, Output, PostedRun};
+use blindfold_l1::{
+    CodedBatch, FoundData, GivenPromise, OmissionAnswer, OpenAccusation, Output, PostedData, PostedHints,
+    PostedRun, Posting,
+};
 use blindfold_protocol::{
-    Address, B256, BatchHeader, Bytes, Canonical, Deposit, Epochs, ForcedEntry, LedgerEvent, SequencerChange,
-    merkle,
+    Address, B256, BatchHeader, Bytes, Canonical, Certificate, Deposit, Epochs, ForcedEntry, LedgerEvent,
+    SealedBatch, SequencerChange, merkle,
 };
 use blindfold_sequencer::{
     Clock, Committee, DataStanding, HeldBatch, L1Accusations, L1Outputs, L1Poster, MemberFault,
@@ -254,6 +257,64 @@ impl L1View for ScriptedL1 {
             return Ok(epochs);
         }
         Ok(epochs.with_sequencers(sequencers, self.finalized()).expect("valid"))
+    }
+}
+
+/// What was posted to L1 as a script, with the headers that it made.
+pub struct PostedRuns {
+    l1: Arc<ScriptedL1>,
+    pub runs: Mutex<Vec<Posting>>,
+}
+
+impl PostedRuns {
+    pub fn new(l1: Arc<ScriptedL1>) -> Arc<Self> {
+        Arc::new(Self { l1, runs: Mutex::default() })
+    }
+
+    /// Posts certified headers with their data in the next block, which is final at once.
+    pub async fn post(&self, running: &super::Running<'_>, first: u64, last: u64) {
+        let (mut batches, mut certificate) = (Vec::new(), None);
+        for number in first..=last {
+            let info = running.batch(number).await;
+            batches.push(info.sealed.decode().expect("a batch"));
+            certificate = info.certificate.map(|certificate| certificate.decode().expect("a certificate"));
+        }
+        assert!(certificate.is_some(), "the last one is certified");
+        let posting = posting(self.l1.advance(), batches, certificate);
+        self.runs.lock().push(posting);
+    }
+}
+
+fn posting(l1_block: u64, batches: Vec<SealedBatch>, certificate: Option<Certificate>) -> Posting {
+    let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.header).collect();
+    let run = PostedRun::new(headers.clone(), l1_block).expect("headers").run;
+    let data = PostedData::of(batches);
+    Posting { l1_block, transaction: B256::ZERO, runs: vec![run], headers, certificate, data }
+}
+
+#[async_trait]
+impl PostedChain for PostedRuns {
+    async fn finalized(&self) -> Result<u64, L1Fault> {
+        self.l1.up()?;
+        Ok(self.l1.finalized())
+    }
+
+    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Fault> {
+        self.l1.up()?;
+        let mut all = self.runs.lock().clone();
+        let made = self.l1.state.lock().l1_headers.clone();
+        all.extend(made.iter().map(|made| posting(made.l1_block, vec![made.batch()], None)));
+        all.retain(|posting| (after + 1..=through).contains(&posting.l1_block));
+        all.sort_by_key(|posting| posting.l1_block);
+        Ok(all)
+    }
+
+    async fn posted_again(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Fault> {
+        Ok(FoundData { batches: Vec::new(), unread: None })
+    }
+
+    async fn hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Fault> {
+        Ok(Vec::new())
     }
 }
 
@@ -558,6 +619,8 @@ pub struct ScriptedExecution {
     pub lists: Mutex<Vec<Vec<Bytes>>>,
     /// The L1 deposits of each block.
     pub deposits: Mutex<Vec<Vec<Bytes>>>,
+    /// The block that it holds for final.
+    finalized: AtomicU64,
 }
 
 impl ScriptedExecution {
@@ -568,7 +631,13 @@ impl ScriptedExecution {
             down: AtomicBool::new(false),
             lists: Mutex::default(),
             deposits: Mutex::default(),
+            finalized: AtomicU64::new(0),
         })
+    }
+
+    /// The client holds this block for final.
+    pub fn finalize(&self, number: u64) {
+        self.finalized.store(number, Ordering::SeqCst);
     }
 
     pub fn set_down(&self, down: bool) {
@@ -669,6 +738,9 @@ impl ExecutionClient for ScriptedExecution {
     }
 
     async fn read(&self, method: &str, params: Value) -> Result<Value, ReadError> {
+        if method == "eth_getBlockByNumber" && params[0] == "finalized" {
+            return Ok(json!({ "number": format!("{:#x}", self.finalized.load(Ordering::SeqCst)) }));
+        }
         if method == "eth_getBlockByHash" {
             return Err(ReadError::Rpc { code: 3, message: "scripted error".to_owned(), data: None });
         }

@@ -212,6 +212,7 @@ impl World {
             settlement: None,
             execution: self.execution.clone(),
             key: Arc::new(self.key.clone()),
+            rebuild: None,
             parameters: self.parameters(),
             backend: backend(),
             clock: self.clock.clone(),
@@ -240,10 +241,14 @@ impl World {
     }
 
     pub async fn try_start(&self, store: Arc<dyn Store>) -> Result<Running<'_>, StartError> {
-        let handle = Sequencer::start(self.config.clone(), self.deps(store)).await?;
+        Ok(self.running(Sequencer::start(self.config.clone(), self.deps(store)).await?))
+    }
+
+    /// A sequencer of this world that was started.
+    pub fn running(&self, handle: SequencerHandle) -> Running<'_> {
         let url = format!("http://{}", handle.rpc_addr());
         let client = http_client(&url, &ClientConfig::default()).expect("a URL");
-        Ok(Running { world: self, handle, client })
+        Running { world: self, handle, client }
     }
 
     pub async fn start(&self) -> Running<'_> {

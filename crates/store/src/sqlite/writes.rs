@@ -358,8 +358,12 @@ pub(super) fn rewind(connection: &Connection, through: u64, outcome: Option<&str
         let row = integer(number, "batch number")?;
         release_envelopes(connection, number, through, outcome)?;
         take_back(connection, row)?;
-        for sql in ["DELETE FROM certificates WHERE number = ?1", "DELETE FROM l1_headers WHERE number = ?1"]
-        {
+        for sql in [
+            "DELETE FROM certificates WHERE number = ?1",
+            "DELETE FROM l1_headers WHERE number = ?1",
+            // Without the header that L1 made nothing excuses a second one.
+            "UPDATE acknowledgements SET displaced_by = NULL WHERE displaced_by = ?1",
+        ] {
             execute(connection, sql, [row])?;
         }
     }

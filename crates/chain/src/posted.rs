@@ -1,9 +1,10 @@
-//! What following from L1 alone needs of it, as a seam: the client of the contracts implements it, tests script it.
+//! What was posted to L1, as a seam: the client of the contracts implements it, tests script it.
 
 use async_trait::async_trait;
-use blindfold_chain::L1Fault;
-use blindfold_l1::{FoundData, HintEvent, L1Client, PostedHints, Posting};
-use blindfold_protocol::BatchHeader;
+use blindfold_l1::{DataFault, FoundData, HintEvent, L1Client, PostedHints, Posting};
+use blindfold_protocol::{BatchHeader, Bytes};
+
+use crate::{L1Fault, L1MadeHeader};
 
 /// What was posted to L1, in final blocks only, so that an answer never changes.
 #[async_trait]
@@ -55,4 +56,19 @@ impl PostedChain for L1Client {
         });
         Ok(posted.collect())
     }
+}
+
+/// The header that L1 made, with its items, where the posting is one; `None` for a certified run.
+///
+/// # Errors
+/// Items of the forced queue that are missing.
+pub fn made_by_l1(posting: &Posting) -> Result<Option<L1MadeHeader>, DataFault> {
+    if posting.certificate.is_some() {
+        return Ok(None);
+    }
+    Ok(posting.data.whole()?.into_iter().next().map(|batch| L1MadeHeader {
+        header: batch.header,
+        items: batch.items.into_iter().map(Bytes::from).collect(),
+        l1_block: posting.l1_block,
+    }))
 }

@@ -1,0 +1,321 @@
+//! Going back to what L1 holds. A certificate that was kept from L1 until L1 made a header of its own leaves whoever took it
+//! with a certified header that is void, and a certified header never gives way by itself.
+//!
+//! [`Fork::find`] reads L1 backwards until it meets a header that is here. [`Fork::go_back`] takes everything above it back
+//! in one step of the disk, so that a crash leaves the disk as it was or as it should be. [`Fork::take_posted`] takes what
+//! L1 has above it. Each may be repeated. What this process signed stays on disk throughout: nothing is signed twice.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256};
+use blindfold_engine::{ExecutionClient, ReadError};
+use blindfold_l1::{DataFault, Posting};
+use blindfold_protocol::{BatchHeader, ChainConfig, EnvelopeFault, SealedBatch};
+use blindfold_store::{Store, StoreError};
+use serde_json::json;
+
+use crate::limits::REBUILD_STEP_BLOCKS;
+use crate::{HeaderId, L1Fault, L1View, NextStep, PostedChain, Refusal, Tracker, made_by_l1};
+
+/// Why a disk does not go back to what L1 holds. It is as it was, or has gone back already; trying again harms nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RebuildFault {
+    /// L1.
+    #[error("L1 does not tell what was posted: {0}; start again when it answers")]
+    L1(#[from] L1Fault),
+    /// The disk.
+    #[error(transparent)]
+    Store(StoreError),
+    /// L1's chain does not begin where this one does.
+    #[error(
+        "no header of this disk leads to those that L1 holds: the disk, or l1.url, is of another deployment"
+    )]
+    OtherChain,
+    /// What the ledger was at the fork is not on disk any more.
+    #[error(
+        "L1 and this disk part after batch {number}, and the fee ledger is kept from batch {kept_from} on only: move \
+         data_dir away and start with an empty one, and with an execution client at its genesis"
+    )]
+    TooOld {
+        /// The last batch on which both agree.
+        number: u64,
+        /// The first one that the disk can go back to.
+        kept_from: u64,
+    },
+    /// Two headers were signed for one number, and nothing excuses them.
+    #[error(
+        "L1 holds header {posted} for number {number}, signed with this key, and this disk signed {ours}: two machines \
+         used the key. Its bond answers for it; find the other machine, and go on with its disk, or with another key \
+         (`blindfold l1 sequencer name`)"
+    )]
+    SignedTwo {
+        /// Batch number.
+        number: u64,
+        /// What this disk signed.
+        ours: B256,
+        /// What L1 holds.
+        posted: B256,
+    },
+    /// The execution client takes no block back that it holds for final.
+    #[error(
+        "the execution client holds block {finalized} for final, and the last one that stands is {last}: stop it, give \
+         it an empty data folder with the chain's genesis (`blindfold genesis`), start it and then this again; it gets \
+         its blocks from here"
+    )]
+    ClientFinal {
+        /// Its finalized block.
+        finalized: u64,
+        /// The last block of which every batch stands.
+        last: u64,
+    },
+    /// The execution client does not answer.
+    #[error(
+        "the execution client does not tell which block it holds for final: {0}; start again when it answers"
+    )]
+    Client(ReadError),
+    /// What L1 holds is not taken.
+    #[error("batches {first} to {last}, posted to L1, are refused here: {refusal}")]
+    Refused {
+        /// First number.
+        first: u64,
+        /// Last number.
+        last: u64,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The items of a header that L1 made are missing.
+    #[error("what L1 forced into batch {number} is missing: {fault}")]
+    Forced {
+        /// Batch number.
+        number: u64,
+        /// Why.
+        fault: DataFault,
+    },
+}
+
+impl From<StoreError> for RebuildFault {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Forgotten { number, kept_from } => Self::TooOld { number, kept_from },
+            error => Self::Store(error),
+        }
+    }
+}
+
+/// What L1 holds in place of a header here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherHeader {
+    /// The header.
+    pub header: BatchHeader,
+    /// Whether L1 made it.
+    pub by_l1: bool,
+}
+
+/// Where a disk and L1 part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fork {
+    /// The newest header that both hold.
+    pub agreed: HeaderId,
+    /// What L1 holds in place of the next one here; `None` where nothing here contradicts L1.
+    pub other: Option<OtherHeader>,
+    /// What L1 has above it was posted after this block.
+    after: u64,
+    /// L1 was read up to this block.
+    finalized: u64,
+}
+
+impl Fork {
+    /// Compares the disk with what was posted to final L1 blocks, the newest first. Changes nothing.
+    ///
+    /// # Errors
+    /// [`RebuildFault::L1`], [`RebuildFault::Store`], [`RebuildFault::OtherChain`].
+    pub async fn find(
+        config: &ChainConfig,
+        store: &dyn Store,
+        l1: &dyn PostedChain,
+    ) -> Result<Self, RebuildFault> {
+        let (genesis, finalized) = (config.genesis_l1_origin, l1.finalized().await?);
+        let head = store.heads().await?.sealed.map_or(0, |(number, _)| number);
+        let ours = async |number: u64| -> Result<Option<B256>, StoreError> {
+            match number {
+                0 => Ok(Some(config.deployment.genesis_hash())),
+                number if number > head => Ok(None),
+                number => Ok(store.batch(number).await?.map(|record| record.hash)),
+            }
+        };
+        let (mut other, mut posted_any) = (None, false);
+        let mut through = finalized;
+        while through > genesis {
+            let before = through.saturating_sub(REBUILD_STEP_BLOCKS).max(genesis);
+            for posting in l1.postings(before, through).await?.iter().rev() {
+                let Some(first) = posting.headers.first() else { continue };
+                posted_any = true;
+                let after = posting.l1_block.saturating_sub(1);
+                for header in posting.headers.iter().rev() {
+                    let (number, hash) = (header.number, header.hash());
+                    match ours(number).await? {
+                        Some(ours) if ours == hash => {
+                            return Ok(Self { agreed: HeaderId { number, hash }, other, after, finalized });
+                        }
+                        Some(_) => {
+                            let by_l1 = posting.certificate.is_none();
+                            other = Some(OtherHeader { header: *header, by_l1 });
+                        }
+                        None => {}
+                    }
+                }
+                let (number, hash) = (first.number.saturating_sub(1), first.parent_hash);
+                if ours(number).await? == Some(hash) {
+                    return Ok(Self { agreed: HeaderId { number, hash }, other, after, finalized });
+                }
+            }
+            through = before;
+        }
+        if posted_any {
+            return Err(RebuildFault::OtherChain);
+        }
+        let agreed = HeaderId { number: 0, hash: config.deployment.genesis_hash() };
+        Ok(Self { agreed, other: None, after: finalized, finalized })
+    }
+
+    /// Whether the way back is open, before anything is changed.
+    ///
+    /// # Errors
+    /// [`RebuildFault::SignedTwo`] where the key signed what L1 holds and another header here; and
+    /// [`RebuildFault::ClientFinal`].
+    pub async fn check(
+        &self,
+        config: &ChainConfig,
+        store: &dyn Store,
+        l1: &dyn L1View,
+        client: &dyn ExecutionClient,
+        key: Address,
+    ) -> Result<(), RebuildFault> {
+        let Some(other) = &self.other else { return Ok(()) };
+        if !other.by_l1 {
+            let (number, posted) = (other.header.number, other.header.hash());
+            let signer = l1.epochs().await?.sequencer_at(other.header.l1_origin_number);
+            if signer.unwrap_or(config.sequencer) == key
+                && let Some(ours) = store.acknowledged(number).await?.filter(|ours| *ours != posted)
+            {
+                return Err(RebuildFault::SignedTwo { number, ours, posted });
+            }
+        }
+        let last = store.block_through(self.agreed.number).await?.map_or(0, |(number, _)| number);
+        match finalized_block(client).await? {
+            Some(finalized) if finalized > last => Err(RebuildFault::ClientFinal { finalized, last }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes back what the disk holds above the fork, where L1 holds something else: all of it, or after a crash none.
+    ///
+    /// # Errors
+    /// [`RebuildFault::TooOld`] and the disk's.
+    pub async fn go_back(&self, store: &dyn Store) -> Result<(), RebuildFault> {
+        let Some(other) = &self.other else { return Ok(()) };
+        let heads = store.heads().await?;
+        // Nothing of before a header that L1 made is accepted after it (G-1).
+        let outcome = other.by_l1.then_some(EnvelopeFault::WrongGeneration.as_str());
+        store.rewind(self.agreed.number, outcome).await?;
+        tracing::warn!(
+            kept = self.agreed.number,
+            dropped = heads.sealed.map_or(0, |(number, _)| number).saturating_sub(self.agreed.number),
+            certified = heads.certified,
+            posted = %other.header.hash(),
+            by_l1 = other.by_l1,
+            "went back to the last header that L1 holds, too"
+        );
+        Ok(())
+    }
+
+    /// Takes what L1 has above the fork: the headers that it made, certificates, and certified runs as far as their data
+    /// came along. What lacks, members have. What the key signed is on disk as signed before the header is.
+    ///
+    /// # Errors
+    /// [`RebuildFault::SignedTwo`], [`RebuildFault::Refused`], L1's and the disk's.
+    pub async fn take_posted(
+        &self,
+        tracker: &Tracker,
+        l1: &dyn PostedChain,
+        key: Address,
+    ) -> Result<(), RebuildFault> {
+        let mut after = self.after;
+        while after < self.finalized {
+            let through = self.finalized.min(after.saturating_add(REBUILD_STEP_BLOCKS));
+            for posting in l1.postings(after, through).await? {
+                if !take(tracker, &posting, key).await? {
+                    let (first, last) = posting.numbers();
+                    tracing::warn!(first, last, "L1 has no whole data of these batches beside their headers");
+                    return Ok(());
+                }
+            }
+            after = through;
+        }
+        Ok(())
+    }
+}
+
+/// Takes one posting. False where its data is not whole.
+async fn take(tracker: &Tracker, posting: &Posting, key: Address) -> Result<bool, RebuildFault> {
+    let (first, last) = posting.numbers();
+    if last <= tracker.certified().number {
+        return Ok(true);
+    }
+    let refused = |refusal| RebuildFault::Refused { first, last, refusal };
+    let made = made_by_l1(posting).map_err(|fault| RebuildFault::Forced { number: first, fault })?;
+    if let Some(made) = made {
+        tracker.accept_l1_header(&made).await.map_err(refused)?;
+        return Ok(true);
+    }
+    let Some(certificate) = &posting.certificate else { return Ok(true) };
+    if last <= tracker.head().number {
+        tracker.accept_certificate(certificate).await.map_err(refused)?;
+        return Ok(true);
+    }
+    let Ok(batches) = posting.data.whole() else { return Ok(false) };
+    if !batches.iter().all(|batch| tracker.is_signed(batch)) {
+        return Ok(false);
+    }
+    for batch in &batches {
+        note_signed(tracker, batch, key).await?;
+    }
+    let run: Vec<Arc<SealedBatch>> = batches.into_iter().map(Arc::new).collect();
+    match tracker.accept_certified_run(&run, certificate).await {
+        Ok(_) => Ok(true),
+        Err(refusal) if refusal.next_step() == NextStep::Reject => {
+            tracing::warn!(first, last, %refusal, "posted data is not taken");
+            Ok(false)
+        }
+        Err(refusal) => Err(refused(refusal)),
+    }
+}
+
+/// What the key signed binds before the header is here.
+async fn note_signed(tracker: &Tracker, batch: &SealedBatch, key: Address) -> Result<(), RebuildFault> {
+    let header = &batch.header;
+    let (number, posted) = (header.number, header.hash());
+    if batch.signed_header().signer(&tracker.config().deployment) != Ok(key) {
+        return Ok(());
+    }
+    match tracker.store().put_acknowledged(number, posted, header.l1_origin_number).await {
+        Err(StoreError::Conflict { stored, .. }) => {
+            Err(RebuildFault::SignedTwo { number, ours: stored, posted })
+        }
+        written => Ok(written?),
+    }
+}
+
+/// The number of the block that the client holds for final.
+async fn finalized_block(client: &dyn ExecutionClient) -> Result<Option<u64>, RebuildFault> {
+    match client.read("eth_getBlockByNumber", json!(["finalized", false])).await {
+        Ok(block) => {
+            let number = block.get("number").and_then(|number| number.as_str());
+            let digits = number.and_then(|number| number.strip_prefix("0x"));
+            Ok(digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()))
+        }
+        // So it answers while there is none.
+        Err(ReadError::Rpc { .. }) => Ok(None),
+        Err(error) => Err(RebuildFault::Client(error)),
+    }
+}

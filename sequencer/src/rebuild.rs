@@ -1,0 +1,37 @@
+//! `--rebuild-from-l1`: the disk goes back to the last header that L1 holds, too, before anything is served. What waits,
+//! what was promised and what was signed stays.
+
+use blindfold_chain::{Fork, L1View, PostedChain, RebuildFault};
+use blindfold_engine::ExecutionClient;
+use blindfold_protocol::{Address, ChainConfig};
+use blindfold_store::Store;
+
+use crate::{poster::forget_intent_above, supplier::forget_supplied_above};
+
+/// What it looks at.
+pub(crate) struct Rebuild<'a> {
+    pub(crate) chain: &'a ChainConfig,
+    pub(crate) store: &'a dyn Store,
+    pub(crate) l1: &'a dyn L1View,
+    pub(crate) posted: &'a dyn PostedChain,
+    pub(crate) execution: &'a dyn ExecutionClient,
+    pub(crate) key: Address,
+}
+
+impl Rebuild<'_> {
+    /// Finds where disk and L1 part, and goes back to there. A crash in between leaves a disk that it can be done with again.
+    pub(crate) async fn go_back(&self) -> Result<Fork, RebuildFault> {
+        let Self { chain, store, l1, posted, execution, key } = *self;
+        let fork = Fork::find(chain, store, posted).await?;
+        let agreed = fork.agreed.number;
+        if fork.other.is_none() {
+            tracing::info!(agreed, "nothing on this disk contradicts L1: nothing is taken back");
+            return Ok(fork);
+        }
+        fork.check(chain, store, l1, execution, key).await?;
+        forget_intent_above(store, agreed).await?;
+        forget_supplied_above(store, agreed).await?;
+        fork.go_back(store).await?;
+        Ok(fork)
+    }
+}
