@@ -58,7 +58,7 @@ enum Command {
     Genesis(GenesisArgs),
     /// Order envelopes: JSON-RPC, mempool, sealing, feed, posting to L1
     #[command(after_help = EXAMPLE_SEQUENCER)]
-    Sequencer(SettingsArgs),
+    Sequencer(SequencerArgs),
     /// Be a committee member: acknowledge headers, release shares
     #[command(after_help = "Example:\n  blindfold committee --config member-1.toml")]
     Committee(SettingsArgs),
@@ -88,12 +88,23 @@ enum Command {
 /// How long the process waits at its end for threads at work, in milliseconds.
 const THREADS_END_TIMEOUT_MS: u64 = 5_000;
 const EXAMPLE_SEQUENCER: &str = "Examples:\n  blindfold sequencer --config sequencer.toml\n  \
-    BLINDFOLD_SEQUENCER__L1__URL=http://127.0.0.1:8545 blindfold sequencer --config sequencer.toml\n\n\
+    BLINDFOLD_SEQUENCER__L1__URL=http://127.0.0.1:8545 blindfold sequencer --config sequencer.toml\n  \
+    blindfold sequencer --config sequencer.toml --rebuild-from-l1\n\n\
     Every key: docs/operate.md. Flags win over the environment, the environment over the file.";
 
 const EXAMPLE_COPROCESSOR: &str = "Examples:\n  blindfold coprocessor --config coprocessor.toml\n  \
     blindfold coprocessor setup dev --out confidential-keys\n\n\
     Every key: docs/operate.md. What is executed: docs/coprocessor.md.";
+
+#[derive(Args, Debug)]
+struct SequencerArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    /// First take back what the disk holds above the last header that L1 holds, too, then run: for a sequencer that
+    /// stopped because L1 made another header in place of a certified one. On any other disk it changes nothing
+    #[arg(long)]
+    rebuild_from_l1: bool,
+}
 
 #[derive(Args, Debug)]
 struct CoprocessorArgs {
@@ -166,7 +177,9 @@ async fn dispatch(command: Command) -> Result<()> {
         Command::Dealer(args) => run_dealer(&args),
         Command::L1(command) => crate::deploy::run(command).await,
         Command::Genesis(args) => crate::deploy::run_genesis(&args),
-        Command::Sequencer(args) => load::<SequencerSettings>("sequencer", &args)?.run().await,
+        Command::Sequencer(SequencerArgs { settings, rebuild_from_l1 }) => {
+            load::<SequencerSettings>("sequencer", &settings)?.run(rebuild_from_l1).await
+        }
         Command::Committee(args) => load::<CommitteeSettings>("committee", &args)?.run().await,
         Command::HintPublisher(args) => load::<HintPublisherSettings>("hint-publisher", &args)?.run().await,
         Command::FullNode(args) => load::<FullNodeSettings>("full-node", &args)?.run().await,
@@ -265,6 +278,8 @@ mod tests {
             "wallet accuse promise.json KEY CHAIN NODE",
             "wallet slash FILE KEY CHAIN",
             "wallet send ADDRESS 1ether --promise --promise-file f KEY CHAIN NODE --sequencer http://127.0.0.1:3",
+            "sequencer --config sequencer.toml",
+            "sequencer --config sequencer.toml --rebuild-from-l1 --set sequencer.posting.enabled=false",
             "l1 status CHAIN --json --blocks 100",
             "l1 bond sequencer deposit 1ether KEY CHAIN",
             "l1 bond sequencer announce 1ether KEY CHAIN --json",

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result, bail};
+use blindfold_chain::PostedChain;
 use blindfold_client::KeySource;
 use blindfold_l1::{DataPlace, L1Writer};
 use blindfold_sequencer::{
@@ -38,11 +39,11 @@ pub struct SequencerSettings {
 }
 
 impl SequencerSettings {
-    /// Runs until asked to stop.
+    /// Runs until asked to stop; with `rebuild_from_l1` on a disk that went back to what L1 holds first.
     ///
     /// # Errors
     /// When it cannot start.
-    pub async fn run(self) -> Result<()> {
+    pub async fn run(self, rebuild_from_l1: bool) -> Result<()> {
         self.sequencer.validate()?;
         check_beacon(&self.sequencer, &self.l1)?;
         let chain = load_chain(&self.chain)?;
@@ -77,9 +78,9 @@ impl SequencerSettings {
             store,
             committee: Arc::new(committee),
             settlement: Some(l1.clone()),
+            rebuild: rebuild_from_l1.then(|| l1.clone() as Arc<dyn PostedChain>),
             l1,
             poster: writer.clone().map(|writer| writer as Arc<dyn L1Poster>),
-            rebuild: None,
             accusations: writer.clone().map(|writer| writer as Arc<dyn L1Accusations>),
             outputs: claimant.map(|writer| writer as Arc<dyn L1Outputs>),
             execution: Arc::new(self.execution.client()?),
