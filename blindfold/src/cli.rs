@@ -58,10 +58,12 @@ enum Command {
     Genesis(GenesisArgs),
     /// Order envelopes: JSON-RPC, mempool, sealing, feed, posting to L1
     #[command(after_help = EXAMPLE_SEQUENCER)]
-    Sequencer(SequencerArgs),
+    Sequencer(RebuildArgs),
     /// Be a committee member: acknowledge headers, release shares
-    #[command(after_help = "Example:\n  blindfold committee --config member-1.toml")]
-    Committee(SettingsArgs),
+    #[command(
+        after_help = "Examples:\n  blindfold committee --config member-1.toml\n  blindfold committee --config member-1.toml --rebuild-from-l1"
+    )]
+    Committee(RebuildArgs),
     /// Be the helper: pre-decrypt, finalize, publish hints
     #[command(
         after_help = "Example:\n  blindfold hint-publisher --config hint-publisher.toml --set backend.threads=8"
@@ -97,11 +99,11 @@ const EXAMPLE_COPROCESSOR: &str = "Examples:\n  blindfold coprocessor --config c
     Every key: docs/operate.md. What is executed: docs/coprocessor.md.";
 
 #[derive(Args, Debug)]
-struct SequencerArgs {
+struct RebuildArgs {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// First take back what the disk holds above the last header that L1 holds, too, then run: for a sequencer that
-    /// stopped because L1 made another header in place of a certified one. On any other disk it changes nothing
+    /// First take back what the disk holds above the last header that L1 holds, too, then run: for a role that stopped
+    /// because L1 made another header in place of a certified one. On any other disk it changes nothing
     #[arg(long)]
     rebuild_from_l1: bool,
 }
@@ -177,10 +179,12 @@ async fn dispatch(command: Command) -> Result<()> {
         Command::Dealer(args) => run_dealer(&args),
         Command::L1(command) => crate::deploy::run(command).await,
         Command::Genesis(args) => crate::deploy::run_genesis(&args),
-        Command::Sequencer(SequencerArgs { settings, rebuild_from_l1 }) => {
+        Command::Sequencer(RebuildArgs { settings, rebuild_from_l1 }) => {
             load::<SequencerSettings>("sequencer", &settings)?.run(rebuild_from_l1).await
         }
-        Command::Committee(args) => load::<CommitteeSettings>("committee", &args)?.run().await,
+        Command::Committee(RebuildArgs { settings, rebuild_from_l1 }) => {
+            load::<CommitteeSettings>("committee", &settings)?.run(rebuild_from_l1).await
+        }
         Command::HintPublisher(args) => load::<HintPublisherSettings>("hint-publisher", &args)?.run().await,
         Command::FullNode(args) => load::<FullNodeSettings>("full-node", &args)?.run().await,
         Command::Coprocessor(CoprocessorArgs { settings, command: None }) => {
@@ -280,6 +284,7 @@ mod tests {
             "wallet send ADDRESS 1ether --promise --promise-file f KEY CHAIN NODE --sequencer http://127.0.0.1:3",
             "sequencer --config sequencer.toml",
             "sequencer --config sequencer.toml --rebuild-from-l1 --set sequencer.posting.enabled=false",
+            "committee --config member-1.toml --rebuild-from-l1",
             "l1 status CHAIN --json --blocks 100",
             "l1 bond sequencer deposit 1ether KEY CHAIN",
             "l1 bond sequencer announce 1ether KEY CHAIN --json",

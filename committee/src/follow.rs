@@ -294,8 +294,8 @@ impl Follower {
         if self.l1_rounds.is_empty() {
             if now >= self.l1_at {
                 self.l1_at = now + Duration::from_millis(L1_CHECK_INTERVAL_MS);
-                let tracker = self.context.tracker.clone();
-                self.l1_rounds.spawn(async move { tracker.follow_l1().await });
+                let (way_back, l1) = (Arc::clone(&self.context.way_back), Arc::clone(&self.context.l1));
+                self.l1_rounds.spawn(async move { way_back.follow_l1(l1.as_ref()).await });
             }
             self.retry_by(self.l1_at);
         }

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use blindfold_chain::{L1View, OpenError, Tracker};
+use blindfold_chain::{Fork, L1View, OpenError, PostedChain, RebuildFault, Tracker, WayBack};
 use blindfold_protocol::{ChainConfig, ConfigFault, Epoch, Party};
 use blindfold_rpc::{
     AdminConfig, ClientBuildError, CommitteeApiServer, Feed, FeedConfig, Readiness, ServeError, ServerConfig,
@@ -35,6 +35,9 @@ pub struct MemberDeps {
     pub store: Arc<dyn Store>,
     /// Its own view of L1.
     pub l1: Arc<dyn L1View>,
+    /// With it the disk goes back to what L1 holds before anything is served: the remedy where L1 made or posted another
+    /// header in place of one that is certified here. Where there is none it changes nothing.
+    pub rebuild: Option<Arc<dyn PostedChain>>,
     /// Its opened key file.
     pub key: OpenedKey,
     /// Time, for the clock rule.
@@ -56,6 +59,9 @@ pub enum StartError {
     /// The chain on disk, or L1.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The disk does not go back to what L1 holds.
+    #[error("rebuilding from L1: {0}")]
+    Rebuild(#[from] RebuildFault),
     /// The evidence on disk.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
@@ -74,6 +80,7 @@ pub enum StartError {
 pub(crate) struct Context {
     pub(crate) config: MemberConfig,
     pub(crate) tracker: Tracker,
+    pub(crate) way_back: Arc<WayBack>,
     pub(crate) key: Arc<OpenedKey>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether that clock, the wall's and L1's agree.
@@ -125,7 +132,7 @@ impl Member {
     /// # Errors
     /// Settings, disk, L1 or addresses that cannot be used; nothing runs then.
     pub async fn start(config: MemberConfig, deps: MemberDeps) -> Result<MemberHandle, StartError> {
-        let MemberDeps { chain, store, l1, key, clock } = deps;
+        let MemberDeps { chain, store, l1, rebuild, key, clock } = deps;
         config.check(key.public.member)?;
         chain.validate()?;
         let metrics = MemberMetrics::new()?;
@@ -138,7 +145,19 @@ impl Member {
         let evidence = EvidenceBook::open(Arc::clone(&store)).await?;
         let unreleased = Unreleased::new(Arc::clone(&l1), &chain.timing);
         let voting = Voting::open(Arc::clone(&store)).await?;
+        let fork = match &rebuild {
+            Some(posted) => {
+                let fork = Fork::find(&chain, store.as_ref(), posted.as_ref()).await?;
+                fork.go_back(store.as_ref()).await?;
+                Some(fork)
+            }
+            None => None,
+        };
         let tracker = Tracker::open(chain, store, Arc::clone(&l1)).await?;
+        if let (Some(posted), Some(fork)) = (&rebuild, &fork) {
+            fork.take_posted(&tracker, posted.as_ref(), None).await?;
+        }
+        let way_back = Arc::new(WayBack::open(tracker.clone()).await?);
         let agreement = Agreement::new(Arc::clone(&clock), config.limits.max_l1_age_ms);
         let sources = Arc::new(Sources::new(&config, tracker.clone(), &introductions)?);
         metrics.acknowledged.set(acknowledged.unwrap_or_default());
@@ -147,6 +166,7 @@ impl Member {
         let context = Arc::new(Context {
             config,
             tracker,
+            way_back,
             key,
             clock,
             agreement,

@@ -23,14 +23,11 @@ impl Rebuild<'_> {
     pub(crate) async fn go_back(&self) -> Result<Fork, RebuildFault> {
         let Self { chain, store, l1, posted, execution, key } = *self;
         let fork = Fork::find(chain, store, posted).await?;
-        let agreed = fork.agreed.number;
-        if fork.other.is_none() {
-            tracing::info!(agreed, "nothing on this disk contradicts L1: nothing is taken back");
-            return Ok(fork);
-        }
         fork.check(chain, store, l1, execution, key).await?;
-        forget_intent_above(store, agreed).await?;
-        forget_supplied_above(store, agreed).await?;
+        if fork.other.is_some() {
+            forget_intent_above(store, fork.agreed.number).await?;
+            forget_supplied_above(store, fork.agreed.number).await?;
+        }
         fork.go_back(store).await?;
         Ok(fork)
     }

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result};
+use blindfold_chain::PostedChain;
 use blindfold_client::KeySource;
 use blindfold_committee::{Member, MemberConfig, MemberDeps, SteadyClock, key_file};
 use serde::{Deserialize, Serialize};
@@ -29,11 +30,11 @@ pub struct CommitteeSettings {
 }
 
 impl CommitteeSettings {
-    /// Runs until asked to stop.
+    /// Runs until asked to stop; with `rebuild_from_l1` on a disk that went back to what L1 holds first.
     ///
     /// # Errors
     /// When it cannot start.
-    pub async fn run(self) -> Result<()> {
+    pub async fn run(self, rebuild_from_l1: bool) -> Result<()> {
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect_in(&chain, &self.data_dir).await?);
         let parameters = read_parameters(&self.parameters)?;
@@ -43,6 +44,7 @@ impl CommitteeSettings {
         };
         let deps = MemberDeps {
             store: opened_store(&self.data_dir)?,
+            rebuild: rebuild_from_l1.then(|| l1.clone() as Arc<dyn PostedChain>),
             l1,
             key,
             clock: Arc::new(SteadyClock::system()),

@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use blindfold_chain::PostedChain;
 use blindfold_committee::{
     Clock, Member, MemberConfig, MemberDeps, MemberHandle, StartError,
     key_file::{KeyFilePublic, OpenedKey},
@@ -113,9 +114,23 @@ impl Machine {
     }
 
     pub async fn start_on(&self, store: Arc<dyn Store>) -> Result<MemberHandle, StartError> {
+        self.start_with(store, None).await
+    }
+
+    /// Starts on a disk that goes back to what L1 holds first.
+    pub async fn rebuild(&self, posted: Arc<dyn PostedChain>) -> Result<MemberHandle, StartError> {
+        self.start_with(self.store().await, Some(posted)).await
+    }
+
+    async fn start_with(
+        &self,
+        store: Arc<dyn Store>,
+        rebuild: Option<Arc<dyn PostedChain>>,
+    ) -> Result<MemberHandle, StartError> {
         let deps = MemberDeps {
             chain: chain_config(),
             store,
+            rebuild,
             l1: self.l1.clone(),
             key: opened_key(self.member),
             clock: self.clock.clock(),

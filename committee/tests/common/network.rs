@@ -18,11 +18,12 @@ use blindfold_bte::{
 };
 use blindfold_chain::{
     EpochParameters, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet,
-    PendingL1Header, Sealed, Tracker, VoidRun,
+    PendingL1Header, PostedChain, Sealed, Tracker, VoidRun,
 };
+use blindfold_l1::{FoundData, PostedData, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{
-    Acknowledgement, Address, B256, Bundle, BundleItem, Canonical, Certificate, ChainConfig, Deployment,
-    Envelope, Epoch, Epochs, L1Timing, LedgerEvent, SealedBatch, SigningKey, certificate,
+    Acknowledgement, Address, B256, BatchHeader, Bundle, BundleItem, Canonical, Certificate, ChainConfig,
+    Deployment, Envelope, Epoch, Epochs, L1Timing, LedgerEvent, SealedBatch, SigningKey, certificate,
     envelope_builder::{EnvelopeFields, build},
     validity::{Deposit, check_items},
 };
@@ -308,6 +309,49 @@ impl L1View for ScriptedL1 {
 
     async fn epochs(&self) -> Result<Epochs, L1Fault> {
         Ok(epochs())
+    }
+}
+
+/// What was posted to L1 as a script.
+pub struct PostedRuns {
+    l1: Arc<ScriptedL1>,
+    runs: Vec<Posting>,
+}
+
+impl PostedRuns {
+    /// This certified header, posted in the first block, and all that this L1 made.
+    pub fn new(l1: Arc<ScriptedL1>, batch: &SealedBatch, certificate: Certificate) -> Arc<Self> {
+        let runs = vec![posting(FIRST_ORIGIN, batch.clone(), Some(certificate))];
+        Arc::new(Self { l1, runs })
+    }
+}
+
+fn posting(l1_block: u64, batch: SealedBatch, certificate: Option<Certificate>) -> Posting {
+    let headers = vec![batch.header];
+    let run = PostedRun::new(headers.clone(), l1_block).expect("a header").run;
+    let data = PostedData::of(vec![batch]);
+    Posting { l1_block, transaction: B256::ZERO, runs: vec![run], headers, certificate, data }
+}
+
+#[async_trait]
+impl PostedChain for PostedRuns {
+    async fn finalized(&self) -> Result<u64, L1Fault> {
+        Ok(self.l1.finalized.load(Ordering::SeqCst))
+    }
+
+    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Fault> {
+        let made = self.l1.l1_headers.lock().clone();
+        let made = made.iter().map(|made| posting(made.l1_block, made.batch(), None));
+        let all = self.runs.iter().cloned().chain(made);
+        Ok(all.filter(|posting| (after + 1..=through).contains(&posting.l1_block)).collect())
+    }
+
+    async fn posted_again(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Fault> {
+        Ok(FoundData { batches: Vec::new(), unread: None })
+    }
+
+    async fn hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Fault> {
+        Ok(Vec::new())
     }
 }
 

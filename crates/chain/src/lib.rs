@@ -47,7 +47,7 @@ pub use opener::{OpenFault, Opener, unopened_outcomes};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use posted::{PostedChain, made_by_l1};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
-pub use rebuild::{Fork, OtherHeader, RebuildFault};
+pub use rebuild::{Fork, OtherHeader, RebuildFault, WayBack};
 pub use records::{accepted, makes_block, own_hints, verdicts};
 pub use run::{CertifiedRun, RunLimits, next_run};
 pub use settlement::{Settled, Settlement, SettlementFault, SettlementView, TakesMarks};

@@ -12,10 +12,11 @@ use blindfold_engine::{ExecutionClient, ReadError};
 use blindfold_l1::{DataFault, Posting};
 use blindfold_protocol::{BatchHeader, ChainConfig, EnvelopeFault, SealedBatch};
 use blindfold_store::{Store, StoreError};
+use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::limits::REBUILD_STEP_BLOCKS;
-use crate::{HeaderId, L1Fault, L1View, NextStep, PostedChain, Refusal, Tracker, made_by_l1};
+use crate::limits::{KEPT_POSTED_HEADERS, REBUILD_STEP_BLOCKS};
+use crate::{Applied, HeaderId, L1Fault, L1View, NextStep, PostedChain, Refusal, Tracker, made_by_l1};
 
 /// Why a disk does not go back to what L1 holds. It is as it was, or has gone back already; trying again harms nothing.
 #[derive(Debug, thiserror::Error)]
@@ -213,7 +214,11 @@ impl Fork {
     /// # Errors
     /// [`RebuildFault::TooOld`] and the disk's.
     pub async fn go_back(&self, store: &dyn Store) -> Result<(), RebuildFault> {
-        let Some(other) = &self.other else { return Ok(()) };
+        let Some(other) = &self.other else {
+            let agreed = self.agreed.number;
+            tracing::info!(agreed, "nothing on this disk contradicts L1: nothing is taken back");
+            return Ok(());
+        };
         let heads = store.heads().await?;
         // Nothing of before a header that L1 made is accepted after it (G-1).
         let outcome = other.by_l1.then_some(EnvelopeFault::WrongGeneration.as_str());
@@ -230,7 +235,7 @@ impl Fork {
     }
 
     /// Takes what L1 has above the fork: the headers that it made, certificates, and certified runs as far as their data
-    /// came along. What lacks, members have. What the key signed is on disk as signed before the header is.
+    /// came along. What lacks, members have. What a sequencer's `key` signed is on disk as signed before the header is.
     ///
     /// # Errors
     /// [`RebuildFault::SignedTwo`], [`RebuildFault::Refused`], L1's and the disk's.
@@ -238,7 +243,7 @@ impl Fork {
         &self,
         tracker: &Tracker,
         l1: &dyn PostedChain,
-        key: Address,
+        key: Option<Address>,
     ) -> Result<(), RebuildFault> {
         let mut after = self.after;
         while after < self.finalized {
@@ -257,7 +262,7 @@ impl Fork {
 }
 
 /// Takes one posting. False where its data is not whole.
-async fn take(tracker: &Tracker, posting: &Posting, key: Address) -> Result<bool, RebuildFault> {
+async fn take(tracker: &Tracker, posting: &Posting, key: Option<Address>) -> Result<bool, RebuildFault> {
     let (first, last) = posting.numbers();
     if last <= tracker.certified().number {
         return Ok(true);
@@ -277,8 +282,10 @@ async fn take(tracker: &Tracker, posting: &Posting, key: Address) -> Result<bool
     if !batches.iter().all(|batch| tracker.is_signed(batch)) {
         return Ok(false);
     }
-    for batch in &batches {
-        note_signed(tracker, batch, key).await?;
+    if let Some(key) = key {
+        for batch in &batches {
+            note_signed(tracker, batch, key).await?;
+        }
     }
     let run: Vec<Arc<SealedBatch>> = batches.into_iter().map(Arc::new).collect();
     match tracker.accept_certified_run(&run, certificate).await {
@@ -303,6 +310,44 @@ async fn note_signed(tracker: &Tracker, batch: &SealedBatch, key: Address) -> Re
             Err(RebuildFault::SignedTwo { number, ours: stored, posted })
         }
         written => Ok(written?),
+    }
+}
+
+/// Keeps on disk what it takes to go back to what L1 holds, and no more, where no [`Settlement`](crate::Settlement) does.
+pub struct WayBack {
+    tracker: Tracker,
+    /// A header that was certified here when L1 was asked last: once it is posted, nobody goes back before it.
+    next: Mutex<u64>,
+}
+
+impl WayBack {
+    /// Begins to keep it.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub async fn open(tracker: Tracker) -> Result<Self, StoreError> {
+        tracker.store().keep_ledgers_from(0).await?;
+        let next = Mutex::new(tracker.certified().number);
+        Ok(Self { tracker, next })
+    }
+
+    /// [`Tracker::follow_l1`], and forgets the way back to before what is posted.
+    ///
+    /// # Errors
+    /// As [`Tracker::follow_l1`]. Nothing is forgotten then: another header may be what is posted.
+    pub async fn follow_l1(&self, l1: &dyn L1View) -> Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal> {
+        let next = *self.next.lock();
+        // Asked first: what L1 made up to there is final then, and contradicted by what comes next.
+        let posted = matches!(l1.posted_at(next).await, Ok(Some(_)));
+        let taken = self.tracker.follow_l1().await?;
+        if posted || next == 0 {
+            *self.next.lock() = self.tracker.certified().number;
+            let from = next.saturating_sub(KEPT_POSTED_HEADERS);
+            if let Err(error) = self.tracker.store().keep_ledgers_from(from).await {
+                tracing::warn!(%error, "what the ledger was before posted headers is not forgotten yet");
+            }
+        }
+        Ok(taken)
     }
 }
 
