@@ -34,6 +34,8 @@ pub struct ScriptedL1 {
     /// Hashes of blocks that are not final.
     pub shown: Mutex<BTreeMap<u64, B256>>,
     pub void_runs: Mutex<Vec<VoidRun>>,
+    /// Up to which number headers are posted.
+    pub posted: Mutex<u64>,
     pub fault: Mutex<Option<L1Fault>>,
     /// Shows another block for every number.
     pub reorganised: AtomicBool,
@@ -54,6 +56,7 @@ impl ScriptedL1 {
             not_final: Mutex::default(),
             shown: Mutex::default(),
             void_runs: Mutex::default(),
+            posted: Mutex::default(),
             fault: Mutex::default(),
             reorganised: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
@@ -177,8 +180,9 @@ impl L1View for ScriptedL1 {
         Ok(self.void_runs.lock().clone())
     }
 
-    async fn posted_at(&self, _number: u64) -> Result<Option<u64>, L1Fault> {
-        self.up().map(|()| None)
+    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Fault> {
+        self.up()?;
+        Ok((1..=*self.posted.lock()).contains(&number).then_some(1))
     }
 
     async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
