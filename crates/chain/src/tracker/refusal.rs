@@ -186,7 +186,8 @@ pub enum Refusal {
     /// L1 made a header in place of one that is certified here: nobody posted ours in time. What follows it here is
     /// void; begin anew from what L1 has.
     #[error(
-        "L1 made header {made} for number {number}, and {known} is certified here: resynchronise from L1"
+        "L1 made header {made} for number {number}, and {known} is certified here: resynchronise from L1 (sequencer \
+         and members with --rebuild-from-l1)"
     )]
     VoidedByL1 {
         /// Batch number.
