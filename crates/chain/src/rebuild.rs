@@ -57,6 +57,19 @@ pub enum RebuildFault {
         /// What L1 holds.
         posted: B256,
     },
+    /// Two certificates exclude each other, and no header that L1 made explains it.
+    #[error(
+        "L1 holds header {posted} for number {number}, with a certificate, and {ours} is certified here: the committee \
+         is broken. Keep this data_dir, it holds the proof; an empty one follows L1"
+    )]
+    TwoCertificates {
+        /// Batch number.
+        number: u64,
+        /// What is certified here.
+        ours: B256,
+        /// What L1 holds.
+        posted: B256,
+    },
     /// The execution client takes no block back that it holds for final.
     #[error(
         "the execution client holds block {finalized} for final, and the last one that stands is {last}: stop it, give \
@@ -212,7 +225,7 @@ impl Fork {
     /// Takes back what the disk holds above the fork, where L1 holds something else: all of it, or after a crash none.
     ///
     /// # Errors
-    /// [`RebuildFault::TooOld`] and the disk's.
+    /// [`RebuildFault::TwoCertificates`], [`RebuildFault::TooOld`] and the disk's.
     pub async fn go_back(&self, store: &dyn Store) -> Result<(), RebuildFault> {
         let Some(other) = &self.other else {
             let agreed = self.agreed.number;
@@ -220,6 +233,11 @@ impl Fork {
             return Ok(());
         };
         let heads = store.heads().await?;
+        let (number, posted) = (other.header.number, other.header.hash());
+        if !other.by_l1 && heads.certified.is_some_and(|certified| certified >= number) {
+            let ours = store.batch(number).await?.map_or(B256::ZERO, |record| record.hash);
+            return Err(RebuildFault::TwoCertificates { number, ours, posted });
+        }
         // Nothing of before a header that L1 made is accepted after it (G-1).
         let outcome = other.by_l1.then_some(EnvelopeFault::WrongGeneration.as_str());
         store.rewind(self.agreed.number, outcome).await?;
@@ -227,7 +245,7 @@ impl Fork {
             kept = self.agreed.number,
             dropped = heads.sealed.map_or(0, |(number, _)| number).saturating_sub(self.agreed.number),
             certified = heads.certified,
-            posted = %other.header.hash(),
+            %posted,
             by_l1 = other.by_l1,
             "went back to the last header that L1 holds, too"
         );

@@ -171,6 +171,10 @@ async fn what_is_signed_twice_and_what_lacks_data_is_named_or_left_to_others() {
     };
     assert!(matches!(check(key).await, Err(RebuildFault::SignedTwo { number: 1, .. })));
     check(Address::repeat_byte(1)).await.unwrap();
+    // Nor does somebody else's certified header take a certified one's place.
+    let broken = fork.go_back(store.as_ref()).await.unwrap_err();
+    assert!(matches!(broken, RebuildFault::TwoCertificates { number: 1, ours, .. } if ours == first.hash));
+    assert_eq!(store.heads().await.unwrap().certified, Some(3));
 }
 
 #[tokio::test]

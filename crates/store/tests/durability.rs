@@ -293,3 +293,30 @@ async fn damaged_and_foreign_files_are_named() {
     let failed = store.meta("x").await.unwrap_err();
     assert!(matches!(failed, StoreError::Failed(_)) && failed.retry(), "{failed}");
 }
+
+/// What held surcharges were was forgotten with the certificate: a rewind would bring back a ledger that never was.
+#[tokio::test]
+async fn a_disk_of_the_schema_before_goes_back_to_no_certified_batch_of_that_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    drop(SqliteStore::open(&path).unwrap());
+    let store = reopen(&path);
+    store.keep_ledgers_from(0).await.unwrap();
+    let first = sealed(1, B256::ZERO, &[], 0, credit(1, None, Some(account(1))));
+    let second = sealed(2, first.hash, &[], 0, credit(1, Some(account(1)), None));
+    store.put_sealed(first).await.unwrap();
+    store.put_sealed(second.clone()).await.unwrap();
+    drop(store);
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute_batch("DROP TABLE held_floor").unwrap();
+    raw.pragma_update(None, "user_version", FIRST_SCHEMA).unwrap();
+    drop(raw);
+
+    let store = reopen(&path);
+    let third = sealed(3, second.hash, &[], 0, credit(1, None, Some(account(2))));
+    store.put_sealed(third).await.unwrap();
+    let refused = store.rewind(1, None).await;
+    assert_eq!(refused, Err(StoreError::Forgotten { number: 1, kept_from: 2 }));
+    store.rewind(2, None).await.unwrap();
+    assert_eq!(store.heads().await.unwrap().sealed, Some((2, second.hash)));
+}
