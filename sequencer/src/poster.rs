@@ -427,6 +427,20 @@ mod tests {
         assert_eq!(Intent::decode(&[0; INTENT_BYTES + 1]), None);
     }
 
+    #[tokio::test]
+    async fn what_goes_to_l1_above_a_number_is_forgotten() {
+        let store = blindfold_store::SqliteStore::in_memory().unwrap();
+        forget_intent_above(&store, 0).await.unwrap();
+        assert_eq!(store.meta(INTENT_KEY).await.unwrap(), None);
+        let intent = Intent { first: 3, last: 9, done: false };
+        for (number, done) in [(9, false), (8, true), (0, true)] {
+            store.put_meta(INTENT_KEY, &intent.encode()).await.unwrap();
+            forget_intent_above(&store, number).await.unwrap();
+            let stored = store.meta(INTENT_KEY).await.unwrap().unwrap();
+            assert_eq!(Intent::decode(&stored), Some(Intent { done, ..intent }));
+        }
+    }
+
     #[test]
     fn faults_say_whether_l1_was_reached() {
         let lost = L1Error::Timeout { method: "eth_call".to_owned(), timeout_ms: 1 };

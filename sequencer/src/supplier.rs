@@ -278,6 +278,18 @@ mod tests {
         DataStanding { through, block: 7, lacking: lacking.to_vec(), awaited }
     }
 
+    #[tokio::test]
+    async fn data_above_a_number_is_looked_for_again() {
+        let store = blindfold_store::SqliteStore::in_memory().unwrap();
+        forget_supplied_above(&store, 0).await.unwrap();
+        assert_eq!(store.meta(SUPPLIED_KEY).await.unwrap(), None);
+        for (supplied, number, left) in [(9u64, 9, 9u64), (9, 4, 4), (3, 4, 3)] {
+            store.put_meta(SUPPLIED_KEY, &supplied.to_be_bytes()).await.unwrap();
+            forget_supplied_above(&store, number).await.unwrap();
+            assert_eq!(store.meta(SUPPLIED_KEY).await.unwrap(), Some(left.to_be_bytes().to_vec()));
+        }
+    }
+
     #[test]
     fn spans_lose_what_is_taken_out() {
         let spans = [(1, 4), (6, 9)];

@@ -117,6 +117,12 @@ async fn the_fork_is_found_from_the_end_and_what_l1_holds_is_taken() {
     fork.check(&chain_config(), store.as_ref(), l1.as_ref(), &client, key).await.unwrap();
     drop(node);
     fork.go_back(store.as_ref()).await.unwrap();
+    // Nothing that was sealed in between waits: there may be days of it.
+    assert!(store.pending_envelopes().await.unwrap().is_empty());
+    for nonce in 1..=2 {
+        let outcome = store.envelope_outcome(envelope(nonce).id()).await.unwrap();
+        assert_eq!(outcome.as_deref(), Some("wrong_generation"));
+    }
     for _ in 0..2 {
         let node = tracker_on(Arc::clone(&store), &l1).await;
         fork.take_posted(&node, &posted, Some(key)).await.unwrap();

@@ -183,6 +183,7 @@ async fn hints_out_of_order() {
 #[tokio::test]
 async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
     on_both(async |store| {
+        store.keep_ledgers_from(0).await.unwrap();
         let dead = |number, parent| sealed(number, parent, &[], 1, LedgerDelta::default());
         let first = dead(1, B256::ZERO);
         let (two, three) = (dead(2, first.hash), dead(3, B256::ZERO));
@@ -215,6 +216,10 @@ async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
         store.put_acknowledged(4, B256::repeat_byte(5), ORIGIN).await.unwrap();
         store.put_acknowledged(4, B256::repeat_byte(5), ORIGIN).await.unwrap();
         assert!(store.put_acknowledged(4, B256::repeat_byte(4), ORIGIN).await.is_err());
+        // Where that header of L1's goes, what it excused binds again.
+        store.rewind(1, None).await.unwrap();
+        let refused = store.put_acknowledged(6, B256::repeat_byte(9), ORIGIN + 1).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Conflict { stored, .. } if stored == B256::repeat_byte(6)));
     })
     .await;
 }
