@@ -1,6 +1,8 @@
 //! A role as a child process: started, killed, stopped for a while, started again.
 
 use std::{
+    collections::BTreeMap,
+    ffi::OsString,
     fs::OpenOptions,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
@@ -34,6 +36,7 @@ pub struct RoleProcess {
     name: String,
     binary: PathBuf,
     arguments: Vec<String>,
+    variables: BTreeMap<String, OsString>,
     admin: std::net::SocketAddr,
     log: PathBuf,
     child: Option<Child>,
@@ -48,7 +51,16 @@ impl RoleProcess {
         admin: std::net::SocketAddr,
         log: PathBuf,
     ) -> Self {
-        Self { name: name.to_owned(), binary: binary.to_owned(), arguments, admin, log, child: None }
+        let variables = BTreeMap::new();
+        Self {
+            name: name.to_owned(),
+            binary: binary.to_owned(),
+            arguments,
+            variables,
+            admin,
+            log,
+            child: None,
+        }
     }
 
     /// The role's name.
@@ -63,6 +75,11 @@ impl RoleProcess {
         &self.log
     }
 
+    /// Variables of its environment beside our own, from its next start on, in place of those named before.
+    pub fn set_variables(&mut self, variables: BTreeMap<String, OsString>) {
+        self.variables = variables;
+    }
+
     /// Starts the process; its output goes to the end of its log file.
     ///
     /// # Errors
@@ -75,6 +92,7 @@ impl RoleProcess {
             .with_context(|| format!("{}", self.log.display()))?;
         let child = Command::new(&self.binary)
             .args(&self.arguments)
+            .envs(&self.variables)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)

@@ -1,6 +1,7 @@
 //! Tests in which the roles meet.
 //!
 //! - [`relay`]: a recording relay in front of the sequencer, which can also forge.
+//! - [`l1_relay`]: a relay in front of L1, which can let it stand still or be away for one role.
 //! - [`checker`]: what a run has to show, computed from evidence the sender cannot have made up.
 //! - [`smoke`]: the run of `scripts/devnet --smoke`.
 //! - [`adversary`]: the run of `scripts/devnet --adversary`.
@@ -8,6 +9,7 @@
 pub mod adversary;
 pub mod checker;
 mod forge;
+pub mod l1_relay;
 pub mod relay;
 pub mod smoke;
 mod traffic;

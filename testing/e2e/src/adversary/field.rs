@@ -1,6 +1,6 @@
 //! The network on which the attacks are made, with the accounts of those who make them and of those who suffer them.
 
-use std::{fmt, path::PathBuf, process::ExitStatus, sync::Arc};
+use std::{collections::BTreeMap, fmt, path::PathBuf, process::ExitStatus, sync::Arc};
 
 use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -17,13 +17,13 @@ use blindfold_rpc::{
     jsonrpsee::core::ClientError,
     types::{BatchInfo, EnvelopeState, Receipt, Status},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
 use super::{books::Books, injection::Injections, raw::RawL1, roles::SECOND_HELPER};
 use crate::{relay::Relay, traffic::Sender};
 
-/// All deadlines of the network, in L1 blocks of a second. Within them a slow machine has to do what is done in time on a
+/// All deadlines of most networks, in L1 blocks of a second. Within them a slow machine has to do what is done in time on a
 /// fast one; what waits for them to pass has blocks mined.
 pub const TIMING: L1Timing = L1Timing {
     posting_deadline: 120,
@@ -150,11 +150,17 @@ pub struct Field {
 }
 
 impl Field {
-    /// Starts a network whose first epoch ends with `last_number`.
+    /// Starts a network with these deadlines, whose first epoch ends with `last_number`.
     ///
     /// # Errors
     /// When a part does not start.
-    pub async fn start(dir: PathBuf, ports: Ports, last_number: u64, progress: &Progress) -> Result<Self> {
+    pub async fn start(
+        dir: PathBuf,
+        ports: Ports,
+        last_number: u64,
+        timing: L1Timing,
+        progress: &Progress,
+    ) -> Result<Self> {
         let relay = Relay::start(local(0), local(ports.sequencer.0)).await?;
         let binary = std::env::current_exe()?.with_file_name("blindfold");
         ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
@@ -166,7 +172,7 @@ impl Field {
             accounts: UNPAID + 1,
             paying: UNPAID,
             sequencer_url: Some(Arc::new(move |role| format!("{address}{role}"))),
-            timing: TIMING,
+            timing,
             committees: COMMITTEES,
             last_number,
             ..DevnetOptions::new(dir, binary)
@@ -374,6 +380,19 @@ impl Field {
     pub fn member(&self, member: u16) -> Result<HttpClient> {
         let (port, _) = self.devnet.ports.members.get(usize::from(member) - 1).context("a member")?;
         Ok(http_client(&http(*port), &ClientConfig::default())?)
+    }
+
+    /// What the admin server at this port says of its role's readiness: the reason of each condition that does not hold.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn unready(&self, admin: u16) -> Result<BTreeMap<String, String>> {
+        let answer = reqwest::get(format!("{}/readyz", http(admin))).await?;
+        let mut answer: Value = serde_json::from_str(&answer.text().await?)?;
+        match answer["reasons"].take() {
+            Value::Null => Ok(BTreeMap::new()),
+            reasons => Ok(serde_json::from_value(reasons)?),
+        }
     }
 
     /// How many second headers a member has refused.

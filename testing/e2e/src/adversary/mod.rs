@@ -3,14 +3,16 @@
 //! - `field`: a network with short deadlines and the accounts of both sides.
 //! - `books`: that no honest account has less afterwards.
 //! - `report`: what came of each case.
-//! - `hints`, `sequencer`, `forced`, `mangled`, `floods`, `sockets`, `money`, `outage`, `helpers`, `restored`,
-//!   `rotation`, `committee`: the cases.
+//! - `hints`, `sequencer`, `forced`, `held_back`, `mangled`, `floods`, `sockets`, `money`, `outage`, `clocks`, `helpers`,
+//!   `restored`, `rotation`, `committee`, `successor`: the cases.
 
 mod books;
+mod clocks;
 mod committee;
 mod field;
 mod floods;
 mod forced;
+mod held_back;
 mod helpers;
 mod hints;
 mod injection;
@@ -31,11 +33,12 @@ use std::{fs, path::PathBuf, sync::Arc, time::Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use blindfold::devnet::{MEMBERS, Progress, ports::Ports};
+use blindfold_protocol::L1Timing;
 use clap::Parser;
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 
-use field::Field;
+use field::{Field, TIMING};
 use report::{Outcome, Report};
 
 /// Last batch number of an epoch that does not end during the run.
@@ -64,6 +67,7 @@ pub struct AdversaryArgs {
 }
 
 const HELP: &str = "Cases:
+  clock_jump               a machine's clock jumps an hour ahead and back: no header is stamped by it
   forged_hint              a posted session key is wrong: the full node challenges it, the bond is lost
   false_malformed          a good envelope is called malformed: the same
   withheld_hints           postings that cannot be read revert; wrong singleton releases cost the bond
@@ -73,6 +77,7 @@ const HELP: &str = "Cases:
   omitted_promise          a broken promise costs the bond, an accusation over a kept one its stake
   ignored_envelope         what the sequencer refuses is forced through L1, and executes
   invalid_forced           forced items that are no good are skipped, and the chain goes on
+  origin_held_back         the sequencer names old origins: forced items wait for W, and no longer
   l1_outage                L1 answers nobody for a while: ordering, certificates and blocks go on
   stale_header_after_outage
                            no certificates until a signed header is too old: L1 makes one, the chain goes on
@@ -109,14 +114,20 @@ Examples:
 struct Group {
     name: &'static str,
     last_number: u64,
+    timing: L1Timing,
     cases: &'static [&'static str],
 }
 
-const GROUPS: [Group; 3] = [
+/// Groups that run one after another on the first network; the others do so on the second.
+const ON_FIRST: usize = 2;
+const GROUPS: [Group; 4] = [
     Group {
         name: "long-epoch",
         last_number: ENDLESS,
+        timing: TIMING,
         cases: &[
+            // Before anything is mined: here L1's time has to be the time.
+            "clock_jump",
             "forged_hint",
             "false_malformed",
             "withheld_hints",
@@ -133,13 +144,21 @@ const GROUPS: [Group; 3] = [
         ],
     },
     Group {
+        name: "young-origins",
+        last_number: ENDLESS,
+        timing: held_back::TIMING,
+        cases: &["origin_held_back"],
+    },
+    Group {
         name: "short-epoch",
         last_number: rotation::FIRST_EPOCH_LAST,
+        timing: TIMING,
         cases: &["rotation", "silent_committee", "dead_committee_replaced"],
     },
     Group {
         name: "floods",
         last_number: ENDLESS,
+        timing: TIMING,
         cases: &[
             "mangled_copy_forced_first",
             "fee_stuffing",
@@ -165,6 +184,7 @@ fn names() -> Vec<&'static str> {
 
 async fn case(name: &str, field: &mut Field) -> Outcome {
     match name {
+        "clock_jump" => clocks::clock_jump(field).await,
         "forged_hint" => hints::forged_hint(field).await,
         "false_malformed" => hints::false_malformed(field).await,
         "withheld_hints" => hints::withheld_hints(field).await,
@@ -174,6 +194,7 @@ async fn case(name: &str, field: &mut Field) -> Outcome {
         "omitted_promise" => sequencer::omitted_promise(field).await,
         "ignored_envelope" => forced::ignored_envelope(field).await,
         "invalid_forced" => forced::invalid_forced(field).await,
+        "origin_held_back" => held_back::origin_held_back(field).await,
         "l1_outage" => outage::l1_outage(field).await,
         "stale_header_after_outage" => outage::stale_header_after_outage(field).await,
         "silent_helper" => helpers::silent_helper(field).await,
@@ -214,7 +235,7 @@ pub async fn run(args: AdversaryArgs) -> Result<()> {
     let run = Arc::new(Run { args, progress: Progress::default(), report: Mutex::default() });
     // Together, so that no port is given to both.
     let [long, short] = Ports::free_for_two(MEMBERS)?;
-    let (first, others) = GROUPS.split_at(1);
+    let (first, others) = GROUPS.split_at(ON_FIRST);
     let (stop, stopped) = watch::channel(false);
     // A thread each, so that neither waits while the other computes.
     let mut networks = JoinSet::new();
@@ -287,7 +308,8 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
         return Ok(());
     }
     progress.step(format!("a network for {}", cases.join(", ")));
-    let mut field = Field::start(args.dir.join(group.name), ports, group.last_number, progress).await?;
+    let dir = args.dir.join(group.name);
+    let mut field = Field::start(dir, ports, group.last_number, group.timing, progress).await?;
     let logs = field.devnet.dir().join("logs");
     let mut cases = cases.into_iter();
     while let Some(name) = cases.next() {

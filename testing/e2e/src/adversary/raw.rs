@@ -148,7 +148,10 @@ impl RawL1 {
     }
 
     /// The error that a transaction would meet now, in words; `None` when it would succeed.
-    async fn error_of(&self, transaction: &Value) -> Result<Option<String>> {
+    ///
+    /// # Errors
+    /// When L1 does not answer.
+    pub async fn error_of(&self, transaction: &Value) -> Result<Option<String>> {
         let answer = self.answer("eth_call", json!([transaction, "latest"])).await?;
         let Some(error) = answer.get("error") else { return Ok(None) };
         let data = error["data"].as_str().and_then(|data| hex::decode(data).ok());

@@ -193,7 +193,7 @@ async fn no_share(field: &Field, member: u16, number: u64, hash: B256, info: &Ba
 }
 
 /// Nobody acknowledged this header, by what the relay saw on the way to the sequencer.
-fn no_acknowledgement(recording: &[Recorded], hash: B256) -> Result<()> {
+pub(super) fn no_acknowledgement(recording: &[Recorded], hash: B256) -> Result<()> {
     let mut seen = 0;
     for record in recording.iter().filter(|record| record.direction == Direction::ToSequencer) {
         let Ok(message) = serde_json::from_str::<Value>(&record.text) else { continue };
@@ -204,7 +204,7 @@ fn no_acknowledgement(recording: &[Recorded], hash: B256) -> Result<()> {
         let given = message["params"][0].as_str().or_else(|| message["params"]["acknowledgement"].as_str());
         let acknowledgement = Acknowledgement::from_hex(given.context("an acknowledgement")?)?;
         seen += 1;
-        ensure!(acknowledgement.header_hash != hash, "{} acknowledged the reordered header", record.role);
+        ensure!(acknowledgement.header_hash != hash, "{} acknowledged header {hash}", record.role);
     }
     ensure!(seen > 0, "the relay saw no acknowledgement at all: nothing is shown");
     Ok(())

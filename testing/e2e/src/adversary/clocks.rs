@@ -1,0 +1,220 @@
+//! Machines whose clock jumps.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use blindfold_protocol::limits::CLOCK_SKEW_MS;
+use tokio::{
+    process::Command,
+    time::{Duration, sleep},
+};
+
+use super::{
+    field::{Field, until},
+    report::{Gas, Outcome},
+    roles::{change_settings, section},
+};
+use crate::{l1_relay::L1Relay, relay::now_ms};
+
+const HOUR_MS: i64 = 3_600_000;
+/// An L1 block that is at most so old confirms the sequencer's clock, in milliseconds.
+const MAX_L1_AGE_MS: i64 = 60_000;
+/// How long nothing may be sealed for it to count as a stop.
+const STOP: Duration = Duration::from_secs(3);
+/// What a process with a wall clock of its own loads.
+const SOURCE: &str = include_str!("clock_offset.c");
+/// What else may make an envelope's header later than its sending: pauses of the sealer, and of a slow machine.
+const SEALED_WITHIN_MS: u64 = 30_000;
+
+/// The wall clock of one role's process.
+struct WallClock {
+    offset: PathBuf,
+    variables: BTreeMap<String, OsString>,
+}
+
+impl WallClock {
+    /// A clock that is right as yet, for a process that is started with these variables.
+    async fn of(field: &Field, role: &str) -> Result<Self> {
+        ensure!(cfg!(target_os = "linux"), "another process's clock can be set on Linux only");
+        let dir = field.devnet.dir();
+        let library = compiled(dir).await?;
+        let offset = dir.join(format!("{role}.clock"));
+        let variables = BTreeMap::from([
+            ("LD_PRELOAD".to_owned(), library.into()),
+            ("BLINDFOLD_CLOCK_OFFSET".to_owned(), offset.clone().into()),
+        ]);
+        let clock = Self { offset, variables };
+        clock.jump(0)?;
+        Ok(clock)
+    }
+
+    /// From now on the clock is ahead by so many milliseconds, or behind by as many less than none.
+    fn jump(&self, offset_ms: i64) -> Result<()> {
+        // In one step: the process may look at any moment.
+        let next = self.offset.with_extension("next");
+        fs::write(&next, offset_ms.to_string())?;
+        Ok(fs::rename(&next, &self.offset)?)
+    }
+}
+
+async fn compiled(dir: &Path) -> Result<PathBuf> {
+    let (source, library) = (dir.join("clock_offset.c"), dir.join("clock_offset.so"));
+    fs::write(&source, SOURCE)?;
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source);
+    let made =
+        compiler.output().await.context("cc, a C compiler, is needed to set another process's clock")?;
+    ensure!(made.status.success(), "cc: {}", String::from_utf8_lossy(&made.stderr));
+    Ok(library)
+}
+
+/// The clock of the sequencer's machine, then that of a member's, jumps an hour ahead and back. L1 judges: while it
+/// confirms the time that the sequencer keeps, sealing goes on by that; while it is away, nothing is sealed until the clock
+/// is right again. A member votes by the time that it keeps. No header bears another time than its own.
+pub async fn clock_jump(field: &mut Field) -> Outcome {
+    let first = field.transfer(0).await?.1.number.context("a number")?;
+    let relay = L1Relay::start(field.devnet.l1_url()).await?;
+    let own = sequencer_l1(field, &relay.url(), MAX_L1_AGE_MS)?;
+    let wall = WallClock::of(field, "sequencer").await?;
+    restart(field, "sequencer", wall.variables.clone()).await?;
+    sequencers_clock(field, &relay, &wall).await?;
+    let _ = sequencer_l1(field, &own.0, own.1)?;
+    restart(field, "sequencer", BTreeMap::new()).await?;
+
+    let wall = WallClock::of(field, "member-1").await?;
+    restart(field, "member-1", wall.variables.clone()).await?;
+    members_clock(field, &wall).await?;
+    restart(field, "member-1", BTreeMap::new()).await?;
+
+    let last = timely_transfer(field, 1).await?;
+    stamps(field, first, last).await?;
+    Ok(Gas::default())
+}
+
+async fn restart(field: &mut Field, role: &str, variables: BTreeMap<String, OsString>) -> Result<()> {
+    let process = field.devnet.process(role)?;
+    process.kill().await?;
+    process.set_variables(variables);
+    process.start()?;
+    process.ready().await
+}
+
+/// Changes where the sequencer finds L1, and how old L1's newest block may be. Gives what was set before.
+fn sequencer_l1(field: &Field, url: &str, max_age_ms: i64) -> Result<(String, i64)> {
+    let mut before = None;
+    change_settings(field.devnet.dir(), "sequencer", "sequencer", |table| {
+        let url_before = section(table, "l1")?.insert("url".to_owned(), url.into());
+        let sealing = section(section(table, "sequencer")?, "sealing")?;
+        let age_before = sealing.insert("max_l1_age_ms".to_owned(), max_age_ms.into());
+        before = url_before.zip(age_before);
+        Ok(())
+    })?;
+    let (url, age) = before.context("no settings before")?;
+    Ok((url.as_str().context("a URL")?.to_owned(), age.as_integer().context("an age")?))
+}
+
+async fn sequencers_clock(field: &mut Field, relay: &L1Relay, wall: &WallClock) -> Result<()> {
+    let admin = field.devnet.ports.sequencer.1;
+    for offset_ms in [HOUR_MS, -HOUR_MS] {
+        wall.jump(offset_ms)?;
+        said(field, "sequencer", "the wall clock jumped; L1 confirms ours", offset_ms).await?;
+        timely_transfer(field, 0).await?;
+        let unready = field.unready(admin).await?;
+        ensure!(!unready.contains_key("clock"), "expected L1 to confirm the kept clock, seen {unready:?}");
+    }
+
+    wall.jump(HOUR_MS)?;
+    relay.go_away();
+    clock_is_unready(field, "sequencer", admin).await?;
+    let sealed = field.sequencer_status().await?.head.number;
+    let waiting = field.users[0].send().await?.0.id();
+    sleep(STOP).await;
+    let now = field.sequencer_status().await?.head.number;
+    ensure!(now == sealed, "expected nothing sealed after {sealed} while the clocks disagree, seen {now}");
+    // Set right, L1 still away.
+    wall.jump(0)?;
+    field.executed(waiting).await?;
+    relay.go_on();
+    clock_is_ready(field, "sequencer", admin).await
+}
+
+async fn members_clock(field: &mut Field, wall: &WallClock) -> Result<()> {
+    let admin = field.devnet.ports.members[0].1;
+    // Without this one nothing is certified that the first does not vote for.
+    field.devnet.process("member-4")?.kill().await?;
+    for offset_ms in [HOUR_MS, -HOUR_MS] {
+        wall.jump(offset_ms)?;
+        // Its L1 is not compared, so nobody says which of the two is right.
+        clock_is_unready(field, "member-1", admin).await?;
+        timely_transfer(field, 1).await?;
+    }
+    wall.jump(0)?;
+    clock_is_ready(field, "member-1", admin).await?;
+    let process = field.devnet.process("member-4")?;
+    process.start()?;
+    process.ready().await
+}
+
+async fn clock_is_unready(field: &Field, role: &str, admin: u16) -> Result<()> {
+    until(&format!("{role} to say that its clock jumped"), async || {
+        let unready = field.unready(admin).await?;
+        Ok(unready.get("clock").filter(|reason| reason.contains("clock jumped")).map(drop))
+    })
+    .await
+}
+
+async fn clock_is_ready(field: &Field, role: &str, admin: u16) -> Result<()> {
+    until(&format!("{role}'s clock to be right"), async || {
+        Ok((!field.unready(admin).await?.contains_key("clock")).then_some(()))
+    })
+    .await
+}
+
+/// Waits for a line of the role's log with these words that ends with the offset, to the second or so: the process has
+/// seen it.
+async fn said(field: &mut Field, role: &str, words: &str, offset_ms: i64) -> Result<()> {
+    let log = field.devnet.process(role)?.log().to_owned();
+    let near = |line: &str| {
+        // A colour may stand before the number; it ends with an m.
+        let number = line.rsplit(['=', 'm']).next()?.parse::<i64>().ok()?;
+        ((number - offset_ms).abs() <= 2_000).then_some(())
+    };
+    until(&format!("{role} to say: {words} (by {offset_ms} ms)"), async || {
+        let text = fs::read_to_string(&log)?;
+        Ok(text.lines().filter(|line| line.contains(words)).find_map(near))
+    })
+    .await
+}
+
+/// A transfer whose header bears the time between its sending and its execution. Gives the number.
+async fn timely_transfer(field: &mut Field, index: usize) -> Result<u64> {
+    let sent_ms = now_ms();
+    let number = field.transfer(index).await?.1.number.context("a number")?;
+    let stamp_ms = field.sealed(number).await?.0.header.timestamp_ms;
+    let latest = now_ms().min(sent_ms + SEALED_WITHIN_MS) + CLOCK_SKEW_MS;
+    ensure!(
+        (sent_ms.saturating_sub(CLOCK_SKEW_MS)..=latest).contains(&stamp_ms),
+        "batch {number} was sent for at {sent_ms} ms and bears {stamp_ms} ms"
+    );
+    Ok(number)
+}
+
+/// No header of these numbers bears a time that is off by anything like the jump.
+async fn stamps(field: &Field, first: u64, last: u64) -> Result<()> {
+    let now_ms = now_ms();
+    let mut before_ms = field.sealed(first).await?.0.header.timestamp_ms;
+    for number in first + 1..=last {
+        let stamp_ms = field.sealed(number).await?.0.header.timestamp_ms;
+        ensure!(
+            before_ms < stamp_ms && stamp_ms <= now_ms + CLOCK_SKEW_MS,
+            "batch {number} bears {stamp_ms} ms, after {before_ms} ms, at {now_ms} ms"
+        );
+        before_ms = stamp_ms;
+    }
+    Ok(())
+}
