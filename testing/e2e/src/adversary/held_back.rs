@@ -210,6 +210,7 @@ async fn refused_beyond_w(field: &mut Field, relay: &L1Relay, gas: &mut Gas) -> 
     for member in 1..=MEMBERS {
         until(&format!("member {member} to refuse header {number}"), async || {
             let status = CommitteeApiClient::get_status(&field.member(member)?).await?;
+            ensure!(status.certified < number, "header {number} is certified with an origin beyond W");
             let refusal = status.refusals.into_iter().find(|refusal| refusal.header_hash == hash);
             let Some(refusal) = refusal else { return Ok(None) };
             ensure!(
