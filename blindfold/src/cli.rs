@@ -13,7 +13,7 @@ use crate::{
     deploy::{GenesisArgs, L1Command},
     devnet::DevnetArgs,
     roles::{
-        CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
+        self, CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
         SequencerSettings,
     },
     settings::{SettingsArgs, load},
@@ -180,20 +180,22 @@ async fn dispatch(command: Command) -> Result<()> {
         Command::L1(command) => crate::deploy::run(command).await,
         Command::Genesis(args) => crate::deploy::run_genesis(&args),
         Command::Sequencer(RebuildArgs { settings, rebuild_from_l1 }) => {
-            load::<SequencerSettings>("sequencer", &settings)?.run(rebuild_from_l1).await
+            roles::run(load::<SequencerSettings>("sequencer", &settings)?.run(rebuild_from_l1)).await
         }
         Command::Committee(RebuildArgs { settings, rebuild_from_l1 }) => {
-            load::<CommitteeSettings>("committee", &settings)?.run(rebuild_from_l1).await
+            roles::run(load::<CommitteeSettings>("committee", &settings)?.run(rebuild_from_l1)).await
         }
-        Command::HintPublisher(args) => load::<HintPublisherSettings>("hint-publisher", &args)?.run().await,
-        Command::FullNode(args) => load::<FullNodeSettings>("full-node", &args)?.run().await,
+        Command::HintPublisher(args) => {
+            roles::run(load::<HintPublisherSettings>("hint-publisher", &args)?.run()).await
+        }
+        Command::FullNode(args) => roles::run(load::<FullNodeSettings>("full-node", &args)?.run()).await,
         Command::Coprocessor(CoprocessorArgs { settings, command: None }) => {
-            load::<CoprocessorSettings>("coprocessor", &settings)?.run().await
+            roles::run(load::<CoprocessorSettings>("coprocessor", &settings)?.run()).await
         }
         Command::Coprocessor(CoprocessorArgs {
             command: Some(CoprocessorCommand::Setup(command)), ..
         }) => crate::setup::run(command).await,
-        Command::Proxy(args) => load::<ProxySettings>("proxy", &args)?.run().await,
+        Command::Proxy(args) => roles::run(load::<ProxySettings>("proxy", &args)?.run()).await,
         Command::Wallet(args) => crate::wallet::run(args).await,
         Command::Bench(command) => crate::bench::run(command).await,
     }

@@ -14,7 +14,7 @@ use blindfold_protocol::{
     B256, BatchHeader, Certificate, SealedBatch, SignedHeader, limits::MAX_UNCERTIFIED_HEADERS,
 };
 use blindfold_rpc::{Feed, FeedEvent, FeedItem, Topic};
-use blindfold_runtime::Patience;
+use blindfold_runtime::{Patience, joined};
 use tokio::{
     sync::watch,
     task::{JoinError, JoinSet},
@@ -197,9 +197,8 @@ impl Follower {
     }
 
     async fn on_survey(&mut self, survey: Result<Survey, JoinError>) {
-        match survey {
-            Ok(survey) => self.context.take_survey(&survey).await,
-            Err(error) => tracing::error!(%error, "asking the others ended by a bug"),
+        if let Ok(survey) = joined(survey) {
+            self.context.take_survey(&survey).await;
         }
     }
 
@@ -303,11 +302,7 @@ impl Follower {
 
     /// The headers that L1 made were taken, from L1 alone. None is acknowledged: nobody asks for it.
     fn on_l1(&mut self, round: Result<L1Round, JoinError>) {
-        let taken = round.unwrap_or_else(|error| {
-            tracing::error!(%error, "asking L1 ended by a bug");
-            Ok(Vec::new())
-        });
-        match taken {
+        match joined(round).unwrap_or(Ok(Vec::new())) {
             Ok(taken) if taken.is_empty() => {}
             Ok(taken) => {
                 for (_, applied) in &taken {
@@ -717,10 +712,7 @@ impl Follower {
 
     async fn on_round(&mut self, round: Result<Round, JoinError>) {
         let before = self.place();
-        let round = round.unwrap_or_else(|error| {
-            tracing::error!(%error, "fetching ended by a bug");
-            Round { stuck: Some(error.to_string()), ..Round::default() }
-        });
+        let round = joined(round).unwrap_or_default();
         let (mut stuck, more) = (round.stuck, round.more);
         let without = self.without.len();
         for run in round.certified {

@@ -465,7 +465,7 @@ impl ShareService {
     ) -> Result<T, ShareRefusal> {
         let stopped = || ShareRefusal::Unavailable(Refusal::Stopped);
         let permit = Arc::clone(&self.threads).acquire_owned().await.map_err(|_| stopped())?;
-        let task = tokio::task::spawn_blocking(move || {
+        let task = blindfold_runtime::blocking(move || {
             // Held until the work is done, even if the caller went away.
             let _permit = permit;
             work()

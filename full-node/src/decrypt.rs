@@ -339,5 +339,5 @@ fn finalize(
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, DecryptFault> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| DecryptFault::Stopped)
+    blindfold_runtime::blocking(work).await.map_err(|_| DecryptFault::Stopped)
 }

@@ -17,6 +17,7 @@ use blindfold_protocol::{
 use blindfold_rpc::{
     BlindApiClient, Feed, FeedEvent, FeedItem, HttpClient, Readiness, ReceivedError, Topic, types::BatchInfo,
 };
+use blindfold_runtime::{Cancelled, joined};
 use tokio::{
     sync::watch,
     task::{AbortHandle, Id, JoinError, JoinSet},
@@ -262,14 +263,9 @@ impl Coordinator {
                 }
             }
             Err(error) => {
-                let Some(number) = self.numbers.remove(&error.id()) else { return };
+                self.numbers.remove(&error.id());
                 // Only a batch that was given up is cancelled, and it is in the backlog already.
-                if error.is_panic() {
-                    tracing::error!(number, %error, "work on a batch ended by a bug; beginning it again");
-                    self.fetching.remove(&number);
-                    self.entries.remove(&number);
-                    self.again(number, error.to_string());
-                }
+                let (Ok(()) | Err(Cancelled)) = joined(Err(error));
             }
         }
     }
@@ -442,7 +438,7 @@ async fn read_and_work(
     let origin = batch.sealed.header.l1_origin_number;
     let sequencer = shop.parameters.sequencer_at(origin).unwrap_or(chain.sequencer);
     let chain = Arc::clone(chain);
-    let view = tokio::task::spawn_blocking(move || {
+    let view = blindfold_runtime::blocking(move || {
         let FetchedBatch { sealed, verdicts, .. } = &batch;
         if sealed.signed_header().signer(&chain.deployment) != Ok(sequencer) {
             return Err(WorkFault::NotTheSequencer);
@@ -461,7 +457,7 @@ async fn verify(
     chain: &ChainConfig,
 ) -> Result<(), String> {
     let (certificate, deployment) = (*certificate, chain.deployment);
-    tokio::task::spawn_blocking(move || certificate::verify(&certificate, parameters.epoch(), &deployment))
+    blindfold_runtime::blocking(move || certificate::verify(&certificate, parameters.epoch(), &deployment))
         .await
         .map_err(|error| error.to_string())?
         .map_err(|fault| fault.to_string())

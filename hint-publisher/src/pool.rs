@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use blindfold_runtime::Tasks;
+use blindfold_runtime::{Tasks, blocking};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -57,9 +57,8 @@ impl Pool {
                 Err(_) => return,
             }
             let Some(job) = self.first() else { continue };
-            if let Err(error) = tokio::task::spawn_blocking(job).await {
-                // Whoever waits is told by the dropped reply.
-                tracing::error!(%error, "heavy work ended by a bug");
+            if blocking(job).await.is_err() {
+                return;
             }
         }
     }

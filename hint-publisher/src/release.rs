@@ -171,7 +171,7 @@ impl Releaser<'_> {
         if heavy {
             self.pool.run(self.view.number, work).await?
         } else {
-            tokio::task::spawn_blocking(work).await.map_err(|_| WorkFault::Stopped)?
+            blindfold_runtime::blocking(work).await.map_err(|_| WorkFault::Stopped)?
         }
     }
 }

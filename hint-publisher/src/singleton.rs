@@ -91,7 +91,7 @@ async fn combine(
 ) -> Result<Combined, WorkFault> {
     let (item, scheme) = (item.clone(), Arc::clone(parameters.parameters()));
     let shares: Vec<(u16, [u8; G1_BYTES])> = shares.iter().map(|(member, share)| (*member, *share)).collect();
-    tokio::task::spawn_blocking(move || {
+    blindfold_runtime::blocking(move || {
         let combined = scheme.combine_singletons(&shares);
         if let Ok(release) = &combined
             && scheme.verify_singleton(&item.point, release).is_ok()

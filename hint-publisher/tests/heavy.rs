@@ -92,6 +92,20 @@ async fn members_that_lie_about_a_missed_batch_are_named_and_it_opens() {
     }
 }
 
+/// Such a batch was begun again and again, and the helper was ready.
+#[tokio::test]
+async fn heavy_work_that_panics_ends_the_helper_and_shows() {
+    let stage = Stage::new().await;
+    stage.backend.broken.store(true, SeqCst);
+    let helper = stage.start().await;
+    missed(&stage, items(&[envelope(1, 1)])).await;
+    let failure = within("the failure", helper.failed()).await;
+    assert_eq!((failure.part, failure.cause.as_str()), ("pool", "panicked: a bug in heavy work"));
+    let ready = get(helper.admin_addr(), "/readyz").await;
+    assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("a bug in heavy work"), "{ready}");
+    helper.stop().await;
+}
+
 /// On one asynchronous thread: a call to the backend on it would stop everything until the test gives up.
 #[tokio::test]
 async fn heavy_work_is_bounded_and_holds_up_nothing_else() {

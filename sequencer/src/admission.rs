@@ -451,7 +451,7 @@ impl Core {
 async fn to_end(
     step: impl Future<Output = Result<Admitted, AdmissionRefusal>> + Send + 'static,
 ) -> Result<Admitted, AdmissionRefusal> {
-    tokio::spawn(step).await.unwrap_or(Err(AdmissionRefusal::ShuttingDown))
+    blindfold_runtime::joined(tokio::spawn(step).await).unwrap_or(Err(AdmissionRefusal::ShuttingDown))
 }
 
 /// The most that the base fee may be one header later.

@@ -217,14 +217,14 @@ impl Core {
             return;
         }
         let (for_thread, list) = (Arc::clone(epoch), all.to_vec());
-        let made = tokio::task::spawn_blocking(move || certificate::aggregate(&for_thread, &list)).await;
+        let made = blindfold_runtime::blocking(move || certificate::aggregate(&for_thread, &list)).await;
         let certificate = match made {
             Ok(Ok(certificate)) => certificate,
             Ok(Err(error)) => {
                 tracing::error!(number, %error, "acknowledgements do not aggregate");
                 return;
             }
-            Err(_) => return,
+            Err(blindfold_runtime::Cancelled) => return,
         };
         match self.tracker.accept_certificate(&certificate).await {
             Ok(_) => self.certified(&certificate).await,

@@ -33,13 +33,12 @@ impl Gate {
         let place = self.enter()?;
         let thread =
             Arc::clone(&self.threads).acquire_owned().await.map_err(|_| SubmissionRefusal::ShuttingDown)?;
-        tokio::task::spawn_blocking(move || {
+        blindfold_runtime::blocking(move || {
             let result = work();
             drop((place, thread));
             result
         })
         .await
-        // The task is cancelled only when the runtime ends.
         .map_err(|_| SubmissionRefusal::ShuttingDown)
     }
 }

@@ -101,13 +101,12 @@ impl Core {
 
 /// Every point of a release is one of the group: nodes that open the batch themselves rely on it.
 async fn check_points(release: Release) -> Result<(), SubmissionRefusal> {
-    let wrong = tokio::task::spawn_blocking(move || {
+    let wrong = blindfold_runtime::blocking(move || {
         release.pds.iter().position(|pd| blindfold_bte::Release::from_bytes(pd).is_err())
     });
     match wrong.await {
         Ok(None) => Ok(()),
         Ok(Some(index)) => Err(SubmissionRefusal::InvalidRelease { index }),
-        // The task is cancelled only when the runtime ends.
-        Err(_) => Err(SubmissionRefusal::ShuttingDown),
+        Err(blindfold_runtime::Cancelled) => Err(SubmissionRefusal::ShuttingDown),
     }
 }

@@ -19,6 +19,7 @@ use std::{
 
 use blindfold_chain::{NextStep, Office, Refusal, verdicts};
 use blindfold_protocol::{B256, Certificate, SealedBatch, SignedHeader, limits::CLOCK_SKEW_MS};
+use blindfold_runtime::{Cancelled, joined};
 use blindfold_store::StoreError;
 use thiserror::Error;
 use tokio::task::JoinSet;
@@ -240,13 +241,13 @@ impl Core {
         }
         let mut standing = Vec::new();
         while let Some(answer) = asked.join_next().await {
-            match answer {
+            match joined(answer) {
                 Ok((member, Ok(highest))) => standing.push((member, highest)),
                 Ok((member, Err(fault))) => {
                     tracing::debug!(member, %fault, "a member does not tell what it holds");
                     answers.silent.push(member);
                 }
-                Err(error) => tracing::error!(%error, "asking a member ended by a bug"),
+                Err(Cancelled) => {}
             }
         }
         standing.sort_unstable();

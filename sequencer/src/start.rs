@@ -449,7 +449,7 @@ impl Core {
             let Some(epoch) = epoch else { continue };
             for chunk in group.chunks(RESTORE_CHUNK_ITEMS) {
                 let (core, epoch, of_thread) = (Arc::clone(self), Arc::clone(&epoch), chunk.to_vec());
-                let checked = tokio::task::spawn_blocking(move || core.check_again(&epoch, &of_thread)).await;
+                let checked = blindfold_runtime::blocking(move || core.check_again(&epoch, &of_thread)).await;
                 let checked = checked.map_err(|_| StoreError::Closed)?;
                 for (envelope, checked) in chunk.iter().zip(checked) {
                     match checked {

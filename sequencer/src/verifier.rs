@@ -7,7 +7,7 @@ use blindfold_protocol::{
     ChainConfig, EnvelopeFault, Epoch,
     validity::{CheckedEnvelope, check_proofs, check_static},
 };
-use blindfold_runtime::{Spawner, until};
+use blindfold_runtime::{Cancelled, Spawner, blocking, until};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::{Instant, timeout_at},
@@ -40,7 +40,8 @@ impl Verifier {
         spawner: &Spawner,
     ) -> Self {
         let (queue, jobs) = mpsc::channel(limits.proof_queue_items);
-        let (work, mut stop) = (form_groups(chain, limits.clone(), metrics, jobs), spawner.stop());
+        let (work, mut stop) =
+            (form_groups(chain, limits.clone(), metrics, jobs, spawner.clone()), spawner.stop());
         spawner.spawn("verifier", async move {
             tokio::select! {
                 () = work => {}
@@ -71,6 +72,7 @@ async fn form_groups(
     limits: AdmissionConfig,
     metrics: Arc<SequencerMetrics>,
     mut jobs: mpsc::Receiver<Job>,
+    spawner: Spawner,
 ) {
     let threads = Arc::new(Semaphore::new(limits.proof_threads));
     while let Some(first) = jobs.recv().await {
@@ -87,9 +89,13 @@ async fn form_groups(
         let Ok(permit) = Arc::clone(&threads).acquire_owned().await else { return };
         metrics.proof_group_items.observe(group.len() as f64);
         let chain = Arc::clone(&chain);
-        tokio::task::spawn_blocking(move || {
+        let work = blocking(move || {
             check_group(&chain, group);
             drop(permit);
+        });
+        // Watched: whoever asked would take the end of the work for the end of the role.
+        spawner.run("verifier", async move {
+            let (Ok(()) | Err(Cancelled)) = work.await;
         });
     }
 }

@@ -94,6 +94,16 @@ impl BackendSettings {
 
 /// How long a role may take to end in order, in milliseconds; then its process ends all the same. A kill loses nothing.
 const END_TIMEOUT_MS: u64 = 20_000;
+/// How long a process may take to end in order after a panic, in milliseconds.
+const PANIC_EXIT_MS: u64 = 30_000;
+/// The exit status of a process that could not end in order after a panic: `EX_SOFTWARE`.
+const PANIC_EXIT_STATUS: i32 = 70;
+
+/// Runs a role. A panic of any thread ends its process.
+pub(crate) async fn run(role: impl Future<Output = Result<()>>) -> Result<()> {
+    blindfold_runtime::watch_panics(PANIC_EXIT_MS, PANIC_EXIT_STATUS);
+    role.await
+}
 
 /// Why a role ends.
 pub(crate) enum End {
@@ -104,11 +114,13 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// Waits until the process is asked to end, or a part of its role fails.
+    /// Waits until the process is asked to end, a part of its role fails, or anything panics.
     pub(crate) async fn of(failed: impl Future<Output = Failure>) -> Result<Self> {
         tokio::select! {
-            asked = asked_to_stop() => asked.map(|()| Self::Asked),
+            biased;
             failure = failed => Ok(Self::Failed(failure)),
+            failure = blindfold_runtime::panicked() => Ok(Self::Failed(failure)),
+            asked = asked_to_stop() => asked.map(|()| Self::Asked),
         }
     }
 

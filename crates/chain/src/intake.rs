@@ -135,7 +135,7 @@ impl HintIntake {
             check_release_shape(&parameters, &record.sealed, &verdicts, release).map_err(wrong)?;
         }
         let backend = Arc::clone(&self.backend);
-        let (outcomes, hints) = tokio::task::spawn_blocking(move || {
+        let (outcomes, hints) = blindfold_runtime::blocking(move || {
             let outcomes = verify_hints(backend.as_ref(), &parameters, &record.sealed, &verdicts, &hints);
             (outcomes, hints)
         })

@@ -73,7 +73,7 @@ impl Opener {
         let parameters = self.parameters.at(number).ok_or(OpenFault::NoParameters { number })?;
         let verdicts = verdicts(&record)?;
         let backend = Arc::clone(&self.backend);
-        let opened = tokio::task::spawn_blocking(move || {
+        let opened = blindfold_runtime::blocking(move || {
             verify_hints(backend.as_ref(), &parameters, &record.sealed, &verdicts, &hints)
         });
         let outcomes = opened.await.map_err(|_| OpenFault::Stopped)?;

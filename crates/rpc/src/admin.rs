@@ -20,7 +20,7 @@ use crate::{
     Inbound, ServeError, ServerHandle,
     limits::WRITE_PATIENCE_MS,
     peers::Peers,
-    server::{Limits, listen},
+    server::{Limits, Panicked, listen},
 };
 
 /// Most open connections of the admin server.
@@ -131,7 +131,7 @@ pub async fn admin(
     let listening = listen(
         config.addr,
         router,
-        Limits { peers, inbound: Inbound::default().into(), patience },
+        Limits { peers, inbound: Inbound::default().into(), patience, panicked: Panicked::default() },
         stop_handle,
     )
     .await?;

@@ -98,7 +98,7 @@ impl Doorkeeper {
         }
         let (shared, peer) = (Arc::clone(&self.0), hello.peer);
         let verified =
-            tokio::task::spawn_blocking(move || hello.verify(&shared.deployment, shared.server, &key));
+            blindfold_runtime::blocking(move || hello.verify(&shared.deployment, shared.server, &key));
         let good = verified.await.ok()?.is_ok();
         let mut judged = self.judged();
         if !good {

@@ -17,6 +17,7 @@ use crate::{
     is_plaintext_method,
     limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, SMALL_ANSWER_BYTES},
     peers::Peers,
+    server::Panicked,
 };
 
 /// One finished call, for metrics.
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) passthrough: Option<Passthrough>,
     pub(crate) peers: Arc<Peers>,
     pub(crate) observer: Option<CallObserver>,
+    pub(crate) panicked: Panicked,
     pub(crate) max_response_bytes: u32,
     pub(crate) max_websocket_answer_bytes: u32,
 }
@@ -82,7 +84,12 @@ where
     async fn answer(&self, request: Request<'_>) -> (MethodResponse, Option<Lease>) {
         let started = Instant::now();
         let method = request.method.clone().into_owned();
-        let (response, lease) = self.answer_within_budget(request).await;
+        let (id, extensions) = (request.id.clone().into_owned(), request.extensions().clone());
+        let answered = self.shared.panicked.watch(&method, self.answer_within_budget(request)).await;
+        let (response, lease) = answered.unwrap_or_else(|| {
+            let error = ErrorObjectOwned::from(RpcError::internal("the call panicked"));
+            (MethodResponse::error(id, error).with_extensions(extensions), None)
+        });
         if let Some(observer) = &self.shared.observer {
             observer(CallRecord {
                 method: &method,

@@ -3,7 +3,7 @@
 //! An Axum router hands every request to the JSON-RPC library's service. The connection loop is our own, because it
 //! is where the limits on connections, header times and shutdown belong.
 
-use std::{fmt, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{fmt, net::SocketAddr, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -11,6 +11,8 @@ use axum::{
     extract::Request,
     http::{HeaderValue, Response, StatusCode, header},
 };
+use blindfold_runtime::panic_words;
+use futures::FutureExt;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jsonrpsee::{
@@ -130,21 +132,26 @@ pub struct ServerHandle {
     local_addr: SocketAddr,
     stop: jsonrpsee::server::ServerHandle,
     accepting: watch::Receiver<()>,
+    panicked: Panicked,
 }
 
 impl ServerHandle {
     pub(crate) fn new(listening: Listening, stop: jsonrpsee::server::ServerHandle) -> Self {
-        let Listening { local_addr, accepting } = listening;
-        Self { local_addr, stop, accepting }
+        let Listening { local_addr, accepting, panicked } = listening;
+        Self { local_addr, stop, accepting, panicked }
     }
 
-    /// Resolves when connections are taken no longer: the server was stopped, or a bug ended it. Says so.
+    /// Resolves when connections are taken no longer, or a call panicked: the server was stopped, or has a bug. Says so.
     pub fn ended(&self) -> impl Future<Output = String> + Send + 'static {
-        let (mut accepting, addr) = (self.accepting.clone(), self.local_addr);
+        let (mut accepting, panicked, addr) =
+            (self.accepting.clone(), self.panicked.clone(), self.local_addr);
         async move {
-            // The end of the accepting task drops the sender.
-            while accepting.changed().await.is_ok() {}
-            format!("no connections are taken on {addr} any more")
+            tokio::select! {
+                biased;
+                cause = panicked.cause() => cause,
+                // The end of the accepting task drops the sender.
+                Err(_) = accepting.changed() => format!("no connections are taken on {addr} any more"),
+            }
         }
     }
 
@@ -216,11 +223,13 @@ pub async fn serve(
         .set_batch_request_config(calls)
         .set_message_buffer_capacity(config.connection_buffer_messages)
         .enable_ws_ping(ping);
+    let panicked = Panicked::default();
     let guard = GuardLayer(Arc::new(Shared {
         methods: methods.clone(),
         passthrough,
         peers: Arc::clone(&peers),
         observer: config.observer.clone(),
+        panicked: panicked.clone(),
         max_response_bytes: config.max_response_bytes,
         max_websocket_answer_bytes: config.max_response_bytes.min(MAX_WEBSOCKET_ANSWER_BYTES),
     }));
@@ -254,7 +263,8 @@ pub async fn serve(
             }
         }
     });
-    let limits = Limits { peers, inbound, patience: Duration::from_millis(config.write_patience_ms) };
+    let patience = Duration::from_millis(config.write_patience_ms);
+    let limits = Limits { peers, inbound, patience, panicked };
     let listening = listen(config.addr, router, limits, stop_handle).await?;
     tracing::info!(local_addr = %listening.local_addr, "JSON-RPC server listens");
     Ok(ServerHandle::new(listening, stop))
@@ -342,6 +352,7 @@ fn status(code: StatusCode, text: &'static str) -> Response<Body> {
 pub(crate) struct Listening {
     pub(crate) local_addr: SocketAddr,
     accepting: watch::Receiver<()>,
+    panicked: Panicked,
 }
 
 /// Binds and serves a router until `stop` fires; used by the JSON-RPC and the admin server.
@@ -354,11 +365,12 @@ pub(crate) async fn listen(
     let listener = TcpListener::bind(addr).await.map_err(|source| ServeError::Bind { addr, source })?;
     let local_addr = listener.local_addr().map_err(|source| ServeError::Bind { addr, source })?;
     let (alive, accepting) = watch::channel(());
+    let panicked = limits.panicked.clone();
     tokio::spawn(async move {
         let _alive = alive;
         accept(listener, router, limits, stop).await;
     });
-    Ok(Listening { local_addr, accepting })
+    Ok(Listening { local_addr, accepting, panicked })
 }
 
 /// What a listener allows its connections.
@@ -368,6 +380,35 @@ pub(crate) struct Limits {
     pub(crate) inbound: Arc<Inbound>,
     /// For somebody who does not take what is written.
     pub(crate) patience: Duration,
+    pub(crate) panicked: Panicked,
+}
+
+/// What the first panic said in what a server runs. It is the role's to end: see [`ServerHandle::ended`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Panicked(watch::Sender<Option<String>>);
+
+impl Panicked {
+    /// Runs something of the server; `None` when it panicked.
+    pub(crate) async fn watch<T>(&self, what: &str, run: impl Future<Output = T>) -> Option<T> {
+        match AssertUnwindSafe(run).catch_unwind().await {
+            Ok(done) => Some(done),
+            Err(panic) => {
+                let cause = format!("{what} panicked: {}", panic_words(panic.as_ref()));
+                self.0.send_if_modified(|first| first.is_none().then(|| *first = Some(cause)).is_some());
+                None
+            }
+        }
+    }
+
+    /// Waits for the first one.
+    async fn cause(&self) -> String {
+        let mut panicked = self.0.subscribe();
+        match panicked.wait_for(Option::is_some).await.ok().and_then(|cause| cause.clone()) {
+            Some(cause) => cause,
+            // The sender lives in `self`.
+            None => std::future::pending().await,
+        }
+    }
 }
 
 async fn accept(listener: TcpListener, router: Router, limits: Limits, stop: StopHandle) {
@@ -390,8 +431,10 @@ async fn accept(listener: TcpListener, router: Router, limits: Limits, stop: Sto
         match limits.peers.connect((!trusted).then(|| peer.ip())) {
             Ok(place) => {
                 let (router, limits, stop) = (router.clone(), limits.clone(), stop.clone());
+                let panicked = limits.panicked.clone();
                 tokio::spawn(async move {
-                    if let Err(refused) = connection(stream, peer, router, place, limits, stop).await {
+                    let served = connection(stream, peer, router, place, limits, stop);
+                    if let Some(Err(refused)) = panicked.watch("a connection", served).await {
                         tracing::debug!(%peer, %refused, "connection refused");
                     }
                 });
@@ -431,7 +474,7 @@ async fn connection(
     limits: Limits,
     stop: StopHandle,
 ) -> Result<(), NotServed> {
-    let Limits { peers, inbound, patience } = limits;
+    let Limits { peers, inbound, patience, panicked: _ } = limits;
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "no TCP_NODELAY");
     }

@@ -318,6 +318,36 @@ async fn a_part_that_failed_makes_a_role_unready_whatever_else_is_said() {
     assert_eq!(readiness.reasons().get("follower").map(String::as_str), Some("ended by itself"));
 }
 
+/// A bug in a call was told to its caller at most: the role went on, and was ready.
+#[tokio::test]
+async fn a_call_that_panics_ends_the_role() {
+    use blindfold_rpc::jsonrpsee::{RpcModule, core::client::ClientT, rpc_params};
+    use jsonrpsee_ws_client::WsClientBuilder;
+    let mut module = RpcModule::new(());
+    module
+        .register_async_method("work", |_, _, _| async {
+            blindfold_runtime::blocking(|| -> u8 { panic!("a bug") }).await.unwrap_or_default()
+        })
+        .unwrap();
+    for websocket in [false, true] {
+        let server = serve(config(0), module.clone(), None).await.unwrap();
+        let tasks = blindfold_runtime::Tasks::new();
+        let readiness = Readiness::new(&[]).of(tasks.spawner());
+        tasks.guard("rpc", server.ended());
+        assert!(readiness.is_ready());
+        if websocket {
+            let url = format!("ws://{}", server.local_addr());
+            let client = WsClientBuilder::default().build(url).await.unwrap();
+            assert!(client.request::<u8, _>("work", rpc_params![]).await.is_err());
+        } else {
+            assert_eq!(call(server.local_addr(), "work", "[]").await["error"]["data"]["reason"], "internal");
+        }
+        assert_eq!(tasks.spawner().failed().await.cause, "work panicked: a bug");
+        assert_eq!(readiness.reasons().get("rpc").map(String::as_str), Some("work panicked: a bug"));
+        server.shutdown().await;
+    }
+}
+
 /// A call under way is answered although the server is told to stop meanwhile.
 #[tokio::test]
 async fn shutdown_is_graceful() {

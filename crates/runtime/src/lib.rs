@@ -5,6 +5,8 @@
 //!   seam [`TimeSource`]. [`Agreement`] compares it with the wall clock and with L1's.
 //! - [`Tasks`]: tasks that are to run until they are told to stop. One that ends before, or panics, is a [`Failure`]
 //!   of the whole role.
+//! - [`blocking`]: work off the async threads, whose panic goes on in whoever waits for it. [`watch_panics`]: a process
+//!   that ends after a panic of any thread.
 //! - [`Backoff`]: pauses that double up to a limit, with jitter from a seed.
 //! - [`Patience`]: how long something may fail without a break before its role gives up.
 //!
@@ -28,9 +30,11 @@
 mod agreement;
 mod backoff;
 mod clock;
+mod panics;
 mod tasks;
 
 pub use agreement::{Agreement, Disagreement};
 pub use backoff::{Backoff, Patience};
 pub use clock::{Clock, MAX_OFFSET_MS, SteadyClock, SystemTimeSource, TimeSource};
+pub use panics::{Cancelled, blocking, joined, panic_words, panicked, watch_panics};
 pub use tasks::{Failure, Spawner, Stop, Tasks, until};

@@ -1,7 +1,6 @@
 //! Tasks that are watched: none ends unseen.
 
 use std::{
-    any::Any,
     fmt,
     panic::AssertUnwindSafe,
     sync::{Arc, Weak},
@@ -10,6 +9,8 @@ use std::{
 use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinSet};
+
+use crate::panics::panic_words;
 
 /// True once the role is to stop.
 pub type Stop = watch::Receiver<bool>;
@@ -171,7 +172,7 @@ impl Spawner {
                     watching.fail(part, "ended by itself".to_owned())
                 }
                 Ok(()) => {}
-                Err(panic) => watching.fail(part, format!("panicked: {}", words(panic.as_ref()))),
+                Err(panic) => watching.fail(part, format!("panicked: {}", panic_words(panic.as_ref()))),
             }
         });
     }
@@ -212,15 +213,6 @@ impl Spawner {
     pub fn stopping(&self) -> bool {
         *self.stop.borrow()
     }
-}
-
-/// What a panic said.
-fn words(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without words")
 }
 
 #[cfg(test)]

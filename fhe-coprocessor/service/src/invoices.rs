@@ -44,7 +44,7 @@ impl InvoiceDesk {
             return Err(RpcError::busy("invoices_busy", message));
         };
         let invoices = Arc::clone(&self.invoices);
-        let work = tokio::task::spawn_blocking(move || {
+        let work = blindfold_runtime::blocking(move || {
             let _place = place;
             computed(&invoices, &request)
         });

@@ -252,7 +252,7 @@ impl Runner {
         let mut machine = self.machine.take().ok_or_else(failed)?;
         let mut pause = Pause::default();
         let execution = loop {
-            let executed = tokio::task::spawn_blocking(move || {
+            let executed = blindfold_runtime::blocking(move || {
                 let execution = machine.execute(&items);
                 (machine, items, execution)
             });

@@ -196,7 +196,7 @@ impl WatchL1 for L1Watch {
             .map_err(|fault| unfit(fault.to_string()))?;
         let challenge = match self.blobs_of(posting).await? {
             Some(blobs) => {
-                let made = tokio::task::spawn_blocking(move || challenge.in_blobs(&blobs)).await;
+                let made = blindfold_runtime::blocking(move || challenge.in_blobs(&blobs)).await;
                 let made = made.map_err(|error| unfit(error.to_string()))?;
                 made.map_err(|fault| unfit(fault.to_string()))?
             }

@@ -45,7 +45,7 @@ impl Judge {
         let verdicts = verdicts(&record)?;
         let Some(parameters) = self.parameters.at(record.number) else { return Ok(Judgement::Untold) };
         let backend = Arc::clone(&self.backend);
-        let judged = tokio::task::spawn_blocking(move || match entries(&posted, &verdicts) {
+        let judged = blindfold_runtime::blocking(move || match entries(&posted, &verdicts) {
             Ok(entries) => verified(backend.as_ref(), &parameters, &record, &verdicts, entries),
             Err(fault) => Judgement::Wrong(fault),
         });

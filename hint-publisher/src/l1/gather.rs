@@ -101,7 +101,7 @@ async fn verified(
     let number = batch.sealed.header.number;
     let parameters = parameters.at(number).ok_or(GatherFault::NoParameters { number })?;
     let backend = Arc::clone(backend);
-    tokio::task::spawn_blocking(move || check(batch, &parameters, backend.as_ref()))
+    blindfold_runtime::blocking(move || check(batch, &parameters, backend.as_ref()))
         .await
         .map_err(|_| GatherFault::Stopped)?
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Condvar, Mutex,
-    atomic::{AtomicUsize, Ordering::SeqCst},
+    atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
 
 use blindfold_bte::{
@@ -18,6 +18,8 @@ pub struct Watched {
     /// Of both, at this moment and at most.
     pub running: AtomicUsize,
     pub most_running: AtomicUsize,
+    /// Heavy work panics.
+    pub broken: AtomicBool,
     closed: Mutex<bool>,
     opened: Condvar,
 }
@@ -40,6 +42,7 @@ impl Watched {
             decrypts: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             most_running: AtomicUsize::new(0),
+            broken: AtomicBool::new(false),
             closed: Mutex::new(false),
             opened: Condvar::new(),
         }
@@ -57,6 +60,7 @@ impl Watched {
 
     fn heavy<T>(&self, calls: &AtomicUsize, work: impl FnOnce() -> T) -> T {
         calls.fetch_add(1, SeqCst);
+        assert!(!self.broken.load(SeqCst), "a bug in heavy work");
         self.most_running.fetch_max(self.running.fetch_add(1, SeqCst) + 1, SeqCst);
         let guard = self.closed.lock().expect("nobody panics");
         drop(self.opened.wait_while(guard, |closed| *closed).expect("nobody panics"));

@@ -138,7 +138,7 @@ impl Tracker {
         let changed = self.store().entries_changed_after(number, later.number).await?;
         let changed = changed.ok_or(ProofRefusal::Forgotten(number))?;
         // A large ledger takes a while.
-        let made = tokio::task::spawn_blocking(move || tree.with(changed)).await;
+        let made = blindfold_runtime::blocking(move || tree.with(changed)).await;
         // Another root: headers gave way to others, or rows were forgotten in between. An error: shutting down.
         made.ok().filter(|tree| tree.root() == root).ok_or(ProofRefusal::Changed)
     }

@@ -327,7 +327,7 @@ impl Tracker {
             let checked = validity::check_items(&config, &epoch, &slices, &mut rand::rng());
             items.into_iter().zip(checked).collect()
         };
-        tokio::task::spawn_blocking(check).await.ok()
+        blindfold_runtime::blocking(check).await.ok()
     }
 
     /// Puts what was applied in memory on disk, or takes it back.

@@ -201,7 +201,7 @@ impl Tracker {
         let number = certificate.number;
         let epoch = self.epoch(number).await?;
         let (deployment, certificate) = (self.shared.config.deployment, *certificate);
-        tokio::task::spawn_blocking(move || certificate::verify(&certificate, &epoch, &deployment))
+        blindfold_runtime::blocking(move || certificate::verify(&certificate, &epoch, &deployment))
             .await
             .map_err(|_| Refusal::Stopped)?
             .map_err(|fault| Refusal::Certificate { number, fault })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use blindfold_protocol::validity::{self, CheckedEnvelope, CheckedItem, Verdict};
 use blindfold_protocol::{ChainConfig, Epoch, SealedBatch};
+use blindfold_runtime::joined;
 use tokio::task::JoinSet;
 
 use super::Refusal;
@@ -33,8 +34,7 @@ pub async fn check_items(
     }
     let mut chunks = Vec::with_capacity(tasks.len());
     while let Some(done) = tasks.join_next().await {
-        // A task is only cancelled by the runtime's end, and a panic in pure code is our bug: both end the process.
-        chunks.push(done.map_err(|_| Refusal::Stopped)?);
+        chunks.push(joined(done).map_err(|_| Refusal::Stopped)?);
     }
     chunks.sort_by_key(|(chunk, _)| *chunk);
     Ok(chunks.into_iter().flat_map(|(_, items)| items).collect())
