@@ -46,6 +46,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// A flood that costs the roles so much more than honest transfers of the same price, or of the same bytes, is too cheap.
 const TOO_CHEAP: f64 = 2.0;
 
+/// Processor time of a role below which a ratio says nothing, in milliseconds: ten times what the operating system counts by.
+const LEAST_CPU_MS: f64 = 100.0;
+
 /// Options of `blindfold bench attack`.
 #[derive(Args, Debug)]
 pub struct AttackArgs {
@@ -64,6 +67,9 @@ pub struct AttackArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Fail when a flood is too cheap for its maker
+    #[arg(long)]
+    check: bool,
 }
 
 /// What is sent.
@@ -144,6 +150,18 @@ struct Measured {
     bytes_times_honest: f64,
     /// `times_honest` over the larger of the two: what is refused is paid for in bytes alone.
     leverage: f64,
+    /// The same of each role by itself.
+    role_leverage: BTreeMap<String, f64>,
+    verdict: Verdict,
+}
+
+/// Whether a flood costs the roles too little of its maker's money.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    /// No leverage, of all roles together or of one, is above [`TOO_CHEAP`].
+    Within,
+    TooCheap,
 }
 
 /// Everything.
@@ -195,7 +213,17 @@ pub async fn run(args: AttackArgs) -> Result<()> {
         floods: measured,
     };
     field.devnet.stop().await?;
-    print(&report, args.json)
+    print(&report, args.json)?;
+    let cheap: Vec<String> = report.floods.iter().filter_map(Measured::too_cheap).collect();
+    if args.check && !cheap.is_empty() {
+        bail!("too cheap, at a leverage above {TOO_CHEAP}: {}", cheap.join("; "));
+    }
+    Ok(())
+}
+
+/// What is not a number is not within it either.
+fn within(leverage: f64) -> bool {
+    leverage <= TOO_CHEAP
 }
 
 impl Measured {
@@ -204,8 +232,31 @@ impl Measured {
         self.times_honest = self.cpu_ms_per_envelope / honest.cpu_ms_per_envelope;
         self.price_times_honest = each(self.paid_wei as f64, &self) / each(honest.paid_wei as f64, honest);
         self.bytes_times_honest = each(self.bytes as f64, &self) / each(honest.bytes as f64, honest);
-        self.leverage = self.times_honest / self.price_times_honest.max(self.bytes_times_honest);
+        let paid = self.price_times_honest.max(self.bytes_times_honest);
+        self.leverage = self.times_honest / paid;
+        for (role, cpu_ms) in &self.usage.cpu_ms {
+            let of_honest = honest.usage.cpu_ms.get(role).copied().unwrap_or_default();
+            let each = |cpu_ms: f64, of: &Self| cpu_ms.max(LEAST_CPU_MS) / of.sent as f64;
+            let leverage = each(*cpu_ms, &self) / each(of_honest, honest) / paid;
+            self.role_leverage.insert(role.clone(), leverage);
+        }
+        let mut all = std::iter::once(self.leverage).chain(self.role_leverage.values().copied());
+        self.verdict = if all.all(within) { Verdict::Within } else { Verdict::TooCheap };
         self
+    }
+
+    /// Its name, and where its leverage is too high.
+    fn too_cheap(&self) -> Option<String> {
+        if self.verdict == Verdict::Within {
+            return None;
+        }
+        let roles = self.role_leverage.iter().map(|(role, leverage)| (role.as_str(), *leverage));
+        let places: Vec<String> = std::iter::once(("all", self.leverage))
+            .chain(roles)
+            .filter(|(_, leverage)| !within(*leverage))
+            .map(|(role, leverage)| format!("{role} {leverage:.2}"))
+            .collect();
+        Some(format!("{} ({})", self.flood.name(), places.join(", ")))
     }
 }
 
@@ -313,6 +364,8 @@ impl Field {
             price_times_honest: 1.0,
             bytes_times_honest: 1.0,
             leverage: 1.0,
+            role_leverage: BTreeMap::new(),
+            verdict: Verdict::Within,
         })
     }
 
@@ -485,7 +538,7 @@ fn print(report: &Report, json: bool) -> Result<()> {
     for one in &report.floods {
         let grown: u64 = one.usage.grown_kib.values().sum();
         let most = one.usage.cpu_ms.iter().max_by(|a, b| a.1.total_cmp(b.1)).map_or("", |(role, _)| role);
-        let mark = if one.leverage > TOO_CHEAP { "  too cheap" } else { "" };
+        let mark = one.too_cheap().map_or_else(String::new, |cheap| format!("  too cheap: {cheap}"));
         println!(
             "{:<14} {:>9} {:>8} {:>11.2} {:>9.2} {:>9.2} {:>9.2} {:>9} {:>10}{mark}",
             one.flood.name(),
@@ -504,4 +557,59 @@ fn print(report: &Report, json: bool) -> Result<()> {
          idle.\nleverage: × honest over × price, or over × bytes where they are more: what is refused is paid for in bytes alone."
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(flood: Flood, paid_wei: u128, roles: &[(&str, f64)]) -> Measured {
+        let cpu_ms: BTreeMap<String, f64> =
+            roles.iter().map(|(role, ms)| ((*role).to_owned(), *ms)).collect();
+        let cpu_ms_per_envelope = cpu_ms.values().sum::<f64>() / 100.0;
+        Measured {
+            flood,
+            sent: 100,
+            admitted: 100,
+            refused: BTreeMap::new(),
+            bytes: 50_000,
+            paid_wei,
+            usage: Usage { cpu_ms, grown_kib: BTreeMap::new() },
+            cpu_ms_per_envelope,
+            times_honest: 1.0,
+            price_times_honest: 1.0,
+            bytes_times_honest: 1.0,
+            leverage: 1.0,
+            role_leverage: BTreeMap::new(),
+            verdict: Verdict::Within,
+        }
+    }
+
+    /// What all roles use together hid what one of them did.
+    #[test]
+    fn a_flood_that_is_too_cheap_in_a_single_role_is_seen() {
+        let honest =
+            measured(Flood::Honest, 100, &[("sequencer", 400.0), ("full-node", 800.0), ("idle", 0.0)]);
+        let judged = |flood| measured(flood, 0, &[]).beside(&honest).verdict;
+        assert_eq!(judged(Flood::Undecodable), Verdict::Within);
+        assert_eq!(honest.clone().beside(&honest).verdict, Verdict::Within);
+
+        let one = measured(Flood::Junk, 100, &[("sequencer", 900.0), ("full-node", 10.0), ("idle", 90.0)]);
+        let one = one.beside(&honest);
+        assert!(one.leverage < 1.0);
+        assert_eq!(one.role_leverage["idle"], 1.0, "a tick more or less is noise");
+        assert_eq!(one.too_cheap().as_deref(), Some("junk (sequencer 2.25)"));
+        let json = serde_json::to_value(&one).expect("figures serialize");
+        assert_eq!(
+            (&json["verdict"], &json["role_leverage"]["sequencer"]),
+            (&"too_cheap".into(), &2.25.into())
+        );
+
+        // Three times the price for it.
+        let paid = measured(Flood::Malformed, 300, &[("sequencer", 900.0), ("full-node", 2_000.0)]);
+        assert_eq!(paid.beside(&honest).too_cheap(), None);
+        let all =
+            measured(Flood::Junk, 100, &[("sequencer", 1_200.0), ("full-node", 2_000.0)]).beside(&honest);
+        assert_eq!(all.too_cheap().as_deref(), Some("junk (all 2.67, full-node 2.50, sequencer 3.00)"));
+    }
 }
