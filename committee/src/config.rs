@@ -67,6 +67,10 @@ pub struct MemberLimits {
     pub certificate_cache_entries: usize,
     /// An L1 block that is at most so old confirms our clock; 0: L1 is not compared.
     pub max_l1_age_ms: u64,
+    /// How long a fault of its own, of its disk or of its L1 may keep it from going on before it ends, so that it starts
+    /// anew. No setting.
+    #[serde(skip)]
+    pub stuck_exit_ms: u64,
 }
 
 impl Default for MemberConfig {
@@ -99,6 +103,7 @@ impl Default for MemberLimits {
             singleton_cache_entries: 16_384,
             certificate_cache_entries: 256,
             max_l1_age_ms: 120_000,
+            stuck_exit_ms: 300_000,
         }
     }
 }

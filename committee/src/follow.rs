@@ -37,8 +37,6 @@ const L1_CHECK_INTERVAL_MS: u64 = 2_000;
 pub(crate) const FOLLOWING: &str = "following";
 /// Readiness condition: our clock, the wall's and L1's agree.
 pub(crate) const CLOCK: &str = "clock";
-/// A member that cannot go on for so long ends, so that it starts anew, in milliseconds.
-const STUCK_EXIT_MS: u64 = 300_000;
 
 /// Asks L1 how late it is and how far it is, until the member stops. A header from the future is refused by the clock that
 /// is kept.
@@ -126,7 +124,9 @@ impl Follower {
         shares: Arc<ShareService>,
         sources: Arc<Sources>,
     ) -> Self {
-        let pause = Duration::from_millis(context.config.limits.header_retry_ms);
+        let limits = &context.config.limits;
+        let pause = Duration::from_millis(limits.header_retry_ms);
+        let patience = Patience::new(limits.stuck_exit_ms);
         Self {
             context,
             acknowledger,
@@ -146,7 +146,7 @@ impl Follower {
             fetch_at: Instant::now(),
             l1_at: Instant::now(),
             retry_at: None,
-            patience: Patience::new(STUCK_EXIT_MS),
+            patience,
             uncertified_since: None,
             stale_origins: 0,
         }

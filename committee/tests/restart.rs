@@ -3,7 +3,10 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use blindfold_chain::Tracker;
 use blindfold_committee::{ConfigError, StartError};
@@ -182,4 +185,25 @@ async fn what_cannot_start_says_why() {
     let damaged = Machine::new(2, url);
     damaged.store().await.put_meta("committee.evidence", b"?").await.expect("written");
     assert!(matches!(damaged.try_start().await, Err(StartError::Evidence(_))));
+}
+
+/// It may be a server that lags behind the others: not at once, and not for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_l1_stays_unusable_ends() {
+    let sequencer = SequencerDouble::start().await;
+    let mut machine = Machine::new(1, sequencer.url());
+    let member = machine.start().await;
+    machine.l1.unusable.store(true, Ordering::SeqCst);
+    let early = tokio::time::timeout(Duration::from_secs(5), member.failed()).await;
+    assert!(early.is_err(), "{early:?}");
+    member.stop().await;
+
+    machine.config.limits.stuck_exit_ms = 100;
+    machine.l1.unusable.store(false, Ordering::SeqCst);
+    let member = machine.start().await;
+    machine.l1.unusable.store(true, Ordering::SeqCst);
+    let failure = tokio::time::timeout(Duration::from_secs(30), member.failed()).await.expect("it ends");
+    assert_eq!(failure.part, "following");
+    assert!(failure.cause.contains("scripted nonsense"), "{failure}");
+    member.stop().await;
 }

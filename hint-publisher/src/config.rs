@@ -56,6 +56,10 @@ pub struct HintPublisherLimits {
     pub batch_retry_ms: u64,
     /// How often the sequencer is asked which batches have no hints, besides after every connection.
     pub sweep_ms: u64,
+    /// How long batches may fail for another reason than silence, and none succeed, before the helper ends so that it
+    /// starts anew. No setting.
+    #[serde(skip)]
+    pub stuck_exit_ms: u64,
 }
 
 /// Fewer pre-decrypted ciphertexts could make a certified batch wait for uncertified ones.
@@ -86,6 +90,7 @@ impl Default for HintPublisherLimits {
             publish_retry_ms: 500,
             batch_retry_ms: 1_000,
             sweep_ms: 3_000,
+            stuck_exit_ms: 300_000,
         }
     }
 }

@@ -17,7 +17,7 @@ use blindfold_protocol::{
 use blindfold_rpc::{
     BlindApiClient, Feed, FeedEvent, FeedItem, HttpClient, Readiness, ReceivedError, Topic, types::BatchInfo,
 };
-use blindfold_runtime::{Cancelled, joined};
+use blindfold_runtime::{Cancelled, Patience, Spawner, joined};
 use tokio::{
     sync::watch,
     task::{AbortHandle, Id, JoinError, JoinSet},
@@ -32,6 +32,9 @@ pub(crate) const TOPICS: [Topic; 2] = [Topic::Headers, Topic::Certificates];
 pub(crate) const SEQUENCER: &str = "sequencer";
 /// Numbers in the backlog; the next ones are added when these are done.
 const MAX_BACKLOG_BATCHES: usize = 4_096;
+
+/// Name of the task.
+pub(crate) const COORDINATOR: &str = "coordinator";
 
 /// A batch in work.
 struct Entry {
@@ -75,6 +78,8 @@ pub(crate) struct Coordinator {
     complete: Option<u64>,
     /// Numbers above it that have hints.
     done: BTreeSet<u64>,
+    spawner: Spawner,
+    patience: Patience,
     tasks: JoinSet<Done>,
     numbers: HashMap<Id, u64>,
 }
@@ -85,7 +90,9 @@ impl Coordinator {
         chain: Arc<ChainConfig>,
         status: Arc<SharedStatus>,
         readiness: Readiness,
+        spawner: Spawner,
     ) -> Self {
+        let patience = Patience::new(shop.config.limits.stuck_exit_ms);
         Self {
             shop,
             chain,
@@ -97,6 +104,8 @@ impl Coordinator {
             retry_at: BTreeMap::new(),
             complete: None,
             done: BTreeSet::new(),
+            spawner,
+            patience,
             tasks: JoinSet::new(),
             numbers: HashMap::new(),
         }
@@ -229,7 +238,10 @@ impl Coordinator {
         let header = &batch.sealed.header;
         let (number, hash, parent_hash) = (header.number, header.hash(), header.parent_hash);
         let Some(parameters) = self.shop.parameters.at(number) else {
-            tracing::error!(number, "no parameters are configured for this batch's epoch");
+            let fault = "no parameters are configured for this batch's epoch".to_owned();
+            tracing::error!(number, fault);
+            self.stuck(number, &fault);
+            self.again(number, fault);
             return;
         };
         let (sender, receiver) = watch::channel(batch.certificate);
@@ -281,12 +293,24 @@ impl Coordinator {
             }
             Err(fault) => {
                 tracing::warn!(number, %fault, "batch failed; beginning it again");
+                // Members that are away come back, whoever asks them.
+                if !matches!(fault, WorkFault::TooFewShares { .. }) {
+                    self.stuck(number, &fault.to_string());
+                }
                 self.again(number, fault.to_string());
             }
         }
     }
 
+    /// Notes what keeps a batch from being opened. What lasts may be mended by a new start.
+    fn stuck(&mut self, number: u64, fault: &str) {
+        if self.patience.failed() {
+            self.spawner.fail(COORDINATOR, format!("batch {number}: {fault}"));
+        }
+    }
+
     fn finished(&mut self, number: u64) {
+        self.patience.reset();
         self.done.insert(number);
         self.backlog.remove(&number);
         self.retry_at.remove(&number);
@@ -382,7 +406,9 @@ impl Coordinator {
         if let Some(certificate) = batch.certificate
             && !self.verify(&certificate).await
         {
-            self.again(number, "the certificate does not stand".to_owned());
+            let fault = "the certificate does not stand".to_owned();
+            self.stuck(number, &fault);
+            self.again(number, fault);
             return;
         }
         let hash = batch.sealed.header.hash();

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     ConfigError, HintPublisherConfig, HintPublisherMetrics, HintPublisherStatus,
-    follow::{Coordinator, SEQUENCER, TOPICS},
+    follow::{COORDINATOR, Coordinator, SEQUENCER, TOPICS},
     introduce::Introductions,
     l1::{HintPoster, HintPosterDeps, HintsL1, L1_POSTING, L1PostingConfig, L1PostingConfigError},
     members::Members,
@@ -133,8 +133,14 @@ impl HintPublisher {
             };
             tasks.spawn("l1_posting", HintPoster::new(config, deps).run(tasks.stop()));
         }
-        let coordinator = Coordinator::new(Arc::clone(&shop), chain, Arc::clone(&status), readiness.clone());
-        tasks.spawn("coordinator", coordinator.run(feed, tasks.stop()));
+        let coordinator = Coordinator::new(
+            Arc::clone(&shop),
+            chain,
+            Arc::clone(&status),
+            readiness.clone(),
+            tasks.spawner(),
+        );
+        tasks.spawn(COORDINATOR, coordinator.run(feed, tasks.stop()));
         tracing::info!(backend = shop.backend.name(), admin = %admin.local_addr(), "hint publisher runs");
         Ok(HintPublisherHandle { shop, status, readiness, admin, tasks })
     }

@@ -106,6 +106,35 @@ async fn heavy_work_that_panics_ends_the_helper_and_shows() {
     helper.stop().await;
 }
 
+/// It tried again for ever, and its process stayed.
+#[tokio::test]
+async fn a_helper_that_opens_nothing_for_long_ends() {
+    let mut stage = Stage::new().await;
+    stage.config.limits.stuck_exit_ms = 100;
+    let helper = stage.start().await;
+    let sealed = stage.sealer.seal(items(&[envelope(1, 1)])).await;
+    // No verdict for its item.
+    stage.sequencer.keep(&sealed.batch, &[]);
+    let certificate = stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await;
+    stage.sequencer.keep_certificate(&certificate);
+    let failure = within("the failure", helper.failed()).await;
+    assert_eq!(failure.part, "coordinator");
+    assert!(failure.cause.contains("contradicts itself"), "{failure}");
+    helper.stop().await;
+
+    // Not at once: it may pass.
+    stage.config.limits.stuck_exit_ms = 600_000;
+    let helper = stage.start().await;
+    until("the fault", || helper.status().failing.contains_key(&sealed.batch.header.number)).await;
+    let early = tokio::time::timeout(Duration::from_millis(100), helper.failed()).await;
+    assert!(early.is_err(), "{early:?}");
+    stage.validated(&sealed);
+    stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
+    stage.sequencer.keep_certificate(&certificate);
+    stage.hints_of(&sealed).await;
+    helper.stop().await;
+}
+
 /// On one asynchronous thread: a call to the backend on it would stop everything until the test gives up.
 #[tokio::test]
 async fn heavy_work_is_bounded_and_holds_up_nothing_else() {

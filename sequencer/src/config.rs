@@ -46,6 +46,10 @@ pub struct SequencerConfig {
     pub recovery: RecoveryConfig,
     /// How often the final L1 block is looked up, in milliseconds.
     pub l1_poll_ms: u64,
+    /// How long L1 may give unusable answers about the headers that it made before the sequencer ends, so that it starts
+    /// anew, in milliseconds. No setting.
+    #[serde(skip)]
+    pub l1_unusable_exit_ms: u64,
     /// Reverse proxies before `rpc_addr`, and what one address may take there.
     pub inbound: Inbound,
 }
@@ -204,6 +208,7 @@ impl Default for SequencerConfig {
             members: Vec::new(),
             recovery: RecoveryConfig::default(),
             l1_poll_ms: 1_000,
+            l1_unusable_exit_ms: 300_000,
             inbound: Inbound::default(),
         }
     }

@@ -17,9 +17,6 @@ use parking_lot::RwLock;
 
 use crate::core::Core;
 
-/// L1 whose answers are unusable for so long ends the sequencer, in milliseconds.
-const UNUSABLE_EXIT_MS: u64 = 300_000;
-
 /// How long a final block is held back after it was seen before a header names it, in polls.
 const ORIGIN_HOLD_POLLS: u32 = 4;
 
@@ -271,7 +268,7 @@ impl L1View for L1Cache {
 pub(crate) async fn follow_l1(core: Arc<Core>) {
     let mut stop = core.stop.clone();
     let mut reported = false;
-    let mut patience = Patience::new(UNUSABLE_EXIT_MS);
+    let mut patience = Patience::new(core.config.l1_unusable_exit_ms);
     let poll = Duration::from_millis(core.config.l1_poll_ms);
     let mut held: Option<(Instant, Look)> = None;
     loop {

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::{sync::atomic::Ordering, time::Duration};
+
 use blindfold_chain::{ExecutionState, L1MadeHeader};
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
@@ -248,6 +250,25 @@ async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_never_se
     assert_eq!(running.receipt(again.id()).await.number, Some(4));
     // L1's header has a forced transaction: its second is closed, so its block is there.
     running.executed(1).await;
+    running.handle.shutdown().await;
+}
+
+/// It may be a server that lags behind the others: not at once, and not for ever.
+#[tokio::test]
+async fn an_l1_that_stays_unusable_ends_the_sequencer() {
+    let world = World::with(|config, _| config.l1_unusable_exit_ms = 600_000);
+    let running = world.start_funded(&[1]).await;
+    world.l1.unusable.store(true, Ordering::SeqCst);
+    let early = tokio::time::timeout(Duration::from_millis(100), running.handle.failed()).await;
+    assert!(early.is_err(), "{early:?}");
+    running.handle.shutdown().await;
+
+    let world = World::with(|config, _| config.l1_unusable_exit_ms = 30);
+    let running = world.start_funded(&[1]).await;
+    world.l1.unusable.store(true, Ordering::SeqCst);
+    let failure = within("the failure", running.handle.failed()).await;
+    assert_eq!(failure.part, "l1");
+    assert!(failure.cause.contains("scripted nonsense"), "{failure}");
     running.handle.shutdown().await;
 }
 

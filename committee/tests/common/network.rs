@@ -211,6 +211,8 @@ pub struct ScriptedL1 {
     pub hints: AtomicBool,
     /// Whether questions about blocks hang.
     pub hangs: AtomicBool,
+    /// Nothing that it says of its headers can be used.
+    pub unusable: AtomicBool,
 }
 
 impl ScriptedL1 {
@@ -224,6 +226,7 @@ impl ScriptedL1 {
             posted: Mutex::default(),
             hints: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
+            unusable: AtomicBool::new(false),
         })
     }
 
@@ -284,6 +287,9 @@ impl L1View for ScriptedL1 {
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
         self.up().await;
+        if self.unusable.load(Ordering::SeqCst) {
+            return Err(L1Fault::Unusable { reason: "scripted nonsense".to_owned() });
+        }
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
     }
 

@@ -85,6 +85,8 @@ pub struct ScriptedL1 {
     pub sequencers: Mutex<Vec<SequencerChange>>,
     state: Mutex<L1State>,
     down: AtomicBool,
+    /// Nothing that it says of its headers can be used.
+    pub unusable: AtomicBool,
     /// When the newest block was made, in milliseconds; 0 where this L1 does not tell.
     newest_ms: AtomicU64,
 }
@@ -104,7 +106,8 @@ impl ScriptedL1 {
         let state = Mutex::new(L1State { finalized: 3, ..L1State::default() });
         let (down, newest_ms) = (AtomicBool::new(false), AtomicU64::new(0));
         let sequencers = Mutex::default();
-        Arc::new(Self { epochs: Mutex::new(epochs), sequencers, state, down, newest_ms })
+        let unusable = AtomicBool::new(false);
+        Arc::new(Self { epochs: Mutex::new(epochs), sequencers, state, down, unusable, newest_ms })
     }
 
     /// A deposit in the next block, which is final at once.
@@ -228,6 +231,9 @@ impl L1View for ScriptedL1 {
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
         self.up()?;
+        if self.unusable.load(Ordering::SeqCst) {
+            return Err(L1Fault::Unusable { reason: "scripted nonsense".to_owned() });
+        }
         Ok(self.state.lock().l1_headers.last().map(|made| made.header.number))
     }
 
