@@ -15,7 +15,10 @@ pub struct Watched {
     portable: Portable,
     pub predecrypts: AtomicUsize,
     pub decrypts: AtomicUsize,
-    /// Of both, at this moment and at most.
+    /// Looks at hints, and the session keys of each.
+    pub hints: AtomicUsize,
+    pub opened_with: Mutex<Vec<Vec<[u8; 16]>>>,
+    /// Of all three, at this moment and at most.
     pub running: AtomicUsize,
     pub most_running: AtomicUsize,
     /// Heavy work panics.
@@ -40,6 +43,8 @@ impl Watched {
             portable: Portable::new(1),
             predecrypts: AtomicUsize::new(0),
             decrypts: AtomicUsize::new(0),
+            hints: AtomicUsize::new(0),
+            opened_with: Mutex::default(),
             running: AtomicUsize::new(0),
             most_running: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
@@ -112,7 +117,9 @@ impl Backend for Watched {
     }
 
     fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
-        self.portable.open_hints(key, items)
+        let keys = items.iter().map(|(_, _, key)| *key.as_bytes()).collect();
+        self.opened_with.lock().expect("nobody panics").push(keys);
+        self.heavy(&self.hints, || self.portable.open_hints(key, items))
     }
 
     fn verify_proofs(

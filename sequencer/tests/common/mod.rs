@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+#[path = "../../../hint-publisher/tests/common/backend.rs"]
+pub mod backend;
 pub mod doubles;
 pub mod faulty;
 
@@ -140,6 +142,8 @@ pub struct World {
     pub key: SigningKey,
     pub epochs: Vec<Epoch>,
     pub config: SequencerConfig,
+    /// Who does the heavy cryptography.
+    pub backend: Arc<dyn Backend>,
 }
 
 impl World {
@@ -187,6 +191,7 @@ impl World {
             key: sequencer_key(),
             epochs,
             config,
+            backend: backend(),
         }
     }
 
@@ -214,7 +219,7 @@ impl World {
             key: Arc::new(self.key.clone()),
             rebuild: None,
             parameters: self.parameters(),
-            backend: backend(),
+            backend: Arc::clone(&self.backend),
             clock: self.clock.clone(),
         }
     }
