@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, sync::atomic::Ordering, time::Duration};
 
 use blindfold_protocol::{
     B256, BatchHeader, Bundle, BundleItem, Canonical, Envelope, HintEntry,
@@ -91,6 +91,29 @@ async fn a_task_that_panics_ends_the_sequencer_and_shows() {
     assert_eq!(failure.cause, "panicked: the clock is broken");
     assert_eq!(running.handle.readiness().reasons().get(failure.part), Some(&failure.cause));
     assert_eq!(running.reason(&world.envelope(1, 2)).await, "shutting_down");
+    running.handle.shutdown().await;
+}
+
+/// Its blocks would be others. Ordering goes on; nothing is executed until the client is replaced.
+#[tokio::test]
+async fn an_execution_client_of_another_version_is_refused_by_name() {
+    let world = World::new();
+    world.execution.other_rules.store(true, Ordering::SeqCst);
+    let running = world.start_funded(&[1]).await;
+    let readiness = running.handle.readiness();
+    let words = format!("scripted: not the rules of chain {}", world.chain.chain_id);
+    let named = || readiness.reasons().get("execution").is_some_and(|reason| reason.contains(&words));
+    within("the refusal", async {
+        while !named() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    running.certify_through(2).await;
+    running.hint(2).await;
+    assert!(named() && world.execution.lists.lock().is_empty());
     running.handle.shutdown().await;
 }
 

@@ -622,6 +622,8 @@ impl L1Outputs for ScriptedInbox {
 pub struct ScriptedExecution {
     blocks: Mutex<BTreeMap<u64, BlockId>>,
     down: AtomicBool,
+    /// It is of another version.
+    pub other_rules: AtomicBool,
     pub lists: Mutex<Vec<Vec<Bytes>>>,
     /// The L1 deposits of each block.
     pub deposits: Mutex<Vec<Vec<Bytes>>>,
@@ -635,6 +637,7 @@ impl ScriptedExecution {
         Arc::new(Self {
             blocks: Mutex::new(BTreeMap::from([(0, genesis)])),
             down: AtomicBool::new(false),
+            other_rules: AtomicBool::new(false),
             lists: Mutex::default(),
             deposits: Mutex::default(),
             finalized: AtomicU64::new(0),
@@ -681,7 +684,11 @@ fn payload(parent: B256, id: BlockId, list: &[Bytes]) -> StoredPayload {
 
 #[async_trait]
 impl ExecutionClient for ScriptedExecution {
-    async fn ensure_compatible(&self, _chain_id: u64) -> Result<(), EngineError> {
+    async fn ensure_compatible(&self, chain_id: u64) -> Result<(), EngineError> {
+        if self.other_rules.load(Ordering::SeqCst) {
+            let reason = format!("scripted: not the rules of chain {chain_id}");
+            return Err(EngineError::IncompatibleClient { reason });
+        }
         Ok(())
     }
 
