@@ -158,14 +158,38 @@ contract CommitteeReplacementTest is Deployment {
             uint64 number = uint64(random >> 80) % 3_000_000;
             vm.startPrank(GOVERNOR);
             if (random % 4 == 0) {
-                try registry.endEpoch(epoch, number) { } catch { }
+                try registry.endEpoch(epoch, number) { }
+                catch (bytes memory reason) {
+                    bytes4 name = bytes4(reason);
+                    bool known = name == CommitteeRegistry.UnknownEpoch.selector
+                        || name == CommitteeRegistry.NotAnEarlierEnd.selector
+                        || name == RegistrySchedule.ChangeTooSoon.selector;
+                    check(known, "an end refused for no reason");
+                }
             } else if (random % 4 == 1) {
-                try registry.registerEpoch(parameters(number, 1), members) { } catch { }
+                try registry.registerEpoch(parameters(number, 1), members) { }
+                catch (bytes memory reason) {
+                    check(
+                        bytes4(reason) == CommitteeRegistry.EmptyEpoch.selector,
+                        "only an empty epoch is refused"
+                    );
+                }
             } else if (random % 4 == 2) {
-                try registry.announceSilence() { } catch { }
+                try registry.announceSilence() { }
+                catch (bytes memory reason) {
+                    check(bytes4(reason) == RegistrySchedule.NotSilent.selector, "only too early");
+                }
                 vm.roll(block.number + ANSWER_WINDOW + 1);
             } else {
-                try registry.endSilentEpoch() { } catch { }
+                try registry.endSilentEpoch() { }
+                catch (bytes memory reason) {
+                    // Every epoch may have ended, so that there is none for the next number.
+                    bytes32 noEpoch =
+                        keccak256(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+                    bool known = bytes4(reason) == RegistrySchedule.SilenceNotAnnounced.selector
+                        || keccak256(reason) == noEpoch;
+                    check(known, "a silent epoch's end refused for no reason");
+                }
             }
             vm.stopPrank();
             uint64 next = 1;

@@ -191,7 +191,13 @@ contract HonestSequencerHandler is Deployment {
             checkEqual(inbox.hashHeader(next), hash, "head");
             head = next;
             thrownAway = waiting.length != 0;
-        } catch { }
+        } catch (bytes memory reason) {
+            bytes4 name = bytes4(reason);
+            bool known = name == BlindedInbox.L1HeaderNotDue.selector
+                || name == BlindedInbox.NothingToInclude.selector
+                || name == BlindedInbox.SecondNotOver.selector;
+            check(known, "a header refused for no reason");
+        }
     }
 
     /// @dev Somebody shows any two headers that it ever signed for a number.
