@@ -184,9 +184,9 @@ impl Core {
     ) -> Result<(), Hindrance> {
         // As it was before anybody was asked: what a member answers counts from then on.
         let office = self.office();
-        let before = self.tracker.head().number;
+        let before = self.tracker.head();
         let answers = self.adopt_from(committee).await;
-        if self.tracker.head().number > before {
+        if self.tracker.head() != before {
             // Also when the attempt fails later: what was adopted is certified like any other header.
             self.resume_certifying().await?;
             self.reopened.store(true, Ordering::SeqCst);
