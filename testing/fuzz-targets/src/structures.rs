@@ -1,7 +1,7 @@
 use crate::Target;
 use blindfold_protocol::{
     Acknowledgement, BatchHeader, BatchHints, Canonical, Certificate, CertifiedBatch, DataAttestation,
-    Envelope, ForcedTransaction, Head, Promise, Release, ReleaseShare, SealedBatch, SignedHeader,
+    Envelope, ForcedTransaction, Head, Hello, Promise, Release, ReleaseShare, SealedBatch, SignedHeader,
     SingletonShare,
 };
 
@@ -14,6 +14,20 @@ fn one_encoding<T: Canonical>(bytes: &[u8]) {
 fn run_data(bytes: &[u8]) {
     if let Ok(data) = blindfold_l1::RunData::decode(bytes) {
         assert_eq!(data.encode(), bytes);
+    }
+}
+
+fn hint_index(bytes: &[u8]) {
+    let Some((batches, index)) = bytes.split_first() else { return };
+    if let Ok(decoded) = blindfold_l1::HintIndex::decode(index, u64::from(*batches)) {
+        assert_eq!(decoded.encode(), index);
+    }
+}
+
+fn hello(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(hello) = text.parse::<Hello>() {
+        assert_eq!(hello.to_string(), text);
     }
 }
 
@@ -42,6 +56,9 @@ pub const STRUCTURES: &[(&str, Target)] = &[
     ("DataAttestation", one_encoding::<DataAttestation>),
     ("HintPosting", one_encoding::<blindfold_l1::HintPosting>),
     ("StoredPayload", stored_payload),
+    ("RunDataPart", one_encoding::<blindfold_l1::DataPart>),
+    ("HintIndex", hint_index),
+    ("Hello", hello),
 ];
 
 /// Every structure of docs/protocol.md: what decodes has exactly one encoding, and nothing panics.
