@@ -121,13 +121,14 @@ pub trait Backend: Send + Sync {
         parameters: &Parameters,
         items: &[SingletonItem<'_>],
     ) -> Vec<Result<Opening, SingletonError>> {
-        let headers: Vec<_> = items.iter().map(|(_, ciphertext, _)| ciphertext.header()).collect();
-        let pairs = headers.iter().zip(items).flat_map(|(header, item)| header.map(|point| (point, *item.2)));
+        let headers: Vec<_> = items.iter().map(|item| item.ciphertext.header()).collect();
+        let pairs =
+            headers.iter().zip(items).flat_map(|(header, item)| header.map(|point| (point, *item.release)));
         let mut verified = self.verify_singletons(rng, parameters, &pairs.collect::<Vec<_>>()).into_iter();
-        let open = |(header, (ad, ciphertext, release)): (Result<_, _>, &SingletonItem<'_>)| {
+        let open = |(header, item): (Result<_, _>, &SingletonItem<'_>)| {
             header.map_err(SingletonError::Header)?;
             verified.next().unwrap_or(Err(SingletonError::Mismatch))?;
-            parameters.open_singleton(ad, ciphertext, release)
+            parameters.open_singleton(item.ad, item.ciphertext, item.release)
         };
         headers.into_iter().zip(items).map(open).collect()
     }

@@ -79,6 +79,7 @@ mod proof;
 mod reference;
 mod release;
 mod singleton;
+mod stated;
 mod tags;
 mod weights;
 
@@ -105,6 +106,7 @@ pub use proof::{ProofError, ProofItem, verify_proof, verify_proofs};
 pub use reference::ReferenceBackend;
 pub use release::{Release, ShareError};
 pub use singleton::{SingletonError, SingletonItem};
+pub use stated::{BLINDING_BYTES, Blinding, STATED_MIN};
 
 /// Bytes of a session key, which is also a hint.
 pub const SESSION_KEY_BYTES: usize = 16;

@@ -12,11 +12,23 @@ use crate::lagrange::{CombineError, combine};
 use crate::opening::{Opening, open, open_all};
 use crate::parameters::Parameters;
 use crate::release::ShareError;
-use crate::weights::{failing, random_weights};
+use crate::stated::{self, Blinding, STATED_MIN};
+use crate::weights::{Weight, failing, random_weights};
 use crate::{Ciphertext, CiphertextPoint, G1_BYTES, par};
 
-/// A ciphertext that is claimed to be malformed: associated data, ciphertext, singleton release.
-pub type SingletonItem<'a> = (&'a [u8; 32], &'a Ciphertext, &'a [u8; G1_BYTES]);
+/// A ciphertext that is claimed to be malformed.
+#[derive(Clone, Copy, Debug)]
+pub struct SingletonItem<'a> {
+    /// Associated data.
+    pub ad: &'a [u8; 32],
+    /// The ciphertext.
+    pub ciphertext: &'a Ciphertext,
+    /// pd' = τ·C, compressed.
+    pub release: &'a [u8; G1_BYTES],
+    /// e(pd', h_B) as the release's publisher states it. Right ones make many items several times as cheap: they are
+    /// looked at where there are 128, all together.
+    pub blinding: Option<&'a Blinding>,
+}
 
 /// Releases that one task opens: they share field inversions.
 const PIECE: usize = 64;
@@ -30,6 +42,9 @@ pub enum SingletonError {
     /// A point, but not \[τ\]·C.
     #[error("singleton release does not belong to this ciphertext")]
     Mismatch,
+    /// A blinding factor that is stated, of this release or another one, is not the release's.
+    #[error("a stated blinding factor is not that of its singleton release")]
+    Blinding,
     /// The ciphertext's header is no point; the sender's fault, and no accepted ciphertext's.
     #[error("ciphertext header: {0}")]
     Header(PointError),
@@ -136,25 +151,19 @@ impl Parameters {
         rng: &mut (impl CryptoRng + ?Sized),
         items: &[SingletonItem<'_>],
     ) -> Vec<Result<Opening, SingletonError>> {
-        self.open_singletons_with(&ScalarBulk, rng, items, |releases, ciphertexts| {
-            par::pieces(releases.len(), PIECE, 1, |range| {
-                let of = |pd: &G1Affine| self.miller_loop_h(self.max_batch(), pd).easy_part().hard_part();
-                let blindings: Vec<Gt> = releases[range.clone()].iter().map(of).collect();
-                open_all(self.ek(), &ciphertexts[range], &blindings)
-            })
-        })
+        self.open_singletons_with(&ScalarBulk, rng, items, &ScalarOpener(self))
     }
 
-    /// The same with a backend's arithmetic; `open` decrypts ciphertexts with their verified releases.
+    /// The same with a backend's arithmetic.
     pub(crate) fn open_singletons_with(
         &self,
         bulk: &impl Bulk,
         rng: &mut (impl CryptoRng + ?Sized),
         items: &[SingletonItem<'_>],
-        open: impl FnOnce(&[G1Affine], &[(&[u8; 32], &Ciphertext)]) -> Vec<Opening>,
+        opener: &impl Opener,
     ) -> Vec<Result<Opening, SingletonError>> {
         let encodings: Vec<&[u8; G1_BYTES]> =
-            items.iter().flat_map(|(_, ciphertext, release)| [&ciphertext.c, *release]).collect();
+            items.iter().flat_map(|item| [&item.ciphertext.c, item.release]).collect();
         let points = bulk.decode(&encodings);
         let pair = |i: usize| {
             let header = points[2 * i].and_then(CiphertextPoint::new).map_err(SingletonError::Header)?;
@@ -162,16 +171,76 @@ impl Parameters {
         };
         let pairs: Vec<Pair> = (0..items.len()).map(pair).collect();
         let releases = self.related(bulk, rng, &pairs);
-        let right = items.iter().zip(&releases).filter(|(_, release)| release.is_ok());
-        let right: Vec<(&[u8; 32], &Ciphertext)> =
-            right.map(|((ad, ciphertext, _), _)| (*ad, *ciphertext)).collect();
-        let verified: Vec<G1Affine> = releases.iter().flatten().copied().collect();
-        let mut openings = open(&verified, &right).into_iter();
+        let right: Vec<(&SingletonItem<'_>, G1Affine)> =
+            items.iter().zip(&releases).filter_map(|(item, release)| Some((item, release.ok()?))).collect();
+        let (stated, others): (Vec<usize>, Vec<usize>) =
+            (0..right.len()).partition(|i| right[*i].0.blinding.is_some());
+        let checked = stated.len() >= STATED_MIN;
+        let one_by_one: Vec<usize> = if checked { others } else { (0..right.len()).collect() };
+        let (ciphertexts, verified): (Vec<_>, Vec<G1Affine>) =
+            one_by_one.iter().map(|i| ((right[*i].0.ad, right[*i].0.ciphertext), right[*i].1)).unzip();
+        let opened = opener.open(&verified, &ciphertexts).into_iter().map(Ok);
+        let mut opened: Vec<(usize, Result<Opening, SingletonError>)> =
+            one_by_one.into_iter().zip(opened).collect();
+        if checked {
+            let together: Vec<_> = stated.iter().map(|i| right[*i]).collect();
+            match self.open_stated(bulk, rng, &together, opener) {
+                Some(openings) => opened.extend(stated.into_iter().zip(openings.into_iter().map(Ok))),
+                None => opened.extend(stated.into_iter().map(|i| (i, Err(SingletonError::Blinding)))),
+            }
+        }
+        opened.sort_unstable_by_key(|(i, _)| *i);
+        let mut openings = opened.into_iter().map(|(_, opening)| opening);
         let mut next = || match openings.next() {
             Some(opening) => opening,
-            None => unreachable!("every verified release opens its ciphertext"),
+            None => {
+                unreachable!("every verified release opens its ciphertext, or its blinding factor is wrong")
+            }
         };
-        releases.into_iter().map(|release| release.map(|_| next())).collect()
+        releases.into_iter().map(|release| release.and_then(|_| next())).collect()
+    }
+
+    /// Opens what has a verified release and a stated blinding factor; `None` where one of those is wrong.
+    fn open_stated(
+        &self,
+        bulk: &impl Bulk,
+        rng: &mut (impl CryptoRng + ?Sized),
+        items: &[(&SingletonItem<'_>, G1Affine)],
+        opener: &impl Opener,
+    ) -> Option<Vec<Opening>> {
+        let weights = random_weights(items.len(), rng);
+        let releases: Vec<G1Affine> = items.iter().map(|(_, release)| *release).collect();
+        let sum = bulk.weighted_sum(&releases, &weights, &Scalar::random(rng)).to_affine();
+        let expected = self.singleton_blinding(&sum);
+        let stated: Vec<&Blinding> = items.iter().filter_map(|(item, _)| item.blinding).collect();
+        let ciphertexts: Vec<_> = items.iter().map(|(item, _)| (item.ad, item.ciphertext)).collect();
+        opener.open_stated(&stated, &weights, &expected, &ciphertexts)
+    }
+
+    /// e(pd', h_B) of a singleton release, to be stated beside it. A pairing.
+    ///
+    /// # Errors
+    /// [`SingletonError::Point`].
+    pub fn blind_singleton(&self, pd: &[u8; G1_BYTES]) -> Result<Blinding, SingletonError> {
+        Ok(Blinding::new(&self.singleton_blinding(&G1Affine::decode(pd)?)))
+    }
+
+    fn singleton_blinding(&self, pd: &G1Affine) -> Gt {
+        self.miller_loop_h(self.max_batch(), pd).easy_part().hard_part()
+    }
+
+    /// [`Parameters::open_singleton`], and the blinding factor to be stated beside the release.
+    ///
+    /// # Errors
+    /// [`SingletonError::Point`].
+    pub fn open_and_blind_singleton(
+        &self,
+        ad: &[u8; 32],
+        ciphertext: &Ciphertext,
+        pd: &[u8; G1_BYTES],
+    ) -> Result<(Opening, Blinding), SingletonError> {
+        let blinding = self.singleton_blinding(&G1Affine::decode(pd)?);
+        Ok((open(self.ek(), ad, ciphertext, &blinding), Blinding::new(&blinding)))
     }
 
     /// Decrypts one ciphertext with its singleton release: z = e(pd', h_B).
@@ -188,7 +257,7 @@ impl Parameters {
         pd: &[u8; G1_BYTES],
     ) -> Result<Opening, SingletonError> {
         let pd = G1Affine::decode(pd)?;
-        let blinding = self.miller_loop_h(self.max_batch(), &pd).easy_part().hard_part();
+        let blinding = self.singleton_blinding(&pd);
         Ok(open(self.ek(), ad, ciphertext, &blinding))
     }
 
@@ -201,10 +270,131 @@ impl Parameters {
     }
 }
 
+/// How a backend decrypts ciphertexts, one after the other, with verified singleton releases.
+pub(crate) trait Opener: Sync {
+    /// A pairing each.
+    fn open(&self, releases: &[G1Affine], ciphertexts: &[(&[u8; 32], &Ciphertext)]) -> Vec<Opening>;
+
+    /// With stated blinding factors; `None` where they do not all lie in GT or, to these weights, give `expected`.
+    fn open_stated(
+        &self,
+        stated: &[&Blinding],
+        weights: &[Weight],
+        expected: &Gt,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Option<Vec<Opening>>;
+}
+
+struct ScalarOpener<'a>(&'a Parameters);
+
+impl Opener for ScalarOpener<'_> {
+    fn open(&self, releases: &[G1Affine], ciphertexts: &[(&[u8; 32], &Ciphertext)]) -> Vec<Opening> {
+        par::pieces(releases.len(), PIECE, 1, |range| {
+            let of = |pd: &G1Affine| self.0.singleton_blinding(pd);
+            let blindings: Vec<Gt> = releases[range.clone()].iter().map(of).collect();
+            open_all(self.0.ek(), &ciphertexts[range], &blindings)
+        })
+    }
+
+    fn open_stated(
+        &self,
+        stated: &[&Blinding],
+        weights: &[Weight],
+        expected: &Gt,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Option<Vec<Opening>> {
+        let (elements, blindings) = stated::elements(stated)?;
+        stated::holds(&elements, weights, expected).then(|| {
+            par::pieces(blindings.len(), PIECE, 1, |range| {
+                open_all(self.0.ek(), &ciphertexts[range.clone()], &blindings[range])
+            })
+        })
+    }
+}
+
 /// A header and the release that is claimed to be its singleton's.
 type Pair = Result<(G1Affine, G1Affine), SingletonError>;
 
 /// e(left, g2) = e(right, key)?
 fn relates(left: &G1Affine, right: &G1Affine, key: &G2Affine) -> bool {
     miller_product(&[(left.neg(), G2Affine::generator()), (*right, *key)]).easy_part().hard_part().is_one()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::{Backend, auto, dealer};
+
+    type Owned = ([u8; 32], Ciphertext, [u8; G1_BYTES], Option<Blinding>);
+
+    /// Right blinding factors, of all or of some, change no result; a wrong one is refused with all that are stated.
+    #[test]
+    fn stated_blindings_are_right_or_refused() {
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
+        let (parameters, keys) = dealer::deal(2, 1, 1, &mut rng).expect("a shape");
+        let ek = parameters.encryption_key();
+        let count = STATED_MIN + 5;
+        let made: Vec<([u8; 32], Ciphertext, [u8; G1_BYTES])> = (0..count)
+            .map(|i| {
+                let ad = [i as u8; 32];
+                let (mut ciphertext, ..) = ek.encrypt(&ad, &[7; 20], b"", &mut rng).expect("a message");
+                let share = keys[0].singleton_share(&ciphertext.header().expect("a point"));
+                let release = parameters.combine_singletons(&[(1, share)]).expect("enough");
+                // One in ten is well-formed.
+                ciphertext.d[0] ^= u8::from(i % 10 != 0);
+                (ad, ciphertext, release)
+            })
+            .collect();
+        let blindings: Vec<Blinding> =
+            made.iter().map(|(.., release)| parameters.blind_singleton(release).expect("a point")).collect();
+        let mut one_wrong = blindings.clone();
+        one_wrong[1] = blindings[2];
+        let mut not_read = blindings.clone();
+        not_read[0] = Blinding::from_bytes([0xff; 288]);
+        let items = |blindings: &[Blinding], some: bool, wrong_release: bool| -> Vec<Owned> {
+            let item = |(i, (ad, ciphertext, release)): (usize, &(_, Ciphertext, [u8; G1_BYTES]))| {
+                let release = if wrong_release && i == 7 { made[8].2 } else { *release };
+                let blinding = blindings.get(i).copied().filter(|_| !some || i % 40 != 3);
+                (*ad, ciphertext.clone(), release, blinding)
+            };
+            made.iter().enumerate().map(item).collect()
+        };
+        let open = |backend: &dyn Backend, rng: &mut ChaCha20Rng, items: &[Owned]| {
+            let items: Vec<_> = items
+                .iter()
+                .map(|(ad, ciphertext, release, blinding)| SingletonItem {
+                    ad,
+                    ciphertext,
+                    release,
+                    blinding: blinding.as_ref(),
+                })
+                .collect();
+            backend.open_singletons(rng, &parameters, &items)
+        };
+        for backend in [&crate::Portable::new(2) as &dyn Backend, &*auto(2)] {
+            for wrong_release in [false, true] {
+                let want = open(backend, &mut rng, &items(&[], false, wrong_release));
+                assert_eq!(
+                    want.iter().filter(|opened| **opened == Ok(Opening::Malformed)).count(),
+                    count - 14 - usize::from(wrong_release)
+                );
+                let right = open(backend, &mut rng, &items(&blindings, false, wrong_release));
+                assert!(right == want, "{} {wrong_release}", backend.name());
+                for stated in [&one_wrong, &not_read] {
+                    let refused = open(backend, &mut rng, &items(stated, false, wrong_release));
+                    let refusals = refused.iter().zip(&want).filter(|(got, want)| **got != **want);
+                    assert_eq!(refusals.count(), count - usize::from(wrong_release), "{}", backend.name());
+                    assert!(refused.contains(&Err(SingletonError::Blinding)));
+                }
+                // Too few are stated to be looked at.
+                let few = open(backend, &mut rng, &items(&one_wrong[..STATED_MIN - 1], true, wrong_release));
+                assert!(few == want);
+                let some = open(backend, &mut rng, &items(&blindings, true, wrong_release));
+                assert!(some == want);
+            }
+        }
+    }
 }

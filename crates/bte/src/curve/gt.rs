@@ -163,6 +163,12 @@ impl Gt {
         out.conjugate()
     }
 
+    /// In the cyclotomic subgroup, of order Φ₁₂(p) = p⁴ − p² + 1? Not 0.
+    pub(crate) fn is_cyclotomic(&self) -> bool {
+        let power = self.frobenius(2);
+        power.frobenius(2).mul(self) == power
+    }
+
     /// In the subgroup of order r?
     pub(crate) fn in_group(&self) -> bool {
         // SAFETY: the argument is an initialised value.

@@ -70,6 +70,22 @@ impl Torus {
     }
 }
 
+impl Torus {
+    /// The coefficients of a, 48 big-endian bytes each in tower order.
+    pub(crate) fn encode(&self) -> [u8; 288] {
+        let half = Gt(blst_fp12 { fp6: [self.0.0, blst_fp6::default()] }).encode();
+        std::array::from_fn(|i| half[i])
+    }
+
+    /// Reads the encoding; `None` where a coefficient is not below p. Any of them belongs to an element of order dividing
+    /// p⁶ + 1.
+    pub(crate) fn decode(bytes: &[u8; 288]) -> Option<Self> {
+        let mut whole = [0; 576];
+        whole[..288].copy_from_slice(bytes);
+        Gt::decode_trusted(&whole).ok().map(|value| Self(Fp6(value.0.fp6[0])))
+    }
+}
+
 impl From<&Torus> for TorusProduct {
     fn from(element: &Torus) -> Self {
         Self { f0: fp6_one(), f1: element.0 }
@@ -101,7 +117,8 @@ impl TorusProduct {
         Self { f0, f1 }
     }
 
-    fn numerator(&self) -> Gt {
+    /// f0 + f1·w.
+    pub(crate) fn numerator(&self) -> Gt {
         Gt(blst_fp12 { fp6: [self.f0.0, self.f1.0] })
     }
 

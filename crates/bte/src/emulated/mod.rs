@@ -34,6 +34,8 @@ mod opening;
 mod pairing;
 #[path = "../ifma/points.rs"]
 mod points;
+#[path = "../ifma/stated.rs"]
+mod stated;
 #[path = "../ifma/straus.rs"]
 mod straus;
 #[path = "../ifma/target.rs"]

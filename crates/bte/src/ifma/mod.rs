@@ -19,6 +19,7 @@
 //! | [`bulk`] | many points at once: decoding, sums of products |
 //! | [`batch`] | opening a batch |
 //! | [`opening`] | the checks of hints and openings |
+//! | [`stated`] | blinding factors that are stated |
 //! | [`kept`] | tables that keys and parameters keep |
 //!
 //! Results are those of [`crate::Portable`] to the bit. What does not gain from lanes is left to it.
@@ -43,6 +44,7 @@ mod kept;
 mod opening;
 mod pairing;
 mod points;
+mod stated;
 mod straus;
 mod target;
 #[cfg(test)]
@@ -59,11 +61,13 @@ pub(crate) use pairing::LaneLines;
 pub(crate) use vector::LANES;
 
 use crate::curve::straus::sum_secret;
-use crate::curve::{Gt, Scalar};
+use crate::curve::{G1Affine, Gt, Scalar};
 use crate::digits::glv_halves;
 use crate::hint::HintItem;
 use crate::proof::{ProofItem, verify_proofs_with};
-use crate::weights::Expanded;
+use crate::singleton::Opener;
+use crate::stated::{Blinding, places_hold};
+use crate::weights::{Expanded, Weight};
 use crate::{
     Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
     Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError, SingletonItem,
@@ -234,10 +238,31 @@ impl Backend for Ifma {
     ) -> Vec<Result<Opening, SingletonError>> {
         let mut rng = Expanded::new(rng);
         self.portable.install(|| {
-            parameters.open_singletons_with(&self.bulk(), &mut rng, items, |releases, ciphertexts| {
-                // SAFETY: as above.
-                unsafe { batch::open_singletons(parameters, releases, ciphertexts) }
-            })
+            parameters.open_singletons_with(&self.bulk(), &mut rng, items, &LaneOpener(parameters))
         })
+    }
+}
+
+struct LaneOpener<'a>(&'a Parameters);
+
+impl Opener for LaneOpener<'_> {
+    fn open(&self, releases: &[G1Affine], ciphertexts: &[(&[u8; 32], &Ciphertext)]) -> Vec<Opening> {
+        // SAFETY: as above.
+        unsafe { batch::open_singletons(self.0, releases, ciphertexts) }
+    }
+
+    fn open_stated(
+        &self,
+        blindings: &[&Blinding],
+        weights: &[Weight],
+        expected: &Gt,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Option<Vec<Opening>> {
+        // SAFETY: as above.
+        unsafe {
+            let elements = stated::elements(blindings)?;
+            let places = stated::places(&elements, weights);
+            places_hold(&places, expected).then(|| stated::open(self.0.ek(), ciphertexts, &elements))
+        }
     }
 }

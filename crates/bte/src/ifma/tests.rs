@@ -13,13 +13,14 @@ use super::points::{self, PackedPoint, Points};
 use super::target::{self, Powers, easy_parts, hard_parts, quotients};
 use super::tower::Fp12;
 use super::vector::{self, LANES, MASK, lanes};
-use super::{batch, decode, straus};
+use super::{batch, decode, stated, straus};
 use crate::comb::GtComb;
 use crate::convolution;
 use crate::curve::limbs::multiply;
 use crate::curve::{G1, G1Affine, G2, G2Affine, Gt, PointError, Scalar, miller_loop};
 use crate::digits::{X, glv_halves};
 use crate::opening::{open_all, tests::samples};
+use crate::stated::{Blinding, places_hold, tests as stated_tests};
 use crate::{Backend, Ciphertext, CiphertextPoint, Portable, dealer};
 
 fn rng() -> ChaCha20Rng {
@@ -239,6 +240,27 @@ lanes! {
         }
     }
 
+    fn check_stated() {
+        let (values, scalars) = stated_tests::powers(9);
+        let weights = stated_tests::weights(9);
+        let expected = stated_tests::expected(&scalars, &weights);
+        // SAFETY: this runs where the features are there.
+        let places = |values: &[Gt]| unsafe {
+            let blindings: Vec<Blinding> = values.iter().map(Blinding::new).collect();
+            let elements = stated::elements(&blindings.iter().collect::<Vec<_>>())?;
+            Some(stated::places(&elements, &weights))
+        };
+        assert!(places_hold(&places(&values).expect("elements of GT"), &expected));
+        let mut wrong = values.clone();
+        wrong[8] = wrong[8].mul(&stated_tests::outside());
+        assert!(!places_hold(&places(&wrong).expect("elements of the cyclotomic subgroup"), &expected));
+        let mut bytes = *Blinding::new(&values[8]).as_bytes();
+        bytes[287] ^= 1;
+        let (good, bad) = (Blinding::new(&values[0]), Blinding::from_bytes(bytes));
+        // SAFETY: likewise.
+        assert!(unsafe { stated::elements(&[&good, &bad]) }.is_none());
+    }
+
     fn check_pairings() {
         // The identity among the fixed points, among the arguments, and a vector that is not full.
         let fixed: Vec<G2Affine> =
@@ -358,6 +380,7 @@ on_lanes! {
     quotients_at_the_edges: check_edges_of_quotients;
     encodings: check_encodings;
     openings_are_those_of_the_portable_backend: check_openings;
+    stated_blindings: check_stated;
     pairings_with_identities: check_pairings;
     points_with_duplicates_and_opposites: check_points;
     sums_of_products: check_sums_of_products;

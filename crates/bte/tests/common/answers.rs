@@ -3,7 +3,7 @@
 
 use blindfold_bte::{
     Backend, BatchError, Ciphertext, CiphertextPoint, HintError, MemberKey, Opening, Parameters, Proof,
-    ProofError, SessionKey, SingletonError,
+    ProofError, SessionKey, SingletonError, SingletonItem,
 };
 
 use crate::common::{IDENTITY_G1, Made, off_subgroup, points, rng};
@@ -144,8 +144,11 @@ impl<'a> Questions<'a> {
         let hints: Vec<_> = self.hints.iter().map(|(ad, ciphertext, key)| (ad, ciphertext, key)).collect();
         let proofs: Vec<_> =
             self.proofs.iter().map(|(ad, ciphertext, proof)| (ad, ciphertext, proof)).collect();
-        let openings: Vec<_> =
-            self.openings.iter().map(|(ad, ciphertext, pd)| (ad, ciphertext, pd)).collect();
+        let openings: Vec<_> = self
+            .openings
+            .iter()
+            .map(|(ad, ciphertext, release)| SingletonItem { ad, ciphertext, release, blinding: None })
+            .collect();
         let share = |key: &MemberKey| backend.release_share(key, &self.points);
         Answers {
             messages: backend.open_hints(&self.parameters.encryption_key(), &hints),
