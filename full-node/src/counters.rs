@@ -18,6 +18,7 @@ const HINT_REASONS: &[&str] = &[
     "hint_for_skipped",
     "wrong_key",
     "wrong_singleton",
+    "wrong_blinding",
     "false_malformed",
 ];
 

@@ -198,7 +198,10 @@ impl LocalDecryption {
                 }
             }
         }
-        Ok((Release { number, header_hash, pds }, BatchHints { number, header_hash, entries }))
+        Ok((
+            Release { number, header_hash, pds },
+            BatchHints { number, header_hash, entries, blindings: vec![] },
+        ))
     }
 
     async fn singleton(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use blindfold_protocol::{Deployment, Hello, Party, SigningKey};
+use blindfold_rpc::limits::{MAX_PEER_REQUEST_BYTES, MAX_REQUEST_BYTES};
 use blindfold_rpc::{ClientConfig, Introduction};
 use blindfold_runtime::{Clock, SteadyClock};
 
@@ -27,6 +28,8 @@ impl Introductions {
                 Hello::of_helper(&key, &deployment, server, clock.now_ms(), nonce)
             })
         });
-        ClientConfig { introduction, ..ClientConfig::default() }
+        let max_request_bytes =
+            if introduction.is_some() { MAX_PEER_REQUEST_BYTES } else { MAX_REQUEST_BYTES };
+        ClientConfig { introduction, max_request_bytes, ..ClientConfig::default() }
     }
 }

@@ -11,18 +11,20 @@ use crate::{WorkFault, members::MAX_PAUSE_MS};
 
 /// Sends release and hints until the sequencer takes them, or has the hints of this header from elsewhere.
 ///
+/// Stated blinding factors only save work: who does not take the hints with them is offered the hints alone.
+///
 /// # Errors
 /// [`WorkFault::NotTaken`] when it refuses them for good.
 pub(crate) async fn publish(
     sequencer: &HttpClient,
     release: &Release,
-    hints: &BatchHints,
+    mut hints: BatchHints,
     retry: Duration,
 ) -> Result<(), WorkFault> {
     let number = hints.number;
     let mut pauses = Backoff::new(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX), MAX_PAUSE_MS);
     loop {
-        let error = match sequencer.submit_hints(Encoded::new(release), Encoded::new(hints)).await {
+        let error = match sequencer.submit_hints(Encoded::new(release), Encoded::new(&hints)).await {
             Ok(_) => return Ok(()),
             Err(error) => ReceivedError::from(error),
         };
@@ -31,6 +33,11 @@ pub(crate) async fn publish(
             && known.decode().is_ok_and(|known| known.header_hash == hints.header_hash)
         {
             return Ok(());
+        }
+        if !hints.blindings.is_empty() && !matches!(&error, ReceivedError::Refused(error) if error.retry) {
+            tracing::warn!(number, %error, "hints not taken; sending them without blinding factors");
+            hints.blindings.clear();
+            continue;
         }
         if !error.retry() {
             return Err(WorkFault::NotTaken { reason: error.to_string() });

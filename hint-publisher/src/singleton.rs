@@ -2,14 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use blindfold_bte::{G1_BYTES, Opening};
+use blindfold_bte::{Blinding, G1_BYTES, Opening};
 use blindfold_chain::EpochParameters;
 use blindfold_protocol::{HintEntry, SingletonShare};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::{BatchView, WorkFault, batch::AcceptedItem, members::Members};
 
-/// The hints of the accepted items at `positions`, which did not open: normally the singleton release of each.
+/// What is published of an item that did not open: normally its singleton release, and the blinding factor of that.
+pub(crate) type Proof = (HintEntry, Blinding);
+
+/// The proofs of the accepted items at `positions`, which did not open.
 ///
 /// The positions of the batch are known to be right by now, so a member whose share does not verify lied.
 pub(crate) async fn prove_malformed(
@@ -18,7 +21,7 @@ pub(crate) async fn prove_malformed(
     parameters: &EpochParameters,
     members: &Members,
     parallel: usize,
-) -> Result<BTreeMap<usize, HintEntry>, WorkFault> {
+) -> Result<BTreeMap<usize, Proof>, WorkFault> {
     stream::iter(positions)
         .map(|position| async move {
             let item = view.accepted.get(position).ok_or(WorkFault::Stopped)?;
@@ -34,7 +37,7 @@ async fn prove_one(
     item: &AcceptedItem,
     parameters: &EpochParameters,
     members: &Members,
-) -> Result<HintEntry, WorkFault> {
+) -> Result<Proof, WorkFault> {
     let epoch = parameters.epoch();
     let threshold = usize::from(epoch.threshold);
     let count = u16::try_from(epoch.members.len()).unwrap_or(u16::MAX);
@@ -59,7 +62,7 @@ async fn prove_one(
             continue;
         }
         match combine(item, parameters, &shares).await? {
-            Combined::Entry(entry) => return Ok(entry),
+            Combined::Proof(proof) => return Ok(*proof),
             Combined::Liars(liars) => {
                 for liar in liars {
                     shares.remove(&liar);
@@ -80,7 +83,7 @@ fn fits(view: &BatchView, index: u32, member: u16, share: &SingletonShare) -> bo
 }
 
 enum Combined {
-    Entry(HintEntry),
+    Proof(Box<Proof>),
     Liars(Vec<u16>),
 }
 
@@ -96,7 +99,7 @@ async fn combine(
         if let Ok(release) = &combined
             && scheme.verify_singleton(&item.point, release).is_ok()
         {
-            return Ok(Combined::Entry(entry(&scheme, &item, release)?));
+            return Ok(Combined::Proof(Box::new(proof(&scheme, &item, release)?)));
         }
         let liars: Vec<u16> = shares
             .iter()
@@ -116,14 +119,17 @@ async fn combine(
 
 /// What the verified singleton release shows. It opens exactly what the batch's release opens, so this is malformed;
 /// should it open after all, the key is the truth to publish.
-fn entry(
+fn proof(
     scheme: &blindfold_bte::Parameters,
     item: &AcceptedItem,
     release: &[u8; G1_BYTES],
-) -> Result<HintEntry, WorkFault> {
-    match scheme.open_singleton(&item.ad.0, &item.ciphertext, release) {
-        Ok(Opening::WellFormed { key, .. }) => Ok(HintEntry::Key(*key.as_bytes())),
-        Ok(Opening::Malformed) => Ok(HintEntry::Malformed(*release)),
-        Err(fault) => Err(WorkFault::Singleton(fault)),
-    }
+) -> Result<Proof, WorkFault> {
+    let (opening, blinding) = scheme
+        .open_and_blind_singleton(&item.ad.0, &item.ciphertext, release)
+        .map_err(WorkFault::Singleton)?;
+    let entry = match opening {
+        Opening::WellFormed { key, .. } => HintEntry::Key(*key.as_bytes()),
+        Opening::Malformed => HintEntry::Malformed(*release),
+    };
+    Ok((entry, blinding))
 }

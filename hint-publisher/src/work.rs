@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blindfold_bte::{Backend, BatchError, CombineError, Opening, PreDecrypted, SingletonError};
+use blindfold_bte::{
+    Backend, BatchError, Blinding, CombineError, Opening, PreDecrypted, STATED_MIN, SingletonError,
+};
 use blindfold_chain::{EpochParameters, ParameterSet};
 use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
 use blindfold_rpc::HttpClient;
@@ -88,7 +90,9 @@ impl Workshop {
     ) -> Result<(), WorkFault> {
         if view.accepted.is_empty() {
             wait_for(&mut certificate).await?;
-            return self.publish(&view, Released { pds: Vec::new(), openings: Vec::new() }, Vec::new()).await;
+            return self
+                .publish(&view, Released { pds: Vec::new(), openings: Vec::new() }, Vec::new(), Vec::new())
+                .await;
         }
         let held = u32::try_from(view.accepted.len()).unwrap_or(u32::MAX);
         let _held = self.memory.acquire_many(held).await.map_err(|_| WorkFault::Stopped)?;
@@ -121,11 +125,17 @@ impl Workshop {
             .enumerate()
             .map(|(position, opening)| match (opening, proofs.get(&position)) {
                 (Opening::WellFormed { key, .. }, _) => Ok(HintEntry::Key(*key.as_bytes())),
-                (Opening::Malformed, Some(entry)) => Ok(*entry),
+                (Opening::Malformed, Some((entry, _))) => Ok(*entry),
                 (Opening::Malformed, None) => Err(WorkFault::Stopped),
             })
             .collect::<Result<Vec<_>, _>>()?;
-        self.publish(&view, released, entries).await?;
+        // Positions are in order, and so are the entries.
+        let malformed = proofs.values().filter(|(entry, _)| matches!(entry, HintEntry::Malformed(_)));
+        let mut blindings: Vec<Blinding> = malformed.map(|(_, blinding)| *blinding).collect();
+        if blindings.len() < STATED_MIN {
+            blindings.clear();
+        }
+        self.publish(&view, released, entries, blindings).await?;
         self.metrics.certificate_to_hints_seconds.observe_duration(certified.elapsed());
         Ok(())
     }
@@ -149,12 +159,14 @@ impl Workshop {
         self.pool.run(number, work).await?.map_err(WorkFault::Batch)
     }
 
-    /// `entries` are those of the accepted items in order; all others are skipped.
+    /// `entries` are those of the accepted items in order; all others are skipped. `blindings` are those of all malformed
+    /// ones, or none.
     async fn publish(
         &self,
         view: &BatchView,
         released: Released,
         entries: Vec<HintEntry>,
+        blindings: Vec<Blinding>,
     ) -> Result<(), WorkFault> {
         let (number, header_hash) = (view.number, view.hash);
         let (mut keys, mut malformed) = (0, 0);
@@ -169,9 +181,9 @@ impl Workshop {
             *place.ok_or(WorkFault::Stopped)? = entry;
         }
         let release = Release { number, header_hash, pds: released.pds };
-        let hints = BatchHints { number, header_hash, entries: all };
+        let hints = BatchHints { number, header_hash, entries: all, blindings };
         let retry = Duration::from_millis(self.config.limits.publish_retry_ms);
-        publish(&self.sequencer, &release, &hints, retry).await?;
+        publish(&self.sequencer, &release, hints, retry).await?;
         self.metrics.batches.increment();
         self.metrics.hints.add(keys);
         self.metrics.malformed.add(malformed);

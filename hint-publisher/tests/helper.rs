@@ -2,6 +2,7 @@
 
 mod common;
 
+use blindfold_bte::STATED_MIN;
 use blindfold_hint_publisher::{BatchView, ConfigError, StartError, ViewFault};
 use blindfold_protocol::Canonical;
 use common::{
@@ -135,6 +136,29 @@ async fn a_batch_of_malformed_envelopes_opens_although_a_member_lies() {
     status(&helper, |status| status.lying_members.contains_key(&3)).await;
 }
 
+/// Nodes check many together then. Who does not take the hints with them gets the hints alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blinding_factors_are_stated_for_many_malformed_envelopes() {
+    let stage = Stage::new().await;
+    let _helper = stage.start().await;
+    let many = |first: u64, count: u64| -> Vec<Vec<u8>> {
+        (0..count).map(|i| malformed((i % 8) as u8 + 1, first + i / 8).encode()).collect()
+    };
+    let enough = STATED_MIN as u64;
+    let mut batch = many(1, enough);
+    batch.insert(3, envelope(1, 100).encode());
+    let sealed = stage.publish(batch).await;
+    assert_eq!(stage.hints_of(&sealed).await.1.blindings.len(), STATED_MIN);
+    let sealed = stage.publish(many(101, enough - 1)).await;
+    assert!(stage.hints_of(&sealed).await.1.blindings.is_empty());
+    for for_good in [true, false] {
+        stage.sequencer.double.state.lock().turn_away_hints = (1, for_good);
+        let sealed = stage.publish(many(if for_good { 201 } else { 301 }, enough)).await;
+        let stated = stage.hints_of(&sealed).await.1.blindings.len();
+        assert_eq!(stated, if for_good { 0 } else { STATED_MIN }, "turned away for good: {for_good}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lies_about_singletons_are_named() {
     for behaviour in [Behaviour::LiesAboutSingletons, Behaviour::OtherSingleton] {
@@ -237,8 +261,12 @@ async fn killed_and_started_again_it_catches_up() {
     let pending = stage.seal(items(&[envelope(5, 1)])).await;
     let fifth = missed[3].batch.header.number;
     let elsewhere = {
-        let hints =
-            blindfold_protocol::BatchHints { number: fifth, header_hash: missed[3].hash, entries: vec![] };
+        let hints = blindfold_protocol::BatchHints {
+            number: fifth,
+            header_hash: missed[3].hash,
+            entries: vec![],
+            blindings: vec![],
+        };
         let release = blindfold_protocol::Release { number: fifth, header_hash: missed[3].hash, pds: vec![] };
         stage.sequencer.double.state.lock().hints.insert(fifth, (release.clone(), hints.clone()));
         (release, hints)

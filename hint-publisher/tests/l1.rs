@@ -414,7 +414,7 @@ fn opened(sealed: &SealedBatch, verdicts: &[Verdict]) -> BatchHints {
             };
         }
     }
-    BatchHints { number: sealed.header.number, header_hash: sealed.header.hash(), entries }
+    BatchHints { number: sealed.header.number, header_hash: sealed.header.hash(), entries, blindings: vec![] }
 }
 
 #[tokio::test]

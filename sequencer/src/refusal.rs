@@ -60,6 +60,7 @@ pub const SUBMISSION_REASONS: &[&str] = &[
     "hint_for_skipped",
     "wrong_key",
     "wrong_singleton",
+    "wrong_blinding",
     "false_malformed",
     "other_header",
     "second_hints",

@@ -212,7 +212,11 @@ impl Batch {
         };
         let sealed = seal(header, items, &sequencer_key());
         let entries = vec![HintEntry::Skipped, HintEntry::Key(session_key(envelope))];
-        Self { hints: BatchHints { number: NUMBER, header_hash: header.hash(), entries }, sealed, verdicts }
+        Self {
+            hints: BatchHints { number: NUMBER, header_hash: header.hash(), entries, blindings: vec![] },
+            sealed,
+            verdicts,
+        }
     }
 
     fn certificate(&self, members: &[u16]) -> Certificate {

@@ -104,7 +104,7 @@ impl HintIntake {
         let number = hints.number;
         let record =
             self.tracker.store().batch(number).await?.ok_or(HintsRefusal::UnknownBatch { number })?;
-        Ok(record.hints.map(|known| known == *hints))
+        Ok(record.hints.map(|known| known.says_the_same(hints)))
     }
 
     /// Verifies hints completely, stores them with the release durably, and puts what they open on the shelf.
@@ -126,7 +126,7 @@ impl HintIntake {
         if number > self.tracker.certified().number {
             return Err(HintsRefusal::NotCertified { number });
         }
-        if record.hints.as_ref() == Some(&hints) {
+        if record.hints.as_ref().is_some_and(|known| known.says_the_same(&hints)) {
             return Ok(HintsAccepted { number, hash, verified: 0, new: false });
         }
         let verdicts = verdicts(&record)?;

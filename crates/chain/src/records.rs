@@ -35,7 +35,7 @@ pub fn own_hints(record: BatchRecord) -> Option<BatchHints> {
         return record.hints;
     }
     let entries = vec![HintEntry::Skipped; record.items.len()];
-    Some(BatchHints { number: record.number, header_hash: record.hash, entries })
+    Some(BatchHints { number: record.number, header_hash: record.hash, entries, blindings: vec![] })
 }
 
 /// Items of a stored batch for which its second has a block: accepted envelopes and forced transactions.

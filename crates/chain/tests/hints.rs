@@ -2,6 +2,7 @@
 
 mod support;
 
+use blindfold_bte::{Blinding, STATED_MIN};
 use blindfold_chain::{HintsFault, HintsRefusal, ItemOutcome, check_release_shape, verify_hints};
 use blindfold_protocol::{B256, BatchHints, Bundle, HintEntry, Release};
 use support::*;
@@ -110,6 +111,56 @@ async fn more_than_one_sub_batch() {
     check_release_shape(&parameters, &sealed.batch, &sealed.verdicts, &release).unwrap();
     let outcomes = verify_hints(&*backend(), &parameters, &sealed.batch, &sealed.verdicts, &hints).unwrap();
     assert!(outcomes.iter().all(|outcome| matches!(outcome, ItemOutcome::Message(_))));
+}
+
+/// They make many malformed items cheap to check, and nothing else: a wrong one is refused.
+#[tokio::test]
+async fn stated_blinding_factors_are_right_or_refused() {
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let mut envelopes = vec![envelope(0)];
+    envelopes.extend((1..=STATED_MIN as u64).map(malformed));
+    let sealed = sequencer.seal_envelopes(0, &envelopes).await;
+    let (release, plain) = open_batch(&sealed.batch, &sealed.verdicts);
+    let parameters = parameter_set().at(1).unwrap().clone();
+    let mut hints = plain.clone();
+    let blind = |entry: &HintEntry| match entry {
+        HintEntry::Malformed(release) => Some(committee().parameters.blind_singleton(release).unwrap()),
+        _ => None,
+    };
+    hints.blindings = plain.entries.iter().filter_map(blind).collect();
+    assert_eq!(hints.blindings.len(), STATED_MIN);
+    let verify =
+        |hints: &BatchHints| verify_hints(&*backend(), &parameters, &sealed.batch, &sealed.verdicts, hints);
+    assert_eq!(verify(&hints), verify(&plain));
+
+    let another = committee().parameters.blind_singleton(&release.pds[0]).unwrap();
+    let changes: [&dyn Fn(&mut BatchHints); 4] = [
+        &|hints| hints.blindings[7] = another,
+        &|hints| hints.blindings[0] = Blinding::from_bytes([0xff; 288]),
+        &|hints| hints.blindings.truncate(STATED_MIN - 1),
+        &|hints| hints.blindings.push(another),
+    ];
+    for change in changes {
+        let mut forged = hints.clone();
+        change(&mut forged);
+        let fault = verify(&forged).unwrap_err();
+        assert_eq!((fault.as_str(), fault), ("wrong_blinding", HintsFault::WrongBlinding));
+    }
+    // Whoever lies about an item is told which one.
+    let mut forged = hints.clone();
+    forged.entries[5] = HintEntry::Malformed(release.pds[0]);
+    assert_eq!(verify(&forged), Err(HintsFault::WrongSingleton { index: 5 }));
+
+    // Whether they are stated makes no other hints of it.
+    let client = std::sync::Arc::new(support::doubles::ScriptedExecution::new());
+    let node = Machine::start(memory(), &l1, &client).await;
+    node.take(&sealed).await;
+    assert!(node.intake.submit(Some(release.clone()), hints.clone()).await.unwrap().new);
+    assert!(!node.intake.submit(Some(release), plain.clone()).await.unwrap().new);
+    assert_eq!(node.intake.known(&plain).await.unwrap(), Some(true));
+    node.tracker.store().put_hints(&plain).await.unwrap();
+    assert_eq!(node.tracker.store().batch(1).await.unwrap().unwrap().hints, Some(hints));
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ fn batch(number: u64, codes: &[u8]) -> SealedBatch {
 
 fn truth(batch: &SealedBatch) -> BatchHints {
     let entries = vec![HintEntry::Key([9; 16]), HintEntry::Skipped];
-    BatchHints { number: batch.header.number, header_hash: batch.header.hash(), entries }
+    BatchHints { number: batch.header.number, header_hash: batch.header.hash(), entries, blindings: vec![] }
 }
 
 const CODES: [u8; 2] = [0, 1];
@@ -67,7 +67,7 @@ fn the_first_wrong_entry_is_found() {
 #[test]
 fn of_a_malformed_item_the_release_that_is_named_is_compared() {
     let entries = vec![HintEntry::Malformed([7; 48]), HintEntry::Malformed([8; 48])];
-    let truth = [BatchHints { number: 4, header_hash: B256::ZERO, entries }];
+    let truth = [BatchHints { number: 4, header_hash: B256::ZERO, entries, blindings: vec![] }];
     let with = |change: fn(&mut crate::PostedBatch)| {
         let mut posting = HintPosting::of(&truth);
         change(&mut posting.batches[0]);

@@ -147,7 +147,7 @@ impl PostedBatch {
             kind => Err(PostedFault::Kind { index, kind }),
         };
         let entries = self.entries.iter().enumerate().map(hint).collect::<Result<_, _>>()?;
-        Ok(BatchHints { number, header_hash, entries })
+        Ok(BatchHints { number, header_hash, entries, blindings: vec![] })
     }
 }
 

@@ -13,12 +13,12 @@ fn hints(number: u64) -> BatchHints {
         HintEntry::Skipped,
         HintEntry::Malformed([3; 48]),
     ];
-    BatchHints { number, header_hash: HASH, entries }
+    BatchHints { number, header_hash: HASH, entries, blindings: vec![] }
 }
 
 #[test]
 fn hints_come_back_from_their_posting() {
-    let empty = BatchHints { number: 6, header_hash: HASH, entries: vec![] };
+    let empty = BatchHints { number: 6, header_hash: HASH, entries: vec![], blindings: vec![] };
     let posting = HintPosting::of(&[hints(5), empty.clone()]);
     let bytes = posting.encode();
     assert_eq!(bytes.len(), 5 + (4 + 4 * 17 + 4 + 2 * 48) + (4 + 4));

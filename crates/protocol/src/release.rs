@@ -6,6 +6,7 @@ use crate::codec::{Canonical, DecodeError, Reader, Writer, serde_as_hex};
 use crate::limits::MAX_BATCH_ITEMS;
 use crate::messages::G1_BYTES;
 use alloy_primitives::B256;
+use blindfold_bte::{BLINDING_BYTES, Blinding};
 use std::fmt;
 
 /// Length of a session key, in bytes.
@@ -151,11 +152,25 @@ pub struct BatchHints {
     pub header_hash: B256,
     /// One entry per item in committed order.
     pub entries: Vec<HintEntry>,
+    /// The blinding factor of each malformed entry in order, or none at all. They change nothing of what the hints say;
+    /// with them a batch of many malformed items is verified several times as fast.
+    pub blindings: Vec<Blinding>,
+}
+
+impl BatchHints {
+    /// Most bytes of an encoding: every item malformed, every blinding factor stated.
+    pub const MAX_BYTES: usize = 45 + MAX_BATCH_ITEMS * (1 + G1_BYTES + BLINDING_BYTES);
+
+    /// Whether both say the same of the same header, whatever is stated beside it.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        (self.number, self.header_hash) == (other.number, other.header_hash) && self.entries == other.entries
+    }
 }
 
 impl Canonical for BatchHints {
     fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::versioned(45 + self.entries.len() * (1 + KEY_BYTES));
+        let blindings = self.blindings.len() * BLINDING_BYTES;
+        let mut out = Writer::versioned(45 + self.entries.len() * (1 + KEY_BYTES) + blindings);
         out.u64(self.number).bytes(self.header_hash.as_slice()).count(self.entries.len());
         for entry in &self.entries {
             match entry {
@@ -163,6 +178,9 @@ impl Canonical for BatchHints {
                 HintEntry::Key(key) => out.u8(KEY_TAG).bytes(key),
                 HintEntry::Malformed(pd) => out.u8(MALFORMED_TAG).bytes(pd),
             };
+        }
+        for blinding in &self.blindings {
+            out.bytes(blinding.as_bytes());
         }
         out.finish()
     }
@@ -181,8 +199,15 @@ impl Canonical for BatchHints {
                 value => return Err(DecodeError::UnknownTag { field: "hint", value }),
             });
         }
+        // What is left is one for each malformed entry, or nothing.
+        let malformed = entries.iter().filter(|entry| matches!(entry, HintEntry::Malformed(_))).count();
+        let stated = if reader.left() == 0 { 0 } else { malformed };
+        let mut blindings = Vec::with_capacity(stated.min(reader.left() / BLINDING_BYTES));
+        for _ in 0..stated {
+            blindings.push(Blinding::from_bytes(reader.array("blinding factor")?));
+        }
         reader.finish()?;
-        Ok(Self { number, header_hash, entries })
+        Ok(Self { number, header_hash, entries, blindings })
     }
 }
 

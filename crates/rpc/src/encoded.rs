@@ -51,8 +51,8 @@ wire! {
     Release: 200 * KIB,
     ReleaseShare: 200 * KIB,
     SingletonShare: KIB,
-    // At most 49 bytes for each of 4,096 items.
-    BatchHints: 200 * KIB,
+    // At most 49 bytes for each of 4,096 items, and 288 where its blinding factor is stated.
+    BatchHints: BatchHints::MAX_BYTES,
 }
 
 /// A structure in its binary encoding, `0x`-hex in JSON. Length and hex are checked on arrival; decoding is left to

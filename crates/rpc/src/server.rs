@@ -31,9 +31,9 @@ use crate::{
     limits::{
         ACCEPT_RETRY_MS, CALL_TIMEOUT_MS, CONNECTION_BUFFER_MESSAGES, HEADER_TIMEOUT_MS, MAX_ANSWER_BYTES,
         MAX_ANSWER_BYTES_PER_ADDRESS, MAX_CALLS_PER_REQUEST, MAX_CONNECTIONS, MAX_MESSAGE_BYTES,
-        MAX_REQUEST_BYTES, MAX_SUBSCRIPTIONS_PER_CONNECTION, MAX_WEBSOCKET_ANSWER_BYTES,
-        MAX_WEBSOCKET_REQUEST_BYTES, PING_INACTIVE_MS, PING_INTERVAL_MS, SHUTDOWN_GRACE_MS,
-        WRITE_PATIENCE_MS,
+        MAX_PEER_REQUEST_BYTES, MAX_REQUEST_BYTES, MAX_SUBSCRIPTIONS_PER_CONNECTION,
+        MAX_WEBSOCKET_ANSWER_BYTES, MAX_WEBSOCKET_REQUEST_BYTES, PING_INACTIVE_MS, PING_INTERVAL_MS,
+        SHUTDOWN_GRACE_MS, WRITE_PATIENCE_MS,
     },
     middleware::{GuardLayer, Shared},
     peers::{Account, AddressPermit, Overload, Peers, Place},
@@ -51,7 +51,7 @@ pub struct ServerConfig {
     pub inbound: Inbound,
     /// Who tells peers from others; without it nobody is known.
     pub doorkeeper: Option<Doorkeeper>,
-    /// Largest request; over WebSocket at most [`MAX_WEBSOCKET_REQUEST_BYTES`].
+    /// Largest request of who is no peer; over WebSocket at most [`MAX_WEBSOCKET_REQUEST_BYTES`].
     pub max_request_bytes: u32,
     /// Largest answer; over WebSocket at most [`MAX_WEBSOCKET_ANSWER_BYTES`].
     pub max_response_bytes: u32,
@@ -241,6 +241,7 @@ pub async fn serve(
             .to_service_builder()
     };
     let over_http = services(config.max_request_bytes);
+    let of_peers = services(config.max_request_bytes.max(MAX_PEER_REQUEST_BYTES));
     let over_websocket = services(config.max_request_bytes.min(MAX_WEBSOCKET_REQUEST_BYTES));
     let origins = Arc::new(config.allowed_origins.clone());
     let budget = Budget::new(config.max_answer_bytes, config.max_answer_bytes_per_address);
@@ -253,14 +254,20 @@ pub async fn serve(
         doorkeeper: config.doorkeeper.clone(),
     });
     let router = Router::new().fallback(move |mut request: Request| {
-        let services = if ws::is_upgrade_request(&request) { &over_websocket } else { &over_http };
-        let service = services.clone().build(methods.clone(), of_calls.clone());
+        let services = [&over_http, &of_peers, &over_websocket].map(Clone::clone);
+        let (methods, of_calls) = (methods.clone(), of_calls.clone());
         let (front, origins) = (Arc::clone(&front), Arc::clone(&origins));
         async move {
-            match front.receive(&mut request).await {
-                Ok(()) => answer(service, request, origins).await,
-                Err(refusal) => refusal,
+            if let Err(refusal) = front.receive(&mut request).await {
+                return refusal;
             }
+            let [over_http, of_peers, over_websocket] = services;
+            let services = match request.extensions().get::<KnownPeer>() {
+                _ if ws::is_upgrade_request(&request) => over_websocket,
+                Some(_) => of_peers,
+                None => over_http,
+            };
+            answer(services.build(methods, of_calls), request, origins).await
         }
     });
     let patience = Duration::from_millis(config.write_patience_ms);

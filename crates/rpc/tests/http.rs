@@ -40,7 +40,12 @@ async fn typed_calls() {
     assert_eq!((later.reason(), later.retry()), ("not_certified", true));
     let refusal = Refusal { number: 1, header_hash: B256::ZERO, member: 2, reason: "clock_skew".to_owned() };
     assert!(client.submit_refusal(refusal).await.unwrap());
-    let hints = blindfold_protocol::BatchHints { number: 1, header_hash: B256::ZERO, entries: vec![] };
+    let hints = blindfold_protocol::BatchHints {
+        number: 1,
+        header_hash: B256::ZERO,
+        entries: vec![],
+        blindings: vec![],
+    };
     let release = blindfold_protocol::Release { number: 1, header_hash: B256::ZERO, pds: vec![] };
     assert!(client.submit_hints(Encoded::new(&release), Encoded::new(&hints)).await.unwrap());
     assert_eq!(Encoded::new(&release).decode().unwrap(), release);

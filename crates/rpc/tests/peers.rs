@@ -14,7 +14,7 @@ use std::{
 use blindfold_protocol::{Address, Deployment, Hello, Party, PartyKey, SigningKey};
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, Doorkeeper, HELLO_HEADER, Hub, Introduction, ServerHandle, http_client,
-    serve, ws_client,
+    limits::MAX_PEER_REQUEST_BYTES, serve, ws_client,
 };
 use common::{config, error, methods, raw};
 use tokio::net::TcpStream;
@@ -116,6 +116,29 @@ async fn a_flood_of_calls_does_not_use_up_a_peers_allowance() {
     use_up(addr).await;
     let answer = call_with(addr, &hello(&key(1), Party::Member(1), NOW_MS, 1).to_string()).await;
     assert!(answer.contains("\"result\""), "{answer}");
+}
+
+/// The largest hint lists are for those who publish them.
+#[tokio::test]
+async fn peers_may_send_larger_requests() {
+    let (server, _) = member().await;
+    let addr = server.local_addr();
+    let size = common::MAX_REQUEST_BYTES as usize;
+    let sized = |hello: &str, size: usize| {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":["{}"]}}"#, "a".repeat(size));
+        let head = format!(
+            "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n{HELLO_HEADER}: {hello}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        async move { raw(addr, format!("{head}{body}").as_bytes()).await }
+    };
+    let known = hello(&key(1), Party::Member(1), NOW_MS, 9).to_string();
+    let answer = sized(&known, size).await;
+    assert!(answer.contains("unknown_method"), "{answer}");
+    let largest = sized(&known, MAX_PEER_REQUEST_BYTES as usize).await;
+    assert!(!largest.contains("unknown_method"), "{largest}");
+    let stranger = sized("nobody", size).await;
+    assert!(!stranger.contains("unknown_method"), "{stranger}");
 }
 
 /// Only what could be right costs a signature, and each hello one.

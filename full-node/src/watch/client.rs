@@ -190,7 +190,7 @@ impl WatchL1 for L1Watch {
             *entry = HintEntry::Key(*key);
         }
         let (number, header_hash) = (batch.header.number, batch.header.hash());
-        let truth = BatchHints { number, header_hash, entries };
+        let truth = BatchHints { number, header_hash, entries, blindings: vec![] };
         let codes: Vec<u8> = verdicts.iter().map(|verdict| verdict.code()).collect();
         let challenge = Challenge::new(&run, batch, &codes, &data, &truth, *index)
             .map_err(|fault| unfit(fault.to_string()))?;

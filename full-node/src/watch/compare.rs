@@ -129,7 +129,8 @@ mod tests {
     use super::*;
 
     fn own() -> Vec<BatchHints> {
-        let batch = |number, entries| BatchHints { number, header_hash: B256::ZERO, entries };
+        let batch =
+            |number, entries| BatchHints { number, header_hash: B256::ZERO, entries, blindings: vec![] };
         vec![
             batch(7, vec![HintEntry::Key([1; 16]), HintEntry::Skipped]),
             batch(8, vec![]),

@@ -82,7 +82,7 @@ fn verified(
     verdicts: &[Verdict],
     entries: Vec<HintEntry>,
 ) -> Judgement {
-    let hints = BatchHints { number: record.number, header_hash: record.hash, entries };
+    let hints = BatchHints { number: record.number, header_hash: record.hash, entries, blindings: vec![] };
     match verify_hints(backend, parameters, &record.sealed, verdicts, &hints) {
         Ok(_) => Judgement::Right,
         Err(HintsFault::WrongKey { index }) => Judgement::Wrong((index, FaultKind::WrongKey, None)),

@@ -135,6 +135,7 @@ impl HintsL1 for HintsAccount {
                 number,
                 header_hash: B256::ZERO,
                 entries: Vec::new(),
+                blindings: vec![],
             })
         });
         Ok(Some(hints.collect()))

@@ -121,9 +121,12 @@ fn check(
     let hints = match hints {
         Some(hints) => hints,
         // Nothing was decrypted, so nobody had to publish anything.
-        None if view.accepted.is_empty() => {
-            BatchHints { number, header_hash: view.hash, entries: vec![HintEntry::Skipped; view.items] }
-        }
+        None if view.accepted.is_empty() => BatchHints {
+            number,
+            header_hash: view.hash,
+            entries: vec![HintEntry::Skipped; view.items],
+            blindings: vec![],
+        },
         None => return Err(GatherFault::NotYet { number, what: "hints" }),
     };
     verify_hints(backend, parameters, &sealed, &verdicts, &hints)

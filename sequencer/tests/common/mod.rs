@@ -574,7 +574,10 @@ pub fn open_batch(sealed: &SealedBatch, verdicts: &[Option<String>]) -> (Release
         pds.push(release.to_bytes());
     }
     let number = sealed.header.number;
-    (Release { number, header_hash: hash, pds }, BatchHints { number, header_hash: hash, entries })
+    (
+        Release { number, header_hash: hash, pds },
+        BatchHints { number, header_hash: hash, entries, blindings: vec![] },
+    )
 }
 
 /// The singleton release of an envelope, whether malformed or not.

@@ -347,7 +347,7 @@ pub fn open_batch(sealed: &SealedBatch, verdicts: &[Verdict]) -> (Release, Batch
         }
         pds.push(release.to_bytes());
     }
-    (Release { number, header_hash, pds }, BatchHints { number, header_hash, entries })
+    (Release { number, header_hash, pds }, BatchHints { number, header_hash, entries, blindings: vec![] })
 }
 
 /// The singleton release of one ciphertext.

@@ -67,7 +67,12 @@ async fn postings_become_final_and_runs_without_them_void() {
     let client = writer.client();
     let (bond, _) = client.hint_stakes().await.unwrap();
     writer.deposit_publisher_bond(bond).await.unwrap();
-    let hints = HintPosting::of(&[BatchHints { number: 1, header_hash: one.header.hash(), entries: vec![] }]);
+    let hints = HintPosting::of(&[BatchHints {
+        number: 1,
+        header_hash: one.header.hash(),
+        entries: vec![],
+        blindings: vec![],
+    }]);
     let sent = writer.post_hints(&run.run, &hints).await.unwrap();
 
     let seen = async || client.recent_hints(0, client.newest_block().await.unwrap()).await.unwrap();

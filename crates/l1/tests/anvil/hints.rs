@@ -50,7 +50,7 @@ impl Game {
             let batch = stage.coded(parent.as_ref(), vec![item, vec![3; 9]], &CODES, |_| {});
             let entries = vec![HintEntry::Key(opening), HintEntry::Skipped];
             let (number, header_hash) = (batch.header.number, batch.header.hash());
-            truth.push(BatchHints { number, header_hash, entries });
+            truth.push(BatchHints { number, header_hash, entries, blindings: vec![] });
             batches.push(batch);
         }
         let run = stage.post(&epochs, &batches).await;

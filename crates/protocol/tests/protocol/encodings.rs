@@ -2,7 +2,7 @@
 
 use crate::common;
 use alloy_primitives::{Address, B256};
-use blindfold_bte::{Ciphertext, Proof};
+use blindfold_bte::{Blinding, Ciphertext, Proof};
 use blindfold_protocol::codec::{Canonical, DecodeError, hex_canonical};
 use blindfold_protocol::envelope::{ENVELOPE_HEADER_BYTES, EnvelopeHeader};
 use blindfold_protocol::header::BATCH_HEADER_BYTES;
@@ -191,7 +191,7 @@ proptest! {
         holds(&ReleaseShare { number, header_hash, member, pds: pds.clone() }, cut, flip);
         holds(&Release { number, header_hash, pds }, cut, flip);
         holds(&SingletonShare { number, header_hash, index, member, share }, cut, flip);
-        holds(&BatchHints { number, header_hash, entries }, cut, flip);
+        holds(&BatchHints { number, header_hash, entries, blindings: vec![] }, cut, flip);
     }
 
     #[test]
@@ -246,6 +246,31 @@ proptest! {
             prop_assert_eq!(release.to_hex(), text);
         }
     }
+}
+
+/// One for each malformed entry, or none.
+#[test]
+fn blinding_factors_are_stated_for_all_or_none() {
+    let entries = vec![HintEntry::Malformed([1; 48]), HintEntry::Key([2; 16]), HintEntry::Malformed([3; 48])];
+    let mut hints = BatchHints { number: 1, header_hash: B256::ZERO, entries, blindings: vec![] };
+    let plain = hints.encode();
+    assert_eq!(BatchHints::decode(&plain), Ok(hints.clone()));
+    hints.blindings = [4, 5].map(|byte| Blinding::from_bytes([byte; 288])).to_vec();
+    let encoded = hints.encode();
+    assert_eq!(encoded.len(), plain.len() + 2 * 288);
+    assert_eq!(BatchHints::decode(&encoded), Ok(hints.clone()));
+    for length in (plain.len() + 1..encoded.len()).step_by(13).chain([plain.len() + 288]) {
+        let refused = BatchHints::decode(&encoded[..length]);
+        assert!(matches!(refused, Err(DecodeError::Short { field: "blinding factor", .. })), "{length}");
+    }
+    assert_eq!(BatchHints::decode(&[encoded, vec![0]].concat()), Err(DecodeError::Trailing(1)));
+    // Where nothing is malformed, nothing can be stated.
+    hints.entries = vec![HintEntry::Skipped];
+    assert_eq!(BatchHints::decode(&hints.encode()), Err(DecodeError::Trailing(2 * 288)));
+    let all = vec![HintEntry::Malformed([1; 48]); 4_096];
+    let blindings = vec![Blinding::from_bytes([6; 288]); 4_096];
+    let largest = BatchHints { number: 1, header_hash: B256::ZERO, entries: all, blindings };
+    assert_eq!(largest.encode().len(), BatchHints::MAX_BYTES);
 }
 
 #[test]

@@ -101,7 +101,7 @@ pub fn release(record: &SealedRecord) -> Release {
 
 pub fn hints(record: &SealedRecord) -> BatchHints {
     let entries = record.items.iter().map(|_| HintEntry::Key([5; 16])).collect();
-    BatchHints { number: record.sealed.header.number, header_hash: record.hash, entries }
+    BatchHints { number: record.sealed.header.number, header_hash: record.hash, entries, blindings: vec![] }
 }
 
 pub fn block(number: u64, first_batch: u64, last_batch: u64) -> BlockRecord {

@@ -113,7 +113,12 @@ impl Field {
     async fn hints(&self, number: u64, codes: &[u8]) -> Result<BatchHints> {
         if !codes.contains(&CODE_ACCEPTED) {
             let header_hash = self.batch(number).await?.hash;
-            return Ok(BatchHints { number, header_hash, entries: vec![HintEntry::Skipped; codes.len()] });
+            return Ok(BatchHints {
+                number,
+                header_hash,
+                entries: vec![HintEntry::Skipped; codes.len()],
+                blindings: vec![],
+            });
         }
         until(&format!("the hints of batch {number}"), async || {
             let hints = self.batch(number).await?.hints;
