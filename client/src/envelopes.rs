@@ -51,6 +51,16 @@ impl Offer {
     }
 }
 
+/// What an envelope has in common with the one that it replaces: of envelopes with one fee nonce and one expiry the chain
+/// accepts one at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InPlaceOf {
+    /// The fee nonce.
+    pub fee_nonce: u64,
+    /// The number of the expiry.
+    pub expiry: u64,
+}
+
 /// The fees that go into the header, in wei.
 #[derive(Default)]
 struct Fees {
@@ -81,11 +91,24 @@ impl EnvelopeMaker<'_> {
         transactions: &[SignedTransaction],
         offer: &Offer,
     ) -> Result<Envelope, BuildError> {
+        self.of_transactions_in_place_of(transactions, offer, None)
+    }
+
+    /// The same, in the place of another envelope of theirs.
+    ///
+    /// # Errors
+    /// As [`EnvelopeMaker::of_transactions`].
+    pub fn of_transactions_in_place_of(
+        &self,
+        transactions: &[SignedTransaction],
+        offer: &Offer,
+        other: Option<InPlaceOf>,
+    ) -> Result<Envelope, BuildError> {
         let bundle = Bundle::of_transactions(transactions.iter().map(|transaction| transaction.raw.to_vec()));
         // Saturating: the sequencer refuses a limit above a block's, which says it better than an overflow.
         let gas_limit =
             transactions.iter().fold(0u64, |sum, transaction| sum.saturating_add(transaction.gas_limit));
-        self.of_bundle(&bundle, gas_limit, offer)
+        self.made(&bundle, gas_limit, offer, other)
     }
 
     /// Encrypts any bundle.
@@ -93,13 +116,26 @@ impl EnvelopeMaker<'_> {
     /// # Errors
     /// As [`EnvelopeMaker::of_transactions`].
     pub fn of_bundle(&self, bundle: &Bundle, gas_limit: u64, offer: &Offer) -> Result<Envelope, BuildError> {
-        let expiry = offer.expiry(self.committee.epoch.last);
+        self.made(bundle, gas_limit, offer, None)
+    }
+
+    fn made(
+        &self,
+        bundle: &Bundle,
+        gas_limit: u64,
+        offer: &Offer,
+        in_place_of: Option<InPlaceOf>,
+    ) -> Result<Envelope, BuildError> {
+        let common = in_place_of.unwrap_or_else(|| InPlaceOf {
+            fee_nonce: rand::random(),
+            expiry: offer.expiry(self.committee.epoch.last),
+        });
         let fees = Fees {
             max_fee: offer.max_fee(),
             priority_fee: offer.priority_fee,
             max_gas_fee: offer.max_gas_fee(),
         };
-        self.sealed(bundle, gas_limit, fees, expiry, offer.generation)
+        self.sealed(bundle, gas_limit, fees, common, offer.generation)
     }
 
     /// Encrypts transactions for the forced queue: valid to the end of the epoch, because nobody knows which batch will
@@ -116,7 +152,8 @@ impl EnvelopeMaker<'_> {
         let bundle = Bundle::of_transactions(transactions.iter().map(|transaction| transaction.raw.to_vec()));
         let gas_limit =
             transactions.iter().fold(0u64, |sum, transaction| sum.saturating_add(transaction.gas_limit));
-        self.sealed(&bundle, gas_limit, Fees::default(), self.committee.epoch.last, generation)
+        let alone = InPlaceOf { fee_nonce: rand::random(), expiry: self.committee.epoch.last };
+        self.sealed(&bundle, gas_limit, Fees::default(), alone, generation)
     }
 
     fn sealed(
@@ -124,7 +161,7 @@ impl EnvelopeMaker<'_> {
         bundle: &Bundle,
         gas_limit: u64,
         fees: Fees,
-        expiry: u64,
+        InPlaceOf { fee_nonce, expiry }: InPlaceOf,
         generation: u16,
     ) -> Result<Envelope, BuildError> {
         let mut rng = rand::rng();
@@ -132,7 +169,7 @@ impl EnvelopeMaker<'_> {
             chain_id: self.chain.chain_id,
             deployment: self.chain.deployment,
             epoch: self.committee.epoch.epoch,
-            fee_nonce: rand::random(),
+            fee_nonce,
             max_fee: fees.max_fee,
             priority_fee: fees.priority_fee,
             max_gas_fee: fees.max_gas_fee,

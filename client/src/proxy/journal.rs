@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// Version of the tables.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 
 /// Finished transactions remembered at most; beyond it the oldest are forgotten.
 const MAX_FINISHED_ROWS: i64 = 100_000;
@@ -99,6 +99,8 @@ pub struct EnvelopeRow {
     pub sender: Address,
     /// Its encoding.
     pub bytes: Bytes,
+    /// The envelopes in whose place it was made.
+    pub earlier: Vec<B256>,
 }
 
 /// What is known of a transaction the proxy once answered for.
@@ -134,7 +136,14 @@ impl Journal {
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "full")?;
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if version != 0 && version != SCHEMA_VERSION {
+        if version == 2 {
+            connection.execute_batch(
+                "BEGIN;
+                 ALTER TABLE envelopes ADD COLUMN earlier BLOB NOT NULL DEFAULT x'';
+                 PRAGMA user_version = 3;
+                 COMMIT;",
+            )?;
+        } else if version != 0 && version != SCHEMA_VERSION {
             return Err(JournalError::OtherVersion { path: path.to_owned(), got: version });
         }
         if version == 0 {
@@ -148,8 +157,10 @@ impl Journal {
                  ) WITHOUT ROWID;
                  CREATE INDEX transactions_under_way ON transactions (received) WHERE outcome IS NULL;
                  CREATE INDEX transactions_finished ON transactions (received) WHERE outcome IS NOT NULL;
-                 CREATE TABLE envelopes (id BLOB PRIMARY KEY, sender BLOB NOT NULL, bytes BLOB NOT NULL) WITHOUT ROWID;
-                 PRAGMA user_version = 2;
+                 CREATE TABLE envelopes (
+                     id BLOB PRIMARY KEY, sender BLOB NOT NULL, bytes BLOB NOT NULL, earlier BLOB NOT NULL DEFAULT x''
+                 ) WITHOUT ROWID;
+                 PRAGMA user_version = 3;
                  COMMIT;",
             )?;
         }
@@ -210,9 +221,14 @@ impl Journal {
     pub fn carry(&self, envelope: &EnvelopeRow, hashes: &[B256]) -> Result<(), JournalError> {
         let mut open = self.connection.lock();
         let transaction = open.connection.transaction()?;
+        let earlier: Vec<u8> = envelope.earlier.iter().flat_map(|id| id.0).collect();
+        // It takes the place of the last of them.
+        for id in &envelope.earlier {
+            transaction.execute("DELETE FROM envelopes WHERE id = ?1", [id.as_slice()])?;
+        }
         transaction.execute(
-            "INSERT INTO envelopes VALUES (?1, ?2, ?3)",
-            params![envelope.id.as_slice(), envelope.sender.as_slice(), envelope.bytes.as_ref()],
+            "INSERT INTO envelopes (id, sender, bytes, earlier) VALUES (?1, ?2, ?3, ?4)",
+            params![envelope.id.as_slice(), envelope.sender.as_slice(), envelope.bytes.as_ref(), earlier],
         )?;
         for hash in hashes {
             transaction.execute(
@@ -299,16 +315,17 @@ impl Journal {
                 })
             })?
             .collect::<Result<_, _>>()?;
-        let mut query = open.connection.prepare("SELECT id, sender, bytes FROM envelopes")?;
+        let mut query = open.connection.prepare("SELECT id, sender, bytes, earlier FROM envelopes")?;
         let envelopes = query
             .query_map([], |row| {
                 let (id, sender): (Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?);
-                let bytes: Vec<u8> = row.get(2)?;
-                Ok((optional_hash(Some(id)), Address::try_from(sender.as_slice()).ok(), bytes))
+                let (bytes, earlier): (Vec<u8>, Vec<u8>) = (row.get(2)?, row.get(3)?);
+                Ok((optional_hash(Some(id)), Address::try_from(sender.as_slice()).ok(), bytes, earlier))
             })?
             .filter_map(|row| match row {
-                Ok((Some(id), Some(sender), bytes)) => {
-                    Some(Ok(EnvelopeRow { id, sender, bytes: bytes.into() }))
+                Ok((Some(id), Some(sender), bytes, earlier)) => {
+                    let earlier = earlier.chunks_exact(32).map(B256::from_slice).collect();
+                    Some(Ok(EnvelopeRow { id, sender, bytes: bytes.into(), earlier }))
                 }
                 // Only this program writes the table, and always whole hashes.
                 Ok(_) => None,
@@ -359,7 +376,12 @@ mod tests {
     }
 
     fn envelope(byte: u8) -> EnvelopeRow {
-        EnvelopeRow { id: B256::repeat_byte(byte), sender: Address::repeat_byte(9), bytes: raw(byte) }
+        EnvelopeRow {
+            id: B256::repeat_byte(byte),
+            sender: Address::repeat_byte(9),
+            bytes: raw(byte),
+            earlier: vec![],
+        }
     }
 
     #[test]
@@ -384,6 +406,34 @@ mod tests {
                 HeldRow { raw: raw(2), attempts: 0, envelope: None },
             ]
         );
+    }
+
+    #[test]
+    fn an_envelope_takes_the_place_of_earlier_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.sqlite");
+        let hash = B256::repeat_byte(1);
+        let later = |byte, earlier: &[u8]| EnvelopeRow {
+            earlier: earlier.iter().map(|byte| B256::repeat_byte(*byte)).collect(),
+            ..envelope(byte)
+        };
+        {
+            let journal = Journal::open(&path, "owner").unwrap();
+            journal.hold(&hash, &raw(1)).unwrap();
+            journal.carry(&envelope(7), &[hash]).unwrap();
+            // As the version before left it.
+            let open = journal.connection.lock();
+            open.connection
+                .execute_batch("ALTER TABLE envelopes DROP COLUMN earlier; PRAGMA user_version = 2")
+                .unwrap();
+        }
+        let journal = Journal::open(&path, "owner").unwrap();
+        assert_eq!(journal.under_way().unwrap().1, [envelope(7)]);
+        journal.carry(&later(8, &[7]), &[hash]).unwrap();
+        journal.carry(&later(9, &[7, 8]), &[hash]).unwrap();
+        let (held, envelopes) = journal.under_way().unwrap();
+        assert_eq!(envelopes, [later(9, &[7, 8])]);
+        assert_eq!(held, [HeldRow { raw: raw(1), attempts: 3, envelope: Some(B256::repeat_byte(9)) }]);
     }
 
     #[test]

@@ -283,7 +283,7 @@ fn restored(journal: &Journal, chain_id: u64) -> Result<Pool, JournalError> {
         // Bytes that do not decode cannot be sent again; they are over as soon as the node shows that nobody has them.
         let expiry =
             Envelope::decode(&row.bytes).map_or(Expiry::new(0, 0), |envelope| envelope.header.expiry);
-        pool.restore_envelope(row.id, row.sender, row.bytes, expiry);
+        pool.restore_envelope(row, expiry);
     }
     Ok(pool)
 }

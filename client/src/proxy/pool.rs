@@ -11,6 +11,7 @@ use blindfold_protocol::{
     limits::{MAX_BUNDLE_ITEMS, MAX_MESSAGE_BYTES},
 };
 
+use super::journal::EnvelopeRow;
 use crate::transaction::SignedTransaction;
 
 /// Bytes a bundle spends beside its items, and per item (docs/protocol.md, `Bundle`).
@@ -53,6 +54,19 @@ pub struct UnderWay {
     pub sealed: bool,
     /// The nonces it carries.
     pub nonces: Vec<u64>,
+    /// The envelopes in whose place it was made, the oldest first. A batch may hold one of them all the same.
+    pub earlier: Vec<B256>,
+    /// It is not to be sent again: refused, or left out of a batch.
+    pub left_out: Option<LeftOut>,
+}
+
+/// What comes after an envelope that was left out, before it is certain that no batch will ever hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// Another one in its place, from then on.
+    Replace(Instant),
+    /// Nothing: what was wrong with it does not pass with another one in its place.
+    Wait,
 }
 
 /// Why the pool takes no transaction, in the words wallets know from geth.
@@ -232,7 +246,12 @@ impl Pool {
     }
 
     /// Notes that an envelope carries these transactions of one sender.
-    pub fn carried(&mut self, id: B256, sender: Address, bytes: Bytes, expiry: Expiry, nonces: Vec<u64>) {
+    pub fn carried(&mut self, row: EnvelopeRow, expiry: Expiry, nonces: Vec<u64>) {
+        let EnvelopeRow { id, sender, bytes, earlier } = row;
+        for replaced in &earlier {
+            self.sealed(replaced);
+            self.envelopes.remove(replaced);
+        }
         let entry = self.senders.entry(sender).or_default();
         for nonce in &nonces {
             if let Some(held) = entry.transactions.get_mut(nonce) {
@@ -242,11 +261,13 @@ impl Pool {
         }
         entry.unsealed.insert(id);
         entry.not_before = None;
-        self.envelopes.insert(id, UnderWay { sender, bytes, expiry, sealed: false, nonces });
+        let under_way = UnderWay { sender, bytes, expiry, sealed: false, nonces, earlier, left_out: None };
+        self.envelopes.insert(id, under_way);
     }
 
     /// Takes an envelope from the journal back, after a restart; its transactions are inserted with its id.
-    pub fn restore_envelope(&mut self, id: B256, sender: Address, bytes: Bytes, expiry: Expiry) {
+    pub fn restore_envelope(&mut self, row: EnvelopeRow, expiry: Expiry) {
+        let EnvelopeRow { id, sender, bytes, earlier } = row;
         let entry = self.senders.entry(sender).or_default();
         let nonces = entry
             .transactions
@@ -255,7 +276,8 @@ impl Pool {
             .map(|(nonce, _)| *nonce)
             .collect();
         entry.unsealed.insert(id);
-        self.envelopes.insert(id, UnderWay { sender, bytes, expiry, sealed: false, nonces });
+        let under_way = UnderWay { sender, bytes, expiry, sealed: false, nonces, earlier, left_out: None };
+        self.envelopes.insert(id, under_way);
     }
 
     /// Envelopes under way.
@@ -278,6 +300,22 @@ impl Pool {
                 sender.unsealed.remove(id);
             }
         }
+    }
+
+    /// Notes that an envelope was left out; the first word stands.
+    pub fn left_out(&mut self, id: &B256, left_out: LeftOut) {
+        if let Some(envelope) = self.envelopes.get_mut(id) {
+            envelope.left_out.get_or_insert(left_out);
+        }
+    }
+
+    /// The transactions that an envelope carries, by nonce.
+    #[must_use]
+    pub fn transactions_of(&self, id: &B256) -> Vec<SignedTransaction> {
+        let Some(envelope) = self.envelopes.get(id) else { return Vec::new() };
+        let Some(sender) = self.senders.get(&envelope.sender) else { return Vec::new() };
+        let held = envelope.nonces.iter().filter_map(|nonce| sender.transactions.get(nonce));
+        held.map(|held| held.transaction.clone()).collect()
     }
 
     /// The transactions of an envelope with the number of envelopes that have carried each.
@@ -366,6 +404,10 @@ mod tests {
         SignedTransaction::decode(raw, 1).unwrap()
     }
 
+    fn row(id: B256, sender: Address) -> EnvelopeRow {
+        EnvelopeRow { id, sender, bytes: Bytes::new(), earlier: vec![] }
+    }
+
     fn pool(nonces: &[u64]) -> (Pool, Address) {
         let mut pool = Pool::default();
         for nonce in nonces {
@@ -390,7 +432,7 @@ mod tests {
     #[test]
     fn the_next_envelope_waits_until_the_last_is_sealed() {
         let (mut pool, sender) = pool(&[0, 1]);
-        pool.carried(B256::repeat_byte(1), sender, Bytes::new(), EXPIRY, vec![0]);
+        pool.carried(row(B256::repeat_byte(1), sender), EXPIRY, vec![0]);
         assert!(pool.ready_senders(now()).is_empty());
         assert!(pool.next_bundle(&sender, 0, u64::MAX).is_empty());
         pool.sealed(&B256::repeat_byte(1));
@@ -402,7 +444,7 @@ mod tests {
     fn an_ended_envelope_frees_or_finishes_its_transactions() {
         let (mut pool, sender) = pool(&[0, 1]);
         let id = B256::repeat_byte(1);
-        pool.carried(id, sender, Bytes::new(), EXPIRY, vec![0, 1]);
+        pool.carried(row(id, sender), EXPIRY, vec![0, 1]);
         let carried = pool.carried_by(&id);
         assert_eq!(carried.iter().map(|(_, attempts)| *attempts).collect::<Vec<_>>(), [1, 1]);
         let outcomes = [(carried[0].0, Next::Finish("included".into())), (carried[1].0, Next::Again)];
@@ -411,7 +453,7 @@ mod tests {
         assert_eq!(pool.ready_senders(now() + LONG), [sender]);
         assert_eq!((pool.len(), pool.envelopes().len()), (1, 0));
         assert_eq!(nonces(&pool.next_bundle(&sender, 1, u64::MAX)), [1]);
-        pool.carried(B256::repeat_byte(2), sender, Bytes::new(), EXPIRY, vec![1]);
+        pool.carried(row(B256::repeat_byte(2), sender), EXPIRY, vec![1]);
         pool.sealed(&B256::repeat_byte(2));
         pool.insert(transaction(1, 0, 9), 0, None);
         assert_eq!(nonces(&pool.next_bundle(&sender, 0, u64::MAX)), [0], "not past one that is under way");
@@ -454,7 +496,7 @@ mod tests {
         let id = B256::repeat_byte(3);
         pool.insert(transaction(1, 0, 0), 1, Some(id));
         pool.insert(transaction(1, 1, 0), 0, None);
-        pool.restore_envelope(id, sender, Bytes::from_static(b"e"), EXPIRY);
+        pool.restore_envelope(EnvelopeRow { bytes: Bytes::from_static(b"e"), ..row(id, sender) }, EXPIRY);
         assert!(pool.ready_senders(now()).is_empty());
         assert_eq!(pool.envelope(&id).unwrap().nonces, [0]);
     }
@@ -466,7 +508,7 @@ mod tests {
             for byte in [1, 2] {
                 let id = B256::repeat_byte(byte);
                 pool.insert(transaction(1, u64::from(byte), 0), 1, Some(id));
-                pool.restore_envelope(id, sender, Bytes::new(), EXPIRY);
+                pool.restore_envelope(row(id, sender), EXPIRY);
             }
             pool.insert(transaction(1, 3, 0), 0, None);
             pool.sealed(&B256::repeat_byte(first_sealed));
@@ -493,7 +535,7 @@ mod tests {
     #[test]
     fn an_envelope_without_transactions_leaves_nothing_behind() {
         let mut pool = Pool::default();
-        pool.restore_envelope(B256::repeat_byte(1), Address::repeat_byte(1), Bytes::new(), EXPIRY);
+        pool.restore_envelope(row(B256::repeat_byte(1), Address::repeat_byte(1)), EXPIRY);
         pool.settle(&B256::repeat_byte(1), &[], now());
         assert!(pool.senders.is_empty() && pool.envelopes().is_empty());
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use alloy_primitives::{Address, B256, Bytes};
-use blindfold_protocol::{Canonical, EnvelopeFault};
+use blindfold_protocol::{Canonical, Envelope, EnvelopeFault};
 use blindfold_rpc::{
     BlindApiClient, Encoded, ReceivedError, RpcError, SequencerApiClient, code,
     types::{EnvelopeState, Receipt, Status, TransactionOutcome},
@@ -21,13 +21,14 @@ use super::{
     Inner,
     config::{ProxyConfig, Resend},
     journal::{EnvelopeRow, JournalError, SettledRow},
-    pool::{Next, UnderWay},
+    pool::{LeftOut, Next, UnderWay},
     steps::{Reached, Steps, Subject},
 };
 use crate::{
-    committee_key::CommitteeKeyError,
-    envelopes::{EnvelopeMaker, Offer},
+    committee_key::{CommitteeKey, CommitteeKeyError},
+    envelopes::{EnvelopeMaker, InPlaceOf, Offer},
     node::NodeError,
+    transaction::SignedTransaction,
     wallet::is_final,
 };
 
@@ -45,6 +46,10 @@ const MENDABLE_UNOPENED: &[&str] = &[
     "wrong_encryption_key",
     WRONG_GENERATION,
 ];
+
+/// Those of them that another one with the same fee nonce and expiry mends.
+const REPLACEABLE: &[&str] =
+    &["fee_too_low", "insufficient_funds", "wrong_epoch", "wrong_encryption_key", WRONG_GENERATION];
 
 /// The fault of an envelope that L1 has made a header since.
 const WRONG_GENERATION: &str = EnvelopeFault::WrongGeneration.as_str();
@@ -187,6 +192,38 @@ async fn send_next(inner: Arc<Inner>, sender: Address) -> Result<(), RoundError>
         }
         bundle
     };
+    let (committee, offer) = offer(inner).await?;
+    make(inner, sender, bundle, committee, offer, None).await
+}
+
+/// Makes an envelope, in the place of those before it, or as the first one; notes it and sends it.
+async fn make(
+    inner: &Arc<Inner>,
+    sender: Address,
+    bundle: Vec<SignedTransaction>,
+    committee: CommitteeKey,
+    offer: Offer,
+    replaced: Option<(InPlaceOf, Vec<B256>)>,
+) -> Result<(), RoundError> {
+    let nonces = bundle.iter().map(|transaction| transaction.nonce).collect();
+    let hashes: Vec<B256> = bundle.iter().map(|transaction| transaction.hash).collect();
+    let (in_place_of, earlier) = replaced.unzip();
+    let making = Arc::clone(inner);
+    let envelope = tokio::task::spawn_blocking(move || {
+        EnvelopeMaker { chain: &making.chain, committee: &committee, payer: &making.payer }
+            .of_transactions_in_place_of(&bundle, &offer, in_place_of)
+    })
+    .await??;
+    let (id, bytes) = (envelope.id(), Bytes::from(envelope.encode()));
+    let row = EnvelopeRow { id, sender, bytes: bytes.clone(), earlier: earlier.unwrap_or_default() };
+    // Durable first: after a crash the very same envelope is sent again, never a second one.
+    inner.journal.carry(&row, &hashes)?;
+    inner.pool.lock().carried(row, envelope.header.expiry, nonces);
+    submit(inner, id, bytes, true).await
+}
+
+/// What the next envelope is offered for, by the sequencer's word, and the committee that it is for.
+async fn offer(inner: &Inner) -> Result<(CommitteeKey, Offer), RoundError> {
     let status = inner.sequencer.get_status().await.map_err(|error| RoundError::Sequencer(error.into()))?;
     // Saturating: the number is the sequencer's word.
     let committee = inner.committee(status.head.number.saturating_add(1)).await?;
@@ -198,19 +235,7 @@ async fn send_next(inner: Arc<Inner>, sender: Address) -> Result<(), RoundError>
         generation: status.head.generation,
         expiry_batches: inner.config.expiry_batches,
     };
-    let nonces = bundle.iter().map(|transaction| transaction.nonce).collect();
-    let hashes: Vec<B256> = bundle.iter().map(|transaction| transaction.hash).collect();
-    let making = Arc::clone(inner);
-    let envelope = tokio::task::spawn_blocking(move || {
-        EnvelopeMaker { chain: &making.chain, committee: &committee, payer: &making.payer }
-            .of_transactions(&bundle, &offer)
-    })
-    .await??;
-    let row = EnvelopeRow { id: envelope.id(), sender, bytes: envelope.encode().into() };
-    // Durable first: after a crash the very same envelope is sent again, never a second one.
-    inner.journal.carry(&row, &hashes)?;
-    inner.pool.lock().carried(row.id, sender, row.bytes.clone(), envelope.header.expiry, nonces);
-    submit(inner, row.id, row.bytes, true).await
+    Ok((committee, offer))
 }
 
 /// Ends a transaction in no envelope whose nonce is used.
@@ -243,11 +268,14 @@ async fn submit(inner: &Arc<Inner>, id: B256, bytes: Bytes, first: bool) -> Resu
                     *inner.committee.lock().await = None;
                 }
                 let reason = refusal.reason.to_string();
-                // One that was sent before may have been in a batch that L1 made a header in the place of.
-                let displaced = !first && reason == WRONG_GENERATION;
-                let outcome: fn(String) -> Outcome =
-                    if displaced { Outcome::Revealed } else { Outcome::Unopened };
-                end(inner, id, |_| outcome(reason.clone())).await?;
+                let sent_before = !first
+                    || inner.pool.lock().envelope(&id).is_some_and(|envelope| !envelope.earlier.is_empty());
+                if sent_before && reason == WRONG_GENERATION {
+                    // It may have been in a batch that L1 made a header in the place of.
+                    end(inner, id, |_| Outcome::Revealed(reason.clone())).await?;
+                } else {
+                    leave_out(inner, id, reason).await?;
+                }
             }
             Err(RoundError::Sequencer(error))
         }
@@ -264,17 +292,16 @@ fn is_for_good(refusal: &RpcError) -> bool {
 
 /// Looks up an envelope under way. `reached` is how far the user's node was before this.
 async fn follow(inner: Arc<Inner>, id: B256, reached: Option<Reached>) -> Result<(), RoundError> {
-    let Some(UnderWay { bytes, expiry, sealed, .. }) = inner.pool.lock().envelope(&id).cloned() else {
-        return Ok(());
-    };
+    let Some(under_way) = inner.pool.lock().envelope(&id).cloned() else { return Ok(()) };
+    let expiry = under_way.expiry;
     // When the user's own node has every batch that could hold it, nobody else's word is needed.
     let displaced = reached.is_some_and(|reached| expiry.is_before(reached.generation));
     let decided = displaced || reached.is_some_and(|reached| reached.certified >= expiry.number());
-    if sealed || decided {
+    if under_way.sealed || decided || under_way.left_out.is_some() {
         let late = if displaced { LateEnd::Displaced } else { LateEnd::Expired };
-        return follow_at_node(&inner, id, decided.then_some(late)).await;
+        return follow_at_node(&inner, id, under_way, decided.then_some(late)).await;
     }
-    follow_at_sequencer(&inner, id, bytes).await
+    follow_at_sequencer(&inner, id, under_way.bytes).await
 }
 
 /// An envelope that had no place in a batch when last looked up: the sequencer says where it is, not how it ends.
@@ -321,26 +348,82 @@ impl LateEnd {
     }
 }
 
-/// A sealed envelope: only the user's own node says how it ended, and whether it is decided that nothing else comes.
-async fn follow_at_node(inner: &Arc<Inner>, id: B256, decided: Option<LateEnd>) -> Result<(), RoundError> {
-    let receipt = inner.node_rpc.get_receipt(id).await.map_err(|error| RoundError::NodeRpc(error.into()))?;
-    match (receipt, decided) {
-        (Some(receipt), _) if is_final(receipt.state) => {
-            let outcome = |hash: &B256| match (outcome_of(&receipt, hash), decided) {
-                (outcome, Some(late)) => late.correct(outcome),
-                (outcome, None) => outcome,
-            };
-            end(inner, id, outcome).await
+/// A sealed envelope, or one that was left out: only the user's own node says how it ended, it or one that it was made in
+/// the place of, and whether it is decided that nothing else comes.
+async fn follow_at_node(
+    inner: &Arc<Inner>,
+    id: B256,
+    under_way: UnderWay,
+    decided: Option<LateEnd>,
+) -> Result<(), RoundError> {
+    let mut unopened = None;
+    for one in std::iter::once(&id).chain(under_way.earlier.iter().rev()) {
+        let receipt = inner.node_rpc.get_receipt(*one).await;
+        match receipt.map_err(|error| RoundError::NodeRpc(error.into()))? {
+            Some(receipt) if is_final(receipt.state) => match outcome_of(&receipt, &B256::ZERO) {
+                Outcome::Unopened(reason) => unopened = unopened.or(Some(reason)),
+                Outcome::Included | Outcome::Revealed(_) => {
+                    return end(inner, id, |hash| outcome_of(&receipt, hash)).await;
+                }
+            },
+            Some(receipt) if receipt.state != EnvelopeState::Pending => {
+                inner.pool.lock().sealed(&id);
+                return Ok(());
+            }
+            Some(_) | None => {}
         }
-        (None | Some(Receipt { state: EnvelopeState::Pending, .. }), Some(late)) => {
-            end(inner, id, |_| late.outcome()).await
-        }
-        (Some(_), _) => {
-            inner.pool.lock().sealed(&id);
-            Ok(())
-        }
-        (None, None) => Ok(()),
     }
+    match (decided, unopened, under_way.left_out) {
+        (Some(late), unopened, _) => {
+            let outcome =
+                unopened.map_or_else(|| late.outcome(), |reason| late.correct(Outcome::Unopened(reason)));
+            end(inner, id, |_| outcome.clone()).await
+        }
+        (None, _, Some(LeftOut::Replace(from))) if from <= Instant::now() => {
+            replace(inner, id, under_way).await
+        }
+        (None, Some(reason), None) => leave_out(inner, id, reason).await,
+        (None, _, _) => Ok(()),
+    }
+}
+
+/// An envelope that the sequencer refuses for good, or that a batch left unopened. Both may change: whoever has its bytes can
+/// put them into a batch until they expire. So before that, what it carries goes only into an envelope that no batch
+/// can hold beside it.
+async fn leave_out(inner: &Arc<Inner>, id: B256, reason: String) -> Result<(), RoundError> {
+    let carried = inner.pool.lock().carried_by(&id);
+    let attempts = carried.iter().map(|(_, attempts)| *attempts).max().unwrap_or_default();
+    let more = |attempts: &u32| *attempts < inner.config.max_attempts;
+    let goes_on = MENDABLE_UNOPENED.contains(&reason.as_str()) && carried.iter().any(|(_, a)| more(a));
+    if !goes_on {
+        return end(inner, id, |_| Outcome::Unopened(reason.clone())).await;
+    }
+    let left_out = if REPLACEABLE.contains(&reason.as_str()) && more(&attempts) {
+        let pause = retry_pause_ms(inner.config.poll_interval_ms, attempts);
+        LeftOut::Replace(Instant::now() + Duration::from_millis(pause))
+    } else {
+        LeftOut::Wait
+    };
+    inner.pool.lock().left_out(&id, left_out);
+    Ok(())
+}
+
+/// Makes another envelope in the place of one that was left out, of the same transactions, with its fee nonce and its
+/// expiry: no batch can hold both. One that would not be valid any more is not made.
+async fn replace(inner: &Arc<Inner>, id: B256, under_way: UnderWay) -> Result<(), RoundError> {
+    let bundle = inner.pool.lock().transactions_of(&id);
+    let Ok(envelope) = Envelope::decode(&under_way.bytes) else { return Ok(()) };
+    let (committee, offer) = offer(inner).await?;
+    let expiry = under_way.expiry.number();
+    let epoch = &committee.epoch;
+    if bundle.is_empty() || offer.head >= expiry || !(epoch.first..=epoch.last).contains(&expiry) {
+        return Ok(());
+    }
+    let common = InPlaceOf { fee_nonce: envelope.header.fee_nonce, expiry };
+    let mut earlier = under_way.earlier;
+    earlier.push(id);
+    inner.metrics.again.add(bundle.len() as u64);
+    make(inner, under_way.sender, bundle, committee, offer, Some((common, earlier))).await
 }
 
 /// What a final receipt says of one transaction.

@@ -44,23 +44,28 @@ fn left_out(id: B256, fault: &str) -> Receipt {
     Receipt { reason: Some(fault.to_owned()), ..receipt(id, EnvelopeState::Skipped) }
 }
 
+/// What was left out once may be sealed later by whoever has its bytes: no batch can hold the next one beside it.
 #[tokio::test]
-async fn an_unopened_envelope_goes_again_under_a_new_fee_nonce_and_not_for_ever() {
+async fn an_unopened_envelope_goes_again_under_its_fee_nonce_and_not_for_ever() {
     let world = World::start().await;
     world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
     let wallets = world.proxy().await;
     let (raw, hash) = transfer(1, 0);
     wallets.send(&raw).await.unwrap();
-    let mut fee_nonces = Vec::new();
+    let mut common = Vec::new();
     for attempt in 0..3 {
         world.sequencer.until("an envelope", |state| state.arrived.len() == attempt + 1).await;
         let (id, bytes) = world.sequencer.state.lock().arrived[attempt].clone();
         assert_eq!(nonces(&bytes), [0]);
-        fee_nonces.push(Envelope::decode(&bytes).unwrap().header.fee_nonce);
+        let header = Envelope::decode(&bytes).unwrap().header;
+        common.push((header.fee_nonce, header.expiry));
+        // One that is not made any more would have another expiry.
+        world.sequencer.state.lock().head += 1;
         world.node.state.lock().receipts.insert(id, left_out(id, "fee_too_low"));
     }
-    fee_nonces.dedup();
-    assert_eq!(fee_nonces.len(), 3);
+    common.dedup();
+    assert_eq!(common.len(), 1);
+    assert_eq!(world.sequencer.state.lock().envelopes().len(), 3);
     assert_eq!(wallets.outcome(hash).await, "fee_too_low");
     assert_eq!(wallets.trace(hash).await["revealed"], false);
     assert_eq!(wallets.proxy.held(), 0);
@@ -279,6 +284,64 @@ async fn a_refusal_for_good_ends_the_envelope() {
     world.sequencer.state.lock().refusals.push_back(RpcError::refused("wrong_epoch", "next epoch"));
     wallets.send(&transfer(2, 0).0).await.unwrap();
     world.sequencer.until("another envelope", |state| state.envelopes().len() == 3).await;
+}
+
+/// Refused, and sealed all the same, in front of what it needed: the next envelope would have been an invitation to run in
+/// front of what everybody had read.
+#[tokio::test]
+async fn what_was_sealed_although_it_was_refused_is_not_sent_once_more() {
+    for fault in ["fee_too_low", "insufficient_funds", "wrong_epoch", "wrong_generation"] {
+        let world = World::start().await;
+        world.sequencer.state.lock().refusals.push_back(RpcError::refused(fault, "says the sequencer"));
+        world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+        let wallets = world.proxy().await;
+        let (raw, hash) = transfer(1, 0);
+        wallets.send(&raw).await.unwrap();
+        world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
+        let envelopes = world.sequencer.state.lock().envelopes();
+        let [(first, bytes), (second, others)] = &envelopes[..] else { panic!("two") };
+        let common = |bytes: &[u8]| {
+            let header = Envelope::decode(bytes).unwrap().header;
+            (header.fee_nonce, header.expiry)
+        };
+        assert_eq!(common(bytes), common(others), "{fault}");
+        {
+            let mut node = world.node.state.lock();
+            node.receipts.insert(*second, left_out(*second, "fee_nonce_used"));
+            node.set(*first, EnvelopeState::Sealed);
+        }
+        world.node.called_again("blind_getReceipt", 5).await;
+        assert!(wallets.trace(hash).await["outcome"].is_null(), "it is in a batch that is not open yet");
+        world.node.state.lock().execute(*first, &[(hash, Some("nonce_too_high"))]);
+        assert_eq!(wallets.outcome(hash).await, "nonce_too_high", "{fault}");
+        assert_eq!(wallets.trace(hash).await["revealed"], true);
+        assert_eq!(world.sequencer.state.lock().envelopes().len(), 2);
+    }
+}
+
+/// What another envelope in its place does not mend waits until no batch can hold the first one.
+#[tokio::test]
+async fn what_the_sequencer_says_of_nonce_and_expiry_is_not_believed() {
+    for fault in ["fee_nonce_used", "expired", "expiry_too_far"] {
+        let world = World::start().await;
+        world.sequencer.state.lock().refusals.push_back(RpcError::refused(fault, "says the sequencer"));
+        world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+        let wallets = world.proxy().await;
+        let (raw, hash) = transfer(1, 0);
+        wallets.send(&raw).await.unwrap();
+        world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+        world.node.called_again("blind_getReceipt", 5).await;
+        assert_eq!(world.sequencer.state.lock().arrived.len(), 1, "{fault}");
+        world.sequencer.state.lock().head = HEAD + EXPIRY_BATCHES;
+        world.node.state.lock().certified = HEAD + EXPIRY_BATCHES;
+        world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
+        let envelopes = world.sequencer.state.lock().envelopes();
+        let [(_, bytes), (second, others)] = &envelopes[..] else { panic!("two") };
+        let nonce = |bytes: &[u8]| Envelope::decode(bytes).unwrap().header.fee_nonce;
+        assert_ne!(nonce(bytes), nonce(others));
+        world.node.state.lock().execute(*second, &[(hash, None)]);
+        assert_eq!(wallets.outcome(hash).await, "included");
+    }
 }
 
 #[tokio::test]
