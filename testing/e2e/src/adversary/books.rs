@@ -9,6 +9,7 @@ use blindfold_rpc::{
     BlindApiClient,
     types::{LedgerAt, LedgerTag},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{
@@ -27,6 +28,14 @@ pub struct Books {
     exact: Option<usize>,
     before: BTreeMap<Address, U256>,
     spent_before: BTreeMap<Address, U256>,
+    on_l1: Mutex<SpentOnL1>,
+}
+
+/// What the accounts spent on L1 up to a block. It is counted once: there are many blocks, and none is taken back.
+#[derive(Clone, Debug, Default)]
+struct SpentOnL1 {
+    through: u64,
+    spent: BTreeMap<Address, U256>,
 }
 
 impl Books {
@@ -35,14 +44,13 @@ impl Books {
     /// # Errors
     /// When L1 or the full node does not answer.
     pub async fn open(field: &Field, accounts: &[(String, Address)], exact: &str) -> Result<Self> {
-        let accounts = accounts.to_vec();
-        let spent_before = spent(field, &accounts).await?;
-        let mut before = BTreeMap::new();
-        for (_, address) in &accounts {
-            before.insert(*address, worth(field, *address).await?);
-        }
         let exact = accounts.iter().position(|(name, _)| name == exact);
-        Ok(Self { accounts, exact, before, spent_before })
+        let mut books = Self { accounts: accounts.to_vec(), exact, ..Self::default() };
+        books.spent_before = books.spent(field).await?;
+        for (_, address) in accounts {
+            books.before.insert(*address, worth(field, *address).await?);
+        }
+        Ok(books)
     }
 
     /// Names every account that has less than it had, but for what it spent itself: gas, ordering fees, fees of the
@@ -56,7 +64,7 @@ impl Books {
         for (name, address) in &self.accounts {
             worths.push((name, address, worth(field, *address).await?));
         }
-        let spent = spent(field, &self.accounts).await?;
+        let spent = self.spent(field).await?;
         let of = |map: &BTreeMap<Address, U256>, address| map.get(address).copied().unwrap_or_default();
         let mut losses = Vec::new();
         for (place, (name, address, after)) in worths.into_iter().enumerate() {
@@ -75,6 +83,22 @@ impl Books {
             }
         }
         Ok(losses)
+    }
+
+    /// What each spent so far.
+    async fn spent(&self, field: &Field) -> Result<BTreeMap<Address, U256>> {
+        let mut on_l1 = self.on_l1.lock().clone();
+        for (_, address) in &self.accounts {
+            on_l1.spent.entry(*address).or_default();
+        }
+        let queue = field.devnet.chain.forced_queue;
+        let after = on_l1.through;
+        on_l1.through = transactions(&L1(field), after, &mut on_l1.spent, |to| to == Some(queue)).await?;
+        let mut spent = on_l1.spent.clone();
+        *self.on_l1.lock() = on_l1;
+        transactions(&L2(field), 0, &mut spent, |_| true).await?;
+        ordering_fees(field, &mut spent).await?;
+        Ok(spent)
     }
 }
 
@@ -110,17 +134,6 @@ async fn worth_by_parts(field: &Field, address: Address) -> Result<U256> {
     Ok(on_l1 + on_l2 + claims + U256::from(bond) + fees - l1.paid(address).await?)
 }
 
-/// What each spent so far.
-async fn spent(field: &Field, accounts: &[(String, Address)]) -> Result<BTreeMap<Address, U256>> {
-    let mut spent: BTreeMap<Address, U256> =
-        accounts.iter().map(|(_, address)| (*address, U256::ZERO)).collect();
-    let queue = field.devnet.chain.forced_queue;
-    transactions(&L1(field), &mut spent, |to| to == Some(queue)).await?;
-    transactions(&L2(field), &mut spent, |_| true).await?;
-    ordering_fees(field, &mut spent).await?;
-    Ok(spent)
-}
-
 /// Where blocks come from.
 trait Blocks {
     async fn call(&self, method: &str, params: [Value; 2]) -> Result<Value>;
@@ -143,14 +156,15 @@ impl Blocks for L2<'_> {
     }
 }
 
-/// Adds gas, and the value of transactions to whom it counts as spent.
+/// Adds gas, and the value of transactions to whom it counts as spent, in the blocks after this one. Gives the last.
 async fn transactions(
     blocks: &impl Blocks,
+    after: u64,
     spent: &mut BTreeMap<Address, U256>,
     counts: impl Fn(Option<Address>) -> bool,
-) -> Result<()> {
+) -> Result<u64> {
     let newest = quantity(&blocks.call("eth_blockNumber", [Value::Null, Value::Null]).await?)?;
-    for number in 1..=newest {
+    for number in after + 1..=newest {
         let block = blocks.call("eth_getBlockByNumber", [json!(format!("{number:#x}")), json!(true)]).await?;
         for transaction in block["transactions"].as_array().context("transactions of a block")? {
             let from = transaction["from"].as_str().context("a sender")?.parse::<Address>()?;
@@ -168,7 +182,7 @@ async fn transactions(
             }
         }
     }
-    Ok(())
+    Ok(newest)
 }
 
 /// Adds what accepted envelopes paid for their bytes and for the gas they reserved; forced ones pay none.

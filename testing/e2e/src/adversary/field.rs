@@ -41,6 +41,10 @@ pub const COMMITTEES: CommitteeSettings =
 pub const USERS: usize = 4;
 /// An honest account that has ether on L2 and no fee account.
 pub const UNPAID: usize = USERS + 1;
+/// The user who sees whether the chain goes on.
+const GOES_ON: usize = 1;
+/// How long what is under way between accounts takes to arrive.
+const SETTLEMENT: Duration = Duration::from_secs(30);
 /// The dishonest account that pays for malformed envelopes.
 const SPOILER: usize = USERS;
 /// Posts wrong hints, and fills the sequencer's bond for it to lose.
@@ -210,12 +214,32 @@ impl Field {
         named.chain(users.map(|index| (format!("user {index}"), account_key(index).address()))).collect()
     }
 
-    /// What honest accounts lost since the start.
+    /// What honest accounts lost since the start, once what is under way has arrived.
     ///
     /// # Errors
     /// When L1 or the full node does not answer.
     pub async fn losses(&self) -> Result<Vec<String>> {
-        self.books.losses(self).await
+        let deadline = Instant::now() + SETTLEMENT;
+        loop {
+            let losses = self.books.losses(self).await?;
+            if losses.is_empty() || Instant::now() >= deadline {
+                return Ok(losses);
+            }
+            sleep(LOOK_INTERVAL).await;
+        }
+    }
+
+    /// That the chain goes on: it has more blocks than these, or has one more when somebody asks for it.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn goes_on(&mut self, before: u64) -> Result<u64> {
+        let after = self.status().await?.block.number;
+        if after > before {
+            return Ok(after - before);
+        }
+        self.transfer(GOES_ON).await.context("the chain does not go on")?;
+        Ok(self.status().await?.block.number.saturating_sub(before))
     }
 
     /// The roles that ended though nobody ended them.

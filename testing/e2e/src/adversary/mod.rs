@@ -31,7 +31,7 @@ mod successor;
 
 use std::{fs, path::PathBuf, sync::Arc, time::Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use blindfold::devnet::{MEMBERS, Progress, ports::Ports};
 use blindfold_protocol::L1Timing;
 use clap::Parser;
@@ -315,6 +315,7 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
     while let Some(name) = cases.next() {
         progress.step(name);
         let started = Instant::now();
+        let before = field.status().await.map(|status| status.block.number);
         let mut outcome = case(name, &mut field).await;
         let ended = field.ended()?;
         if !ended.is_empty() {
@@ -324,6 +325,12 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
                 Ok(_) => anyhow!(what),
                 Err(error) => error.context(what),
             });
+        }
+        if outcome.is_ok() {
+            outcome = match aftermath(&mut field, before).await {
+                Ok(()) => outcome,
+                Err(error) => Err(error),
+            };
         }
         let failed = outcome.is_err();
         report.lock().case(name, started.elapsed().as_secs_f64(), outcome, &logs);
@@ -350,6 +357,19 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
         Err(error) => report.lock().problem(format!("the books of {}: {error:#}", group.name)),
     }
     field.devnet.stop().await
+}
+
+/// What a case leaves behind: the chain has gone on, and no honest account has less than before it. Where it ended the full
+/// node, nobody can say.
+async fn aftermath(field: &mut Field, before: Result<u64>) -> Result<()> {
+    if field.not_running().iter().any(|role| role == "full-node") {
+        return Ok(());
+    }
+    let blocks = field.goes_on(before?).await?;
+    ensure!(blocks > 0, "no block since before the case");
+    let losses = field.losses().await.context("the books")?;
+    ensure!(losses.is_empty(), "{}", losses.join("; "));
+    Ok(())
 }
 
 #[cfg(test)]
