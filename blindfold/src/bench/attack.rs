@@ -12,9 +12,13 @@ use blindfold_bte::{EncryptionKey, dealer};
 use blindfold_client::{
     CommitteeKey, EnvelopeMaker, Node, Offer, TransactionFields, transaction::sign, wallet::is_final,
 };
-use blindfold_protocol::{Bundle, BundleItem, Canonical, ChainConfig, Envelope, SigningKey};
+use blindfold_protocol::{
+    Acknowledgement, BatchHints, Bundle, BundleItem, Canonical, Certificate, ChainConfig, Envelope,
+    HintEntry, Release, SigningKey, bte::bls::SecretKey,
+};
 use blindfold_rpc::{
-    BlindApiClient, ClientConfig, Encoded, HttpClient, SequencerApiClient, http_client,
+    BlindApiClient, ClientConfig, CommitteeApiClient, Encoded, HttpClient, ReceivedError, SequencerApiClient,
+    http_client,
     types::{EnvelopeState, SendOptions},
 };
 use clap::{Args, ValueEnum};
@@ -46,13 +50,16 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// A flood that costs the roles so much more than honest transfers of the same price, or of the same bytes, is too cheap.
 const TOO_CHEAP: f64 = 2.0;
 
+/// What the smallest HTTP request takes around the parameters of a call.
+const REQUEST_BYTES: usize = 150;
+
 /// Processor time of a role below which a ratio says nothing, in milliseconds: ten times what the operating system counts by.
 const LEAST_CPU_MS: f64 = 100.0;
 
 /// Options of `blindfold bench attack`.
 #[derive(Args, Debug)]
 pub struct AttackArgs {
-    /// Envelopes of each flood
+    /// Envelopes of each flood; ten times as many messages where there are no envelopes
     #[arg(long, default_value_t = 400)]
     envelopes: usize,
     /// Envelopes per second
@@ -92,10 +99,18 @@ enum Flood {
     Repeated,
     /// As many bytes that are no envelope.
     Undecodable,
+    /// Acknowledgements of the newest header with a signature of nobody's, to the sequencer.
+    Acknowledgements,
+    /// Wrong hints of the newest batch that has some, to the sequencer.
+    Hints,
+    /// Calls for a release share against a forged certificate, to all members in turn.
+    Shares,
+    /// Calls for the singleton share of a good envelope, to all members in turn.
+    Singletons,
 }
 
 impl Flood {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 11] = [
         Self::Promised,
         Self::Junk,
         Self::Malformed,
@@ -103,7 +118,19 @@ impl Flood {
         Self::Unfunded,
         Self::Repeated,
         Self::Undecodable,
+        Self::Acknowledgements,
+        Self::Hints,
+        Self::Shares,
+        Self::Singletons,
     ];
+
+    /// Messages in place of one envelope: small ones cost so little that fewer would be lost in what the system counts by.
+    const fn messages(self) -> usize {
+        match self {
+            Self::Acknowledgements | Self::Hints | Self::Shares | Self::Singletons => 10,
+            _ => 1,
+        }
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -115,7 +142,46 @@ impl Flood {
             Self::Unfunded => "unfunded",
             Self::Repeated => "repeated",
             Self::Undecodable => "undecodable",
+            Self::Acknowledgements => "acknowledgements",
+            Self::Hints => "hints",
+            Self::Shares => "shares",
+            Self::Singletons => "singletons",
         }
+    }
+}
+
+/// One message of a flood.
+#[derive(Clone)]
+enum Message {
+    /// An envelope, and whether a promise is asked for it.
+    Envelope {
+        id: B256,
+        bytes: Bytes,
+        promise: bool,
+    },
+    Acknowledgement(Box<Acknowledgement>),
+    Hints(Arc<(Release, BatchHints)>),
+    Share {
+        number: u64,
+        certificate: Certificate,
+    },
+    Singleton {
+        number: u64,
+        index: u32,
+    },
+}
+
+impl Message {
+    /// Bytes on the way: parameters are hex.
+    fn bytes(&self) -> usize {
+        let parameters = match self {
+            Self::Envelope { bytes, .. } => bytes.len(),
+            Self::Acknowledgement(acknowledgement) => acknowledgement.encode().len(),
+            Self::Hints(hints) => hints.0.encode().len() + hints.1.encode().len(),
+            Self::Share { certificate, .. } => certificate.encode().len(),
+            Self::Singleton { .. } => 0,
+        };
+        REQUEST_BYTES + 2 * parameters
     }
 }
 
@@ -135,7 +201,7 @@ struct Measured {
     sent: usize,
     admitted: usize,
     refused: BTreeMap<String, usize>,
-    /// Bytes of the envelopes.
+    /// Bytes of the requests.
     bytes: usize,
     /// What left the payers' fee accounts, in wei. A malformed envelope's surcharge is counted in, for it never returns.
     paid_wei: u128,
@@ -268,6 +334,7 @@ struct Field {
     /// A key that nobody has a share of.
     foreign: EncryptionKey,
     sequencer: HttpClient,
+    members: Vec<HttpClient>,
     node: HttpClient,
     reads: Node,
     idle_ms_per_second: BTreeMap<String, f64>,
@@ -284,6 +351,12 @@ impl Field {
             committee,
             foreign: parameters.encryption_key(),
             sequencer: http_client(&http(devnet.ports.sequencer.0), &config)?,
+            members: devnet
+                .ports
+                .members
+                .iter()
+                .map(|(port, _)| http_client(&http(*port), &config))
+                .collect::<Result<_, _>>()?,
             node: http_client(&http(devnet.ports.full_node.0), &config)?,
             reads: Node::new(&http(devnet.ports.full_node.0))?,
             idle_ms_per_second: BTreeMap::new(),
@@ -326,15 +399,26 @@ impl Field {
     }
 
     async fn flood(&mut self, flood: Flood, count: usize, rate: u64) -> Result<Measured> {
-        let all = self.made(flood, count).await?;
-        let bytes = all.iter().map(|(_, bytes)| bytes.len()).sum();
+        let (count, rate) = (count * flood.messages(), rate * flood.messages() as u64);
+        let all = match flood {
+            Flood::Acknowledgements | Flood::Hints | Flood::Shares | Flood::Singletons => {
+                vec![self.forged(flood).await?; count]
+            }
+            _ => self.made(flood, count).await?,
+        };
+        let bytes = all.iter().map(Message::bytes).sum();
         let paid = self.fees().await?;
         let (before, started) = (self.usage()?, Instant::now());
-        let (admitted, refused) = self.send(&all, rate, flood == Flood::Promised).await?;
-        let last = all.iter().rev().find(|(id, _)| admitted.contains(id)).map(|(id, _)| *id);
-        if let Some(last) = last {
+        let (admitted, refused) = self.send(&all, rate).await?;
+        let envelope = |message: &Message| match message {
+            Message::Envelope { id, .. } => Some(*id),
+            _ => None,
+        };
+        let last = all.iter().zip(&admitted).rev().find(|(_, admitted)| **admitted);
+        if let Some(last) = last.and_then(|(message, _)| envelope(message)) {
             self.finished(last, flood).await?;
         }
+        let admitted = admitted.iter().filter(|admitted| **admitted).count();
         sleep(SETTLING).await;
         let (after, seconds) = (self.usage()?, started.elapsed().as_secs_f64());
         let mut usage = Usage::default();
@@ -346,7 +430,7 @@ impl Field {
         let now = self.fees().await?;
         // What is held returns, but for a malformed envelope's surcharge. Those before it are settled before it.
         let forfeited = match flood {
-            Flood::Malformed => now.1.min(self.chain.malformed_surcharge * admitted.len() as u128),
+            Flood::Malformed => now.1.min(self.chain.malformed_surcharge * admitted as u128),
             _ => 0,
         };
         let paid_wei = (paid.0 + paid.1 + forfeited).saturating_sub(now.0 + now.1);
@@ -354,7 +438,7 @@ impl Field {
         Ok(Measured {
             flood,
             sent: count,
-            admitted: admitted.len(),
+            admitted,
             refused,
             bytes,
             paid_wei,
@@ -404,8 +488,53 @@ impl Field {
         }
     }
 
-    async fn made(&self, flood: Flood, count: usize) -> Result<Vec<(B256, Bytes)>> {
-        let status = self.sequencer.get_status().await?;
+    /// Certificate and hints of the newest batch with a good envelope.
+    async fn newest_opened(&self) -> Result<(Certificate, BatchHints)> {
+        let mut number = BlindApiClient::get_status(&self.node).await?.hinted;
+        while number > 0 {
+            let batch = self.node.get_batch(number).await?.with_context(|| format!("batch {number}"))?;
+            let hints = batch.hints.context("hints")?.decode()?;
+            if hints.entries.iter().any(|entry| matches!(entry, HintEntry::Key(_))) {
+                return Ok((batch.certificate.context("a certificate")?.decode()?, hints));
+            }
+            number -= 1;
+        }
+        bail!("no batch has a good envelope")
+    }
+
+    /// What is refused without an envelope.
+    async fn forged(&self, flood: Flood) -> Result<Message> {
+        let (certificate, hints) = self.newest_opened().await?;
+        let number = certificate.number;
+        let nobody = SecretKey::generate(&[7; 32]).context("32 bytes")?;
+        let signature = nobody.sign(&certificate.header_hash.0).to_bytes();
+        Ok(match flood {
+            Flood::Acknowledgements => Message::Acknowledgement(Box::new(Acknowledgement {
+                epoch: certificate.epoch,
+                number,
+                header_hash: certificate.header_hash,
+                member: 1,
+                signature,
+            })),
+            Flood::Hints => {
+                let wrong = |entry: &HintEntry| match entry {
+                    HintEntry::Skipped => HintEntry::Skipped,
+                    _ => HintEntry::Key([7; 16]),
+                };
+                let release = Release { number, header_hash: hints.header_hash, pds: vec![signature] };
+                let entries = hints.entries.iter().map(wrong).collect();
+                Message::Hints(Arc::new((release, BatchHints { entries, blindings: vec![], ..hints })))
+            }
+            Flood::Shares => Message::Share { number, certificate: Certificate { signature, ..certificate } },
+            _ => {
+                let good = hints.entries.iter().position(|entry| matches!(entry, HintEntry::Key(_)));
+                Message::Singleton { number, index: good.context("a good envelope")?.try_into()? }
+            }
+        })
+    }
+
+    async fn made(&self, flood: Flood, count: usize) -> Result<Vec<Message>> {
+        let status = BlindApiClient::get_status(&self.sequencer).await?;
         let offer = Offer {
             base_fee: status.base_fee.saturating_mul(8),
             gas_base_fee: status.gas_base_fee.saturating_mul(8),
@@ -446,13 +575,7 @@ impl Field {
         Ok(made)
     }
 
-    fn envelope(
-        &self,
-        flood: Flood,
-        key: &SigningKey,
-        bundle: &Bundle,
-        offer: &Offer,
-    ) -> Result<(B256, Bytes)> {
+    fn envelope(&self, flood: Flood, key: &SigningKey, bundle: &Bundle, offer: &Offer) -> Result<Message> {
         let maker = EnvelopeMaker { chain: &self.chain, committee: &self.committee, payer: key };
         let honest = maker.of_bundle(bundle, TRANSFER_GAS, offer)?;
         // The header names the committee's key in any case.
@@ -475,32 +598,45 @@ impl Field {
         if flood == Flood::Undecodable {
             bytes.fill(0xff);
         }
-        Ok((envelope.id(), bytes.into()))
+        Ok(Message::Envelope { id: envelope.id(), bytes: bytes.into(), promise: flood == Flood::Promised })
     }
 
-    /// Sends at the rate, whatever the answers. The ids of those that were taken, and the others' reasons.
-    async fn send(
-        &self,
-        all: &[(B256, Bytes)],
-        rate: u64,
-        promise: bool,
-    ) -> Result<(Vec<B256>, BTreeMap<String, usize>)> {
+    /// Sends at the rate, whatever the answers. Which of them were taken, and the others' reasons.
+    async fn send(&self, all: &[Message], rate: u64) -> Result<(Vec<bool>, BTreeMap<String, usize>)> {
         let mut tick = interval(Duration::from_secs_f64(1.0 / rate as f64));
         tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
         let mut calls = JoinSet::new();
-        for (id, bytes) in all.iter().cloned() {
+        for (place, message) in all.iter().cloned().enumerate() {
             tick.tick().await;
             let sequencer = self.sequencer.clone();
+            let member =
+                self.members.get(place % self.members.len().max(1)).cloned().context("no members")?;
             calls.spawn(async move {
-                let options = promise.then_some(SendOptions { promise });
-                let answer = sequencer.send_envelope(Encoded::from_bytes(bytes), options).await;
-                (id, answer.map(drop).map_err(blindfold_rpc::ReceivedError::from))
+                let answer = match message {
+                    Message::Envelope { bytes, promise, .. } => {
+                        let options = promise.then_some(SendOptions { promise });
+                        sequencer.send_envelope(Encoded::from_bytes(bytes), options).await.map(drop)
+                    }
+                    Message::Acknowledgement(one) => {
+                        sequencer.submit_acknowledgement(Encoded::new(&one)).await.map(drop)
+                    }
+                    Message::Hints(one) => {
+                        sequencer.submit_hints(Encoded::new(&one.0), Encoded::new(&one.1)).await.map(drop)
+                    }
+                    Message::Share { number, certificate } => {
+                        member.get_share(number, Encoded::new(&certificate)).await.map(drop)
+                    }
+                    Message::Singleton { number, index } => {
+                        member.get_singleton(number, index).await.map(drop)
+                    }
+                };
+                (place, answer.map_err(ReceivedError::from))
             });
         }
-        let (mut admitted, mut refused) = (Vec::new(), BTreeMap::new());
+        let (mut admitted, mut refused) = (vec![false; all.len()], BTreeMap::new());
         while let Some(answer) = calls.join_next().await {
             match answer? {
-                (id, Ok(())) => admitted.push(id),
+                (place, Ok(())) => admitted[place] = true,
                 (_, Err(error)) => *refused.entry(error.reason().to_owned()).or_default() += 1,
             }
         }
@@ -532,7 +668,7 @@ fn print(report: &Report, json: bool) -> Result<()> {
         return Ok(());
     }
     println!(
-        "{:<14} {:>9} {:>8} {:>11} {:>9} {:>9} {:>9} {:>9} {:>10}",
+        "{:<16} {:>9} {:>8} {:>11} {:>9} {:>9} {:>9} {:>9} {:>10}",
         "flood", "admitted", "refused", "ms each", "× honest", "× price", "leverage", "grown MiB", "most in"
     );
     for one in &report.floods {
@@ -540,7 +676,7 @@ fn print(report: &Report, json: bool) -> Result<()> {
         let most = one.usage.cpu_ms.iter().max_by(|a, b| a.1.total_cmp(b.1)).map_or("", |(role, _)| role);
         let mark = one.too_cheap().map_or_else(String::new, |cheap| format!("  too cheap: {cheap}"));
         println!(
-            "{:<14} {:>9} {:>8} {:>11.2} {:>9.2} {:>9.2} {:>9.2} {:>9} {:>10}{mark}",
+            "{:<16} {:>9} {:>8} {:>11.2} {:>9.2} {:>9.2} {:>9.2} {:>9} {:>10}{mark}",
             one.flood.name(),
             one.admitted,
             one.refused.values().sum::<usize>(),
