@@ -61,12 +61,12 @@ pub struct UnderWay {
 }
 
 /// What comes after an envelope that was left out, before it is certain that no batch will ever hold it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeftOut {
-    /// Another one in its place, from then on.
-    Replace(Instant),
-    /// Nothing: what was wrong with it does not pass with another one in its place.
-    Wait,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Why.
+    pub reason: String,
+    /// From when on another one may take its place; never where that does not mend what was wrong.
+    pub replace_from: Option<Instant>,
 }
 
 /// Why the pool takes no transaction, in the words wallets know from geth.

@@ -49,6 +49,9 @@ pub(super) struct Steps {
     running: JoinSet<Result<(), RoundError>>,
     subjects: HashMap<Id, Subject>,
     paused: HashMap<Subject, Paused>,
+    /// When each was begun last, counted in steps.
+    begun: HashMap<Subject, u64>,
+    steps: u64,
     pause_ms: u64,
     /// How far the user's node was when it was asked last.
     pub(super) reached: Arc<Mutex<Option<Reached>>>,
@@ -61,6 +64,8 @@ impl Steps {
             running: JoinSet::new(),
             subjects: HashMap::new(),
             paused: HashMap::new(),
+            begun: HashMap::new(),
+            steps: 0,
             pause_ms,
             reached: Arc::default(),
         }
@@ -80,7 +85,15 @@ impl Steps {
         if alike < MAX_CONCURRENT_STEPS && !under_way && !waits {
             let id = self.running.spawn(step).id();
             self.subjects.insert(id, subject);
+            self.steps += 1;
+            self.begun.insert(subject, self.steps);
         }
+    }
+
+    /// Whose turn it is: first what was begun the longest time ago, or never. There may be more than begin in a round.
+    pub(super) fn in_turn<T: Copy>(&self, mut all: Vec<T>, subject: impl Fn(T) -> Subject) -> Vec<T> {
+        all.sort_by_key(|one| self.begun.get(&subject(*one)).copied().unwrap_or_default());
+        all
     }
 
     /// The next step that ends; `None` while none is under way.
@@ -110,11 +123,13 @@ impl Steps {
     pub(super) fn forget_all_but(&mut self, envelopes: &[B256], senders: &[Address]) {
         let envelopes: HashSet<&B256> = envelopes.iter().collect();
         let senders: HashSet<&Address> = senders.iter().collect();
-        self.paused.retain(|subject, _| match subject {
+        let goes_on = |subject: &Subject| match subject {
             Subject::Node => true,
             Subject::Envelope(id) => envelopes.contains(id),
             Subject::Sender(sender) => senders.contains(sender),
-        });
+        };
+        self.paused.retain(|subject, _| goes_on(subject));
+        self.begun.retain(|subject, _| goes_on(subject));
     }
 }
 
@@ -178,6 +193,24 @@ mod tests {
         assert_eq!(steps.subjects.len(), MAX_CONCURRENT_STEPS);
         steps.begin(Subject::Node, now, std::future::pending());
         assert_eq!(steps.subjects.len(), MAX_CONCURRENT_STEPS + 1);
+    }
+
+    /// The first sixteen in the order of their addresses took all places in each round.
+    #[tokio::test]
+    async fn everybody_has_a_turn() {
+        let mut steps = Steps::new(PAUSE_MS);
+        let (now, all) = (Instant::now(), (1..=3 * MAX_CONCURRENT_STEPS as u8).collect::<Vec<u8>>());
+        for _ in 0..3 {
+            for n in steps.in_turn(all.clone(), sender) {
+                steps.begin(sender(n), now, async { Ok(()) });
+            }
+            while let Some(ended) = steps.join_next().await {
+                steps.ended(ended, now).unwrap();
+            }
+        }
+        assert_eq!(steps.begun.len(), all.len());
+        steps.forget_all_but(&[], &[]);
+        assert!(steps.begun.is_empty());
     }
 
     #[tokio::test]

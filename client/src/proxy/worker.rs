@@ -48,8 +48,7 @@ const MENDABLE_UNOPENED: &[&str] = &[
 ];
 
 /// Those of them that another one with the same fee nonce and expiry mends.
-const REPLACEABLE: &[&str] =
-    &["fee_too_low", "insufficient_funds", "wrong_epoch", "wrong_encryption_key", WRONG_GENERATION];
+const REPLACEABLE: &[&str] = &["fee_too_low", "insufficient_funds", "wrong_epoch", "wrong_encryption_key"];
 
 /// The fault of an envelope that L1 has made a header since.
 const WRONG_GENERATION: &str = EnvelopeFault::WrongGeneration.as_str();
@@ -103,6 +102,16 @@ pub enum RoundError {
     /// The sequencer.
     #[error("the sequencer: {0}")]
     Sequencer(ReceivedError),
+    /// The chain as the sequencer knows it is not the one that the user's node knows.
+    #[error(
+        "the sequencer names generation {sequencer} of the chain, the node {node}: nothing is sent meanwhile"
+    )]
+    OtherGeneration {
+        /// The sequencer's.
+        sequencer: u16,
+        /// The node's.
+        node: u16,
+    },
     /// The committee's key.
     #[error(transparent)]
     CommitteeKey(#[from] CommitteeKeyError),
@@ -163,11 +172,11 @@ fn round(inner: &Arc<Inner>, steps: &mut Steps) {
     }
     // Told before any receipt: an envelope that the node does not know after this is in no batch up to here.
     let reached = *steps.reached.lock();
-    for id in &under_way {
+    for id in &steps.in_turn(under_way.clone(), Subject::Envelope) {
         steps.begin(Subject::Envelope(*id), now, follow(Arc::clone(inner), *id, reached));
     }
     let senders = inner.pool.lock().ready_senders(now);
-    for sender in &senders {
+    for sender in &steps.in_turn(senders.clone(), Subject::Sender) {
         steps.begin(Subject::Sender(*sender), now, send_next(Arc::clone(inner), *sender));
     }
     steps.forget_all_but(&under_way, &senders);
@@ -222,9 +231,15 @@ async fn make(
     submit(inner, id, bytes, true).await
 }
 
-/// What the next envelope is offered for, by the sequencer's word, and the committee that it is for.
+/// What the next envelope is offered for, by the sequencer's word, and the committee that it is for. The generation is the
+/// word of the user's node, too: an envelope of a later one would be good again when the chain is there.
 async fn offer(inner: &Inner) -> Result<(CommitteeKey, Offer), RoundError> {
     let status = inner.sequencer.get_status().await.map_err(|error| RoundError::Sequencer(error.into()))?;
+    let node = inner.node_rpc.get_status().await.map_err(|error| RoundError::NodeRpc(error.into()))?;
+    let (sequencer, node) = (status.head.generation, node.head.generation);
+    if sequencer != node {
+        return Err(RoundError::OtherGeneration { sequencer, node });
+    }
     // Saturating: the number is the sequencer's word.
     let committee = inner.committee(status.head.number.saturating_add(1)).await?;
     let offer = Offer {
@@ -274,7 +289,7 @@ async fn submit(inner: &Arc<Inner>, id: B256, bytes: Bytes, first: bool) -> Resu
                     // It may have been in a batch that L1 made a header in the place of.
                     end(inner, id, |_| Outcome::Revealed(reason.clone())).await?;
                 } else {
-                    leave_out(inner, id, reason).await?;
+                    leave_out(inner, id, reason, Outcome::Revealed).await?;
                 }
             }
             Err(RoundError::Sequencer(error))
@@ -296,7 +311,9 @@ async fn follow(inner: Arc<Inner>, id: B256, reached: Option<Reached>) -> Result
     let expiry = under_way.expiry;
     // When the user's own node has every batch that could hold it, nobody else's word is needed.
     let displaced = reached.is_some_and(|reached| expiry.is_before(reached.generation));
-    let decided = displaced || reached.is_some_and(|reached| reached.certified >= expiry.number());
+    let passed =
+        |reached: Reached| reached.certified >= expiry.number() && reached.generation == expiry.generation();
+    let decided = displaced || reached.is_some_and(passed);
     if under_way.sealed || decided || under_way.left_out.is_some() {
         let late = if displaced { LateEnd::Displaced } else { LateEnd::Expired };
         return follow_at_node(&inner, id, under_way, decided.then_some(late)).await;
@@ -373,38 +390,43 @@ async fn follow_at_node(
             Some(_) | None => {}
         }
     }
-    match (decided, unopened, under_way.left_out) {
-        (Some(late), unopened, _) => {
-            let outcome =
-                unopened.map_or_else(|| late.outcome(), |reason| late.correct(Outcome::Unopened(reason)));
+    let left_out = || under_way.left_out.as_ref().map(|left_out| left_out.reason.clone());
+    match (decided, &under_way.left_out) {
+        (Some(late), _) => {
+            let outcome = unopened
+                .or_else(left_out)
+                .map_or_else(|| late.outcome(), |reason| late.correct(Outcome::Unopened(reason)));
             end(inner, id, |_| outcome.clone()).await
         }
-        (None, _, Some(LeftOut::Replace(from))) if from <= Instant::now() => {
+        (None, Some(LeftOut { replace_from: Some(from), .. })) if *from <= Instant::now() => {
             replace(inner, id, under_way).await
         }
-        (None, Some(reason), None) => leave_out(inner, id, reason).await,
-        (None, _, _) => Ok(()),
+        (None, Some(_)) => Ok(()),
+        (None, None) => match unopened {
+            Some(reason) => leave_out(inner, id, reason, Outcome::Unopened).await,
+            None => Ok(()),
+        },
     }
 }
 
 /// An envelope that the sequencer refuses for good, or that a batch left unopened. Both may change: whoever has its bytes can
 /// put them into a batch until they expire. So before that, what it carries goes only into an envelope that no batch
-/// can hold beside it.
-async fn leave_out(inner: &Arc<Inner>, id: B256, reason: String) -> Result<(), RoundError> {
+/// can hold beside it. `ended` is how it ends at once where nothing mends it.
+async fn leave_out(
+    inner: &Arc<Inner>,
+    id: B256,
+    reason: String,
+    ended: fn(String) -> Outcome,
+) -> Result<(), RoundError> {
+    if !MENDABLE_UNOPENED.contains(&reason.as_str()) {
+        return end(inner, id, |_| ended(reason.clone())).await;
+    }
     let carried = inner.pool.lock().carried_by(&id);
     let attempts = carried.iter().map(|(_, attempts)| *attempts).max().unwrap_or_default();
-    let more = |attempts: &u32| *attempts < inner.config.max_attempts;
-    let goes_on = MENDABLE_UNOPENED.contains(&reason.as_str()) && carried.iter().any(|(_, a)| more(a));
-    if !goes_on {
-        return end(inner, id, |_| Outcome::Unopened(reason.clone())).await;
-    }
-    let left_out = if REPLACEABLE.contains(&reason.as_str()) && more(&attempts) {
-        let pause = retry_pause_ms(inner.config.poll_interval_ms, attempts);
-        LeftOut::Replace(Instant::now() + Duration::from_millis(pause))
-    } else {
-        LeftOut::Wait
-    };
-    inner.pool.lock().left_out(&id, left_out);
+    let replaced = REPLACEABLE.contains(&reason.as_str()) && attempts < inner.config.max_attempts;
+    let pause = Duration::from_millis(retry_pause_ms(inner.config.poll_interval_ms, attempts));
+    let replace_from = replaced.then(|| Instant::now() + pause);
+    inner.pool.lock().left_out(&id, LeftOut { reason, replace_from });
     Ok(())
 }
 
@@ -416,7 +438,10 @@ async fn replace(inner: &Arc<Inner>, id: B256, under_way: UnderWay) -> Result<()
     let (committee, offer) = offer(inner).await?;
     let expiry = under_way.expiry.number();
     let epoch = &committee.epoch;
-    if bundle.is_empty() || offer.head >= expiry || !(epoch.first..=epoch.last).contains(&expiry) {
+    let valid = offer.generation == under_way.expiry.generation()
+        && offer.head < expiry
+        && (epoch.first..=epoch.last).contains(&expiry);
+    if bundle.is_empty() || !valid {
         return Ok(());
     }
     let common = InPlaceOf { fee_nonce: envelope.header.fee_nonce, expiry };

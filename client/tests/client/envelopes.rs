@@ -63,6 +63,9 @@ async fn an_unopened_envelope_goes_again_under_its_fee_nonce_and_not_for_ever() 
         world.sequencer.state.lock().head += 1;
         world.node.state.lock().receipts.insert(id, left_out(id, "fee_too_low"));
     }
+    world.node.called_again("blind_getReceipt", 5).await;
+    assert!(wallets.trace(hash).await["outcome"].is_null(), "a batch may still take one of them");
+    world.node.state.lock().certified = HEAD + EXPIRY_BATCHES;
     common.dedup();
     assert_eq!(common.len(), 1);
     assert_eq!(world.sequencer.state.lock().envelopes().len(), 3);
@@ -202,8 +205,33 @@ async fn an_envelope_that_l1_made_a_header_since_counts_as_read() {
     }
 }
 
+/// In whose generation an envelope is made, the sequencer does not say alone: of another one it would be valid later, when
+/// what it carries has been read.
 #[tokio::test]
-async fn a_first_envelope_of_the_generation_before_is_made_anew() {
+async fn the_users_node_has_to_know_the_generation() {
+    let world = World::start().await;
+    world.sequencer.state.lock().generation = 1;
+    let wallets = world.proxy().await;
+    let (raw, _) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    world.node.called_again("blind_getStatus", 3).await;
+    assert!(world.sequencer.state.lock().arrived.is_empty());
+    world.node.state.lock().generation = 1;
+    world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+    let (id, bytes) = world.sequencer.state.lock().arrived[0].clone();
+    assert_eq!(Envelope::decode(&bytes).unwrap().header.expiry.generation(), 1);
+    // Back to another chain: batches up to its number say nothing of it.
+    for server in [&world.sequencer, &world.node] {
+        let mut state = server.state.lock();
+        (state.generation, state.head, state.certified) = (0, HEAD + EXPIRY_BATCHES, HEAD + EXPIRY_BATCHES);
+    }
+    world.sequencer.state.lock().set(id, EnvelopeState::Expired);
+    world.node.called_again("blind_getStatus", 5).await;
+    assert_eq!(world.sequencer.state.lock().envelopes().len(), 1);
+}
+
+#[tokio::test]
+async fn an_envelope_of_the_generation_before_counts_as_read_although_it_was_refused() {
     let world = World::start().await;
     let refusal = RpcError::refused("wrong_generation", "the chain is in another");
     world.sequencer.state.lock().refusals.push_back(refusal);
@@ -213,12 +241,12 @@ async fn a_first_envelope_of_the_generation_before_is_made_anew() {
     wallets.send(&raw).await.unwrap();
     world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
     world.sequencer.state.lock().generation = 7;
-    world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
-    let (id, second) = world.sequencer.state.lock().envelopes()[1].clone();
-    let expiry = Envelope::decode(&second).unwrap().header.expiry;
-    assert_eq!((expiry.generation(), expiry.number()), (7, HEAD + EXPIRY_BATCHES));
-    world.node.state.lock().execute(id, &[(hash, None)]);
-    assert_eq!(wallets.outcome(hash).await, "included");
+    world.node.called_again("blind_getStatus", 5).await;
+    assert!(wallets.trace(hash).await["outcome"].is_null(), "the sequencer's word is not enough");
+    world.node.state.lock().generation = 7;
+    assert_eq!(wallets.outcome(hash).await, "wrong_generation");
+    assert_eq!(wallets.trace(hash).await["revealed"], true);
+    assert_eq!(world.sequencer.state.lock().envelopes().len(), 1);
 }
 
 #[tokio::test]
@@ -279,6 +307,7 @@ async fn a_refusal_for_good_ends_the_envelope() {
     let (raw, hash) = transfer(1, 0);
     wallets.send(&raw).await.unwrap();
     assert_eq!(wallets.outcome(hash).await, "gas_limit_too_high");
+    assert_eq!(wallets.trace(hash).await["revealed"], true, "it may be sealed all the same");
     assert_eq!(wallets.proxy.held(), 0);
     // A mendable one is followed by another envelope.
     world.sequencer.state.lock().refusals.push_back(RpcError::refused("wrong_epoch", "next epoch"));
@@ -290,7 +319,7 @@ async fn a_refusal_for_good_ends_the_envelope() {
 /// front of what everybody had read.
 #[tokio::test]
 async fn what_was_sealed_although_it_was_refused_is_not_sent_once_more() {
-    for fault in ["fee_too_low", "insufficient_funds", "wrong_epoch", "wrong_generation"] {
+    for fault in ["fee_too_low", "insufficient_funds", "wrong_epoch", "wrong_encryption_key"] {
         let world = World::start().await;
         world.sequencer.state.lock().refusals.push_back(RpcError::refused(fault, "says the sequencer"));
         world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
@@ -331,7 +360,7 @@ async fn what_the_sequencer_says_of_nonce_and_expiry_is_not_believed() {
         wallets.send(&raw).await.unwrap();
         world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
         world.node.called_again("blind_getReceipt", 5).await;
-        assert_eq!(world.sequencer.state.lock().arrived.len(), 1, "{fault}");
+        assert_eq!(world.sequencer.state.lock().envelopes().len(), 1, "{fault}");
         world.sequencer.state.lock().head = HEAD + EXPIRY_BATCHES;
         world.node.state.lock().certified = HEAD + EXPIRY_BATCHES;
         world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
