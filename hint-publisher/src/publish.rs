@@ -21,7 +21,7 @@ pub(crate) async fn publish(
     mut hints: BatchHints,
     retry: Duration,
 ) -> Result<(), WorkFault> {
-    let number = hints.number;
+    let (number, mut unanswered) = (hints.number, false);
     let mut pauses = Backoff::new(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX), MAX_PAUSE_MS);
     loop {
         let error = match sequencer.submit_hints(Encoded::new(release), Encoded::new(&hints)).await {
@@ -34,7 +34,12 @@ pub(crate) async fn publish(
         {
             return Ok(());
         }
-        if !hints.blindings.is_empty() && !matches!(&error, ReceivedError::Refused(error) if error.retry) {
+        let without = match &error {
+            ReceivedError::Refused(error) => !error.retry,
+            // Once may be a lost answer; more than once the request may be too large.
+            ReceivedError::NoAnswer(_) => std::mem::replace(&mut unanswered, true),
+        };
+        if without && !hints.blindings.is_empty() {
             tracing::warn!(number, %error, "hints not taken; sending them without blinding factors");
             hints.blindings.clear();
             continue;
