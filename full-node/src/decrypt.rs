@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_bte::{
-    self as bte, Backend, BatchError, Ciphertext, CiphertextPoint, G1_BYTES, Opening, PreDecrypted,
+    self as bte, Backend, BatchError, Check, Ciphertext, CiphertextPoint, G1_BYTES, Opening, PreDecrypted,
 };
 use blindfold_chain::{EpochParameters, ParameterSet, Tracker, check_release_shape, verdicts};
 use blindfold_protocol::validity::sub_batches;
@@ -190,7 +190,8 @@ impl LocalDecryption {
                 let entry = match opening {
                     Opening::WellFormed { key, .. } => HintEntry::Key(*key.as_bytes()),
                     Opening::Malformed => {
-                        HintEntry::Malformed(self.singleton(number, header_hash, parameters, item).await?)
+                        let release = self.singleton(number, header_hash, parameters, item).await?;
+                        self.shown(parameters, item, release).await?
                     }
                 };
                 if let Some(place) = entries.get_mut(item.index as usize) {
@@ -202,6 +203,26 @@ impl LocalDecryption {
             Release { number, header_hash, pds },
             BatchHints { number, header_hash, entries, blindings: vec![] },
         ))
+    }
+
+    /// What a true singleton release shows of an item that did not open, by portable arithmetic: that it is malformed,
+    /// unless the backend erred.
+    async fn shown(
+        &self,
+        parameters: &EpochParameters,
+        item: &Item,
+        release: [u8; G1_BYTES],
+    ) -> Result<HintEntry, DecryptFault> {
+        let (scheme, ad) = (Arc::clone(parameters.parameters()), item.ad);
+        let ciphertext = item.ciphertext.clone();
+        let opened = blocking(move || scheme.open_singleton(&ad, &ciphertext, &release)).await?;
+        match opened {
+            Ok(Opening::WellFormed { key, .. }) => {
+                self.counters.overruled.get(&[Check::Opening.name()]).increment();
+                Ok(HintEntry::Key(*key.as_bytes()))
+            }
+            _ => Ok(HintEntry::Malformed(release)),
+        }
     }
 
     async fn singleton(

@@ -117,8 +117,8 @@ async fn combine(
     .map_err(|_| WorkFault::Stopped)?
 }
 
-/// What the verified singleton release shows. It opens exactly what the batch's release opens, so this is malformed;
-/// should it open after all, the key is the truth to publish.
+/// What the verified singleton release shows, by portable arithmetic. It opens exactly what the batch's release opens, so
+/// this is malformed, unless the backend that opened the batch erred; then the key is the truth to publish.
 fn proof(
     scheme: &blindfold_bte::Parameters,
     item: &AcceptedItem,

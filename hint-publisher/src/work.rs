@@ -6,7 +6,7 @@ use std::{
 };
 
 use blindfold_bte::{
-    Backend, BatchError, Blinding, CombineError, Opening, PreDecrypted, STATED_MIN, SingletonError,
+    Backend, BatchError, Blinding, Check, CombineError, Opening, PreDecrypted, STATED_MIN, SingletonError,
 };
 use blindfold_chain::{EpochParameters, ParameterSet};
 use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
@@ -119,6 +119,8 @@ impl Workshop {
             .collect::<Vec<_>>();
         let parallel = self.config.limits.parallel_singletons;
         let proofs = prove_malformed(&view, malformed, &parameters, &self.members, parallel).await?;
+        let opened = proofs.values().filter(|(entry, _)| matches!(entry, HintEntry::Key(_))).count();
+        self.metrics.overruled.get(&[Check::Opening.name()]).add(opened as u64);
         let entries = released
             .openings
             .iter()

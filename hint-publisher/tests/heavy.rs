@@ -92,6 +92,20 @@ async fn members_that_lie_about_a_missed_batch_are_named_and_it_opens() {
     }
 }
 
+/// The singleton release shows it, and the metric that the backend erred.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_backend_wrongly_calls_malformed_is_published_with_its_key() {
+    let stage = Stage::new().await;
+    stage.backend.blind.store(true, SeqCst);
+    let sealed = missed(&stage, items(&[envelope(1, 1), malformed(2, 1), envelope(3, 1)])).await;
+    let helper = stage.start().await;
+    assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "kmk");
+    assert!(helper.status().lying_members.is_empty());
+    let metrics = helper.metrics().registry.render();
+    let line = r#"blindfold_hint_publisher_overruled_total{check="opening",role="hint_publisher"} 2"#;
+    assert!(metrics.contains(line), "{line} missing in\n{metrics}");
+}
+
 /// Such a batch was begun again and again, and the helper was ready.
 #[tokio::test]
 async fn heavy_work_that_panics_ends_the_helper_and_shows() {

@@ -10,7 +10,7 @@ use crate::proof::ProofItem;
 use crate::weights::Expanded;
 use crate::{
     Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
-    Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError, SingletonItem,
+    Parameters, Portable, PreDecrypted, ProofError, Release, STATED_MIN, SingletonError, SingletonItem,
 };
 
 /// What can be refused and decided again.
@@ -22,11 +22,15 @@ pub enum Check {
     Proof,
     /// A singleton release.
     Singleton,
+    /// A ciphertext that opens as malformed.
+    Opening,
+    /// A member's share of a release.
+    Share,
 }
 
 impl Check {
     /// Every [name](Self::name): the label values of metrics.
-    pub const NAMES: &[&str] = &["hint", "proof", "singleton"];
+    pub const NAMES: &[&str] = &["hint", "proof", "singleton", "opening", "share"];
 
     /// One word, as labels of metrics have it.
     pub fn name(self) -> &'static str {
@@ -34,6 +38,8 @@ impl Check {
             Self::Hint => "hint",
             Self::Proof => "proof",
             Self::Singleton => "singleton",
+            Self::Opening => "opening",
+            Self::Share => "share",
         }
     }
 }
@@ -41,12 +47,19 @@ impl Check {
 /// Is told of each refusal that was overruled.
 type Listener = Box<dyn Fn(Check) + Send + Sync>;
 
-/// A fast backend whose refusals are no verdicts yet: hints, proofs and singleton releases that it refuses are checked
-/// again by [`Portable`], whose word counts. A wrong refusal would part this node from all others for ever; a wrong
-/// acceptance takes two faults, for what is accepted was compared with bytes that others sent. A flood of wrong items
-/// costs no more than on a machine that has only the portable backend, and the fast one's time.
+/// A fast backend whose refusals are no verdicts yet: hints, proofs, singleton releases and members' shares that it
+/// refuses are checked again by [`Portable`], whose word counts. A wrong refusal would part this node from all others for
+/// ever; a wrong acceptance takes two faults, for what is accepted was compared with bytes that others sent. A flood of
+/// wrong items costs no more than on a machine that has only the portable backend, and the fast one's time.
 ///
-/// What opens as malformed is not opened again: everything else has its check in what opens.
+/// A ciphertext that opens proves itself. One that opens as malformed does not, and to open it again costs several times
+/// what the fast backend took, for a batch that may consist of nothing else. So it is done where the verdict is acted on:
+/// * **Claims that others publish** ([`Backend::open_singletons`]): fewer than [`STATED_MIN`] are opened again whole. Of
+///   more, those with a stated blinding factor are opened again with it, which takes no pairing; a factor that opens a
+///   ciphertext proves itself. Of more without one, which no honest helper leaves out, the fast backend's word stands.
+/// * **A batch's own openings** ([`Backend::finalize`], [`Backend::decrypt`]) are passed on as they are: without the
+///   singleton release, opening one again costs as much as pre-decrypting its batch. Who wants to call a ciphertext
+///   malformed needs that release, and opens it with [`Parameters::open_singleton`], which is portable arithmetic.
 pub struct Decided {
     fast: Box<dyn Backend>,
     /// Made for the first refusal.
@@ -60,6 +73,14 @@ impl Decided {
         Self { fast: Box::new(fast), portable: OnceLock::new(), listeners: Mutex::default() }
     }
 
+    fn portable(&self) -> &Portable {
+        self.portable.get_or_init(|| Portable::new(self.fast.threads()))
+    }
+
+    fn tell(&self, check: Check) {
+        self.listeners().iter().for_each(|told| told(check));
+    }
+
     /// The results, with those of refused items replaced by what `again` gives for their indices.
     fn decide<T, E>(
         &self,
@@ -71,14 +92,35 @@ impl Decided {
         if refused.is_empty() {
             return results;
         }
-        let portable = self.portable.get_or_init(|| Portable::new(self.fast.threads()));
-        for (index, decided) in refused.iter().zip(again(portable, &refused)) {
+        for (index, decided) in refused.iter().zip(again(self.portable(), &refused)) {
             if decided.is_ok() {
-                self.listeners().iter().for_each(|told| told(check));
+                self.tell(check);
             }
             results[*index] = decided;
         }
         results
+    }
+
+    /// What opens after all of these claims, all of which the fast backend opened as malformed.
+    fn opened_after_all(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        claims: &[SingletonItem<'_>],
+    ) -> Vec<Option<Opening>> {
+        let well_formed = |opening: Opening| opening.key().is_some().then_some(opening);
+        let portable = self.portable();
+        if claims.len() < STATED_MIN {
+            let opened = portable.open_singletons(rng, parameters, claims);
+            return opened.into_iter().map(|opening| opening.ok().and_then(well_formed)).collect();
+        }
+        let mut opened = vec![None; claims.len()];
+        let stated: Vec<usize> = (0..claims.len()).filter(|i| claims[*i].blinding.is_some()).collect();
+        let again: Vec<_> = stated.iter().map(|i| claims[*i]).collect();
+        for (i, opening) in stated.into_iter().zip(portable.install(|| parameters.open_as_stated(&again))) {
+            opened[i] = well_formed(opening);
+        }
+        opened
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
@@ -173,7 +215,15 @@ impl Backend for Decided {
         points: &[CiphertextPoint],
         shares: &[(u16, [u8; G1_BYTES])],
     ) -> Result<Vec<u16>, BatchError> {
-        self.fast.find_liars(rng, parameters, points, shares)
+        let mut rng = Expanded::new(rng);
+        let named = self.fast.find_liars(&mut rng, parameters, points, shares)?;
+        let suspects: Vec<_> = shares.iter().filter(|(member, _)| named.contains(member)).copied().collect();
+        if suspects.is_empty() {
+            return Ok(named);
+        }
+        let liars = self.portable().find_liars(&mut rng, parameters, points, &suspects)?;
+        (liars.len()..named.len()).for_each(|_| self.tell(Check::Share));
+        Ok(liars)
     }
 
     fn verify_singletons(
@@ -198,9 +248,22 @@ impl Backend for Decided {
     ) -> Vec<Result<Opening, SingletonError>> {
         let mut rng = Expanded::new(rng);
         let results = self.fast.open_singletons(&mut rng, parameters, items);
-        self.decide(Check::Singleton, results, |portable, refused| {
+        let malformed: Vec<usize> =
+            (0..results.len()).filter(|i| results[*i] == Ok(Opening::Malformed)).collect();
+        let mut results = self.decide(Check::Singleton, results, |portable, refused| {
             let items: Vec<_> = refused.iter().map(|i| items[*i]).collect();
             portable.open_singletons(&mut rng, parameters, &items)
-        })
+        });
+        if malformed.is_empty() {
+            return results;
+        }
+        let claims: Vec<_> = malformed.iter().map(|i| items[*i]).collect();
+        for (i, opened) in malformed.into_iter().zip(self.opened_after_all(&mut rng, parameters, &claims)) {
+            if let Some(opening) = opened {
+                self.tell(Check::Opening);
+                results[i] = Ok(opening);
+            }
+        }
+        results
     }
 }
