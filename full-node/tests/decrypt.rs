@@ -4,18 +4,15 @@ mod common;
 
 use std::sync::Arc;
 
-use blindfold_bte::{
-    Backend, BatchError, Check, Ciphertext, CiphertextPoint, EncryptionKey, HintError, HintItem, MemberKey,
-    Opening, Parameters, PreDecrypted, ProofError, ProofItem, Release, SingletonError,
-};
+use blindfold_bte::Check;
 use blindfold_chain::Sealed;
 use blindfold_full_node::{Counters, DecryptFault, LocalDecryption, Members as MemberClients};
 use blindfold_protocol::HintEntry;
 use blindfold_telemetry::Metrics;
 use common::support::doubles::ScriptedExecution;
+use common::support::faulty::Faulty;
 use common::support::*;
 use common::*;
-use rand::CryptoRng;
 
 struct Bench {
     members: Members,
@@ -121,81 +118,10 @@ async fn a_certificate_of_a_descendant_will_do() {
 #[tokio::test]
 async fn what_the_backend_wrongly_calls_malformed_gets_its_key() {
     let mut bench = Bench::new().await;
-    bench.local.backend = Arc::new(Blind(backend()));
+    bench.local.backend = Arc::new(Faulty(backend()));
     let sealed = bench.batch(&[envelope(1), malformed(2), envelope(3)]).await;
     let (release, hints) = bench.local.decrypt(1, None).await.unwrap();
     assert_eq!((release, hints), open_batch(&sealed.batch, &sealed.verdicts));
     assert_eq!(bench.local.counters.overruled.get(&[Check::Opening.name()]).get(), 2);
     assert_eq!(bench.local.counters.lying_members.get(), 0);
-}
-
-/// Opens every ciphertext of a batch as malformed.
-struct Blind(Arc<dyn Backend>);
-
-impl Backend for Blind {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn threads(&self) -> usize {
-        self.0.threads()
-    }
-
-    fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError> {
-        self.0.prepare(parameters, batch)
-    }
-
-    fn predecrypt(
-        &self,
-        parameters: &Parameters,
-        points: &[CiphertextPoint],
-    ) -> Result<PreDecrypted, BatchError> {
-        self.0.predecrypt(parameters, points)
-    }
-
-    fn finalize(
-        &self,
-        parameters: &Parameters,
-        predecrypted: &PreDecrypted,
-        release: &Release,
-        ciphertexts: &[(&[u8; 32], &Ciphertext)],
-    ) -> Result<Vec<Opening>, BatchError> {
-        let opened = self.0.finalize(parameters, predecrypted, release, ciphertexts)?;
-        Ok(vec![Opening::Malformed; opened.len()])
-    }
-
-    fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
-        self.0.open_hints(key, items)
-    }
-
-    fn verify_proofs(
-        &self,
-        rng: &mut dyn CryptoRng,
-        items: &[ProofItem<'_>],
-    ) -> Vec<Result<CiphertextPoint, ProofError>> {
-        self.0.verify_proofs(rng, items)
-    }
-
-    fn release_share(&self, key: &MemberKey, points: &[CiphertextPoint]) -> Result<[u8; 48], BatchError> {
-        self.0.release_share(key, points)
-    }
-
-    fn find_liars(
-        &self,
-        rng: &mut dyn CryptoRng,
-        parameters: &Parameters,
-        points: &[CiphertextPoint],
-        shares: &[(u16, [u8; 48])],
-    ) -> Result<Vec<u16>, BatchError> {
-        self.0.find_liars(rng, parameters, points, shares)
-    }
-
-    fn verify_singletons(
-        &self,
-        rng: &mut dyn CryptoRng,
-        parameters: &Parameters,
-        items: &[(CiphertextPoint, [u8; 48])],
-    ) -> Vec<Result<(), SingletonError>> {
-        self.0.verify_singletons(rng, parameters, items)
-    }
 }

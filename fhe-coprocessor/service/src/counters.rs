@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
+use blindfold_bte::Check;
+use blindfold_telemetry::{Counter, CounterSet, Gauge, Metrics, MetricsError};
 
 /// The coprocessor's counts since the start of the process.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Counters {
     pub invoices_computed: Counter,
     /// Attempts that failed and were repeated.
     pub retries: Counter,
+    /// Refusals by the fast backend that the portable one overruled, by what was checked.
+    pub overruled: CounterSet,
     /// Newest certified batch.
     pub certified: Gauge,
     /// Newest executed batch.
@@ -47,6 +50,11 @@ impl Counters {
             transactions_refused: counter("transactions_refused", "Confidential transactions refused")?,
             invoices_computed: counter("invoices_computed", "Totals of invoices computed")?,
             retries: counter("retries", "Attempts that failed and were repeated")?,
+            overruled: metrics.counters(
+                "coprocessor_overruled_total",
+                "Refusals by the fast backend that the portable one overruled",
+                &[("check", Check::NAMES)],
+            )?,
             certified: gauge("certified_batch", "Newest certified batch")?,
             batch: gauge("executed_batch", "Newest executed batch")?,
             version: gauge("version", "Confidential transactions applied up to now")?,

@@ -129,6 +129,8 @@ impl Coprocessor {
         config.validate()?;
         let metrics = Metrics::new(ROLE, env!("CARGO_PKG_VERSION"))?;
         let counters = Counters::new(&metrics)?;
+        let overruled = counters.overruled.clone();
+        deps.backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
         let node = http_client(&config.node_url, &ClientConfig::default())?;
         deps.store.bind(&deps.chain.deployment, ROLE).await?;
         let head = opened_state(deps.state.as_ref(), deps.machine.as_ref()).await?;

@@ -6,6 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use alloy_primitives::keccak256;
+use blindfold_bte::Decided;
 use blindfold_chain::VoidRun;
 use blindfold_coprocessor::{ConfigError, ExecutionState, StartError};
 use blindfold_protocol::{Address, B256};
@@ -13,6 +14,7 @@ use blindfold_rpc::ReceivedError;
 use blindfold_rpc::confidential::ConfidentialApiClient;
 use blindfold_store::{ConfidentialHead, ConfidentialStore, Store, StoreError};
 use common::disk::{Disk, Moment};
+use common::support::faulty::Faulty;
 use common::support::*;
 use common::tally::COUNTER;
 use common::*;
@@ -26,6 +28,20 @@ async fn story(world: &World) {
     world.batch(250, &[confidential(4, &[&[1, 250], &[1, 1]])]).await;
     world.batch(500, &[]).await;
     world.batch(750, &[envelope(5), confidential(6, &[b"no transaction", &[2, 1]])]).await;
+}
+
+/// What the fast backend refuses, the portable one takes, and it is counted.
+#[tokio::test]
+async fn a_backend_that_refuses_right_hints_shows() {
+    let mut world = World::new().await;
+    world.backend = Arc::new(Decided::new(Faulty(backend())));
+    let folder = tempfile::tempdir().unwrap();
+    let disk = opened(&folder.path().join("store.sqlite")).await;
+    let coprocessor = world.try_start(Arc::clone(&disk) as _, disk.clone()).await.unwrap();
+    world.batch(0, &[confidential(1, &[&[1, 10]])]).await;
+    executed(&coprocessor, 1).await;
+    assert!(coprocessor.counters().overruled.get(&["hint"]).get() > 0);
+    assert_eq!(coprocessor.counters().overruled.get(&["opening"]).get(), 0);
 }
 
 async fn opened(path: &std::path::Path) -> Arc<Disk> {

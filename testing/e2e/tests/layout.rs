@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::Path,
     process::Command,
 };
 
@@ -104,6 +105,32 @@ fn crates_depend_only_down_the_declared_chain() {
             assert!(allowed.contains(&target), "{name} must not depend on blindfold-{target}");
         }
     }
+}
+
+/// A refusal that was overruled says that a machine computes wrongly: whoever is given a backend shows it.
+#[test]
+fn every_role_with_a_backend_counts_what_was_overruled() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let roles =
+        ["sequencer", "committee", "hint-publisher", "full-node", "client", "fhe-coprocessor/service"];
+    let with_backend = roles.into_iter().filter(|role| {
+        let text = sources(&root.join(role).join("src"));
+        let given = text.contains("dyn Backend");
+        assert_eq!(given, text.contains(".on_overruled("), "{role}");
+        given
+    });
+    assert_eq!(with_backend.count(), 4);
+}
+
+/// All Rust below a folder.
+fn sources(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let texts = entries.map(|path| match path.extension() {
+        _ if path.is_dir() => sources(&path),
+        Some(extension) if extension == "rs" => std::fs::read_to_string(&path).expect("a text"),
+        _ => String::new(),
+    });
+    texts.collect()
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod doubles;
+pub mod faulty;
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};

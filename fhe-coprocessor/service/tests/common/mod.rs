@@ -11,6 +11,7 @@ pub mod tally;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use blindfold_bte::Backend;
 use blindfold_chain::{ReadApi, ReadContext, RoleView, Sealed, SettlementView, announce};
 use blindfold_coprocessor::{Coprocessor, CoprocessorConfig, CoprocessorDeps, StartError};
 use blindfold_protocol::{Address, B256, Bundle, BundleItem, Bytes, Envelope};
@@ -46,6 +47,7 @@ pub struct World {
     pub hub: Hub,
     pub config: CoprocessorConfig,
     pub settlement: Option<Arc<dyn SettlementView>>,
+    pub backend: Arc<dyn Backend>,
     _server: ServerHandle,
 }
 
@@ -73,7 +75,7 @@ impl World {
             kept_versions: 0,
             inbound: Default::default(),
         };
-        Self { l1, sequencer, machine, hub, config, settlement: None, _server: server }
+        Self { l1, sequencer, machine, hub, config, settlement: None, backend: backend(), _server: server }
     }
 
     /// Seals, certifies and opens a batch, and tells of it.
@@ -109,7 +111,7 @@ impl World {
             l1: Arc::clone(&self.l1) as _,
             settlement: self.settlement.clone(),
             parameters: parameter_set(),
-            backend: backend(),
+            backend: self.backend.clone(),
             machine,
             view: Arc::new(TallyView),
             deployment: deployment(),
