@@ -174,6 +174,11 @@ impl HintBlobs {
         Ok(Self { index: HintIndex::of(hints), hashes, blobs })
     }
 
+    /// Hints as L1 and a beacon node show them: the index, and all blobs with their versioned hashes, in order.
+    pub fn shown(index: HintIndex, hashes: Vec<B256>, blobs: Vec<Bytes>) -> Self {
+        Self { index, hashes, blobs }
+    }
+
     /// What `HintRegistry` stores for them, for a run that begins with `first`.
     pub fn root(&self, first: u64) -> B256 {
         self.index.root(first, &self.hashes)

@@ -95,7 +95,7 @@ impl L1Client {
             Some(Err(fault)) => return Ok(Some(Err(fault))),
             Some(Ok(blobs)) => blobs,
         };
-        let blobs = HintBlobs { index, hashes, blobs };
+        let blobs = HintBlobs::shown(index, hashes, blobs);
         Ok(Some(Ok(HintData { run, hints: blobs.hints(), blobs: Some(blobs) })))
     }
 }

@@ -168,7 +168,10 @@ impl fmt::Display for Network {
 
 /// Reads a PROXY protocol header and nothing after it: the address it speaks for, or none for a connection of the
 /// proxy's own.
-pub(crate) async fn proxied_for(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] for what is no header; those of the stream.
+pub async fn proxied_for(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
     let mut start = [0; PROXY_V2_SIGNATURE.len()];
     stream.read_exact(&mut start).await?;
     if start == PROXY_V2_SIGNATURE { version_2(stream).await } else { version_1(&start, stream).await }

@@ -41,7 +41,7 @@ pub use encoded::{Encoded, RawEnvelope, Wire};
 pub use error::{ReceivedError, RpcError, code};
 pub use feed::{Feed, FeedConfig, FeedEvent, FeedItem};
 pub use hub::Hub;
-pub use inbound::{Inbound, Network, NoNetwork};
+pub use inbound::{Inbound, Network, NoNetwork, proxied_for};
 pub use jsonrpsee;
 pub use jsonrpsee_ws_client::WsClient;
 pub use middleware::{CallObserver, CallRecord};

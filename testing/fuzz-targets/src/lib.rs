@@ -5,15 +5,19 @@
 //! run of `scripts/test`. A target panics when it finds something.
 
 mod confidential;
+mod hint_blobs;
 mod invoices;
 mod json;
+mod proxy_header;
 mod scheme;
 mod skip_rule;
 mod structures;
 
 pub use confidential::confidential;
+pub use hint_blobs::hint_blobs;
 pub use invoices::invoices;
 pub use json::json;
+pub use proxy_header::proxy_header;
 pub use scheme::scheme;
 pub use skip_rule::skip_rule;
 pub use structures::{STRUCTURES, structures};
@@ -24,8 +28,10 @@ pub type Target = fn(&[u8]);
 /// Every target by its name, which is that of its folder in `testing/fuzz/corpus` and of its binary in `testing/fuzz`.
 pub const TARGETS: &[(&str, Target)] = &[
     ("confidential", confidential),
+    ("hint_blobs", hint_blobs),
     ("invoices", invoices),
     ("json", json),
+    ("proxy_header", proxy_header),
     ("scheme", scheme),
     ("skip_rule", skip_rule),
     ("structures", structures),

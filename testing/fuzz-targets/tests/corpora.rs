@@ -102,6 +102,25 @@ fn what_fuzzers_found_stays_mended() {
     }
 }
 
+/// What stands in no vector: damaged twice, so that what lengths and counts say fits nothing.
+#[test]
+fn damaged_inputs_panic_no_target() {
+    println!("seed {SEED:#x}");
+    let mut rng = ChaCha20Rng::seed_from_u64(SEED);
+    for (name, copies) in [("proxy_header", 2_000), ("hint_blobs", 200)] {
+        for input in files(&testing("fuzz/corpus").join(name)) {
+            let input = fs::read(input).expect("an input can be read");
+            for _ in 0..copies {
+                let once = damage(&input, &mut rng);
+                run(name, target(name), &once);
+                if !once.is_empty() {
+                    run(name, target(name), &damage(&once, &mut rng));
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn damaged_vectors_panic_no_decoder() {
     println!("seed {SEED:#x}");
