@@ -55,8 +55,8 @@ type Listener = Box<dyn Fn(Check) + Send + Sync>;
 /// A ciphertext that opens proves itself. One that opens as malformed does not, and to open it again costs several times
 /// what the fast backend took, for a batch that may consist of nothing else. So it is done where the verdict is acted on:
 /// * **Claims that others publish** ([`Backend::open_singletons`]): fewer than [`STATED_MIN`] are opened again whole. Of
-///   more, those with a stated blinding factor are opened again with it, which takes no pairing; a factor that opens a
-///   ciphertext proves itself. Of more without one, which no honest helper leaves out, the fast backend's word stands.
+///   more the fast backend's word stands: to open 4,096 again, be it with stated blinding factors, costs the lanes more
+///   than a good batch does.
 /// * **A batch's own openings** ([`Backend::finalize`], [`Backend::decrypt`]) are passed on as they are: without the
 ///   singleton release, opening one again costs as much as pre-decrypting its batch. Who wants to call a ciphertext
 ///   malformed needs that release, and opens it with [`Parameters::open_singleton`], which is portable arithmetic.
@@ -99,28 +99,6 @@ impl Decided {
             results[*index] = decided;
         }
         results
-    }
-
-    /// What opens after all of these claims, all of which the fast backend opened as malformed.
-    fn opened_after_all(
-        &self,
-        rng: &mut dyn CryptoRng,
-        parameters: &Parameters,
-        claims: &[SingletonItem<'_>],
-    ) -> Vec<Option<Opening>> {
-        let well_formed = |opening: Opening| opening.key().is_some().then_some(opening);
-        let portable = self.portable();
-        if claims.len() < STATED_MIN {
-            let opened = portable.open_singletons(rng, parameters, claims);
-            return opened.into_iter().map(|opening| opening.ok().and_then(well_formed)).collect();
-        }
-        let mut opened = vec![None; claims.len()];
-        let stated: Vec<usize> = (0..claims.len()).filter(|i| claims[*i].blinding.is_some()).collect();
-        let again: Vec<_> = stated.iter().map(|i| claims[*i]).collect();
-        for (i, opening) in stated.into_iter().zip(portable.install(|| parameters.open_as_stated(&again))) {
-            opened[i] = well_formed(opening);
-        }
-        opened
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
@@ -254,14 +232,15 @@ impl Backend for Decided {
             let items: Vec<_> = refused.iter().map(|i| items[*i]).collect();
             portable.open_singletons(&mut rng, parameters, &items)
         });
-        if malformed.is_empty() {
+        if malformed.is_empty() || malformed.len() >= STATED_MIN {
             return results;
         }
         let claims: Vec<_> = malformed.iter().map(|i| items[*i]).collect();
-        for (i, opened) in malformed.into_iter().zip(self.opened_after_all(&mut rng, parameters, &claims)) {
-            if let Some(opening) = opened {
+        let again = self.portable().open_singletons(&mut rng, parameters, &claims);
+        for (i, opened) in malformed.into_iter().zip(again) {
+            if let Ok(Opening::WellFormed { .. }) = opened {
                 self.tell(Check::Opening);
-                results[i] = Ok(opening);
+                results[i] = opened;
             }
         }
         results

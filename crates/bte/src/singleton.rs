@@ -217,17 +217,6 @@ impl Parameters {
         opener.open_stated(&stated, &weights, &expected, &ciphertexts)
     }
 
-    /// Opens ciphertexts with the blinding factors stated for them, all of which have one. Neither these nor the releases
-    /// are checked: [`Opening::WellFormed`] proves itself, and [`Opening::Malformed`] means nothing.
-    pub(crate) fn open_as_stated(&self, items: &[SingletonItem<'_>]) -> Vec<Opening> {
-        let stated: Vec<&Blinding> = items.iter().filter_map(|item| item.blinding).collect();
-        let Some((_, blindings)) = stated::elements(&stated) else {
-            return vec![Opening::Malformed; items.len()];
-        };
-        let ciphertexts: Vec<_> = items.iter().map(|item| (item.ad, item.ciphertext)).collect();
-        open_with(self, &ciphertexts, &blindings)
-    }
-
     /// e(pd', h_B) of a singleton release, to be stated beside it. A pairing.
     ///
     /// # Errors
@@ -315,18 +304,12 @@ impl Opener for ScalarOpener<'_> {
         ciphertexts: &[(&[u8; 32], &Ciphertext)],
     ) -> Option<Vec<Opening>> {
         let (elements, blindings) = stated::elements(stated)?;
-        stated::holds(&elements, weights, expected).then(|| open_with(self.0, ciphertexts, &blindings))
+        stated::holds(&elements, weights, expected).then(|| {
+            par::pieces(blindings.len(), PIECE, 1, |range| {
+                open_all(self.0.ek(), &ciphertexts[range.clone()], &blindings[range])
+            })
+        })
     }
-}
-
-fn open_with(
-    parameters: &Parameters,
-    ciphertexts: &[(&[u8; 32], &Ciphertext)],
-    blindings: &[Gt],
-) -> Vec<Opening> {
-    par::pieces(blindings.len(), PIECE, 1, |range| {
-        open_all(parameters.ek(), &ciphertexts[range.clone()], &blindings[range])
-    })
 }
 
 /// A header and the release that is claimed to be its singleton's.
