@@ -19,7 +19,7 @@ use crate::{
     evidence::{EvidenceBook, EvidenceError},
     follow::{CLOCK, FOLLOWING, Follower, TOPICS, watch_clock},
     introduce::{Introductions, doorkeeper},
-    key_file::OpenedKey,
+    key_file::{KeyFilePublic, OpenedKey},
     refusals::Refusals,
     service::Service,
     share::ShareService,
@@ -103,9 +103,7 @@ impl Context {
 
     /// Whether our keys are the ones registered for us in this epoch.
     pub(crate) fn is_member_of(&self, epoch: &Epoch) -> bool {
-        let public = &self.key.public;
-        epoch.parameters_hash == public.parameters_hash
-            && epoch.member(public.member).is_some_and(|key| key.to_bytes() == public.bls_public_key)
+        is_member_of(&self.key.public, epoch)
     }
 
     pub(crate) async fn status(&self) -> CommitteeStatus {
@@ -121,6 +119,12 @@ impl Context {
             votes_from: self.voting.from(),
         }
     }
+}
+
+/// Whether these keys are the ones registered for the member in this epoch.
+pub(crate) fn is_member_of(public: &KeyFilePublic, epoch: &Epoch) -> bool {
+    epoch.parameters_hash == public.parameters_hash
+        && epoch.member(public.member).is_some_and(|key| key.to_bytes() == public.bls_public_key)
 }
 
 /// A committee member.
@@ -148,6 +152,15 @@ impl Member {
         let fork = match &rebuild {
             Some(posted) => {
                 let fork = Fork::find(&chain, store.as_ref(), posted.as_ref()).await?;
+                if let Some((first, second)) =
+                    fork.signed_twice(&chain, store.as_ref(), posted.as_ref()).await?
+                {
+                    tracing::error!(
+                        number = second.header.number,
+                        "the sequencer signed two headers for one number: both are kept as evidence"
+                    );
+                    evidence.keep(Evidence { first, second }).await.map_err(RebuildFault::Store)?;
+                }
                 fork.go_back(store.as_ref()).await?;
                 Some(fork)
             }
@@ -155,7 +168,10 @@ impl Member {
         };
         let tracker = Tracker::open(chain, store, Arc::clone(&l1)).await?;
         if let (Some(posted), Some(fork)) = (&rebuild, &fork) {
-            fork.take_posted(&tracker, posted.as_ref(), None).await?;
+            // Rule C-2, before the certificate is on disk: a start after a crash does not look at it again.
+            let seen =
+                async |certificate: &_| voting.check_own_vote(&tracker, &key.public, certificate).await;
+            fork.take_posted(&tracker, posted.as_ref(), None, seen).await?;
         }
         let way_back = Arc::new(WayBack::open(tracker.clone()).await?);
         let agreement = Agreement::new(Arc::clone(&clock), config.limits.max_l1_age_ms);

@@ -9,11 +9,16 @@
 
 use std::sync::Arc;
 
+use blindfold_chain::Tracker;
 use blindfold_protocol::{B256, Certificate, certificate, limits::MAX_UNCERTIFIED_HEADERS};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
-use crate::{catch_up::Survey, member::Context};
+use crate::{
+    catch_up::Survey,
+    key_file::KeyFilePublic,
+    member::{Context, is_member_of},
+};
 
 /// Where the first number that this disk votes for is stored; empty while it is not decided.
 const KEY: &str = "committee.votes_from";
@@ -65,6 +70,39 @@ impl Voting {
     /// The first number that this disk votes for, once that is decided.
     pub(crate) fn from(&self) -> Option<u64> {
         self.state.lock().from
+    }
+
+    /// Rule C-2, for a certificate that stands: whether it carries a vote of this member that its disk does not know.
+    pub(crate) async fn check_own_vote(
+        &self,
+        tracker: &Tracker,
+        us: &KeyFilePublic,
+        certificate: &Certificate,
+    ) {
+        let number = certificate.number;
+        if self.from().is_none_or(|from| number < from)
+            || !certificate::signers(certificate).contains(&us.member)
+            || !tracker.epoch(number).await.is_ok_and(|epoch| is_member_of(us, &epoch))
+        {
+            return;
+        }
+        let known: Result<Option<B256>, _> = tracker.store().acknowledged(number).await;
+        match known {
+            Ok(Some(hash)) if hash == certificate.header_hash => {}
+            Ok(known) => {
+                tracing::error!(
+                    number,
+                    certified = %certificate.header_hash,
+                    ?known,
+                    "a certificate carries a vote of this member that its disk does not know: the disk was restored from \
+                     an older copy, or another machine uses this key; nothing more is voted for in this epoch"
+                );
+                if let Err(error) = self.decide(None).await {
+                    tracing::error!(%error, "this could not be stored; nothing is voted for until a restart");
+                }
+            }
+            Err(error) => tracing::error!(%error, number, "the store does not tell what was voted for"),
+        }
     }
 
     /// Whether the member may vote for `number` while its chain is certified up to `certified`.
@@ -144,32 +182,9 @@ impl Context {
         Some(last.last.saturating_add(1))
     }
 
-    /// Rule C-2, for a certificate that stands: whether it carries a vote of this member that its disk does not know.
+    /// Rule C-2, see [`Voting::check_own_vote`].
     pub(crate) async fn check_own_vote(&self, certificate: &Certificate) {
-        let (number, member) = (certificate.number, self.member());
-        if self.voting.from().is_none_or(|from| number < from)
-            || !certificate::signers(certificate).contains(&member)
-            || !self.tracker.epoch(number).await.is_ok_and(|epoch| self.is_member_of(&epoch))
-        {
-            return;
-        }
-        let known: Result<Option<B256>, _> = self.tracker.store().acknowledged(number).await;
-        match known {
-            Ok(Some(hash)) if hash == certificate.header_hash => {}
-            Ok(known) => {
-                tracing::error!(
-                    number,
-                    certified = %certificate.header_hash,
-                    ?known,
-                    "a certificate carries a vote of this member that its disk does not know: the disk was restored from \
-                     an older copy, or another machine uses this key; nothing more is voted for in this epoch"
-                );
-                if let Err(error) = self.voting.decide(None).await {
-                    tracing::error!(%error, "this could not be stored; nothing is voted for until a restart");
-                }
-            }
-            Err(error) => tracing::error!(%error, number, "the store does not tell what was voted for"),
-        }
+        self.voting.check_own_vote(&self.tracker, &self.key.public, certificate).await;
     }
 
     /// Shows in the readiness whether this member votes for the next header.

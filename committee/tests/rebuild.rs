@@ -11,6 +11,32 @@ use common::{
 };
 use std::sync::Arc;
 
+/// What it takes back is half of the proof.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_headers_of_the_sequencer_stay_evidence_after_the_rebuild() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let machine = Machine::new(2, sequencer.url());
+    let member = machine.start().await;
+    assert_eq!(votes_from(&member).await, 1);
+    sequencer.followed_by(1).await;
+    let (shown, other) = (Sealer::new().await, Sealer::new().await);
+    let ours = shown.seal_envelopes(&[envelope(1, 1)]).await;
+    sequencer.publish(&ours.batch, &ours.verdicts);
+    sequencer.wait("a vote", |state| state.acknowledgements.iter().any(|vote| vote.number == 1)).await;
+    member.stop().await;
+
+    let posted = other.seal_envelopes(&[envelope(2, 1)]).await;
+    let certificate = other.certify(&posted.batch, &[1, 3, 4]).await;
+    let l1: Arc<dyn PostedChain> = PostedRuns::new(Arc::clone(&machine.l1), &posted.batch, certificate);
+    let member = machine.rebuild(l1).await.expect("it starts");
+    assert_eq!(member.tracker().certified().hash, posted.hash);
+    let kept: Vec<_> =
+        member.evidence().iter().map(|pair| (pair.first.header.hash(), pair.second.header.hash())).collect();
+    assert_eq!(kept, [(ours.hash, posted.hash)]);
+    member.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_l1_voided_votes_again_at_once_after_the_rebuild() {
     let sequencer = SequencerDouble::start().await;

@@ -2,12 +2,12 @@
 
 mod common;
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use blindfold_committee::{MemberHandle, PeerUrl};
 use common::{
     Machine, certified,
-    network::{LAST_OF_FIRST_EPOCH, MEMBERS, Sealer, envelope},
+    network::{LAST_OF_FIRST_EPOCH, MEMBERS, PostedRuns, Sealer, envelope},
     sealed,
     sequencer::{SequencerDouble, State},
     votes_from,
@@ -86,6 +86,16 @@ async fn a_member_whose_disk_was_lost_votes_from_the_next_epoch_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_with_an_older_disk_stops_voting_when_a_certificate_shows_its_vote() {
+    older_disk(false).await;
+}
+
+/// L1 shows it the certificate that the sequencer would.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_with_an_older_disk_stops_voting_when_it_is_rebuilt_from_l1() {
+    older_disk(true).await;
+}
+
+async fn older_disk(from_l1: bool) {
     let sequencer = SequencerDouble::start().await;
     sequencer.double.state.lock().aggregate = false;
     let machine = Machine::new(2, sequencer.url());
@@ -99,7 +109,8 @@ async fn a_member_with_an_older_disk_stops_voting_when_a_certificate_shows_its_v
         batch.batch
     };
     let first = published(1).await;
-    sequencer.publish_certificate(&sealer.certify(&first, &[1, 2, 3]).await);
+    let of_first = sealer.certify(&first, &[1, 2, 3]).await;
+    sequencer.publish_certificate(&of_first);
     certified(&member, 1).await;
     member.stop().await;
     machine.close_disk().await;
@@ -110,14 +121,20 @@ async fn a_member_with_an_older_disk_stops_voting_when_a_certificate_shows_its_v
     sequencer.followed_by(1).await;
     let second = published(2).await;
     sequencer.wait("an acknowledgement", |state| acknowledged_by(state, 2, 2)).await;
-    sequencer.publish_certificate(&sealer.certify(&second, &[1, 2, 3]).await);
+    let of_second = sealer.certify(&second, &[1, 2, 3]).await;
+    sequencer.publish_certificate(&of_second);
     certified(&member, 2).await;
     member.stop().await;
     machine.close_disk().await;
 
-    // The copy knows nothing of its second vote. The sequencer shows it the certificate.
+    // The copy knows nothing of its second vote. The sequencer shows it the certificate, or L1 does.
     copy(copied.path(), machine.folder.path());
-    let member = machine.start().await;
+    let member = if from_l1 {
+        let posted = PostedRuns::of(Arc::clone(&machine.l1), [(&*first, of_first), (&*second, of_second)]);
+        machine.rebuild(posted).await.expect("it starts")
+    } else {
+        machine.start().await
+    };
     certified(&member, 2).await;
     let third = published(3).await;
     sequencer.wait("an abstention", |state| abstained(state, 2, 3)).await;

@@ -191,7 +191,7 @@ impl Sequencer {
             return Err(StartError::WrongKey { key, named: tracker.sequencer_now() });
         }
         if let (Some(posted), Some(fork)) = (&deps.rebuild, &fork) {
-            fork.take_posted(&tracker, posted.as_ref(), Some(key)).await?;
+            fork.take_posted(&tracker, posted.as_ref(), Some(key), async |_| {}).await?;
             let (head, certified) = (tracker.head().number, tracker.certified().number);
             tracing::info!(head, certified, "the chain here is that of L1 as far as L1 has one");
         }

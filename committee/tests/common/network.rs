@@ -327,8 +327,17 @@ pub struct PostedRuns {
 impl PostedRuns {
     /// This certified header, posted in the first block, and all that this L1 made.
     pub fn new(l1: Arc<ScriptedL1>, batch: &SealedBatch, certificate: Certificate) -> Arc<Self> {
-        let runs = vec![posting(FIRST_ORIGIN, batch.clone(), Some(certificate))];
-        Arc::new(Self { l1, runs })
+        Self::of(l1, [(batch, certificate)])
+    }
+
+    /// These certified headers, posted in the first block.
+    pub fn of<'a>(
+        l1: Arc<ScriptedL1>,
+        runs: impl IntoIterator<Item = (&'a SealedBatch, Certificate)>,
+    ) -> Arc<Self> {
+        let run =
+            |(batch, certificate): (&SealedBatch, _)| posting(FIRST_ORIGIN, batch.clone(), Some(certificate));
+        Arc::new(Self { l1, runs: runs.into_iter().map(run).collect() })
     }
 }
 

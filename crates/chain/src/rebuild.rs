@@ -10,7 +10,7 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256};
 use blindfold_engine::{ExecutionClient, ReadError};
 use blindfold_l1::{DataFault, Posting};
-use blindfold_protocol::{BatchHeader, ChainConfig, EnvelopeFault, SealedBatch};
+use blindfold_protocol::{BatchHeader, Certificate, ChainConfig, EnvelopeFault, SealedBatch, SignedHeader};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -252,8 +252,42 @@ impl Fork {
         Ok(())
     }
 
+    /// The header here and the one on L1 of the fork's number, where L1 did not make the latter and one key signed both:
+    /// the proof of a misdeed, which goes with what is taken back. `None` where L1 has no whole data beside that header.
+    ///
+    /// # Errors
+    /// L1's and the disk's.
+    pub async fn signed_twice(
+        &self,
+        config: &ChainConfig,
+        store: &dyn Store,
+        l1: &dyn PostedChain,
+    ) -> Result<Option<(SignedHeader, SignedHeader)>, RebuildFault> {
+        let Some(other) = self.other.filter(|other| !other.by_l1) else { return Ok(None) };
+        let number = other.header.number;
+        let Some(ours) = store.batch(number).await? else { return Ok(None) };
+        let ours = ours.sealed.signed_header();
+        let mut after = self.after;
+        while after < self.finalized {
+            let through = self.finalized.min(after.saturating_add(REBUILD_STEP_BLOCKS));
+            for posting in l1.postings(after, through).await? {
+                let Ok(batches) = posting.data.whole() else { continue };
+                let posted = batches.iter().map(SealedBatch::signed_header);
+                let Some(posted) = posted.into_iter().find(|posted| posted.header == other.header) else {
+                    continue;
+                };
+                let signer = ours.signer(&config.deployment);
+                let twice = signer.is_ok() && signer == posted.signer(&config.deployment);
+                return Ok(twice.then_some((ours, posted)));
+            }
+            after = through;
+        }
+        Ok(None)
+    }
+
     /// Takes what L1 has above the fork: the headers that it made, certificates, and certified runs as far as their data
-    /// came along. What lacks, members have. What a sequencer's `key` signed is on disk as signed before the header is.
+    /// came along. What lacks, members have. What a sequencer's `key` signed is on disk as signed before the header is, and
+    /// `before` has seen each certificate before it is on disk.
     ///
     /// # Errors
     /// [`RebuildFault::SignedTwo`], [`RebuildFault::Refused`], L1's and the disk's.
@@ -262,11 +296,15 @@ impl Fork {
         tracker: &Tracker,
         l1: &dyn PostedChain,
         key: Option<Address>,
+        before: impl AsyncFn(&Certificate),
     ) -> Result<(), RebuildFault> {
         let mut after = self.after;
         while after < self.finalized {
             let through = self.finalized.min(after.saturating_add(REBUILD_STEP_BLOCKS));
             for posting in l1.postings(after, through).await? {
+                if let Some(certificate) = &posting.certificate {
+                    before(certificate).await;
+                }
                 if !take(tracker, &posting, key).await? {
                     let (first, last) = posting.numbers();
                     tracing::warn!(first, last, "L1 has no whole data of these batches beside their headers");

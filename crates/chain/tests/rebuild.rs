@@ -125,7 +125,7 @@ async fn the_fork_is_found_from_the_end_and_what_l1_holds_is_taken() {
     }
     for _ in 0..2 {
         let node = tracker_on(Arc::clone(&store), &l1).await;
-        fork.take_posted(&node, &posted, Some(key)).await.unwrap();
+        fork.take_posted(&node, &posted, Some(key), async |_| {}).await.unwrap();
         assert_eq!((node.head().number, node.certified().hash), (3, after.hash));
     }
     assert_eq!(store.acknowledged(3).await.unwrap(), Some(after.hash), "it binds");
@@ -153,16 +153,16 @@ async fn what_is_signed_twice_and_what_lacks_data_is_named_or_left_to_others() {
     // Another header 3 was signed, with an origin of after L1's header: nothing excuses it.
     store.put_acknowledged(3, B256::repeat_byte(3), 305).await.unwrap();
     let node = tracker_on(Arc::clone(&store), &l1).await;
-    let refused = fork.take_posted(&node, &posted, Some(key)).await.unwrap_err();
+    let refused = fork.take_posted(&node, &posted, Some(key), async |_| {}).await.unwrap_err();
     assert!(matches!(refused, RebuildFault::SignedTwo { number: 3, posted, .. } if posted == after.hash));
     assert_eq!((node.head().number, node.certified().number), (2, 2));
     // Without its data the members are asked; L1's word counts all the same.
     posted.runs.lock()[2].data = PostedData::missing(1, DataFault::Absent);
-    fork.take_posted(&node, &posted, Some(key)).await.unwrap();
+    fork.take_posted(&node, &posted, Some(key), async |_| {}).await.unwrap();
     assert_eq!(node.head().number, 2);
     // A member votes, and signs no headers.
     posted.runs.lock()[2].data = PostedData::of(vec![(*after.batch).clone()]);
-    fork.take_posted(&node, &posted, None).await.unwrap();
+    fork.take_posted(&node, &posted, None, async |_| {}).await.unwrap();
     assert_eq!(node.certified().number, 3);
     // A header of this key on L1 in place of a signed one.
     posted.runs.lock()[0].headers[0].timestamp_ms += 1;
