@@ -438,6 +438,10 @@ impl Core {
                 tracing::warn!(member, number, %refusal, "a member's certified headers are not taken");
                 return Ok(false);
             }
+            // What the headers that gave way had taken waits again, from the next look at L1 on.
+            self.certifier.forget_from(first);
+            self.backlog.forget_from(first);
+            self.displaced.store(true, Ordering::SeqCst);
             for sealed in &run {
                 self.adopted(member, sealed).await?;
             }

@@ -5,6 +5,7 @@
 mod common;
 
 use blindfold_protocol::{Canonical, Certificate, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS};
+use blindfold_rpc::BlindApiClient;
 use blindfold_sequencer::{Clock, HeldBatch, StartError};
 use common::{Running, World, payer, sequencer_key};
 
@@ -200,7 +201,8 @@ async fn who_is_named_again_gives_its_own_lost_header_up() {
     let running = world.start_funded(&[1, 2]).await;
     running.certify_through(1).await;
     running.held_by(&[1, 2, 3, 4], 1).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    let displaced = world.envelope(1, 1);
+    running.send(&displaced).await.unwrap();
     running.sealed(2).await;
     name_next(&world, 3);
     running.handle.shutdown().await;
@@ -224,6 +226,12 @@ async fn who_is_named_again_gives_its_own_lost_header_up() {
     running.eventually("sealing", async || running.send(&world.envelope(1, 2)).await.is_ok()).await;
     running.sealed(3).await;
     assert_eq!(running.batch(2).await.hash, theirs);
+    running
+        .eventually("what stood in the lost header to be sealed again", async || {
+            let receipt = BlindApiClient::get_receipt(&running.client, displaced.id()).await.unwrap();
+            receipt.is_some_and(|receipt| receipt.number.is_some_and(|number| number > 2))
+        })
+        .await;
     running.handle.shutdown().await;
 }
 
