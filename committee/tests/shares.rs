@@ -190,6 +190,36 @@ async fn without_its_certificate_there_is_no_share() {
     );
 }
 
+/// A flood of certificates costs a member pairings only as long as the header that they name waits for its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_certificate_that_could_stand_costs_pairings() {
+    let stage = Stage::new(1).await;
+    let batch = stage.validated(vec![envelope(1, 1).encode()]).await;
+    let (own, tracker) = (client(&stage.members[0]), stage.members[0].tracker());
+    let good = certify(&batch, &[1, 2, 3]);
+
+    // For another header than the one here, however well signed.
+    let mut other = batch.clone();
+    other.header.timestamp_ms += 1;
+    assert_eq!(reason(&own, 1, &certify(&other, &[1, 2, 3])).await, later("not_validated_here"));
+    assert_eq!(tracker.certificates_paired(), 0);
+    // Forged, for the one here. What shows without pairings does so before them.
+    let forged = Certificate { signature: certify(&other, &[1, 2, 3]).signature, ..good };
+    assert_eq!(reason(&own, 1, &forged).await, refusal("bad_signature"));
+    assert_eq!(tracker.certificates_paired(), 1);
+    assert_eq!(reason(&own, 1, &Certificate { signers: 0b11, ..good }).await, refusal("too_few_signers"));
+    assert_eq!(reason(&own, 1, &Certificate { signature: [0xff; 48], ..good }).await, refusal("bad_point"));
+    assert_eq!(tracker.certificates_paired(), 1);
+
+    assert!(share(&own, 1, &good).await.is_ok());
+    assert_eq!(tracker.certificates_paired(), 2);
+    // Known again, as it was or otherwise.
+    for again in [good, certify(&batch, &[2, 3, 4]), forged] {
+        assert!(share(&own, 1, &again).await.is_ok());
+    }
+    assert_eq!(tracker.certificates_paired(), 2);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_for_an_unknown_header_makes_the_member_fetch_it() {
     let stage = Stage::new(1).await;

@@ -1,11 +1,11 @@
 //! Taking certificates, and giving way to the header that has one.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
-    BatchHeader, Certificate, CertifiedBatch, Epochs, SealedBatch, SignedHeader, certificate,
-    limits::HANDOVER_BLOCKS, validity,
+    BatchHeader, Certificate, CertificateFault, CertifiedBatch, Epochs, SealedBatch, SignedHeader,
+    certificate, limits::HANDOVER_BLOCKS, validity,
 };
 use blindfold_store::StoreError;
 
@@ -201,10 +201,15 @@ impl Tracker {
         let number = certificate.number;
         let epoch = self.epoch(number).await?;
         let (deployment, certificate) = (self.shared.config.deployment, *certificate);
-        blindfold_runtime::blocking(move || certificate::verify(&certificate, &epoch, &deployment))
-            .await
-            .map_err(|_| Refusal::Stopped)?
-            .map_err(|fault| Refusal::Certificate { number, fault })
+        let verified =
+            blindfold_runtime::blocking(move || certificate::verify(&certificate, &epoch, &deployment))
+                .await
+                .map_err(|_| Refusal::Stopped)?;
+        // Every other fault shows before the pairings.
+        if matches!(verified, Ok(()) | Err(CertificateFault::Signature)) {
+            self.shared.certificates_paired.fetch_add(1, Ordering::Relaxed);
+        }
+        verified.map_err(|fault| Refusal::Certificate { number, fault })
     }
 
     async fn accept_certificate_locked(

@@ -9,7 +9,10 @@ mod l1_made;
 mod overruled;
 mod refusal;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::ledger::{Account, FeeLedger};
@@ -106,6 +109,7 @@ struct Shared {
     /// What L1 says up to its newest final block, read before a header names it.
     ahead: RwLock<ahead::Ahead>,
     overruled: RwLock<overruled::Overruled>,
+    certificates_paired: AtomicU64,
     earlier: accounts::EarlierLedgers,
 }
 
@@ -137,6 +141,7 @@ impl Tracker {
             said: RwLock::default(),
             ahead: RwLock::default(),
             overruled: RwLock::default(),
+            certificates_paired: AtomicU64::default(),
             earlier: accounts::EarlierLedgers::default(),
         };
         let tracker = Self { shared: Arc::new(shared) };
@@ -153,6 +158,11 @@ impl Tracker {
     /// The disk that the chain is on.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
+    }
+
+    /// How many certificates cost two pairings so far, forged ones included.
+    pub fn certificates_paired(&self) -> u64 {
+        self.shared.certificates_paired.load(Ordering::Relaxed)
     }
 
     /// The last header, with what the next one builds on.
