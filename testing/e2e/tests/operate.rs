@@ -9,6 +9,7 @@ use blindfold::{
         SequencerSettings,
     },
 };
+use blindfold_protocol::{Address, ChainConfig, Deployment, L1Timing};
 use blindfold_telemetry::Metrics;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -208,6 +209,43 @@ fn the_proxys_settings_are_documented() {
         ],
     );
     check_settings::<ProxySettings>("### Settings of the proxy", &minimal, &full);
+}
+
+#[test]
+fn every_key_of_the_chains_file_is_documented_and_no_other() {
+    let chain = ChainConfig {
+        chain_id: 2,
+        deployment: Deployment { l1_chain_id: 1, inbox: Address::ZERO },
+        registry: Address::ZERO,
+        fee_vault: Address::ZERO,
+        forced_queue: Address::ZERO,
+        hint_registry: Address::ZERO,
+        hint_verifier: Address::ZERO,
+        deposit_portal: Address::ZERO,
+        output_registry: Address::ZERO,
+        timing: L1Timing::default(),
+        sequencer: Address::ZERO,
+        fee_recipient: Address::ZERO,
+        base_fee_recipient: Address::ZERO,
+        block_gas_limit: 0,
+        initial_base_fee: 0,
+        min_base_fee: 0,
+        initial_gas_base_fee: 0,
+        min_gas_base_fee: 0,
+        malformed_surcharge: 0,
+        genesis_l1_origin: 0,
+    };
+    let mut keys = BTreeMap::new();
+    flatten("", &serde_json::to_value(chain).expect("it can be written"), &mut keys);
+    let (_, rest) =
+        OPERATE.split_once("\n`rollup.json`, the same file for every party:\n").expect("the table");
+    let table = rest.trim_start().split("\n\n").next().expect("a table");
+    let documented: BTreeSet<&str> =
+        rows(table).flat_map(|cells| cells[0].split(", ").filter_map(code).collect::<Vec<_>>()).collect();
+    assert_eq!(documented, keys.keys().map(String::as_str).collect());
+    // It has no check but that it is above 0, so none may be promised.
+    let w = rows(table).find(|cells| cells[0].contains("maxOriginAgeSeconds")).expect("W")[1];
+    assert!(w.contains("above 0"), "{w}");
 }
 
 /// The names that a registry shows.
