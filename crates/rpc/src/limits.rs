@@ -4,7 +4,7 @@
 /// list in hex, with room for a small batch of calls.
 pub const MAX_REQUEST_BYTES: u32 = 1 << 20;
 /// Largest request of a peer that has proved who it is: the largest release and hint list with every blinding factor
-/// stated are 3,154,102 digits of hex.
+/// stated are 3,154,100 digits of hex.
 pub const MAX_PEER_REQUEST_BYTES: u32 = 4 << 20;
 /// Largest request of a coprocessor, and of who asks one: an invoice's key, quantities and prices are 2,986,200 digits
 /// of hex.
