@@ -35,21 +35,22 @@ pub const COPROCESSOR: &str = "coprocessor";
 const AUDITOR: &str = "auditor";
 /// The least fee of a transfer, in base units.
 const MINIMUM_FEE: u64 = 10;
-/// What each of the first accounts has in public, in base units, and how many they are.
+/// What each user account has in public, in base units.
 const ALLOCATION: u64 = 1_000_000;
-const ALLOCATED_ACCOUNTS: usize = 4;
 /// How long one transaction may take.
 const TRANSACTION_TIMEOUT_MS: u128 = 60_000;
 /// How often the story looks.
 const LOOK_INTERVAL_MS: u64 = 50;
 
 /// `confidential.json` of a run.
-pub(super) fn deployment_file(dir: &Path) -> PathBuf {
+#[must_use]
+pub fn deployment_file(dir: &Path) -> PathBuf {
     dir.join("confidential.json")
 }
 
 /// The circuits' keys stand beside the runs' folder: they are made once, which takes a while.
-pub(super) fn keys_dir(dir: &Path) -> PathBuf {
+#[must_use]
+pub fn keys_dir(dir: &Path) -> PathBuf {
     dir.parent().unwrap_or(dir).join("confidential-keys")
 }
 
@@ -75,13 +76,13 @@ fn kept_keys(dir: &Path) -> Result<provers::Pinned> {
     }
 }
 
-/// Makes the circuits' keys where they are missing, and the run's deployment.
-pub(super) fn prepare(dir: &Path, chain: &ChainConfig) -> Result<()> {
+/// Makes the circuits' keys where they are missing, and the run's deployment, in which `accounts` accounts have something.
+pub(super) fn prepare(dir: &Path, chain: &ChainConfig, accounts: usize) -> Result<()> {
     let pinned = kept_keys(&keys_dir(dir))?;
     let password = fs::read_to_string(dir.join("password"))?;
     keys::store(&named_key(AUDITOR), &auditor_file(dir), password.trim())?;
     let seed = auditor_seed(&auditor_file(dir), &dir.join("password"))?;
-    let allocations = (0..ALLOCATED_ACCOUNTS)
+    let allocations = (0..accounts)
         .map(|index| Allocation { owner: account_key(index).address(), balance: ALLOCATION })
         .collect();
     let parties = (chain.deployment.inbox, named_key(SEQUENCER).address());

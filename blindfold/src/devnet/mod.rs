@@ -11,7 +11,10 @@ pub mod process;
 mod settings;
 mod story;
 
-pub use confidential::{COPROCESSOR, confidential_transfer};
+pub use confidential::{
+    COPROCESSOR, confidential_transfer, deployment_file as confidential_deployment_file,
+    keys_dir as confidential_keys_dir,
+};
 pub use network::{
     Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, L1_NODE, PROCESSES, Progress, SequencerUrl,
     stake_members,

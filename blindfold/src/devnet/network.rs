@@ -221,8 +221,8 @@ impl Devnet {
 
         if options.confidential {
             progress.step("confidential balances: the circuits' keys (kept for later runs), a deployment");
-            let (dir, chain) = (dir.clone(), chain.clone());
-            tokio::task::spawn_blocking(move || confidential::prepare(&dir, &chain)).await??;
+            let (dir, chain, accounts) = (dir.clone(), chain.clone(), options.accounts);
+            tokio::task::spawn_blocking(move || confidential::prepare(&dir, &chain, accounts)).await??;
         }
 
         progress.step("roles: sequencer, members, helper, full node, proxy");
