@@ -20,6 +20,7 @@ pub mod key_file;
 mod lru;
 mod member;
 mod metrics;
+mod pace;
 mod refusals;
 mod service;
 mod share;

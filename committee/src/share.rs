@@ -5,7 +5,7 @@
 //! our chain. It leaves it no more once L1 may soon declare the batch void (`unreleased`). Both kinds of share are a function of key and ciphertexts alone; giving one twice says nothing new, and
 //! the bounded memory below only saves work.
 
-use std::sync::Arc;
+use std::{hash::Hash, sync::Arc};
 
 use blindfold_bte::CiphertextPoint;
 use blindfold_chain::{NextStep, Refusal};
@@ -17,7 +17,11 @@ use blindfold_store::{BatchRecord, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit, Semaphore};
 
-use crate::{lru::Lru, member::Context};
+use crate::{
+    lru::Lru,
+    member::Context,
+    pace::{Pace, Turn},
+};
 
 /// Why no share is given. Stable names by [`ShareRefusal::as_str`].
 #[derive(Debug, thiserror::Error)]
@@ -151,8 +155,11 @@ const MAX_VERIFYING_CALLS: usize = 8;
 
 type Once<T> = Arc<OnceCell<T>>;
 
-/// Batches kept in memory for singletons: 8 MB each at most.
+/// Batches kept in memory for singletons: 8 MB each at most. For strangers there are fewer.
 const SINGLETON_BATCHES: usize = 4;
+const SINGLETON_BATCHES_OF_STRANGERS: usize = 1;
+/// Shares of batches kept in memory that only strangers asked for.
+const SHARES_OF_STRANGERS: usize = 8;
 
 /// Computes shares on a bounded number of threads and remembers a bounded number of them.
 pub(crate) struct ShareService {
@@ -169,16 +176,20 @@ pub(crate) struct ShareService {
     pairing: tokio::sync::Mutex<()>,
     /// Everybody computing.
     threads: Arc<Semaphore>,
-    shares: Mutex<Lru<(u64, B256), Once<ReleaseShare>>>,
     singletons: Mutex<Lru<(u64, u32), Once<SingletonShare>>>,
-    /// Certified batches that singletons are asked of: of a flood of malformed envelopes each is decoded once.
-    records: Mutex<Lru<u64, Once<Arc<BatchRecord>>>>,
     /// Certificates that were accepted; the certified head never falls, so they stay good.
     accepted: Mutex<Lru<Certificate, ()>>,
     missing: Notify,
 }
 
-/// Places of those who ask for shares.
+/// A share, and the L1 origin of its batch.
+#[derive(Clone)]
+struct Kept {
+    share: ReleaseShare,
+    origin: u64,
+}
+
+/// Places of those who ask for shares, and what is kept in memory for them.
 struct Places {
     /// Who is owed a share, waiting or computing.
     queue: Arc<Semaphore>,
@@ -186,15 +197,29 @@ struct Places {
     singleton_queue: Arc<Semaphore>,
     /// Whose certificate has to be verified first.
     verifying: Arc<Semaphore>,
+    /// How much work is done for what is not in memory; `None`: as much as is asked for. An old batch has to be read and
+    /// its share computed anew, which is dear, and whoever asks pays a few hundred bytes.
+    pace: Option<Pace>,
+    shares: Mutex<Lru<(u64, B256), Once<Kept>>>,
+    /// Certified batches that singletons are asked of: of a flood of malformed envelopes each is decoded once.
+    records: Mutex<Lru<u64, Once<Arc<BatchRecord>>>>,
 }
 
 impl Places {
-    fn new(calls: usize) -> Self {
+    fn new(calls: usize, pace: Option<Pace>, shares: usize, records: usize) -> Self {
         Self {
             queue: Arc::new(Semaphore::new(calls)),
             singleton_queue: Arc::new(Semaphore::new(calls.div_ceil(2))),
             verifying: Arc::new(Semaphore::new(MAX_VERIFYING_CALLS)),
+            pace,
+            shares: Mutex::new(Lru::new(shares)),
+            records: Mutex::new(Lru::new(records)),
         }
+    }
+
+    /// Leave to work on what is not in memory.
+    fn turn(&self) -> Result<Option<Turn>, ShareRefusal> {
+        self.pace.as_ref().map(|pace| pace.turn().ok_or(ShareRefusal::Busy)).transpose()
     }
 }
 
@@ -202,15 +227,18 @@ impl ShareService {
     pub(crate) fn new(context: Arc<Context>) -> Arc<Self> {
         let limits = &context.config.limits;
         Arc::new(Self {
-            open: Places::new(limits.share_queue_calls),
-            kept: Places::new(limits.share_queue_calls),
+            open: Places::new(
+                limits.share_queue_calls,
+                Some(Pace::new()),
+                SHARES_OF_STRANGERS.min(limits.share_cache_batches),
+                SINGLETON_BATCHES_OF_STRANGERS,
+            ),
+            kept: Places::new(limits.share_queue_calls, None, limits.share_cache_batches, SINGLETON_BATCHES),
             readers: Arc::new(Semaphore::new(limits.share_queue_calls)),
             peer_readers: Arc::new(Semaphore::new(limits.share_queue_calls)),
             pairing: tokio::sync::Mutex::default(),
             threads: Arc::new(Semaphore::new(limits.share_threads)),
-            shares: Mutex::new(Lru::new(limits.share_cache_batches)),
             singletons: Mutex::new(Lru::new(limits.singleton_cache_entries)),
-            records: Mutex::new(Lru::new(SINGLETON_BATCHES)),
             accepted: Mutex::new(Lru::new(limits.certificate_cache_entries)),
             missing: Notify::new(),
             context,
@@ -235,7 +263,7 @@ impl ShareService {
                 return;
             }
             if let Ok(Some(record)) = service.context.tracker.store().batch(number).await
-                && let Err(refusal) = service.share_of(record, epoch).await
+                && let Err(refusal) = service.share_of(record, epoch, &service.kept).await
             {
                 tracing::debug!(number, %refusal, "share not prepared");
             }
@@ -257,9 +285,32 @@ impl ShareService {
         let places = self.places(to_peer);
         self.accept(certificate, places).await?;
         let _place = enter(&places.queue)?;
+        let (kept, coming) = self.share_in_memory(number).await?;
+        if let Some(kept) = kept {
+            self.context.unreleased.check(number, kept.origin).await?;
+            return Ok(kept.share);
+        }
+        // What is being computed already is waited for.
+        let places = if coming { &self.kept } else { places };
+        let _turn = places.turn()?;
         let record = self.certified_record(number).await?;
         self.context.unreleased.check(number, record.sealed.header.l1_origin_number).await?;
-        self.share_of(record, epoch).await
+        self.share_of(record, epoch, places).await
+    }
+
+    /// The share of the header that is certified under this number, if it was computed already; and whether it is being
+    /// computed for others than strangers.
+    async fn share_in_memory(&self, number: u64) -> Result<(Option<Kept>, bool), ShareRefusal> {
+        if number > self.context.tracker.certified().number {
+            return Err(ShareRefusal::NotCertified { number });
+        }
+        let Some(hash) = self.context.tracker.store().header_hash(number).await? else {
+            return Ok((None, false));
+        };
+        let of = |places: &Places| places.shares.lock().get(&(number, hash));
+        let (kept, open) = (of(&self.kept), of(&self.open));
+        let computed = |once: &Once<Kept>| once.get().cloned();
+        Ok((kept.as_ref().and_then(computed).or_else(|| open.as_ref().and_then(computed)), kept.is_some()))
     }
 
     /// The member's singleton share of an accepted item of a certified batch.
@@ -269,9 +320,10 @@ impl ShareService {
         index: u32,
         to_peer: bool,
     ) -> Result<SingletonShare, ShareRefusal> {
-        let _place = enter(&self.places(to_peer).singleton_queue)?;
+        let places = self.places(to_peer);
+        let _place = enter(&places.singleton_queue)?;
         self.epoch(number).await?;
-        let record = self.kept_record(number).await?;
+        let record = self.kept_record(number, places).await?;
         let count = record.sealed.items.len();
         let item = usize::try_from(index).ok().and_then(|index| record.items.get(index));
         let Some(item) = item else { return Err(ShareRefusal::NoSuchItem { number, index, count }) };
@@ -279,14 +331,7 @@ impl ShareService {
             return Err(ShareRefusal::ItemSkipped { number, index, reason: fault.clone() });
         }
         self.context.unreleased.check(number, record.sealed.header.l1_origin_number).await?;
-        let once = {
-            let mut kept = self.singletons.lock();
-            kept.get(&(number, index)).unwrap_or_else(|| {
-                let once = Once::default();
-                kept.put((number, index), Arc::clone(&once));
-                once
-            })
-        };
+        let once = once_of(&self.singletons, (number, index));
         let share = once
             .get_or_try_init(|| async {
                 let member = self.context.member();
@@ -364,7 +409,7 @@ impl ShareService {
             self.context.metrics.bad_certificates.increment();
             return Err(ShareRefusal::BadCertificate(Refusal::Certificate { number, fault }));
         }
-        let ours = tracker.store().batch(number).await?.map(|record| record.hash);
+        let ours = tracker.store().header_hash(number).await?;
         if ours != Some(certificate.header_hash) {
             // Perhaps it stands, and we lack its header: it is asked for, at most as often as anything is fetched.
             self.missing.notify_one();
@@ -407,31 +452,29 @@ impl ShareService {
     }
 
     /// The same, read and decoded once for all its items; what is certified does not change.
-    async fn kept_record(&self, number: u64) -> Result<Arc<BatchRecord>, ShareRefusal> {
-        let once = {
-            let mut kept = self.records.lock();
-            kept.get(&number).unwrap_or_else(|| {
-                let once = Once::default();
-                kept.put(number, Arc::clone(&once));
-                once
-            })
+    async fn kept_record(&self, number: u64, places: &Places) -> Result<Arc<BatchRecord>, ShareRefusal> {
+        let there = self.kept.records.lock().get(&number).and_then(|once| once.get().cloned());
+        if let Some(record) = there {
+            return Ok(record);
+        }
+        let once = once_of(&places.records, number);
+        let read = async {
+            let _turn = places.turn()?;
+            self.certified_record(number).await.map(Arc::new)
         };
-        once.get_or_try_init(|| async { self.certified_record(number).await.map(Arc::new) }).await.cloned()
+        once.get_or_try_init(|| read).await.cloned()
     }
 
     /// Computes the share of a validated batch, or remembers it. Gives it to nobody.
-    async fn share_of(&self, record: BatchRecord, epoch: Epoch) -> Result<ReleaseShare, ShareRefusal> {
-        let number = record.sealed.header.number;
-        let once = {
-            let mut kept = self.shares.lock();
-            let key = (number, record.hash);
-            kept.get(&key).unwrap_or_else(|| {
-                let once = Once::default();
-                kept.put(key, Arc::clone(&once));
-                once
-            })
-        };
-        let share = once
+    async fn share_of(
+        &self,
+        record: BatchRecord,
+        epoch: Epoch,
+        places: &Places,
+    ) -> Result<ReleaseShare, ShareRefusal> {
+        let (number, origin) = (record.sealed.header.number, record.sealed.header.l1_origin_number);
+        let once = once_of(&places.shares, (number, record.hash));
+        let kept = once
             .get_or_try_init(|| async {
                 let header_hash = record.hash;
                 let key = Arc::clone(&self.context.key);
@@ -452,10 +495,11 @@ impl ShareService {
                     })
                     .await?;
                 let member = self.context.member();
-                Ok::<_, ShareRefusal>(ReleaseShare { number, header_hash, member, pds })
+                let share = ReleaseShare { number, header_hash, member, pds };
+                Ok::<_, ShareRefusal>(Kept { share, origin })
             })
             .await?;
-        Ok(share.clone())
+        Ok(kept.share.clone())
     }
 
     /// Runs on a thread of the pool once one is free.
@@ -472,6 +516,16 @@ impl ShareService {
         });
         task.await.map_err(|_| stopped())?
     }
+}
+
+/// The place in memory for what belongs to a key, filled or not.
+fn once_of<K: Eq + Hash + Clone, V>(memory: &Mutex<Lru<K, Once<V>>>, key: K) -> Once<V> {
+    let mut memory = memory.lock();
+    memory.get(&key).unwrap_or_else(|| {
+        let once = Once::default();
+        memory.put(key, Arc::clone(&once));
+        once
+    })
 }
 
 fn enter(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ShareRefusal> {

@@ -335,6 +335,67 @@ async fn forged_certificates_keep_nobody_from_a_share() {
     assert!(answers.iter().all(|reason| reason == "not_validated_here"), "{answers:?}");
 }
 
+/// A client that shows itself as a helper with this key.
+fn introduced(machine: &Machine, member: &MemberHandle, key: &Arc<SigningKey>) -> HttpClient {
+    let (key, clock) = (Arc::clone(key), machine.clock.clock());
+    let introduction = Introduction::new(move || {
+        let nonce = rand::random::<[u8; 16]>().into();
+        let server = Party::Member(1);
+        Hello::of_helper(&key, &chain_config().deployment, server, clock.now_ms(), nonce)
+    });
+    let config = ClientConfig { introduction: Some(introduction), ..ClientConfig::default() };
+    http_client(&format!("http://{}", member.rpc_addr()), &config).unwrap()
+}
+
+/// An old batch has to be read and its share computed anew, for a call of a few hundred bytes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_who_ask_for_old_batches_get_a_part_of_the_time() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let helper = Arc::new(SigningKey::from_bytes(&[0x4e; 32]).unwrap());
+    let mut machine = Machine::new(1, sequencer.url());
+    machine.config.limits.share_threads = 1;
+    machine.config.limits.share_cache_batches = 1;
+    machine.config.helpers = vec![helper.address()];
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let mut newest = None;
+    for number in 1..=6u64 {
+        let nonce = u32::try_from(number).unwrap();
+        let batch =
+            sealer.seal_envelopes(&(1..=8).map(|n| envelope(n, nonce.into())).collect::<Vec<_>>()).await;
+        sequencer.publish(&batch.batch, &batch.verdicts);
+        let certificate = certify(&batch.batch, &[1, 2, 3]);
+        sequencer.publish_certificate(&certificate);
+        certified(&member, number).await;
+        newest = Some(certificate);
+    }
+    let newest = newest.expect("a certificate");
+    let known = introduced(&machine, &member, &helper);
+    let stranger = introduced(&machine, &member, &Arc::new(SigningKey::from_bytes(&[0x4f; 32]).unwrap()));
+    let ask = async |client: &HttpClient, number| match share(client, number, &newest).await {
+        Ok(_) => "given".to_owned(),
+        Err(error) => error.reason.into_owned(),
+    };
+    within("strangers that are turned away", async {
+        loop {
+            let flood = futures::future::join_all((0..32).map(|n| ask(&stranger, 1 + n % 5)));
+            let helpers = async {
+                for number in 1..=6 {
+                    assert_eq!(ask(&known, number).await, "given");
+                }
+            };
+            let (answers, ()) = tokio::join!(flood, helpers);
+            assert!(answers.iter().all(|answer| answer == "given" || answer == "busy"), "{answers:?}");
+            if answers.iter().any(|answer| answer == "busy") {
+                break;
+            }
+        }
+    })
+    .await;
+}
+
 /// The places of strangers are taken again and again; a helper that the settings name always finds one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_keeps_no_known_helper_from_shares() {
@@ -351,16 +412,7 @@ async fn a_flood_keeps_no_known_helper_from_shares() {
     sequencer.publish(&batch.batch, &batch.verdicts);
     sequencer.publish_certificate(&certify(&batch.batch, &[1, 2, 3]));
     certified(&member, 1).await;
-    let known = |key: &Arc<SigningKey>| {
-        let (key, clock) = (Arc::clone(key), machine.clock.clock());
-        let introduction = Introduction::new(move || {
-            let nonce = rand::random::<[u8; 16]>().into();
-            let server = Party::Member(1);
-            Hello::of_helper(&key, &chain_config().deployment, server, clock.now_ms(), nonce)
-        });
-        let config = ClientConfig { introduction: Some(introduction), ..ClientConfig::default() };
-        http_client(&format!("http://{}", member.rpc_addr()), &config).unwrap()
-    };
+    let known = |key: &Arc<SigningKey>| introduced(&machine, &member, key);
     let (known, stranger) = (known(&helper), known(&Arc::new(SigningKey::from_bytes(&[0x4f; 32]).unwrap())));
     let ask = async |client: &HttpClient, index| match client.get_singleton(1, index).await {
         Ok(_) => "given".to_owned(),

@@ -92,6 +92,9 @@ pub trait Store: Send + Sync {
     /// A batch with everything known about it.
     async fn batch(&self, number: u64) -> Result<Option<BatchRecord>, StoreError>;
 
+    /// A batch's header hash alone, which costs no reading of its items.
+    async fn header_hash(&self, number: u64) -> Result<Option<B256>, StoreError>;
+
     /// Batches by number from `from` on; at most `limit` and at most the implementation's page.
     async fn batches(&self, from: u64, limit: usize) -> Result<Vec<BatchRecord>, StoreError>;
 

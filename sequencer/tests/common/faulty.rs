@@ -115,6 +115,7 @@ hand_on! {
     fn put_posted(posted: PostedRecord) -> ();
     fn posted() -> Option<PostedRecord>;
     fn batch(number: u64) -> Option<BatchRecord>;
+    fn header_hash(number: u64) -> Option<B256>;
     fn batches(from: u64, limit: usize) -> Vec<BatchRecord>;
     fn block(number: u64) -> Option<BlockRecord>;
     fn block_by_second(second: u64) -> Option<BlockRecord>;

@@ -296,6 +296,10 @@ impl Store for SqliteStore {
         self.read(move |connection| reads::batch(connection, number)).await
     }
 
+    async fn header_hash(&self, number: u64) -> Result<Option<B256>, StoreError> {
+        self.read(move |connection| reads::header_hash(connection, number)).await
+    }
+
     async fn batches(&self, from: u64, limit: usize) -> Result<Vec<BatchRecord>, StoreError> {
         self.read(move |connection| reads::batches(connection, from, limit.min(MAX_PAGE_RECORDS))).await
     }

@@ -137,6 +137,12 @@ pub(super) fn batch(connection: &Connection, number: u64) -> Result<Option<Batch
     Ok(found.into_iter().next().filter(|record| record.number == number))
 }
 
+pub(super) fn header_hash(connection: &Connection, number: u64) -> Result<Option<B256>, StoreError> {
+    let Ok(number) = i64::try_from(number) else { return Ok(None) };
+    // The hash stands before the items, so their pages are not read.
+    first(connection, "SELECT hash FROM batches WHERE number = ?1", [number], |row| hash(row, 0, What::Batch))
+}
+
 const CERTIFIED: &str = "SELECT MAX(number) FROM (
     SELECT MAX(number) AS number FROM certificates UNION ALL SELECT MAX(number) FROM l1_headers)";
 
