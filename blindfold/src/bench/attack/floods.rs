@@ -30,6 +30,8 @@ pub(super) enum Flood {
     Hints,
     /// Calls for a release share against a forged certificate, to all members in turn.
     Shares,
+    /// Calls for the release shares of old batches with a certificate that stands, to all members in turn.
+    OldShares,
     /// Calls for the singleton share of a good envelope, to all members in turn.
     Singletons,
     /// Calls for a batch over WebSockets from which nothing is read, to the sequencer.
@@ -47,7 +49,7 @@ pub(super) enum Flood {
 
 impl Flood {
     /// Those held against honest transfers.
-    pub(super) const PLAIN: [Self; 14] = [
+    pub(super) const PLAIN: [Self; 15] = [
         Self::Promised,
         Self::Junk,
         Self::Malformed,
@@ -58,6 +60,7 @@ impl Flood {
         Self::Acknowledgements,
         Self::Hints,
         Self::Shares,
+        Self::OldShares,
         Self::Singletons,
         Self::UnreadSockets,
         Self::Forced,
@@ -67,9 +70,12 @@ impl Flood {
     /// Messages in place of one envelope: small ones cost so little that fewer would be lost in what the system counts by.
     pub(super) const fn messages(self) -> usize {
         match self {
-            Self::Acknowledgements | Self::Hints | Self::Shares | Self::Singletons | Self::UnreadSockets => {
-                10
-            }
+            Self::Acknowledgements
+            | Self::Hints
+            | Self::Shares
+            | Self::OldShares
+            | Self::Singletons
+            | Self::UnreadSockets => 10,
             _ => 1,
         }
     }
@@ -87,6 +93,7 @@ impl Flood {
             Self::Acknowledgements => "acknowledgements",
             Self::Hints => "hints",
             Self::Shares => "shares",
+            Self::OldShares => "old_shares",
             Self::Singletons => "singletons",
             Self::UnreadSockets => "unread_sockets",
             Self::Forced => "forced",

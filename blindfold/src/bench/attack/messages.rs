@@ -80,6 +80,7 @@ impl Field {
             Flood::Acknowledgements | Flood::Hints | Flood::Shares | Flood::Singletons => {
                 vec![self.forged(flood).await?; count]
             }
+            Flood::OldShares => self.old_shares(count).await?,
             _ => self.made(flood, count).await?,
         };
         let bytes = all.iter().map(Message::bytes).sum();
@@ -134,6 +135,13 @@ impl Field {
             number -= 1;
         }
         bail!("no batch has a good envelope")
+    }
+
+    /// All batches there are, one after the other, from the oldest on.
+    async fn old_shares(&self, count: usize) -> Result<Vec<Message>> {
+        let (certificate, _) = self.newest_opened().await?;
+        let of = |number| Message::Share { number, certificate };
+        Ok((1..=certificate.number).map(of).cycle().take(count).collect())
     }
 
     /// What is refused without an envelope.
