@@ -346,7 +346,9 @@ impl Core {
         let taken = self.tracker.follow_l1().await?;
         let Some((_, first)) = taken.first() else { return Ok(()) };
         // What our own headers from there on took waits again, and nobody certifies them.
-        self.displaced.store(first.number <= before, Ordering::SeqCst);
+        if first.number <= before {
+            self.displaced.store(true, Ordering::SeqCst);
+        }
         self.certifier.forget_from(first.number);
         self.backlog.forget_from(first.number);
         for (sealed, applied) in &taken {
@@ -363,9 +365,13 @@ impl Core {
 
     /// Takes back into the mempool what displaced headers had taken; where the disk fails, at the next look.
     async fn restore_displaced(self: &Arc<Self>) -> Result<(), Refusal> {
-        self.restore_mempool().await?;
+        // Before it is read: what is displaced meanwhile waits for the next look.
         self.displaced.store(false, Ordering::SeqCst);
-        Ok(())
+        let restored = self.restore_mempool().await;
+        if restored.is_err() {
+            self.displaced.store(true, Ordering::SeqCst);
+        }
+        Ok(restored?)
     }
 }
 

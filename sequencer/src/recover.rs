@@ -7,6 +7,8 @@
 //!   may be held by one of them alone.
 //! - Q-2: what we signed and this disk lacks is adopted, and what was signed for its number is on disk before it.
 //! - Q-3: a header of ours for a number that has another one here is proof of a second one. Nothing is sealed then.
+//! - Q-4: nothing is sealed while something that we signed binds for a number above the head: it gave way to what the
+//!   committee certified in its place or below, and another header of ours would be a second one. L1 makes that header.
 //!
 //! A claim without a header that we signed is no answer: nobody can hold us up by naming a number, nor by a header of ours
 //! with other items, nor by leaving certificates out that others show.
@@ -55,6 +57,12 @@ pub(crate) enum Hindrance {
     /// No epoch contains the next number.
     #[error("no epoch is registered for batch {0}")]
     NoEpoch(u64),
+    /// A header of ours gave way, and its number is free again only when L1 makes a header.
+    #[error(
+        "this key signed a header for number {signed}, and the certified chain ends at {head} without it: another one \
+         would cost the bond. L1 makes the next header after its posting deadline (`blindfold l1 post-header`), and sealing goes on above it"
+    )]
+    SignedAbove { signed: u64, head: u64 },
     /// Another sequencer is at work, or may be.
     #[error("{0}")]
     OutOfOffice(String),
@@ -205,6 +213,10 @@ impl Core {
         if answered < needed || patient && !answers.silent.is_empty() {
             return Err(Hindrance::TooFewMembers { answered, needed, silent: answers.silent });
         }
+        let signed = self.store.heads().await?.acknowledged;
+        if let Some(signed) = signed.filter(|signed| *signed > head.number) {
+            return Err(Hindrance::SignedAbove { signed, head: head.number });
+        }
         if let Some(poster) = poster {
             self.check_l1_head(poster.posted_head().await?).await?;
         }
@@ -270,9 +282,9 @@ impl Core {
         highest: u64,
     ) -> Result<bool, Hindrance> {
         let head = self.tracker.head().number;
-        // What is here and not certified first: theirs must be the same, and may have the certificates that ours lack.
-        let first =
-            if highest >= head { (self.tracker.certified().number + 1).min(head.max(1)) } else { head + 1 };
+        // What is here and not certified first: theirs must be the same, also where it ends below ours, and may have the
+        // certificates that ours lack.
+        let first = (self.tracker.certified().number + 1).min(head.max(1));
         for number in first..=highest {
             let held = match committee.sealed(member, number).await {
                 Ok(Some(held)) => held,
@@ -397,7 +409,7 @@ impl Core {
     }
 
     /// Adopts a member's headers from a contested one on if one of them has a certificate: the committee has decided, and
-    /// what this disk has gives way. False where it shows none, or where we sealed above it.
+    /// what this disk has gives way. False where it shows none.
     async fn adopt_decided(
         &self,
         committee: &dyn Committee,
@@ -421,27 +433,19 @@ impl Core {
             else {
                 continue;
             };
-            // What we signed above it binds: another header of ours for one of those numbers would be a second one.
-            for above in number + 1..=self.tracker.head().number {
-                let record = self.store.batch(above).await?;
-                if record.is_some_and(|record| self.is_ours(&record.sealed.signed_header())) {
-                    tracing::warn!(
-                        member,
-                        number,
-                        above,
-                        "a header of ours stands above what members hold as certified"
-                    );
-                    return Ok(false);
-                }
+            let before = self.tracker.head().hash;
+            let taken = self.tracker.accept_certified_run(&run, &certificate).await;
+            if self.tracker.head().hash != before {
+                // Also where theirs are not taken in the end: what the headers that gave way had taken waits again, from
+                // the next look at L1 on.
+                self.certifier.forget_from(first);
+                self.backlog.forget_from(first);
+                self.displaced.store(true, Ordering::SeqCst);
             }
-            if let Err(refusal) = self.tracker.accept_certified_run(&run, &certificate).await {
+            if let Err(refusal) = taken {
                 tracing::warn!(member, number, %refusal, "a member's certified headers are not taken");
                 return Ok(false);
             }
-            // What the headers that gave way had taken waits again, from the next look at L1 on.
-            self.certifier.forget_from(first);
-            self.backlog.forget_from(first);
-            self.displaced.store(true, Ordering::SeqCst);
             for sealed in &run {
                 self.adopted(member, sealed).await?;
             }

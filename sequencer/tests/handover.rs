@@ -4,10 +4,13 @@
 
 mod common;
 
-use blindfold_protocol::{Canonical, Certificate, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS};
+use blindfold_chain::L1MadeHeader;
+use blindfold_protocol::{
+    B256, Canonical, Certificate, Envelope, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS,
+};
 use blindfold_rpc::BlindApiClient;
 use blindfold_sequencer::{Clock, HeldBatch, StartError};
-use common::{Running, World, payer, sequencer_key};
+use common::{EPOCH, LAST_NUMBER, Running, World, epoch, payer, sequencer_key};
 
 fn next_key() -> SigningKey {
     SigningKey::from_bytes(&[10; 32]).unwrap()
@@ -194,20 +197,20 @@ async fn a_certified_header_takes_the_place_of_one_that_a_member_showed_first() 
     running.handle.shutdown().await;
 }
 
-/// A sequencer that is named again gives up what it alone had signed for what the committee certified meanwhile.
-#[tokio::test]
-async fn who_is_named_again_gives_its_own_lost_header_up() {
-    let mut world = World::new();
+/// The first key signs headers from 2 on, as many as there are envelopes, that nobody hears of; the next one's second is
+/// certified; the first key is named again, on its first disk. The hash of what is certified.
+async fn named_again_after_lost_headers(world: &mut World, lost: &[Envelope]) -> B256 {
     let running = world.start_funded(&[1, 2]).await;
     running.certify_through(1).await;
     running.held_by(&[1, 2, 3, 4], 1).await;
-    let displaced = world.envelope(1, 1);
-    running.send(&displaced).await.unwrap();
-    running.sealed(2).await;
-    name_next(&world, 3);
+    for (number, envelope) in (2..).zip(lost) {
+        running.send(envelope).await.unwrap();
+        running.sealed(number).await;
+    }
+    name_next(world, 3);
     running.handle.shutdown().await;
     let first_house = (std::mem::replace(&mut world.folder, tempfile::tempdir().unwrap()), sequencer_key());
-    move_house(&mut world, next_key());
+    move_house(world, next_key());
     let running = world.start().await;
     world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
     running.send(&world.envelope(2, 1)).await.unwrap();
@@ -221,17 +224,83 @@ async fn who_is_named_again_gives_its_own_lost_header_up() {
     running.handle.shutdown().await;
     (world.folder, world.key) = first_house;
     world.config.data_dir = world.folder.path().to_path_buf();
+    theirs
+}
+
+/// Waits until an envelope of a header that gave way stands in a later one.
+async fn sealed_again(running: &Running<'_>, envelope: &Envelope) {
+    running
+        .eventually("what stood in the lost header to be sealed again", async || {
+            let receipt = BlindApiClient::get_receipt(&running.client, envelope.id()).await.unwrap();
+            receipt.is_some_and(|receipt| receipt.number.is_some_and(|number| number > 2))
+        })
+        .await;
+}
+
+/// A sequencer that is named again gives up what it alone had signed for what the committee certified meanwhile.
+#[tokio::test]
+async fn who_is_named_again_gives_its_own_lost_header_up() {
+    let mut world = World::new();
+    let displaced = world.envelope(1, 1);
+    let theirs = named_again_after_lost_headers(&mut world, std::slice::from_ref(&displaced)).await;
     let running = world.start().await;
     world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
     running.eventually("sealing", async || running.send(&world.envelope(1, 2)).await.is_ok()).await;
     running.sealed(3).await;
     assert_eq!(running.batch(2).await.hash, theirs);
-    running
-        .eventually("what stood in the lost header to be sealed again", async || {
-            let receipt = BlindApiClient::get_receipt(&running.client, displaced.id()).await.unwrap();
-            receipt.is_some_and(|receipt| receipt.number.is_some_and(|number| number > 2))
-        })
-        .await;
+    sealed_again(&running, &displaced).await;
+    running.handle.shutdown().await;
+}
+
+/// The first member that is asked shows the right header with other items: ours gave way by then.
+#[tokio::test]
+async fn what_gave_way_to_altered_items_is_sealed_again() {
+    let mut world = World::new();
+    let displaced = world.envelope(1, 1);
+    let theirs = named_again_after_lost_headers(&mut world, std::slice::from_ref(&displaced)).await;
+    world
+        .committee
+        .held
+        .lock()
+        .get_mut(&1)
+        .unwrap()
+        .get_mut(&2)
+        .unwrap()
+        .sealed
+        .items
+        .push(b"altered".to_vec());
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.eventually("sealing", async || running.send(&world.envelope(1, 2)).await.is_ok()).await;
+    running.sealed(3).await;
+    assert_eq!(running.batch(2).await.hash, theirs);
+    sealed_again(&running, &displaced).await;
+    running.handle.shutdown().await;
+}
+
+/// What it signed above the header that gave way binds: another one for that number would cost the bond.
+#[tokio::test]
+async fn what_was_signed_above_a_lost_header_waits_for_l1() {
+    let mut world = World::new();
+    let lost = [world.envelope(1, 1), world.envelope(1, 2)];
+    let theirs = named_again_after_lost_headers(&mut world, &lost).await;
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    reason(&running, "this key signed a header for number 3, and the certified chain ends at 2").await;
+    assert_eq!(running.batch(2).await.hash, theirs);
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    running.handle.shutdown().await;
+    world.close_disk().await;
+
+    // After the posting deadline anybody has L1 make the third, and sealing goes on above it.
+    let epoch = epoch(EPOCH, 1, LAST_NUMBER);
+    let header = parent.l1_header::<Vec<u8>>(parent.head().timestamp_ms + 10_000, &[], &epoch).unwrap();
+    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    let running = world.start().await;
+    let next = world.envelope_with(2, 2, |fields| fields.generation = 1);
+    running.eventually("sealing", async || running.send(&next).await.is_ok()).await;
+    running.sealed(4).await;
+    assert_eq!(running.batch(2).await.hash, theirs);
     running.handle.shutdown().await;
 }
 
