@@ -594,10 +594,10 @@ impl Follower {
 
     async fn take_certificate(&mut self, certificate: &Certificate) {
         let number = certificate.number;
-        match self.context.tracker.accept_certificate(certificate).await {
+        let own_vote = self.context.check_own_vote(certificate);
+        match self.context.tracker.accept_certificate_after(certificate, own_vote).await {
             Ok(outcome) => {
                 self.certificates.remove(&number);
-                self.context.check_own_vote(certificate).await;
                 if outcome == CertificateOutcome::Advanced {
                     self.patience.reset();
                     self.context.metrics.certified.set(number);
@@ -645,9 +645,10 @@ impl Follower {
                 self.keep_pair(first, second).await;
             }
         }
-        match self.context.tracker.accept_certified_run(&run.batches, &run.certificate).await {
+        let own_vote = self.context.check_own_vote(&run.certificate);
+        match self.context.tracker.accept_certified_run_after(&run.batches, &run.certificate, own_vote).await
+        {
             Ok((applied, _)) => {
-                self.context.check_own_vote(&run.certificate).await;
                 if let Some((ours, certified)) = given_up {
                     self.context.metrics.followed_other_certificate.increment();
                     self.acknowledger.forget_from(ours.number);

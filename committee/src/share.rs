@@ -423,9 +423,9 @@ impl ShareService {
         if number <= tracker.certified().number {
             return Ok(());
         }
-        match self.context.tracker.accept_certificate(certificate).await {
+        let own_vote = self.context.check_own_vote(certificate);
+        match tracker.accept_certificate_after(certificate, own_vote).await {
             Ok(_) => {
-                self.context.check_own_vote(certificate).await;
                 self.accepted.lock().put(*certificate, ());
                 Ok(())
             }

@@ -419,7 +419,15 @@ async fn a_run_of_certified_ancestors_replaces_ours() {
     assert_eq!(node.head().hash, shown[1].hash, "nothing was taken back yet");
 
     let run = [Arc::clone(&truth[0].batch), Arc::clone(&truth[1].batch)];
-    let (applied, _) = node.accept_certified_run(&run, &certificate).await.unwrap();
+    // Whoever looks for a vote of its own in the certificate has done so before it is on disk.
+    let mut looked = false;
+    let before = async {
+        assert_eq!(node.store().heads().await.unwrap().certified, None);
+        assert_eq!(node.head().hash, shown[1].hash);
+        looked = true;
+    };
+    let (applied, _) = node.accept_certified_run_after(&run, &certificate, before).await.unwrap();
+    assert!(looked);
     assert_eq!(applied.len(), 2);
     assert_eq!(node.head(), honest.tracker.head());
     assert_eq!(node.certified().number, 2);

@@ -31,7 +31,18 @@ impl Tracker {
     /// and give it to [`accept_certified`](Self::accept_certified). Where L1 made another header a moment ago, it is
     /// refused until that one is final and followed ([`Refusal::OverruledByL1`]).
     pub async fn accept_certificate(&self, certificate: &Certificate) -> Result<CertificateOutcome, Refusal> {
+        self.accept_certificate_after(certificate, async {}).await
+    }
+
+    /// [`accept_certificate`](Self::accept_certificate), with something to be done once the certificate is verified, before
+    /// it is on disk: a start after a crash does not look at it again.
+    pub async fn accept_certificate_after(
+        &self,
+        certificate: &Certificate,
+        before: impl Future<Output = ()>,
+    ) -> Result<CertificateOutcome, Refusal> {
         self.verify_certificate(certificate).await?;
+        before.await;
         let (tracker, certificate) = (self.clone(), *certificate);
         self.exclusively(async move { tracker.accept_certificate_locked(&certificate).await })
             .await
@@ -59,8 +70,20 @@ impl Tracker {
         run: &[Arc<SealedBatch>],
         certificate: &Certificate,
     ) -> Result<(Vec<Applied>, CertificateOutcome), Refusal> {
+        self.accept_certified_run_after(run, certificate, async {}).await
+    }
+
+    /// [`accept_certified_run`](Self::accept_certified_run), with something to be done as in
+    /// [`accept_certificate_after`](Self::accept_certificate_after).
+    pub async fn accept_certified_run_after(
+        &self,
+        run: &[Arc<SealedBatch>],
+        certificate: &Certificate,
+        before: impl Future<Output = ()>,
+    ) -> Result<(Vec<Applied>, CertificateOutcome), Refusal> {
         check_run(run, certificate)?;
         self.verify_certificate(certificate).await?;
+        before.await;
         let (tracker, run, certificate) = (self.clone(), run.to_vec(), *certificate);
         self.exclusively(async move {
             tracker.not_overruled(certificate.number, &run).await?;
