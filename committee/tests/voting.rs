@@ -136,6 +136,7 @@ async fn older_disk(from_l1: bool) {
         machine.start().await
     };
     certified(&member, 2).await;
+    sequencer.followed_by(1).await;
     let third = published(3).await;
     sequencer.wait("an abstention", |state| abstained(state, 2, 3)).await;
     assert_eq!(member.status().await.votes_from, None);
