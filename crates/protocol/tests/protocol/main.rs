@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // A failed unwrap is a failed test; helper functions count as well.
 
 mod blocks;
+mod bounds;
 mod bundles;
 mod certificates;
 mod chain;

@@ -20,7 +20,7 @@ use super::{
 /// The ledger as the server knows it by now.
 const LATEST: LedgerAt = LedgerAt::Tag(LedgerTag::Latest);
 
-/// What honest accounts had when the network stood.
+/// What honest accounts had when the network stood, or after the last case that took nothing from them.
 #[derive(Debug, Default)]
 pub struct Books {
     accounts: Vec<(String, Address)>,
@@ -28,7 +28,16 @@ pub struct Books {
     exact: Option<usize>,
     before: BTreeMap<Address, U256>,
     spent_before: BTreeMap<Address, U256>,
+    /// What was found at the last look without a loss.
+    clean: Mutex<Option<Found>>,
     on_l1: Mutex<SpentOnL1>,
+}
+
+/// What each account has, and has spent.
+#[derive(Debug)]
+struct Found {
+    worths: BTreeMap<Address, U256>,
+    spent: BTreeMap<Address, U256>,
 }
 
 /// What the accounts spent on L1 up to a block. It is counted once: there are many blocks, and none is taken back.
@@ -62,12 +71,13 @@ impl Books {
         // The worth first: what is spent later counts as spent and not as lost.
         let mut worths = Vec::new();
         for (name, address) in &self.accounts {
-            worths.push((name, address, worth(field, *address).await?));
+            worths.push((name, *address, worth(field, *address).await?));
         }
         let spent = self.spent(field).await?;
-        let of = |map: &BTreeMap<Address, U256>, address| map.get(address).copied().unwrap_or_default();
+        let of = |map: &BTreeMap<Address, U256>, address: &Address| map.get(address).copied().unwrap_or_default();
         let mut losses = Vec::new();
-        for (place, (name, address, after)) in worths.into_iter().enumerate() {
+        for (place, (name, address, after)) in worths.iter().enumerate() {
+            let after = *after;
             let spent = of(&spent, address) - of(&self.spent_before, address);
             let before = of(&self.before, address);
             if Some(place) == self.exact && after + spent != before {
@@ -82,7 +92,18 @@ impl Books {
                 ));
             }
         }
+        if losses.is_empty() {
+            let worths = worths.into_iter().map(|(_, address, after)| (address, after)).collect();
+            *self.clean.lock() = Some(Found { worths, spent });
+        }
         Ok(losses)
+    }
+
+    /// From now on nobody may have less than at the last look without a loss.
+    pub fn close_case(&mut self) {
+        if let Some(Found { worths, spent }) = self.clean.lock().take() {
+            (self.before, self.spent_before) = (worths, spent);
+        }
     }
 
     /// What each spent so far.

@@ -1,0 +1,151 @@
+//! What is allowed just so, and what is one too many.
+
+use crate::common::{bls_key, config, envelope, epoch, fields, signing_key, some_header};
+use alloy_primitives::B256;
+use blindfold_protocol::block::{Second, Seconds};
+use blindfold_protocol::config::MIN_BLOCK_GAS;
+use blindfold_protocol::fault::code_keeps_promise;
+use blindfold_protocol::limits::{
+    MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, MAX_ENVELOPE_BYTES, MAX_MEMBERS, MAX_MESSAGE_BYTES, MAX_PRUNED_NONCES,
+    MAX_SEALED_BATCH_BYTES, MAX_SECOND_BYTES,
+};
+use blindfold_protocol::{
+    BatchHeader, Bundle, BundleFault, BundleItem, Canonical, ChainConfig, ConfigFault, DecodeError, Envelope,
+    EnvelopeFault, Epoch, EpochFault, Epochs, SealedBatch, SequencerChange, Signature65, SignedHeader, data,
+};
+
+/// As many items as a batch may have, with as many bytes as a second may have.
+fn full_items() -> Vec<Vec<u8>> {
+    let all = usize::try_from(MAX_SECOND_BYTES).unwrap();
+    let (each, more) = (all / MAX_BATCH_ITEMS, all % MAX_BATCH_ITEMS);
+    (0..MAX_BATCH_ITEMS).map(|place| vec![0x5a; each + usize::from(place < more)]).collect()
+}
+
+#[test]
+fn a_full_batch_decodes_and_takes_as_many_bytes_as_the_limit_says() {
+    let sealed = SealedBatch { header: some_header(), signature: Signature65([7; 65]), items: full_items() };
+    let bytes = sealed.encode();
+    assert_eq!(bytes.len(), MAX_SEALED_BATCH_BYTES);
+    assert_eq!(bytes.capacity(), bytes.len(), "reserved at once");
+    assert_eq!(SealedBatch::decode(&bytes).unwrap(), sealed);
+
+    let codes = vec![0; MAX_BATCH_ITEMS];
+    let posted = data::encode(&codes, &sealed.items);
+    assert_eq!(posted.len(), data::MAX_DATA_BYTES);
+    assert_eq!(posted.capacity(), posted.len(), "reserved at once");
+    assert_eq!(data::decode(&posted).unwrap().len(), MAX_BATCH_ITEMS);
+
+    // One byte more, with an item less: within the length of the whole, above that of a second.
+    let mut items = full_items();
+    let last = items.pop().unwrap();
+    items[0].extend(last);
+    items[0].push(0);
+    let more = SealedBatch { items, ..sealed };
+    let too_many = |fault| matches!(fault, DecodeError::TooLarge { field: "item bytes", got, .. } if got == MAX_SECOND_BYTES + 1);
+    assert!(too_many(SealedBatch::decode(&more.encode()).unwrap_err()));
+    assert!(too_many(data::decode(&data::encode(&codes[1..], &more.items)).unwrap_err()));
+    assert_eq!(MAX_PRUNED_NONCES, MAX_BATCH_ITEMS + MAX_BATCH_ITEMS, "twice what a batch can add");
+}
+
+#[test]
+fn the_largest_envelope_decodes() {
+    let bundle = Bundle { items: vec![BundleItem::transaction(vec![1; MAX_MESSAGE_BYTES - 8])] };
+    let largest = blindfold_protocol::envelope_builder::build(
+        &crate::common::ENCRYPTION_KEY,
+        &fields(),
+        &bundle,
+        &signing_key(1),
+        &mut crate::common::rng(1),
+    )
+    .unwrap();
+    let mut bytes = largest.encode();
+    assert_eq!(bytes.len(), MAX_ENVELOPE_BYTES);
+    assert_eq!(Envelope::decode(&bytes).unwrap(), largest);
+    bytes.push(0);
+    assert!(matches!(Envelope::decode(&bytes), Err(DecodeError::TooLarge { field: "envelope", .. })));
+}
+
+#[test]
+fn a_bundle_has_as_many_items_as_it_may() {
+    let bundle = |count| Bundle { items: vec![BundleItem::transaction(vec![]); count] };
+    let most = bundle(MAX_BUNDLE_ITEMS);
+    let mut message = most.encode_padded().unwrap();
+    assert_eq!(Bundle::decode(&message).unwrap(), most);
+    assert_eq!(
+        bundle(MAX_BUNDLE_ITEMS + 1).encode_padded(),
+        Err(BundleFault::TooManyItems(MAX_BUNDLE_ITEMS + 1))
+    );
+    let count = u16::try_from(MAX_BUNDLE_ITEMS + 1).unwrap();
+    message[1..3].copy_from_slice(&count.to_be_bytes());
+    assert_eq!(Bundle::decode(&message), Err(BundleFault::TooManyItems(MAX_BUNDLE_ITEMS + 1)));
+    // What fits a bucket to the byte.
+    let full = Bundle { items: vec![BundleItem::transaction(vec![1; 256 - 8])] };
+    assert_eq!(full.encode_padded_to(256).unwrap().len(), 256);
+}
+
+#[test]
+fn settings_at_their_limits() {
+    let at = |change: fn(&mut ChainConfig)| {
+        let mut config = config();
+        change(&mut config);
+        config.validate()
+    };
+    assert_eq!(at(|c| c.block_gas_limit = MIN_BLOCK_GAS), Ok(()));
+    assert_eq!(at(|c| c.block_gas_limit = MIN_BLOCK_GAS - 1), Err(ConfigFault::BlockGas(MIN_BLOCK_GAS - 1)));
+    assert_eq!(at(|c| c.initial_base_fee = c.min_base_fee), Ok(()));
+    assert_eq!(at(|c| c.initial_gas_base_fee = c.min_gas_base_fee), Ok(()));
+}
+
+#[test]
+fn committees_at_their_limits() {
+    let of = |members: u16, threshold: u16| Epoch {
+        members: (1..=members).map(|member| bls_key(member).public_key()).collect(),
+        threshold,
+        ..epoch()
+    };
+    let most = u16::try_from(MAX_MEMBERS).unwrap();
+    for (members, threshold) in [(1, 1), (2, 2), (5, 3), (5, 5), (most, most / 2 + 1), (most, most)] {
+        assert_eq!(of(members, threshold).validate(), Ok(()), "{threshold} of {members}");
+    }
+    for (members, threshold) in [(4, 2), (5, 2), (5, 6), (most, most / 2)] {
+        let fault = EpochFault::Threshold { epoch: 3, threshold, members: members.into() };
+        assert_eq!(of(members, threshold).validate(), Err(fault));
+    }
+    assert!(matches!(of(most + 1, most).validate(), Err(EpochFault::Members { .. })));
+    let changes = vec![SequencerChange { from_block: 0, sequencer: signing_key(1).address() }];
+    let epochs = Epochs::default().with_sequencers(changes.clone(), 90).unwrap();
+    assert_eq!(epochs.sequencers(), changes);
+}
+
+/// `SequencerFaults` has the same list.
+#[test]
+fn who_keeps_a_promise() {
+    let kept: Vec<u8> = (0..=u8::MAX).filter(|code| code_keeps_promise(*code)).collect();
+    let spoilt = [EnvelopeFault::Duplicate, EnvelopeFault::FeeNonceUsed, EnvelopeFault::InsufficientFunds];
+    let mut expected: Vec<u8> = spoilt.iter().map(|fault| fault.code()).chain([0]).collect();
+    expected.sort_unstable();
+    assert_eq!(kept, expected);
+}
+
+#[test]
+fn only_a_signature_of_zeros_claims_to_be_l1s() {
+    let items = vec![envelope(&fields(), &signing_key(1), 1).encode(), vec![1, 2, 3]];
+    let by_l1 = SealedBatch::by_l1(some_header(), items.clone());
+    assert!(by_l1.claims_l1());
+    assert_eq!(by_l1.item_slices(), items.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let mut signed = by_l1;
+    signed.signature.0[64] = 1;
+    assert!(!signed.claims_l1());
+    let header: SignedHeader = signed.signed_header();
+    let bytes = header.encode();
+    assert_eq!(bytes.capacity(), bytes.len(), "reserved at once");
+}
+
+#[test]
+fn a_second_with_deposits_alone_makes_a_block() {
+    let header = |number, timestamp_ms| BatchHeader { number, timestamp_ms, ..some_header() };
+    let mut seconds = Seconds::default();
+    seconds.push(&header(1, 1_000), B256::ZERO, 0).unwrap();
+    let closed: Second = seconds.push(&header(2, 2_000), B256::ZERO, 0).unwrap().unwrap();
+    assert_eq!((closed.has_block(0), closed.has_block(1)), (false, true));
+}
