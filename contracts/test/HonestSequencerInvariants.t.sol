@@ -9,8 +9,9 @@ import { EnvelopeTree } from "../src/libraries/EnvelopeTree.sol";
 import { Deployment } from "./helpers/Deployment.sol";
 
 /// @dev A sequencer that signs one header for a number, unless L1 threw the first away by a header of its own, and
-/// keeps every promise that L1 lets it keep; members that withhold their signatures as long as they like; others who
-/// post a part of what is certified, and who try all to take its bond. It may be late with posting.
+/// keeps every promise that L1 lets it keep, one that it gave again for the same envelope, too; members that withhold
+/// their signatures as long as they like; others who post a part of what is certified behind its back, post again what
+/// stands, give data for anything, and try all to take its bond. It may be late with posting.
 contract HonestSequencerHandler is Deployment {
     address private constant ATTACKER = address(0xa77ac4);
     bytes32 private constant SALT = keccak256("salt");
@@ -25,6 +26,12 @@ contract HonestSequencerHandler is Deployment {
 
     uint256 public bondPaid;
     uint256 public excuses;
+    /// @dev How often which way was gone.
+    uint256 public passedOver;
+    uint256 public postedAgain;
+    uint256 public dataGiven;
+    uint256 public promisedAgain;
+    uint256 public answered;
     /// @dev All headers ever signed, by number.
     mapping(uint64 number => BatchHeader[]) private signed;
     /// @dev What each posted number's header is in.
@@ -33,6 +40,10 @@ contract HonestSequencerHandler is Deployment {
     Promised[] private promises;
     /// @dev Signed and not posted yet.
     BatchHeader[] private waiting;
+    /// @dev Posted by others since the sequencer posted last: it does not look before it posts.
+    BatchHeader[] private taken;
+    /// @dev What was posted last, by whom ever.
+    BatchHeader[] private newest;
     /// @dev L1 made the header in place of the first that waits.
     bool private thrownAway;
     BatchHeader private head;
@@ -126,15 +137,16 @@ contract HonestSequencerHandler is Deployment {
     }
 
     function postWaiting() public {
-        postFirst(waiting.length);
+        postFirst(waiting.length, POSTER);
     }
 
     /// @dev Somebody posts only the first ones of what is certified.
     function postSome(uint256 count) external {
-        if (waiting.length != 0) postFirst(bound(count, 1, waiting.length));
+        if (waiting.length != 0) postFirst(bound(count, 1, waiting.length), ATTACKER);
     }
 
-    function postFirst(uint256 count) private {
+    /// @dev The sequencer posts what waits together with what others posted of it meanwhile: that is passed over.
+    function postFirst(uint256 count, address poster) private {
         if (waiting.length == 0 || thrownAway) return;
         BatchHeader[] memory headers = new BatchHeader[](count);
         BatchHeader[] memory left = new BatchHeader[](waiting.length - count);
@@ -143,9 +155,15 @@ contract HonestSequencerHandler is Deployment {
             else left[i - count] = waiting[i];
         }
         if (headers[0].l1OriginNumber + POSTING_DEADLINE < block.number) return; // too late: L1 will go on
-        post(headers, certificate(headers[count - 1], 0x3));
+        bool ours = poster == POSTER;
+        BatchHeader[] memory sent = ours ? afterTaken(headers) : headers;
+        BlindedInbox.Certificate memory shown = certificate(headers[count - 1], 0x3);
+        vm.prank(poster, poster);
+        inbox.post(sent, "", shown);
+        (uint64 number,,,) = inbox.head();
+        checkEqual(number, headers[count - 1].number, "nobody who was first keeps it from being posted");
         for (uint256 i = 0; i < count; i++) {
-            uint64 number = headers[i].number;
+            number = headers[i].number;
             referenceOf[number] = runReference(headers);
             postedHeader[number] = headers[i];
             for (uint256 j = 0; j < count; j++) {
@@ -157,6 +175,74 @@ contract HonestSequencerHandler is Deployment {
         for (uint256 i = 0; i < left.length; i++) {
             waiting.push(left[i]);
         }
+        if (ours && taken.length != 0) passedOver++;
+        if (ours) delete taken;
+        delete newest;
+        for (uint256 i = 0; i < count; i++) {
+            newest.push(headers[i]);
+            if (!ours) taken.push(headers[i]);
+        }
+    }
+
+    function afterTaken(BatchHeader[] memory headers) private view returns (BatchHeader[] memory all) {
+        all = new BatchHeader[](taken.length + headers.length);
+        for (uint256 i = 0; i < all.length; i++) {
+            all[i] = i < taken.length ? taken[i] : headers[i - taken.length];
+        }
+    }
+
+    /// @dev Somebody posts again what was posted last, or the first ones of it: nothing changes.
+    function postAgain(uint256 count) external {
+        if (newest.length == 0) return;
+        BatchHeader[] memory headers = new BatchHeader[](bound(count, 1, newest.length));
+        for (uint256 i = 0; i < headers.length; i++) {
+            headers[i] = newest[i];
+        }
+        bytes32 before = standing();
+        BlindedInbox.Certificate memory shown = certificate(headers[headers.length - 1], 0x3);
+        vm.prank(ATTACKER, ATTACKER);
+        inbox.post(headers, "", shown);
+        checkEqual(standing(), before, "posting again changes nothing");
+        postedAgain++;
+    }
+
+    /// @dev Somebody gives data, of whatever kind, for whatever number.
+    function giveData(uint64 first, bytes calldata data) external {
+        first = uint64(bound(first, 0, uint256(head.number) + 2));
+        bytes32 before = standing();
+        bool posted = first != 0 && first <= head.number;
+        if (!posted) vm.expectRevert(abi.encodeWithSelector(BlindedInbox.NotPosted.selector, first));
+        vm.prank(ATTACKER, ATTACKER);
+        inbox.postData(first, data);
+        checkEqual(standing(), before, "data changes nothing");
+        if (posted) dataGiven++;
+    }
+
+    /// @dev All that deadlines and reports go by.
+    function standing() private view returns (bytes32) {
+        return keccak256(
+            abi.encode(
+                inbox.headHash(),
+                inbox.headPostedAt(),
+                inbox.lastCertifiedAt(),
+                inbox.lastCertifiedTime(),
+                inbox.runCommitment(head.number),
+                bond()
+            )
+        );
+    }
+
+    /// @dev It gives a second promise for an envelope, up to another number.
+    function promiseAgain(uint256 which, uint64 room) external {
+        if (promises.length == 0) return;
+        Promised memory it = promises[which % promises.length];
+        it.sealBy = it.number + room % 8;
+        it.accused = false;
+        for (uint256 i = 0; i < promises.length; i++) {
+            if (promises[i].id == it.id && promises[i].sealBy == it.sealBy) return;
+        }
+        promises.push(it);
+        promisedAgain++;
     }
 
     /// @dev After any silence somebody, who has no key at all, makes L1 go on, and a committee that is back goes on
@@ -191,6 +277,8 @@ contract HonestSequencerHandler is Deployment {
             checkEqual(inbox.hashHeader(next), hash, "head");
             head = next;
             thrownAway = waiting.length != 0;
+            delete taken;
+            delete newest;
         } catch (bytes memory reason) {
             bytes4 name = bytes4(reason);
             bool known = name == BlindedInbox.L1HeaderNotDue.selector
@@ -247,6 +335,7 @@ contract HonestSequencerHandler is Deployment {
         vm.prank(vm.addr(SEQUENCER_KEY));
         FaultRecords.GivenPromise memory promised = givenPromise(it.id, bytes32(0), it.sealBy);
         inbox.answerOmission(promised, header, referenceOf[it.number], proof, 0, 0, new bytes32[](0));
+        answered++;
     }
 }
 
@@ -281,6 +370,28 @@ contract HonestSequencerInvariantsTest is Deployment {
         handler.postWaiting();
         handler.accuseOfOmission(1); // of number 2, promised up to 3
         checkEqual(handler.excuses(), 3, "omission");
+        invariantAnHonestSequencerKeepsItsBond();
+    }
+
+    /// @dev What strangers post, and two promises for one envelope, come about, too.
+    function testStrangersPostAndPromisesAreGivenTwice() public {
+        handler.seal(0);
+        handler.seal(1);
+        handler.seal(2);
+        handler.postSome(1); // two of three
+        handler.postAgain(1);
+        handler.giveData(2, "junk");
+        handler.giveData(3, "of a number that is not posted");
+        handler.postWaiting();
+        checkEqual(handler.passedOver(), 1, "the sequencer's posting passes over the stranger's");
+        handler.postAgain(0);
+        checkEqual(handler.postedAgain(), 2, "posted again");
+        checkEqual(handler.dataGiven(), 1, "data");
+        handler.promiseAgain(0, 1); // number 1 up to 2, and up to 1
+        checkEqual(handler.promisedAgain(), 1, "promised again");
+        handler.accuseOfOmission(0);
+        handler.accuseOfOmission(3);
+        checkEqual(handler.answered(), 2, "one header answers for both");
         invariantAnHonestSequencerKeepsItsBond();
     }
 
