@@ -15,10 +15,10 @@ use alloy_sol_types::SolCall;
 use blindfold_bte::bls::SecretKey;
 use blindfold_l1::{
     AnvilConfig, AnvilError, CodedBatch, DataFault, DeployConfig, HintPosting, L1Client, L1Config,
-    L1Contracts, L1Error, L1Writer, MAX_RUN_HINT_BYTES, ManagedAnvil, PostedBatch, PostedEntry, PostedRun,
-    Recovery, RunFault, contracts::BlindedInbox, deploy, dev_key,
+    L1Contracts, L1Error, L1Writer, MAX_RUN_HINT_BYTES, ManagedAnvil, NewEpoch, NewMember, PostedBatch,
+    PostedEntry, PostedRun, Recovery, RunFault, contracts::BlindedInbox, deploy, dev_key,
 };
-use blindfold_protocol::{Address, Bytes, Canonical, Certificate, SigningKey, certificate};
+use blindfold_protocol::{Address, B256, Bytes, Canonical, Certificate, SigningKey, certificate};
 use serde_json::json;
 
 use stage::{
@@ -57,6 +57,46 @@ async fn epochs_and_keys_are_read_back() {
     let mut forged = stage.epoch(300, encryption_key());
     forged.members[2].possession = forged.members[1].possession;
     reverted(writer.register_epoch(&forged).await, "BadProofOfPossession { member: 3 }");
+}
+
+/// Another committee with shares of the same key: neither key nor h₁ is given again.
+#[tokio::test]
+async fn an_epoch_continues_the_key_of_an_earlier_one() {
+    let stage = Stage::new().await;
+    let writer = stage.writer(GOVERNOR).await;
+    let first = stage.epoch(100, encryption_key());
+    writer.register_epoch(&first).await.unwrap();
+    let others: Vec<SecretKey> = (10..15u8).map(|j| SecretKey::generate(&[j; 32]).unwrap()).collect();
+    let member =
+        |secret: &SecretKey| NewMember { key: secret.public_key(), possession: secret.prove_possession() };
+    let continued = NewEpoch {
+        continues: 1,
+        members: others.iter().map(member).collect(),
+        parameters_hash: B256::repeat_byte(0x78),
+        ..stage.epoch(200, encryption_key())
+    };
+    writer.register_epoch(&continued).await.unwrap();
+    // What is continued may be a continuation itself.
+    writer.register_epoch(&NewEpoch { last: 300, continues: 2, ..continued.clone() }).await.unwrap();
+    stage.anvil.mine(4).await.unwrap();
+
+    let client = stage.client().await;
+    let epochs = client.epochs().await.unwrap();
+    let found = epochs.as_slice();
+    assert_eq!(found.iter().map(|epoch| epoch.continues).collect::<Vec<_>>(), [0, 1, 2]);
+    for epoch in found {
+        assert_eq!(epoch.encryption_key_hash, found[0].encryption_key_hash);
+        assert_eq!(client.encryption_key(epoch.epoch).await.unwrap(), first.encryption_key);
+    }
+    assert_eq!(found[1].members, others.iter().map(SecretKey::public_key).collect::<Vec<_>>());
+    assert_eq!(found[1].parameters_hash, continued.parameters_hash);
+
+    for wrong in [
+        NewEpoch { last: 400, continues: 4, ..continued.clone() },
+        NewEpoch { last: 400, max_batch: 8, ..continued.clone() },
+    ] {
+        reverted(writer.register_epoch(&wrong).await, "BadContinuation");
+    }
 }
 
 #[tokio::test]

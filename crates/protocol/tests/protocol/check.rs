@@ -4,7 +4,7 @@ use crate::common::*;
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::envelope_builder::{BuildError, EnvelopeFields, build, build_with_key};
 use blindfold_protocol::limits::EXPIRY_WINDOW;
-use blindfold_protocol::validity::{RejectedItem, check_expiry};
+use blindfold_protocol::validity::{RejectedItem, check_expiry, check_items};
 use blindfold_protocol::*;
 
 fn good() -> Envelope {
@@ -45,6 +45,27 @@ const BY_ITSELF: [EnvelopeFault; 10] = [
     EnvelopeFault::InvalidPoint,
     EnvelopeFault::InvalidProof,
 ];
+
+/// The key is the same, the committee is another one: envelopes name the epoch whose members open them.
+#[test]
+fn an_epoch_that_continues_a_key_takes_its_own_envelopes_alone() {
+    let continuing = Epoch { epoch: 4, continues: 3, first: LAST + 1, last: 2 * LAST, ..epoch() };
+    assert_eq!(continuing.validate(), Ok(()));
+    let in_epoch = |epoch: &Epoch, envelope: &Envelope| {
+        let bytes = envelope.encode();
+        check_items(&config(), epoch, &[&bytes], &mut rng(5)).remove(0).err().map(|rejected| rejected.fault)
+    };
+    let earlier = good();
+    let own = envelope(&EnvelopeFields { epoch: 4, ..fields() }, &signing_key(1), 1);
+    assert_eq!(own.header.encryption_key_hash, earlier.header.encryption_key_hash);
+    assert_eq!(in_epoch(&continuing, &own), None);
+    assert_eq!(in_epoch(&epoch(), &earlier), None);
+    assert_eq!(in_epoch(&continuing, &earlier), Some(EnvelopeFault::WrongEpoch));
+    assert_eq!(in_epoch(&epoch(), &own), Some(EnvelopeFault::WrongEpoch));
+    // Another key under the same number of an epoch.
+    let another = Epoch { encryption_key_hash: B256::ZERO, ..continuing };
+    assert_eq!(in_epoch(&another, &own), Some(EnvelopeFault::WrongEncryptionKey));
+}
 
 #[test]
 fn a_good_envelope_passes() {
