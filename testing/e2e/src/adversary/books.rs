@@ -28,16 +28,9 @@ pub struct Books {
     exact: Option<usize>,
     before: BTreeMap<Address, U256>,
     spent_before: BTreeMap<Address, U256>,
-    /// What was found at the last look without a loss.
-    clean: Mutex<Option<Found>>,
+    /// What each had, and had spent, at the last look without a loss.
+    clean: Mutex<BTreeMap<Address, (U256, U256)>>,
     on_l1: Mutex<SpentOnL1>,
-}
-
-/// What each account has, and has spent.
-#[derive(Debug)]
-struct Found {
-    worths: BTreeMap<Address, U256>,
-    spent: BTreeMap<Address, U256>,
 }
 
 /// What the accounts spent on L1 up to a block. It is counted once: there are many blocks, and none is taken back.
@@ -68,13 +61,15 @@ impl Books {
     /// # Errors
     /// When L1 or the full node does not answer.
     pub async fn losses(&self, field: &Field) -> Result<Vec<String>> {
+        let spent_before_looking = self.spent(field).await?;
         // The worth first: what is spent later counts as spent and not as lost.
         let mut worths = Vec::new();
         for (name, address) in &self.accounts {
             worths.push((name, *address, worth(field, *address).await?));
         }
         let spent = self.spent(field).await?;
-        let of = |map: &BTreeMap<Address, U256>, address: &Address| map.get(address).copied().unwrap_or_default();
+        let of =
+            |map: &BTreeMap<Address, U256>, address: &Address| map.get(address).copied().unwrap_or_default();
         let mut losses = Vec::new();
         for (place, (name, address, after)) in worths.iter().enumerate() {
             let after = *after;
@@ -93,16 +88,20 @@ impl Books {
             }
         }
         if losses.is_empty() {
-            let worths = worths.into_iter().map(|(_, address, after)| (address, after)).collect();
-            *self.clean.lock() = Some(Found { worths, spent });
+            // Whoever spent something meanwhile has no worth that goes with it: for him the earlier one stands.
+            let quiet = |address: &Address| of(&spent_before_looking, address) == of(&spent, address);
+            let found = worths.into_iter().filter(|(_, address, _)| quiet(address));
+            let found = found.map(|(_, address, after)| (address, (after, of(&spent, &address))));
+            *self.clean.lock() = found.collect();
         }
         Ok(losses)
     }
 
     /// From now on nobody may have less than at the last look without a loss.
     pub fn close_case(&mut self) {
-        if let Some(Found { worths, spent }) = self.clean.lock().take() {
-            (self.before, self.spent_before) = (worths, spent);
+        for (address, (worth, spent)) in std::mem::take(&mut *self.clean.lock()) {
+            self.before.insert(address, worth);
+            self.spent_before.insert(address, spent);
         }
     }
 

@@ -315,6 +315,7 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
     while let Some(name) = cases.next() {
         progress.step(name);
         let started = Instant::now();
+        let before = field.status().await.map(|status| status.block.number);
         let mut outcome = case(name, &mut field).await;
         let ended = field.ended()?;
         if !ended.is_empty() {
@@ -326,7 +327,7 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
             });
         }
         if outcome.is_ok() {
-            outcome = match aftermath(&mut field).await {
+            outcome = match aftermath(&mut field, before).await {
                 Ok(()) => outcome,
                 Err(error) => Err(error),
             };
@@ -358,13 +359,19 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
     field.devnet.stop().await
 }
 
-/// What a case leaves behind: the chain goes on after it, and no honest account has less than before it. Where it ended the
-/// full node, nobody can say.
-async fn aftermath(field: &mut Field) -> Result<()> {
-    if field.not_running().iter().any(|role| role == "full-node") {
+/// What a case leaves behind: the chain goes on after it, and no honest account has less than before it. Where it took the
+/// sequencer away for good, the chain has gone on by L1 since before the case; where the full node, nobody can say.
+async fn aftermath(field: &mut Field, before: Result<u64>) -> Result<()> {
+    let gone = field.not_running();
+    if gone.iter().any(|role| role == "full-node") {
         return Ok(());
     }
-    field.goes_on().await?;
+    if gone.iter().any(|role| role == "sequencer") {
+        let (before, after) = (before?, field.status().await?.block.number);
+        ensure!(after > before, "no block since before the case");
+    } else {
+        field.goes_on().await?;
+    }
     let losses = field.losses().await.context("the books")?;
     ensure!(losses.is_empty(), "{}", losses.join("; "));
     // What somebody won in this case is not there to be lost in the next.
