@@ -24,9 +24,9 @@ pub(super) enum Flood {
     Repeated,
     /// As many bytes that are no envelope.
     Undecodable,
-    /// Acknowledgements of the newest header with a signature of nobody's, to the sequencer.
+    /// Acknowledgements of a certified header with a signature of nobody's, to the sequencer: it has the members' own.
     Acknowledgements,
-    /// Wrong hints of the newest batch that has some, to the sequencer.
+    /// Wrong hints of the newest batch, to the sequencer, which has right ones.
     Hints,
     /// Calls for a release share against a forged certificate, to all members in turn.
     Shares,

@@ -24,6 +24,10 @@ use crate::devnet::ports::local;
 const SOCKETS: usize = 16;
 /// How long a socket is tried that takes nothing more.
 const STALLED: Duration = Duration::from_secs(5);
+/// A socket from which nothing has come for so long has nothing more.
+const QUIET: Duration = Duration::from_millis(500);
+/// What stands in every answer once.
+const ANSWER: &[u8] = b"\"jsonrpc\"";
 /// Most bytes of the answer to a handshake.
 const MAX_HANDSHAKE_BYTES: usize = 4096;
 
@@ -64,8 +68,23 @@ impl Field {
         let refused =
             BTreeMap::from([("stalled_or_closed".to_owned(), (each * SOCKETS).saturating_sub(sent))]);
         let bytes = sent * frame.len();
-        self.end(meter, Tally { flood: Flood::UnreadSockets, sent, admitted: sent, refused, bytes }).await
+        let tally = Tally { flood: Flood::UnreadSockets, sent, admitted: 0, refused, bytes };
+        let mut measured = self.end(meter, tally).await?;
+        // Only now, when nothing is counted any more.
+        for socket in &mut sockets {
+            measured.admitted += answers(socket).await;
+        }
+        Ok(measured)
     }
+}
+
+/// How many answers had come.
+async fn answers(socket: &mut TcpStream) -> usize {
+    let (mut all, mut part) = (Vec::new(), [0; 65_536]);
+    while let Ok(Ok(length @ 1..)) = timeout(QUIET, socket.read(&mut part)).await {
+        all.extend_from_slice(&part[..length]);
+    }
+    all.windows(ANSWER.len()).filter(|window| *window == ANSWER).count()
 }
 
 /// A text message of the client in one frame, masked with zeros.

@@ -3,15 +3,21 @@
 use crate::common::{bls_key, config, envelope, epoch, fields, signing_key, some_header};
 use alloy_primitives::B256;
 use blindfold_protocol::block::{Second, Seconds};
+use blindfold_protocol::bte::{BLINDING_BYTES, Blinding};
 use blindfold_protocol::config::MIN_BLOCK_GAS;
 use blindfold_protocol::fault::code_keeps_promise;
 use blindfold_protocol::limits::{
     MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, MAX_ENVELOPE_BYTES, MAX_MEMBERS, MAX_MESSAGE_BYTES, MAX_PRUNED_NONCES,
     MAX_SEALED_BATCH_BYTES, MAX_SECOND_BYTES,
 };
+use blindfold_protocol::messages::{
+    ACKNOWLEDGEMENT_BYTES, CERTIFICATE_BYTES, DATA_ATTESTATION_BYTES, G1_BYTES, PROMISE_BYTES,
+};
 use blindfold_protocol::{
-    BatchHeader, Bundle, BundleFault, BundleItem, Canonical, ChainConfig, ConfigFault, DecodeError, Envelope,
-    EnvelopeFault, Epoch, EpochFault, Epochs, SealedBatch, SequencerChange, Signature65, SignedHeader, data,
+    Acknowledgement, AttestedData, BatchHeader, BatchHints, Bundle, BundleFault, BundleItem, Canonical,
+    Certificate, CertifiedBatch, ChainConfig, ConfigFault, DataAttestation, DecodeError, Envelope,
+    EnvelopeFault, Epoch, EpochFault, Epochs, HintEntry, Promise, Release, ReleaseShare, SealedBatch,
+    SequencerChange, Signature65, SignedHeader, SingletonShare, data,
 };
 
 /// As many items as a batch may have, with as many bytes as a second may have.
@@ -148,4 +154,46 @@ fn a_second_with_deposits_alone_makes_a_block() {
     seconds.push(&header(1, 1_000), B256::ZERO, 0).unwrap();
     let closed: Second = seconds.push(&header(2, 2_000), B256::ZERO, 0).unwrap().unwrap();
     assert_eq!((closed.has_block(0), closed.has_block(1)), (false, true));
+}
+
+/// What is reserved at once is what is written: nothing is copied while it grows, and the named lengths are right.
+#[test]
+fn messages_are_as_long_as_their_lengths_say() {
+    let exact = |bytes: Vec<u8>| {
+        assert_eq!(bytes.capacity(), bytes.len(), "reserved at once");
+        bytes.len()
+    };
+    let (header_hash, signature) = (B256::repeat_byte(1), [2; G1_BYTES]);
+    let certificate = Certificate { epoch: 1, number: 2, header_hash, signers: 7, signature };
+    assert_eq!(exact(certificate.encode()), CERTIFICATE_BYTES);
+    let acknowledgement = Acknowledgement { epoch: 1, number: 2, header_hash, member: 3, signature };
+    assert_eq!(exact(acknowledgement.encode()), ACKNOWLEDGEMENT_BYTES);
+    let promise = Promise {
+        envelope_id: header_hash,
+        item_hash: header_hash,
+        seal_by: 4,
+        signature: Signature65([3; 65]),
+    };
+    assert_eq!(exact(promise.encode()), PROMISE_BYTES);
+    let data = AttestedData { epoch: 1, first_number: 2, last_number: 3, kind: 0, data_hash: header_hash };
+    assert_eq!(exact(DataAttestation { data, member: 1, signature }.encode()), DATA_ATTESTATION_BYTES);
+    let sealed =
+        SealedBatch { header: some_header(), signature: Signature65([7; 65]), items: vec![vec![1; 9]] };
+    exact(CertifiedBatch { sealed, certificate }.encode());
+    for count in [0, 1, 3] {
+        let pds = vec![[5; G1_BYTES]; count];
+        exact(Release { number: 1, header_hash, pds: pds.clone() }.encode());
+        exact(ReleaseShare { number: 1, header_hash, member: 2, pds }.encode());
+        let entries = vec![HintEntry::Key([6; 16]); count];
+        exact(BatchHints { number: 1, header_hash, entries, blindings: vec![] }.encode());
+    }
+    exact(SingletonShare { number: 1, header_hash, index: 2, member: 3, share: signature }.encode());
+    let most = BatchHints {
+        number: 1,
+        header_hash,
+        entries: vec![HintEntry::Malformed(signature); MAX_BATCH_ITEMS],
+        blindings: vec![Blinding::from_bytes([8; BLINDING_BYTES]); MAX_BATCH_ITEMS],
+    };
+    assert_eq!(most.encode().len(), BatchHints::MAX_BYTES);
+    assert_eq!(BatchHints::decode(&most.encode()), Ok(most));
 }
