@@ -63,6 +63,27 @@ fn slow_siblings(leaves: &Leaves, key: &B256) -> Vec<B256> {
     siblings
 }
 
+/// Whoever has spent all and whoever never had anything look the same.
+#[test]
+fn an_account_that_has_nothing_has_no_leaf() {
+    let payer = Address::repeat_byte(1);
+    let mut ledger = FeeLedger::default();
+    for (credit, debit) in [(5, 5), (0, 0)] {
+        let mut changes = ledger.changes();
+        changes.credit(payer, credit).unwrap();
+        let delta = changes.finish();
+        ledger.apply(&delta).unwrap();
+        assert_eq!(ledger.root() == B256::ZERO, credit == 0);
+        let mut changes = ledger.changes();
+        changes.debit(payer, debit).unwrap();
+        let delta = changes.finish();
+        ledger.apply(&delta).unwrap();
+        assert_eq!((ledger.root(), ledger.accounts().len()), (B256::ZERO, 0));
+    }
+    let nothing = LedgerEntry::Account { payer, account: Some(Account::default()) };
+    assert_eq!(LedgerTree::default().with([nothing]).root(), B256::ZERO);
+}
+
 /// Payers whose accounts share the first `bits` bits of their keys with that of the first.
 fn close_payers(bits: u32) -> [Address; 2] {
     let payer = |index: u64| Address::left_padding_from(&index.to_be_bytes());
