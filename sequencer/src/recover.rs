@@ -110,7 +110,8 @@ const MAX_CONTESTED_HEADERS: u64 = 64;
 enum Adopted {
     /// It stands in our chain.
     Ours,
-    /// L1 made a header below it that it knows nothing of: it can never be posted, and what follows it neither.
+    /// L1 made a header below it that it knows nothing of, or it is ours and gave way to what the committee certified: it
+    /// can never be posted, and what follows it neither.
     Dead,
     /// Neither we nor L1 made it, or L1 does not show it yet.
     No,
@@ -350,6 +351,10 @@ impl Core {
             }
             if !self.is_ours(&signed) {
                 return Ok(Adopted::Contested);
+            }
+            if self.store.acknowledged(sealed.header.number).await? == Some(sealed.header.hash()) {
+                // It is the one that we signed for its number, and it gave way.
+                return Ok(Adopted::Dead);
             }
             return Err(Hindrance::TwoHeaders { member, number, theirs, ours });
         }

@@ -6,7 +6,7 @@ mod common;
 
 use blindfold_chain::L1MadeHeader;
 use blindfold_protocol::{
-    B256, Canonical, Certificate, Envelope, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS,
+    B256, Canonical, Certificate, Envelope, SealedBatch, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS,
 };
 use blindfold_rpc::BlindApiClient;
 use blindfold_sequencer::{Clock, HeldBatch, StartError};
@@ -198,14 +198,16 @@ async fn a_certified_header_takes_the_place_of_one_that_a_member_showed_first() 
 }
 
 /// The first key signs headers from 2 on, as many as there are envelopes, that nobody hears of; the next one's second is
-/// certified; the first key is named again, on its first disk. The hash of what is certified.
-async fn named_again_after_lost_headers(world: &mut World, lost: &[Envelope]) -> B256 {
+/// certified; the first key is named again, on its first disk. The hash of what is certified, and what was lost.
+async fn named_again_after_lost_headers(world: &mut World, lost: &[Envelope]) -> (B256, Vec<SealedBatch>) {
     let running = world.start_funded(&[1, 2]).await;
     running.certify_through(1).await;
     running.held_by(&[1, 2, 3, 4], 1).await;
+    let mut lost_headers = Vec::new();
     for (number, envelope) in (2..).zip(lost) {
         running.send(envelope).await.unwrap();
         running.sealed(number).await;
+        lost_headers.push(running.batch(number).await.sealed.decode().unwrap());
     }
     name_next(world, 3);
     running.handle.shutdown().await;
@@ -224,7 +226,7 @@ async fn named_again_after_lost_headers(world: &mut World, lost: &[Envelope]) ->
     running.handle.shutdown().await;
     (world.folder, world.key) = first_house;
     world.config.data_dir = world.folder.path().to_path_buf();
-    theirs
+    (theirs, lost_headers)
 }
 
 /// Waits until an envelope of a header that gave way stands in a later one.
@@ -242,7 +244,7 @@ async fn sealed_again(running: &Running<'_>, envelope: &Envelope) {
 async fn who_is_named_again_gives_its_own_lost_header_up() {
     let mut world = World::new();
     let displaced = world.envelope(1, 1);
-    let theirs = named_again_after_lost_headers(&mut world, std::slice::from_ref(&displaced)).await;
+    let (theirs, _) = named_again_after_lost_headers(&mut world, std::slice::from_ref(&displaced)).await;
     let running = world.start().await;
     world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
     running.eventually("sealing", async || running.send(&world.envelope(1, 2)).await.is_ok()).await;
@@ -257,7 +259,7 @@ async fn who_is_named_again_gives_its_own_lost_header_up() {
 async fn what_gave_way_to_altered_items_is_sealed_again() {
     let mut world = World::new();
     let displaced = world.envelope(1, 1);
-    let theirs = named_again_after_lost_headers(&mut world, std::slice::from_ref(&displaced)).await;
+    let (theirs, _) = named_again_after_lost_headers(&mut world, std::slice::from_ref(&displaced)).await;
     world
         .committee
         .held
@@ -283,7 +285,10 @@ async fn what_gave_way_to_altered_items_is_sealed_again() {
 async fn what_was_signed_above_a_lost_header_waits_for_l1() {
     let mut world = World::new();
     let lost = [world.envelope(1, 1), world.envelope(1, 2)];
-    let theirs = named_again_after_lost_headers(&mut world, &lost).await;
+    let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
+    // One member has what was lost and nothing else: that is known, and no second header.
+    let held = lost.into_iter().map(|sealed| (sealed.header.number, HeldBatch { sealed, certificate: None }));
+    world.committee.held.lock().get_mut(&1).unwrap().extend(held);
     let running = world.start().await;
     world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
     reason(&running, "this key signed a header for number 3, and the certified chain ends at 2").await;
