@@ -344,7 +344,7 @@ fn introduced(machine: &Machine, member: &MemberHandle, key: &Arc<SigningKey>) -
         Hello::of_helper(&key, &chain_config().deployment, server, clock.now_ms(), nonce)
     });
     let config = ClientConfig { introduction: Some(introduction), ..ClientConfig::default() };
-    http_client(&format!("http://{}", member.rpc_addr()), &config).unwrap()
+    http_client(&format!("http://{}", member.rpc_addr()), &config).expect("a client")
 }
 
 /// An old batch has to be read and its share computed anew, for a call of a few hundred bytes.

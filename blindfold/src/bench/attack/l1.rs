@@ -45,7 +45,7 @@ impl Field {
         let waiting = self.devnet.l1.forced_length().await?;
         let meter = self.begin().await?;
         let (admitted, refused) = self
-            .from_all_accounts(count, |place| {
+            .by_all_accounts(count, |place| {
                 let mut junk = vec![0xff; JUNK_BYTES];
                 junk[..8].copy_from_slice(&(place as u64).to_be_bytes());
                 Call::Force(junk)
@@ -65,13 +65,12 @@ impl Field {
         let bytes = count * (CALL_BYTES + sealed.encode().len());
         let coded = Arc::new(CodedBatch { codes: vec![0; sealed.items.len()], sealed });
         let meter = self.begin().await?;
-        let (admitted, refused) =
-            self.from_all_accounts(count, |_| Call::PostData(Arc::clone(&coded))).await?;
+        let (admitted, refused) = self.by_all_accounts(count, |_| Call::PostData(Arc::clone(&coded))).await?;
         self.end(meter, Tally { flood: Flood::PostedData, sent: count, admitted, refused, bytes }).await
     }
 
     /// Every account makes its part of the calls, one after the other; the accounts at once.
-    async fn from_all_accounts(
+    async fn by_all_accounts(
         &self,
         count: usize,
         call: impl Fn(usize) -> Call,

@@ -6,18 +6,20 @@ use blindfold_protocol::block::{Second, Seconds};
 use blindfold_protocol::bte::{BLINDING_BYTES, Blinding};
 use blindfold_protocol::config::MIN_BLOCK_GAS;
 use blindfold_protocol::fault::code_keeps_promise;
+use blindfold_protocol::ledger::{Account, FeeLedger, LedgerEntry, LedgerProof, LedgerTree};
 use blindfold_protocol::limits::{
     MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, MAX_ENVELOPE_BYTES, MAX_MEMBERS, MAX_MESSAGE_BYTES, MAX_PRUNED_NONCES,
-    MAX_SEALED_BATCH_BYTES, MAX_SECOND_BYTES,
+    MAX_SEALED_BATCH_BYTES, MAX_SECOND_BYTES, TARGET_SECOND_BYTES,
 };
 use blindfold_protocol::messages::{
     ACKNOWLEDGEMENT_BYTES, CERTIFICATE_BYTES, DATA_ATTESTATION_BYTES, G1_BYTES, PROMISE_BYTES,
 };
+use blindfold_protocol::validity::{Load, check_expiry, check_forced_expiry};
 use blindfold_protocol::{
-    Acknowledgement, AttestedData, BatchHeader, BatchHints, Bundle, BundleFault, BundleItem, Canonical,
-    Certificate, CertifiedBatch, ChainConfig, ConfigFault, DataAttestation, DecodeError, Envelope,
+    Acknowledgement, AttestedData, BaseFees, BatchHeader, BatchHints, Bundle, BundleFault, BundleItem,
+    Canonical, Certificate, CertifiedBatch, ChainConfig, ConfigFault, DataAttestation, DecodeError, Envelope,
     EnvelopeFault, Epoch, EpochFault, Epochs, HintEntry, Promise, Release, ReleaseShare, SealedBatch,
-    SequencerChange, Signature65, SignedHeader, SingletonShare, data,
+    SequencerChange, Signature65, SignedHeader, SingletonShare, Verdict, data,
 };
 
 /// As many items as a batch may have, with as many bytes as a second may have.
@@ -196,4 +198,57 @@ fn messages_are_as_long_as_their_lengths_say() {
     };
     assert_eq!(most.encode().len(), BatchHints::MAX_BYTES);
     assert_eq!(BatchHints::decode(&most.encode()), Ok(most));
+}
+
+#[test]
+fn at_their_targets_the_base_fees_stand_still() {
+    let config = config();
+    let fees = BaseFees { base_fee: 1_000_000, gas_base_fee: 1_000_000 };
+    let target = Load { bytes: TARGET_SECOND_BYTES, gas: config.second_gas_limit() / 2 };
+    assert_eq!(fees.after(target, 1, &config), fees);
+    let full = Load { bytes: MAX_SECOND_BYTES, gas: config.second_gas_limit() };
+    let raised = BaseFees { base_fee: 1_125_000, gas_base_fee: 1_125_000 };
+    assert_eq!(fees.after(full, 1, &config), raised);
+}
+
+#[test]
+fn an_envelope_may_expire_with_the_batch_that_holds_it() {
+    let epoch = epoch();
+    for check in [check_expiry, check_forced_expiry] {
+        assert_eq!(check(7, 7, &epoch), Ok(()));
+        assert_eq!(check(6, 7, &epoch), Err(EnvelopeFault::Expired));
+        assert_eq!(check(epoch.last, epoch.last, &epoch), Ok(()));
+        assert_eq!(check(epoch.last + 1, epoch.last, &epoch), Err(EnvelopeFault::ExpiryTooFar));
+    }
+}
+
+#[test]
+fn what_is_skipped_makes_no_block() {
+    let made = [Verdict::Accepted { position: 0 }, Verdict::ForcedTransaction];
+    assert!(made.iter().all(Verdict::makes_block));
+    assert!(!Verdict::Skipped(EnvelopeFault::Duplicate).makes_block());
+}
+
+#[test]
+fn a_path_is_as_long_as_a_key() {
+    let (payer, account) = (signing_key(1).address(), Account { balance: 1, withdrawn: 0 });
+    let root = |length| LedgerProof { siblings: vec![B256::ZERO; length] }.root_with(&payer, &account);
+    assert!(root(256).is_some());
+    assert_eq!(root(257), None);
+}
+
+#[test]
+fn the_tree_gives_back_what_an_account_has() {
+    let payer = signing_key(1).address();
+    let account =
+        Account { balance: 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10, withdrawn: 0x1112_1314_0000_0001 };
+    let entry = LedgerEntry::Account { payer, account: Some(account) };
+    let (found, proof) = LedgerTree::default().with([entry]).prove(&payer).unwrap();
+    assert_eq!(found, account);
+    assert!(proof.siblings.is_empty());
+
+    let ledger = FeeLedger::default();
+    let mut changes = ledger.changes();
+    changes.credit(payer, 5).unwrap();
+    assert_eq!((changes.balance(&payer), changes.account(&payer).balance), (5, 5));
 }

@@ -131,6 +131,7 @@ disk! { Store;
         fn acknowledged(number: u64) -> Option<B256>;
         fn posted() -> Option<PostedRecord>;
         fn batch(number: u64) -> Option<BatchRecord>;
+        fn header_hash(number: u64) -> Option<B256>;
         fn batches(from: u64, limit: usize) -> Vec<BatchRecord>;
         fn block(number: u64) -> Option<BlockRecord>;
         fn block_by_second(second: u64) -> Option<BlockRecord>;
