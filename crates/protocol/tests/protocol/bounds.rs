@@ -8,18 +8,18 @@ use blindfold_protocol::config::MIN_BLOCK_GAS;
 use blindfold_protocol::fault::code_keeps_promise;
 use blindfold_protocol::ledger::{Account, FeeLedger, LedgerEntry, LedgerProof, LedgerTree};
 use blindfold_protocol::limits::{
-    MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, MAX_ENVELOPE_BYTES, MAX_MEMBERS, MAX_MESSAGE_BYTES, MAX_PRUNED_NONCES,
-    MAX_SEALED_BATCH_BYTES, MAX_SECOND_BYTES, TARGET_SECOND_BYTES,
+    MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_MEMBERS, MAX_MESSAGE_BYTES,
+    MAX_PRUNED_NONCES, MAX_SEALED_BATCH_BYTES, MAX_SECOND_BYTES, TARGET_SECOND_BYTES,
 };
 use blindfold_protocol::messages::{
     ACKNOWLEDGEMENT_BYTES, CERTIFICATE_BYTES, DATA_ATTESTATION_BYTES, G1_BYTES, PROMISE_BYTES,
 };
-use blindfold_protocol::validity::{Load, check_expiry, check_forced_expiry};
+use blindfold_protocol::validity::{Load, SealFault, check_expiry, check_forced_expiry};
 use blindfold_protocol::{
     Acknowledgement, AttestedData, BaseFees, BatchHeader, BatchHints, Bundle, BundleFault, BundleItem,
-    Canonical, Certificate, CertifiedBatch, ChainConfig, ConfigFault, DataAttestation, DecodeError, Envelope,
-    EnvelopeFault, Epoch, EpochFault, Epochs, HintEntry, Promise, Release, ReleaseShare, SealedBatch,
-    SequencerChange, Signature65, SignedHeader, SingletonShare, Verdict, data,
+    Canonical, Certificate, CertifiedBatch, ChainConfig, ChainState, ConfigFault, DataAttestation,
+    DecodeError, Envelope, EnvelopeFault, Epoch, EpochFault, Epochs, HintEntry, Promise, Release,
+    ReleaseShare, SealedBatch, SequencerChange, Signature65, SignedHeader, SingletonShare, Verdict, data,
 };
 
 /// As many items as a batch may have, with as many bytes as a second may have.
@@ -251,4 +251,18 @@ fn the_tree_gives_back_what_an_account_has() {
     let mut changes = ledger.changes();
     changes.credit(payer, 5).unwrap();
     assert_eq!((changes.balance(&payer), changes.account(&payer).balance), (5, 5));
+}
+
+#[test]
+fn l1_makes_a_header_of_the_largest_items_and_of_no_more_than_it_may() {
+    let state = ChainState::genesis(config());
+    let made = |items: &[Vec<u8>]| state.l1_header(state.head().timestamp_ms + 1, items, &epoch());
+    let largest = vec![0; MAX_ENVELOPE_BYTES];
+    let header = made(&vec![largest.clone(); MAX_FORCED_ITEMS]).unwrap();
+    let (count, bytes) = (MAX_FORCED_ITEMS, MAX_FORCED_ITEMS * MAX_ENVELOPE_BYTES);
+    assert_eq!((header.envelope_count as usize, header.envelope_bytes as usize), (count, bytes));
+    let longer = vec![0; MAX_ENVELOPE_BYTES + 1];
+    assert!(matches!(made(&[largest, longer]), Err(SealFault::ItemTooLong { index: 1, .. })));
+    let more = vec![vec![1]; MAX_FORCED_ITEMS + 1];
+    assert!(matches!(made(&more), Err(SealFault::ForcedCap(_))));
 }
