@@ -1,15 +1,16 @@
 //! What is allowed just so, and what is one too many.
 
-use crate::common::{bls_key, config, envelope, epoch, fields, signing_key, some_header};
+use crate::common::{bls_key, checked_envelopes, config, envelope, epoch, fields, signing_key, some_header};
 use alloy_primitives::B256;
 use blindfold_protocol::block::{Second, Seconds};
 use blindfold_protocol::bte::{BLINDING_BYTES, Blinding};
 use blindfold_protocol::config::MIN_BLOCK_GAS;
+use blindfold_protocol::envelope_builder::EnvelopeFields;
 use blindfold_protocol::fault::code_keeps_promise;
 use blindfold_protocol::ledger::{Account, FeeLedger, LedgerEntry, LedgerProof, LedgerTree};
 use blindfold_protocol::limits::{
-    MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_MEMBERS, MAX_MESSAGE_BYTES,
-    MAX_PRUNED_NONCES, MAX_SEALED_BATCH_BYTES, MAX_SECOND_BYTES, TARGET_SECOND_BYTES,
+    EXPIRY_WINDOW, MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_MEMBERS,
+    MAX_MESSAGE_BYTES, MAX_PRUNED_NONCES, MAX_SEALED_BATCH_BYTES, MAX_SECOND_BYTES, TARGET_SECOND_BYTES,
 };
 use blindfold_protocol::messages::{
     ACKNOWLEDGEMENT_BYTES, CERTIFICATE_BYTES, DATA_ATTESTATION_BYTES, G1_BYTES, PROMISE_BYTES,
@@ -18,7 +19,7 @@ use blindfold_protocol::validity::{Load, SealFault, check_expiry, check_forced_e
 use blindfold_protocol::{
     Acknowledgement, AttestedData, BaseFees, BatchHeader, BatchHints, Bundle, BundleFault, BundleItem,
     Canonical, Certificate, CertifiedBatch, ChainConfig, ChainState, ConfigFault, DataAttestation,
-    DecodeError, Envelope, EnvelopeFault, Epoch, EpochFault, Epochs, HintEntry, Promise, Release,
+    DecodeError, Envelope, EnvelopeFault, Epoch, EpochFault, Epochs, Head, HintEntry, Promise, Release,
     ReleaseShare, SealedBatch, SequencerChange, Signature65, SignedHeader, SingletonShare, Verdict, data,
 };
 
@@ -265,4 +266,22 @@ fn l1_makes_a_header_of_the_largest_items_and_of_no_more_than_it_may() {
     assert!(matches!(made(&[largest, longer]), Err(SealFault::ItemTooLong { index: 1, .. })));
     let more = vec![vec![1]; MAX_FORCED_ITEMS + 1];
     assert!(matches!(made(&more), Err(SealFault::ForcedCap(_))));
+}
+
+/// What the mempool takes and what a header takes expires by the same rule.
+#[test]
+fn an_envelope_is_admissible_from_one_end_of_its_window_to_the_other() {
+    let payer = signing_key(1);
+    let accounts = [(payer.address(), Account { balance: u128::MAX >> 1, withdrawn: 0 })];
+    let ledger = FeeLedger::from_parts(accounts, [], []);
+    let head = Head { number: 6, ..Head::genesis(&config()) };
+    let state = ChainState::from_parts(config(), head, ledger);
+    let admissible = |expiry| {
+        let item = envelope(&EnvelopeFields { expiry, ..fields() }, &payer, 1);
+        state.admissible(&checked_envelopes(&[item]).remove(0).unwrap(), 1)
+    };
+    assert_eq!(admissible(6), Err(EnvelopeFault::Expired));
+    assert_eq!(admissible(7), Ok(()));
+    assert_eq!(admissible(7 + EXPIRY_WINDOW), Ok(()));
+    assert_eq!(admissible(8 + EXPIRY_WINDOW), Err(EnvelopeFault::ExpiryTooFar));
 }
