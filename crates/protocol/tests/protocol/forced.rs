@@ -67,6 +67,10 @@ fn forced_items_come_first_and_cost_nothing() {
     assert_eq!(applied.verdicts.iter().map(Verdict::code).collect::<Vec<_>>(), [0xff, 0, 0, 11]);
     assert_eq!((header.forced_cursor, state.head().forced_cursor), (2, 2));
     assert_eq!(header.gas, 21_000 + 2 * 1_000_000);
+    // Whatever came in makes the bytes dearer, a forced transaction too; what was skipped does not.
+    let load: usize = given[..3].iter().zip(raw(&given)).map(|(_, bytes)| bytes.len()).sum();
+    assert_eq!(state.head().second_load_bytes, load as u64);
+    assert_eq!(state.head().second_bytes, (load + raw(&given)[3].len()) as u64);
     assert_eq!((applied.accepted(), sub_batches(&applied.verdicts, 1)), (2, vec![vec![1], vec![2]]));
     // Fee nonce used, nothing paid, nothing held.
     let payer = signing_key(77).address();

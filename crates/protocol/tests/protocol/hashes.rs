@@ -248,3 +248,13 @@ proptest! {
         prop_assert_ne!(key.address(), Address::ZERO);
     }
 }
+
+/// L1 names an accusation by what stands inside the signed digest.
+#[test]
+fn a_promise_is_named_by_the_hash_that_is_signed() {
+    let (id, item) = (B256::repeat_byte(0xab), B256::repeat_byte(0xcd));
+    let promise = Promise::sign(&sequencer(), &deployment(), id, item, 77);
+    assert_eq!(deployment().digest(&promise.hash()), promise.signing_digest(&deployment()));
+    let other = Promise::sign(&sequencer(), &deployment(), id, item, 78);
+    assert_ne!(other.hash(), promise.hash());
+}
