@@ -20,7 +20,7 @@ use blindfold_confidential::transaction::{
     ConfidentialTransaction, Deposit, EncodedProof, PROOF_BYTES, Register, Rollover, Transfer,
 };
 use blindfold_confidential::{Fr, secret_commitment};
-use blindfold_groth16::{Circuit, Prover, ProvingKey, Verifier, setup};
+use blindfold_groth16::{Circuit, Prover, ProvingKey, Recent, Verifier, setup};
 use blindfold_protocol::{Signature65, SigningKey};
 use blindfold_rlwe::rlwe::{EncryptionWitness, Parameters, PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance;
@@ -225,6 +225,7 @@ fn main() {
         transfer: Verifier::new(key.verifying().clone()),
         refresh: verifier(RefreshCircuit(ring)),
         withdrawal: verifier(Withdrawal(ring)),
+        recent: Recent::default(),
     };
     let prover = Prover::new(TransferCircuit(ring), key).expect("its own key");
     let kept = std::env::args().skip_while(|argument| argument.parse::<usize>().is_err()).nth(1);

@@ -115,7 +115,7 @@ mod tests;
 mod verifier;
 mod windows;
 
-pub use batch::{BatchItem, batch_verdicts, verify_batch};
+pub use batch::{BatchItem, Recent, batch_verdicts, verify_batch};
 pub use challenge::StatementError;
 pub use circuit::{Circuit, Shape, Statement};
 pub use curve::Curve;

@@ -1,6 +1,7 @@
 //! Checking one proof.
 
 use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::Field;
 
 use crate::challenge::{self, StatementError};
 use crate::circuit::Statement;
@@ -28,16 +29,30 @@ pub struct Verifier<E: Curve> {
     pub(crate) key_hash: [u8; 32],
     /// e(−α, β) before the final exponentiation.
     alpha_beta: E::TargetField,
-    public: Windows<E::G1Affine>,
+    pub(crate) lines: KeyLines<E>,
+    pub(crate) public: Windows<E::G1Affine>,
+    pub(crate) alpha: Windows<E::G1Affine>,
+}
+
+/// The key's points of G2, and 1, with their lines: 20 KB each over BLS12-381.
+pub(crate) struct KeyLines<E: Curve> {
+    pub(crate) beta: E::G2Prepared,
+    pub(crate) delta: E::G2Prepared,
+    pub(crate) sigma: E::G2Prepared,
+    pub(crate) one: E::G2Prepared,
 }
 
 impl<E: Curve> Verifier<E> {
-    /// Prepares a key: one Miller loop, and 92 KB of multiples (over BLS12-381) of each public variable's point.
+    /// Prepares a key: one Miller loop, the lines of four points, and 92 KB of multiples (over BLS12-381) of each public
+    /// variable's point.
     pub fn new(key: VerifyingKey<E>) -> Self {
         let key_hash = key.hash();
         let alpha_beta = E::miller_loops(&[(negated(key.alpha), key.beta)]);
-        let public = Windows::new(&key.public);
-        Self { key, key_hash, alpha_beta, public }
+        let one = E::G2Affine::generator();
+        let [beta, delta, sigma, one] = [key.beta, key.delta, key.sigma, one].map(E::G2Prepared::from);
+        let lines = KeyLines { beta, delta, sigma, one };
+        let (public, alpha) = (Windows::new(&key.public), Windows::new(&[key.alpha]));
+        Self { key, key_hash, alpha_beta, lines, public, alpha }
     }
 
     /// The key.
@@ -69,25 +84,36 @@ impl<E: Curve> Verifier<E> {
     /// Both equations at once: e(A, B) = e(α, β)·e(Σ xᵢ·Kᵢ + D, 1)·e(C, δ), and e(D, σ) = e(π, 1) to a weight that nobody
     /// knew before the proof was made.
     pub(crate) fn holds(&self, public: &[E::ScalarField], proof: &Proof<E>, weight: u128) -> bool {
-        let sum = E::add_all(&self.public.terms(public)) + proof.commitment;
         let weighed = E::weigh(&[proof.knowledge, proof.commitment], &[weight; 2]);
-        let rest = -(sum + weighed[0]);
-        let loops = E::miller_loops(&[
-            (proof.a, proof.b),
-            (negated(proof.c), self.key.delta),
-            (rest.into_affine(), E::G2Affine::generator()),
-            (weighed[1], self.key.sigma),
-        ]);
-        E::is_one(loops * self.alpha_beta)
+        self.product_is_one(public, proof, weighed[0], &[(weighed[1], &self.lines.sigma)])
+    }
+
+    /// The first of them alone.
+    pub(crate) fn equation_holds(&self, public: &[E::ScalarField], proof: &Proof<E>) -> bool {
+        self.product_is_one(public, proof, E::G1Affine::zero(), &[])
+    }
+
+    fn product_is_one(
+        &self,
+        public: &[E::ScalarField],
+        proof: &Proof<E>,
+        against_one: E::G1Affine,
+        more: &[(E::G1Affine, &E::G2Prepared)],
+    ) -> bool {
+        let rest = -(E::add_all(&self.public.terms(public)) + proof.commitment + against_one);
+        let prepared =
+            [&[(negated(proof.c), &self.lines.delta), (rest.into_affine(), &self.lines.one)], more];
+        let loops = E::prepared_loops(&[(proof.a, proof.b)], &prepared.concat());
+        E::finish(loops * self.alpha_beta) == E::TargetField::ONE
     }
 
     /// Which equation of a refused proof fails.
     pub(crate) fn reason(&self, proof: &Proof<E>) -> VerifyError {
-        let loops = E::miller_loops(&[
-            (proof.commitment, self.key.sigma),
-            (negated(proof.knowledge), E::G2Affine::generator()),
-        ]);
-        if E::is_one(loops) { VerifyError::Equation } else { VerifyError::Knowledge }
+        let pairs = [(proof.commitment, &self.lines.sigma), (negated(proof.knowledge), &self.lines.one)];
+        match E::finish(E::prepared_loops(&[], &pairs)) == E::TargetField::ONE {
+            true => VerifyError::Equation,
+            false => VerifyError::Knowledge,
+        }
     }
 
     fn weight(&self, digest: &[u8; 32], proof: &Proof<E>) -> u128 {

@@ -14,7 +14,7 @@ use blindfold_confidential::transaction::{
     ConfidentialTransaction, EncodedProof, PROOF_BYTES, Register, TRANSFER_RECIPIENTS, Transfer,
 };
 use blindfold_confidential::{Fr, LIMBS, Ring, secret_commitment};
-use blindfold_groth16::{Circuit, Prover, Verifier, setup};
+use blindfold_groth16::{Circuit, Prover, Recent, Verifier, setup};
 use blindfold_protocol::{Signature65, SigningKey};
 use blindfold_rlwe::rlwe::{EncryptionWitness, PublicKey, PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance;
@@ -62,6 +62,7 @@ impl Provers {
             transfer: verifier(&transfer),
             refresh: verifier(&prover(Refresh(ring))?),
             withdrawal: verifier(&prover(Withdrawal(ring))?),
+            recent: Recent::default(),
         };
         Ok(Self { registration, transfer, proofs })
     }

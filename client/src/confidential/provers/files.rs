@@ -6,7 +6,9 @@ use alloy_primitives::B256;
 use ark_bls12_381::Bls12_381;
 use blindfold_confidential::Ring;
 use blindfold_confidential::executor::Groth16Proofs;
-use blindfold_groth16::{KeyError, OriginError, ProverError, ProvingKey, Verifier, VerifyingKey, setup};
+use blindfold_groth16::{
+    KeyError, OriginError, ProverError, ProvingKey, Recent, Verifier, VerifyingKey, setup,
+};
 
 use super::ConfidentialCircuit;
 use super::fresh::{failed, new_folder, synced};
@@ -149,6 +151,7 @@ pub fn verifiers(dir: &Path, keys: &Pinned, insecure: bool) -> Result<Groth16Pro
         transfer: verifier(transfer)?,
         refresh: verifier(refresh)?,
         withdrawal: verifier(withdrawal)?,
+        recent: Recent::default(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Verifying proofs.
 
 use ark_bls12_381::Bls12_381;
-use blindfold_groth16::{BatchItem, Proof, Verifier, batch_verdicts};
+use blindfold_groth16::{BatchItem, Proof, Recent, Verifier, batch_verdicts};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -36,6 +36,8 @@ pub struct Groth16Proofs {
     pub refresh: Verifier<Bls12_381>,
     /// Of withdrawals.
     pub withdrawal: Verifier<Bls12_381>,
+    /// How frequent bad proofs were lately.
+    pub recent: Recent,
 }
 
 impl Groth16Proofs {
@@ -69,7 +71,7 @@ impl Proofs for Groth16Proofs {
             items.push(BatchItem { verifier, statement: check.claim.statement(), proof });
         }
         let mut rng = ChaCha20Rng::from_seed(seed.finalize().0);
-        let mut verdicts = batch_verdicts(&mut rng, &items).into_iter();
+        let mut verdicts = batch_verdicts(&mut rng, &self.recent, &items).into_iter();
         // Proofs that do not decode had no place in the batch.
         decoded.iter().map(|proof| proof.is_some() && verdicts.next().unwrap_or(false)).collect()
     }

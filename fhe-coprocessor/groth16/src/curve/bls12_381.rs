@@ -1,10 +1,11 @@
 //! BLS12-381 by `blst`. Both libraries keep field elements in the same Montgomery form (R = 2^384) and build F_p12 by the
 //! same tower, so that nothing is converted but the order of structures' fields.
 
-use ark_bls12_381::{Bls12_381, Fq, Fq2, Fq6, Fq12, G1Affine, G1Projective, G2Affine, G2Projective};
+use ark_bls12_381::{Bls12_381, Config, Fq, Fq2, Fq6, Fq12, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::AffineRepr;
+use ark_ec::bls12::G2Prepared;
 use ark_ec::short_weierstrass::Affine;
-use ark_ff::BigInt;
+use ark_ff::{AdditiveGroup, BigInt};
 use blst::{
     BLST_ERROR, blst_fp, blst_fp2, blst_fp6, blst_fp12, blst_p1, blst_p1_affine, blst_p2, blst_p2_affine,
 };
@@ -93,14 +94,86 @@ impl Curve for Bls12_381 {
         ark_fp12(&product)
     }
 
-    fn is_one(loops: Fq12) -> bool {
+    fn prepared_loops(pairs: &[(G1Affine, G2Affine)], prepared: &[(G1Affine, &G2Prepared<Config>)]) -> Fq12 {
+        let fresh = pairs.iter().filter(|(p, q)| !p.is_zero() && !q.is_zero());
+        let prepared = prepared.iter().filter(|(p, q)| !p.is_zero() && !q.infinity);
+        let lines: Vec<Lines> =
+            fresh.map(|(p, q)| Lines::new(p, q)).chain(prepared.map(|(p, q)| Lines::of(p, q))).collect();
+        loops(&lines)
+    }
+
+    fn finish(loops: Fq12) -> Fq12 {
         let mut product = blst_fp12_of(&loops);
         // SAFETY: initialised field elements; input and output may coincide.
+        unsafe { blst::blst_final_exp(&mut product, &product) };
+        ark_fp12(&product)
+    }
+}
+
+/// |x|, the length of the Miller loop; x itself is negative.
+const LOOP: u64 = 0xd201_0000_0001_0000;
+/// Lines of a point's loop: one for each bit of |x| but the first, one more for each that is 1.
+const LINES: usize = (LOOP.ilog2() + LOOP.count_ones() - 1) as usize;
+
+/// A pair of a Miller loop: the lines of its point of G2, and what their second and third coefficients are multiplied by
+/// to take their values at its point of G1. The products differ from `blst`'s own by factors of F_p2, which the final
+/// exponentiation takes away.
+struct Lines {
+    lines: Vec<blst_fp6>,
+    x: blst_fp,
+    y: blst_fp,
+}
+
+impl Lines {
+    /// The lines by `blst`, which keeps factors of −2 and 2 out of them. Neither point is the identity.
+    fn new(p: &G1Affine, q: &G2Affine) -> Self {
+        let mut lines = vec![blst_fp6::default(); LINES];
+        // SAFETY: the function writes the 68 elements that there are.
+        unsafe { blst::blst_precompute_lines(lines.as_mut_ptr(), &blst_g2(q)) };
+        Self { lines, x: blst_fp_of(&-p.x.double()), y: blst_fp_of(&p.y.double()) }
+    }
+
+    /// The lines by arkworks. Neither point is the identity.
+    fn of(p: &G1Affine, q: &G2Prepared<Config>) -> Self {
+        let line = |(a, b, c): &(Fq2, Fq2, Fq2)| blst_fp6 { fp2: [a, b, c].map(blst_fp2_of) };
+        Self { lines: q.ell_coeffs.iter().map(line).collect(), x: blst_fp_of(&p.x), y: blst_fp_of(&p.y) }
+    }
+
+    fn multiply(&self, product: &mut blst_fp12, step: usize) {
+        let mut line = self.lines[step];
+        let [_, second, third] = &mut line.fp2;
+        // SAFETY: initialised field elements; inputs and outputs may coincide.
         unsafe {
-            blst::blst_final_exp(&mut product, &product);
-            blst::blst_fp12_is_one(&product)
+            for (coefficient, by) in [(second, &self.x), (third, &self.y)] {
+                for part in &mut coefficient.fp {
+                    blst::blst_fp_mul(part, part, by);
+                }
+            }
+            blst::blst_fp12_mul_by_xy00z0(product, product, &line);
         }
     }
+}
+
+/// ∏ of the pairs' Miller loops.
+fn loops(pairs: &[Lines]) -> Fq12 {
+    let mut product = blst_fp12::default(); // 1
+    if pairs.is_empty() {
+        return ark_fp12(&product);
+    }
+    let mut step = 0;
+    for bit in (0..LOOP.ilog2()).rev() {
+        if step > 0 {
+            // SAFETY: an initialised field element; input and output may coincide.
+            unsafe { blst::blst_fp12_sqr(&mut product, &product) };
+        }
+        for _ in 0..1 + (LOOP >> bit & 1) {
+            pairs.iter().for_each(|pair| pair.multiply(&mut product, step));
+            step += 1;
+        }
+    }
+    // SAFETY: an initialised field element.
+    unsafe { blst::blst_fp12_conjugate(&mut product) };
+    ark_fp12(&product)
 }
 
 /// What `blst` says of bytes. Those of x = 0, a point of order 3 in G1, it does not read at all.

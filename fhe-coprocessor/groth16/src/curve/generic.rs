@@ -2,7 +2,7 @@
 
 use ark_ec::pairing::{MillerLoopOutput, Pairing};
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM};
-use ark_ff::One;
+use ark_ff::AdditiveGroup;
 use ark_serialize::Compress;
 
 use crate::points::{self, PointError};
@@ -41,6 +41,17 @@ pub(super) fn miller_loops<E: Pairing>(pairs: &[(E::G1Affine, E::G2Affine)]) -> 
     E::multi_miller_loop(pairs.iter().map(|(p, _)| *p), pairs.iter().map(|(_, q)| *q)).0
 }
 
-pub(super) fn is_one<E: Pairing>(loops: E::TargetField) -> bool {
-    E::final_exponentiation(MillerLoopOutput(loops)).is_some_and(|product| product.0.is_one())
+pub(super) fn prepared_loops<E: Pairing>(
+    pairs: &[(E::G1Affine, E::G2Affine)],
+    prepared: &[(E::G1Affine, &E::G2Prepared)],
+) -> E::TargetField {
+    let p = pairs.iter().map(|(p, _)| *p).chain(prepared.iter().map(|(p, _)| *p));
+    let q =
+        pairs.iter().map(|(_, q)| E::G2Prepared::from(*q)).chain(prepared.iter().map(|(_, q)| (*q).clone()));
+    E::multi_miller_loop(p, q).0
+}
+
+/// 0 has none; it is no product of Miller loops.
+pub(super) fn finish<E: Pairing>(loops: E::TargetField) -> E::TargetField {
+    E::final_exponentiation(MillerLoopOutput(loops)).map_or(E::TargetField::ZERO, |product| product.0)
 }

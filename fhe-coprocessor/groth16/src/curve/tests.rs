@@ -1,6 +1,6 @@
 //! Over BLS12-381 `blst` gives what arkworks gives.
 
-use ark_bls12_381::{Bls12_381, Fr, G1Affine, G1Projective, G2Affine, G2Projective};
+use ark_bls12_381::{Bls12_381, Config, Fq12, Fr, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup};
 use ark_ff::{AdditiveGroup, Field, PrimeField};
 use rand_chacha::rand_core::Rng;
@@ -11,6 +11,7 @@ use crate::points::{PointError, compressed};
 use crate::tests::rng;
 
 type Scalar = Integer<Bls12_381>;
+type Prepared = ark_ec::bls12::G2Prepared<Config>;
 
 /// Multiples of the generator, the identity among them, repetitions and opposites too.
 fn points(count: usize, seed: u64) -> Vec<G1Affine> {
@@ -92,22 +93,33 @@ fn sums_and_multiples_agree() {
 #[test]
 fn pairings_agree() {
     let mut rng = rng(5);
+    let finished = |pairs: &[_]| Bls12_381::finish(Bls12_381::miller_loops(pairs));
     for count in [0, 1, 2, 4, 15, 16, 17, 33] {
         let (mut p, mut q) = (points(count, 6), twins(count, 7));
         let mut pairs: Vec<(G1Affine, G2Affine)> = p.iter().copied().zip(q.iter().copied()).collect();
-        let slow = generic::is_one::<Bls12_381>(generic::miller_loops::<Bls12_381>(&pairs));
-        assert_eq!(Bls12_381::is_one(Bls12_381::miller_loops(&pairs)), slow, "{count}");
+        let slow = generic::finish::<Bls12_381>(generic::miller_loops::<Bls12_381>(&pairs));
+        assert_eq!(finished(&pairs), slow, "{count}");
+        let prepared: Vec<Prepared> = q.iter().map(Prepared::from).collect();
+        for fresh in [0, 1, count / 2, count] {
+            let (fresh, rest) = pairs.split_at(fresh.min(count));
+            let rest: Vec<_> = rest.iter().map(|(p, _)| *p).zip(&prepared[fresh.len()..]).collect();
+            assert_eq!(Bls12_381::finish(Bls12_381::prepared_loops(fresh, &rest)), slow, "{count}");
+            assert_eq!(
+                generic::finish::<Bls12_381>(generic::prepared_loops::<Bls12_381>(fresh, &rest)),
+                slow
+            );
+        }
         // Completed to a product of 1, by e(−f·P, f^(−1)·Q) for each e(P, Q).
         let factor: Fr = hash::random(&mut rng);
         p = p.iter().map(|p| (*p * -factor).into_affine()).collect();
         q = q.iter().map(|q| (*q * factor.inverse().unwrap()).into_affine()).collect();
         pairs.extend(p.into_iter().zip(q));
-        assert!(Bls12_381::is_one(Bls12_381::miller_loops(&pairs)), "{count}");
+        assert_eq!(finished(&pairs), Fq12::ONE, "{count}");
         let (first, second) = pairs.split_at(count);
         let product = Bls12_381::miller_loops(first) * Bls12_381::miller_loops(second);
-        assert!(Bls12_381::is_one(product), "{count}");
+        assert_eq!(Bls12_381::finish(product), Fq12::ONE, "{count}");
         pairs.push((G1Affine::generator(), G2Affine::generator()));
-        assert!(!Bls12_381::is_one(Bls12_381::miller_loops(&pairs)), "{count}");
+        assert_ne!(finished(&pairs), Fq12::ONE, "{count}");
     }
 }
 

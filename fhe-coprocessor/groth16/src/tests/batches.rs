@@ -5,7 +5,7 @@ use ark_ec::{AffineRepr, CurveGroup};
 use super::circuits::{Chain, ChainStatement};
 use super::{Bls, DEGREE, instance, product, rng};
 use crate::setup::development;
-use crate::{BatchItem, Prover, Verifier, VerifyError, batch_verdicts, verify_batch};
+use crate::{BatchItem, Prover, Recent, Verifier, VerifyError, batch_verdicts, verify_batch};
 
 #[test]
 fn batches_give_what_single_checks_give() {
@@ -73,7 +73,7 @@ fn batches_give_what_single_checks_give() {
 }
 
 /// Sizes around the pieces' and bad proofs in every pattern that the search tells apart: none, one, one in each half of a
-/// piece, so many that the search gives up halving, and all.
+/// piece, so many that the search gives up halving, and all; each after nothing and after every other one.
 #[test]
 fn bad_proofs_are_found_wherever_they_stand() {
     let (prover, verifier) = product::<Bls>("product", 3);
@@ -86,11 +86,14 @@ fn bad_proofs_are_found_wherever_they_stand() {
         crate::Proof { knowledge: other.knowledge, ..good },
         crate::Proof { commitment: other.commitment, knowledge: other.knowledge, ..good },
     ];
+    let recent = Recent::default();
     for size in [1, 3, 4, 15, 16, 17, 50] {
-        let patterns: [&dyn Fn(usize) -> bool; 7] = [
+        let patterns: [&dyn Fn(usize) -> bool; 9] = [
             &|_| false,
             &|i| i == size - 1,
+            &|i| i == 0,
             &|i| i % 16 == 3,
+            &|i| i % 8 == 5,
             &|i| i % 16 == 3 || i % 16 == 12,
             &|i| i % 2 == 0,
             &|i| i >= size / 2,
@@ -103,7 +106,8 @@ fn bad_proofs_are_found_wherever_they_stand() {
                 .map(|proof| BatchItem { verifier: &verifier, statement: &statement, proof })
                 .collect();
             let want: Vec<bool> = (0..size).map(|i| !bad(i)).collect();
-            assert_eq!(batch_verdicts(&mut rng, &items), want, "{size} {number}");
+            assert_eq!(batch_verdicts(&mut rng, &Recent::default(), &items), want, "{size} {number}");
+            assert_eq!(batch_verdicts(&mut rng, &recent, &items), want, "{size} {number}, after others");
         }
     }
     // Two errors that cancel each other where they are not weighed.
@@ -114,7 +118,7 @@ fn bad_proofs_are_found_wherever_they_stand() {
     let proofs: Vec<_> = (0..16).map(|i| if i < 2 { pair[i] } else { good }).collect();
     let items: Vec<BatchItem<'_, Bls>> =
         proofs.iter().map(|proof| BatchItem { verifier: &verifier, statement: &statement, proof }).collect();
-    let verdicts = batch_verdicts(&mut rng, &items);
+    let verdicts = batch_verdicts(&mut rng, &Recent::default(), &items);
     assert_eq!(verdicts.iter().filter(|holds| !**holds).count(), 2);
     assert!(!verdicts[0] && !verdicts[1]);
 }

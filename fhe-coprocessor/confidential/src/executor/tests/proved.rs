@@ -2,7 +2,7 @@
 //! and what they prove is what the state asks for.
 
 use ark_bls12_381::Bls12_381;
-use blindfold_groth16::{Circuit, Prover, Verifier, setup};
+use blindfold_groth16::{Circuit, Prover, Recent, Verifier, setup};
 use blindfold_rlwe::rlwe::EncryptionWitness;
 use zeroize::Zeroizing;
 
@@ -49,6 +49,7 @@ impl Provers {
             transfer: verifier(&self.transfer),
             refresh: verifier(&self.refresh),
             withdrawal: verifier(&self.withdrawal),
+            recent: Recent::default(),
         }
     }
 
