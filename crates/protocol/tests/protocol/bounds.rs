@@ -202,6 +202,18 @@ fn messages_are_as_long_as_their_lengths_say() {
 }
 
 #[test]
+fn hints_say_the_same_of_the_same_header_whatever_is_stated_beside_them() {
+    let header_hash = B256::repeat_byte(1);
+    let entries = vec![HintEntry::Key([6; 16]), HintEntry::Malformed([5; G1_BYTES])];
+    let hints = BatchHints { number: 1, header_hash, entries, blindings: vec![] };
+    let stated = vec![Blinding::from_bytes([8; BLINDING_BYTES])];
+    assert!(hints.says_the_same(&BatchHints { blindings: stated, ..hints.clone() }));
+    assert!(!hints.says_the_same(&BatchHints { number: 2, ..hints.clone() }));
+    assert!(!hints.says_the_same(&BatchHints { header_hash: B256::repeat_byte(2), ..hints.clone() }));
+    assert!(!hints.says_the_same(&BatchHints { entries: hints.entries[..1].to_vec(), ..hints.clone() }));
+}
+
+#[test]
 fn at_their_targets_the_base_fees_stand_still() {
     let config = config();
     let fees = BaseFees { base_fee: 1_000_000, gas_base_fee: 1_000_000 };
