@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use blindfold_chain::Tracker;
-use blindfold_protocol::{B256, Certificate, certificate, limits::MAX_UNCERTIFIED_HEADERS};
+use blindfold_protocol::{Certificate, certificate, limits::MAX_UNCERTIFIED_HEADERS};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
@@ -86,14 +86,13 @@ impl Voting {
         {
             return;
         }
-        let known: Result<Option<B256>, _> = tracker.store().acknowledged(number).await;
-        match known {
-            Ok(Some(hash)) if hash == certificate.header_hash => {}
-            Ok(known) => {
+        // Also one that gave way under rule C-5: its certificate may come late.
+        match tracker.store().was_acknowledged(number, certificate.header_hash).await {
+            Ok(true) => {}
+            Ok(false) => {
                 tracing::error!(
                     number,
                     certified = %certificate.header_hash,
-                    ?known,
                     "a certificate carries a vote of this member that its disk does not know: the disk was restored from \
                      an older copy, or another machine uses this key; nothing more is voted for in this epoch"
                 );

@@ -425,6 +425,17 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     let again = |(_, hash): &(u16, B256)| *hash == next.hash;
     sequencer.wait("the other one", |state| acknowledged(state, 3).iter().any(again)).await;
     assert!(member.evidence().is_empty(), "L1 signs nothing, so there is no pair");
+
+    // A certificate of the dead one, which carries the member's vote, shows nothing that its disk does not know.
+    sequencer.publish_certificate(&certify(&dead.batch, &[1, 2, 4]));
+    let seen = member.tracker().clone();
+    sequencer.publish_certificate(&sealer.certify(&next.batch, &[1, 2, 4]).await);
+    certified(&member, 3).await;
+    assert_eq!(seen.certified().hash, next.hash);
+    assert_eq!(votes_from(&member).await, 1);
+    let after = sealer.seal_at(network::START_MS + 1_500, vec![]).await;
+    sequencer.publish(&after.batch, &after.verdicts);
+    sequencer.wait("the fourth", |state| !acknowledged(state, 4).is_empty()).await;
 }
 
 /// Its vote could complete a certificate that is void as soon as L1's header is final.

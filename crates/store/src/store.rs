@@ -68,6 +68,9 @@ pub trait Store: Send + Sync {
     /// The header hash this process signed for a number.
     async fn acknowledged(&self, number: u64) -> Result<Option<B256>, StoreError>;
 
+    /// Whether this process signed this header hash for the number, whether or not it gave way to another since.
+    async fn was_acknowledged(&self, number: u64, hash: B256) -> Result<bool, StoreError>;
+
     /// Stores the certificate of a stored batch. A first one stays, whoever signed the second.
     async fn put_certificate(&self, certificate: &Certificate) -> Result<(), StoreError>;
 

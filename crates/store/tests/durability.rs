@@ -296,7 +296,7 @@ async fn damaged_and_foreign_files_are_named() {
 
 /// What held surcharges were was forgotten with the certificate: a rewind would bring back a ledger that never was.
 #[tokio::test]
-async fn a_disk_of_the_schema_before_goes_back_to_no_certified_batch_of_that_time() {
+async fn a_disk_of_the_first_schema_goes_back_to_no_certified_batch_of_that_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -308,7 +308,7 @@ async fn a_disk_of_the_schema_before_goes_back_to_no_certified_batch_of_that_tim
     store.put_sealed(second.clone()).await.unwrap();
     drop(store);
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute_batch("DROP TABLE held_floor").unwrap();
+    raw.execute_batch("DROP TABLE held_floor; DROP TABLE displaced_acknowledgements").unwrap();
     raw.pragma_update(None, "user_version", FIRST_SCHEMA).unwrap();
     drop(raw);
 

@@ -212,6 +212,9 @@ async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
         let next = sealed(3, made.hash, &[], 3, LedgerDelta::default());
         store.put_sealed(next.clone()).await.unwrap();
         assert_eq!(store.acknowledged(3).await.unwrap(), Some(next.hash));
+        for (hash, signed) in [(next.hash, true), (three.hash, true), (B256::repeat_byte(3), false)] {
+            assert_eq!(store.was_acknowledged(3, hash).await.unwrap(), signed);
+        }
         assert!(store.put_acknowledged(3, three.hash, ORIGIN).await.is_err());
         store.put_acknowledged(4, B256::repeat_byte(5), ORIGIN).await.unwrap();
         store.put_acknowledged(4, B256::repeat_byte(5), ORIGIN).await.unwrap();

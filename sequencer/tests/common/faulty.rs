@@ -107,6 +107,7 @@ hand_on! {
     fn rewind(through_number: u64, outcome: Option<&str>) -> ();
     fn put_acknowledged(number: u64, hash: B256, origin: u64) -> ();
     fn acknowledged(number: u64) -> Option<B256>;
+    fn was_acknowledged(number: u64, hash: B256) -> bool;
     fn put_certificate(certificate: &Certificate) -> ();
     fn put_release(release: &Release) -> ();
     fn put_hints(hints: &BatchHints) -> ();

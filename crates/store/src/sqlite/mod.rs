@@ -261,6 +261,10 @@ impl Store for SqliteStore {
         self.read(move |connection| reads::acknowledged(connection, number)).await
     }
 
+    async fn was_acknowledged(&self, number: u64, hash: B256) -> Result<bool, StoreError> {
+        self.read(move |connection| reads::was_acknowledged(connection, number, hash)).await
+    }
+
     async fn put_certificate(&self, certificate: &Certificate) -> Result<(), StoreError> {
         let certificate = *certificate;
         self.write(move |connection| writes::put_certificate(connection, &certificate)).await

@@ -62,6 +62,14 @@ pub(super) fn acknowledged(connection: &Connection, number: u64) -> Result<Optio
     first(connection, sql, [integer(number, "batch number")?], |row| hash(row, 0, What::Acknowledgement))
 }
 
+pub(super) fn was_acknowledged(connection: &Connection, number: u64, hash: B256) -> Result<bool, StoreError> {
+    let sql = "
+        SELECT 1 FROM acknowledgements WHERE number = ?1 AND header_hash = ?2 UNION ALL
+        SELECT 1 FROM displaced_acknowledgements WHERE number = ?1 AND header_hash = ?2";
+    let key = params![integer(number, "batch number")?, hash.as_slice()];
+    Ok(first(connection, sql, key, |_| Ok(()))?.is_some())
+}
+
 pub(super) fn posted(connection: &Connection) -> Result<Option<PostedRecord>, StoreError> {
     let sql = "SELECT up_to_number, l1_transaction FROM posts ORDER BY up_to_number DESC LIMIT 1";
     first(connection, sql, [], |row| {

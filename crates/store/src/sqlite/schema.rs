@@ -122,6 +122,12 @@ const MIGRATIONS: &[&str] = &[
     CREATE TABLE held_floor (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL) STRICT;
     INSERT INTO held_floor (only, number) SELECT 1, COALESCE(MAX(number), 0) FROM batches;
     ",
+    // 8: what gave way to another acknowledgement of its number. It may come back in a certificate.
+    "
+    CREATE TABLE displaced_acknowledgements (
+        number INTEGER NOT NULL, header_hash BLOB NOT NULL, PRIMARY KEY (number, header_hash)
+    ) STRICT, WITHOUT ROWID;
+    ",
 ];
 
 /// Whether the file has this program's schema: a reader brings nothing up to date.

@@ -104,6 +104,9 @@ pub(super) fn put_acknowledged(
             let sql = "UPDATE acknowledgements SET header_hash = ?2, origin = ?3, displaced_by = NULL
                        WHERE number = ?1 AND displaced_by IS NOT NULL";
             if execute(connection, sql, params![row, offered.as_slice(), origin])? > 0 {
+                let sql =
+                    "INSERT OR IGNORE INTO displaced_acknowledgements (number, header_hash) VALUES (?1, ?2)";
+                execute(connection, sql, params![row, stored.as_slice()])?;
                 return Ok(());
             }
             Err(StoreError::Conflict { what: What::Acknowledgement, number, stored, offered })

@@ -129,6 +129,7 @@ disk! { Store;
         fn pending_envelopes() -> Vec<PendingEnvelope>;
         fn envelope_outcome(id: B256) -> Option<String>;
         fn acknowledged(number: u64) -> Option<B256>;
+        fn was_acknowledged(number: u64, hash: B256) -> bool;
         fn posted() -> Option<PostedRecord>;
         fn batch(number: u64) -> Option<BatchRecord>;
         fn header_hash(number: u64) -> Option<B256>;
