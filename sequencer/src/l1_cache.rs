@@ -343,9 +343,15 @@ impl Core {
             self.restore_displaced().await?;
         }
         let before = self.tracker.head().number;
-        let taken = self.tracker.follow_l1().await?;
+        let taken = self.tracker.follow_l1().await;
+        // What our own headers from there on took waits again, and nobody certifies them. Also where the disk failed once
+        // they were taken back: the next look begins without them.
+        let left = self.tracker.head().number;
+        if taken.is_err() && left < before {
+            self.forget_from(left + 1);
+        }
+        let taken = taken?;
         let Some((_, first)) = taken.first() else { return Ok(()) };
-        // What our own headers from there on took waits again, and nobody certifies them.
         if first.number <= before {
             self.displaced.store(true, Ordering::SeqCst);
         }
@@ -364,7 +370,7 @@ impl Core {
     }
 
     /// Takes back into the mempool what displaced headers had taken; where the disk fails, at the next look.
-    async fn restore_displaced(self: &Arc<Self>) -> Result<(), Refusal> {
+    pub(crate) async fn restore_displaced(self: &Arc<Self>) -> Result<(), Refusal> {
         // Before it is read: what is displaced meanwhile waits for the next look.
         self.displaced.store(false, Ordering::SeqCst);
         let restored = self.restore_mempool().await;

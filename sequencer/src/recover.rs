@@ -6,7 +6,8 @@
 //!   common. All are waited for during `recovery.patience_ms`: a header that too few have acknowledged for a certificate
 //!   may be held by one of them alone.
 //! - what we signed and this disk lacks is adopted, and what was signed for its number is on disk before it.
-//! - a header of ours for a number that has another one here is proof of a second one. Nothing is sealed then.
+//! - two headers of ours for one number are proof of a second one. Nothing is sealed then. A header of ours where
+//!   the one here is another sequencer's is none: it binds, and the certified of the two counts.
 //! - nothing is sealed while something that we signed binds for a number above the head: it gave way to what the
 //!   committee certified in its place or below, and another header of ours would be a second one. L1 makes that header.
 //!
@@ -20,7 +21,7 @@ use std::{
 };
 
 use blindfold_chain::{NextStep, Office, Refusal, verdicts};
-use blindfold_protocol::{B256, Certificate, SealedBatch, SignedHeader, limits::CLOCK_SKEW_MS};
+use blindfold_protocol::{B256, BatchHeader, Certificate, SealedBatch, SignedHeader, limits::CLOCK_SKEW_MS};
 use blindfold_runtime::{Cancelled, joined};
 use blindfold_store::StoreError;
 use thiserror::Error;
@@ -110,9 +111,10 @@ const MAX_CONTESTED_HEADERS: u64 = 64;
 enum Adopted {
     /// It stands in our chain.
     Ours,
-    /// L1 made a header below it that it knows nothing of, or it is ours and gave way to what the committee certified: it
-    /// can never be posted, and what follows it neither.
+    /// L1 made a header below it that it knows nothing of: it can never be posted, and what follows it neither.
     Dead,
+    /// It is ours and gave way to what the committee certified. It binds, and so does what we signed above it.
+    GaveWay,
     /// Neither we nor L1 made it, or L1 does not show it yet.
     No,
     /// This disk has another header, and not both are of our key.
@@ -224,6 +226,10 @@ impl Core {
         if !answers.silent.is_empty() {
             tracing::warn!(silent = ?answers.silent, "sealing begins without having asked these members");
         }
+        if self.displaced.load(Ordering::SeqCst) {
+            // A header that is sealed without what was promised for its number breaks the promise.
+            self.restore_displaced().await?;
+        }
         self.hindrance.lock().take();
         self.recovered.send_replace(true);
         tracing::info!(head = head.number, answered, "nothing newer was signed than this disk knows");
@@ -286,6 +292,7 @@ impl Core {
         // What is here and not certified first: theirs must be the same, also where it ends below ours, and may have the
         // certificates that ours lack.
         let first = (self.tracker.certified().number + 1).min(head.max(1));
+        let mut gave_way = false;
         for number in first..=highest {
             let held = match committee.sealed(member, number).await {
                 Ok(Some(held)) => held,
@@ -297,9 +304,15 @@ impl Core {
                     return Ok(false);
                 }
             };
+            if gave_way {
+                // Nothing on that branch is adopted.
+                self.bind_living(member, &held.sealed).await?;
+                continue;
+            }
             match self.adopt(member, held).await? {
                 Adopted::Ours => {}
                 Adopted::Dead => return Ok(true),
+                Adopted::GaveWay => gave_way = true,
                 Adopted::No => return Ok(false),
                 Adopted::Contested => {
                     if !self.adopt_decided(committee, member, (number, highest)).await? {
@@ -339,32 +352,43 @@ impl Core {
             (ours != theirs).then_some((number, theirs, ours))
         };
         if let Some((number, theirs, ours)) = conflict {
-            if self.store.batch(number).await?.is_some_and(|record| record.by_l1) {
+            let here = self.store.batch(number).await?;
+            if here.as_ref().is_some_and(|record| record.by_l1) {
                 // L1 made ours: theirs was signed before, and is no second one.
                 return Ok(Adopted::Dead);
             }
-            let origins = (sealed.header.l1_origin_number, u64::MAX);
-            let dead =
-                self.tracker.excused_by_l1(sealed.header.number, origins).await.map_err(Refusal::L1)?;
-            if dead {
+            if self.is_dead(&sealed.header).await? {
                 return Ok(Adopted::Dead);
             }
             if !self.is_ours(&signed) {
                 return Ok(Adopted::Contested);
             }
-            if self.store.acknowledged(sealed.header.number).await? == Some(sealed.header.hash()) {
-                // It is the one that we signed for its number, and it gave way.
-                return Ok(Adopted::Dead);
+            self.bind(member, &sealed).await?;
+            if here.is_some_and(|record| self.is_ours(&record.sealed.signed_header())) {
+                return Err(Hindrance::TwoHeaders { member, number, theirs, ours });
             }
-            return Err(Hindrance::TwoHeaders { member, number, theirs, ours });
+            if number <= self.tracker.certified().number {
+                return Ok(Adopted::GaveWay);
+            }
+            // What an earlier sequencer left without a certificate gives way to what we signed in a later time.
+            let before = self.tracker.head().hash;
+            let taken = self.tracker.apply_sealed(&sealed).await;
+            if self.tracker.head().hash != before {
+                self.forget_from(sealed.header.number);
+            }
+            if let Err(refusal) = taken {
+                tracing::debug!(member, number, %refusal, "a header of ours is not taken in the place of another one");
+                return Ok(Adopted::Contested);
+            }
+            self.adopt_certificate(member, sealed.header.number, certificate).await;
+            self.adopted(member, &sealed).await?;
+            return Ok(Adopted::Ours);
         }
         if number <= head.number {
             self.adopt_certificate(member, number, certificate).await;
             return Ok(Adopted::Ours);
         }
-        if self.is_ours(&signed) {
-            self.bind(member, number, theirs, sealed.header.l1_origin_number).await?;
-        }
+        self.bind(member, &sealed).await?;
         let ours = self.is_ours(&signed);
         let ahead = sealed.header.timestamp_ms > self.clock.now_ms().saturating_add(CLOCK_SKEW_MS);
         if !ours && ahead && !self.is_certified(certificate.as_ref(), number, theirs).await {
@@ -426,13 +450,11 @@ impl Core {
             let Ok(Some(HeldBatch { sealed, certificate })) = committee.sealed(member, number).await else {
                 break;
             };
-            let (origin, hash) = (sealed.header.l1_origin_number, sealed.header.hash());
+            let hash = sealed.header.hash();
             if sealed.header.number != number || sealed.claims_l1() {
                 break;
             }
-            if self.is_ours(&sealed.signed_header()) {
-                self.bind(member, number, hash, origin).await?;
-            }
+            self.bind_living(member, &sealed).await?;
             run.push(Arc::new(sealed));
             let Some(certificate) = certificate.filter(|of| (of.number, of.header_hash) == (number, hash))
             else {
@@ -441,11 +463,8 @@ impl Core {
             let before = self.tracker.head().hash;
             let taken = self.tracker.accept_certified_run(&run, &certificate).await;
             if self.tracker.head().hash != before {
-                // Also where theirs are not taken in the end: what the headers that gave way had taken waits again, from
-                // the next look at L1 on.
-                self.certifier.forget_from(first);
-                self.backlog.forget_from(first);
-                self.displaced.store(true, Ordering::SeqCst);
+                // Also where theirs are not taken in the end.
+                self.forget_from(first);
             }
             if let Err(refusal) = taken {
                 tracing::warn!(member, number, %refusal, "a member's certified headers are not taken");
@@ -460,14 +479,36 @@ impl Core {
         Ok(false)
     }
 
+    /// Forgets headers that gave way; what they had taken waits again before anything is sealed.
+    pub(crate) fn forget_from(&self, first: u64) {
+        self.certifier.forget_from(first);
+        self.backlog.forget_from(first);
+        self.displaced.store(true, Ordering::SeqCst);
+    }
+
     /// What we signed binds before the header is here.
-    async fn bind(&self, member: u16, number: u64, theirs: B256, origin: u64) -> Result<(), Hindrance> {
-        match self.store.put_acknowledged(number, theirs, origin).await {
+    async fn bind(&self, member: u16, sealed: &SealedBatch) -> Result<(), Hindrance> {
+        if !self.is_ours(&sealed.signed_header()) {
+            return Ok(());
+        }
+        let (number, theirs) = (sealed.header.number, sealed.header.hash());
+        match self.store.put_acknowledged(number, theirs, sealed.header.l1_origin_number).await {
             Err(StoreError::Conflict { stored, .. }) => {
                 Err(Hindrance::TwoHeaders { member, number, theirs, ours: stored })
             }
             written => Ok(written?),
         }
+    }
+
+    /// The same for what may be dead.
+    async fn bind_living(&self, member: u16, sealed: &SealedBatch) -> Result<(), Hindrance> {
+        if self.is_dead(&sealed.header).await? { Ok(()) } else { self.bind(member, sealed).await }
+    }
+
+    /// Whether L1 made a header below it that it knows nothing of.
+    async fn is_dead(&self, header: &BatchHeader) -> Result<bool, Hindrance> {
+        let origins = (header.l1_origin_number, u64::MAX);
+        Ok(self.tracker.excused_by_l1(header.number, origins).await.map_err(Refusal::L1)?)
     }
 
     /// Whether this certificate shows that a committee voted for this header.

@@ -338,3 +338,77 @@ async fn a_header_from_the_future_needs_a_certificate_of_its_own() {
     assert!(header.timestamp_ms < ahead.timestamp_ms);
     running.handle.shutdown().await;
 }
+
+/// The header at these members, without a certificate.
+fn show(world: &World, members: &[u16], shown: &[&SealedBatch]) {
+    let mut held = world.committee.held.lock();
+    for member in members {
+        for sealed in shown {
+            let batch = HeldBatch { sealed: (*sealed).clone(), certificate: None };
+            held.get_mut(member).unwrap().insert(sealed.header.number, batch);
+        }
+    }
+}
+
+/// A late member holds what we lost and what we signed above it, and the disk has neither: the second one binds, too.
+#[tokio::test]
+async fn what_a_late_member_holds_above_a_lost_header_binds_on_an_empty_disk() {
+    let mut world = World::new();
+    let lost = [world.envelope(1, 1), world.envelope(1, 2)];
+    let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
+    let [second, third] = lost.as_slice() else { panic!("two") };
+    show(&world, &[1], &[second]);
+    show(&world, &[4], &[second, third]);
+    move_house(&mut world, sequencer_key());
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    reason(&running, "this key signed a header for number 3, and the certified chain ends at 2").await;
+    assert_eq!(running.batch(2).await.hash, theirs);
+    running.handle.shutdown().await;
+}
+
+/// What gave way is no second header, whoever still holds it.
+#[tokio::test]
+async fn a_lost_header_at_one_member_stops_no_start_from_an_empty_disk() {
+    let mut world = World::new();
+    let lost = [world.envelope(1, 1)];
+    let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
+    show(&world, &[4], &[&lost[0]]);
+    move_house(&mut world, sequencer_key());
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.eventually("sealing", async || running.send(&world.envelope(2, 2)).await.is_ok()).await;
+    running.sealed(3).await;
+    assert_eq!(running.batch(2).await.hash, theirs);
+    running.handle.shutdown().await;
+}
+
+/// The first member that is asked shows what an earlier sequencer left, in whose place ours is certified.
+#[tokio::test]
+async fn what_an_earlier_sequencer_left_makes_no_second_header_of_ours() {
+    let mut world = World::new();
+    let lost = [world.envelope(1, 1)];
+    let (ours, lost) = named_again_after_lost_headers(&mut world, &lost).await;
+    show(&world, &[1], &[&lost[0]]);
+    move_house(&mut world, next_key());
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.eventually("the certified one", async || running.batch(2).await.hash == ours).await;
+    running.handle.shutdown().await;
+}
+
+/// The same before ours is certified.
+#[tokio::test]
+async fn what_an_earlier_sequencer_left_gives_way_to_ours_without_a_certificate() {
+    let mut world = World::new();
+    let lost = [world.envelope(1, 1)];
+    let (ours, lost) = named_again_after_lost_headers(&mut world, &lost).await;
+    for held in world.committee.held.lock().values_mut() {
+        held.get_mut(&2).unwrap().certificate = None;
+    }
+    show(&world, &[1], &[&lost[0]]);
+    move_house(&mut world, next_key());
+    let running = world.start().await;
+    running.eventually("ours", async || running.batch(2).await.hash == ours).await;
+    running.handle.shutdown().await;
+}
