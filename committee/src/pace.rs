@@ -28,7 +28,7 @@ impl Pace {
     /// Rest for each unit of work.
     pub(crate) const REST: u32 = 10;
     /// Time for work that can be saved while nobody asks.
-    pub(crate) const SAVED: Duration = Duration::from_secs(1);
+    pub(crate) const SAVED: Duration = Duration::from_millis(500);
 
     pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(Savings { left: Self::SAVED, at: Instant::now() })))
@@ -87,11 +87,11 @@ mod tests {
         let mut savings = Savings { left: Pace::SAVED, at: start };
         let mut now = start;
         assert!(savings.is_enough(now));
-        now += ms(600);
-        savings.spend(ms(600), now);
-        assert!(savings.is_enough(now), "400 ms are left");
-        now += ms(1_400);
-        savings.spend(ms(1_400), now);
+        now += ms(300);
+        savings.spend(ms(300), now);
+        assert!(savings.is_enough(now), "200 ms are left");
+        now += ms(1_200);
+        savings.spend(ms(1_200), now);
         // A second more than there was: ten seconds of rest.
         now += ms(10_000);
         assert!(!savings.is_enough(now), "work that took too long is paid for");
@@ -111,7 +111,7 @@ mod tests {
         }
         assert!((ms(90_000)..ms(101_200)).contains(&worked), "{worked:?}");
 
-        // While nobody asks, a second is saved and no more.
+        // While nobody asks, half a second is saved and no more.
         now += ms(1_000_000);
         assert!(savings.is_enough(now));
         assert_eq!(savings.left, Pace::SAVED);

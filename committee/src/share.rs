@@ -2,8 +2,8 @@
 //!
 //! A share says what t members' shares together open, so it leaves this process only for the header that this
 //! member validated itself and that a valid certificate covers: the certificate of the number or of a descendant on
-//! our chain. It leaves it no more once L1 may soon declare the batch void (`unreleased`). Both kinds of share are a function of key and ciphertexts alone; giving one twice says nothing new, and
-//! the bounded memory below only saves work.
+//! our chain. It leaves it no more once L1 may soon declare the batch void (`unreleased`). Both kinds of share are a
+//! function of key and ciphertexts alone; giving one twice says nothing new, and the bounded memory below only saves work.
 
 use std::{hash::Hash, sync::Arc};
 
@@ -270,8 +270,27 @@ impl ShareService {
         });
     }
 
+    /// With its places and its turn although whoever asked hangs up: else the work would be free, and lost.
+    async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, ShareRefusal>> + Send + 'static,
+    ) -> Result<T, ShareRefusal> {
+        let ended = self.context.spawner.to_the_end("shares", work).await;
+        ended.unwrap_or(Err(ShareRefusal::Unavailable(Refusal::Stopped)))
+    }
+
     /// The member's share of `number`, against a certificate for it or for a descendant on our chain.
     pub(crate) async fn share(
+        self: &Arc<Self>,
+        number: u64,
+        certificate: &Certificate,
+        to_peer: bool,
+    ) -> Result<ReleaseShare, ShareRefusal> {
+        let (service, certificate) = (Arc::clone(self), *certificate);
+        self.to_the_end(async move { service.find_share(number, &certificate, to_peer).await }).await
+    }
+
+    async fn find_share(
         &self,
         number: u64,
         certificate: &Certificate,
@@ -315,6 +334,16 @@ impl ShareService {
 
     /// The member's singleton share of an accepted item of a certified batch.
     pub(crate) async fn singleton(
+        self: &Arc<Self>,
+        number: u64,
+        index: u32,
+        to_peer: bool,
+    ) -> Result<SingletonShare, ShareRefusal> {
+        let service = Arc::clone(self);
+        self.to_the_end(async move { service.find_singleton(number, index, to_peer).await }).await
+    }
+
+    async fn find_singleton(
         &self,
         number: u64,
         index: u32,

@@ -8,9 +8,12 @@ use std::{
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinSet,
+};
 
-use crate::panics::panic_words;
+use crate::{Cancelled, panics::panic_words};
 
 /// True once the role is to stop.
 pub type Stop = watch::Receiver<bool>;
@@ -147,6 +150,24 @@ impl Spawner {
         self.watch(part, task, false);
     }
 
+    /// Runs work that goes on to its end although its caller stops waiting: what was begun for somebody who hangs up is
+    /// paid for, and not lost. That it panics is a failure of the role.
+    ///
+    /// # Errors
+    /// When the role ends before it.
+    pub async fn to_the_end<T: Send + 'static>(
+        &self,
+        part: &'static str,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Cancelled> {
+        let (done, outcome) = oneshot::channel();
+        self.run(part, async move {
+            // Perhaps nobody waits any more.
+            let _ = done.send(work.await);
+        });
+        outcome.await.map_err(|_| Cancelled)
+    }
+
     /// Watches over a part that runs elsewhere: when `end` resolves before the role stops, that part has failed, and
     /// what it resolves to says why.
     pub fn guard(&self, part: &'static str, end: impl Future<Output = String> + Send + 'static) {
@@ -246,6 +267,30 @@ mod tests {
         let tasks = Tasks::new();
         tasks.spawn("short", async {});
         assert_eq!(tasks.spawner().failed().await, failure("short", "ended by itself"));
+    }
+
+    #[tokio::test]
+    async fn work_goes_on_to_its_end_although_nobody_waits_for_it() {
+        let tasks = Tasks::new();
+        let spawner = tasks.spawner();
+        assert_eq!(spawner.to_the_end("work", async { 7 }).await, Ok(7));
+        let (begun, mut going) = oneshot::channel();
+        let (go_on, gate) = oneshot::channel();
+        let (ended, end) = oneshot::channel();
+        let call = spawner.to_the_end("work", async move {
+            begun.send(()).expect("the test listens");
+            gate.await.expect("the test sends");
+            ended.send(()).expect("the test listens");
+        });
+        tokio::select! {
+            biased;
+            _ = call => panic!("the gate is shut"),
+            begun = &mut going => begun.expect("it began"),
+        }
+        go_on.send(()).expect("it goes on");
+        assert_eq!(end.await, Ok(()));
+        tasks.shutdown().await;
+        assert_eq!(spawner.to_the_end("late", async {}).await, Err(Cancelled));
     }
 
     #[tokio::test]
