@@ -19,6 +19,7 @@ contract EquivocationTest is Deployment {
     bytes internal one;
     bytes internal two;
 
+    event RewardClaimed(address indexed reporter, uint256 amount);
     event Equivocation(
         uint64 indexed number,
         address indexed sequencer,
@@ -92,10 +93,20 @@ contract EquivocationTest is Deployment {
         vm.prank(sequencer);
         vm.expectRevert(abi.encodeWithSelector(SequencerBond.NoWithdrawalAnnounced.selector));
         inbox.withdrawBond(payable(sequencer));
-        if (reward == 0) vm.expectRevert(abi.encodeWithSelector(SequencerBond.ZeroAmount.selector));
+        if (reward == 0) {
+            vm.expectRevert(abi.encodeWithSelector(SequencerBond.ZeroAmount.selector));
+        } else {
+            vm.expectEmit(true, true, true, true, address(inbox));
+            emit RewardClaimed(REPORTER, reward);
+        }
         vm.prank(REPORTER);
         inbox.claimReward();
         checkEqual(REPORTER.balance, reward, "claimed");
+        // Once: what lies here besides is another's.
+        vm.deal(address(inbox), reward + 1);
+        vm.expectRevert(abi.encodeWithSelector(SequencerBond.ZeroAmount.selector));
+        vm.prank(REPORTER);
+        inbox.claimReward();
     }
 
     /// forge-config: default.isolate = true

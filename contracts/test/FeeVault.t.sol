@@ -210,6 +210,8 @@ contract FeeVaultTest is FeeRollup {
         vault.deposit{ value: limit - 1 - 200 ether }(address(1));
         vm.expectRevert(abi.encodeWithSelector(FeeVault.TotalTooLarge.selector, limit));
         vault.deposit{ value: 1 }(address(1));
+        vm.expectRevert(abi.encodeWithSelector(FeeVault.TotalTooLarge.selector, limit + 1));
+        vault.deposit{ value: 2 }(address(1));
     }
 
     function testPlainTransferRefused() public {

@@ -310,6 +310,7 @@ contract OmissionTest is Deployment {
         inbox.slashOmission(givenPromise(ID, ITEM_HASH, 1));
         inbox.slashOmission(givenPromise(ID, ITEM_HASH, 2));
         checkEqual(inbox.rewards(USER), 5 ether + STAKE, "the first accuser has the reward");
+        checkEqual(inbox.openAccusations(), 1, "one open");
         pass(ANSWER_WINDOW);
         inbox.slashOmission(givenPromise(ID, ITEM_HASH, 1));
         checkEqual(inbox.rewards(FRIEND), STAKE, "the friend has its stake");
@@ -318,9 +319,15 @@ contract OmissionTest is Deployment {
 
     /// @dev The sequencer gives a friend a later promise, whose accusation it answers: the victim's stands.
     function testAnswerToALaterPromiseDoesNotAnswerAnEarlierOne() public {
+        vm.prank(sequencer);
+        inbox.announceBondWithdrawal(10 ether);
+        vm.warp(block.timestamp + 7 days);
         commitAndAccuse(FRIEND, 5);
         commitAndAccuse(USER, 2);
         giveTo(5, rightAnswer(), "");
+        vm.prank(sequencer);
+        vm.expectRevert(abi.encodeWithSelector(SequencerBond.AccusationsOpen.selector, 1));
+        inbox.withdrawBond(payable(sequencer));
         giveTo(2, rightAnswer(), abi.encodeWithSelector(FaultRecords.SealedTooLate.selector, 3, 2));
         pass(ANSWER_WINDOW + 1);
         inbox.slashOmission(givenPromise(ID, ITEM_HASH, 2));

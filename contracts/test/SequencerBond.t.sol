@@ -9,6 +9,8 @@ contract SequencerBondTest is Deployment {
     address internal sequencer;
 
     event BondDeposited(address indexed sequencer, address indexed from, uint256 amount, uint256 bond);
+    event BondWithdrawalAnnounced(address indexed sequencer, uint256 amount, uint256 expiresAt);
+    event BondWithdrawn(address indexed sequencer, address indexed to, uint256 amount, uint256 bond);
 
     function setUp() public {
         vm.warp(1_800_000_000);
@@ -22,6 +24,13 @@ contract SequencerBondTest is Deployment {
         emit BondDeposited(sequencer, address(0xb0b), 5 ether, 5 ether);
         vm.prank(address(0xb0b));
         inbox.depositBond{ value: 5 ether }(sequencer);
+        vm.deal(address(0xb0b), 1 ether);
+        vm.expectEmit(true, true, true, true, address(inbox));
+        emit BondDeposited(sequencer, address(0xb0b), 1 ether, 6 ether);
+        vm.prank(address(0xb0b));
+        inbox.depositBond{ value: 1 ether }(sequencer);
+        vm.expectEmit(true, true, true, true, address(inbox));
+        emit BondWithdrawalAnnounced(sequencer, 2 ether, block.timestamp + 21 days);
         vm.prank(sequencer);
         inbox.announceBondWithdrawal(2 ether);
         uint256 unlocksAt = block.timestamp + 7 days;
@@ -31,10 +40,12 @@ contract SequencerBondTest is Deployment {
         vm.expectRevert(abi.encodeWithSelector(SequencerBond.WithdrawalLocked.selector, unlocksAt));
         inbox.withdrawBond(payable(address(0xcafe)));
         vm.warp(unlocksAt);
+        vm.expectEmit(true, true, true, true, address(inbox));
+        emit BondWithdrawn(sequencer, address(0xcafe), 2 ether, 4 ether);
         vm.prank(sequencer);
         inbox.withdrawBond(payable(address(0xcafe)));
         checkEqual(address(0xcafe).balance, 2 ether, "taken out");
-        checkEqual(bond(), 3 ether, "left");
+        checkEqual(bond(), 4 ether, "left");
         vm.prank(sequencer);
         vm.expectRevert(abi.encodeWithSelector(SequencerBond.NoWithdrawalAnnounced.selector));
         inbox.withdrawBond(payable(address(0xcafe)));

@@ -354,7 +354,6 @@ abstract contract Deployment is Test {
         return signStruct(key, hashPromise(envelopeId, itemHash, sealBy));
     }
 
-    /// @dev What is signed as a promise, and names it in accusations.
     /// @dev A promise of the first sequencer, as it is accused, answered and slashed.
     function givenPromise(bytes32 envelopeId, bytes32 itemHash, uint64 sealBy)
         internal
@@ -371,6 +370,7 @@ abstract contract Deployment is Test {
         return keccak256(abi.encode(vm.addr(SEQUENCER_KEY), hashPromise(envelopeId, itemHash, sealBy)));
     }
 
+    /// @dev What is signed as a promise, and names it in accusations.
     function hashPromise(bytes32 envelopeId, bytes32 itemHash, uint64 sealBy)
         internal
         pure

@@ -1,0 +1,114 @@
+"""Mutants of one contract: makes them with Slither's operators and runs the contract's tests on each.
+
+Called by scripts/mutants, from a folder with copies of `contracts` named 0, 1, ... in it: one job in each.
+slither-mutate itself compiles the whole project twice for each mutant; here the tests' own run says whether it compiles.
+"""
+
+import argparse
+import json
+import os
+import queue
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from slither import Slither
+from slither.tools.mutator.mutators import all_mutators
+from slither.tools.mutator.mutators.abstract_mutator import AbstractMutator
+
+# First whether a statement is run at all, then whether it matters; where it does not, its details need no look.
+FIRST = ["RR", "CR"]
+# Narrower types and memory for storage: what differs lies beyond 2^32 blocks or 2^127 wei, or nowhere.
+LEFT_OUT = ["SBR"]
+OUTCOMES = ["caught", "without_end", "does_not_compile", "survived"]
+
+
+def operators():
+    found = [op for op in vars(all_mutators).values() if isinstance(op, type) and issubclass(op, AbstractMutator)]
+    found = {op.NAME: op for op in found if op.NAME and op.NAME not in LEFT_OUT}
+    return [found.pop(name) for name in FIRST] + [found[name] for name in sorted(found)]
+
+
+def patches(unit, contract, operator):
+    """The places that an operator changes: (start, end, line, old, new), bytes of the file."""
+    made = operator(unit, 0, "", "", contract, None, False, Path("."), [])._mutate()
+    found = {(p["start"], p["end"], p["line_number"], p["old_string"], p["new_string"])
+             for of_file in made.get("patches", {}).values() for p in of_file}
+    return sorted(patch for patch in found if patch[3] != patch[4])
+
+
+def judge(folder, file, source, patch, tests, seconds):
+    start, end, _, _, new = patch
+    (folder / file).write_bytes(source[:start] + new.encode() + source[end:])
+    command = ["forge", "test", "--fail-fast", "--match-path", tests]
+    # Tests that find the contract by its name are not compiled anew, but do not see every revert of a constructor: what
+    # survives them runs again as the tests are.
+    for linked in ["true", "false"]:
+        environment = {**os.environ, "FOUNDRY_DYNAMIC_TEST_LINKING": linked}
+        try:
+            run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, env=environment)
+        except subprocess.TimeoutExpired:
+            return "without_end"
+        if run.returncode != 0:
+            break
+    else:
+        return "survived"
+    said = run.stdout + run.stderr
+    if "Compiler run failed" in said:
+        return "does_not_compile"
+    if "Failing tests" not in said:
+        sys.exit(f"the tests did not run:\n{said}")
+    return "caught"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("contract", help="its name, and its file's: src/NAME.sol")
+    parser.add_argument("tests", help="files of tests, as forge's --match-path takes them")
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--timeout", type=float, default=120, help="seconds for a mutant")
+    parser.add_argument("--out", type=Path, required=True, help="the table as JSON")
+    arguments = parser.parse_args()
+
+    file = Path("src") / f"{arguments.contract}.sol"
+    folders = queue.Queue()
+    for job in range(arguments.jobs):
+        folders.put(arguments.folder / str(job))
+    first = arguments.folder / "0"
+    source = (first / file).read_bytes()
+    units = Slither(str(first), compile_force_framework="foundry").compilation_units
+    unit, contract = next((unit, contract) for unit in units for contract in unit.contracts
+                          if contract.name == arguments.contract)
+    if judge(first, file, source, (0, 0, 0, "", ""), arguments.tests, arguments.timeout) != "survived":
+        sys.exit("the tests fail without any change")
+
+    rows, settled = [], set()
+
+    def one(operator, patch):
+        folder = folders.get()
+        try:
+            outcome = judge(folder, file, source, patch, arguments.tests, arguments.timeout)
+        finally:
+            (folder / file).write_bytes(source)
+            folders.put(folder)
+        _, _, line, old, new = patch
+        if outcome == "survived":
+            print(f"  {file}:{line} {operator} {' '.join(old.split())!r} to {' '.join(new.split())!r}", flush=True)
+        return {"line": line, "operator": operator, "old": old, "new": new, "outcome": outcome}
+
+    for operator in operators():
+        todo = [patch for patch in patches(unit, contract, operator) if patch[2] not in settled]
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            found = list(pool.map(lambda patch: one(operator.NAME, patch), todo))
+        rows += found
+        if operator.NAME in FIRST:
+            settled |= {row["line"] for row in found if row["outcome"] == "survived"}
+        print(f"{arguments.contract} {operator.NAME}: {len(found)}, {len(rows)} in all", flush=True)
+    counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in OUTCOMES}
+    arguments.out.write_text(json.dumps({"contract": arguments.contract, **counts, "mutants": rows}, indent=1))
+    print(f"{arguments.contract}: {len(rows)} mutants, {counts}")
+
+
+main()
