@@ -104,7 +104,8 @@ pub(crate) fn out_of_office(office: &Office) -> Option<String> {
     }
 }
 
-/// Headers of a member that are looked at for the certificate that decides between two.
+/// Headers of a member that are looked at for the certificate that decides between two, and for what binds on a branch
+/// that gave way.
 const MAX_CONTESTED_HEADERS: u64 = 64;
 
 /// What became of a header that a member holds.
@@ -292,7 +293,6 @@ impl Core {
         // What is here and not certified first: theirs must be the same, also where it ends below ours, and may have the
         // certificates that ours lack.
         let first = (self.tracker.certified().number + 1).min(head.max(1));
-        let mut gave_way = false;
         for number in first..=highest {
             let held = match committee.sealed(member, number).await {
                 Ok(Some(held)) => held,
@@ -304,18 +304,15 @@ impl Core {
                     return Ok(false);
                 }
             };
-            if gave_way {
-                // Nothing on that branch is adopted.
-                self.bind_living(member, &held.sealed).await?;
-                continue;
-            }
             match self.adopt(member, held).await? {
                 Adopted::Ours => {}
                 Adopted::Dead => return Ok(true),
-                Adopted::GaveWay => gave_way = true,
+                // Nothing on that branch is adopted.
+                Adopted::GaveWay => return self.bind_branch(committee, member, (number, highest)).await,
                 Adopted::No => return Ok(false),
                 Adopted::Contested => {
                     if !self.adopt_decided(committee, member, (number, highest)).await? {
+                        self.bind_branch(committee, member, (number, highest)).await?;
                         return Ok(false);
                     }
                 }
@@ -364,7 +361,9 @@ impl Core {
                 return Ok(Adopted::Contested);
             }
             self.bind(member, &sealed).await?;
-            if here.is_some_and(|record| self.is_ours(&record.sealed.signed_header())) {
+            let second = number == sealed.header.number
+                && here.is_some_and(|record| self.is_ours(&record.sealed.signed_header()));
+            if second {
                 return Err(Hindrance::TwoHeaders { member, number, theirs, ours });
             }
             if number <= self.tracker.certified().number {
@@ -498,6 +497,31 @@ impl Core {
             }
             written => Ok(written?),
         }
+    }
+
+    /// Binds what we signed of a member's branch. False where it ends before `highest`: what does not follow, or what no
+    /// sequencer signed, is no branch, and headers without end hold nobody up.
+    async fn bind_branch(
+        &self,
+        committee: &dyn Committee,
+        member: u16,
+        (first, highest): (u64, u64),
+    ) -> Result<bool, Hindrance> {
+        let last = highest.min(first.saturating_add(MAX_CONTESTED_HEADERS - 1));
+        let mut parent = None;
+        for number in first..=last {
+            let Ok(Some(HeldBatch { sealed, .. })) = committee.sealed(member, number).await else {
+                return Ok(false);
+            };
+            let header = &sealed.header;
+            let follows = parent.is_none_or(|parent| header.parent_hash == parent);
+            if header.number != number || !follows || !self.is_a_sequencers(&sealed.signed_header()) {
+                return Ok(false);
+            }
+            parent = Some(header.hash());
+            self.bind_living(member, &sealed).await?;
+        }
+        Ok(last == highest)
     }
 
     /// The same for what may be dead.

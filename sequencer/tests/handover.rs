@@ -412,3 +412,48 @@ async fn what_an_earlier_sequencer_left_gives_way_to_ours_without_a_certificate(
     running.eventually("ours", async || running.batch(2).await.hash == ours).await;
     running.handle.shutdown().await;
 }
+
+/// One member shows a lost header of ours, and makes up others above it without end.
+#[tokio::test]
+async fn headers_made_up_above_a_lost_one_hold_nobody_up() {
+    let mut world = World::new();
+    let lost = [world.envelope(1, 1)];
+    let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
+    show(&world, &[1], &[&lost[0]]);
+    world.committee.boasts.lock().insert(1, u64::MAX);
+    let mut forged = HeldBatch { sealed: lost[0].clone(), certificate: None };
+    forged.sealed.signature = blindfold_protocol::Signature65([1; 65]);
+    world.committee.forges.lock().insert(1, forged);
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.eventually("sealing", async || running.send(&world.envelope(2, 2)).await.is_ok()).await;
+    running.sealed(3).await;
+    assert_eq!(running.batch(2).await.hash, theirs);
+    running.handle.shutdown().await;
+}
+
+/// One member shows what this disk has and, above it, what we signed above the certified one: that is no second header.
+#[tokio::test]
+async fn a_header_above_another_ones_certified_header_is_no_second_one() {
+    let mut world = World::new();
+    let lost = [world.envelope(1, 1)];
+    let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
+    let first_house = std::mem::replace(&mut world.folder, tempfile::tempdir().unwrap());
+    world.config.data_dir = world.folder.path().to_path_buf();
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.eventually("sealing", async || running.send(&world.envelope(2, 2)).await.is_ok()).await;
+    running.sealed(3).await;
+    running.held_by(&[1, 2, 3, 4], 3).await;
+    let third = running.batch(3).await.hash;
+    running.handle.shutdown().await;
+
+    world.folder = first_house;
+    world.config.data_dir = world.folder.path().to_path_buf();
+    show(&world, &[1], &[&lost[0]]);
+    let running = world.start().await;
+    running.eventually("the third", async || running.handle.tracker().head().number >= 3).await;
+    assert_eq!(running.batch(2).await.hash, theirs);
+    assert_eq!(running.batch(3).await.hash, third);
+    running.handle.shutdown().await;
+}
