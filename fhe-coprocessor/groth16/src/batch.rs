@@ -129,8 +129,8 @@ fn failing<E: Curve>(
     bad
 }
 
-/// How frequent bad proofs were among the last 16 or more that were looked at. Their sender decides that, so it steers only how the next are looked for,
-/// and what that costs.
+/// How frequent bad proofs were among the last 16 or more that were looked at. Their sender decides that, so it steers
+/// only how the next are looked for, and what that costs.
 #[derive(Default)]
 pub struct Recent(Mutex<Counts>);
 
@@ -332,7 +332,7 @@ impl<'b, E: Curve> Equation<'_, 'b, E> {
             }
         }
         // The first public variable is the constant 1, so its sum is Σ rⱼ.
-        let total = &public[..1];
+        let total = &public[..public.len().min(1)];
         let alpha = E::add_all(&verifier.alpha.terms(total));
         let weighed = E::weigh(&E::G1::normalize_batch(&[commitments, knowledge]), &[self.kappa; 2]);
         KeySums {
