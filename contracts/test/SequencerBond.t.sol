@@ -65,6 +65,8 @@ contract SequencerBondTest is Deployment {
         inbox.withdrawBond(payable(sequencer));
         vm.prank(sequencer);
         inbox.announceBondWithdrawal(0);
+        (uint128 amount, uint64 unlocksAt, uint64 expiresAt) = inbox.withdrawalOf(sequencer);
+        checkEqual(amount + unlocksAt + expiresAt, 0, "none");
         vm.prank(sequencer);
         vm.expectRevert(abi.encodeWithSelector(SequencerBond.NoWithdrawalAnnounced.selector));
         inbox.withdrawBond(payable(sequencer));
@@ -124,6 +126,8 @@ contract SequencerBondTest is Deployment {
         checkEqual(expiresAt, block.timestamp + 21 days, "lapses");
         vm.warp(expiresAt - 1);
         checkEqual(bond(), 40 ether, "not yet lapsed");
+        vm.warp(expiresAt + 1);
+        checkEqual(bond(), 100 ether, "lapsed for good");
         vm.warp(expiresAt);
         checkEqual(bond(), 100 ether, "lapsed");
         (amount, unlocksAt, expiresAt) = inbox.withdrawalOf(sequencer);
