@@ -5,9 +5,12 @@ slither-mutate itself compiles the whole project twice for each mutant; here the
 """
 
 import argparse
+import atexit
+import glob
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +27,42 @@ LEFT_OUT = ["SBR"]
 OUTCOMES = ["caught", "without_end", "does_not_compile", "survived"]
 
 
+def alternatives(pattern):
+    """`a{b,c}` as `ab` and `ac`: forge's pattern, without braces."""
+    braces = re.search(r"\{([^}]*)\}", pattern)
+    if braces is None:
+        return [pattern]
+    start, end = pattern[:braces.start()], pattern[braces.end():]
+    return [one for choice in braces[1].split(",") for one in alternatives(start + choice + end)]
+
+
+def prune(folder, file, tests):
+    """Leaves the contract, its tests and what they import: forge reads all that is there for each mutant."""
+    todo = [file, *(Path(name) for one in alternatives(tests) for name in glob.glob(one, root_dir=folder))]
+    kept = set()
+    while todo:
+        path = todo.pop()
+        if path in kept:
+            continue
+        kept.add(path)
+        imports = re.findall(r'from "(\.[^"]+)"', (folder / path).read_text())
+        todo += [Path(os.path.normpath(path.parent / name)) for name in imports]
+    for part in ["src", "test", "script"]:
+        for path in (folder / part).rglob("*.sol"):
+            if path.relative_to(folder) not in kept:
+                path.unlink()
+
+
+def compiler(folder):
+    """One that stays, for this folder: (its process, what forge's environment needs)."""
+    folder = folder.resolve()
+    environment = {**os.environ, "SOLC_WARM": str(folder / "solc.sock"), "FOUNDRY_SOLC": str(folder / "solc-warm")}
+    process = subprocess.Popen([folder / "solc-warm", "--serve"], env=environment, stdout=subprocess.PIPE)
+    if process.stdout.readline() != b"ready\n":
+        sys.exit("the compiler did not start")
+    return process, environment
+
+
 def operators():
     found = [op for op in vars(all_mutators).values() if isinstance(op, type) and issubclass(op, AbstractMutator)]
     found = {op.NAME: op for op in found if op.NAME and op.NAME not in LEFT_OUT}
@@ -35,17 +74,22 @@ def patches(unit, contract, operator):
     made = operator(unit, 0, "", "", contract, None, False, Path("."), [])._mutate()
     found = {(p["start"], p["end"], p["line_number"], p["old_string"], p["new_string"])
              for of_file in made.get("patches", {}).values() for p in of_file}
-    return sorted(patch for patch in found if patch[3] != patch[4])
+    return sorted(patch for patch in found if not same(*patch[3:]))
 
 
-def judge(folder, file, source, patch, tests, seconds):
+def same(old, new):
+    """Nothing that these contracts compare with 0 is signed."""
+    return new in [old, old.replace("== 0", "<= 0"), old.replace("!= 0", "> 0")]
+
+
+def judge(folder, environment, file, source, patch, tests, seconds):
     start, end, _, _, new = patch
     (folder / file).write_bytes(source[:start] + new.encode() + source[end:])
     command = ["forge", "test", "--fail-fast", "--match-path", tests]
     # Tests that find the contract by its name are not compiled anew, but do not see every revert of a constructor: what
     # survives them runs again as the tests are.
     for linked in ["true", "false"]:
-        environment = {**os.environ, "FOUNDRY_DYNAMIC_TEST_LINKING": linked}
+        environment = {**environment, "FOUNDRY_DYNAMIC_TEST_LINKING": linked}
         try:
             run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, env=environment)
         except subprocess.TimeoutExpired:
@@ -73,26 +117,35 @@ def main():
     arguments = parser.parse_args()
 
     file = Path("src") / f"{arguments.contract}.sol"
-    folders = queue.Queue()
-    for job in range(arguments.jobs):
-        folders.put(arguments.folder / str(job))
-    first = arguments.folder / "0"
+    places = [arguments.folder / str(job) for job in range(arguments.jobs)]
+    first = places[0]
     source = (first / file).read_bytes()
+    for place in places:
+        prune(place, file, arguments.tests)
     units = Slither(str(first), compile_force_framework="foundry").compilation_units
     unit, contract = next((unit, contract) for unit in units for contract in unit.contracts
                           if contract.name == arguments.contract)
-    if judge(first, file, source, (0, 0, 0, "", ""), arguments.tests, arguments.timeout) != "survived":
+    free = queue.Queue()
+    for place in places:
+        process, environment = compiler(place)
+        atexit.register(process.kill)
+        free.put((place, environment))
+
+    def run(patch):
+        place, environment = free.get()
+        try:
+            return judge(place, environment, file, source, patch, arguments.tests, arguments.timeout)
+        finally:
+            (place / file).write_bytes(source)
+            free.put((place, environment))
+
+    if run((0, 0, 0, "", "")) != "survived":
         sys.exit("the tests fail without any change")
 
     rows, settled = [], set()
 
     def one(operator, patch):
-        folder = folders.get()
-        try:
-            outcome = judge(folder, file, source, patch, arguments.tests, arguments.timeout)
-        finally:
-            (folder / file).write_bytes(source)
-            folders.put(folder)
+        outcome = run(patch)
         _, _, line, old, new = patch
         if outcome == "survived":
             print(f"  {file}:{line} {operator} {' '.join(old.split())!r} to {' '.join(new.split())!r}", flush=True)
