@@ -9,6 +9,7 @@ import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
 import { Bls12381 } from "../src/libraries/Bls12381.sol";
 import { BlsSigner } from "./helpers/BlsSigner.sol";
 import { Deployment } from "./helpers/Deployment.sol";
+import { Unpayable } from "./helpers/Unpayable.sol";
 
 contract MemberStakesTest is Deployment {
     address internal constant OWNER = address(0x0e4e4);
@@ -26,6 +27,11 @@ contract MemberStakesTest is Deployment {
         uint256 burnt,
         uint256 reward
     );
+
+    event StakeDeposited(bytes32 indexed keyHash, address indexed owner, uint256 amount, uint256 stake);
+    event StakeWithdrawalAnnounced(bytes32 indexed keyHash, uint256 unlocksAt);
+    event StakeWithdrawn(bytes32 indexed keyHash, address indexed to, uint256 amount);
+    event RewardClaimed(address indexed reporter, uint256 amount);
 
     function memberStakes() internal view override returns (IMemberStakes) {
         // Deployed after registry, queue and inbox.
@@ -102,6 +108,22 @@ contract MemberStakesTest is Deployment {
         pass(1);
     }
 
+    /// @dev The reporter's evidence that a header is not of the number that its acknowledgement names.
+    function commitToWrong(uint64 epoch, uint64 number, MemberStakes.Acknowledged memory wrong) internal {
+        bytes32 evidence = keccak256(abi.encode(epoch, number, inbox.hashHeader(wrong.header)));
+        vm.prank(REPORTER);
+        stakes.commit(keccak256(abi.encode(REPORTER, evidence, SALT)));
+        pass(1);
+    }
+
+    /// @dev A header of number 2 that members acknowledged for number 1.
+    function wrongNumber(uint64 signers) internal view returns (MemberStakes.Acknowledged memory) {
+        BatchHeader memory header = run(2)[1];
+        return MemberStakes.Acknowledged({
+            header: header, signers: signers, signature: aggregate(1, 1, inbox.hashHeader(header), signers)
+        });
+    }
+
     function expectRefusal(
         MemberStakes.Acknowledged memory first,
         MemberStakes.Acknowledged memory second,
@@ -161,8 +183,10 @@ contract MemberStakesTest is Deployment {
         BatchHeader[] memory two = run(2);
         MemberStakes.Acknowledged memory next = acknowledge(two[1], 0x7);
         expectRefusal(first, next, abi.encodeWithSelector(MemberStakes.NoConflict.selector));
+        expectRefusal(next, first, abi.encodeWithSelector(MemberStakes.NoConflict.selector));
         second.signers = 0xf; // member 1 did not sign it
         expectRefusal(first, second, abi.encodeWithSelector(MemberStakes.BadSignature.selector));
+        expectRefusal(second, first, abi.encodeWithSelector(MemberStakes.BadSignature.selector));
         second.signers = 0;
         expectRefusal(first, second, abi.encodeWithSelector(MemberStakes.BadSignature.selector));
         // Nobody signed both.
@@ -186,19 +210,27 @@ contract MemberStakesTest is Deployment {
         MemberStakes.Acknowledged memory second = acknowledge(after_[0], 0x7); // number 3, follows it
         commitToConflict(first, second);
         expectRefusal(first, second, abi.encodeWithSelector(MemberStakes.Excused.selector, 3));
+        expectRefusal(second, first, abi.encodeWithSelector(MemberStakes.Excused.selector, 3));
     }
 
     /// @dev An acknowledgement names number and epoch; a header of others cannot be a mistake.
     function testAnAcknowledgementOfAnotherNumbersHeaderCostsTheStake() public {
-        BatchHeader[] memory headers = run(2);
-        bytes32 headerHash = inbox.hashHeader(headers[1]);
-        MemberStakes.Acknowledged memory wrong = MemberStakes.Acknowledged({
-            header: headers[1], signers: 0x2, signature: aggregate(1, 1, headerHash, 0x2)
-        });
-        bytes32 evidence = keccak256(abi.encode(uint64(1), uint64(1), headerHash));
+        MemberStakes.Acknowledged memory wrong = wrongNumber(0x2);
+        bytes32 headerHash = inbox.hashHeader(wrong.header);
         vm.prank(REPORTER);
-        stakes.commit(keccak256(abi.encode(REPORTER, evidence, SALT)));
-        pass(1);
+        vm.expectRevert(
+            abi.encodeWithSelector(
+                CommitReveal.NotCommitted.selector,
+                keccak256(abi.encode(REPORTER, keccak256(abi.encode(uint64(1), uint64(1), headerHash)), SALT))
+            )
+        );
+        stakes.slashWrong(1, 1, wrong, SALT);
+        commitToWrong(1, 1, wrong);
+        wrong.signers = 0x6; // 3 did not sign it
+        vm.prank(REPORTER);
+        vm.expectRevert(abi.encodeWithSelector(MemberStakes.BadSignature.selector));
+        stakes.slashWrong(1, 1, wrong, SALT);
+        wrong.signers = 0x2;
         vm.prank(REPORTER);
         stakes.slashWrong(1, 1, wrong, SALT);
         checkEqual(stakeOf(2), 0, "2");
@@ -335,5 +367,156 @@ contract MemberStakesTest is Deployment {
         checkEqual(stakeOf(9), 2, "anyone adds to it");
         vm.expectRevert(abi.encodeWithSelector(MemberStakes.ZeroStake.selector));
         new MemberStakes(registry, inbox, 0);
+    }
+
+    /// @dev One commitment stands for both orders.
+    function testFuzzTheOrderOfTheTwoHeadersIsTheReportersChoice(bool turned) public {
+        (MemberStakes.Acknowledged memory first, MemberStakes.Acknowledged memory second) = conflict();
+        commitToConflict(first, second);
+        if (turned) (first, second) = (second, first);
+        vm.prank(REPORTER);
+        stakes.slashDouble(1, first, second, SALT);
+        checkEqual(stakes.rewards(REPORTER), STAKE_WEI, "half of two stakes");
+    }
+
+    function testRewardsAddUpAndArePaidOnce() public {
+        vm.prank(REPORTER);
+        vm.expectRevert(abi.encodeWithSelector(MemberStakes.ZeroAmount.selector));
+        stakes.claimReward();
+        for (uint64 member = 1; member <= 2; member++) {
+            MemberStakes.Acknowledged memory wrong = wrongNumber(member);
+            commitToWrong(1, 1, wrong);
+            vm.prank(REPORTER);
+            stakes.slashWrong(1, 1, wrong, SALT);
+        }
+        checkEqual(stakes.rewards(REPORTER), STAKE_WEI, "half of two stakes");
+        vm.expectEmit(true, true, true, true, address(stakes));
+        emit RewardClaimed(REPORTER, STAKE_WEI);
+        vm.prank(REPORTER);
+        stakes.claimReward();
+        checkEqual(REPORTER.balance, STAKE_WEI, "paid");
+        checkEqual(address(stakes).balance, 2 * STAKE_WEI, "what is not the reporter's");
+        vm.prank(REPORTER);
+        vm.expectRevert(abi.encodeWithSelector(MemberStakes.ZeroAmount.selector));
+        stakes.claimReward();
+    }
+
+    /// @dev A loss ends the announcement: what is deposited later begins anew.
+    function testALostStakeIsAnnouncedNoMore() public {
+        MemberStakes.Acknowledged memory wrong = wrongNumber(0x2);
+        postRun(run(100));
+        bytes32 key = keyHash(2);
+        vm.prank(OWNER);
+        stakes.announceWithdrawal(key, true);
+        commitToWrong(1, 1, wrong);
+        vm.warp(block.timestamp + 30 days); // not taken out yet, and not safe
+        vm.prank(REPORTER);
+        stakes.slashWrong(1, 1, wrong, SALT);
+        checkStake(2, 0, 1, 0);
+        deposit(2, 1 ether);
+        checkStake(2, 1 ether, 1, 0);
+    }
+
+    function checkStake(uint256 member, uint256 amount, uint64 lastEpoch, uint256 unlocksAt) internal view {
+        (address owner_, uint256 amount_, uint64 lastEpoch_, uint64 unlocksAt_,) =
+            stakes.stakes(keyHash(member));
+        checkEqual(uint160(owner_), uint160(OWNER), "owner");
+        checkEqual(amount_, amount, "amount");
+        checkEqual(lastEpoch_, lastEpoch, "last epoch");
+        checkEqual(unlocksAt_, unlocksAt, "unlocks at");
+    }
+
+    /// @dev A key that was a member of nothing leaves when it likes, a week after it said so.
+    function testAStakeComesAndGoes() public {
+        bytes32 key = keyHash(5);
+        vm.expectEmit(true, true, true, true, address(stakes));
+        emit StakeDeposited(key, OWNER, 2 ether, 2 ether);
+        deposit(5, 2 ether);
+        vm.expectEmit(true, true, true, true, address(stakes));
+        emit StakeDeposited(key, OWNER, 1 ether, 3 ether);
+        deposit(5, 1 ether);
+
+        uint256 unlocksAt = block.timestamp + 7 days;
+        vm.expectEmit(true, true, true, true, address(stakes));
+        emit StakeWithdrawalAnnounced(key, unlocksAt);
+        announce(key, true);
+        checkStake(5, 3 ether, 0, unlocksAt);
+        vm.expectEmit(true, true, true, true, address(stakes));
+        emit StakeWithdrawalAnnounced(key, 0);
+        announce(key, false);
+        checkStake(5, 3 ether, 0, 0);
+        vm.warp(unlocksAt);
+        expectWithdrawal(key, OWNER, abi.encodeWithSelector(MemberStakes.StakeLocked.selector, 0));
+
+        announce(key, true);
+        vm.warp(block.timestamp + 30 days);
+        vm.expectRevert(abi.encodeWithSelector(MemberStakes.NotOwner.selector, address(this)));
+        stakes.withdraw(key, address(this));
+        address unpayable = address(new Unpayable());
+        expectWithdrawal(
+            key, unpayable, abi.encodeWithSelector(MemberStakes.TransferFailed.selector, unpayable)
+        );
+        vm.expectEmit(true, true, true, true, address(stakes));
+        emit StakeWithdrawn(key, address(0xcafe), 3 ether);
+        expectWithdrawal(key, address(0xcafe), "");
+        checkEqual(address(0xcafe).balance, 3 ether, "taken out");
+        checkStake(5, 0, 0, 0);
+
+        // Nothing is left, and the others' stakes stay.
+        expectWithdrawal(key, OWNER, abi.encodeWithSelector(MemberStakes.StakeLocked.selector, 0));
+        announce(key, true);
+        vm.warp(block.timestamp + 7 days);
+        expectWithdrawal(key, OWNER, abi.encodeWithSelector(MemberStakes.ZeroAmount.selector));
+        checkEqual(address(stakes).balance, 4 * STAKE_WEI, "of the others");
+    }
+
+    function announce(bytes32 key, bool leaves) internal {
+        vm.prank(OWNER);
+        stakes.announceWithdrawal(key, leaves);
+    }
+
+    function expectWithdrawal(bytes32 key, address to, bytes memory reason) internal {
+        vm.prank(OWNER);
+        if (reason.length != 0) vm.expectRevert(reason);
+        stakes.withdraw(key, to);
+    }
+
+    /// @dev An epoch is over with its last number, and stays so.
+    function testAStakeLeavesLongAfterItsEpoch() public {
+        registerEpoch(101, 3, 3); // binds 1 to 3 once more
+        BatchHeader[] memory headers = run(101);
+        headers[100].epoch = 2;
+        postRunOf(headers, 100);
+        announce(keyHash(4), true);
+        bytes32 key = keyHash(1);
+        vm.prank(OWNER);
+        vm.expectRevert(abi.encodeWithSelector(MemberStakes.EpochNotOver.selector, 2, 101));
+        stakes.announceWithdrawal(key, true);
+        vm.mockCall(
+            address(inbox),
+            abi.encodeCall(inbox.head, ()),
+            abi.encode(uint64(102), uint64(0), uint64(0), uint64(0))
+        );
+        announce(key, true);
+    }
+
+    /// @dev Posts the first `count` of the headers.
+    function postRunOf(BatchHeader[] memory headers, uint256 count) internal {
+        BatchHeader[] memory first = new BatchHeader[](count);
+        for (uint256 i = 0; i < count; i++) {
+            first[i] = headers[i];
+        }
+        postRun(first);
+    }
+
+    function testMoreThanTheLeastStakeServesToo() public {
+        deposit(5, STAKE_WEI + 1);
+        serve(5, 200);
+        registerEpoch(200, 5, 3);
+        checkStake(5, STAKE_WEI + 1, 2, 0);
+    }
+
+    function testSignaturesAreOfTheDeploymentsDomain() public view {
+        checkEqual(stakes.domainSeparator(), inbox.domainSeparator(), "domain");
     }
 }

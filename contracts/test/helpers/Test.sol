@@ -14,6 +14,7 @@ interface Vm {
     function expectRevert(bytes calldata reason) external;
     function expectPartialRevert(bytes4 selector) external;
     function getNonce(address account) external view returns (uint64);
+    function mockCall(address callee, bytes calldata data, bytes calldata returned) external;
     function parseBytes(string calldata text) external pure returns (bytes memory);
     function parseJsonAddress(string calldata json, string calldata key) external pure returns (address);
     function parseJsonBool(string calldata json, string calldata key) external pure returns (bool);
