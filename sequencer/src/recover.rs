@@ -375,9 +375,13 @@ impl Core {
             if self.tracker.head().hash != before {
                 self.forget_from(sealed.header.number);
             }
-            if let Err(refusal) = taken {
-                tracing::debug!(member, number, %refusal, "a header of ours is not taken in the place of another one");
-                return Ok(Adopted::Contested);
+            match taken {
+                Ok(_) => {}
+                Err(Refusal::Store(error)) => return Err(error.into()),
+                Err(refusal) => {
+                    tracing::debug!(member, number, %refusal, "a header of ours is not taken in the place of another one");
+                    return Ok(Adopted::Contested);
+                }
             }
             self.adopt_certificate(member, sealed.header.number, certificate).await;
             self.adopted(member, &sealed).await?;

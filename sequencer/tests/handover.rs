@@ -229,6 +229,16 @@ async fn named_again_after_lost_headers(world: &mut World, lost: &[Envelope]) ->
     (theirs, lost_headers)
 }
 
+/// Starts where the second header is certified; the third is sealed above it, with this envelope in it.
+async fn seals_above<'a>(world: &'a World, envelope: &Envelope, second: B256) -> Running<'a> {
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.eventually("sealing", async || running.send(envelope).await.is_ok()).await;
+    running.sealed(3).await;
+    assert_eq!(running.batch(2).await.hash, second);
+    running
+}
+
 /// Waits until an envelope of a header that gave way stands in a later one.
 async fn sealed_again(running: &Running<'_>, envelope: &Envelope) {
     running
@@ -245,11 +255,7 @@ async fn who_is_named_again_gives_its_own_lost_header_up() {
     let mut world = World::new();
     let displaced = world.envelope(1, 1);
     let (theirs, _) = named_again_after_lost_headers(&mut world, std::slice::from_ref(&displaced)).await;
-    let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
-    running.eventually("sealing", async || running.send(&world.envelope(1, 2)).await.is_ok()).await;
-    running.sealed(3).await;
-    assert_eq!(running.batch(2).await.hash, theirs);
+    let running = seals_above(&world, &world.envelope(1, 2), theirs).await;
     sealed_again(&running, &displaced).await;
     running.handle.shutdown().await;
 }
@@ -271,11 +277,7 @@ async fn what_gave_way_to_altered_items_is_sealed_again() {
         .sealed
         .items
         .push(b"altered".to_vec());
-    let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
-    running.eventually("sealing", async || running.send(&world.envelope(1, 2)).await.is_ok()).await;
-    running.sealed(3).await;
-    assert_eq!(running.batch(2).await.hash, theirs);
+    let running = seals_above(&world, &world.envelope(1, 2), theirs).await;
     sealed_again(&running, &displaced).await;
     running.handle.shutdown().await;
 }
@@ -375,12 +377,7 @@ async fn a_lost_header_at_one_member_stops_no_start_from_an_empty_disk() {
     let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
     show(&world, &[4], &[&lost[0]]);
     move_house(&mut world, sequencer_key());
-    let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
-    running.eventually("sealing", async || running.send(&world.envelope(2, 2)).await.is_ok()).await;
-    running.sealed(3).await;
-    assert_eq!(running.batch(2).await.hash, theirs);
-    running.handle.shutdown().await;
+    seals_above(&world, &world.envelope(2, 2), theirs).await.handle.shutdown().await;
 }
 
 /// The first member that is asked shows what an earlier sequencer left, in whose place ours is certified.
@@ -424,12 +421,7 @@ async fn headers_made_up_above_a_lost_one_hold_nobody_up() {
     let mut forged = HeldBatch { sealed: lost[0].clone(), certificate: None };
     forged.sealed.signature = blindfold_protocol::Signature65([1; 65]);
     world.committee.forges.lock().insert(1, forged);
-    let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
-    running.eventually("sealing", async || running.send(&world.envelope(2, 2)).await.is_ok()).await;
-    running.sealed(3).await;
-    assert_eq!(running.batch(2).await.hash, theirs);
-    running.handle.shutdown().await;
+    seals_above(&world, &world.envelope(2, 2), theirs).await.handle.shutdown().await;
 }
 
 /// One member shows what this disk has and, above it, what we signed above the certified one: that is no second header.
@@ -440,10 +432,7 @@ async fn a_header_above_another_ones_certified_header_is_no_second_one() {
     let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
     let first_house = std::mem::replace(&mut world.folder, tempfile::tempdir().unwrap());
     world.config.data_dir = world.folder.path().to_path_buf();
-    let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
-    running.eventually("sealing", async || running.send(&world.envelope(2, 2)).await.is_ok()).await;
-    running.sealed(3).await;
+    let running = seals_above(&world, &world.envelope(2, 2), theirs).await;
     running.held_by(&[1, 2, 3, 4], 3).await;
     let third = running.batch(3).await.hash;
     running.handle.shutdown().await;
