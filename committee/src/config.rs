@@ -49,6 +49,8 @@ pub struct MemberLimits {
     pub certificate_wait_ms: u64,
     /// How often the other members are asked for certified batches that the sequencer may be hiding from us.
     pub peer_check_ms: u64,
+    /// How often a member with an account looks whether the sequencer keeps certified headers from L1.
+    pub posting_check_ms: u64,
     /// How long the other members may take, at the start, to tell what they hold; until then nothing is voted for.
     pub first_look_ms: u64,
     /// Batches fetched in one round of catching up.
@@ -94,6 +96,7 @@ impl Default for MemberLimits {
             acknowledgement_resend_ms: 1_000,
             certificate_wait_ms: 2_000,
             peer_check_ms: 10_000,
+            posting_check_ms: 12_000,
             first_look_ms: 5_000,
             catch_up_batches: 64,
             fetch_timeout_ms: 5_000,
@@ -160,6 +163,7 @@ impl MemberConfig {
             ("acknowledgement_resend_ms", limits.acknowledgement_resend_ms),
             ("certificate_wait_ms", limits.certificate_wait_ms),
             ("peer_check_ms", limits.peer_check_ms),
+            ("posting_check_ms", limits.posting_check_ms),
             ("first_look_ms", limits.first_look_ms),
             ("catch_up_batches", limits.catch_up_batches),
             ("fetch_timeout_ms", limits.fetch_timeout_ms),
@@ -225,7 +229,7 @@ mod tests {
     fn zero_limits_and_unknown_keys_are_refused() {
         let json = serde_json::to_value(MemberLimits::default()).expect("serializes");
         let names: Vec<String> = json.as_object().expect("object").keys().cloned().collect();
-        assert_eq!(names.len(), 13);
+        assert_eq!(names.len(), 14);
         // Zero switches that comparison off.
         for name in names.into_iter().filter(|name| name != "max_l1_age_ms") {
             let mut zeroed = json.clone();

@@ -7,7 +7,7 @@
 //!
 //! What a member promises, whatever kills it: the pair "number N: header hash H" is on disk before the signature
 //! over it exists, and a second hash for N is never signed. A disk that cannot know what was signed before does not
-//! vote (`voting`). What it does not promise: that fewer than t members
+//! vote (`voting`). With an account on L1 it posts certified headers that the sequencer keeps from there (`posting`). What it does not promise: that fewer than t members
 //! cannot be made to release early by t of them together; see `SECURITY.md`.
 
 mod acknowledge;
@@ -21,6 +21,7 @@ mod lru;
 mod member;
 mod metrics;
 mod pace;
+mod posting;
 mod refusals;
 mod service;
 mod share;

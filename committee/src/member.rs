@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use blindfold_chain::{Fork, L1View, OpenError, PostedChain, RebuildFault, Tracker, WayBack};
+use blindfold_chain::{Fork, L1View, OpenError, PostedChain, RebuildFault, RunPoster, Tracker, WayBack};
 use blindfold_protocol::{ChainConfig, ConfigFault, Epoch, Party};
 use blindfold_rpc::{
     AdminConfig, ClientBuildError, CommitteeApiServer, Feed, FeedConfig, Readiness, ServeError, ServerConfig,
@@ -20,6 +20,7 @@ use crate::{
     follow::{CLOCK, FOLLOWING, Follower, TOPICS, watch_clock},
     introduce::{Introductions, doorkeeper},
     key_file::{KeyFilePublic, OpenedKey},
+    posting::post_what_is_overdue,
     refusals::Refusals,
     service::Service,
     share::ShareService,
@@ -35,6 +36,8 @@ pub struct MemberDeps {
     pub store: Arc<dyn Store>,
     /// Its own view of L1.
     pub l1: Arc<dyn L1View>,
+    /// Pays for posting what the sequencer keeps from L1; without one that is left to others.
+    pub poster: Option<Arc<dyn RunPoster>>,
     /// With it the disk goes back to what L1 holds before anything is served: the remedy where L1 made or posted another
     /// header in place of one that is certified here. Where there is none it changes nothing.
     pub rebuild: Option<Arc<dyn PostedChain>>,
@@ -136,7 +139,7 @@ impl Member {
     /// # Errors
     /// Settings, disk, L1 or addresses that cannot be used; nothing runs then.
     pub async fn start(config: MemberConfig, deps: MemberDeps) -> Result<MemberHandle, StartError> {
-        let MemberDeps { chain, store, l1, rebuild, key, clock } = deps;
+        let MemberDeps { chain, store, l1, poster, rebuild, key, clock } = deps;
         config.check(key.public.member)?;
         chain.validate()?;
         let metrics = MemberMetrics::new()?;
@@ -220,6 +223,9 @@ impl Member {
         tasks.spawn("clock", watch_clock(Arc::clone(&context)));
         tasks.spawn("refusals", acknowledger.run_refusals(refusals, tasks.stop()));
         tasks.spawn("follower", follower.run(feed, tasks.stop()));
+        if let Some(poster) = poster {
+            tasks.spawn("posting", post_what_is_overdue(Arc::clone(&context), poster));
+        }
         tracing::info!(member = context.member(), rpc = %rpc.local_addr(), "committee member runs");
         Ok(MemberHandle { context, rpc, admin, tasks })
     }

@@ -60,6 +60,8 @@ pub struct MemberMetrics {
     pub(crate) second_headers: Counter,
     pub(crate) bad_certificates: Counter,
     pub(crate) followed_other_certificate: Counter,
+    pub(crate) runs_posted: Counter,
+    pub(crate) posting_failures: Counter,
     pub(crate) shares: CounterSet,
     pub(crate) singletons: CounterSet,
     pub(crate) check_seconds: Histogram,
@@ -92,6 +94,14 @@ impl MemberMetrics {
             followed_other_certificate: counter(
                 "followed_other_certificate_total",
                 "Certificates for another header than the acknowledged one",
+            )?,
+            runs_posted: counter(
+                "runs_posted_total",
+                "Runs of certified headers that the sequencer kept from L1, posted by this member",
+            )?,
+            posting_failures: counter(
+                "posting_failures_total",
+                "Looks at L1, and postings of such headers, that failed",
             )?,
             shares: registry.counters(
                 "committee_shares_total",

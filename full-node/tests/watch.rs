@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blindfold_chain::{HeaderId, Sealed, announce};
+use blindfold_chain::{HeaderId, PostFault, RunPoster, Sealed, announce};
 use blindfold_full_node::Counters;
 use blindfold_full_node::watch::{
     BookError, CaseBook, Claim, Court, Fault, FaultKind, Finding, HintEvidence, Judge, PostedBatch,
@@ -202,26 +202,6 @@ impl WatchL1 for Reporter {
         })
     }
 
-    async fn posted_head(&self) -> Result<HeaderId, WatchTrouble> {
-        let genesis = (0, chain_config().deployment.genesis_hash());
-        let (number, hash) = self.contracts.lock().headers.last().copied().unwrap_or(genesis);
-        Ok(HeaderId { number, hash })
-    }
-
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), WatchTrouble> {
-        self.act(|contracts| {
-            contracts.newest += 1;
-            for CodedBatch { sealed, codes } in batches {
-                assert_eq!(sealed.header.number, contracts.headers.last().map_or(1, |(last, _)| last + 1));
-                assert_eq!(codes.len(), sealed.items.len());
-                contracts.headers.push((sealed.header.number, sealed.header.hash()));
-            }
-            let last = (certificate.number, certificate.header_hash);
-            assert_eq!(contracts.headers.last(), Some(&last));
-            Ok(())
-        })
-    }
-
     async fn reward(&self, court: Court) -> Result<u128, WatchTrouble> {
         Ok(self.contracts.lock().rewards.get(name(court)).copied().unwrap_or_default())
     }
@@ -231,6 +211,33 @@ impl WatchL1 for Reporter {
             let amount = contracts.rewards.remove(name(court)).expect("something to claim");
             contracts.claimed += amount;
             Ok(())
+        })
+    }
+}
+
+#[async_trait]
+impl RunPoster for Reporter {
+    async fn posted_head(&self) -> Result<HeaderId, PostFault> {
+        let genesis = (0, chain_config().deployment.genesis_hash());
+        let (number, hash) = self.contracts.lock().headers.last().copied().unwrap_or(genesis);
+        Ok(HeaderId { number, hash })
+    }
+
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), PostFault> {
+        let outcome = self.act(|contracts| {
+            contracts.newest += 1;
+            for CodedBatch { sealed, codes } in batches {
+                assert_eq!(sealed.header.number, contracts.headers.last().map_or(1, |(last, _)| last + 1));
+                assert_eq!(codes.len(), sealed.items.len());
+                contracts.headers.push((sealed.header.number, sealed.header.hash()));
+            }
+            let last = (certificate.number, certificate.header_hash);
+            assert_eq!(contracts.headers.last(), Some(&last));
+            Ok(())
+        });
+        outcome.map_err(|trouble| match trouble {
+            WatchTrouble::Unavailable(reason) => PostFault::Unavailable(reason),
+            WatchTrouble::Refused(reason) => PostFault::Refused(reason),
         })
     }
 }

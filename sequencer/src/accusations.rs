@@ -5,16 +5,14 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use blindfold_chain::coded;
 use blindfold_l1::{GivenPromise, L1Writer, OmissionAnswer, OpenAccusation, PostedRun};
 use blindfold_protocol::{B256, Verdict, fault::code_keeps_promise, keccak256};
 use blindfold_store::{BatchRecord, ItemRecord, StoreError};
 use thiserror::Error;
 use tokio::time::sleep;
 
-use crate::{
-    core::Core,
-    poster::{PostFault, coded},
-};
+use crate::{core::Core, poster::PostFault};
 
 /// The most numbers between an envelope's admission and its expiry, and so between a promise and its number.
 const MAX_LIFETIME: u64 = 4_096;

@@ -57,6 +57,6 @@ pub use introduce::introduction;
 pub use lock::{DataLock, LOCK_FILE, LockError};
 pub use members::{Committee, CommitteeClient, HeldBatch, MemberFault};
 pub use outputs::{L1Outputs, OutputStanding};
-pub use poster::{DataStanding, L1Poster, PostFault, PostedHead, Receipt, Run};
+pub use poster::{DataStanding, L1Poster, PostFault, PostedHead, Receipt};
 pub use refusal::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
 pub use start::{Sequencer, SequencerDeps, SequencerHandle, StartError};

@@ -10,12 +10,13 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use blindfold_chain::verdicts;
+pub use blindfold_chain::PostFault;
+use blindfold_chain::{CertifiedRun, RunLimits, coded, next_run};
 pub use blindfold_l1::DataStanding;
-use blindfold_l1::{CodedBatch, L1Error, L1Writer, Recovery, Sent};
-use blindfold_protocol::{B256, BatchHeader, Canonical, Certificate, validity::Verdict};
+use blindfold_l1::{CodedBatch, L1Writer, Sent};
+use blindfold_protocol::{B256, BatchHeader};
 use blindfold_runtime::Backoff;
-use blindfold_store::{BatchRecord, PostedRecord, Store, StoreError, What};
+use blindfold_store::{PostedRecord, Store, StoreError, What};
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::sleep;
@@ -42,26 +43,6 @@ pub struct Receipt {
     pub block: u64,
 }
 
-/// A run of consecutive headers with their items, and the certificate of the last.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// The batches, at least one.
-    pub batches: Vec<CodedBatch>,
-    /// Certificate of the last header; it certifies all of them.
-    pub certificate: Certificate,
-}
-
-/// Why a transaction to L1 did not happen, or why its outcome is not known.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PostFault {
-    /// No answer, or the transaction did not make it: look where L1 stands and try again.
-    #[error("L1 does not answer or did not take the transaction: {0}")]
-    Unavailable(String),
-    /// The contract refuses it. Trying again is right when L1's head moved, and harmless otherwise.
-    #[error("the contract refuses: {0}")]
-    Refused(String),
-}
-
 /// Writing to L1, as a seam: the client of the contracts implements it, tests script it.
 #[async_trait]
 pub trait L1Poster: Send + Sync {
@@ -73,7 +54,7 @@ pub trait L1Poster: Send + Sync {
 
     /// Posts a run and waits until it is in a block, its data included. Gives the transaction with the headers. After an
     /// error the headers may be posted with or without their data.
-    async fn post(&self, run: &Run) -> Result<Receipt, PostFault>;
+    async fn post(&self, run: &CertifiedRun) -> Result<Receipt, PostFault>;
 
     /// Posts the data of a run whose headers are posted. Gives the last transaction.
     async fn post_data(&self, batches: &[CodedBatch]) -> Result<Receipt, PostFault>;
@@ -85,15 +66,6 @@ pub trait L1Poster: Send + Sync {
     /// Which headers above number `above` L1 holds without their data, among the next that were posted in final blocks
     /// after `after`. It says nothing new when all were looked at.
     async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault>;
-}
-
-impl From<L1Error> for PostFault {
-    fn from(error: L1Error) -> Self {
-        match error.recovery() {
-            Recovery::Retry => Self::Unavailable(error.to_string()),
-            Recovery::Refresh | Recovery::GiveUp => Self::Refused(error.to_string()),
-        }
-    }
 }
 
 impl From<Sent> for Receipt {
@@ -114,7 +86,7 @@ impl L1Poster for L1Writer {
         Ok(self.client().finalized().await?.number)
     }
 
-    async fn post(&self, run: &Run) -> Result<Receipt, PostFault> {
+    async fn post(&self, run: &CertifiedRun) -> Result<Receipt, PostFault> {
         Ok(L1Writer::post(self, &run.batches, &run.certificate).await?.into())
     }
 
@@ -275,12 +247,12 @@ impl Core {
         if let Some(intent) = self.open_intent(posted.number).await? {
             return self.post_data_of(l1, intent, sent).await;
         }
-        let (run, more) = self.next_run(posted.number + 1, limits).await?;
-        let Some(run) = run else { return Ok(false) };
+        let limits = RunLimits { max_headers: limits.max_headers, max_bytes: limits.max_bytes };
+        let Some(run) = next_run(&self.tracker, posted.number + 1, limits).await? else { return Ok(false) };
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
         self.store.put_meta(INTENT_KEY, &intent.encode()).await?;
         let receipt = l1.post(&run).await?;
-        *sent.lock() = Some(SentRun { intent, receipt, more });
+        *sent.lock() = Some(SentRun { intent, receipt, more: run.more });
         self.close_intent(intent).await?;
         Ok(true)
     }
@@ -370,47 +342,6 @@ impl Core {
         }
         Ok(())
     }
-
-    /// The longest run from `first` within the limits that ends with a certificate of its own and lies in one epoch,
-    /// and whether certified headers are left after it. When no header within the limits has one (its certificate came
-    /// through a descendant), the run goes on to the first that has: at most the headers once in flight more.
-    async fn next_run(&self, first: u64, limits: &PostingConfig) -> Result<(Option<Run>, bool), StoreError> {
-        let certified = self.tracker.certified().number;
-        let mut batches: Vec<CodedBatch> = Vec::new();
-        let mut end: Option<(usize, Certificate)> = None;
-        let mut bytes = 0usize;
-        let mut number = first;
-        while number <= certified && (end.is_none() || batches.len() < limits.max_headers) {
-            let Some(record) = self.store.batch(number).await? else { break };
-            if record.by_l1 {
-                // L1 has it already, and takes nothing before it any more.
-                break;
-            }
-            let size = record.sealed.encode().len();
-            let other_epoch =
-                batches.first().is_some_and(|batch| batch.sealed.header.epoch != record.sealed.header.epoch);
-            if other_epoch || end.is_some() && (bytes.saturating_add(size) > limits.max_bytes) {
-                break;
-            }
-            bytes = bytes.saturating_add(size);
-            let certificate = record.certificate;
-            batches.push(coded(record)?);
-            if let Some(certificate) = certificate {
-                end = Some((batches.len(), certificate));
-            }
-            number += 1;
-        }
-        let Some((length, certificate)) = end else { return Ok((None, false)) };
-        batches.truncate(length);
-        let more = certificate.number < certified;
-        Ok((Some(Run { batches, certificate }), more))
-    }
-}
-
-/// The batch with the verdict codes of its items.
-pub(crate) fn coded(record: BatchRecord) -> Result<CodedBatch, StoreError> {
-    let codes = verdicts(&record)?.iter().map(Verdict::code).collect();
-    Ok(CodedBatch { sealed: record.sealed, codes })
 }
 
 #[cfg(test)]
@@ -439,13 +370,5 @@ mod tests {
             let stored = store.meta(INTENT_KEY).await.unwrap().unwrap();
             assert_eq!(Intent::decode(&stored), Some(Intent { done, ..intent }));
         }
-    }
-
-    #[test]
-    fn faults_say_whether_l1_was_reached() {
-        let lost = L1Error::Timeout { method: "eth_call".to_owned(), timeout_ms: 1 };
-        assert!(matches!(PostFault::from(lost), PostFault::Unavailable(_)));
-        let url = L1Error::Url { reason: "no scheme" };
-        assert!(matches!(PostFault::from(url), PostFault::Refused(_)));
     }
 }

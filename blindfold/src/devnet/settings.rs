@@ -142,6 +142,8 @@ impl Layout<'_> {
                 password_file: Some(self.password()),
                 password_env: None,
             },
+            // The full node posts.
+            posting_key: None,
             data_dir: self.dir.join(&name),
             member: MemberConfig {
                 rpc_addr: local(rpc),

@@ -3,9 +3,10 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result};
-use blindfold_chain::PostedChain;
+use blindfold_chain::{PostedChain, RunPoster};
 use blindfold_client::KeySource;
 use blindfold_committee::{Member, MemberConfig, MemberDeps, SteadyClock, key_file};
+use blindfold_l1::L1Writer;
 use serde::{Deserialize, Serialize};
 
 use super::files::read_parameters;
@@ -23,6 +24,9 @@ pub struct CommitteeSettings {
     pub parameters: PathBuf,
     /// The member's key file and its password.
     pub key: KeySource,
+    /// Pays for posting certified headers that the sequencer keeps from L1; without one the member leaves that to others.
+    #[serde(default)]
+    pub posting_key: Option<KeySource>,
     /// Folder of the member's files.
     pub data_dir: PathBuf,
     /// The role's own settings.
@@ -42,7 +46,10 @@ impl CommitteeSettings {
             let password = self.key.password()?;
             key_file::open(&self.key.file, password.as_bytes(), &parameters).context("key.file")?
         };
+        let account = self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
+        let writer = account.map(|key| L1Writer::new(l1.as_ref().clone(), key));
         let deps = MemberDeps {
+            poster: writer.map(|writer| Arc::new(writer) as Arc<dyn RunPoster>),
             store: opened_store(&self.data_dir)?,
             rebuild: rebuild_from_l1.then(|| l1.clone() as Arc<dyn PostedChain>),
             l1,

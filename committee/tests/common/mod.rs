@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use blindfold_chain::PostedChain;
+use blindfold_chain::{PostedChain, RunPoster};
 use blindfold_committee::{
     Clock, Member, MemberConfig, MemberDeps, MemberHandle, StartError,
     key_file::{KeyFilePublic, OpenedKey},
@@ -57,6 +57,8 @@ pub struct Machine {
     pub l1: Arc<ScriptedL1>,
     pub clock: ManualClock,
     pub config: MemberConfig,
+    /// The account that posts in the sequencer's place.
+    pub poster: Option<Arc<dyn RunPoster>>,
 }
 
 pub fn opened_key(member: u16) -> OpenedKey {
@@ -97,7 +99,7 @@ impl Machine {
         config.limits.certificate_wait_ms = 20;
         config.limits.first_look_ms = 500;
         let folder = tempfile::tempdir().expect("folder");
-        Self { member, folder, l1: ScriptedL1::new(), clock: ManualClock::new(), config }
+        Self { member, folder, l1: ScriptedL1::new(), clock: ManualClock::new(), config, poster: None }
     }
 
     pub async fn store(&self) -> Arc<dyn Store> {
@@ -130,6 +132,7 @@ impl Machine {
         let deps = MemberDeps {
             chain: chain_config(),
             store,
+            poster: self.poster.clone(),
             rebuild,
             l1: self.l1.clone(),
             key: opened_key(self.member),

@@ -7,6 +7,7 @@
 //! - [`verify_hints`]: what the batch says, proved and not believed; [`HintIntake`] stores what stands.
 //! - [`Executor`]: one L2 block per second from certified and hinted batches, through an execution client.
 //! - [`Settlement`]: which batches are safe and which are final on L1, for the execution client to know.
+//! - [`post_overdue`]: posting to L1 what the sequencer keeps from it.
 //! - [`Fork`]: where a disk and L1 part, and the way back.
 //! - [`ReadApi`]: the reads of `blind_*` over the store, and [`announce`] for the topics.
 
@@ -21,6 +22,7 @@ pub mod limits;
 mod next_look;
 mod office;
 mod opener;
+mod overdue;
 mod parameters;
 mod posted;
 mod read;
@@ -44,12 +46,13 @@ pub use l1::{
 pub use next_look::NextLook;
 pub use office::Office;
 pub use opener::{OpenFault, Opener, unopened_outcomes};
+pub use overdue::{OverdueFault, PostFault, PostedRun, RunPoster, Substitute, post_overdue};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use posted::{PostedChain, made_by_l1};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
 pub use rebuild::{Fork, OtherHeader, RebuildFault, WayBack};
 pub use records::{accepted, makes_block, own_hints, verdicts};
-pub use run::{CertifiedRun, RunLimits, next_run};
+pub use run::{CertifiedRun, RunLimits, coded, next_run};
 pub use settlement::{Settled, Settlement, SettlementFault, SettlementView, TakesMarks};
 pub use tracker::{
     Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError,

@@ -1,9 +1,10 @@
 //! Which certified headers go to L1 together.
 
-use blindfold_protocol::{Canonical, Certificate};
+use blindfold_l1::CodedBatch;
+use blindfold_protocol::{Canonical, Certificate, Verdict};
 use blindfold_store::{BatchRecord, StoreError};
 
-use crate::Tracker;
+use crate::{Tracker, verdicts};
 
 /// Bounds of a run that is posted in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct RunLimits {
 #[derive(Clone, Debug)]
 pub struct CertifiedRun {
     /// The batches, at least one.
-    pub batches: Vec<BatchRecord>,
+    pub batches: Vec<CodedBatch>,
     /// Certificate of the last header; it certifies all of them.
     pub certificate: Certificate,
     /// Whether certified headers are left after it.
@@ -63,7 +64,16 @@ pub async fn next_run(
         }
     }
     let Some((length, certificate)) = end else { return Ok(None) };
-    batches.truncate(length);
+    let batches = batches.into_iter().take(length).map(coded).collect::<Result<_, _>>()?;
     let more = certificate.number < certified;
     Ok(Some(CertifiedRun { batches, certificate, more }))
+}
+
+/// The batch with the verdict codes of its items, as L1 gets it.
+///
+/// # Errors
+/// When the verdicts on disk are damaged.
+pub fn coded(record: BatchRecord) -> Result<CodedBatch, StoreError> {
+    let codes = verdicts(&record)?.iter().map(Verdict::code).collect();
+    Ok(CodedBatch { sealed: record.sealed, codes })
 }

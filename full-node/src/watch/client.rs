@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use async_trait::async_trait;
-use blindfold_chain::HeaderId;
+use blindfold_chain::{HeaderId, PostFault, RunPoster};
 use blindfold_l1::{
     Challenge, CodedBatch, HintBlobs, HintData, HintLog, HintPosting, L1Client, L1Error, L1Writer,
     PostedEntry, PostedLog, PostedRun, Recovery, challenge_evidence, commitment,
@@ -13,6 +13,8 @@ use super::seam::{
     Claim, Court, HintEvidence, PostedBatch, PostedHints, PostedOutput, PostingSeen, WatchBlocks, WatchEvent,
     WatchL1, WatchTrouble,
 };
+
+const NO_KEY: &str = "no key is set in watch.key";
 
 /// L1 as a node watches it, with or without an account of its own.
 pub struct L1Watch {
@@ -32,7 +34,7 @@ impl L1Watch {
     }
 
     fn writer(&self) -> Result<&L1Writer, WatchTrouble> {
-        self.writer.as_ref().ok_or_else(|| WatchTrouble::Refused("no key is set in watch.key".to_owned()))
+        self.writer.as_ref().ok_or_else(|| WatchTrouble::Refused(NO_KEY.to_owned()))
     }
 
     async fn log_of(&self, posting: &PostingSeen) -> Result<Option<PostedLog>, WatchTrouble> {
@@ -60,6 +62,21 @@ impl From<L1Error> for WatchTrouble {
         match error.recovery() {
             Recovery::Retry => Self::Unavailable(error.to_string()),
             Recovery::Refresh | Recovery::GiveUp => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+#[async_trait]
+impl RunPoster for L1Watch {
+    async fn posted_head(&self) -> Result<HeaderId, PostFault> {
+        let head = self.client.posted_head().await?;
+        Ok(HeaderId { number: head.number, hash: head.hash })
+    }
+
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), PostFault> {
+        match &self.writer {
+            Some(writer) => RunPoster::post(writer, batches, certificate).await,
+            None => Err(PostFault::Refused(NO_KEY.to_owned())),
         }
     }
 }
@@ -213,16 +230,6 @@ impl WatchL1 for L1Watch {
         salt: B256,
     ) -> Result<(), WatchTrouble> {
         self.writer()?.slash_equivocation(first, second, salt).await?;
-        Ok(())
-    }
-
-    async fn posted_head(&self) -> Result<HeaderId, WatchTrouble> {
-        let head = self.client.posted_head().await?;
-        Ok(HeaderId { number: head.number, hash: head.hash })
-    }
-
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), WatchTrouble> {
-        self.writer()?.post(batches, certificate).await?;
         Ok(())
     }
 

@@ -16,7 +16,6 @@ mod client;
 mod compare;
 mod config;
 mod judge;
-mod overdue;
 mod seam;
 mod watcher;
 

@@ -2,9 +2,8 @@
 
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
-use blindfold_chain::HeaderId;
-use blindfold_l1::CodedBatch;
-use blindfold_protocol::{BatchHeader, Certificate, SealedBatch, SignedHeader, Verdict};
+use blindfold_chain::{PostFault, RunPoster};
+use blindfold_protocol::{BatchHeader, SealedBatch, SignedHeader, Verdict};
 
 /// The newest L1 blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,11 +163,20 @@ pub enum WatchTrouble {
     Refused(String),
 }
 
+impl From<PostFault> for WatchTrouble {
+    fn from(fault: PostFault) -> Self {
+        match fault {
+            PostFault::Unavailable(reason) => Self::Unavailable(reason),
+            PostFault::Refused(reason) => Self::Refused(reason),
+        }
+    }
+}
+
 /// What a full node reads of the contracts, and what one account may do there.
 ///
 /// Methods that send wait until their transaction is in a block.
 #[async_trait]
-pub trait WatchL1: Send + Sync {
+pub trait WatchL1: RunPoster {
     /// The account that shows evidence; `None` when the node only looks.
     fn reporter(&self) -> Option<Address>;
 
@@ -207,12 +215,6 @@ pub trait WatchL1: Send + Sync {
         second: &SignedHeader,
         salt: B256,
     ) -> Result<(), WatchTrouble>;
-
-    /// The newest header on L1.
-    async fn posted_head(&self) -> Result<HeaderId, WatchTrouble>;
-
-    /// Posts certified headers with their data; the certificate is that of the last.
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), WatchTrouble>;
 
     /// What waits to be claimed by us, in wei.
     async fn reward(&self, court: Court) -> Result<u128, WatchTrouble>;

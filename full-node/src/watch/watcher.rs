@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use blindfold_chain::{Tracker, own_hints, verdicts};
+use blindfold_chain::{
+    OverdueFault, PostFault, PostedRun, Substitute, Tracker, own_hints, post_overdue, verdicts,
+};
 use blindfold_runtime::Backoff;
 use blindfold_store::{Store, StoreError};
 use tokio::sync::watch;
@@ -14,7 +16,6 @@ use super::WatchConfig;
 use super::book::{Case, CaseBook, Matter};
 use super::compare::{Fault, Finding, first_fault};
 use super::judge::{Judge, Judgement};
-use super::overdue::{PostedRun, post_overdue};
 use super::seam::{Court, HintEvidence, PostingSeen, WatchBlocks, WatchEvent, WatchL1, WatchTrouble};
 use crate::counters::Counters;
 use crate::node::stopped;
@@ -156,16 +157,17 @@ impl Watcher {
 
     /// Posts what the sequencer keeps from L1. True when there may be more of it.
     async fn post_overdue(&self, blocks: &WatchBlocks) -> Result<bool, WatchError> {
-        match post_overdue(&self.deps.l1, &self.deps.tracker, blocks).await {
+        let WatcherDeps { l1, tracker, counters, .. } = &self.deps;
+        match post_overdue(l1.as_ref(), tracker, blocks.newest, Substitute::FullNode).await {
             Ok(None) => Ok(false),
             Ok(Some(PostedRun { first, last, more })) => {
-                self.deps.counters.watch_runs_posted.increment();
+                counters.watch_runs_posted.increment();
                 tracing::warn!(first, last, "posted certified headers that the sequencer keeps from L1");
                 Ok(more)
             }
             // Somebody else may have been faster.
-            Err(WatchError::L1(WatchTrouble::Refused(reason))) => {
-                self.deps.counters.watch_failures.increment();
+            Err(OverdueFault::L1(PostFault::Refused(reason))) => {
+                counters.watch_failures.increment();
                 tracing::warn!(
                     reason,
                     "L1 refuses headers that the sequencer keeps from it; they are tried again. Has the account of \
@@ -173,7 +175,8 @@ impl Watcher {
                 );
                 Ok(false)
             }
-            Err(error) => Err(error),
+            Err(OverdueFault::L1(fault)) => Err(WatchTrouble::from(fault).into()),
+            Err(OverdueFault::Store(error)) => Err(error.into()),
         }
     }
 

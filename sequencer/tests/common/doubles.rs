@@ -11,7 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, PostedChain, VoidRun,
+    CertifiedRun, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES,
+    PostedChain, VoidRun,
 };
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
@@ -27,7 +28,7 @@ use blindfold_protocol::{
 };
 use blindfold_sequencer::{
     Clock, Committee, DataStanding, HeldBatch, L1Accusations, L1Outputs, L1Poster, MemberFault,
-    OutputStanding, PostFault, PostedHead, Receipt, Run,
+    OutputStanding, PostFault, PostedHead, Receipt,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -475,7 +476,7 @@ impl L1Poster for ScriptedInbox {
         Ok(self.head())
     }
 
-    async fn post(&self, run: &Run) -> Result<Receipt, PostFault> {
+    async fn post(&self, run: &CertifiedRun) -> Result<Receipt, PostFault> {
         if self.away.load(Ordering::SeqCst) {
             return Err(PostFault::Unavailable("scripted outage".to_owned()));
         }
