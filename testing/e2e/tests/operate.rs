@@ -147,7 +147,15 @@ fn a_members_settings_are_documented() {
         "chain": "rollup.json", "l1": l1(), "parameters": "parameters.bin", "key": key(), "data_dir": "member-1",
         "member": {},
     });
-    let full = with(&minimal, &[("/l1", full_l1()), ("/key", full_key()), ("/member/peers", member())]);
+    let full = with(
+        &minimal,
+        &[
+            ("/l1", full_l1()),
+            ("/key", full_key()),
+            ("/posting_key", full_key()),
+            ("/member/peers", member()),
+        ],
+    );
     check_settings::<CommitteeSettings>("### Settings of a committee member", &minimal, &full);
 }
 
