@@ -78,6 +78,7 @@ contract ForcedQueueTest is Deployment {
         uint256 fee = queue.feeOf(gasLimit, raw.length);
         vm.expectEmit(true, true, true, true, address(queue));
         emit Forced(1, address(this), 1, gasLimit, raw);
+        checkEqual(queue.quote(1, gasLimit, raw), fee, "quote");
         uint64 index = queue.force{ value: fee }(1, gasLimit, raw);
         checkEqual(index, 1, "index");
         ForcedEntry memory entry = queue.entry(1);
@@ -109,6 +110,9 @@ contract ForcedQueueTest is Deployment {
         );
         expectRefusal(
             0, 0, filled(700, 0x01), abi.encodeWithSelector(ForcedQueue.NotAnEnvelope.selector, bytes1(0x01))
+        );
+        expectRefusal(
+            0, 0, filled(700, 0x03), abi.encodeWithSelector(ForcedQueue.NotAnEnvelope.selector, bytes1(0x03))
         );
         expectRefusal(
             0, 1, filled(700, 0x02), abi.encodeWithSelector(ForcedQueue.BadGasLimit.selector, 1, 0, 0)
@@ -189,9 +193,13 @@ contract ForcedQueueTest is Deployment {
         checkEqual(sequencer.balance, 300 * FEE_PER_BYTE, "collected");
         checkEqual(address(0).balance - before, burnt, "burnt");
         checkEqual(address(queue).balance, 0, "left");
-        forceTransaction(100, 21_000);
+        // Short, and with much gas: more is burnt than collected.
+        uint256 fee = queue.feeOf(10_000_000, 1);
+        forceTransaction(1, 10_000_000);
+        before = address(0).balance;
         queue.collect();
-        checkEqual(sequencer.balance, 400 * FEE_PER_BYTE, "collected again");
+        checkEqual(sequencer.balance, 301 * FEE_PER_BYTE, "collected again");
+        checkEqual(address(0).balance - before, fee - FEE_PER_BYTE, "burnt again");
         forceTransaction(100, 21_000);
         vm.etch(sequencer, hex"fe");
         vm.expectRevert(abi.encodeWithSelector(ForcedQueue.TransferFailed.selector, sequencer));
@@ -234,6 +242,20 @@ contract ForcedQueueTest is Deployment {
         checkEqual(queue.gasPriceWei(), MIN_GAS_PRICE, "no credit for quiet times");
         forceTransaction(1, 10_000_000);
         check(queue.gasPriceWei() > MIN_GAS_PRICE, "rises at once");
+    }
+
+    /// @dev After 80 times the gas of one e-fold nobody pays it anyway; it stays a number, and the queue open.
+    function testThePriceHasAnEnd() public {
+        vm.deal(address(this), type(uint128).max * uint256(type(uint64).max));
+        uint256 price;
+        for (uint256 i = 0; i < 650; i++) {
+            price = queue.gasPriceWei();
+            queue.force{ value: queue.feeOf(10_000_000, 1) }(1, 10_000_000, hex"00");
+        }
+        checkEqual(queue.gasPriceWei(), price, "the end");
+        check(price / MIN_GAS_PRICE > 5.5e34 && price / MIN_GAS_PRICE < 5.6e34, "e^80");
+        vm.roll(block.number + 650);
+        checkEqual(queue.gasPriceWei(), MIN_GAS_PRICE, "and falls back");
     }
 
     /// @dev An envelope reserves what its header names; without bound, so a price without bound must be well defined.
