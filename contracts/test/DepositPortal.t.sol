@@ -83,6 +83,10 @@ contract DepositPortalTest is Test {
         address indexed from, address indexed to, uint256 indexed version, bytes opaqueData
     );
 
+    event OutletAnnounced(address indexed outlet, uint256 from);
+    event OutletSet(address indexed outlet);
+    event Released(address indexed to, uint256 amount);
+
     function setUp() public {
         vm.roll(1_000);
         portal = new DepositPortal(GOVERNOR, true);
@@ -311,6 +315,22 @@ contract DepositPortalTest is Test {
         checkEqual(portal.gasPriceWei(), 1 gwei, "for ever");
     }
 
+    function testThePriceFallsByHowMuchIsLeftOfTheTarget() public {
+        portal.depositTransaction(TARGET, 0, 8_000_000, false, "");
+        vm.roll(1_001);
+        checkEqual(portal.gasPriceWei(), 2.125 gwei, "seventeen eighths");
+        portal.depositTransaction(TARGET, 0, 400_000, false, ""); // half the target
+        vm.roll(1_002);
+        checkEqual(portal.gasPriceWei(), 1.9921875 gwei, "a sixteenth less");
+        vm.roll(2_002); // twice the last block's number
+        checkEqual(portal.gasPriceWei(), 1 gwei, "the least");
+    }
+
+    /// @dev What is burnt may be most of what the caller gives.
+    function testTheDepositBurnsMostOfWhatItIsGiven() public {
+        portal.depositTransaction{ gas: 8_200_000 }(TARGET, 0, 8_000_000, false, "");
+    }
+
     function testADearL1MakesDepositsGasCheap() public {
         vm.fee(50 gwei);
         uint256 before = gasleft();
@@ -350,6 +370,8 @@ contract DepositPortalTest is Test {
         vm.prank(GOVERNOR);
         portal.announceOutlet(outlet);
         vm.warp(block.timestamp + 30 days);
+        vm.expectEmit(true, true, true, true, address(portal));
+        emit OutletSet(outlet);
         portal.setOutlet();
     }
 
@@ -364,9 +386,11 @@ contract DepositPortalTest is Test {
         vm.expectRevert(abi.encodeWithSelector(DepositPortal.NotAContract.selector, SENDER));
         portal.announceOutlet(SENDER);
 
+        uint256 from = block.timestamp + 30 days;
+        vm.expectEmit(true, true, true, true, address(portal));
+        emit OutletAnnounced(address(handler), from);
         vm.prank(GOVERNOR);
         portal.announceOutlet(address(handler));
-        uint256 from = block.timestamp + 30 days;
         vm.warp(from - 1);
         vm.expectRevert(abi.encodeWithSelector(DepositPortal.NoticeNotOver.selector, from));
         portal.setOutlet();
@@ -394,6 +418,8 @@ contract DepositPortalTest is Test {
         vm.prank(address(0));
         portal.release(GOVERNOR, 5 ether);
         setOutlet(address(handler));
+        vm.expectEmit(true, true, true, true, address(portal));
+        emit Released(TARGET, 2 ether);
         vm.prank(address(handler));
         portal.release(TARGET, 2 ether);
         checkEqual(TARGET.balance, 2 ether, "paid");
