@@ -112,10 +112,15 @@ impl Context {
     pub(crate) async fn status(&self) -> CommitteeStatus {
         let next = self.tracker.head().number + 1;
         let epoch = self.tracker.epoch(next).await.map_or(0, |epoch| epoch.epoch);
+        // Not the highest ever: what L1 ended binds no more, and cannot be shown. Where the disk does not tell, more is
+        // claimed than there is.
+        let ever = u64::try_from(self.metrics.acknowledged.get()).unwrap_or_default();
+        let acknowledged =
+            self.tracker.store().heads().await.map_or(ever, |heads| heads.acknowledged.unwrap_or_default());
         CommitteeStatus {
             member: self.member(),
             epoch,
-            acknowledged: u64::try_from(self.metrics.acknowledged.get()).unwrap_or_default(),
+            acknowledged,
             certified: self.tracker.certified().number,
             refusals: self.refusals.list(),
             second_headers_refused: self.evidence.refused(),

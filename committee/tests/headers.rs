@@ -415,6 +415,8 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     machine.l1.l1_headers.lock().push(made.clone());
     certified(&member, 2).await;
     assert_eq!(member.tracker().certified().hash, header.hash());
+    // A sequencer that asks what it signed waits for whoever claims what it cannot show.
+    assert_eq!((member.status().await.acknowledged, member.tracker().head().number), (2, 2));
     // What it acknowledged above L1's header is dead: the number has another header now, which it acknowledges too.
     sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
     sealer.l1.set_finalized(l1_block);

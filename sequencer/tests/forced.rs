@@ -4,19 +4,13 @@
 
 mod common;
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use blindfold_chain::{ExecutionState, L1MadeHeader};
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
 
-use blindfold_store::{Store, StoreError};
-use common::{
-    EPOCH, LAST_NUMBER, RICH, Running, World, doubles::START_MS, epoch, faulty::FaultyStore, payer, within,
-};
+use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch, within};
 
 /// A transaction that nothing here executes.
 fn transaction(index: u64, at: u64) -> ForcedEntry {
@@ -275,38 +269,6 @@ async fn an_l1_that_stays_unusable_ends_the_sequencer() {
     let failure = within("the failure", running.handle.failed()).await;
     assert_eq!(failure.part, "l1");
     assert!(failure.cause.contains("scripted nonsense"), "{failure}");
-    running.handle.shutdown().await;
-}
-
-/// The disk fails when ours is taken back and L1's is not stored yet: the next look knows what was displaced.
-#[tokio::test]
-async fn a_disk_that_fails_between_our_header_and_l1s_loses_no_envelope() {
-    let world = World::new();
-    world.l1.deposit(payer(1).address(), RICH);
-    let store = FaultyStore::new(world.store().await);
-    let running = world.try_start(store.clone() as Arc<dyn Store>).await.expect("it starts");
-    running.sealed(1).await;
-    running.certify(1).await;
-    let tracker = running.handle.tracker();
-    let parent = tracker.with_state(Clone::clone);
-    let sent = world.envelope(1, 1);
-    running.send(&sent).await.unwrap();
-    running.sealed(2).await;
-    store.fail("put_sealed", StoreError::Failed("disk full".to_owned()));
-    let made = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(L1MadeHeader { header: made, items: vec![], l1_block: world.l1.finalized() });
-    running.eventually("ours to be taken back", async || tracker.head().number == 1).await;
-    store.heal();
-    running.certified(2).await;
-    assert_eq!(tracker.certified().hash, made.hash());
-    let id = sent.id();
-    running.eventually("it is over", async || running.state(id).await == EnvelopeState::Expired).await;
-    world.clock.set(START_MS + 11_000);
-    running.send(&world.envelope_with(1, 1, |fields| fields.generation = 1)).await.unwrap();
-    running.sealed(3).await;
-    // Number 2 of ours collects no acknowledgements any more.
-    running.certify(3).await;
-    running.certified(3).await;
     running.handle.shutdown().await;
 }
 
