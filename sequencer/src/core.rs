@@ -81,6 +81,8 @@ pub(crate) struct Core {
     pub(crate) reopened: AtomicBool,
     /// What headers that gave way to L1's had taken is not in the mempool again yet.
     pub(crate) displaced: AtomicBool,
+    /// Held while what displaced headers had taken is taken back into the mempool.
+    pub(crate) restoring: tokio::sync::Mutex<()>,
     /// Where execution stands.
     pub(crate) executed: watch::Receiver<ExecutorStatus>,
     /// Bounds the hint lists held at a time.

@@ -239,6 +239,10 @@ impl L1View for L1Cache {
         self.inner.l1_headers_from(number).await
     }
 
+    async fn first_l1_header_after(&self, l1_block: u64) -> Result<Option<(u64, u64)>, L1Fault> {
+        self.inner.first_l1_header_after(l1_block).await
+    }
+
     async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
         self.inner.l1_headers_not_final().await
     }
@@ -339,9 +343,7 @@ impl Core {
 
     /// Goes on from the headers that L1 made: nobody sequenced for long, or two headers of one number were shown.
     pub(crate) async fn take_l1_headers(self: &Arc<Self>) -> Result<(), Refusal> {
-        if self.displaced.load(Ordering::SeqCst) {
-            self.restore_displaced().await?;
-        }
+        self.restore_displaced().await?;
         let before = self.tracker.head().number;
         let taken = self.tracker.follow_l1().await;
         // What our own headers from there on took waits again, and nobody certifies them. Also where the disk failed once
@@ -363,16 +365,18 @@ impl Core {
         }
         self.show_chain();
         self.reopened.store(true, Ordering::SeqCst);
-        if self.displaced.load(Ordering::SeqCst) {
-            self.restore_displaced().await?;
-        }
+        self.restore_displaced().await?;
         Ok(())
     }
 
     /// Takes back into the mempool what displaced headers had taken; where the disk fails, at the next look.
     pub(crate) async fn restore_displaced(self: &Arc<Self>) -> Result<(), Refusal> {
+        // Whoever comes while another one is at it waits for the end of that.
+        let _turn = self.restoring.lock().await;
         // Before it is read: what is displaced meanwhile waits for the next look.
-        self.displaced.store(false, Ordering::SeqCst);
+        if !self.displaced.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
         let restored = self.restore_mempool().await;
         if restored.is_err() {
             self.displaced.store(true, Ordering::SeqCst);

@@ -7,7 +7,8 @@
 //!   may be held by one of them alone.
 //! - what we signed and this disk lacks is adopted, and what was signed for its number is on disk before it.
 //! - two headers of ours for one number are proof of a second one. Nothing is sealed then. A header of ours where
-//!   the one here is another sequencer's is none: it binds, and the certified of the two counts.
+//!   the one here is another sequencer's is none: it binds, and the certified of the two counts. Of two of an earlier
+//!   sequencer, none of them certified, the one counts that t members show.
 //! - nothing is sealed while something that we signed binds for a number above the head: it gave way to what the
 //!   committee certified in its place or below, and another header of ours would be a second one. L1 makes that header.
 //!
@@ -15,7 +16,7 @@
 //! with other items, nor by leaving certificates out that others show.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -122,6 +123,9 @@ enum Adopted {
     Contested,
 }
 
+/// Who holds which header, by number and hash, in the place of one here.
+type Contested = BTreeMap<(u64, B256), BTreeSet<u16>>;
+
 /// What the members say.
 struct Answers {
     answered: BTreeSet<u16>,
@@ -227,10 +231,8 @@ impl Core {
         if !answers.silent.is_empty() {
             tracing::warn!(silent = ?answers.silent, "sealing begins without having asked these members");
         }
-        if self.displaced.load(Ordering::SeqCst) {
-            // A header that is sealed without what was promised for its number breaks the promise.
-            self.restore_displaced().await?;
-        }
+        // A header that is sealed without what was promised for its number breaks the promise.
+        self.restore_displaced().await?;
         self.hindrance.lock().take();
         self.recovered.send_replace(true);
         tracing::info!(head = head.number, answered, "nothing newer was signed than this disk knows");
@@ -271,8 +273,9 @@ impl Core {
             }
         }
         standing.sort_unstable();
+        let mut contested = Contested::new();
         for (member, highest) in standing {
-            if self.adopt_of(committee.as_ref(), member, highest).await? {
+            if self.adopt_of(committee.as_ref(), (member, highest), &mut contested).await? {
                 answers.answered.insert(member);
             } else {
                 answers.silent.push(member);
@@ -286,17 +289,21 @@ impl Core {
     async fn adopt_of(
         self: &Arc<Self>,
         committee: &dyn Committee,
-        member: u16,
-        highest: u64,
+        (member, highest): (u16, u64),
+        contested: &mut Contested,
     ) -> Result<bool, Hindrance> {
         let head = self.tracker.head().number;
         // What is here and not certified first: theirs must be the same, also where it ends below ours, and may have the
         // certificates that ours lack.
         let first = (self.tracker.certified().number + 1).min(head.max(1));
-        for number in first..=highest {
+        let mut number = first;
+        while number <= highest {
             let held = match committee.sealed(member, number).await {
                 Ok(Some(held)) => held,
-                Ok(None) if number < head => continue,
+                Ok(None) if number < head => {
+                    number += 1;
+                    continue;
+                }
                 // A member may have taken a header back for a certified one of a lower number meanwhile.
                 Ok(None) => return Ok(false),
                 Err(fault) => {
@@ -304,6 +311,7 @@ impl Core {
                     return Ok(false);
                 }
             };
+            let theirs = held.sealed.header.hash();
             match self.adopt(member, held).await? {
                 Adopted::Ours => {}
                 Adopted::Dead => return Ok(true),
@@ -311,13 +319,50 @@ impl Core {
                 Adopted::GaveWay => return self.bind_branch(committee, member, (number, highest)).await,
                 Adopted::No => return Ok(false),
                 Adopted::Contested => {
+                    let shown = contested.entry((number, theirs)).or_default();
+                    shown.insert(member);
                     if !self.adopt_decided(committee, member, (number, highest)).await? {
+                        if self.give_way_to_many(number, shown).await? {
+                            // There is nothing in its place any more.
+                            continue;
+                        }
                         self.bind_branch(committee, member, (number, highest)).await?;
                         return Ok(false);
                     }
                 }
             }
+            number += 1;
         }
+        Ok(true)
+    }
+
+    /// Takes back what an earlier sequencer left here, without a certificate, where t members hold another header of that
+    /// number: nothing else can be certified any more, and whoever has that sequencer's key could show another one to the
+    /// member that is asked first.
+    async fn give_way_to_many(&self, number: u64, shown: &BTreeSet<u16>) -> Result<bool, Hindrance> {
+        let (head, certified) = (self.tracker.head().number, self.tracker.certified().number);
+        if number <= certified || number > head {
+            return Ok(false);
+        }
+        let epoch = self.tracker.epoch(number).await.map_err(|_| Hindrance::NoEpoch(number))?;
+        let members = shown.iter().filter(|member| epoch.member(**member).is_some()).count();
+        if members < usize::from(epoch.threshold) {
+            return Ok(false);
+        }
+        for number in number..=head {
+            let record = self.store.batch(number).await?;
+            // What we signed gives way to nothing but a certificate.
+            if record.is_none_or(|record| record.by_l1 || self.is_ours(&record.sealed.signed_header())) {
+                return Ok(false);
+            }
+        }
+        tracing::warn!(
+            number,
+            members,
+            "giving an earlier sequencer's header up for the one that most members hold"
+        );
+        self.tracker.give_up_from(number).await?;
+        self.forget_from(number);
         Ok(true)
     }
 
@@ -329,7 +374,8 @@ impl Core {
         if sealed.claims_l1() {
             // Final L1 blocks say so as well, sooner or later.
             self.take_l1_headers().await?;
-            let there = self.tracker.head().number >= number;
+            // Another one here may be the branch that L1 ended, and this view of L1 lags.
+            let there = self.store.batch(number).await?.is_some_and(|ours| ours.hash == theirs);
             return Ok(if there { Adopted::Ours } else { Adopted::No });
         }
         let signed = sealed.signed_header();
@@ -533,8 +579,14 @@ impl Core {
         if self.is_dead(&sealed.header).await? { Ok(()) } else { self.bind(member, sealed).await }
     }
 
-    /// Whether L1 made a header below it that it knows nothing of.
+    /// Whether L1 made a header below it that it knows nothing of. What another one of ours has taken the place of is known
+    /// to be dead while L1 is away or lags.
     async fn is_dead(&self, header: &BatchHeader) -> Result<bool, Hindrance> {
+        let (number, hash) = (header.number, header.hash());
+        let binds = self.store.acknowledged(number).await?;
+        if binds != Some(hash) && self.store.was_acknowledged(number, hash).await? {
+            return Ok(true);
+        }
         let origins = (header.l1_origin_number, u64::MAX);
         Ok(self.tracker.excused_by_l1(header.number, origins).await.map_err(Refusal::L1)?)
     }

@@ -57,6 +57,9 @@ pub(crate) enum SealOutcome {
     AwaitingClock,
     /// Another sequencer's key counts: ours does not yet, or not any more.
     OutOfOffice,
+    /// A header that we signed for the next number, or a later one, is not in the chain here: what is known here is less than
+    /// what was signed.
+    SignedAbove,
     /// L1 was never seen, or the block in which it made the last header is not final here yet.
     AwaitingL1,
 }
@@ -105,8 +108,9 @@ impl Core {
                     pauses.reset();
                     patience.reset();
                     match outcome {
-                        // Another one seals; whoever is named again asks anew what was signed meanwhile.
-                        SealOutcome::OutOfOffice => {
+                        // Another one seals, or ours was taken back for what is not here yet: whoever seals again asks anew
+                        // what was signed meanwhile.
+                        SealOutcome::OutOfOffice | SealOutcome::SignedAbove => {
                             self.recovered.send_replace(false);
                             return open;
                         }
@@ -150,6 +154,9 @@ impl Core {
         let Some(term) = office.origins() else { return Ok(SealOutcome::OutOfOffice) };
         let head = self.tracker.head();
         let number = head.number + 1;
+        if self.store.heads().await?.acknowledged > Some(head.number) {
+            return Ok(SealOutcome::SignedAbove);
+        }
         let in_flight = head.number.saturating_sub(self.tracker.certified().number);
         let limit = u64::from(self.config.sealing.max_uncertified_headers);
         if self.tracker.too_many_uncertified(*term.start(), limit).await? {

@@ -250,6 +250,7 @@ impl Sequencer {
             ),
             reopened: AtomicBool::new(false),
             displaced: AtomicBool::new(false),
+            restoring: tokio::sync::Mutex::default(),
             executed: executor.watch_status(),
             hints_gate: Gate::new(1, HINTS_QUEUE_ITEMS),
             helpers_gate: Gate::new(1, HINTS_QUEUE_ITEMS),

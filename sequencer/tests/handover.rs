@@ -10,7 +10,7 @@ use blindfold_protocol::{
 };
 use blindfold_rpc::BlindApiClient;
 use blindfold_sequencer::{Clock, HeldBatch, StartError};
-use common::{EPOCH, LAST_NUMBER, Running, World, epoch, payer, sequencer_key};
+use common::{EPOCH, LAST_NUMBER, MEMBERS, Running, World, epoch, faulty::FaultyStore, payer, sequencer_key};
 
 fn next_key() -> SigningKey {
     SigningKey::from_bytes(&[10; 32]).unwrap()
@@ -444,5 +444,86 @@ async fn a_header_above_another_ones_certified_header_is_no_second_one() {
     running.eventually("the third", async || running.handle.tracker().head().number >= 3).await;
     assert_eq!(running.batch(2).await.hash, theirs);
     assert_eq!(running.batch(3).await.hash, third);
+    running.handle.shutdown().await;
+}
+
+/// The first key is in office again, on the disk with its lost header, and no member answers yet.
+async fn in_office_again(world: &mut World, displaced: &Envelope) {
+    named_again_after_lost_headers(world, std::slice::from_ref(displaced)).await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    world.committee.silent.lock().extend(1..=MEMBERS);
+}
+
+/// The first header that is sealed again has what stood in the lost one: promised for its number, it would cost the bond.
+#[tokio::test]
+async fn the_first_header_has_what_stood_in_the_lost_one() {
+    let mut world = World::new();
+    let displaced = world.envelope(1, 1);
+    in_office_again(&mut world, &displaced).await;
+    // Nothing else takes back what gave way.
+    world.config.l1_poll_ms = 600_000;
+    let running = world.start().await;
+    reason(&running, "0 of 3 members").await;
+    world.committee.silent.lock().clear();
+    running.sealed(3).await;
+    assert!(running.batch(3).await.sealed.decode().unwrap().items.contains(&displaced.encode()));
+    running.handle.shutdown().await;
+}
+
+/// The look at L1 is taking back what gave way, and takes long: nothing is sealed before it is done.
+#[tokio::test]
+async fn nothing_is_sealed_while_what_gave_way_is_being_taken_back() {
+    let mut world = World::new();
+    let displaced = world.envelope(1, 1);
+    in_office_again(&mut world, &displaced).await;
+    let store = FaultyStore::new(world.store().await);
+    let running = world.try_start(store.clone()).await.unwrap();
+    reason(&running, "0 of 3 members").await;
+    running.seen_l1().await;
+    store.hold("pending_envelopes");
+    // Two are too few to seal, and what they show is taken.
+    world.committee.silent.lock().retain(|member| *member > 2);
+    store.somebody_waits().await;
+    world.committee.silent.lock().clear();
+    let early =
+        tokio::time::timeout(std::time::Duration::from_secs(1), running.send(&world.envelope(2, 2))).await;
+    if early.is_ok() {
+        running.sealed(3).await;
+    }
+    store.release();
+    running.sealed(3).await;
+    assert!(running.batch(3).await.sealed.decode().unwrap().items.contains(&displaced.encode()));
+    running.handle.shutdown().await;
+}
+
+/// The earlier sequencer signed two headers of one number, and keeps the certificate of the one that three members voted for.
+/// The other one, at the member that is asked first, does not keep the next sequencer out.
+#[tokio::test]
+async fn a_header_at_one_member_does_not_stand_in_the_way_of_what_all_others_hold() {
+    let mut world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.certify_through(1).await;
+    running.held_by(&[1, 2, 3, 4], 1).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    let stray = running.batch(2).await.sealed.decode().unwrap();
+    running.handle.shutdown().await;
+    move_house(&mut world, sequencer_key());
+    let running = world.start().await;
+    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.sealed(2).await;
+    let voted_for = running.batch(2).await.hash;
+    assert_ne!(voted_for, stray.header.hash());
+    running.held_by(&[2, 3, 4], 2).await;
+    name_next(&world, 3);
+    running.handle.shutdown().await;
+    show(&world, &[1], &[&stray]);
+
+    move_house(&mut world, next_key());
+    let running = world.start().await;
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    running.send(&world.envelope(1, 2)).await.unwrap();
+    running.sealed(3).await;
+    assert_eq!(running.batch(2).await.hash, voted_for);
     running.handle.shutdown().await;
 }

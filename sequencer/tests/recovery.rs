@@ -5,8 +5,9 @@
 mod common;
 
 use blindfold_chain::L1MadeHeader;
+use blindfold_protocol::SealedBatch;
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
-use blindfold_sequencer::StartError;
+use blindfold_sequencer::{HeldBatch, StartError};
 use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch, sequencer_key, within};
 
 /// Loses the sequencer's disk.
@@ -199,5 +200,161 @@ async fn what_a_member_holds_in_place_of_l1s_header_stops_no_restart() {
     running.sealed(3).await;
     running.certify(3).await;
     running.certified(3).await;
+    running.handle.shutdown().await;
+}
+
+/// Seals one envelope of the payer in this header.
+async fn seal_one(running: &Running<'_>, nonce: u64, generation: u16, number: u64) -> SealedBatch {
+    let envelope = running.world.envelope_with(2, nonce, |fields| fields.generation = generation);
+    running.send(&envelope).await.unwrap();
+    running.sealed(number).await;
+    running.batch(number).await.sealed.decode().unwrap()
+}
+
+/// L1 makes the header above this chain in its next block.
+async fn made_by_l1(world: &World, parent: &blindfold_protocol::validity::ChainState) {
+    let header = parent
+        .l1_header::<Vec<u8>>(parent.head().timestamp_ms + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER))
+        .unwrap();
+    let l1_block = world.l1.advance();
+    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block });
+}
+
+/// L1 made the headers 2 and 5. We signed 2 to 4 before the first of them, and 3 and 4 anew above it; all members hold those,
+/// with certificates, and the disk is lost. Gives what is dead, from 2 on.
+async fn overruled_twice(world: &World) -> Vec<SealedBatch> {
+    let running = world.start_funded(&[1, 2]).await;
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    running.certify(1).await;
+    running.certified(1).await;
+    let mut dead = Vec::new();
+    for number in 2..=4 {
+        dead.push(seal_one(&running, number, 0, number).await);
+    }
+    running.handle.shutdown().await;
+    world.close_disk().await;
+    made_by_l1(world, &parent).await;
+
+    let running = world.start().await;
+    assert_eq!(running.handle.tracker().head().number, 2);
+    for number in 3..=4 {
+        seal_one(&running, 10 + number, 1, number).await;
+        running.certify(number).await;
+        running.certified(number).await;
+    }
+    running.held_by(&[1, 2, 3, 4], 4).await;
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    running.handle.shutdown().await;
+    world.close_disk().await;
+    made_by_l1(world, &parent).await;
+    lose_disk(world).await;
+    dead
+}
+
+/// What L1 excuses is no second header, however many headers it made since. One member kept what is dead, and shows it above
+/// what counts.
+#[tokio::test]
+async fn a_dead_header_between_two_that_l1_made_is_no_second_one() {
+    let world = World::new();
+    let dead = overruled_twice(&world).await;
+    {
+        let mut held = world.committee.held.lock();
+        let held = held.get_mut(&1).unwrap();
+        held.get_mut(&3).unwrap().certificate = None;
+        held.insert(4, HeldBatch { sealed: dead[2].clone(), certificate: None });
+    }
+    let store = world.store().await;
+    let running = world.try_start(store).await.unwrap_or_else(|error| panic!("{error}"));
+    running.sealed(5).await;
+    seal_one(&running, 20, 2, 6).await;
+    running.handle.shutdown().await;
+}
+
+/// The same with nobody at fault: one member lags behind, and another one was away when L1 made the first header.
+#[tokio::test]
+async fn members_that_were_away_while_l1_made_two_headers_stop_no_start() {
+    let world = World::new();
+    let dead = overruled_twice(&world).await;
+    {
+        let mut held = world.committee.held.lock();
+        let lags = held.get_mut(&1).unwrap();
+        lags.remove(&4);
+        lags.get_mut(&3).unwrap().certificate = None;
+        let away = held.get_mut(&2).unwrap();
+        away.remove(&4);
+        for (number, sealed) in (2..=3).zip(&dead) {
+            away.insert(number, HeldBatch { sealed: sealed.clone(), certificate: None });
+        }
+    }
+    let store = world.store().await;
+    let running = world.try_start(store).await.unwrap_or_else(|error| panic!("{error}"));
+    running.sealed(5).await;
+    seal_one(&running, 20, 2, 6).await;
+    running.handle.shutdown().await;
+}
+
+/// An older disk has the branch that L1 ended, and this L1 does not know of that yet: it is waited for.
+#[tokio::test]
+async fn an_older_disk_waits_for_an_l1_that_lags_behind_the_members() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    running.certify(1).await;
+    running.certified(1).await;
+    for number in 2..=3 {
+        seal_one(&running, number, 0, number).await;
+    }
+    running.handle.shutdown().await;
+    let kept = copy_disk(&world).await;
+    let before = world.l1.finalized();
+    made_by_l1(&world, &parent).await;
+    let running = world.start().await;
+    let third = seal_one(&running, 13, 1, 3).await.header.hash();
+    running.held_by(&[1, 2, 3, 4], 3).await;
+    running.handle.shutdown().await;
+    restore_disk(&world, &kept).await;
+
+    let made = world.l1.fall_back(before);
+    let store = world.store().await;
+    let running = world.try_start(store).await.unwrap_or_else(|error| panic!("{error}"));
+    hindrance(&running, "of 3 members needed").await;
+    world.l1.advance();
+    made.into_iter().for_each(|made| world.l1.make_header(made));
+    let held = async || running.client.get_batch(3).await.unwrap().is_some_and(|batch| batch.hash == third);
+    running.eventually("the third", held).await;
+    seal_one(&running, 20, 1, 4).await;
+    running.handle.shutdown().await;
+}
+
+/// A member that was away shows what we signed before L1 made its header. This disk knows that it gave way, and needs no L1
+/// for it, which lags.
+#[tokio::test]
+async fn what_this_disk_knows_to_be_dead_stops_no_start_while_l1_lags() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    running.certify(1).await;
+    running.certified(1).await;
+    for number in 2..=3 {
+        seal_one(&running, number, 0, number).await;
+    }
+    running.held_by(&[4], 3).await;
+    running.handle.shutdown().await;
+    world.close_disk().await;
+    let before = world.l1.finalized();
+    made_by_l1(&world, &parent).await;
+    let running = world.start().await;
+    let third = seal_one(&running, 13, 1, 3).await.header.hash();
+    running.held_by(&[1, 2, 3], 3).await;
+    running.handle.shutdown().await;
+    world.close_disk().await;
+
+    let made = world.l1.fall_back(before);
+    let store = world.store().await;
+    let running = world.try_start(store).await.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(running.batch(3).await.hash, third);
+    world.l1.advance();
+    made.into_iter().for_each(|made| world.l1.make_header(made));
+    seal_one(&running, 20, 1, 4).await;
     running.handle.shutdown().await;
 }

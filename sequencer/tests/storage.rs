@@ -6,10 +6,13 @@ mod common;
 
 use std::sync::Arc;
 
+use blindfold_chain::L1MadeHeader;
 use blindfold_protocol::{B256, Canonical};
-use blindfold_rpc::BlindApiClient;
+use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
 use blindfold_store::{Store, StoreError, What};
-use common::{RICH, Running, World, faulty::FaultyStore, payer, within};
+use common::{
+    EPOCH, LAST_NUMBER, RICH, Running, World, doubles::START_MS, epoch, faulty::FaultyStore, payer, within,
+};
 
 async fn start<'w>(world: &'w World) -> (Running<'w>, Arc<FaultyStore>) {
     world.l1.deposit(payer(1).address(), RICH);
@@ -171,5 +174,72 @@ async fn a_second_header_for_a_number_ends_the_sequencer() {
     running
         .eventually("it says so", async || running.handle.readiness().reasons().contains_key("sealing"))
         .await;
+    running.handle.shutdown().await;
+}
+
+/// L1 makes a header in place of ours. Ours is taken back, and the disk fails before L1's is on it: at the next look nothing
+/// is there that would give way.
+#[tokio::test]
+async fn what_gave_way_to_l1_is_known_although_the_disk_failed_in_between() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    running.certify(1).await;
+    running.certified(1).await;
+    let envelope = world.envelope(1, 1);
+    running.send(&envelope).await.unwrap();
+    running.sealed(2).await;
+    let lost = running.batch(2).await.hash;
+    // Nothing is sealed meanwhile.
+    world.l1.tell_time(START_MS + 3_600_000);
+    running
+        .eventually("a doubt about the clock", async || {
+            running.handle.readiness().reasons().contains_key("clock")
+        })
+        .await;
+    store.fail("put_sealed", full());
+    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
+    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    let mut heads = running.handle.tracker().watch_sealed();
+    within("ours to give way", heads.wait_for(|head| head.number == 1)).await.unwrap();
+    store.heal();
+    running.sealed(2).await;
+    assert_ne!(running.batch(2).await.hash, lost);
+    world.l1.tell_time(START_MS);
+    running
+        .eventually("its end", async || running.state(envelope.id()).await == EnvelopeState::Expired)
+        .await;
+    running.handle.shutdown().await;
+}
+
+/// The disk is well again before L1 answers: what was taken back for L1's header binds, and nothing is signed in its place.
+#[tokio::test]
+async fn nothing_is_signed_in_the_place_of_what_was_taken_back_for_l1() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    running.certify(1).await;
+    running.certified(1).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    store.fail("put_sealed", full());
+    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
+    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    let mut heads = running.handle.tracker().watch_sealed();
+    within("ours to give way", heads.wait_for(|head| head.number == 1)).await.unwrap();
+    world.l1.set_down(true);
+    store.heal();
+    let known = "this key signed a header for number 2, and the certified chain ends at 1";
+    running
+        .eventually("a reason not to seal", async || {
+            running.handle.readiness().reasons().values().any(|reason| reason.contains(known))
+        })
+        .await;
+    world.l1.set_down(false);
+    running.certified(2).await;
+    assert_eq!(running.batch(2).await.hash, header.hash());
+    let next = world.envelope_with(1, 2, |fields| fields.generation = 1);
+    running.eventually("sealing", async || running.send(&next).await.is_ok()).await;
+    running.sealed(3).await;
     running.handle.shutdown().await;
 }

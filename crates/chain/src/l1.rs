@@ -58,6 +58,16 @@ pub trait L1View: Send + Sync {
         Ok(headers)
     }
 
+    /// Number and L1 block of the oldest header that L1 made in a block after this one. Answered from what is known already.
+    async fn first_l1_header_after(&self, l1_block: u64) -> Result<Option<(u64, u64)>, L1Fault> {
+        for number in 1..=self.last_l1_header().await?.unwrap_or_default() {
+            if let Some(made) = self.l1_header(number).await?.filter(|made| made.l1_block > l1_block) {
+                return Ok(Some((number, made.l1_block)));
+            }
+        }
+        Ok(None)
+    }
+
     /// The headers that L1 made in blocks that are not final yet, oldest first.
     async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
         Ok(Vec::new())

@@ -73,6 +73,12 @@ impl L1View for L1Client {
         Ok(later.map(|header| HeaderId { number: header.number, hash: header.hash() }).collect())
     }
 
+    async fn first_l1_header_after(&self, l1_block: u64) -> Result<Option<(u64, u64)>, L1Fault> {
+        let made = self.all_l1_headers().await?;
+        let after = made.iter().find(|made| made.l1_block > l1_block);
+        Ok(after.map(|made| (made.header.number, made.l1_block)))
+    }
+
     async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
         let pending = |made: UnfinalL1Header| PendingL1Header {
             header: HeaderId { number: made.number, hash: made.hash },

@@ -143,6 +143,13 @@ impl ScriptedL1 {
         self.state.lock().l1_headers.push(made);
     }
 
+    /// Whoever answers now lags: this block is its newest, and it knows of no header. Gives those that it knew.
+    pub fn fall_back(&self, finalized: u64) -> Vec<L1MadeHeader> {
+        let mut state = self.state.lock();
+        state.finalized = finalized;
+        std::mem::take(&mut state.l1_headers)
+    }
+
     pub fn advance_by(&self, blocks: u64) {
         self.state.lock().finalized += blocks;
     }

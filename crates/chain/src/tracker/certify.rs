@@ -105,6 +105,17 @@ impl Tracker {
         .unwrap_or(Err(Refusal::Stopped))
     }
 
+    /// Takes back the headers from `number` on, which nobody certified, for others in their place. None where there is none.
+    pub async fn give_up_from(&self, number: u64) -> Result<(), Refusal> {
+        let tracker = self.clone();
+        self.exclusively(async move {
+            let there = number > tracker.certified().number && number <= tracker.head().number;
+            if there { tracker.take_back(number).await } else { Ok(()) }
+        })
+        .await
+        .unwrap_or(Err(Refusal::Stopped))
+    }
+
     /// Whether a vote for this header, which is here, is due: its certificate could be posted, and the sequencer that signed it
     /// is in office, or was a moment ago. A key that is out of office could still sign with old origins, beside the
     /// next one, whose certificates cover what it adopted. Only the last header of an epoch has to have one of its own.

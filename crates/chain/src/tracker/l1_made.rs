@@ -71,15 +71,12 @@ impl Tracker {
     }
 
     /// Whether two headers that the sequencer signed for `number`, with these origins, are no misdeed: L1 made a header
-    /// below it in between, of which the first knows nothing and which the second follows. The rule of `BlindedInbox`,
-    /// as far as the last header that L1 made shows.
+    /// below it in between, of which the first knows nothing and which the second follows. The rule of `BlindedInbox`.
     pub async fn excused_by_l1(&self, number: u64, origins: (u64, u64)) -> Result<bool, L1Fault> {
         let (origin, later) = (origins.0.min(origins.1), origins.0.max(origins.1));
-        let Some(last) = self.shared.l1.last_l1_header().await?.filter(|last| *last < number) else {
-            return Ok(false);
-        };
-        let made = self.shared.l1.l1_header(last).await?;
-        Ok(made.is_some_and(|made| origin < made.l1_block && made.l1_block <= later))
+        // The oldest one after the first origin, as the contract looks for it.
+        let made = self.shared.l1.first_l1_header_after(origin).await?;
+        Ok(made.is_some_and(|(made, l1_block)| made < number && l1_block <= later))
     }
 
     /// A header that nobody signed, from somebody who is not L1: L1 is asked.
