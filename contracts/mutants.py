@@ -113,6 +113,7 @@ def main():
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for a mutant")
+    parser.add_argument("--again", type=Path, help="a table: only what survived there is tried")
     parser.add_argument("--out", type=Path, required=True, help="the table as JSON")
     arguments = parser.parse_args()
 
@@ -142,6 +143,15 @@ def main():
     if run((0, 0, 0, "", "")) != "survived":
         sys.exit("the tests fail without any change")
 
+    left = None
+    if arguments.again:
+        before = json.loads(arguments.again.read_text())["mutants"]
+        left = {(row["operator"], row["line"], row["old"], row["new"]) for row in before if row["outcome"] == "survived"}
+
+    def wanted(name, patch):
+        _, _, line, old, new = patch
+        return line not in settled and (left is None or (name, line, old, new) in left)
+
     rows, settled = [], set()
 
     def one(operator, patch):
@@ -152,13 +162,14 @@ def main():
         return {"line": line, "operator": operator, "old": old, "new": new, "outcome": outcome}
 
     for operator in operators():
-        todo = [patch for patch in patches(unit, contract, operator) if patch[2] not in settled]
+        todo = [patch for patch in patches(unit, contract, operator) if wanted(operator.NAME, patch)]
         with ThreadPoolExecutor(arguments.jobs) as pool:
             found = list(pool.map(lambda patch: one(operator.NAME, patch), todo))
         rows += found
         if operator.NAME in FIRST:
             settled |= {row["line"] for row in found if row["outcome"] == "survived"}
         print(f"{arguments.contract} {operator.NAME}: {len(found)}, {len(rows)} in all", flush=True)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in OUTCOMES}
     arguments.out.write_text(json.dumps({"contract": arguments.contract, **counts, "mutants": rows}, indent=1))
     print(f"{arguments.contract}: {len(rows)} mutants, {counts}")

@@ -326,6 +326,15 @@ contract DepositPortalTest is Test {
         checkEqual(portal.gasPriceWei(), 1 gwei, "the least");
     }
 
+    function testThePriceHasAnEnd() public {
+        vm.fee(type(uint64).max);
+        for (uint256 i = 0; i < 34; i++) {
+            vm.roll(1_000 + i);
+            portal.depositTransaction(TARGET, 0, 8_000_000, false, "");
+        }
+        checkEqual(portal.gasPriceWei(), type(uint64).max, "as much as fits");
+    }
+
     /// @dev What is burnt may be most of what the caller gives.
     function testTheDepositBurnsMostOfWhatItIsGiven() public {
         portal.depositTransaction{ gas: 8_200_000 }(TARGET, 0, 8_000_000, false, "");
@@ -369,7 +378,7 @@ contract DepositPortalTest is Test {
     function setOutlet(address outlet) internal {
         vm.prank(GOVERNOR);
         portal.announceOutlet(outlet);
-        vm.warp(block.timestamp + 30 days);
+        vm.warp(block.timestamp + 31 days);
         vm.expectEmit(true, true, true, true, address(portal));
         emit OutletSet(outlet);
         portal.setOutlet();

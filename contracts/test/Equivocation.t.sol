@@ -244,6 +244,13 @@ contract EquivocationTest is Deployment {
             signHeader(SEQUENCER_KEY, next),
             abi.encodeWithSelector(FaultRecords.DifferentNumbers.selector, 1, 2)
         );
+        expectRefusal(
+            next,
+            signHeader(SEQUENCER_KEY, next),
+            first,
+            one,
+            abi.encodeWithSelector(FaultRecords.DifferentNumbers.selector, 2, 1)
+        );
         bytes memory bad = abi.encodeWithSelector(FaultRecords.BadSequencerSignature.selector, 2);
         expectRefusal(first, one, second, signHeader(7, second), bad);
         expectRefusal(first, one, second, one, bad);

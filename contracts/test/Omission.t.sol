@@ -162,6 +162,14 @@ contract OmissionTest is Deployment {
         accuse(USER, SEAL_BY, abi.encodeWithSelector(FaultRecords.AlreadyAccused.selector, promised(SEAL_BY)));
     }
 
+    function testStakesOfSeveralAnswersAddUp() public {
+        commitAndAccuse(USER, SEAL_BY);
+        commitAndAccuse(FRIEND, SEAL_BY + 1);
+        give(rightAnswer(), "");
+        giveTo(SEAL_BY + 1, rightAnswer(), "");
+        checkEqual(inbox.rewards(ANSWERER), 2 * STAKE, "both");
+    }
+
     /// forge-config: default.isolate = true
     function testGas() public {
         commitTo(USER, omissionEvidence(ID, ITEM_HASH, 4), SALT);
@@ -384,7 +392,10 @@ contract OmissionTest is Deployment {
         BatchHeader[] memory next = run(2);
         postRun(next);
         setHeadNumber(20_000);
-        sealBy = uint64(sealBy % 4 < 2 ? bound(sealBy, 4, 8) : bound(sealBy, 4_099, 4_105));
+        uint64 kind = sealBy % 3;
+        if (kind == 0) sealBy = uint64(bound(sealBy, 4, 8));
+        else if (kind == 1) sealBy = uint64(bound(sealBy, 4_099, 4_105));
+        else sealBy = uint64(bound(sealBy, 2 * 4_096 - 3, 2 * 4_096 + 3));
         commitTo(USER, omissionEvidence(ID, ITEM_HASH, sealBy), SALT);
         bool excused = sealBy >= 6 && sealBy < 6 + 4_096;
         accuse(
