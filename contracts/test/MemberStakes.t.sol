@@ -401,6 +401,23 @@ contract MemberStakesTest is Deployment {
         stakes.claimReward();
     }
 
+    /// @dev Who has nothing to lose is not done with: the evidence takes what it puts down later.
+    function testEvidenceWaitsForAStake() public {
+        MemberStakes.Acknowledged memory wrong = wrongNumber(0x2);
+        commitToWrong(1, 1, wrong);
+        vm.prank(REPORTER);
+        stakes.slashWrong(1, 1, wrong, SALT);
+        for (uint256 round = 0; round < 2; round++) {
+            (MemberStakes.Acknowledged memory first, MemberStakes.Acknowledged memory second) = conflict();
+            commitToConflict(first, second);
+            vm.prank(REPORTER);
+            stakes.slashDouble(1, first, second, SALT);
+            checkEqual(stakeOf(2) + stakeOf(3), 0, "what they have");
+            deposit(2, STAKE_WEI);
+        }
+        checkEqual(stakes.rewards(REPORTER), uint256(STAKE_WEI) * 3 / 2, "of three stakes");
+    }
+
     /// @dev A loss ends the announcement: what is deposited later begins anew.
     function testALostStakeIsAnnouncedNoMore() public {
         MemberStakes.Acknowledged memory wrong = wrongNumber(0x2);

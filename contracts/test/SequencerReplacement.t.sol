@@ -64,7 +64,7 @@ contract SequencerReplacementTest is Deployment {
         vm.expectEmit(true, true, true, true, address(registry));
         emit SequencerNamed(next, from);
         checkEqual(name(next), from, "notice");
-        check(registry.revision() > revision, "whoever keeps the schedule reads again");
+        checkEqual(registry.revision(), revision + 1, "whoever keeps the schedule reads again");
         checkEqual(registry.sequencerAt(from - 1), first, "before");
         checkEqual(registry.sequencerAt(from), next, "from then on");
         checkEqual(registry.sequencerUntil(first), from - 1, "its last origin");
@@ -93,6 +93,13 @@ contract SequencerReplacementTest is Deployment {
         checkEqual(inbox.sequencer(), next, "in force");
         checkEqual(registry.sequencerUntil(next), from - 1, "and has an end");
         checkEqual(registry.sequencerUntil(first), type(uint64).max, "named again");
+        vm.roll(from + 1);
+        uint64 revision = registry.revision();
+        from = name(next);
+        checkEqual(registry.revision(), revision + 1, "a change");
+        checkEqual(registry.sequencerChangeCount(), 3, "all of them");
+        checkEqual(inbox.sequencer(), first, "in force a block later, too");
+        checkEqual(registry.sequencerUntil(first), from - 1, "and has an end");
     }
 
     function testRefusals() public {
