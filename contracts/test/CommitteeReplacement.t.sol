@@ -40,7 +40,9 @@ contract CommitteeReplacementTest is Deployment {
         emit SilenceAnnounced(lastCertifiedAt, block.number + ANSWER_WINDOW);
         announce();
         uint256 until = block.number + ANSWER_WINDOW;
-        pass(ANSWER_WINDOW);
+        pass(ANSWER_WINDOW - 1);
+        expectRefusedEnd(abi.encodeWithSelector(RegistrySchedule.NoticeNotOver.selector, until));
+        pass(1);
         expectRefusedEnd(abi.encodeWithSelector(RegistrySchedule.NoticeNotOver.selector, until));
         pass(ANSWER_WINDOW); // L1 makes headers in every second window
         // What the committee signed and nobody posted must be dead before others sign those numbers.
@@ -87,6 +89,16 @@ contract CommitteeReplacementTest is Deployment {
             abi.encodeWithSelector(RegistrySchedule.CommitteeIsBack.selector, backAt, announcedAt)
         );
         checkEqual(registry.epochOf(5), 1, "stays");
+    }
+
+    function testACommitteeThatComesBackInTheBlockOfTheAnnouncementStays() public {
+        postRun(run(3));
+        pass(POSTING_DEADLINE + 1);
+        announce();
+        postRun(run(1));
+        uint64 now_ = uint64(block.number);
+        pass(2 * ANSWER_WINDOW);
+        expectRefusedEnd(abi.encodeWithSelector(RegistrySchedule.CommitteeIsBack.selector, now_, now_));
     }
 
     /// @dev A committee that never certified anything: its epoch ends before it began, and the next one begins at 1.
@@ -220,7 +232,14 @@ contract CommitteeReplacementTest is Deployment {
         registry.scheduleRules(5_000, 3);
         vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.RulesOutOfOrder.selector, 6_000, 2));
         registry.scheduleRules(6_000, 2);
+        uint64 revision = registry.revision();
         registry.scheduleRules(6_000, 5);
+        checkEqual(registry.revision(), revision + 1, "whoever keeps the rules reads again");
+        // The last one counts, not the first.
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.RulesOutOfOrder.selector, 5_500, 6));
+        registry.scheduleRules(5_500, 6);
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.RulesOutOfOrder.selector, 7_000, 4));
+        registry.scheduleRules(7_000, 4);
         vm.stopPrank();
         checkEqual(registry.rulesOf(4_999), 1, "4999");
         checkEqual(registry.rulesOf(5_000), 2, "5000");
