@@ -19,6 +19,7 @@ contract HintChallengesTest is HintFixture {
     /// @dev The publisher's bond; odd, so that halves are told apart.
     uint256 internal constant ALL = 3 * BOND;
 
+    event RewardClaimed(address indexed account, uint256 amount);
     event HintsStruck(
         uint64 indexed id,
         uint64 indexed runLast,
@@ -95,9 +96,14 @@ contract HintChallengesTest is HintFixture {
         vm.roll(block.number + CHALLENGE_WINDOW);
         hints.finalize(next);
         checkEqual(hints.finalPosting(8), next, "final");
+        vm.expectEmit(true, true, true, true, address(hints));
+        emit RewardClaimed(CHALLENGER, ALL / 2 + STAKE);
         vm.prank(CHALLENGER);
         hints.claimReward();
         checkEqual(CHALLENGER.balance, ALL / 2 + STAKE, "claimed");
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.ZeroAmount.selector));
+        vm.prank(CHALLENGER);
+        hints.claimReward();
     }
 
     function testStrikesAWrongKey() public {

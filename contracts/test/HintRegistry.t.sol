@@ -44,6 +44,8 @@ contract Greedy {
 contract HintRegistryTest is HintFixture {
     address internal constant SECOND = address(0x9b16);
 
+    event BondDeposited(address indexed publisher, uint256 amount, uint256 total);
+    event BondWithdrawn(address indexed publisher, uint256 amount, uint256 total);
     event HintsPosted(
         uint64 indexed id, uint64 indexed runLast, address indexed publisher, uint64 first, bytes32 root
     );
@@ -61,6 +63,11 @@ contract HintRegistryTest is HintFixture {
     // Deployment
 
     function testConstructor() public {
+        checkEqual(address(hints.inbox()), address(inbox), "inbox");
+        checkEqual(address(hints.registry()), address(committees), "registry");
+        checkEqual(address(hints.verifier()), address(verifier), "verifier");
+        checkEqual(hints.publisherBond(), BOND, "bond");
+        checkEqual(hints.challengeStake(), STAKE, "stake");
         checkEqual(hints.challengeWindow(), CHALLENGE_WINDOW, "window");
         checkEqual(hints.hintDeadline(), HINT_DEADLINE, "deadline");
         ICommitteeRegistry foreign = new MockCommitteeRegistry(address(1));
@@ -82,10 +89,18 @@ contract HintRegistryTest is HintFixture {
 
     function testBondComesAndGoes() public {
         checkBond(PUBLISHER, 10 * BOND, 0);
+        vm.expectEmit(true, true, true, true, address(hints));
+        emit BondDeposited(PUBLISHER, 2 * BOND, 12 * BOND);
+        fund(PUBLISHER, 2 * BOND);
+        vm.expectEmit(true, true, true, true, address(hints));
+        emit BondWithdrawn(PUBLISHER, 3 * BOND, 9 * BOND);
         vm.prank(PUBLISHER);
-        hints.withdrawBond(10 * BOND);
+        hints.withdrawBond(3 * BOND);
+        checkBond(PUBLISHER, 9 * BOND, 0);
+        vm.prank(PUBLISHER);
+        hints.withdrawBond(9 * BOND);
         checkBond(PUBLISHER, 0, 0);
-        checkEqual(PUBLISHER.balance, 10 * BOND, "ether");
+        checkEqual(PUBLISHER.balance, 12 * BOND, "ether");
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.BondTooLow.selector, 0, 1));
         vm.prank(PUBLISHER);
         hints.withdrawBond(1);
