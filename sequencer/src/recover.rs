@@ -350,9 +350,10 @@ impl Core {
             return Ok(false);
         }
         for number in number..=head {
+            // None where the disk failed in the middle of this before.
             let record = self.store.batch(number).await?;
             // What we signed gives way to nothing but a certificate.
-            if record.is_none_or(|record| record.by_l1 || self.is_ours(&record.sealed.signed_header())) {
+            if record.is_some_and(|record| record.by_l1 || self.is_ours(&record.sealed.signed_header())) {
                 return Ok(false);
             }
         }
@@ -361,9 +362,13 @@ impl Core {
             members,
             "giving an earlier sequencer's header up for the one that most members hold"
         );
-        self.tracker.give_up_from(number).await?;
+        let given_up = self.tracker.give_up_from(number).await;
+        // Also where the disk failed: it may have been taken back.
         self.forget_from(number);
-        Ok(true)
+        match given_up {
+            Err(Refusal::Store(error)) => Err(error.into()),
+            given_up => Ok(given_up.map(|()| true)?),
+        }
     }
 
     /// Adopts one header.
@@ -515,9 +520,13 @@ impl Core {
                 // Also where theirs are not taken in the end.
                 self.forget_from(first);
             }
-            if let Err(refusal) = taken {
-                tracing::warn!(member, number, %refusal, "a member's certified headers are not taken");
-                return Ok(false);
+            match taken {
+                Ok(_) => {}
+                Err(Refusal::Store(error)) => return Err(error.into()),
+                Err(refusal) => {
+                    tracing::warn!(member, number, %refusal, "a member's certified headers are not taken");
+                    return Ok(false);
+                }
             }
             for sealed in &run {
                 self.adopted(member, sealed).await?;

@@ -527,3 +527,107 @@ async fn a_header_at_one_member_does_not_stand_in_the_way_of_what_all_others_hol
     assert_eq!(running.batch(2).await.hash, voted_for);
     running.handle.shutdown().await;
 }
+
+/// The disk fails for a moment between taking the stray header back and reading the state again. It is well afterwards: the
+/// next attempt takes what all others hold, or the sequencer ends and a new start does.
+#[tokio::test]
+async fn a_disk_that_fails_for_a_moment_while_giving_way_to_many_keeps_nobody_out() {
+    let mut world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.certify_through(1).await;
+    running.held_by(&[1, 2, 3, 4], 1).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    let stray = running.batch(2).await.sealed.decode().unwrap();
+    running.handle.shutdown().await;
+    move_house(&mut world, sequencer_key());
+    let running = world.start().await;
+    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.sealed(2).await;
+    let voted_for = running.batch(2).await.hash;
+    running.held_by(&[2, 3, 4], 2).await;
+    name_next(&world, 3);
+    running.handle.shutdown().await;
+    show(&world, &[1], &[&stray]);
+
+    move_house(&mut world, next_key());
+    world.committee.silent.lock().extend(1..=MEMBERS);
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    let store = FaultyStore::new(world.store().await);
+    let running = world.try_start(store.clone()).await.unwrap();
+    reason(&running, "0 of 3 members").await;
+    store.fail("ledger_head", blindfold_store::StoreError::Failed("a moment".into()));
+    world.committee.silent.lock().clear();
+    running.eventually("the fault", async || store.failures() > 0).await;
+    store.heal();
+    let there = async || {
+        running.client.get_batch(2).await.unwrap().is_some_and(|batch| batch.hash == voted_for)
+    };
+    let taken_or_ended = async {
+        tokio::select! {
+            () = running.eventually("the second", there) => {}
+            _ = running.handle.failed() => {}
+        }
+    };
+    let done = tokio::time::timeout(std::time::Duration::from_secs(5), taken_or_ended).await;
+    assert!(
+        done.is_ok(),
+        "head {:?}, disk {:?}, reasons {:?}",
+        running.handle.tracker().head().number,
+        blindfold_store::Store::batch(store.as_ref(), 2).await.unwrap().map(|record| record.hash),
+        running.handle.readiness().reasons()
+    );
+    running.handle.shutdown().await;
+}
+
+/// The same where the others have a certificate.
+#[tokio::test]
+async fn a_disk_that_fails_for_a_moment_while_giving_way_to_a_certificate_keeps_nobody_out() {
+    let mut world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.certify_through(1).await;
+    running.held_by(&[1, 2, 3, 4], 1).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    let stray = running.batch(2).await.sealed.decode().unwrap();
+    running.handle.shutdown().await;
+    move_house(&mut world, sequencer_key());
+    let running = world.start().await;
+    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.sealed(2).await;
+    let voted_for = running.batch(2).await.hash;
+    running.certify_through(2).await;
+    running.held_by(&[2, 3, 4], 2).await;
+    name_next(&world, 3);
+    running.handle.shutdown().await;
+    show(&world, &[1], &[&stray]);
+
+    move_house(&mut world, next_key());
+    world.committee.silent.lock().extend(1..=MEMBERS);
+    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    let store = FaultyStore::new(world.store().await);
+    let running = world.try_start(store.clone()).await.unwrap();
+    reason(&running, "0 of 3 members").await;
+    store.fail("ledger_head", blindfold_store::StoreError::Failed("a moment".into()));
+    world.committee.silent.lock().clear();
+    running.eventually("the fault", async || store.failures() > 0).await;
+    store.heal();
+    let there = async || {
+        running.client.get_batch(2).await.unwrap().is_some_and(|batch| batch.hash == voted_for)
+    };
+    let taken_or_ended = async {
+        tokio::select! {
+            () = running.eventually("the second", there) => {}
+            _ = running.handle.failed() => {}
+        }
+    };
+    let done = tokio::time::timeout(std::time::Duration::from_secs(5), taken_or_ended).await;
+    assert!(
+        done.is_ok(),
+        "head {:?}, disk {:?}, reasons {:?}",
+        running.handle.tracker().head().number,
+        blindfold_store::Store::batch(store.as_ref(), 2).await.unwrap().map(|record| record.hash),
+        running.handle.readiness().reasons()
+    );
+    running.handle.shutdown().await;
+}

@@ -357,7 +357,9 @@ impl Tracker {
 
     /// Takes back our uncertified headers from `number` on.
     pub(super) async fn take_back(&self, number: u64) -> Result<(), Refusal> {
-        for reverted in (number..=self.head().number).rev() {
+        // By the disk: it may have failed in the middle of this before.
+        let newest = self.shared.store.heads().await?.sealed.map_or(0, |(newest, _)| newest);
+        for reverted in (number..=newest).rev() {
             self.shared.store.revert_sealed(reverted).await?;
         }
         // The disk holds what the accounts were before each header: it is the record, so the state is read from it.
