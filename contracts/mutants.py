@@ -108,7 +108,7 @@ def judge(folder, environment, file, source, patch, tests, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("contract", help="its name, and its file's: src/NAME.sol")
+    parser.add_argument("contract", help="its name, and its file's: src/NAME.sol or src/libraries/NAME.sol")
     parser.add_argument("tests", help="files of tests, as forge's --match-path takes them")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=2)
@@ -117,9 +117,11 @@ def main():
     parser.add_argument("--out", type=Path, required=True, help="the table as JSON")
     arguments = parser.parse_args()
 
-    file = Path("src") / f"{arguments.contract}.sol"
     places = [arguments.folder / str(job) for job in range(arguments.jobs)]
     first = places[0]
+    file = Path("src") / f"{arguments.contract}.sol"
+    if not (first / file).exists():
+        file = Path("src/libraries") / file.name
     source = (first / file).read_bytes()
     for place in places:
         prune(place, file, arguments.tests)

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blindfold_chain::{OverdueFault, PostFault, PostedRun, RunPoster, Substitute, post_overdue};
+use blindfold_chain::{Look, OverdueFault, PostFault, RunPoster, SubstitutePoster, Turn};
 use blindfold_runtime::Backoff;
 
 use crate::{acknowledge::stopped, member::Context};
@@ -18,15 +18,16 @@ pub(crate) async fn post_what_is_overdue(context: Arc<Context>, l1: Arc<dyn RunP
     let mut stop = context.spawner.stop();
     let interval_ms = context.config.limits.posting_check_ms;
     let mut pauses = Backoff::new(interval_ms, MAX_RETRY_MS);
+    let mut poster = SubstitutePoster::new(l1, context.tracker.clone());
     loop {
         let outcome = tokio::select! {
             () = stopped(&mut stop) => return,
-            outcome = look(&context, l1.as_ref()) => outcome,
+            outcome = look(&context, &mut poster) => outcome,
         };
         let pause = match outcome {
-            Ok(run) => {
+            Ok(look) => {
                 pauses.reset();
-                Duration::from_millis(if run.is_some_and(|run| run.more) { 0 } else { interval_ms })
+                Duration::from_millis(if look.more { 0 } else { interval_ms })
             }
             Err(fault) => {
                 context.metrics.posting_failures.increment();
@@ -51,16 +52,18 @@ pub(crate) async fn post_what_is_overdue(context: Arc<Context>, l1: Arc<dyn RunP
     }
 }
 
-async fn look(context: &Context, l1: &dyn RunPoster) -> Result<Option<PostedRun>, OverdueFault> {
+async fn look(context: &Context, poster: &mut SubstitutePoster) -> Result<Look, OverdueFault> {
     let tracker = &context.tracker;
     let newest = context.l1.newest().await.map_err(|fault| PostFault::Unavailable(fault.to_string()))?;
-    let epoch = tracker.epoch(tracker.certified().number).await;
-    let of = epoch.map_or(0, |epoch| u16::try_from(epoch.members.len()).unwrap_or(u16::MAX));
-    let turn = Substitute::Member { index: context.member(), of };
-    let posted = post_overdue(l1, tracker, newest, turn).await?;
-    if let Some(PostedRun { first, last, .. }) = posted {
+    let epoch = tracker.epoch(tracker.certified().number).await.ok();
+    let members = epoch.as_ref().map_or(1, |epoch| u16::try_from(epoch.members.len()).unwrap_or(u16::MAX));
+    // Who is no member of it any more comes last.
+    let present = epoch.is_some_and(|epoch| context.is_member_of(&epoch));
+    let index = if present { context.member() } else { members };
+    let look = poster.look(newest, Turn::Member { index, of: members }).await?;
+    if let Some((first, last)) = look.posted {
         context.metrics.runs_posted.increment();
         tracing::warn!(first, last, "posted certified headers that the sequencer keeps from L1");
     }
-    Ok(posted)
+    Ok(look)
 }

@@ -2,41 +2,67 @@
 
 mod common;
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 
 use async_trait::async_trait;
-use blindfold_chain::{HeaderId, PostFault, RunPoster};
+use blindfold_chain::{HeaderId, PostFault, PostedHead, RunPoster};
+use blindfold_committee::MemberHandle;
 use blindfold_l1::CodedBatch;
-use blindfold_protocol::{Canonical, Certificate};
+use blindfold_protocol::{BatchHeader, Canonical, Certificate};
 use common::{
     Machine, certified,
-    network::{MEMBERS, Sealer, certify, chain_config, envelope, within},
+    network::{FIRST_ORIGIN, MEMBERS, ScriptedL1, Sealer, certify, chain_config, envelope, within},
     sequencer::SequencerDouble,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// What stands on L1 of the runs, and what is refused before.
+/// What a transaction carried: the last header and whether its data came along, or the data of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Paid {
+    Run(u64),
+    Headers(u64),
+    Data(u64),
+}
+
 #[derive(Default)]
-struct ScriptedInbox {
-    posted: Mutex<Vec<HeaderId>>,
-    faults: Mutex<Vec<PostFault>>,
+struct Inbox {
+    posted: Vec<HeaderId>,
+    data: BTreeSet<u64>,
+    /// Every transaction that was in a block.
+    paid: Vec<Paid>,
+    /// What comes of the next transactions: before they are taken (true), or after.
+    faults: Vec<(PostFault, bool)>,
+    /// Answers that still come from a server that knows of no posting.
+    stale: usize,
     /// Looks at the head.
-    looks: Mutex<usize>,
+    looks: usize,
+}
+
+/// The inbox on an L1 where every transaction has a block of its own.
+struct ScriptedInbox {
+    l1: Arc<ScriptedL1>,
+    state: Mutex<Inbox>,
     changed: Notify,
 }
 
 impl ScriptedInbox {
-    fn head(&self) -> HeaderId {
-        let genesis = HeaderId { number: 0, hash: chain_config().deployment.genesis_hash() };
-        self.posted.lock().last().copied().unwrap_or(genesis)
+    fn of(l1: &Arc<ScriptedL1>) -> Arc<Self> {
+        Arc::new(Self { l1: l1.clone(), state: Mutex::default(), changed: Notify::new() })
     }
 
-    async fn until(&self, what: &str, condition: impl Fn(&Self) -> bool) {
+    fn block(&self) -> u64 {
+        FIRST_ORIGIN + self.l1.unfinal.load(Ordering::SeqCst)
+    }
+
+    async fn until(&self, what: &str, condition: impl Fn(&Inbox) -> bool) {
         let wait = async {
             loop {
                 let changed = self.changed.notified();
-                if condition(self) {
+                if condition(&self.state.lock()) {
                     return;
                 }
                 changed.await;
@@ -44,70 +70,170 @@ impl ScriptedInbox {
         };
         within(what, wait).await;
     }
+
+    /// Two more looks, of which the second began after this.
+    async fn looked_at(&self) {
+        let looks = self.state.lock().looks;
+        self.until("two more looks", |inbox| inbox.looks >= looks + 2).await;
+    }
+
+    fn take(&self, batches: &[BatchHeader], paid: Paid) -> Result<u64, PostFault> {
+        let mut inbox = self.state.lock();
+        let fault = inbox.faults.pop();
+        if let Some((fault, true)) = fault {
+            return Err(fault);
+        }
+        let block = self.block() + 1;
+        for header in batches {
+            if header.l1_origin_number + u64::from(chain_config().timing.posting_deadline) < block {
+                return Err(PostFault::Refused("OriginTooOld".into()));
+            }
+            let next = inbox.posted.last().map_or(0, |head| head.number) + 1;
+            // Of headers that are there nothing is new; the transaction succeeds.
+            if header.number == next {
+                inbox.posted.push(HeaderId { number: next, hash: header.hash() });
+            }
+        }
+        self.l1.unfinal.fetch_add(1, Ordering::SeqCst);
+        inbox.paid.push(paid);
+        self.changed.notify_waiters();
+        match fault {
+            Some((fault, _)) => Err(fault),
+            None => Ok(block),
+        }
+    }
 }
 
 #[async_trait]
 impl RunPoster for ScriptedInbox {
-    async fn posted_head(&self) -> Result<HeaderId, PostFault> {
-        *self.looks.lock() += 1;
+    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
+        let mut inbox = self.state.lock();
+        inbox.looks += 1;
         self.changed.notify_waiters();
-        Ok(self.head())
+        let genesis = HeaderId { number: 0, hash: chain_config().deployment.genesis_hash() };
+        let head =
+            PostedHead { header: inbox.posted.last().copied().unwrap_or(genesis), block: self.block() };
+        if !inbox.posted.is_empty() && inbox.stale > 0 {
+            inbox.stale -= 1;
+            return Ok(PostedHead { header: genesis, block: head.block - 1 });
+        }
+        Ok(head)
     }
 
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), PostFault> {
-        let fault = self.faults.lock().pop();
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
-        for CodedBatch { sealed, codes } in batches {
-            assert_eq!(sealed.header.number, self.head().number + 1);
-            assert_eq!(codes.len(), sealed.items.len());
-            let (number, hash) = (sealed.header.number, sealed.header.hash());
-            self.posted.lock().push(HeaderId { number, hash });
-        }
-        assert_eq!((certificate.number, certificate.header_hash), (self.head().number, self.head().hash));
-        self.changed.notify_waiters();
-        Ok(())
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<u64, PostFault> {
+        let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.sealed.header).collect();
+        assert!(batches.iter().all(|batch| batch.codes.len() == batch.sealed.items.len()));
+        let block = self.take(&headers, Paid::Run(certificate.number))?;
+        self.state.lock().data.extend(headers.iter().map(|header| header.number));
+        Ok(block)
     }
+
+    async fn post_headers(
+        &self,
+        headers: &[BatchHeader],
+        certificate: &Certificate,
+    ) -> Result<u64, PostFault> {
+        self.take(headers, Paid::Headers(certificate.number))
+    }
+
+    async fn post_data(&self, batch: &CodedBatch) -> Result<u64, PostFault> {
+        let number = batch.sealed.header.number;
+        let block = self.take(&[], Paid::Data(number))?;
+        self.state.lock().data.insert(number);
+        self.changed.notify_waiters();
+        Ok(block)
+    }
+
+    async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, PostFault> {
+        Ok(!self.state.lock().data.contains(&header.number))
+    }
+}
+
+/// Members that post to one inbox on one L1.
+struct Scene {
+    sequencer: SequencerDouble,
+    inbox: Arc<ScriptedInbox>,
+    l1: Arc<ScriptedL1>,
+    members: Vec<MemberHandle>,
+    sealer: Sealer,
+    _machines: Vec<Machine>,
+}
+
+impl Scene {
+    async fn new(members: &[u16]) -> Self {
+        let sequencer = SequencerDouble::start().await;
+        sequencer.double.state.lock().aggregate = false;
+        let l1 = ScriptedL1::new();
+        let inbox = ScriptedInbox::of(&l1);
+        let mut machines = Vec::new();
+        let mut handles = Vec::new();
+        for member in members {
+            let mut machine = Machine::new(*member, sequencer.url());
+            machine.config.limits.posting_check_ms = 5;
+            machine.poster = Some(inbox.clone());
+            machine.l1 = l1.clone();
+            handles.push(machine.start().await);
+            machines.push(machine);
+        }
+        sequencer.followed_by(members.len()).await;
+        Self { sequencer, inbox, l1, members: handles, sealer: Sealer::new().await, _machines: machines }
+    }
+
+    /// Seals and certifies a batch that all members have then.
+    async fn certified(&self, items: Vec<Vec<u8>>) -> BatchHeader {
+        let batch = self.sealer.seal(items).await;
+        self.sequencer.publish(&batch.batch, &batch.verdicts);
+        let certificate = certify(&batch.batch, &[1, 2, 3]);
+        self.sequencer.publish_certificate(&certificate);
+        self.sealer.tracker.accept_certificate(&certificate).await.expect("it stands");
+        for member in &self.members {
+            certified(member, batch.batch.header.number).await;
+        }
+        batch.batch.header
+    }
+
+    /// So many blocks after the headers' origin.
+    fn pass_to(&self, blocks: u64) {
+        self.l1.unfinal.store(blocks, Ordering::SeqCst);
+    }
+
+    async fn stop(self) {
+        for member in self.members {
+            member.stop().await;
+        }
+    }
+}
+
+fn deadline() -> u64 {
+    chain_config().timing.posting_deadline.into()
+}
+
+/// When the turn of a member begins that saw the header early.
+fn turn(member: u64) -> u64 {
+    deadline().div_ceil(4) + deadline() / 8 * member / u64::from(MEMBERS)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_sequencer_keeps_from_l1_is_posted_by_a_member() {
-    let sequencer = SequencerDouble::start().await;
-    sequencer.double.state.lock().aggregate = false;
-    let inbox = Arc::new(ScriptedInbox::default());
-    let mut machine = Machine::new(2, sequencer.url());
-    machine.config.limits.posting_check_ms = 5;
-    machine.poster = Some(inbox.clone());
-    let member = machine.start().await;
-    sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
-    for nonce in 1..=2 {
-        let batch = sealer.seal(vec![envelope(1, nonce).encode(), b"garbage".to_vec()]).await;
-        sequencer.publish(&batch.batch, &batch.verdicts);
-        let certificate = certify(&batch.batch, &[1, 2, 3]);
-        sequencer.publish_certificate(&certificate);
-        sealer.tracker.accept_certificate(&certificate).await.expect("it stands");
-    }
-    certified(&member, 2).await;
-
-    // Its turn begins after a quarter of the deadline and its part of an eighth.
-    let deadline = u64::from(chain_config().timing.posting_deadline);
-    let turn = deadline.div_ceil(4) + deadline / 8 * 2 / u64::from(MEMBERS);
-    machine.l1.unfinal.store(turn - 1, Ordering::SeqCst);
-    let looks = *inbox.looks.lock();
-    inbox.until("two more looks", |inbox| *inbox.looks.lock() >= looks + 2).await;
-    assert_eq!(inbox.head().number, 0, "not its turn");
+    let scene = Scene::new(&[2]).await;
+    scene.certified(vec![envelope(1, 1).encode(), b"garbage".to_vec()]).await;
+    let head = scene.certified(vec![envelope(1, 2).encode()]).await.hash();
+    scene.inbox.looked_at().await;
+    scene.pass_to(turn(2) - 1);
+    scene.inbox.looked_at().await;
+    assert_eq!(scene.inbox.state.lock().paid, [], "not its turn");
     // Refused and unanswered once: it is tried again.
-    *inbox.faults.lock() = vec![
-        PostFault::Unavailable("nobody answers".into()),
-        PostFault::Refused("somebody was faster".into()),
+    scene.inbox.state.lock().faults = vec![
+        (PostFault::Unavailable("nobody answers".into()), true),
+        (PostFault::Refused("somebody was faster".into()), true),
     ];
-    machine.l1.unfinal.store(turn, Ordering::SeqCst);
-    inbox.until("both posted", |inbox| inbox.head().number == 2).await;
-    assert_eq!(inbox.head().hash, member.tracker().certified().hash);
-    let registry = member.metrics().registry.clone();
-    member.stop().await;
+    scene.pass_to(turn(2));
+    scene.inbox.until("both posted", |inbox| !inbox.paid.is_empty()).await;
+    assert_eq!(scene.inbox.state.lock().paid, [Paid::Run(2)]);
+    assert_eq!(scene.inbox.state.lock().posted.last().map(|head| head.hash), Some(head));
+    scene.inbox.looked_at().await;
+    let registry = scene.members[0].metrics().registry.clone();
+    scene.stop().await;
     let counted = registry.render();
     for metric in ["posting_failures_total{role=\"committee\"} 2", "runs_posted_total{role=\"committee\"} 1"]
     {
@@ -115,25 +241,82 @@ async fn what_the_sequencer_keeps_from_l1_is_posted_by_a_member() {
     }
 }
 
-/// What is too old L1 takes no more: nothing is paid for it.
+/// What L1's next blocks take no more is left: nothing is paid for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_l1_takes_no_more_is_left() {
-    let sequencer = SequencerDouble::start().await;
-    sequencer.double.state.lock().aggregate = false;
-    let inbox = Arc::new(ScriptedInbox::default());
-    let mut machine = Machine::new(1, sequencer.url());
-    machine.config.limits.posting_check_ms = 5;
-    machine.poster = Some(inbox.clone());
-    let member = machine.start().await;
-    sequencer.followed_by(1).await;
-    let batch = Sealer::new().await.seal(vec![]).await;
-    sequencer.publish(&batch.batch, &batch.verdicts);
-    sequencer.publish_certificate(&certify(&batch.batch, &[1, 2, 3]));
-    certified(&member, 1).await;
-    let late = u64::from(chain_config().timing.posting_deadline) + 1;
-    machine.l1.unfinal.store(late, Ordering::SeqCst);
-    let looks = *inbox.looks.lock();
-    inbox.until("two more looks", |inbox| *inbox.looks.lock() >= looks + 2).await;
-    assert_eq!(inbox.head().number, 0);
-    member.stop().await;
+    let scene = Scene::new(&[1]).await;
+    scene.certified(vec![]).await;
+    scene.inbox.looked_at().await;
+    for late in [deadline() - 2, deadline(), deadline() + 1] {
+        scene.pass_to(late);
+        scene.inbox.looked_at().await;
+    }
+    assert_eq!(scene.inbox.state.lock().paid, []);
+    scene.stop().await;
+}
+
+/// What is paid for once is not paid for again because one of several servers lags.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_lags_has_nothing_paid_for_twice() {
+    let scene = Scene::new(&[1]).await;
+    scene.certified(vec![]).await;
+    scene.inbox.looked_at().await;
+    scene.inbox.state.lock().stale = 5;
+    scene.pass_to(deadline() / 2);
+    scene.inbox.until("its posting", |inbox| !inbox.paid.is_empty()).await;
+    scene.inbox.until("all old answers", |inbox| inbox.stale == 0).await;
+    scene.inbox.looked_at().await;
+    assert_eq!(scene.inbox.state.lock().paid, [Paid::Run(1)]);
+    scene.stop().await;
+}
+
+/// Withheld until every turn would have begun by its age, a header is still posted by one member.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_late_is_paid_for_by_one_member() {
+    let scene = Scene::new(&[1, 2, 3]).await;
+    let late = deadline() * 3 / 8 + 1;
+    scene.pass_to(late);
+    scene.certified(vec![]).await;
+    for _ in 0..3 {
+        scene.inbox.looked_at().await;
+    }
+    assert_eq!(scene.inbox.state.lock().paid, []);
+    scene.pass_to(late + deadline() / 8 / u64::from(MEMBERS));
+    scene.inbox.until("its posting", |inbox| !inbox.paid.is_empty()).await;
+    for _ in 0..3 {
+        scene.inbox.looked_at().await;
+    }
+    assert_eq!(scene.inbox.state.lock().paid, [Paid::Run(1)], "the first one's turn alone");
+    scene.stop().await;
+}
+
+/// A sequencer that fills its batches with garbage, which costs it nothing, keeps none of them from L1: headers go first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_keeps_no_certified_header_from_l1() {
+    const HEADERS: u64 = 12;
+    let scene = Scene::new(&[1]).await;
+    for _ in 0..HEADERS {
+        scene.certified(vec![vec![7; 30_000]; 3]).await;
+    }
+    scene.inbox.looked_at().await;
+    // A block for each would be too few.
+    scene.pass_to(deadline() - 5);
+    scene.inbox.until("all data", |inbox| inbox.data.len() as u64 == HEADERS).await;
+    let paid = scene.inbox.state.lock().paid.clone();
+    assert_eq!(paid[0], Paid::Headers(HEADERS));
+    assert_eq!(paid[1..], (1..=HEADERS).map(Paid::Data).collect::<Vec<_>>(), "the oldest first");
+    scene.stop().await;
+}
+
+/// A member that was stopped between headers and data goes on with the data.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_that_did_not_follow_its_headers_follows_later() {
+    let scene = Scene::new(&[1]).await;
+    scene.certified(vec![]).await;
+    scene.inbox.looked_at().await;
+    scene.inbox.state.lock().faults = vec![(PostFault::Unavailable("not in a block in time".into()), false)];
+    scene.pass_to(turn(1));
+    scene.inbox.until("its data", |inbox| inbox.data.contains(&1)).await;
+    assert_eq!(scene.inbox.state.lock().paid, [Paid::Run(1), Paid::Data(1)]);
+    scene.stop().await;
 }

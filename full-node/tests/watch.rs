@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blindfold_chain::{HeaderId, PostFault, RunPoster, Sealed, announce};
+use blindfold_chain::{HeaderId, PostFault, PostedHead, RunPoster, Sealed, announce};
 use blindfold_full_node::Counters;
 use blindfold_full_node::watch::{
     BookError, CaseBook, Claim, Court, Fault, FaultKind, Finding, HintEvidence, Judge, PostedBatch,
@@ -16,7 +16,7 @@ use blindfold_full_node::watch::{
 };
 use blindfold_l1::CodedBatch;
 use blindfold_protocol::{
-    Address, B256, BatchHints, Canonical, Certificate, Envelope, HintEntry, SignedHeader,
+    Address, B256, BatchHeader, BatchHints, Canonical, Certificate, Envelope, HintEntry, SignedHeader,
 };
 use blindfold_store::Store;
 use blindfold_telemetry::Metrics;
@@ -217,13 +217,26 @@ impl WatchL1 for Reporter {
 
 #[async_trait]
 impl RunPoster for Reporter {
-    async fn posted_head(&self) -> Result<HeaderId, PostFault> {
+    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
         let genesis = (0, chain_config().deployment.genesis_hash());
-        let (number, hash) = self.contracts.lock().headers.last().copied().unwrap_or(genesis);
-        Ok(HeaderId { number, hash })
+        let contracts = self.contracts.lock();
+        let (number, hash) = contracts.headers.last().copied().unwrap_or(genesis);
+        Ok(PostedHead { header: HeaderId { number, hash }, block: contracts.newest })
     }
 
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), PostFault> {
+    async fn post_headers(&self, _: &[BatchHeader], _: &Certificate) -> Result<u64, PostFault> {
+        unreachable!("everything fits one transaction here")
+    }
+
+    async fn post_data(&self, _: &CodedBatch) -> Result<u64, PostFault> {
+        unreachable!("it went with the headers")
+    }
+
+    async fn lacks_data(&self, _: &BatchHeader) -> Result<bool, PostFault> {
+        Ok(false)
+    }
+
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<u64, PostFault> {
         let outcome = self.act(|contracts| {
             contracts.newest += 1;
             for CodedBatch { sealed, codes } in batches {
@@ -235,7 +248,7 @@ impl RunPoster for Reporter {
             assert_eq!(contracts.headers.last(), Some(&last));
             Ok(())
         });
-        outcome.map_err(|trouble| match trouble {
+        outcome.map(|()| self.contracts.lock().newest).map_err(|trouble| match trouble {
             WatchTrouble::Unavailable(reason) => PostFault::Unavailable(reason),
             WatchTrouble::Refused(reason) => PostFault::Refused(reason),
         })

@@ -560,9 +560,8 @@ async fn a_disk_that_fails_for_a_moment_while_giving_way_to_many_keeps_nobody_ou
     world.committee.silent.lock().clear();
     running.eventually("the fault", async || store.failures() > 0).await;
     store.heal();
-    let there = async || {
-        running.client.get_batch(2).await.unwrap().is_some_and(|batch| batch.hash == voted_for)
-    };
+    let there =
+        async || running.client.get_batch(2).await.unwrap().is_some_and(|batch| batch.hash == voted_for);
     let taken_or_ended = async {
         tokio::select! {
             () = running.eventually("the second", there) => {}
@@ -612,9 +611,8 @@ async fn a_disk_that_fails_for_a_moment_while_giving_way_to_a_certificate_keeps_
     world.committee.silent.lock().clear();
     running.eventually("the fault", async || store.failures() > 0).await;
     store.heal();
-    let there = async || {
-        running.client.get_batch(2).await.unwrap().is_some_and(|batch| batch.hash == voted_for)
-    };
+    let there =
+        async || running.client.get_batch(2).await.unwrap().is_some_and(|batch| batch.hash == voted_for);
     let taken_or_ended = async {
         tokio::select! {
             () = running.eventually("the second", there) => {}

@@ -7,7 +7,7 @@
 //! - [`verify_hints`]: what the batch says, proved and not believed; [`HintIntake`] stores what stands.
 //! - [`Executor`]: one L2 block per second from certified and hinted batches, through an execution client.
 //! - [`Settlement`]: which batches are safe and which are final on L1, for the execution client to know.
-//! - [`post_overdue`]: posting to L1 what the sequencer keeps from it.
+//! - [`SubstitutePoster`]: posting to L1 what the sequencer keeps from it.
 //! - [`Fork`]: where a disk and L1 part, and the way back.
 //! - [`ReadApi`]: the reads of `blind_*` over the store, and [`announce`] for the topics.
 
@@ -46,7 +46,7 @@ pub use l1::{
 pub use next_look::NextLook;
 pub use office::Office;
 pub use opener::{OpenFault, Opener, unopened_outcomes};
-pub use overdue::{OverdueFault, PostFault, PostedRun, RunPoster, Substitute, post_overdue};
+pub use overdue::{Look, OverdueFault, PostFault, PostedHead, RunPoster, SubstitutePoster, Turn};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use posted::{PostedChain, made_by_l1};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};

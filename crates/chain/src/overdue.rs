@@ -1,22 +1,45 @@
 //! Posting what the sequencer keeps from L1.
 //!
 //! A certified header that does not reach L1 within `postingDeadline` gives way to one that L1 makes, and what its batch
-//! said may be public by then. Whoever follows the chain and has an account posts such headers itself once a part of that
-//! time has passed.
+//! said may be public by then. Whoever follows the chain and has an account posts such headers itself:
+//! - SP-1: once a quarter of the deadline has passed since the origin of the first one. Members take turns during an eighth
+//!   more, counted from when each first saw something certified and not posted, if that is later: they do not all pay for
+//!   the same run.
+//! - SP-2: headers come first. With its data a run goes in one transaction where that is all there is; of a longer queue up
+//!   to 64 headers go in each, and what fills their batches keeps none of them from L1.
+//! - SP-3: data of one's own postings follows, oldest first, where L1 still lacks it, up to 16 MiB a day. What is owed is on
+//!   disk before the headers go out.
+//! - SP-4: what L1's next blocks take no more is left, and nothing is posted by an answer that is older than one's own last
+//!   transaction.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use blindfold_l1::{CodedBatch, L1Error, L1Writer, Recovery};
-use blindfold_protocol::Certificate;
+use blindfold_protocol::{BatchHeader, Certificate};
 use blindfold_store::StoreError;
 use thiserror::Error;
 
-use crate::{CertifiedRun, HeaderId, RunLimits, Tracker, next_run};
+use crate::{HeaderId, RunLimits, Tracker, coded, next_run};
 
-/// Full nodes post headers whose L1 origin is older than this part of `postingDeadline`; members take turns during half
-/// as much time after that, so that not all of them pay for the same run, and before they give no shares of it any more.
+/// Headers are posted once this part of `postingDeadline` has passed since their origin.
 const OVERDUE_PART: u64 = 4;
-/// What goes into one transaction.
-const LIMITS: RunLimits = RunLimits { max_headers: 64, max_bytes: 100_000 };
+/// Members take turns during this part of the deadline.
+const TURNS_PART: u64 = 8;
+/// A transaction is in a block some blocks after the newest.
+const MARGIN_BLOCKS: u64 = 3;
+/// What goes into one transaction together with its data.
+const WITH_DATA: RunLimits = RunLimits { max_headers: 64, max_bytes: 100_000 };
+/// The same without data.
+const HEADERS_ALONE: RunLimits = RunLimits { max_headers: 64, max_bytes: usize::MAX };
+/// The most bytes of batches whose data is posted in a day: who fills batches with garbage pays nothing for it.
+const MAX_DATA_BYTES_PER_DAY: usize = 16 << 20;
+const DAY: Duration = Duration::from_secs(86_400);
+/// Where the numbers are stored whose data is owed: first u64 ‖ last u64 of each run.
+const OWED_KEY: &str = "overdue.data";
 
 /// Why a transaction to L1 did not happen, or why its outcome is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -38,26 +61,72 @@ impl From<L1Error> for PostFault {
     }
 }
 
-/// Posting certified headers, as a seam: the client of the contracts implements it, tests script it.
+/// What stands on L1, as whoever answers knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostedHead {
+    /// The newest posted header; the genesis hash before the first.
+    pub header: HeaderId,
+    /// The L1 block after which it is the head, the newest that whoever answered knows.
+    pub block: u64,
+}
+
+/// Posting certified headers, as a seam: the client of the contracts implements it, tests script it. Methods that send wait
+/// until their transaction is in a block, and give its number.
 #[async_trait]
 pub trait RunPoster: Send + Sync {
-    /// The newest header on L1, in its newest block.
-    async fn posted_head(&self) -> Result<HeaderId, PostFault>;
+    /// Where the inbox stands.
+    async fn posted_head(&self) -> Result<PostedHead, PostFault>;
 
-    /// Posts certified headers with their data and waits until they are in a block; the certificate is that of the last.
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), PostFault>;
+    /// Posts certified headers with their data; the certificate is that of the last. After an error the headers may be
+    /// posted with or without their data.
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<u64, PostFault>;
+
+    /// Posts certified headers without their data.
+    async fn post_headers(
+        &self,
+        headers: &[BatchHeader],
+        certificate: &Certificate,
+    ) -> Result<u64, PostFault>;
+
+    /// Posts the data of a batch whose header is posted.
+    async fn post_data(&self, batch: &CodedBatch) -> Result<u64, PostFault>;
+
+    /// Whether L1 lacks the data of this posted header.
+    async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, PostFault>;
 }
 
 #[async_trait]
 impl RunPoster for L1Writer {
-    async fn posted_head(&self) -> Result<HeaderId, PostFault> {
-        let head = self.client().posted_head().await?;
-        Ok(HeaderId { number: head.number, hash: head.hash })
+    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
+        let block = self.client().newest_block().await?;
+        let head = self.client().posted_head_at(block).await?;
+        Ok(PostedHead { header: HeaderId { number: head.number, hash: head.hash }, block })
     }
 
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), PostFault> {
-        L1Writer::post(self, batches, certificate).await?;
-        Ok(())
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<u64, PostFault> {
+        Ok(L1Writer::post(self, batches, certificate).await?.block)
+    }
+
+    async fn post_headers(
+        &self,
+        headers: &[BatchHeader],
+        certificate: &Certificate,
+    ) -> Result<u64, PostFault> {
+        Ok(L1Writer::post_headers(self, headers, &[], certificate).await?.block)
+    }
+
+    async fn post_data(&self, batch: &CodedBatch) -> Result<u64, PostFault> {
+        Ok(L1Writer::post_data(self, std::slice::from_ref(batch)).await?.block)
+    }
+
+    async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, PostFault> {
+        let number = header.number;
+        let Some(block) = self.client().posted_at(number).await? else {
+            // Not in a final block.
+            return Ok(self.lacks_new_data(std::slice::from_ref(header)).await?);
+        };
+        let standing = self.data_standing(number.saturating_sub(1), block.saturating_sub(1)).await?;
+        Ok(standing.lacking.iter().any(|(first, last)| (*first..=*last).contains(&number)))
     }
 }
 
@@ -72,23 +141,21 @@ pub enum OverdueFault {
     Store(#[from] StoreError),
 }
 
-/// A run that was posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PostedRun {
-    /// Number of its first header.
-    pub first: u64,
-    /// Number of its last.
-    pub last: u64,
-    /// Whether certified headers are left after it.
+/// What a look came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// First and last number of the headers that were posted.
+    pub posted: Option<(u64, u64)>,
+    /// Whether there is more to do at once.
     pub more: bool,
 }
 
-/// Who posts in the sequencer's place.
+/// Whose turn it is to post in the sequencer's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Substitute {
-    /// A full node.
+pub enum Turn {
+    /// Full nodes post first.
     FullNode,
-    /// A member of a committee.
+    /// Members post one after another.
     Member {
         /// Its index, from 1.
         index: u16,
@@ -97,52 +164,167 @@ pub enum Substitute {
     },
 }
 
-impl Substitute {
-    /// How old a header's L1 origin is, in L1 blocks, when it posts it.
-    pub fn waits(self, posting_deadline: u32) -> u64 {
+impl Turn {
+    /// The L1 block from which on a header with this origin is posted, where something certified was first seen to be
+    /// missing on L1 in block `since` (SP-1).
+    pub fn begins(self, origin: u64, since: u64, posting_deadline: u32) -> u64 {
         let deadline = u64::from(posting_deadline);
-        let quarter = deadline.div_ceil(OVERDUE_PART);
+        let base = origin.saturating_add(deadline.div_ceil(OVERDUE_PART)).max(since);
         match self {
-            Self::FullNode => quarter,
+            Self::FullNode => base,
             Self::Member { index, of } => {
-                quarter + deadline / (2 * OVERDUE_PART) * u64::from(index.min(of)) / u64::from(of.max(1))
+                let left = origin.saturating_add(deadline).saturating_sub(base);
+                let turns = (deadline / TURNS_PART).min(left / 2);
+                base.saturating_add(turns.saturating_mul(index.min(of).into()) / u64::from(of.max(1)))
             }
         }
     }
 }
 
-/// Posts the next certified headers that L1 lacks, if they wait for long; `None` when there is nothing to do. `newest` is
-/// L1's newest block.
-///
-/// # Errors
-/// [`OverdueFault`]. After an error of L1 the headers may be posted with or without their data.
-pub async fn post_overdue(
-    l1: &dyn RunPoster,
-    tracker: &Tracker,
-    newest: u64,
-    substitute: Substitute,
-) -> Result<Option<PostedRun>, OverdueFault> {
-    let HeaderId { number, hash } = l1.posted_head().await?;
-    let ours = match number {
-        0 => Some(tracker.config().deployment.genesis_hash()),
-        number => tracker.store().batch(number).await?.map(|record| record.hash),
-    };
-    // Another head, or one that is not here yet, is for the tracker to take.
-    if ours != Some(hash) {
-        return Ok(None);
+/// Posts in the sequencer's place, and then the data of what it posted.
+pub struct SubstitutePoster {
+    l1: Arc<dyn RunPoster>,
+    tracker: Tracker,
+    /// The newest L1 block with a transaction of ours.
+    sent_at: u64,
+    /// The number up to which headers stood on L1, and the L1 block in which something certified was first seen above it.
+    waiting: Option<(u64, u64)>,
+    /// Bytes of batches whose data was posted since.
+    data: (Instant, usize),
+}
+
+impl SubstitutePoster {
+    /// One that has not looked yet.
+    pub fn new(l1: Arc<dyn RunPoster>, tracker: Tracker) -> Self {
+        Self { l1, tracker, sent_at: 0, waiting: None, data: (Instant::now(), 0) }
     }
-    let Some(run) = next_run(tracker, number.saturating_add(1), LIMITS).await? else { return Ok(None) };
-    let CertifiedRun { batches, certificate, more } = run;
-    let origin = batches.first().map_or(newest, |batch| batch.sealed.header.l1_origin_number);
-    let waited = newest.saturating_sub(origin);
-    let deadline = tracker.config().timing.posting_deadline;
-    // L1 takes none that is older than the deadline.
-    if waited < substitute.waits(deadline) || waited > u64::from(deadline) {
-        return Ok(None);
+
+    /// Posts the next certified headers that L1 lacks, if they wait for long; else a batch's data that is owed. `newest` is
+    /// L1's newest block.
+    ///
+    /// # Errors
+    /// [`OverdueFault`]. After an error of L1 the headers may be posted with or without their data.
+    pub async fn look(&mut self, newest: u64, turn: Turn) -> Result<Look, OverdueFault> {
+        let PostedHead { header: HeaderId { number, hash }, block } = self.l1.posted_head().await?;
+        if block < self.sent_at {
+            // One of several servers lags behind.
+            return Ok(Look::default());
+        }
+        let store = self.tracker.store();
+        let ours = match number {
+            0 => Some(self.tracker.config().deployment.genesis_hash()),
+            number => store.batch(number).await?.map(|record| record.hash),
+        };
+        // Another head, or one that is not here yet, is for the tracker to take.
+        if ours != Some(hash) {
+            return Ok(Look::default());
+        }
+        let first = number.saturating_add(1);
+        let Some(run) = next_run(&self.tracker, first, WITH_DATA).await? else {
+            return self.post_owed_data(number).await;
+        };
+        let since = match self.waiting {
+            Some((known, since)) if known == number => since,
+            _ => newest,
+        };
+        self.waiting = Some((number, since));
+        let deadline = self.tracker.config().timing.posting_deadline;
+        let origin = run.batches.first().map_or(newest, |batch| batch.sealed.header.l1_origin_number);
+        let too_late = newest.saturating_add(MARGIN_BLOCKS) > origin.saturating_add(u64::from(deadline));
+        if newest < turn.begins(origin, since, deadline) || too_late {
+            return self.post_owed_data(number).await;
+        }
+        let (run, alone) = match run.more {
+            true => (next_run(&self.tracker, first, HEADERS_ALONE).await?.unwrap_or(run), true),
+            false => (run, false),
+        };
+        let last = run.certificate.number;
+        self.owe((first, last)).await?;
+        let block = if alone {
+            let headers: Vec<BatchHeader> = run.batches.iter().map(|batch| batch.sealed.header).collect();
+            self.l1.post_headers(&headers, &run.certificate).await?
+        } else {
+            self.l1.post(&run.batches, &run.certificate).await?
+        };
+        self.sent_at = self.sent_at.max(block);
+        // Who posted goes on.
+        self.waiting = Some((last, since));
+        if !alone {
+            self.settle(last).await?;
+        }
+        Ok(Look { posted: Some((first, last)), more: run.more || alone })
     }
-    let (first, last) = (number + 1, certificate.number);
-    l1.post(&batches, &certificate).await?;
-    Ok(Some(PostedRun { first, last, more }))
+
+    /// Posts the data of the oldest batch that is owed, of those up to the posted head.
+    async fn post_owed_data(&mut self, posted: u64) -> Result<Look, OverdueFault> {
+        let owed = self.owed().await?;
+        let Some(number) = owed.first().map(|(first, _)| *first).filter(|first| *first <= posted) else {
+            return Ok(Look::default());
+        };
+        let record = self.tracker.store().batch(number).await?.filter(|record| !record.by_l1);
+        if let Some(record) = record {
+            let batch = coded(record)?;
+            if self.l1.lacks_data(&batch.sealed.header).await? {
+                let bytes = batch.sealed.items.iter().map(Vec::len).sum();
+                if !self.may_spend(bytes) {
+                    return Ok(Look::default());
+                }
+                let block = self.l1.post_data(&batch).await?;
+                self.sent_at = self.sent_at.max(block);
+                tracing::warn!(number, "posted the data of a header that the sequencer kept from L1");
+            }
+        }
+        self.settle(number).await?;
+        Ok(Look { posted: None, more: true })
+    }
+
+    /// Whether so many bytes of data are posted today.
+    fn may_spend(&mut self, bytes: usize) -> bool {
+        let (since, spent) = &mut self.data;
+        if since.elapsed() >= DAY {
+            (*since, *spent) = (Instant::now(), 0);
+        }
+        let sum = spent.saturating_add(bytes);
+        // The first of a day goes out however long it is.
+        let allowed = *spent == 0 || sum <= MAX_DATA_BYTES_PER_DAY;
+        if allowed {
+            *spent = sum;
+        }
+        allowed
+    }
+
+    async fn owed(&self) -> Result<Vec<(u64, u64)>, StoreError> {
+        let stored = self.tracker.store().meta(OWED_KEY).await?.unwrap_or_default();
+        let (numbers, _) = stored.as_chunks::<8>();
+        let (runs, _) = numbers.as_chunks::<2>();
+        Ok(runs.iter().map(|[first, last]| (u64::from_be_bytes(*first), u64::from_be_bytes(*last))).collect())
+    }
+
+    async fn keep_owed(&self, owed: &[(u64, u64)]) -> Result<(), StoreError> {
+        let bytes: Vec<u8> = owed
+            .iter()
+            .flat_map(|(first, last)| [first.to_be_bytes(), last.to_be_bytes()].concat())
+            .collect();
+        self.tracker.store().put_meta(OWED_KEY, &bytes).await
+    }
+
+    /// The data of this run is owed from now on. One that was tried before may end elsewhere now.
+    async fn owe(&self, run: (u64, u64)) -> Result<(), StoreError> {
+        let mut owed = self.owed().await?;
+        owed.retain(|(first, _)| *first < run.0);
+        owed.push(run);
+        self.keep_owed(&owed).await
+    }
+
+    /// Nothing up to this number is owed any more.
+    async fn settle(&self, through: u64) -> Result<(), StoreError> {
+        let mut owed = self.owed().await?;
+        owed.retain(|(_, last)| *last > through);
+        for (first, _) in &mut owed {
+            *first = (*first).max(through.saturating_add(1));
+        }
+        self.keep_owed(&owed).await
+    }
 }
 
 #[cfg(test)]
@@ -158,17 +340,22 @@ mod tests {
     }
 
     #[test]
-    fn a_full_node_posts_first_and_every_member_before_half_of_the_deadline() {
+    fn a_full_node_posts_first_and_every_member_before_the_deadline() {
         for deadline in [1, 7, 20, 14_400, u32::MAX] {
-            let turn = |index, of| Substitute::Member { index, of }.waits(deadline);
-            let turns: Vec<u64> = (1..=64).map(|index| turn(index, 64)).collect();
-            assert!(turns.is_sorted() && turns[0] >= Substitute::FullNode.waits(deadline), "{deadline}");
-            assert!(turns[63] <= u64::from(deadline).div_ceil(2), "{deadline}");
+            let (origin, end) = (100, 100 + u64::from(deadline));
+            for since in [0, 100, 100 + u64::from(deadline) * 3 / 8, end - 1] {
+                let turn = |index, of| Turn::Member { index, of }.begins(origin, since, deadline);
+                let turns: Vec<u64> = (1..=64).map(|index| turn(index, 64)).collect();
+                let first = Turn::FullNode.begins(origin, since, deadline);
+                assert!(turns.is_sorted() && turns[0] >= first && turns[63] <= end, "{deadline} {since}");
+            }
         }
-        let turns: Vec<u64> =
-            (1..=4).map(|index| Substitute::Member { index, of: 4 }.waits(14_400)).collect();
-        assert_eq!(turns, [4_050, 4_500, 4_950, 5_400]);
+        let turns = |since| [1, 2, 3, 4].map(|index| Turn::Member { index, of: 4 }.begins(0, since, 14_400));
+        assert_eq!(turns(0), [4_050, 4_500, 4_950, 5_400]);
+        // Seen late, they are still one after another.
+        assert_eq!(turns(9_000), [9_450, 9_900, 10_350, 10_800]);
+        assert_eq!(turns(14_000), [14_050, 14_100, 14_150, 14_200]);
         // Not what the registry could say.
-        assert_eq!(Substitute::Member { index: 9, of: 0 }.waits(14_400), 3_600);
+        assert_eq!(Turn::Member { index: 9, of: 0 }.begins(0, 0, 14_400), 5_400);
     }
 }

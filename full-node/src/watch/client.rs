@@ -2,12 +2,12 @@
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use async_trait::async_trait;
-use blindfold_chain::{HeaderId, PostFault, RunPoster};
+use blindfold_chain::{PostFault, PostedHead, RunPoster};
 use blindfold_l1::{
     Challenge, CodedBatch, HintBlobs, HintData, HintLog, HintPosting, L1Client, L1Error, L1Writer,
     PostedEntry, PostedLog, PostedRun, Recovery, challenge_evidence, commitment,
 };
-use blindfold_protocol::{BatchHints, Certificate, HintEntry, SignedHeader};
+use blindfold_protocol::{BatchHeader, BatchHints, Certificate, HintEntry, SignedHeader};
 
 use super::seam::{
     Claim, Court, HintEvidence, PostedBatch, PostedHints, PostedOutput, PostingSeen, WatchBlocks, WatchEvent,
@@ -35,6 +35,10 @@ impl L1Watch {
 
     fn writer(&self) -> Result<&L1Writer, WatchTrouble> {
         self.writer.as_ref().ok_or_else(|| WatchTrouble::Refused(NO_KEY.to_owned()))
+    }
+
+    fn poster(&self) -> Result<&L1Writer, PostFault> {
+        self.writer.as_ref().ok_or_else(|| PostFault::Refused(NO_KEY.to_owned()))
     }
 
     async fn log_of(&self, posting: &PostingSeen) -> Result<Option<PostedLog>, WatchTrouble> {
@@ -68,16 +72,28 @@ impl From<L1Error> for WatchTrouble {
 
 #[async_trait]
 impl RunPoster for L1Watch {
-    async fn posted_head(&self) -> Result<HeaderId, PostFault> {
-        let head = self.client.posted_head().await?;
-        Ok(HeaderId { number: head.number, hash: head.hash })
+    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
+        self.poster()?.posted_head().await
     }
 
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<(), PostFault> {
-        match &self.writer {
-            Some(writer) => RunPoster::post(writer, batches, certificate).await,
-            None => Err(PostFault::Refused(NO_KEY.to_owned())),
-        }
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<u64, PostFault> {
+        RunPoster::post(self.poster()?, batches, certificate).await
+    }
+
+    async fn post_headers(
+        &self,
+        headers: &[BatchHeader],
+        certificate: &Certificate,
+    ) -> Result<u64, PostFault> {
+        RunPoster::post_headers(self.poster()?, headers, certificate).await
+    }
+
+    async fn post_data(&self, batch: &CodedBatch) -> Result<u64, PostFault> {
+        RunPoster::post_data(self.poster()?, batch).await
+    }
+
+    async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, PostFault> {
+        self.poster()?.lacks_data(header).await
     }
 }
 

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use blindfold_chain::{
-    OverdueFault, PostFault, PostedRun, Substitute, Tracker, own_hints, post_overdue, verdicts,
-};
+use blindfold_chain::{OverdueFault, PostFault, SubstitutePoster, Tracker, Turn, own_hints, verdicts};
 use blindfold_runtime::Backoff;
 use blindfold_store::{Store, StoreError};
 use tokio::sync::watch;
@@ -73,6 +71,8 @@ pub struct Watcher {
     deps: WatcherDeps,
     store: Arc<dyn Store>,
     config: WatchConfig,
+    /// Posts what the sequencer keeps from L1.
+    poster: SubstitutePoster,
     /// Open postings by the events up to `through`, which is final; `None` before the first look.
     open: BTreeMap<u64, PostingSeen>,
     through: Option<u64>,
@@ -88,7 +88,8 @@ impl Watcher {
         let store = Arc::clone(deps.tracker.store());
         let (open, findings) = (BTreeMap::new(), BTreeMap::new());
         // A node that was killed may have shown something without having claimed its reward.
-        Self { deps, store, config, open, through: None, findings, reward_due: true }
+        let poster = SubstitutePoster::new(deps.l1.clone(), deps.tracker.clone());
+        Self { deps, store, config, poster, open, through: None, findings, reward_due: true }
     }
 
     /// Watches until told to stop.
@@ -156,14 +157,15 @@ impl Watcher {
     }
 
     /// Posts what the sequencer keeps from L1. True when there may be more of it.
-    async fn post_overdue(&self, blocks: &WatchBlocks) -> Result<bool, WatchError> {
-        let WatcherDeps { l1, tracker, counters, .. } = &self.deps;
-        match post_overdue(l1.as_ref(), tracker, blocks.newest, Substitute::FullNode).await {
-            Ok(None) => Ok(false),
-            Ok(Some(PostedRun { first, last, more })) => {
-                counters.watch_runs_posted.increment();
-                tracing::warn!(first, last, "posted certified headers that the sequencer keeps from L1");
-                Ok(more)
+    async fn post_overdue(&mut self, blocks: &WatchBlocks) -> Result<bool, WatchError> {
+        let counters = &self.deps.counters;
+        match self.poster.look(blocks.newest, Turn::FullNode).await {
+            Ok(look) => {
+                if let Some((first, last)) = look.posted {
+                    counters.watch_runs_posted.increment();
+                    tracing::warn!(first, last, "posted certified headers that the sequencer keeps from L1");
+                }
+                Ok(look.more)
             }
             // Somebody else may have been faster.
             Err(OverdueFault::L1(PostFault::Refused(reason))) => {
