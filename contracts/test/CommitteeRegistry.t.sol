@@ -106,10 +106,31 @@ contract CommitteeRegistryTest is Deployment {
         checkEqual(registry.epochOf(101), 2, "101");
         checkEqual(registry.epochOf(102), 3, "102");
         checkEqual(registry.epochOf(5_000), 3, "5000");
+        checkEqual(registry.servingEpoch(101), 2, "101");
+        checkEqual(registry.servingEpoch(5_001), 3, "the last one serves on");
+        checkEqual(registry.revision(), 3, "one for each");
         vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
         registry.epochOf(5_001);
         vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
         registry.epochOf(0);
+    }
+
+    function testManyEpochs() public {
+        for (uint64 epoch = 1; epoch <= 9; epoch++) {
+            registerEpoch(10 * epoch, 1, 1);
+        }
+        for (uint64 number = 1; number <= 90; number++) {
+            checkEqual(registry.epochOf(number), (number + 9) / 10, "epoch");
+        }
+    }
+
+    function testNobodysSignatureIsNoAcknowledgement() public {
+        registerEpoch(EPOCH_LAST, 4, 3);
+        bytes memory signature = aggregate(1, 7, HEADER_HASH, 0x7);
+        check(registry.acknowledged(1, 7, HEADER_HASH, 0x7, signature), "three");
+        check(!registry.acknowledged(1, 7, HEADER_HASH, 0x17, signature), "a fifth member");
+        // The sum of no keys verifies the sum of no signatures.
+        check(!registry.acknowledged(1, 7, HEADER_HASH, 0, new bytes(128)), "nobody");
     }
 
     function testFuzzEpochOf(uint8[5] memory lengths, uint16 number) public {

@@ -53,7 +53,7 @@ contract CommitteeReplacementTest is Deployment {
         vm.expectEmit(true, true, true, true, address(registry));
         emit EpochEnds(1, 8);
         registry.endSilentEpoch();
-        check(registry.revision() > revision, "whoever keeps epochs reads again");
+        checkEqual(registry.revision(), revision + 1, "whoever keeps epochs reads again");
         (uint64 first, uint64 last) = registry.numbersOf(1);
         checkEqual(last, 8, "last of 1");
         (first, last) = registry.numbersOf(2);

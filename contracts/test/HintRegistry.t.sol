@@ -79,6 +79,7 @@ contract HintRegistryTest is HintFixture {
         new HintRegistry(inbox, committees, verifier, 1, STAKE);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.ZeroBondOrStake.selector));
         new HintRegistry(inbox, committees, verifier, BOND, 0);
+        checkEqual(new HintRegistry(inbox, committees, verifier, 2, 1).publisherBond(), 2, "the least bond");
     }
 
     function testFitsTheCodeSizeLimit() public view {
@@ -246,7 +247,7 @@ contract HintRegistryTest is HintFixture {
         vm.roll(block.number + CHALLENGE_WINDOW - 10);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, block.number + 10));
         hints.release(two);
-        vm.roll(block.number + 10);
+        vm.roll(block.number + 11);
         vm.expectRevert(abi.encodeWithSelector(HintEvidence.RunNotFinal.selector, 1));
         hints.release(two);
         hints.finalize(one);

@@ -14,6 +14,8 @@ contract HintStrikesTest is HintFixture {
 
     uint256 internal deployedAt;
 
+    address internal constant SECOND_PUBLISHER = address(0x5ec0);
+
     function setUp() public {
         vm.roll(1_000_000);
         deployedAt = block.number;
@@ -241,6 +243,34 @@ contract HintStrikesTest is HintFixture {
         uint64 rightOne = postRight(HONEST, 2);
         vm.roll(block.number + CHALLENGE_WINDOW);
         hints.finalize(rightOne);
+    }
+
+    /// @dev A later strike of the run's own hints counts, whatever is dropped after it.
+    function testAnEarlierStrikeTakesNoTimeAway() public {
+        uint64 a = postRight(PUBLISHER, 1);
+        fund(HONEST, BOND);
+        uint64 own = postWrong(HONEST, 1);
+        strike(CHALLENGER, postWrong(PUBLISHER, 2), 2);
+        vm.roll(block.number + 100);
+        strike(CHALLENGER, own, 1);
+        uint256 struck = block.number;
+        hints.drop(a);
+        (uint32 open, uint32 struckAt) = runOf(1);
+        checkEqual(open, 0, "none open");
+        checkEqual(struckAt, struck, "the later one");
+        // And both rewards are there.
+        checkEqual(hints.rewards(CHALLENGER), BOND / 2 + BOND + 2 * STAKE, "half of both bonds");
+    }
+
+    /// @dev What a publisher cannot take stays its own.
+    function testABondThatIsRefusedStays() public {
+        fund(SECOND_PUBLISHER, BOND);
+        vm.etch(SECOND_PUBLISHER, hex"fe");
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.TransferFailed.selector, SECOND_PUBLISHER));
+        vm.prank(SECOND_PUBLISHER);
+        hints.withdrawBond(BOND);
+        (uint128 total,) = hints.bondOf(SECOND_PUBLISHER);
+        checkEqual(total, BOND, "still there");
     }
 
     function testChallengingOneselfBurnsHalf() public {
