@@ -5,6 +5,7 @@
 //! decode and pass every check that is cheaper than a pairing. The target is a ratio of 2 at most.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 use alloy_primitives::Address;
@@ -14,12 +15,14 @@ use blindfold_confidential::executor::{Check, Groth16Proofs, Proofs, execute};
 use blindfold_confidential::state::{Claim, Genesis, MemoryStorage, Premises, Settings, Storage};
 use blindfold_confidential::statement::Domain;
 use blindfold_confidential::transaction::{
-    ConfidentialTransaction as T, Deposit, EncodedProof, PROOF_BYTES, Register, Rollover, Withdraw,
+    ConfidentialTransaction as T, Deposit, EncodedProof, PROOF_BYTES, Register, Rollover,
+    Transfer as Payment, Withdraw,
 };
 use blindfold_confidential::{Fr, secret_commitment};
 use blindfold_groth16::{Circuit, Prover, ProvingKey, Recent, Verifier, setup};
 use blindfold_protocol::{Signature65, SigningKey};
-use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
+use blindfold_rlwe::rlwe::{EncryptionWitness, Parameters, PublicKey, PublicPolynomial, SecretKey};
+use blindfold_rlwe::schemes::balance;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use zeroize::Zeroizing;
@@ -48,19 +51,25 @@ impl Proofs for Unverified {
     }
 }
 
+fn parameters(full: bool) -> Arc<Parameters> {
+    if full { Parameters::balance() } else { Parameters::toy() }.expect("fixed numbers")
+}
+
 struct World {
     settings: Settings,
     storage: MemoryStorage,
     owners: Vec<(SigningKey, SecretKey)>,
+    full: bool,
+    public: Arc<PublicPolynomial>,
+    auditor: PublicKey,
 }
 
 impl World {
     /// Owners with 1000 base units available each.
     fn new(owners: usize, full: bool) -> Self {
-        let public = if full {
-            PublicPolynomial::new(&Parameters::balance().expect("fixed numbers"), &[7; 32]).expect("secure")
-        } else {
-            PublicPolynomial::insecure(&Parameters::toy().expect("fixed numbers"), &[7; 32])
+        let public = match full {
+            true => PublicPolynomial::new(&parameters(full), &[7; 32]).expect("secure"),
+            false => PublicPolynomial::insecure(&parameters(full), &[7; 32]),
         };
         let auditor = SecretKey::derive(&public, &[0xaa; 32]).public_key();
         let domain = Domain { l1_chain_id: 1, chain_id: 42, contract: Address::repeat_byte(0xcc) };
@@ -75,7 +84,7 @@ impl World {
             .collect();
         let allocations: Vec<_> = owners.iter().map(|(key, _)| (key.address(), 1_000_000)).collect();
         let storage = MemoryStorage::new(&Genesis::new(&allocations).expect("a small supply"));
-        let mut world = Self { settings, storage, owners };
+        let mut world = Self { settings, storage, owners, full, public, auditor };
         let (proof, signature) = (EncodedProof([0; PROOF_BYTES]), Signature65([0; 65]));
         let mut batch = Vec::new();
         for (signing, secret) in &world.owners {
@@ -93,32 +102,85 @@ impl World {
                 batch.push(transaction.encode());
             }
         }
-        let Ok(executed) =
-            execute(&world.settings, &world.storage, &Unverified, *world.storage.head(), &batch);
-        assert!(executed.receipts.iter().all(|receipt| receipt.outcome.is_ok()));
-        world.storage.commit(&executed);
+        world.apply(&batch);
         world
     }
 
-    /// A withdrawal of each owner, proved.
+    /// A withdrawal of this owner, proved.
+    fn withdrawal(
+        &self,
+        prover: &Prover<Bls12_381, Withdrawal>,
+        owner: usize,
+        rng: &mut ChaCha20Rng,
+    ) -> Withdraw {
+        let (signing, secret) = &self.owners[owner];
+        let account = signing.address();
+        let Ok(Some(state)) = self.storage.account(&account) else { panic!("registered") };
+        let proof = EncodedProof([0; PROOF_BYTES]);
+        let mut withdraw =
+            Withdraw { account, nonce: state.nonce, amount: AMOUNT, recipient: account, proof };
+        let premises = Premises::Account(state);
+        let claim = Claim::new(&self.settings, &T::Withdraw(Box::new(withdraw.clone())), &premises);
+        let Ok(Some(Claim::Withdrawal(statement))) = claim else { panic!("a withdrawal's claim") };
+        let secret = Zeroizing::new(secret.coefficients().to_vec());
+        let witness = WithdrawalWitness { statement: *statement, secret };
+        let proof = prover.prove(&witness.statement, &witness, rng).expect("a true statement");
+        withdraw.proof.0.copy_from_slice(&proof.encode());
+        withdraw
+    }
+
+    /// A withdrawal of each owner.
     fn withdrawals(&self, prover: &Prover<Bls12_381, Withdrawal>) -> Vec<Withdraw> {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
-        let prove = |(signing, secret): &(SigningKey, SecretKey)| {
-            let account = signing.address();
-            let Ok(Some(state)) = self.storage.account(&account) else { panic!("registered") };
-            let proof = EncodedProof([0; PROOF_BYTES]);
-            let mut withdraw =
-                Withdraw { account, nonce: state.nonce, amount: AMOUNT, recipient: account, proof };
-            let premises = Premises::Account(state);
-            let claim = Claim::new(&self.settings, &T::Withdraw(Box::new(withdraw.clone())), &premises);
-            let Ok(Some(Claim::Withdrawal(statement))) = claim else { panic!("a withdrawal's claim") };
-            let secret = Zeroizing::new(secret.coefficients().to_vec());
-            let witness = WithdrawalWitness { statement: *statement, secret };
-            let proof = prover.prove(&witness.statement, &witness, &mut rng).expect("a true statement");
-            withdraw.proof.0.copy_from_slice(&proof.encode());
+        (0..self.owners.len()).map(|owner| self.withdrawal(prover, owner, &mut rng)).collect()
+    }
+
+    /// Withdrawals of owner 0 that follow each other, after what is applied first.
+    fn chain(
+        &self,
+        prover: &Prover<Bls12_381, Withdrawal>,
+        first: &[Vec<u8>],
+        count: usize,
+    ) -> Vec<Withdraw> {
+        let mut rng = ChaCha20Rng::seed_from_u64(2);
+        let mut ahead = Self::new(self.owners.len(), self.full);
+        ahead.apply(first);
+        let next = |_| {
+            let withdraw = ahead.withdrawal(prover, 0, &mut rng);
+            ahead.apply(&encoded([withdraw.clone()]));
             withdraw
         };
-        self.owners.iter().map(prove).collect()
+        (0..count).map(next).collect()
+    }
+
+    fn apply(&mut self, batch: &[Vec<u8>]) {
+        let Ok(executed) = execute(&self.settings, &self.storage, &Unverified, *self.storage.head(), batch);
+        assert!(executed.receipts.iter().all(|receipt| receipt.outcome.is_ok()));
+        self.storage.commit(&executed);
+    }
+
+    /// A transfer of owner 1 to owner 0 with a proof of something else.
+    fn bad_payment(&self, proof: EncodedProof) -> Vec<u8> {
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
+        let witness = EncryptionWitness::sample(&parameters(self.full), 3, &balance::limbs(AMOUNT), &mut rng)
+            .expect("three");
+        let [sender, receiver] = [1, 0].map(|owner: usize| self.owners[owner].0.address());
+        let keys = [1, 0].map(|owner: usize| self.owners[owner].1.public_key());
+        let amount = witness.encrypt(&self.public, &[&keys[0], &keys[1], &self.auditor]).expect("one set");
+        let Ok(Some(state)) = self.storage.account(&sender) else { panic!("registered") };
+        T::Transfer(Box::new(Payment { sender, receiver, nonce: state.nonce, fee: 1, amount, proof }))
+            .encode()
+    }
+
+    /// Owner 0's rollover.
+    fn rollover(&self) -> Vec<u8> {
+        let (signing, _) = &self.owners[0];
+        let account = signing.address();
+        let Ok(Some(state)) = self.storage.account(&account) else { panic!("registered") };
+        let mut rollover =
+            T::Rollover(Rollover { account, nonce: state.nonce, signature: Signature65([0; 65]) });
+        rollover.sign(self.settings.domain(), signing);
+        rollover.encode()
     }
 
     /// Processor time of executing a batch, and how many were applied.
@@ -163,7 +225,11 @@ fn main() {
         recent: Recent::default(),
     });
     let started = Instant::now();
-    let good = world.withdrawals(&Prover::new(Withdrawal(ring), key).expect("its own key"));
+    let prover = Prover::new(Withdrawal(ring), key).expect("its own key");
+    let good = world.withdrawals(&prover);
+    let chain = encoded(world.chain(&prover, &[], count));
+    let rollover = world.rollover();
+    let after = encoded(world.chain(&prover, std::slice::from_ref(&rollover), count));
     println!("{count} withdrawals proved in {:.1} s, N = {}", started.elapsed().as_secs_f64(), ring.degree());
 
     let honest = encoded(good.clone());
@@ -186,28 +252,44 @@ fn main() {
         one
     });
     let one_account: Vec<Withdraw> = one_account.collect();
+    // All bad, and one bad opening, in turns: what was seen lately says the opposite of what comes.
+    let turns = good.iter().enumerate().map(|(i, one)| match (i / 16 % 2, i % 16) {
+        (0, 1 | 5 | 9 | 13) | (1, 5) => broken(one, &good[(i + 1) % count], KNOWLEDGE),
+        (0, _) => broken(one, &good[(i + 1) % count], C),
+        _ => one.clone(),
+    });
+    let turns: Vec<Withdraw> = turns.collect();
+    let held = turns.iter().zip(&good).filter(|(one, good)| one == good).count();
+    let mut alternative = broken(&good[0], &good[1], C);
+    alternative.amount += 1;
+    let contested = [encoded([alternative]), chain.clone()].concat();
+    let credited = [vec![world.bad_payment(good[1].proof.clone()), rollover.clone()], after.clone()].concat();
+    let rolled = [vec![rollover], after].concat();
     let floods = [
-        ("all of them bad", every(1)),
-        ("all bad in both ways", (encoded(both), 0)),
-        ("every 2nd bad", every(2)),
-        ("every 4th bad", every(4)),
-        ("every 8th bad", every(8)),
-        ("every 16th bad", every(16)),
-        ("all bad, one account", (encoded(one_account), 0)),
+        ("all of them bad", &honest, every(1)),
+        ("all bad in both ways", &honest, (encoded(both), 0)),
+        ("every 2nd bad", &honest, every(2)),
+        ("every 4th bad", &honest, every(4)),
+        ("every 8th bad", &honest, every(8)),
+        ("every 16th bad", &honest, every(16)),
+        ("16 bad, 1 of 16, in turns", &honest, (encoded(turns), held)),
+        ("all bad, one account", &honest, (encoded(one_account), 0)),
+        ("a chain behind one bad", &chain, (contested, count)),
+        ("the same, by a rollover", &rolled, (credited, count + 1)),
     ];
-    for (name, (flood, applied)) in floods {
+    for (name, honest, (flood, applied)) in floods {
         let (mut flooded, mut alone) = (0.0, 0.0);
         for _ in 0..ROUNDS {
-            let (time, done) = world.execute(&of_honest, &honest);
-            assert_eq!(done, count);
+            let (time, done) = world.execute(&of_honest, honest);
+            assert_eq!(done, honest.len());
             alone += time;
             let (time, done) = world.execute(&of_flood, &flood);
             assert_eq!(done, applied, "{name}");
             flooded += time;
         }
-        let each = |time: f64| time * 1e3 / (ROUNDS * count) as f64;
+        let each = |time: f64| time * 1e3 / (ROUNDS * honest.len()) as f64;
         println!(
-            "  {name:<22} processor {:>6.3} ms each, honest {:>6.3} ms each: {:.2} times",
+            "  {name:<25} processor {:>6.3} ms each, honest {:>6.3} ms each: {:.2} times",
             each(flooded),
             each(alone),
             flooded / alone

@@ -5,7 +5,12 @@
 //! transaction what its proof must prove. Then all these proofs are verified as one batch. If all hold, the assumption was
 //! right, and what was made under it is the result.
 //!
-//! Else the batch is gone through once more, with what is known by now about pairs of transaction and
+//! Another account's proof can decide what an account has: a credit that does not come about, before a rollover. What
+//! rests on such a proof is not verified with it, for all of it would be verified in vain, but when the proof is known: the
+//! batch is gone through anew, up to eight times, under the assumption that all that is not known holds. A chain behind
+//! one bad credit, or behind a turn that several ask for, is one batch that way.
+//!
+//! Where a proof was bad, the batch is gone through once more, with what is known by now about pairs of transaction and
 //! [premises](crate::state::Premises). Credits touch no premises, and only an account's own transactions move its nonce and
 //! its available balance, always together; so the premises at a turn (an account at a nonce) are the same whichever of
 //! the transactions that ask for it is applied. Where a verdict is missing, the proofs of **all** transactions that ask
@@ -53,6 +58,9 @@ pub const MAX_INVALID_PER_ACCOUNT: usize = 64;
 pub const MAX_INVALID_PER_BATCH: usize = 1_024;
 /// Most proofs that are verified together ahead of their turn.
 const MAX_QUESTIONS: usize = 512;
+
+/// How often a batch is gone through under the assumption that proofs hold: as deep as premises may rest on one another.
+const MAX_LEVELS: usize = 8;
 
 /// What became of one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,10 +112,15 @@ pub fn execute<S: Storage, P: Proofs + ?Sized>(
         .map(|(bytes, id)| Screened::new(settings, bytes.as_ref(), id))
         .collect();
     let mut known = Known::default();
-    let (pass, questions) = Pass::assuming(settings, storage, head, &screened)?;
-    let all = settle(settings, proofs, &screened, &questions, &mut known);
-    if let Some(pass) = pass.filter(|_| all) {
-        return commit::commit(storage, head, &screened, pass);
+    for _ in 0..MAX_LEVELS {
+        let (pass, questions) = Pass::assuming(settings, storage, head, &screened, &known)?;
+        let all = settle(settings, proofs, &screened, &questions, &mut known);
+        if let Some(pass) = pass.filter(|_| all) {
+            return commit::commit(storage, head, &screened, pass);
+        }
+        if questions.is_empty() {
+            break;
+        }
     }
     let pass = Pass::settling(settings, storage, head, &screened, &mut known, |questions, known| {
         settle(settings, proofs, &screened, questions, known);

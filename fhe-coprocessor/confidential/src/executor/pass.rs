@@ -8,6 +8,7 @@ use super::limits::Attempts;
 use super::screen::Screened;
 use super::waiting::Waiting;
 use crate::state::{Effects, Head, Judged, Ledger, Premises, Refusal, Settings, Stop, Storage, judge};
+use crate::transaction::ConfidentialTransaction;
 
 /// Verdicts on proofs, by the transaction's id and premises: copies of one transaction cost one verification.
 #[derive(Default)]
@@ -43,31 +44,53 @@ enum Verdict {
 }
 
 impl Pass {
-    /// Goes through the batch assuming that every proof holds, and says what each must prove. `None` for the pass where it
-    /// cannot be the result, even if all of them do: several transactions ask for the same turn of an account. None of
-    /// these is applied; what their proofs must prove is said of as many as may be looked at.
+    /// Goes through the batch with what is known, assuming that every other proof holds, and says what those must prove
+    /// whose premises rest on no other account's open proof. `None` for the pass where it cannot be the result, even if all
+    /// of them do: a proof is known to be bad, premises rest on open proofs, or several transactions ask for the same turn
+    /// of an account. None of these last is applied; what their proofs must prove is said of as many as may be looked at.
     pub(super) fn assuming<S: Storage>(
         settings: &Settings,
         storage: &S,
         head: Head,
         screened: &[Screened],
+        known: &Known,
     ) -> Result<(Option<Self>, Vec<Question>), S::Error> {
         let contested = contested(screened);
         let mut questions: Vec<Question> = Vec::new();
         let mut asked: HashMap<Turn, Vec<B256>> = HashMap::new();
+        let mut open = Open::default();
+        let mut attempts = Attempts::default();
         let mut whole = true;
         let pass = Self::run(settings, storage, head, screened, |_, place, judged| {
             let item = &screened[place];
-            let turn = turn(item);
-            if turn.is_none_or(|turn| !contested.contains(&turn)) {
+            let Some(turn) = turn(item) else { return Ok(Verdict::Refused(Refusal::Undecodable)) };
+            if !attempts.allow(&turn) {
+                whole = false;
+                return Ok(Verdict::Refused(Refusal::TooManyAttempts));
+            }
+            open.up_to(screened, place);
+            match known.get(&item.id, &judged.premises) {
+                Some(true) => return Ok(Verdict::Holds),
+                Some(false) => {
+                    whole = false;
+                    attempts.failed(turn);
+                    return Ok(Verdict::Refused(Refusal::InvalidProof));
+                }
+                None => {}
+            }
+            let rests = open.rests(item);
+            open.unsettled(item);
+            if rests {
+                whole = false;
+                return Ok(Verdict::Holds);
+            }
+            if !contested.contains(&turn) {
                 questions.push((place, judged.premises.clone()));
                 return Ok(Verdict::Holds);
             }
             whole = false;
-            let ids = turn.map(|turn| asked.entry(turn).or_default());
-            if let Some(ids) =
-                ids.filter(|ids| ids.len() < super::MAX_INVALID_PER_NONCE && !ids.contains(&item.id))
-            {
+            let ids = asked.entry(turn).or_default();
+            if ids.len() < attempts.left(&turn) && !ids.contains(&item.id) {
                 ids.push(item.id);
                 questions.push((place, judged.premises.clone()));
             }
@@ -139,6 +162,75 @@ impl Pass {
             outcomes.push(judged);
         }
         Ok(Self { outcomes, head: ledger.head })
+    }
+}
+
+/// What rests on proofs that nothing is known about, as a batch is gone through. More than the state would show: what is
+/// refused later counts as well.
+#[derive(Default)]
+struct Open {
+    /// The place up to which transactions without a proof were looked at.
+    next: usize,
+    /// Accounts with a credit, or a registration, that may not come about.
+    credited: HashSet<Address>,
+    /// Accounts whose available balance or nonce may be another.
+    accounts: HashSet<Address>,
+    /// Public accounts that may hold less.
+    public: HashSet<Address>,
+}
+
+impl Open {
+    /// Takes the transactions without a proof before this place.
+    fn up_to(&mut self, screened: &[Screened], place: usize) {
+        for item in &screened[self.next..place] {
+            match &item.transaction {
+                Ok(ConfidentialTransaction::Rollover(rollover))
+                    if self.credited.contains(&rollover.account) =>
+                {
+                    self.accounts.insert(rollover.account);
+                }
+                Ok(ConfidentialTransaction::Deposit(deposit)) if self.public.contains(&deposit.from) => {
+                    self.credited.insert(deposit.account);
+                    // The next ones of that public account ask for the turn after it.
+                    self.public.insert(deposit.from);
+                }
+                _ => {}
+            }
+        }
+        self.next = place;
+    }
+
+    /// Whether the premises of this transaction rest on another account's.
+    fn rests(&self, item: &Screened) -> bool {
+        let Ok(transaction) = &item.transaction else { return false };
+        let of_account = transaction.turn().is_some_and(|(account, _)| self.accounts.contains(&account));
+        // Whoever pays to an account that may not be there may not pay.
+        let receiver = match transaction {
+            ConfidentialTransaction::Transfer(transfer) => Some(transfer.receiver),
+            _ => None,
+        };
+        of_account || receiver.is_some_and(|receiver| self.accounts.contains(&receiver))
+    }
+
+    /// Takes a transaction whose proof nothing is known about.
+    fn unsettled(&mut self, item: &Screened) {
+        let rests = self.rests(item);
+        let Ok(transaction) = &item.transaction else { return };
+        match transaction {
+            ConfidentialTransaction::Register(register) => {
+                self.accounts.insert(register.owner);
+            }
+            ConfidentialTransaction::Transfer(transfer) => {
+                self.credited.insert(transfer.receiver);
+                if rests {
+                    self.accounts.insert(transfer.sender);
+                }
+            }
+            ConfidentialTransaction::Withdraw(withdraw) => {
+                self.public.insert(withdraw.recipient);
+            }
+            _ => {}
+        }
     }
 }
 

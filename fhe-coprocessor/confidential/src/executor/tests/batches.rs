@@ -311,6 +311,38 @@ fn a_flood_of_bad_proofs_for_one_nonce_is_looked_at_up_to_the_limit() {
     assert_eq!(outcomes(&counted(&world, &[good]).0), [Ok(())], "in the next batch");
 }
 
+/// Whether a credit comes about decides what its payee has after a rollover: what rests on that is verified when it is known,
+/// once, and together.
+#[test]
+fn what_rests_on_a_credit_is_verified_after_it_and_together() {
+    for holds in [true, false] {
+        let mut world = World::funded(3, 1000);
+        let (pay, rollover) = (world.transfer(1, 0, 10, MINIMUM_FEE), world.rollover(0));
+        let mut ahead = World { storage: world.storage.clone(), ..World::new(world.owners.len() as u8) };
+        if holds {
+            ahead.apply(pay.clone());
+        }
+        ahead.apply(rollover.clone());
+        let credit = if holds { pay.encode() } else { bad(&pay.encode(), 1) };
+        let batch = [vec![credit, rollover.encode()], chain(&mut ahead, 8)].concat();
+        let (executed, calls) = counted(&world, &batch);
+        let first = if holds { Ok(()) } else { Err(Refusal::InvalidProof) };
+        assert_eq!(outcomes(&executed), [vec![first], vec![Ok(()); 9]].concat());
+        assert_eq!(calls, [1, 8], "{holds}");
+    }
+}
+
+/// The same behind a turn that two ask for.
+#[test]
+fn what_follows_a_contested_turn_is_verified_together() {
+    let mut world = World::funded(2, 1000);
+    let mut batch = chain(&mut world, 8);
+    batch.insert(0, bad(&batch[0], 1));
+    let (executed, calls) = counted(&world, &batch);
+    assert_eq!(outcomes(&executed), [vec![Err(Refusal::InvalidProof)], vec![Ok(()); 8]].concat());
+    assert_eq!(calls, [2, 7]);
+}
+
 /// A bad proof in front of a good one at each nonce, so that nothing can be assumed beyond the first: each is still
 /// verified once.
 #[test]
