@@ -129,6 +129,7 @@ contract CommitteeRegistryTest is Deployment {
         bytes memory signature = aggregate(1, 7, HEADER_HASH, 0x7);
         check(registry.acknowledged(1, 7, HEADER_HASH, 0x7, signature), "three");
         check(!registry.acknowledged(1, 7, HEADER_HASH, 0x17, signature), "a fifth member");
+        check(!registry.acknowledged(1, 7, HEADER_HASH, 0x7, bytes.concat(signature, hex"00")), "a byte more");
         // The sum of no keys verifies the sum of no signatures.
         check(!registry.acknowledged(1, 7, HEADER_HASH, 0, new bytes(128)), "nobody");
     }
