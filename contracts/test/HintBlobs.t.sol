@@ -260,6 +260,13 @@ contract HintBlobsTest is HintFixture {
         Challenge memory c = evidenceOf(b, "small", 0, 3);
         c.blobs.openings = new HintBlobs.Opening[](0);
         settles(id, c, 1);
+        again();
+        b.headers[0].envelopeCount = ITEMS - 1;
+        tell(b);
+        id = postBlobs(b, "small");
+        c = evidenceOf(b, "small", 0, 3);
+        c.blobs.openings = new HintBlobs.Opening[](0);
+        settles(id, c, 1);
     }
 
     function testStrikesEntriesThatCannotBeRead() public {
@@ -383,6 +390,8 @@ contract HintBlobsTest is HintFixture {
         Challenge memory c = evidenceOf(b, "small", 0, 0);
         c.index = ITEMS;
         reverts(id, c, abi.encodeWithSelector(HintEvidence.IndexNotInChunk.selector, ITEMS));
+        c.index = ITEMS + 1;
+        reverts(id, c, abi.encodeWithSelector(HintEvidence.IndexNotInChunk.selector, ITEMS + 1));
     }
 
     // Posting

@@ -214,9 +214,11 @@ contract HintChallengesTest is HintFixture {
         bytes4 wrong = HintEvidence.WrongReleases.selector;
         bytes32 hash = c.releaseHashes[1];
         reverts(id, c, abi.encodeWithSelector(wrong, hash, keccak256(other)));
-        c.releaseHashes[1] = keccak256(other);
-        hash = keccak256(abi.encodePacked(c.releaseHashes));
-        reverts(id, c, abi.encodeWithSelector(wrong, c.releases, hash));
+        for (uint256 i = 0; i < 8; i++) {
+            c.releaseHashes[1] = keccak256(abi.encode(other, i)); // above the right hash of hashes, or below
+            hash = keccak256(abi.encodePacked(c.releaseHashes));
+            reverts(id, c, abi.encodeWithSelector(wrong, c.releases, hash));
+        }
         c = challengeOf(b, entries, 0, KEYED);
         c.key = 0;
         commitTo(CHALLENGER, id, c);
@@ -472,6 +474,8 @@ contract HintChallengesTest is HintFixture {
         (uint64 id, Challenge memory c) = wrongKey();
         c.run.last++;
         reverts(id, c, abi.encodeWithSelector(HintEvidence.WrongRun.selector, 9, 8));
+        c.run.last = 7;
+        reverts(id, c, abi.encodeWithSelector(HintEvidence.WrongRun.selector, 7, 8));
     }
 
     function testOfAnotherChunk() public {
