@@ -175,7 +175,8 @@ impl Turn {
             Self::Member { index, of } => {
                 let left = origin.saturating_add(deadline).saturating_sub(base);
                 let turns = (deadline / TURNS_PART).min(left / 2);
-                base.saturating_add(turns.saturating_mul(index.min(of).into()) / u64::from(of.max(1)))
+                let of = of.max(1);
+                base.saturating_add(turns.saturating_mul(index.min(of).into()) / u64::from(of))
             }
         }
     }
