@@ -82,10 +82,12 @@ def same(old, new):
     return new in [old, old.replace("== 0", "<= 0"), old.replace("!= 0", "> 0")]
 
 
-def judge(folder, environment, file, source, patch, tests, seconds):
+def judge(folder, environment, file, source, patch, tests, without, seconds):
     start, end, _, _, new = patch
     (folder / file).write_bytes(source[:start] + new.encode() + source[end:])
     command = ["forge", "test", "--fail-fast", "--match-path", tests]
+    if without:
+        command += ["--no-match-test", without]
     # Tests that find the contract by its name are not compiled anew, but do not see every revert of a constructor: what
     # survives them runs again as the tests are.
     for linked in ["true", "false"]:
@@ -114,6 +116,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for a mutant")
     parser.add_argument("--again", type=Path, help="a table: only what survived there is tried")
+    parser.add_argument("--without", help="a pattern of tests that hold with the optimizer alone: gas, size of code")
     parser.add_argument("--out", type=Path, required=True, help="the table as JSON")
     arguments = parser.parse_args()
 
@@ -137,7 +140,7 @@ def main():
     def run(patch):
         place, environment = free.get()
         try:
-            return judge(place, environment, file, source, patch, arguments.tests, arguments.timeout)
+            return judge(place, environment, file, source, patch, arguments.tests, arguments.without, arguments.timeout)
         finally:
             (place / file).write_bytes(source)
             free.put((place, environment))
