@@ -71,7 +71,12 @@ def operators():
 
 def patches(unit, contract, operator):
     """The places that an operator changes: (start, end, line, old, new), bytes of the file."""
-    made = operator(unit, 0, "", "", contract, None, False, Path("."), [])._mutate()
+    try:
+        made = operator(unit, 0, "", "", contract, None, False, Path("."), [])._mutate()
+    except IndexError:
+        # It looks for an operator of Solidity in what is assembly, and gives up.
+        print(f"{contract.name} {operator.NAME}: does not understand the contract's assembly", flush=True)
+        return []
     found = {(p["start"], p["end"], p["line_number"], p["old_string"], p["new_string"])
              for of_file in made.get("patches", {}).values() for p in of_file}
     return sorted(patch for patch in found if not same(*patch[3:]))

@@ -135,4 +135,22 @@ contract EnvelopesTest is Test {
         caller.decrypt(bytes16("key"), bytes32("ad"), e);
         vm.snapshotGasLastCall("MessageStream.decrypt, 32,768 bytes");
     }
+
+    /// @dev What a last block wrote past the message's end does not leave the contract as its padding.
+    function testPaddingOfAMessageIsZero() public view {
+        (bool done, bytes memory given) = address(caller)
+            .staticcall(abi.encodeCall(HintLibraries.decrypt, (bytes16("key"), bytes32("ad"), new bytes(33))));
+        check(done && given.length == 128, "33 bytes take two words");
+        uint256 last;
+        assembly ("memory-safe") {
+            last := mload(add(given, 128))
+        }
+        check(last != 0 && last << 8 == 0, "one byte, and zeros");
+    }
+
+    function testAHashThatFailsIsAnError() public {
+        vm.mockCallRevert(address(2), "", "");
+        vm.expectRevert(abi.encodeWithSelector(MessageStream.HashFailed.selector));
+        caller.decrypt(bytes16("key"), bytes32("ad"), new bytes(96));
+    }
 }

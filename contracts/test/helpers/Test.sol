@@ -15,6 +15,7 @@ interface Vm {
     function expectPartialRevert(bytes4 selector) external;
     function getNonce(address account) external view returns (uint64);
     function mockCall(address callee, bytes calldata data, bytes calldata returned) external;
+    function mockCallRevert(address callee, bytes calldata data, bytes calldata reason) external;
     function parseBytes(string calldata text) external pure returns (bytes memory);
     function parseJsonAddress(string calldata json, string calldata key) external pure returns (address);
     function parseJsonBool(string calldata json, string calldata key) external pure returns (bool);
