@@ -114,6 +114,24 @@ contract HintChallengesTest is HintFixture {
         strikes(1, MALFORMED, 1, bytes16("made up"), 5);
     }
 
+    /// @dev The registry has no keys for any epoch but the header's.
+    function onlyTheHeadersEpochHasKeys() internal {
+        vm.mockCallRevert(
+            address(committees), abi.encodeWithSelector(committees.encryptionKey.selector, 0), ""
+        );
+        vm.mockCallRevert(address(committees), abi.encodeWithSelector(committees.h1.selector, 0), "");
+    }
+
+    function testKeysAreJudgedByTheirHeadersEpoch() public {
+        onlyTheHeadersEpochHasKeys();
+        strikes(0, KEYED, 1, bytes16("another"), 5);
+    }
+
+    function testReleasesAreJudgedByTheirHeadersEpoch() public {
+        onlyTheHeadersEpochHasKeys();
+        strikesMalformed(1, KEYED, sample().items[1][MALFORMED].release, 9);
+    }
+
     /// @dev With this release.
     function strikesMalformed(uint256 batch, uint32 index, bytes memory release, uint8 reason) internal {
         Built memory b = sample();
