@@ -115,7 +115,13 @@ impl Core {
                     "the newest final block of L1, {}, is too old for another header",
                     newest.number
                 )),
-                Some(_) => None,
+                Some(newest) => self.tracker.too_late_for(newest.number).map(|l1| {
+                    format!(
+                        "the newest final block of L1, {}, is so far behind its newest, {l1}, that a header with it \
+                         could not be posted in time",
+                        newest.number
+                    )
+                }),
             },
         );
         tell("clock", self.agreement.fault().map(|fault| fault.to_string()));

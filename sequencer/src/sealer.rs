@@ -248,7 +248,7 @@ impl Core {
         };
         let result = match self.tracker.seal(timestamp_ms, forced, items(), &origin, &self.key).await {
             Err(SealRefusal::L1(fault)) => match self.l1.parent_origin(head.l1_origin) {
-                Some(parent) => {
+                Some(parent) if self.tracker.too_late_for(parent.number).is_none() => {
                     tracing::warn!(%fault, "L1 does not tell what it said; sealing with the parent's origin");
                     let (at, cursor) = (head.l1_origin, head.forced_cursor);
                     let there = self.l1.at_hand(at, at, cursor).map_or(0, |news| news.forced.len());
@@ -256,7 +256,7 @@ impl Core {
                     let sealed = self.tracker.seal(timestamp_ms, forced, items(), &parent, &self.key).await;
                     sealed.map(|sealed| (sealed, parent))
                 }
-                None => Err(SealRefusal::L1(fault)),
+                _ => Err(SealRefusal::L1(fault)),
             },
             result => result.map(|sealed| (sealed, origin)),
         };
@@ -272,12 +272,17 @@ impl Core {
         }
     }
 
-    /// The origins that the next header may have: those of our term; after a header that L1 made, those that have seen it.
+    /// The origins that the next header may have: those of our term, and not too old to be posted; after a header that L1
+    /// made, those that have seen it.
     fn origins(&self, head: &Head) -> Vec<L1Origin> {
         let office = self.office();
         let ours = |origin: &L1Origin| office.origins().is_some_and(|term| term.contains(&origin.number));
         let mut origins = self.l1.origins(head.l1_origin);
-        origins.retain(|origin| origin.number >= head.made_at && ours(origin));
+        origins.retain(|origin| {
+            origin.number >= head.made_at
+                && ours(origin)
+                && self.tracker.too_late_for(origin.number).is_none()
+        });
         origins
     }
 

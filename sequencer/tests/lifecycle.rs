@@ -429,6 +429,30 @@ async fn deposits_are_credited_without_envelopes_and_the_origin_never_falls() {
     running.handle.shutdown().await;
 }
 
+/// Members make no certificate of a header that could not be posted in time. Signed all the same, it would keep its number
+/// until L1 makes another one.
+#[tokio::test]
+async fn an_origin_too_old_to_be_posted_is_not_signed() {
+    let world = World::new();
+    let running = world.start_funded(&[1]).await;
+    let deadline = u64::from(running.handle.tracker().config().timing.posting_deadline);
+    let reason = || running.handle.readiness().reasons().get("l1").cloned();
+    world.l1.stall_finality(deadline);
+    running.eventually("it says so", async || reason().is_some_and(|why| why.contains("in time"))).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    world.clock.advance(5_000);
+    // The sealer's turn comes as often as L1 is asked.
+    let asked = world.l1.asked();
+    running.eventually("time passes", async || world.l1.asked() > asked + 20).await;
+    assert_eq!(running.handle.tracker().head().number, 1, "the deposit's alone");
+    world.l1.make_final();
+    running.sealed(2).await;
+    let header = running.batch(2).await.sealed.decode().unwrap().header;
+    assert_eq!(header.l1_origin_number, world.l1.finalized());
+    running.eventually("it is ready again", async || reason().is_none()).await;
+    running.handle.shutdown().await;
+}
+
 async fn headers(running: &Running<'_>, through: u64) -> Vec<BatchHeader> {
     let mut headers = Vec::new();
     for number in 1..=through {

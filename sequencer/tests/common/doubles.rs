@@ -95,6 +95,10 @@ pub struct ScriptedL1 {
 #[derive(Default)]
 struct L1State {
     finalized: u64,
+    /// How many blocks it has beyond the final ones.
+    not_final: u64,
+    /// How often it was asked for the newest.
+    asked: u64,
     deposits: Vec<Deposit>,
     forced: Vec<ForcedEntry>,
     /// L1 deposits: block and gas.
@@ -154,6 +158,22 @@ impl ScriptedL1 {
         self.state.lock().finalized += blocks;
     }
 
+    /// It goes on by so many blocks, and none of them becomes final.
+    pub fn stall_finality(&self, blocks: u64) {
+        self.state.lock().not_final = blocks;
+    }
+
+    /// How often it was asked for its newest block.
+    pub fn asked(&self) -> u64 {
+        self.state.lock().asked
+    }
+
+    /// What it has becomes final.
+    pub fn make_final(&self) {
+        let mut state = self.state.lock();
+        state.finalized += std::mem::take(&mut state.not_final);
+    }
+
     pub fn advance(&self) -> u64 {
         let mut state = self.state.lock();
         state.finalized += 1;
@@ -201,7 +221,9 @@ impl L1View for ScriptedL1 {
 
     async fn newest(&self) -> Result<u64, L1Fault> {
         self.up()?;
-        Ok(self.state.lock().finalized)
+        let mut state = self.state.lock();
+        state.asked += 1;
+        Ok(state.finalized + state.not_final)
     }
 
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {

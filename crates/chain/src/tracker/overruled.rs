@@ -123,12 +123,18 @@ impl Tracker {
             let Some(record) = self.shared.store.batch(oldest).await? else { return Ok(()) };
             (record.number, record.sealed.header.l1_origin_number)
         };
+        match self.too_late_for(origin) {
+            Some(newest) => Err(Refusal::TooOldForL1 { number, origin, newest }),
+            None => Ok(()),
+        }
+    }
+
+    /// L1's newest block, as last heard, where a run that begins with this origin cannot be posted in time any more: no
+    /// certificate is made of it, so none is to be signed either (rule C-4).
+    pub fn too_late_for(&self, origin: u64) -> Option<u64> {
         let deadline = u64::from(self.shared.config.timing.posting_deadline);
         let newest = self.shared.overruled.read().newest;
-        if newest > origin.saturating_add(deadline - deadline / POSTING_MARGIN) {
-            return Err(Refusal::TooOldForL1 { number, origin, newest });
-        }
-        Ok(())
+        (newest > origin.saturating_add(deadline - deadline / POSTING_MARGIN)).then_some(newest)
     }
 
     /// Whether the chain up to `number`, of which `run` is the newest part where it is given, has every header that L1
