@@ -45,17 +45,29 @@ contract SequencerReplacementTest is Deployment {
 
     /// @dev Shows two headers of the number after the head, with this origin, signed with these keys.
     function show(uint256 key, uint256 other, uint64 origin, bytes memory reason) internal returns (uint64) {
-        BatchHeader memory one = run(1)[0];
-        one.l1OriginNumber = origin;
-        BatchHeader memory two = run(1)[0];
-        two.l1OriginNumber = origin;
+        (BatchHeader memory one, BatchHeader memory two) = twoHeaders(origin);
+        showThese(key, other, one, two, reason);
+        return one.number;
+    }
+
+    function twoHeaders(uint64 origin) internal returns (BatchHeader memory one, BatchHeader memory two) {
+        (one, two) = (run(1)[0], run(1)[0]);
+        (one.l1OriginNumber, two.l1OriginNumber) = (origin, origin);
         two.gas = one.gas + 1;
+    }
+
+    function showThese(
+        uint256 key,
+        uint256 other,
+        BatchHeader memory one,
+        BatchHeader memory two,
+        bytes memory reason
+    ) internal {
         commitTo(REPORTER, conflictEvidence(one, two), SALT);
         (bytes memory signed, bytes memory signedToo) = (signHeader(key, one), signHeader(other, two));
         vm.prank(REPORTER);
         if (reason.length != 0) vm.expectRevert(reason);
         inbox.slashEquivocation(one, signed, two, signedToo, SALT);
-        return one.number;
     }
 
     function testAKeyCountsFromItsBlockOn() public {
@@ -166,6 +178,27 @@ contract SequencerReplacementTest is Deployment {
         // Nor does a key that is to come, whose headers nobody can post yet.
         uint64 later = name(vm.addr(STRANGERS_KEY));
         checkEqual(inbox.equivocatedAt(show(STRANGERS_KEY, STRANGERS_KEY, later, "")), 0, "to come");
+    }
+
+    /// @dev Headers that are shown under a key without a bond save nobody else's.
+    function testHeadersShownUnderAnotherKeySaveNoBond() public {
+        uint64 from = name(next);
+        vm.deal(address(this), 100 ether);
+        inbox.depositBond{ value: 100 ether }(next);
+        vm.roll(from + FINALITY);
+        (BatchHeader memory one, BatchHeader memory two) = twoHeaders(from);
+        // The key that was there before signs both headers first, and a friend shows them: it costs nothing.
+        showThese(SEQUENCER_KEY, SEQUENCER_KEY, one, two, "");
+        checkEqual(inbox.equivocatedAt(one.number), 0, "opens nothing");
+        checkEqual(inbox.bondOf(next), 100 ether, "on display");
+        // Then the key in office shows the very same two.
+        showThese(NEXT_KEY, NEXT_KEY, one, two, "");
+        checkEqual(inbox.bondOf(next), 0, "its own bond");
+        checkEqual(inbox.rewards(REPORTER), 50 ether, "reward");
+        checkEqual(inbox.equivocatedAt(one.number), block.number, "L1 may decide");
+        bytes memory again = abi.encodeWithSelector(FaultRecords.AlreadySlashed.selector, one.number);
+        showThese(NEXT_KEY, NEXT_KEY, one, two, again);
+        showThese(SEQUENCER_KEY, SEQUENCER_KEY, one, two, again);
     }
 
     /// @dev While the chain goes on the bond of the key in force cannot leave, and that of an earlier one can, a week

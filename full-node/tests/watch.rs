@@ -137,8 +137,10 @@ impl WatchL1 for Reporter {
         Ok(contracts.outputs.iter().filter(|output| output.l2_block >= from).take(limit).copied().collect())
     }
 
-    async fn equivocated_at(&self, pair: &[SignedHeader; 2]) -> Result<Option<u64>, WatchTrouble> {
-        Ok(self.contracts.lock().equivocated.get(&pair[0].header.number).copied())
+    async fn shown(&self, pair: &[SignedHeader; 2], block: Option<u64>) -> Result<bool, WatchTrouble> {
+        let contracts = self.contracts.lock();
+        let shown_at = contracts.equivocated.get(&pair[0].header.number);
+        Ok(shown_at.is_some_and(|at| block.is_none_or(|block| *at <= block)))
     }
 
     async fn committed_at(&self, claim: &Claim, salt: B256) -> Result<Option<u64>, WatchTrouble> {

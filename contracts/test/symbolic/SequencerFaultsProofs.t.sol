@@ -74,24 +74,28 @@ contract SequencerFaultsProofs is Symbolic {
         (done,) = address(inbox).call(call);
     }
 
-    /// @dev Two headers take the bond when one of them at least was not shown before. Both are marked then, and no other
-    /// header; the block of the first showing stands, and where the two could not be posted nothing is opened.
+    /// @dev Two headers take the bond when one of them at least was not shown before. Both are marked then as their
+    /// signer's, and no other header, nor anybody else's; the block of the first showing stands, and where the two could not be posted nothing is opened.
     /// @custom:halmos --loop 4
-    function check_TheSameTwoHeadersTakeNoLaterBond(Evidence calldata given, bytes32 other, uint64 l1Block)
-        public
-    {
+    function check_TheSameTwoHeadersTakeNoLaterBond(
+        Evidence calldata given,
+        address who,
+        bytes32 other,
+        uint64 l1Block
+    ) public {
         assumePossible(REPORTER, l1Block);
         bytes32 low = inbox.hashHeader(given.first);
         bytes32 high = inbox.hashHeader(given.second);
-        bool marked = inbox.shownBesideAnother(low) && inbox.shownBesideAnother(high);
-        bool otherMarked = inbox.shownBesideAnother(other);
+        bool marked = inbox.shownBesideAnother(SEQUENCER, low) && inbox.shownBesideAnother(SEQUENCER, high);
+        bool otherMarked = inbox.shownBesideAnother(who, other);
         uint256 shownAt = inbox.equivocatedAt(given.first.number);
         uint256 stake = inbox.staked();
         uint256 reward = inbox.rewards(REPORTER);
         if (!report(given)) return;
         assert(!marked && low != high && given.first.number == given.second.number);
-        assert(inbox.shownBesideAnother(low) && inbox.shownBesideAnother(high));
-        assert(other == low || other == high || inbox.shownBesideAnother(other) == otherMarked);
+        assert(inbox.shownBesideAnother(SEQUENCER, low) && inbox.shownBesideAnother(SEQUENCER, high));
+        bool ofThese = who == SEQUENCER && (other == low || other == high);
+        assert(ofThese || inbox.shownBesideAnother(who, other) == otherMarked);
         uint256 shownLater = inbox.equivocatedAt(given.first.number);
         assert(shownLater == shownAt || shownAt == 0 && shownLater == l1Block);
         assert(inbox.staked() == 0 && inbox.rewards(REPORTER) == reward + stake / 2);
@@ -138,10 +142,10 @@ contract SequencerFaultsProofs is Symbolic {
         vm.assume(other != idOf(promised));
         assumePossible(caller, 1 << 40);
         (, FaultRecords.State state,) = inbox.accusations(other);
-        bool marked = inbox.shownBesideAnother(headerHash);
+        bool marked = inbox.shownBesideAnother(SEQUENCER, headerHash);
         slashOmission(caller, promised);
         (, FaultRecords.State later,) = inbox.accusations(other);
-        assert(later == state && inbox.shownBesideAnother(headerHash) == marked);
+        assert(later == state && inbox.shownBesideAnother(SEQUENCER, headerHash) == marked);
     }
 
     function promiseOf(bytes32 envelopeId, bytes32 itemHash, uint64 sealBy)

@@ -141,25 +141,21 @@ impl L1Client {
         Ok((!block.is_zero()).then(|| block.saturating_to()))
     }
 
-    /// Whether this header was shown beside another one of its number, after the newest block.
+    /// Whether this header was shown with this signer's signature beside another one of its number, after this block, or
+    /// after the newest for `None`.
     ///
     /// # Errors
     /// The errors of a call.
-    pub async fn shown_beside_another(&self, header_hash: B256) -> Result<bool, L1Error> {
+    pub async fn shown_beside_another(
+        &self,
+        signer: Address,
+        header_hash: B256,
+        block: Option<u64>,
+    ) -> Result<bool, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        let call = BlindedInbox::shownBesideAnotherCall { headerHash: header_hash };
-        self.inner.rpc.view("shownBesideAnother", inbox, &call, "latest").await
-    }
-
-    /// The L1 block in which two headers of this number were first shown; `None` if they were not.
-    ///
-    /// # Errors
-    /// The errors of a call.
-    pub async fn equivocated_at(&self, number: u64) -> Result<Option<u64>, L1Error> {
-        let inbox = self.inner.config.deployment.inbox;
-        let call = BlindedInbox::equivocatedAtCall { number };
-        let block: U256 = self.inner.rpc.view("equivocatedAt", inbox, &call, "latest").await?;
-        Ok((!block.is_zero()).then(|| block.saturating_to()))
+        let call = BlindedInbox::shownBesideAnotherCall { signer, headerHash: header_hash };
+        let at = block.map_or_else(|| "latest".to_owned(), |block| format!("{block:#x}"));
+        self.inner.rpc.view("shownBesideAnother", inbox, &call, &at).await
     }
 }
 

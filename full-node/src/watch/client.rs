@@ -170,13 +170,16 @@ impl WatchL1 for L1Watch {
         Ok(outputs.into_iter().map(output).collect())
     }
 
-    async fn equivocated_at(&self, pair: &[SignedHeader; 2]) -> Result<Option<u64>, WatchTrouble> {
+    async fn shown(&self, pair: &[SignedHeader; 2], block: Option<u64>) -> Result<bool, WatchTrouble> {
         for header in pair {
-            if !self.client.shown_beside_another(header.header.hash()).await? {
-                return Ok(None);
+            let signer = header
+                .signer(&self.client.config().deployment)
+                .map_err(|error| WatchTrouble::Refused(error.to_string()))?;
+            if !self.client.shown_beside_another(signer, header.header.hash(), block).await? {
+                return Ok(false);
             }
         }
-        Ok(self.client.equivocated_at(pair[0].header.number).await?)
+        Ok(true)
     }
 
     async fn committed_at(&self, claim: &Claim, salt: B256) -> Result<Option<u64>, WatchTrouble> {

@@ -195,9 +195,9 @@ pub trait WatchL1: RunPoster {
     /// Final claims about blocks from `from` on, in order and without a gap, at most `limit`.
     async fn outputs(&self, from: u64, limit: usize) -> Result<Vec<PostedOutput>, WatchTrouble>;
 
-    /// The L1 block in which two headers of this number were first shown, if both of these were shown; `None` if one was
-    /// not, so that the two are evidence of their own.
-    async fn equivocated_at(&self, pair: &[SignedHeader; 2]) -> Result<Option<u64>, WatchTrouble>;
+    /// Whether both headers were shown with their signer's signature, each beside another one, after this L1 block, or after
+    /// the newest for `None`. Else the two are evidence of their own.
+    async fn shown(&self, pair: &[SignedHeader; 2], block: Option<u64>) -> Result<bool, WatchTrouble>;
 
     /// The L1 block of our commitment to a claim; `None` for none, or when it is used up.
     async fn committed_at(&self, claim: &Claim, salt: B256) -> Result<Option<u64>, WatchTrouble>;

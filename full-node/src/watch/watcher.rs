@@ -297,7 +297,15 @@ impl Watcher {
                     (false, false) => Some(*block),
                 }
             }
-            Matter::Headers(pair) => self.deps.l1.equivocated_at(pair).await?,
+            Matter::Headers(pair) => {
+                let l1 = &self.deps.l1;
+                match l1.shown(pair, None).await? {
+                    false => None,
+                    true if l1.shown(pair, Some(blocks.finalized)).await? => Some(blocks.finalized),
+                    // In a block that may be taken back.
+                    true => Some(u64::MAX),
+                }
+            }
         };
         if let Some(block) = settled_at {
             if block <= blocks.finalized {

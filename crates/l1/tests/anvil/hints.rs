@@ -389,7 +389,6 @@ async fn what_is_not_final_yet_is_read_with_its_data() {
     let newest = client.newest_block().await.unwrap();
     let later = client.hint_logs(posted.l1_block, newest).await.unwrap();
     assert_eq!(later, [HintLog::Struck { id: posted.id, last: 2, publisher: publisher.address() }]);
-    assert_eq!(client.equivocated_at(1).await.unwrap(), None);
     assert_eq!(client.final_outputs(1, 5).await.unwrap(), []);
 }
 
