@@ -10,7 +10,8 @@ use crate::wallet::{ether, print};
 pub(super) const EXAMPLE: &str = "Example:
   blindfold l1 claim-reward --l1 http://127.0.0.1:8545 --chain rollup.json --key key.json --password-file password
 
-Takes out what waits for the key's account in BlindedInbox and in HintRegistry: rewards, and stakes that came back.";
+Takes out what waits for the key's account in BlindedInbox, HintRegistry and MemberStakes: rewards, and stakes that
+came back.";
 
 /// Options of `claim-reward`.
 #[derive(Args, Debug)]
@@ -24,7 +25,8 @@ pub(super) async fn run(args: &ClaimArgs) -> Result<()> {
     let account = writer.address();
     let inbox = writer.client().reward(account).await?;
     let hints = writer.client().hint_reward(account).await?;
-    ensure!(inbox != U256::ZERO || hints != U256::ZERO, "no reward waits for {account}");
+    let members = writer.client().stake_reward(account).await?;
+    ensure!([inbox, hints, members] != [U256::ZERO; 3], "no reward waits for {account}");
     let (mut lines, mut transactions) = (Vec::new(), Vec::new());
     if inbox != U256::ZERO {
         let sent = writer.claim_reward().await?;
@@ -46,10 +48,21 @@ pub(super) async fn run(args: &ClaimArgs) -> Result<()> {
         ));
         transactions.push(sent.transaction);
     }
+    if members != U256::ZERO {
+        let sent = writer.claim_stake_reward().await?;
+        lines.push(format!(
+            "{} from MemberStakes in L1 block {} ({})",
+            ether(members),
+            sent.block,
+            sent.transaction
+        ));
+        transactions.push(sent.transaction);
+    }
     let value = serde_json::json!({
         "account": account,
         "inbox": inbox,
         "hintRegistry": hints,
+        "memberStakes": members,
         "transactions": transactions,
     });
     print(args.write.read.json, &value, lines.join("\n"))

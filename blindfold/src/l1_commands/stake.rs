@@ -1,13 +1,18 @@
 //! `blindfold l1 stake`: what a member of a committee has at stake, where the deployment asks for that.
 
-use alloy_primitives::{Address, U256};
-use anyhow::{Context, Result, bail};
-use blindfold_bte::bls;
-use blindfold_client::KeySource;
-use blindfold_committee::key_file;
-use blindfold_l1::Sent;
-use clap::{Args, Subcommand};
+use std::fs;
 use std::path::PathBuf;
+
+use alloy_primitives::{Address, B256, U256};
+use anyhow::{Context, Result, bail, ensure};
+use blindfold_bte::bls;
+use blindfold_client::{KeySource, Node};
+use blindfold_committee::key_file;
+use blindfold_l1::{Acknowledged, Sent};
+use blindfold_protocol::{Certificate, certificate::signers};
+use blindfold_rpc::types::BatchInfo;
+use clap::{Args, Subcommand};
+use serde_json::Value;
 
 use super::{ReadArgs, WriteArgs};
 use crate::wallet::{ether, print, wei_u128};
@@ -20,6 +25,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   blindfold l1 stake show --member member-1.key --l1 URL --chain rollup.json
   blindfold l1 stake leave --member member-1.key …      when its last epoch is over; a week later:
   blindfold l1 stake withdraw --member member-1.key …
+  blindfold l1 stake slash 4711 --certified http://127.0.0.1:9580 --certified other.json …
 
 A committee can be registered only where each member's owner agreed to its last number: a stake is bound until then,
 and the governor could choose any. All of it is lost when the member's key acknowledges two headers of one number.";
@@ -75,6 +81,19 @@ pub enum StakeCommand {
         to: Option<Address>,
         #[command(flatten)]
         member: MemberArgs,
+        #[command(flatten)]
+        write: Box<WriteArgs>,
+    },
+    /// Show L1 two certificates of one number: whoever signed both loses its stake, and half of it is the reward
+    ///
+    /// Commits to the report, waits for a block, and makes it. `blindfold l1 claim-reward` takes the reward out.
+    Slash {
+        /// The number of the batch that was certified twice
+        number: u64,
+        /// Who holds one of the two certified headers: the URL of a node, or a file with what one answered to
+        /// `blind_getBatch`. Given twice
+        #[arg(long, required = true, value_name = "URL|FILE")]
+        certified: Vec<String>,
         #[command(flatten)]
         write: Box<WriteArgs>,
     },
@@ -139,6 +158,27 @@ pub(super) async fn run(command: &StakeCommand) -> Result<()> {
             let sent = writer.withdraw_stake(&member.key()?, to).await?;
             done(write, &format!("the stake went to {to}"), &sent)
         }
+        StakeCommand::Slash { number, certified, write } => {
+            let [first, second] = certified.as_slice() else {
+                bail!("--certified is given {} times, and two headers are needed", certified.len());
+            };
+            let (first, second) = (certified_by(first, *number).await?, certified_by(second, *number).await?);
+            let [one, two] = [&first, &second].map(|side| side.header.hash());
+            ensure!(one != two, "both hold the same header {one}: nobody signed two");
+            let both = Certificate {
+                signers: first.certificate.signers & second.certificate.signers,
+                ..first.certificate
+            };
+            let members = signers(&both);
+            ensure!(!members.is_empty(), "no member signed both headers");
+            let writer = write.connect().await?.1;
+            eprintln!("committing to the report; it is made one block later");
+            // Needed for as long as this runs: should it end in between, another commitment does as well.
+            let salt = B256::from(rand::random::<[u8; 32]>());
+            let sent = writer.report_members(&first, &second, salt).await?;
+            let named = members.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+            done(write, &format!("stakes taken of members who signed two headers {number}: {named}"), &sent)
+        }
         StakeCommand::Show { member, read } => {
             let l1 = read.connect().await?.1;
             let least = l1.member_stake_wei().await?;
@@ -165,6 +205,29 @@ pub(super) async fn run(command: &StakeCommand) -> Result<()> {
             print(read.json, &value, text)
         }
     }
+}
+
+/// The certified header of this number that a node holds, or held when the file was written.
+async fn certified_by(place: &str, number: u64) -> Result<Acknowledged> {
+    let answer = if place.starts_with("http") {
+        Node::new(place)?.call("blind_getBatch", &[serde_json::json!(number)]).await?
+    } else {
+        let text = fs::read_to_string(place).with_context(|| place.to_owned())?;
+        let answer: Value = serde_json::from_str(&text).with_context(|| format!("{place} is no JSON"))?;
+        answer.get("result").cloned().unwrap_or(answer)
+    };
+    let batch: Option<BatchInfo> =
+        serde_json::from_value(answer).with_context(|| format!("{place}: no answer to blind_getBatch"))?;
+    let batch = batch.with_context(|| format!("{place} has no batch {number}"))?;
+    let header = batch.sealed.decode().with_context(|| format!("{place}: the batch"))?.header;
+    let certificate = batch
+        .certificate
+        .with_context(|| format!("{place} has no certificate of its own for header {number}"))?
+        .decode()
+        .with_context(|| format!("{place}: the certificate"))?;
+    let fits = header.number == number && certificate.header_hash == header.hash();
+    ensure!(fits, "{place}: the certificate is not of header {number}");
+    Ok(Acknowledged { header, certificate })
 }
 
 /// What the owner agreed to.

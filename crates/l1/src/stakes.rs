@@ -36,6 +36,16 @@ pub struct Acknowledged {
 }
 
 impl L1Client {
+    /// What waits for whoever showed members' misdeeds, in wei; 0 where nothing is asked of members.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn stake_reward(&self, account: Address) -> Result<U256, L1Error> {
+        let Some(stakes) = self.member_stakes().await? else { return Ok(U256::ZERO) };
+        let call = MemberStakes::rewardsCall { reporter: account };
+        self.inner.rpc.view("rewards", stakes, &call, "latest").await
+    }
+
     /// The deployment's `MemberStakes`; `None` where nothing is asked of members.
     ///
     /// # Errors
@@ -167,6 +177,21 @@ impl L1Writer {
             salt,
         };
         self.reveal("slashDouble", stakes, U256::ZERO, &call).await
+    }
+
+    /// Commits to the report of two headers and reports them when the commitment is in a block; a block later it can
+    /// be shown.
+    ///
+    /// # Errors
+    /// As [`L1Writer::slash_members`].
+    pub async fn report_members(
+        &self,
+        first: &Acknowledged,
+        second: &Acknowledged,
+        salt: B256,
+    ) -> Result<Sent, L1Error> {
+        self.commit_members(first, second, salt).await?;
+        self.slash_members(first, second, salt).await
     }
 
     /// Takes out the account's rewards for such reports.

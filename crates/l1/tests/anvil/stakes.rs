@@ -49,6 +49,7 @@ async fn two_certificates_of_one_number_cost_their_signers_stakes() {
     reverted(reporter.slash_members(&one, &one, B256::ZERO).await, "NoConflict");
     let salt = B256::repeat_byte(1);
     reverted(reporter.slash_members(&one, &two, salt).await, "NotCommitted");
+    assert_eq!(client.stake_reward(reporter.address()).await.unwrap(), U256::ZERO);
     reporter.commit_members(&one, &two, salt).await.unwrap();
     stage.anvil.mine(1).await.unwrap();
     reporter.slash_members(&one, &two, salt).await.unwrap();
@@ -57,7 +58,10 @@ async fn two_certificates_of_one_number_cost_their_signers_stakes() {
         let left = client.member_stake(&member.public_key()).await.unwrap().amount;
         assert_eq!(left.is_zero(), signed(j), "member {}", j + 1);
     }
+    let slashed = U256::from(one.certificate.signers.count_ones()) * U256::from(STAKE_WEI);
+    assert_eq!(client.stake_reward(reporter.address()).await.unwrap(), slashed / U256::from(2));
     reporter.claim_stake_reward().await.unwrap();
+    assert_eq!(client.stake_reward(reporter.address()).await.unwrap(), U256::ZERO);
 }
 
 #[tokio::test]
@@ -66,6 +70,7 @@ async fn a_deployment_need_not_ask_for_stakes() {
     let client = stage.client().await;
     assert_eq!(client.member_stakes().await.unwrap(), None);
     assert_eq!(client.member_stake_wei().await.unwrap(), U256::ZERO);
+    assert_eq!(client.stake_reward(stage.writer(USER).await.address()).await.unwrap(), U256::ZERO);
     let key = stage.members[0].public_key();
     assert_eq!(client.member_stake(&key).await, Err(L1Error::NoStakes));
 }

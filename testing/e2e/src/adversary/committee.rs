@@ -11,7 +11,7 @@ use blindfold_client::{
     FeeProof,
     transaction::{TransactionFields, sign},
 };
-use blindfold_l1::{HintPosting, L1Error, L1HeaderDue, PostedBatch, PostedEntry, PostedRun};
+use blindfold_l1::{Acknowledged, HintPosting, L1Error, L1HeaderDue, PostedBatch, PostedEntry, PostedRun};
 use blindfold_protocol::BatchHeader;
 use blindfold_rpc::{
     CommitteeApiClient, Encoded, ReceivedError,
@@ -20,7 +20,9 @@ use blindfold_rpc::{
 
 use super::{
     field::{Field, TIMING, until},
+    held_back::{colluding, member_key},
     report::{Gas, Outcome},
+    sequencer::{gained, salt},
 };
 
 /// Blocks until a block is final.
@@ -102,6 +104,44 @@ pub async fn unreleased_run_claimed_malformed(field: &mut Field) -> Outcome {
     void_at_the_node(field, number).await?;
     everything_posted(field).await?;
     Ok(gas)
+}
+
+/// A threshold of members acknowledges two headers of one number. L1 takes the stakes of those that did, and the chain goes
+/// on: they are still the committee.
+pub async fn double_acknowledgement(field: &mut Field) -> Outcome {
+    let (_, receipt) = field.transfer(0).await?;
+    let header = field.sealed(receipt.number.context("a number")?).await?.0.header;
+    let mut other = header;
+    other.gas += 1;
+    let first = Acknowledged { header, certificate: colluding(field, &header).await? };
+    let second = Acknowledged { header: other, certificate: colluding(field, &other).await? };
+    let before = stakes(field).await?;
+    let reporter = field.reporter();
+    let rewards = field.devnet.l1.stake_reward(reporter.address()).await?;
+    let sent = reporter.report_members(&first, &second, salt()).await?;
+    let signed = |place: usize| first.certificate.signers >> place & 1 == 1;
+    let mut lost = U256::ZERO;
+    for (place, (before, after)) in before.into_iter().zip(stakes(field).await?).enumerate() {
+        let left = if signed(place) { U256::ZERO } else { before };
+        ensure!(!before.is_zero() && after == left, "member {}: {before} wei, then {after}", place + 1);
+        lost += before - left;
+    }
+    let earned = gained(field.devnet.l1.stake_reward(reporter.address()).await?, rewards)?;
+    ensure!(earned == lost / U256::from(2), "expected half of {lost} wei for the reporter, seen {earned}");
+    let mut gas = Gas::default();
+    gas.step("slashDouble", sent.gas_used);
+    gas.step("claimReward", reporter.claim_stake_reward().await?.gas_used);
+    Ok(gas)
+}
+
+/// What each member has at stake, in order.
+async fn stakes(field: &Field) -> Result<Vec<U256>> {
+    let mut stakes = Vec::new();
+    for member in 1..=MEMBERS {
+        let key = member_key(field, member)?.public_key();
+        stakes.push(field.devnet.l1.member_stake(&key).await?.amount);
+    }
+    Ok(stakes)
 }
 
 /// Ends or starts all members.

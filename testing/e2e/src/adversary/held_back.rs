@@ -6,7 +6,7 @@ use alloy_primitives::{Address, Bytes, U256};
 use alloy_sol_types::SolCall;
 use anyhow::{Context, Result, ensure};
 use blindfold::devnet::{MEMBERS, THRESHOLD};
-use blindfold_bte::bls::Signature;
+use blindfold_bte::bls::{SecretKey, Signature};
 use blindfold_client::transaction::{TransactionFields, sign};
 use blindfold_committee::key_file;
 use blindfold_l1::{Sent, contracts::BlindedInbox};
@@ -295,18 +295,23 @@ async fn refused_by_l1(field: &Field, stale: &BatchHeader, gas: &mut Gas) -> Res
 }
 
 /// A certificate by members that sign anything.
-async fn colluding(field: &Field, header: &BatchHeader) -> Result<Certificate> {
-    let dir = field.devnet.dir();
-    let password = fs::read_to_string(dir.join("password"))?;
+pub(super) async fn colluding(field: &Field, header: &BatchHeader) -> Result<Certificate> {
     let epochs = field.devnet.l1.epochs().await?;
     let epoch = epochs.at(header.number).context("an epoch")?;
     let acknowledgements = (1..=THRESHOLD).map(|member| {
-        let path = dir.join(format!("committee/member-{member}.key"));
-        let key = key_file::open_bls_key(&path, password.trim().as_bytes())?;
+        let key = member_key(field, member)?;
         let deployment = &field.devnet.chain.deployment;
         Ok(sign_acknowledgement(&key, deployment, header.epoch, header.number, header.hash(), member))
     });
     Ok(aggregate(epoch, &acknowledgements.collect::<Result<Vec<_>>>()?)?)
+}
+
+/// The key that this member signs with.
+pub(super) fn member_key(field: &Field, member: u16) -> Result<SecretKey> {
+    let dir = field.devnet.dir();
+    let password = fs::read_to_string(dir.join("password"))?;
+    let path = dir.join(format!("committee/member-{member}.key"));
+    Ok(key_file::open_bls_key(&path, password.trim().as_bytes())?)
 }
 
 fn posting(header: &BatchHeader, certificate: &Certificate) -> Result<Vec<u8>> {

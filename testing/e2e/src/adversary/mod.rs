@@ -101,6 +101,7 @@ const HELP: &str = "Cases:
   bond_leaves_before_evidence
                            what is announced to be taken out is lost all the same
   premarked_number         two headers shown without a bond save no later ones of that number
+  double_acknowledgement   members who sign two headers of one number lose their stakes, and nobody else does
   governor_takes_over      the governor's key alone makes no committee of one
   stolen_key_replaced      a sequencer that lost its bond gives way to another key
   restored_sequencer       a sequencer without its disk signs no second header
@@ -173,6 +174,7 @@ const GROUPS: [Group; 4] = [
             "restored_member",
             "promise_flood",
             "unread_websocket",
+            "double_acknowledgement",
             "stolen_key_replaced",
         ],
     },
@@ -215,6 +217,7 @@ async fn case(name: &str, field: &mut Field) -> Outcome {
         "rotation" => rotation::rotation(field).await,
         "dead_committee_replaced" => rotation::dead_committee_replaced(field).await,
         "unreleased_run_claimed_malformed" => committee::unreleased_run_claimed_malformed(field).await,
+        "double_acknowledgement" => committee::double_acknowledgement(field).await,
         "silent_committee" => committee::silent_committee(field).await,
         other => bail!("no case is called {other}"),
     }
