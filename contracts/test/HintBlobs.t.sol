@@ -483,6 +483,67 @@ contract HintBlobsTest is HintFixture {
         hints.readPlaintext(p, finalHintOf(c));
     }
 
+    // Places
+
+    function placeOf(bytes calldata index, uint256 batch, uint256 item)
+        external
+        pure
+        returns (HintBlobs.Place memory)
+    {
+        return HintBlobs.placeOf(index, batch, item);
+    }
+
+    /// @dev Against counting: entries stand behind those of all earlier batches, releases behind all entries, in the order of
+    /// the items that are called malformed, which are the ones in each batch's mask.
+    function testFuzzPlaces(uint8[5] calldata counts, uint256[5] calldata masks, uint8 batches) public view {
+        uint256 count = 1 + batches % 5;
+        bytes memory index = "";
+        uint256 entries = 0;
+        for (uint256 i = 0; i < count; i++) {
+            bytes memory malformed = "";
+            for (uint256 item = 0; item < counts[i] % 20; item++) {
+                if ((masks[i] >> item) & 1 == 1) malformed = abi.encodePacked(malformed, uint32(item));
+            }
+            entries += counts[i] % 20;
+            index = bytes.concat(
+                index, abi.encodePacked(uint32(counts[i] % 20), uint32(malformed.length / 4)), malformed
+            );
+        }
+        uint256 seen = 0;
+        uint256 releases = 0;
+        for (uint256 i = 0; i < count; i++) {
+            for (uint256 item = 0; item < counts[i] % 20; item++) {
+                HintBlobs.Place memory place = this.placeOf(index, i, item);
+                checkEqual(place.entry, seen++, "entry");
+                checkEqual(place.count, counts[i] % 20, "count");
+                check(place.isMalformed == ((masks[i] >> item) & 1 == 1), "malformed");
+                if (!place.isMalformed) continue;
+                checkEqual(this.releaseOf(index, i, item), 17 * entries + 48 * releases++, "release");
+            }
+        }
+    }
+
+    function entry(HintBlobs.Evidence calldata given, uint256 place) external view returns (uint8, bytes16) {
+        return HintBlobs.entry(given, place);
+    }
+
+    function release(HintBlobs.Evidence calldata given, uint256 start) external view returns (bytes memory) {
+        return HintBlobs.release(given, start);
+    }
+
+    /// @dev What ends with an element's last byte needs none of the next.
+    function testWhatEndsWithItsElement() public {
+        HintBlobs.Evidence memory given = shown("small", 0);
+        given.openings = new HintBlobs.Opening[](1);
+        // 4 + 17 · 17 + 17 = 10 · 31.
+        vm.expectRevert(abi.encodeWithSelector(HintBlobs.BadOpening.selector, 9));
+        this.entry(given, 17);
+        given.releaseOpenings = new HintBlobs.Opening[](2);
+        // 4 + 10 + 48 = 2 · 31.
+        vm.expectRevert(abi.encodeWithSelector(HintBlobs.BadOpening.selector, 0));
+        this.release(given, 10);
+    }
+
     // Cost
 
     function releaseOf(bytes calldata index, uint256 batch, uint256 item) external pure returns (uint256) {
