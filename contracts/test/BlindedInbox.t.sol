@@ -288,10 +288,33 @@ contract BlindedInboxTest is Deployment {
         headers = run(3);
         headers[0].timestampMs = 0;
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.TimeNotIncreasing.selector, 1));
+        headers = run(3);
+        headers[2].timestampMs = headers[1].timestampMs;
+        relink(headers);
+        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.TimeNotIncreasing.selector, 3));
         headers = run(2);
         headers[0].l1OriginNumber = headers[1].l1OriginNumber + 1;
         relink(headers);
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.OriginDecreasing.selector, 2));
+    }
+
+    /// @dev However many it takes at once: entries that are not there, and entries that were taken.
+    function testForcedCursorsAreThoseOfTheQueue() public {
+        for (uint64 taken = 1; taken <= 16; taken += 15) {
+            BatchHeader[] memory some = run(1);
+            some[0].forcedCursor += taken;
+            expectPostRefusal(
+                some, abi.encodeWithSelector(BlindedInbox.ForcedCursorAhead.selector, some[0].forcedCursor, 0)
+            );
+        }
+        forceTransaction(100, 30_000);
+        pass(FORCED_DELAY + FINALITY);
+        postRun(run(1));
+        BatchHeader[] memory headers = run(2);
+        checkEqual(headers[0].forcedCursor, 1, "taken");
+        headers[1].forcedCursor = 0;
+        relink(headers);
+        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.ForcedCursorDecreasing.selector, 3));
     }
 
     function part(BatchHeader[] memory headers, uint256 from, uint256 to)
@@ -405,6 +428,26 @@ contract BlindedInboxTest is Deployment {
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.WrongNumber.selector, 3, 0));
     }
 
+    /// @dev Numbers that are posted all, but do not follow from the first.
+    function testPostedNumbersOutOfOrderAreRefused() public {
+        BatchHeader[] memory headers = run(5);
+        post(headers, certificate(headers[4], THREE_OF_FOUR));
+        BatchHeader[] memory two = part(headers, 1, 3);
+        two[1] = headers[3];
+        expectPostRefusal(two, abi.encodeWithSelector(BlindedInbox.WrongNumber.selector, 6, 4));
+        two[1] = headers[1];
+        expectPostRefusal(two, abi.encodeWithSelector(BlindedInbox.WrongNumber.selector, 6, 2));
+    }
+
+    /// @dev What is new among headers of which the first is not the chain's first.
+    function testWhatIsNewIsCountedFromTheFirst() public {
+        BatchHeader[] memory headers = run(4);
+        post(part(headers, 0, 2), certificate(headers[1], THREE_OF_FOUR));
+        postAgain(part(headers, 1, 4), 2);
+        (uint64 number,,,) = inbox.head();
+        checkEqual(number, 4, "head");
+    }
+
     function testStateCarriesOver() public {
         postRun(run(2));
         BatchHeader[] memory headers = run(1);
@@ -435,8 +478,12 @@ contract BlindedInboxTest is Deployment {
 
     function testOriginIsAnEarlierBlock() public {
         BatchHeader[] memory headers = run(1);
-        headers[0].l1OriginNumber = uint64(block.number);
-        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.OriginAhead.selector, block.number));
+        for (uint64 ahead = 0; ahead < 2; ahead++) {
+            headers[0].l1OriginNumber = uint64(block.number) + ahead;
+            expectPostRefusal(
+                headers, abi.encodeWithSelector(BlindedInbox.OriginAhead.selector, block.number + ahead)
+            );
+        }
         headers[0].l1OriginNumber = uint64(block.number) - 1;
         postRun(headers);
     }

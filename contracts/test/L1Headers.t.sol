@@ -251,6 +251,46 @@ contract L1HeadersTest is Deployment {
         checkEqual(registry.servingEpoch(5), 2, "5");
     }
 
+    /// @dev The first number of the next epoch and of the next rules.
+    function testEpochAndRulesAreThoseOfTheNumber() public {
+        deployContracts();
+        registerEpoch(SWITCH_LEAD - 1, 4, 3);
+        registerEpoch(EPOCH_LAST, 4, 3);
+        vm.prank(GOVERNOR);
+        registry.scheduleRules(SWITCH_LEAD, 3);
+        BatchHeader[] memory headers = run(SWITCH_LEAD - 1);
+        for (uint256 i = 0; i < headers.length; i++) {
+            headers[i].l1OriginNumber = headers[0].l1OriginNumber;
+        }
+        relink(headers);
+        postRun(headers);
+        parent = headers[headers.length - 1];
+        forceTransaction(100, 30_000);
+        goSilent();
+        bytes32[] memory leaves = new bytes32[](1);
+        leaves[0] = transactionLeaf(100, 30_000);
+        BatchHeader memory header = expected(leaves, 109, 30_000);
+        (header.epoch, header.rules) = (2, 3);
+        make(header);
+    }
+
+    /// @dev A header may be stamped some seconds ahead: L1 waits until that second is over.
+    function testNoneWithinItsParentsSecond() public {
+        forceTransaction(100, 30_000);
+        goSilent();
+        uint256 silent = block.timestamp;
+        for (uint256 back = 0; back < 2; back++) {
+            vm.warp(parent.timestampMs / 1_000 - back);
+            expectRefusal(
+                abi.encodeWithSelector(BlindedInbox.SecondNotOver.selector, parent.timestampMs / 1_000)
+            );
+        }
+        vm.warp(silent);
+        bytes32[] memory leaves = new bytes32[](1);
+        leaves[0] = transactionLeaf(100, 30_000);
+        make(expected(leaves, 109, 30_000));
+    }
+
     /// @dev The committee goes on from L1's header, with an origin that shows it.
     function testCommitteeContinues() public {
         forceTransaction(100, 30_000);
