@@ -179,9 +179,11 @@ def main():
         if operator.NAME in FIRST:
             settled |= {row["line"] for row in found if row["outcome"] == "survived"}
         print(f"{arguments.contract} {operator.NAME}: {len(found)}, {len(rows)} in all", flush=True)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in OUTCOMES}
-    arguments.out.write_text(json.dumps({"contract": arguments.contract, **counts, "mutants": rows}, indent=1))
+        # After each operator: a run that is cut off leaves what it found.
+        counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in OUTCOMES}
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        table = {"contract": arguments.contract, **counts, "mutants": rows}
+        arguments.out.write_text(json.dumps(table, indent=1))
     print(f"{arguments.contract}: {len(rows)} mutants, {counts}")
 
 
