@@ -73,9 +73,9 @@ def patches(unit, contract, operator):
     """The places that an operator changes: (start, end, line, old, new), bytes of the file."""
     try:
         made = operator(unit, 0, "", "", contract, None, False, Path("."), [])._mutate()
-    except IndexError:
-        # It looks for an operator of Solidity in what is assembly, and gives up.
-        print(f"{contract.name} {operator.NAME}: does not understand the contract's assembly", flush=True)
+    except Exception as error:
+        # Some look for Solidity in what is assembly, or for the bounds of a type that has none, and give up.
+        print(f"{contract.name} {operator.NAME}: left out, the operator fails: {error!r}", flush=True)
         return []
     found = {(p["start"], p["end"], p["line_number"], p["old_string"], p["new_string"])
              for of_file in made.get("patches", {}).values() for p in of_file}
