@@ -46,7 +46,8 @@ impl CommitteeApiServer for Service {
         let result = self.shares.share(number, &certificate, is_peer(caller)).await;
         count(&self.context.metrics.shares, &result);
         if let Err(refusal) = &result {
-            tracing::info!(number, reason = refusal.as_str(), %refusal, "no share given");
+            // Anybody can ask. What an operator watches is the counter.
+            tracing::debug!(number, reason = refusal.as_str(), %refusal, "no share given");
         }
         Ok(Encoded::new(&result?))
     }

@@ -499,3 +499,42 @@ async fn while_finality_stalls_the_deadline_runs() {
     assert_eq!(at(half - 2).await, Ok(()));
     assert_eq!(at(half - 1).await, Err("unreleased_too_long".to_owned()));
 }
+
+/// Counts what the default level (`info`) lets through of the service.
+struct Lines(Arc<std::sync::atomic::AtomicUsize>);
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::INFO
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        let metadata = event.metadata();
+        if metadata.target() == "blindfold_committee::service" {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// A garbage call of anybody writes no line of its own into the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_calls_do_not_fill_the_log() {
+    let lines = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    tracing::subscriber::set_global_default(Lines(Arc::clone(&lines))).expect("the first");
+    let stage = Stage::new(1).await;
+    let batch = stage.validated(vec![]).await;
+    let certificate = certify(&batch, &[1, 2, 3]);
+    let client = client(&stage.members[0]);
+    for _ in 0..500 {
+        // Of an earlier number than the one asked for: refused before anything is looked at.
+        assert_eq!(reason(&client, 7, &certificate).await, refusal("certificate_does_not_cover"));
+    }
+    let lines = lines.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(lines <= 30, "{lines} lines for 500 calls of a stranger");
+}

@@ -10,7 +10,7 @@ mod logging;
 mod metrics;
 mod redact;
 
-pub use limit::{LINE_WINDOW_SECONDS, MAX_LINES_PER_WINDOW};
+pub use limit::{LINE_WINDOW_SECONDS, MAX_INFO_LINES_PER_WINDOW, MAX_LINES_PER_WINDOW};
 pub use logging::{LogFormat, LoggingError, init_logging};
 pub use metrics::{
     BYTES_BUCKETS, Counter, CounterSet, Gauge, GaugeSet, Histogram, HistogramSet, MAX_SERIES_PER_METRIC,

@@ -1,4 +1,4 @@
-//! A bound on warnings, so that whoever can provoke one cannot fill the disk with them.
+//! A bound on log lines, so that whoever can provoke one cannot fill the disk with them.
 
 use std::{
     collections::HashMap,
@@ -11,12 +11,15 @@ use tracing_subscriber::{Layer, layer::Context};
 
 /// Warnings and errors that one place in the program writes in a [`LINE_WINDOW_SECONDS`].
 pub const MAX_LINES_PER_WINDOW: u32 = 30;
+/// The same for `info`: ten lines a second, more than any place writes while nobody provokes it.
+pub const MAX_INFO_LINES_PER_WINDOW: u32 = 600;
 /// How long the lines of a place are counted together, in seconds.
 pub const LINE_WINDOW_SECONDS: u64 = 60;
 
-/// Lets each place in the program write at most [`MAX_LINES_PER_WINDOW`] warnings or errors in a window. What it
-/// suppresses is counted, and told with the first line of any level after the window. Places are a fixed set, so
-/// memory and lines are bounded whatever comes in.
+/// Lets each place in the program write at most [`MAX_LINES_PER_WINDOW`] warnings or errors, or
+/// [`MAX_INFO_LINES_PER_WINDOW`] lines of `info`, in a window. What it suppresses is counted, and told with the first
+/// line of any level after the window. Places are a fixed set, so memory and lines are bounded whatever comes in.
+/// `debug` and `trace` are not bounded: who asks for them wants to see every line.
 #[derive(Debug)]
 pub(crate) struct LineLimit {
     window: Duration,
@@ -53,9 +56,11 @@ impl LineLimit {
 
     /// Whether a line may be written now.
     fn admit(&self, metadata: &'static Metadata<'static>, now: Instant) -> bool {
-        if *metadata.level() > Level::WARN {
-            return true;
-        }
+        let max_lines = match *metadata.level() {
+            Level::ERROR | Level::WARN => MAX_LINES_PER_WINDOW,
+            Level::INFO => MAX_INFO_LINES_PER_WINDOW,
+            Level::DEBUG | Level::TRACE => return true,
+        };
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = Count { began: now, written: 0, suppressed: 0, metadata };
         let count = places.counts.entry(metadata.callsite()).or_insert(fresh);
@@ -63,7 +68,7 @@ impl LineLimit {
         if count.suppressed == 0 && now.duration_since(count.began) >= self.window {
             (count.began, count.written) = (now, 0);
         }
-        if count.written < MAX_LINES_PER_WINDOW {
+        if count.written < max_lines {
             count.written += 1;
             return true;
         }
@@ -140,13 +145,26 @@ mod tests {
                 garbage();
             }
             assert_eq!(lines.0.load(Ordering::Relaxed), u64::from(MAX_LINES_PER_WINDOW));
-            // Other places are heard, and so is what is no warning.
+            // Other places are heard, and so is the day's work.
             tracing::error!("another place");
             for _ in 0..100 {
                 tracing::info!("what it does");
             }
             assert_eq!(lines.0.load(Ordering::Relaxed), u64::from(MAX_LINES_PER_WINDOW) + 101);
         });
+    }
+
+    #[test]
+    fn lines_at_the_default_level_do_not_fill_the_disk_either() {
+        let lines = Lines::default();
+        let limit = LineLimit::new(Duration::from_secs(3_600));
+        let subscriber = tracing_subscriber::registry().with(lines.clone()).with(limit);
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..10_000 {
+                tracing::info!("what a stranger provokes");
+            }
+        });
+        assert_eq!(lines.0.load(Ordering::Relaxed), u64::from(MAX_INFO_LINES_PER_WINDOW));
     }
 
     #[test]

@@ -54,7 +54,8 @@ pub enum LoggingError {
 /// here: the caller resolves flags, environment and file in its own order of precedence.
 ///
 /// One place in the program writes at most [`MAX_LINES_PER_WINDOW`](crate::MAX_LINES_PER_WINDOW) warnings or errors in
-/// a [`LINE_WINDOW_SECONDS`]; how many were suppressed is told afterwards.
+/// a [`LINE_WINDOW_SECONDS`](crate::LINE_WINDOW_SECONDS), and [`MAX_INFO_LINES_PER_WINDOW`](crate::MAX_INFO_LINES_PER_WINDOW)
+/// lines of `info`; how many were suppressed is told afterwards.
 pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), LoggingError> {
     let env_filter = EnvFilter::try_new(filter).map_err(|error| LoggingError::InvalidFilter {
         filter: filter.to_owned(),
