@@ -41,16 +41,68 @@ struct Shared {
     key_of: KeyOf,
     now_ms: Now,
     judged: Mutex<Judged>,
-    /// Signatures are checked one after the other, whatever comes.
+    /// Signatures are checked one after the other, whatever comes: those from addresses that nobody is known at.
     turn: tokio::sync::Mutex<()>,
+    /// The same for those from addresses that a peer has shown a hello from.
+    known_turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct Judged {
     /// Good ones, oldest first, with the address that showed each first: somebody else who has read it gets nothing.
     good: HashMap<Party, VecDeque<(String, IpAddr)>>,
-    /// How many bad ones an address showed since then.
-    bad: HashMap<IpAddr, (Instant, u32)>,
+    /// What addresses showed that proves nothing, or is not verified yet. An IPv6 network is one address, as everywhere.
+    doubtful: HashMap<IpAddr, Doubtful>,
+}
+
+/// The hellos of one address that count against it.
+struct Doubtful {
+    /// How many bad ones it showed since then.
+    since: Instant,
+    bad: u32,
+    /// Those that wait for their turn, and how many calls wait with each.
+    waiting: HashMap<String, Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    calls: u32,
+    found_bad: bool,
+}
+
+impl Doubtful {
+    /// Bad ones of the last [`HELLO_PAUSE_MS`].
+    fn lately(&self) -> u32 {
+        if self.since.elapsed() < Duration::from_millis(HELLO_PAUSE_MS) { self.bad } else { 0 }
+    }
+
+    /// How many could be bad, should none of those that wait be good.
+    fn at_worst(&self) -> usize {
+        self.lately() as usize + self.waiting.values().filter(|waiting| !waiting.found_bad).count()
+    }
+}
+
+/// A call's place among those whose hello waits for its turn; dropping it gives it up.
+struct Place<'a> {
+    doorkeeper: &'a Doorkeeper,
+    group: IpAddr,
+    text: &'a str,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut judged = self.doorkeeper.judged();
+        let Some(of_group) = judged.doubtful.get_mut(&self.group) else { return };
+        if let Some(waiting) = of_group.waiting.get_mut(self.text) {
+            waiting.calls = waiting.calls.saturating_sub(1);
+            if waiting.calls == 0 {
+                of_group.waiting.remove(self.text);
+            }
+        }
+        if of_group.at_worst() == 0 && of_group.waiting.is_empty() {
+            judged.doubtful.remove(&self.group);
+        }
+    }
 }
 
 impl Doorkeeper {
@@ -62,9 +114,15 @@ impl Doorkeeper {
         key_of: impl Fn(Party) -> BoxFuture<'static, Option<PartyKey>> + Send + Sync + 'static,
         now_ms: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Self {
-        let (judged, turn) = (Mutex::default(), tokio::sync::Mutex::default());
-        let (key_of, now_ms) = (Arc::new(key_of), Arc::new(now_ms));
-        Self(Arc::new(Shared { deployment, server, key_of, now_ms, judged, turn }))
+        Self(Arc::new(Shared {
+            deployment,
+            server,
+            key_of: Arc::new(key_of),
+            now_ms: Arc::new(now_ms),
+            judged: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            known_turn: tokio::sync::Mutex::default(),
+        }))
     }
 
     fn judged(&self) -> MutexGuard<'_, Judged> {
@@ -83,18 +141,15 @@ impl Doorkeeper {
         if let Some(remembered) = self.remembered(hello.peer, text, address) {
             return remembered;
         }
-        let pause = Duration::from_millis(HELLO_PAUSE_MS);
-        let tired = |(since, count): &(Instant, u32)| *count >= MAX_BAD_HELLOS && since.elapsed() < pause;
-        // As everywhere, an IPv6 network is one caller.
-        let group = group(address);
-        if self.judged().bad.get(&group).is_some_and(tired) {
-            return None;
-        }
+        let place = self.enter(group(address), text)?;
         let key = (self.0.key_of)(hello.peer).await?;
-        let turn = tokio::time::timeout(Duration::from_millis(HELLO_WAIT_MS), self.0.turn.lock());
-        let _turn = turn.await.ok()?;
+        let turn = if self.is_known(place.group) { &self.0.known_turn } else { &self.0.turn };
+        let _turn = tokio::time::timeout(Duration::from_millis(HELLO_WAIT_MS), turn.lock()).await.ok()?;
         if let Some(remembered) = self.remembered(hello.peer, text, address) {
             return remembered;
+        }
+        if self.was_found_bad(&place) {
+            return None;
         }
         let (shared, peer) = (Arc::clone(&self.0), hello.peer);
         let verified =
@@ -103,15 +158,14 @@ impl Doorkeeper {
         let mut judged = self.judged();
         if !good {
             tracing::debug!(%address, %peer, "a hello that proves nothing");
-            if judged.bad.len() >= MAX_TRACKED_ADDRESSES {
-                judged.bad.retain(|_, (since, _)| since.elapsed() < pause);
-            }
-            if judged.bad.len() < MAX_TRACKED_ADDRESSES || judged.bad.contains_key(&group) {
-                let (since, count) = judged.bad.entry(group).or_insert((Instant::now(), 0));
-                if since.elapsed() >= pause {
-                    (*since, *count) = (Instant::now(), 0);
+            if let Some(of_group) = judged.doubtful.get_mut(&place.group) {
+                of_group.bad = of_group.lately() + 1;
+                if of_group.bad == 1 {
+                    of_group.since = Instant::now();
                 }
-                *count += 1;
+                if let Some(waiting) = of_group.waiting.get_mut(text) {
+                    waiting.found_bad = true;
+                }
             }
             return None;
         }
@@ -121,6 +175,40 @@ impl Doorkeeper {
         }
         kept.push_back((text.to_owned(), address));
         Some(peer)
+    }
+
+    /// Lets a hello wait for its turn, unless its address could have shown too many bad ones by then. The same hello
+    /// counts once, however many calls show it.
+    fn enter<'a>(&'a self, group: IpAddr, text: &'a str) -> Option<Place<'a>> {
+        let mut judged = self.judged();
+        if judged.doubtful.len() >= MAX_TRACKED_ADDRESSES && !judged.doubtful.contains_key(&group) {
+            judged.doubtful.retain(|_, of_group| of_group.lately() > 0 || !of_group.waiting.is_empty());
+            if judged.doubtful.len() >= MAX_TRACKED_ADDRESSES {
+                return None;
+            }
+        }
+        let of_group = judged.doubtful.entry(group).or_insert_with(|| Doubtful {
+            since: Instant::now(),
+            bad: 0,
+            waiting: HashMap::new(),
+        });
+        if !of_group.waiting.contains_key(text) && of_group.at_worst() >= MAX_BAD_HELLOS as usize {
+            return None;
+        }
+        of_group.waiting.entry(text.to_owned()).or_default().calls += 1;
+        Some(Place { doorkeeper: self, group, text })
+    }
+
+    /// Whether a peer has shown a good hello from there.
+    fn is_known(&self, of: IpAddr) -> bool {
+        self.judged().good.values().flatten().any(|(_, shown_by)| group(*shown_by) == of)
+    }
+
+    /// Whether another call's turn has shown meanwhile that this hello proves nothing.
+    fn was_found_bad(&self, place: &Place<'_>) -> bool {
+        let judged = self.judged();
+        let waiting = judged.doubtful.get(&place.group).and_then(|of_group| of_group.waiting.get(place.text));
+        waiting.is_some_and(|waiting| waiting.found_bad)
     }
 
     /// What was found out about a hello before.
@@ -213,5 +301,98 @@ impl<S: Service<Request<B>>, B> Service<Request<B>> for Introduce<S> {
             request.headers_mut().insert(HELLO_HEADER, value);
         }
         self.service.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::ready,
+        net::Ipv4Addr,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use blindfold_protocol::{Address, SigningKey};
+    use futures::future::join_all;
+
+    use super::*;
+
+    const NOW_MS: u64 = 1_000_000;
+    const SERVER: Party = Party::Member(1);
+
+    fn deployment() -> Deployment {
+        Deployment { l1_chain_id: 1, inbox: Address::repeat_byte(7) }
+    }
+
+    fn key(byte: u8) -> SigningKey {
+        SigningKey::from_bytes(&[byte; 32]).expect("a key")
+    }
+
+    /// The sequencer's key is `key(1)`. Counts the hellos that get as far as being verified.
+    fn doorkeeper() -> (Doorkeeper, Arc<AtomicUsize>) {
+        let judged = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&judged);
+        let key_of = move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Box::pin(ready(Some(PartyKey::Address(key(1).address())))) as BoxFuture<'static, _>
+        };
+        (Doorkeeper::new(deployment(), SERVER, key_of, || NOW_MS), judged)
+    }
+
+    fn headers(signed_by: u8, nonce: u8) -> HeaderMap {
+        let hello = Hello::of_sequencer(&key(signed_by), &deployment(), SERVER, NOW_MS, [nonce; 16].into());
+        let value = HeaderValue::try_from(hello.to_string()).expect("printable");
+        HeaderMap::from_iter([(HELLO_HEADER.parse().expect("a name"), value)])
+    }
+
+    fn address(last: u8) -> IpAddr {
+        Ipv4Addr::new(192, 0, 2, last).into()
+    }
+
+    async fn all(doorkeeper: &Doorkeeper, shown: &[HeaderMap], from: IpAddr) -> Vec<Option<Party>> {
+        join_all(shown.iter().map(|headers| doorkeeper.judge(headers, from))).await
+    }
+
+    #[tokio::test]
+    async fn bad_hellos_that_come_at_once_are_not_all_verified() {
+        let (doorkeeper, verified) = doorkeeper();
+        let bad: Vec<_> = (0..200).map(|nonce| headers(9, nonce)).collect();
+        assert!(all(&doorkeeper, &bad, address(1)).await.iter().all(Option::is_none));
+        assert_eq!(verified.load(Ordering::Relaxed), MAX_BAD_HELLOS as usize);
+        assert_eq!(doorkeeper.judge(&headers(1, 1), address(1)).await, None, "that address has to pause");
+        assert_eq!(doorkeeper.judge(&headers(1, 2), address(2)).await, Some(Party::Sequencer));
+    }
+
+    #[tokio::test]
+    async fn one_hello_on_many_connections_counts_once() {
+        let (doorkeeper, _) = doorkeeper();
+        let good = vec![headers(1, 1); 32];
+        let judged = all(&doorkeeper, &good, address(1)).await;
+        assert!(judged.iter().all(|party| *party == Some(Party::Sequencer)), "{judged:?}");
+        assert_eq!(doorkeeper.judged().doubtful.len(), 0);
+        let bad = vec![headers(9, 1); 32];
+        assert!(all(&doorkeeper, &bad, address(1)).await.iter().all(Option::is_none));
+        let judged = doorkeeper.judged();
+        let counted = judged.doubtful.values().map(|of_group| (of_group.bad, of_group.waiting.len()));
+        assert_eq!(counted.collect::<Vec<_>>(), [(1, 0)]);
+    }
+
+    #[tokio::test]
+    async fn a_known_peer_does_not_wait_behind_strangers() {
+        let (doorkeeper, _) = doorkeeper();
+        assert_eq!(doorkeeper.judge(&headers(1, 1), address(1)).await, Some(Party::Sequencer));
+        let _busy = doorkeeper.0.turn.lock().await;
+        assert_eq!(doorkeeper.judge(&headers(1, 2), address(1)).await, Some(Party::Sequencer));
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_waiting_leaves_nothing_behind() {
+        let (doorkeeper, _) = doorkeeper();
+        let busy = doorkeeper.0.turn.lock().await;
+        let shown = headers(9, 1);
+        let waiting = tokio::time::timeout(Duration::ZERO, doorkeeper.judge(&shown, address(1)));
+        assert!(waiting.await.is_err());
+        drop(busy);
+        assert_eq!(doorkeeper.judged().doubtful.len(), 0);
     }
 }
