@@ -15,7 +15,7 @@ use std::{
 use tokio::sync::Notify;
 
 use crate::{
-    limits::{MAX_CALLS_PER_CONNECTION, PEERS_PART_OF_ANSWERS, SMALL_ANSWER_BYTES},
+    limits::{MAX_CALLS_PER_CONNECTION, PEERS_PART_OF_ANSWERS, SMALL_ANSWER_BYTES, SMALL_PART_OF_ANSWERS},
     peers::Account,
 };
 
@@ -35,7 +35,8 @@ pub(crate) fn reservation(method: &str, max_response_bytes: u32) -> u64 {
     }
 }
 
-/// Bytes of answers that one server holds.
+/// Bytes of answers that one server holds. A part of it, and of each account's share, is only for small answers: few
+/// slow calls with large ones would leave nobody his small one else.
 #[derive(Debug)]
 pub(crate) struct Budget {
     max_bytes: u64,
@@ -47,8 +48,45 @@ pub(crate) struct Budget {
 #[derive(Debug, Default)]
 struct Held {
     bytes: u64,
-    of_accounts: HashMap<Account, u64>,
-    of_all_addresses: u64,
+    of_accounts: HashMap<Account, Taken>,
+    of_all_addresses: Taken,
+}
+
+/// Bytes that somebody took, and those among them that are for answers beyond [`SMALL_ANSWER_BYTES`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    bytes: u64,
+    large: u64,
+}
+
+impl Taken {
+    /// For one answer of so many bytes.
+    const fn for_answer(bytes: u64) -> Self {
+        Self { bytes, large: if bytes > SMALL_ANSWER_BYTES { bytes } else { 0 } }
+    }
+
+    /// What is left of it once it has shrunk to so many bytes.
+    fn shrunk_to(self, bytes: u64) -> Self {
+        Self { bytes, large: Self::for_answer(bytes).large.min(self.large) }
+    }
+
+    const fn with(self, more: Self) -> Self {
+        Self { bytes: self.bytes.saturating_add(more.bytes), large: self.large.saturating_add(more.large) }
+    }
+
+    const fn without(self, less: Self) -> Self {
+        Self { bytes: self.bytes.saturating_sub(less.bytes), large: self.large.saturating_sub(less.large) }
+    }
+
+    /// Whether so much fits where there are so many bytes.
+    const fn fits(self, bytes: u64) -> bool {
+        self.bytes <= bytes && self.large <= for_large_answers(bytes)
+    }
+}
+
+/// How many of so many bytes large answers may take.
+const fn for_large_answers(bytes: u64) -> u64 {
+    bytes - bytes / SMALL_PART_OF_ANSWERS
 }
 
 /// Bytes taken from a [`Budget`]; dropping it gives them back.
@@ -56,7 +94,7 @@ struct Held {
 pub(crate) struct Lease {
     budget: Arc<Budget>,
     account: Account,
-    bytes: u64,
+    taken: Taken,
 }
 
 impl Budget {
@@ -74,46 +112,48 @@ impl Budget {
         self.max_bytes - self.max_bytes / PEERS_PART_OF_ANSWERS
     }
 
-    fn add(&self, account: Account, bytes: u64) -> bool {
+    fn add(&self, account: Account, more: Taken) -> bool {
         let mut held = self.held();
-        let of_account = held.of_accounts.get(&account).copied().unwrap_or_default();
+        let of_account = held.of_accounts.get(&account).copied().unwrap_or_default().with(more);
         let of_address = matches!(account, Account::Address(_));
-        if held.bytes.saturating_add(bytes) > self.max_bytes
-            || of_account.saturating_add(bytes) > self.max_bytes_of_address
-            || of_address && held.of_all_addresses.saturating_add(bytes) > self.max_bytes_of_addresses()
+        let of_all_addresses =
+            if of_address { held.of_all_addresses.with(more) } else { held.of_all_addresses };
+        if held.bytes.saturating_add(more.bytes) > self.max_bytes
+            || !of_account.fits(self.max_bytes_of_address)
+            || of_address && !of_all_addresses.fits(self.max_bytes_of_addresses())
         {
             return false;
         }
-        held.bytes += bytes;
-        if of_address {
-            held.of_all_addresses += bytes;
-        }
-        held.of_accounts.insert(account, of_account + bytes);
+        held.bytes += more.bytes;
+        held.of_all_addresses = of_all_addresses;
+        held.of_accounts.insert(account, of_account);
         true
     }
 
-    fn subtract(&self, account: Account, bytes: u64) {
+    fn subtract(&self, account: Account, less: Taken) {
         let mut held = self.held();
-        held.bytes = held.bytes.saturating_sub(bytes);
+        held.bytes = held.bytes.saturating_sub(less.bytes);
         if matches!(account, Account::Address(_)) {
-            held.of_all_addresses = held.of_all_addresses.saturating_sub(bytes);
+            held.of_all_addresses = held.of_all_addresses.without(less);
         }
         if let Some(of_account) = held.of_accounts.get_mut(&account) {
-            *of_account = of_account.saturating_sub(bytes);
-            if *of_account == 0 {
+            *of_account = of_account.without(less);
+            if *of_account == Taken::default() {
                 held.of_accounts.remove(&account);
             }
         }
         drop(held);
-        if bytes > SMALL_ANSWER_BYTES {
+        if less.bytes > SMALL_ANSWER_BYTES {
             self.freed.notify_waiters();
         }
     }
 
-    /// Bytes for an address, if there are so many. More than an address's share counts as the whole share.
+    /// Bytes for an answer to an account, if there are so many. More than its share counts as the whole share.
     pub(crate) fn take(self: &Arc<Self>, account: Account, bytes: u64) -> Option<Lease> {
-        let bytes = bytes.min(self.max_bytes_of_addresses()).min(self.max_bytes_of_address);
-        self.add(account, bytes).then(|| Lease { budget: Arc::clone(self), account, bytes })
+        let share = self.max_bytes_of_addresses().min(self.max_bytes_of_address);
+        let share = if bytes > SMALL_ANSWER_BYTES { for_large_answers(share) } else { share };
+        let taken = Taken::for_answer(bytes.min(share));
+        self.add(account, taken).then(|| Lease { budget: Arc::clone(self), account, taken })
     }
 
     /// The same, waiting until others give back what they hold.
@@ -148,27 +188,31 @@ impl Lease {
     /// One lease of several of the same address.
     pub(crate) fn of_all(leases: Vec<Self>) -> Option<Self> {
         leases.into_iter().reduce(|mut all, mut one| {
-            all.bytes += std::mem::take(&mut one.bytes);
+            all.taken = all.taken.with(std::mem::take(&mut one.taken));
             all
         })
     }
 
     /// Makes it as large as the answer has become. False when the budget has not so much.
     pub(crate) fn resize(&mut self, bytes: u64) -> bool {
-        if bytes > self.bytes && !self.budget.add(self.account, bytes - self.bytes) {
-            return false;
+        if bytes > self.taken.bytes {
+            let taken = Taken::for_answer(bytes);
+            if !self.budget.add(self.account, taken.without(self.taken)) {
+                return false;
+            }
+            self.taken = taken;
+        } else {
+            let taken = self.taken.shrunk_to(bytes);
+            self.budget.subtract(self.account, self.taken.without(taken));
+            self.taken = taken;
         }
-        if bytes < self.bytes {
-            self.budget.subtract(self.account, self.bytes - bytes);
-        }
-        self.bytes = bytes;
         true
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.budget.subtract(self.account, self.bytes);
+        self.budget.subtract(self.account, self.taken);
     }
 }
 
@@ -307,6 +351,35 @@ mod tests {
         drop(first);
         assert!(budget.take(address(3), 22).is_some());
         assert_eq!((budget.bytes(), budget.held().of_accounts.len()), (40, 1));
+    }
+
+    #[test]
+    fn large_answers_leave_room_for_small_ones() {
+        let mib = 1 << 20;
+        let budget = Budget::new(512 * mib, 128 * mib);
+        let mut large = Vec::new();
+        for last in 1..=u8::MAX {
+            while let Some(lease) = budget.take(address(last), 24 * mib) {
+                large.push(lease);
+            }
+        }
+        assert_eq!(large.len(), 12, "288 of the 384 MiB that strangers have");
+        let mut small: Vec<_> =
+            (1..=200).map(|last| budget.take(address(last), SMALL_ANSWER_BYTES).expect("room")).collect();
+        // Who holds large ones has small ones, too; what grows beyond a small one counts with the large.
+        let first = &mut small[0];
+        assert!(!first.resize(SMALL_ANSWER_BYTES + 1));
+        large.pop();
+        assert!(first.resize(mib) && first.resize(SMALL_ANSWER_BYTES));
+        drop(large);
+        let expected = Taken { bytes: 200 * SMALL_ANSWER_BYTES, large: 0 };
+        assert_eq!(budget.held().of_all_addresses, expected);
+        // Small answers in one message are no large one.
+        let mut all = Lease::of_all(small).expect("some");
+        assert!(all.resize(150 * SMALL_ANSWER_BYTES));
+        assert_eq!(budget.held().of_all_addresses.large, 0);
+        drop(all);
+        assert_eq!((budget.bytes(), budget.held().of_accounts.len()), (0, 0));
     }
 
     #[tokio::test]

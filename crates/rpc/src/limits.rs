@@ -23,7 +23,8 @@ pub const WEBSOCKET_READ_BYTES: usize = 8 << 10;
 pub const MAX_ANSWER_BYTES: u64 = 512 << 20;
 /// Most of them for one address.
 pub const MAX_ANSWER_BYTES_PER_ADDRESS: u64 = 128 << 20;
-/// What a call that is not known to have a large answer is counted for while it is under way.
+/// What a call that is not known to have a large answer is counted for while it is under way. Larger answers are the
+/// large ones.
 pub const SMALL_ANSWER_BYTES: u64 = 4 << 10;
 /// How long a call with a large answer waits for its part of the budget.
 pub const ANSWER_WAIT_MS: u64 = 5_000;
@@ -58,6 +59,8 @@ pub const HELLO_PAUSE_MS: u64 = 1_000;
 pub const MAX_HELLOS_PER_PEER: usize = 32;
 /// What part of the budget of answers is kept for peers.
 pub const PEERS_PART_OF_ANSWERS: u64 = 4;
+/// What part of the budget of answers, and of each account's share, is kept for small answers.
+pub const SMALL_PART_OF_ANSWERS: u64 = 4;
 /// Most calls in one JSON-RPC batch request.
 pub const MAX_CALLS_PER_REQUEST: u32 = 100;
 /// Most open connections of one server.

@@ -16,9 +16,12 @@ use tokio::{
 
 /// More than the sockets of both sides buffer.
 const BATCH_BYTES: usize = 16 << 20;
-const BUDGET_BYTES: u64 = 40 << 20;
+/// Room for two batches of peers, one of others: parts are kept for peers and for small answers.
+const BUDGET_BYTES: u64 = (40 << 20) / 3 * 4;
 /// Too little for a batch and a second answer.
-const OF_ADDRESS_BYTES: u64 = (16 << 20) + (64 << 10);
+const LARGE_OF_ADDRESS_BYTES: u64 = (16 << 20) + (64 << 10);
+/// With what is kept for small answers.
+const OF_ADDRESS_BYTES: u64 = LARGE_OF_ADDRESS_BYTES.div_ceil(3) * 4;
 
 /// Serves a batch as large as they come, and a small answer.
 async fn serve_batches(adjust: impl FnOnce(&mut ServerConfig)) -> ServerHandle {
@@ -28,7 +31,7 @@ async fn serve_batches(adjust: impl FnOnce(&mut ServerConfig)) -> ServerHandle {
     module.register_method("blind_getStatus", |_, batch, _| batch[..BATCH_BYTES / 2].to_owned()).unwrap();
     module.register_method("blind_getFeeAccount", |_, batch, _| batch[..100_000].to_owned()).unwrap();
     let mut config = config(0);
-    config.max_response_bytes = u32::try_from(OF_ADDRESS_BYTES).unwrap();
+    config.max_response_bytes = u32::try_from(LARGE_OF_ADDRESS_BYTES).unwrap();
     config.max_answer_bytes = BUDGET_BYTES;
     config.max_answer_bytes_per_address = OF_ADDRESS_BYTES;
     adjust(&mut config);
@@ -169,6 +172,37 @@ async fn beyond_the_budget_calls_are_refused_for_now() {
     let answer = call(server.local_addr(), "blind_getFeeAccount", "[1]").await;
     assert_eq!(error(&answer), (-38001, "too_many_answers".to_owned(), true));
     assert_eq!(call(server.local_addr(), "blind_getReceipt", "[1]").await["error"], serde_json::Value::Null);
+}
+
+/// Four addresses that keep slow reads under way, whose answers may be large, took all answers of everybody.
+#[tokio::test]
+async fn slow_reads_leave_others_their_small_answers() {
+    let (entered, mut under_way) = tokio::sync::mpsc::unbounded_channel();
+    let mut module = RpcModule::new(entered);
+    module
+        .register_async_method("eth_getLogs", |_, entered, _| async move {
+            entered.send(()).unwrap();
+            std::future::pending::<()>().await;
+        })
+        .unwrap();
+    module.register_method("blind_sendEnvelope", |_, _, _| true).unwrap();
+    let server = serve(ServerConfig::new(common::loopback(0)), module, None).await.unwrap();
+    let addr = server.local_addr();
+    let mut asking = Vec::new();
+    for address in 1..=4 {
+        for _ in 0..8 {
+            let mut stream = connect(&format!("127.0.1.{address}"), addr).await;
+            ask_over_http(&mut stream, "eth_getLogs").await;
+            asking.push(stream);
+        }
+    }
+    // As many as large answers have room for.
+    for _ in 0..12 {
+        under_way.recv().await.unwrap();
+    }
+    for _ in 0..10 {
+        assert_eq!(call(addr, "blind_sendEnvelope", "[]").await["result"], true);
+    }
 }
 
 /// Notifications that a subscriber does not take count, too: he loses his subscription, and others get theirs.
