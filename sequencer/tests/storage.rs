@@ -154,6 +154,20 @@ async fn a_disk_that_stays_full_ends_the_sequencer() {
     running.handle.shutdown().await;
 }
 
+/// It refused every envelope for ever, and nothing else told.
+#[tokio::test]
+async fn a_disk_error_while_nothing_is_to_be_sealed_ends_the_sequencer() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    running.certify(1).await;
+    // As the writer answers from then on.
+    store.fail("put_envelope", StoreError::Stopped("disk I/O error".to_owned()));
+    let error = running.send(&world.envelope(1, 1)).await.unwrap_err();
+    assert_eq!((error.reason.as_ref(), error.retry), ("storage", true));
+    let failure = within("the end", running.handle.failed()).await;
+    assert!(failure.cause.contains("disk I/O error"), "{failure}");
+}
+
 #[tokio::test]
 async fn a_second_header_for_a_number_ends_the_sequencer() {
     let world = World::new();

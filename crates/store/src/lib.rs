@@ -29,4 +29,4 @@ pub use sqlite::{
     FIRST_SCHEMA, MAX_GROUP_WRITES, MAX_LOG_BYTES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, READERS,
     SCHEMA_VERSION, SqliteStore, WRITE_QUEUE_LIMIT,
 };
-pub use store::Store;
+pub use store::{Stopped, Store};

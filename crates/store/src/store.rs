@@ -1,5 +1,7 @@
 //! The seam.
 
+use std::pin::Pin;
+
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
@@ -12,6 +14,9 @@ use crate::{
     StoreError,
 };
 
+/// What [`Store::stopped`] gives.
+pub type Stopped = Pin<Box<dyn Future<Output = String> + Send>>;
+
 /// The durable record of one role.
 ///
 /// A write is durable when its future returns `Ok`; when it returns an error nothing of it is stored. Dropping the
@@ -19,6 +24,10 @@ use crate::{
 /// same record again is no error, so a caller may repeat after a crash.
 #[async_trait]
 pub trait Store: Send + Sync {
+    /// Resolves, and says why, once the disk has failed under a write: nothing is written any more until the store is
+    /// opened anew ([`StoreError::Stopped`]), so the role has to end. Keeps nothing of the store open.
+    fn stopped(&self) -> Stopped;
+
     /// Binds a fresh store to a deployment and a role (`sequencer`, `member-2`, …), or checks that it is bound to
     /// them. Called once at start.
     async fn bind(&self, deployment: &Deployment, role: &str) -> Result<(), StoreError>;

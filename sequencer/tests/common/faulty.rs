@@ -15,7 +15,7 @@ use blindfold_protocol::{
 };
 use blindfold_store::{
     BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    Store, StoreError,
+    Stopped, Store, StoreError,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -28,12 +28,15 @@ pub struct FaultyStore {
     /// The operation that takes until it is released, and how many calls of it wait.
     held: watch::Sender<Option<&'static str>>,
     waiting: watch::Sender<usize>,
+    /// Why nothing is written any more.
+    stopped: watch::Sender<Option<String>>,
 }
 
 impl FaultyStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         let (held, waiting) = (watch::Sender::new(None), watch::Sender::new(0));
-        Arc::new(Self { inner, faults: Mutex::default(), failures: AtomicUsize::new(0), held, waiting })
+        let (faults, failures, stopped) = (Mutex::default(), AtomicUsize::new(0), watch::Sender::new(None));
+        Arc::new(Self { inner, faults, failures, held, waiting, stopped })
     }
 
     /// From now on `operation` takes until [`release`](Self::release).
@@ -71,6 +74,7 @@ impl FaultyStore {
         self.faults.lock().insert(operation, error);
     }
 
+    #[allow(dead_code, reason = "not every test that has this file goes on")]
     pub fn heal(&self) {
         self.faults.lock().clear();
     }
@@ -78,6 +82,9 @@ impl FaultyStore {
     fn check(&self, operation: &str) -> Result<(), StoreError> {
         let Some(fault) = self.faults.lock().get(operation).cloned() else { return Ok(()) };
         self.failures.fetch_add(1, Ordering::SeqCst);
+        if let StoreError::Stopped(reason) = &fault {
+            self.stopped.send_replace(Some(reason.clone()));
+        }
         Err(fault)
     }
 }
@@ -86,6 +93,16 @@ macro_rules! hand_on {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
         #[async_trait]
         impl Store for FaultyStore {
+            fn stopped(&self) -> Stopped {
+                let mut stopped = self.stopped.subscribe();
+                Box::pin(async move {
+                    match stopped.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone()) {
+                        Some(reason) => reason,
+                        None => std::future::pending().await,
+                    }
+                })
+            }
+
             $(async fn $name(&self, $($argument: $type),*) -> Result<$output, StoreError> {
                 self.pass(stringify!($name)).await;
                 self.check(stringify!($name))?;

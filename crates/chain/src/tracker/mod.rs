@@ -231,15 +231,23 @@ impl Tracker {
         }
     }
 
-    /// Resolves when a change ended by a bug: memory and disk may have come apart, so the process should end.
+    /// Resolves when the process should end: a change ended by a bug, so memory and disk may have come apart, or the
+    /// disk takes no more writes.
     pub fn broken(&self) -> impl Future<Output = String> + Send + 'static {
         let mut broken = self.shared.broken.subscribe();
-        async move {
+        let disk = self.shared.store.stopped();
+        let bug = async move {
             if broken.wait_for(|broken| *broken).await.is_err() {
                 // The tracker is gone, and what would resolve this with it.
                 std::future::pending::<()>().await;
             }
             "a change ended by a bug: memory and disk may have come apart; the log has the panic".to_owned()
+        };
+        async move {
+            tokio::select! {
+                reason = bug => reason,
+                reason = disk => reason,
+            }
         }
     }
 

@@ -29,7 +29,7 @@ pub use writes::MAX_META_VALUE_BYTES;
 
 use crate::{
     BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    Store, StoreError,
+    Stopped, Store, StoreError,
 };
 
 /// Connections that read beside the writer.
@@ -214,6 +214,10 @@ fn take_lock(path: &Path) -> Result<File, StoreError> {
 
 #[async_trait]
 impl Store for SqliteStore {
+    fn stopped(&self) -> Stopped {
+        Box::pin(self.writer.stopped())
+    }
+
     async fn bind(&self, deployment: &Deployment, role: &str) -> Result<(), StoreError> {
         let (deployment, role) = (*deployment, role.to_owned());
         self.write(move |connection| writes::bind(connection, &deployment, &role)).await

@@ -37,8 +37,8 @@ enum Written {
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     jobs: mpsc::Sender<Job>,
-    /// Its sender is gone when the thread has closed everything.
-    closed: watch::Receiver<()>,
+    /// Why the disk takes no more writes. Its sender is gone when the thread has closed everything.
+    stopped: watch::Receiver<Option<String>>,
 }
 
 impl Writer {
@@ -46,23 +46,35 @@ impl Writer {
     /// with it.
     pub(super) fn start(connection: Connection, keep: impl Send + 'static) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(WRITE_QUEUE_LIMIT);
-        let (open, closed) = watch::channel(());
+        let (stop, stopped) = watch::channel(None);
         let log = Log::of(&connection, MAX_LOG_BYTES);
         thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            write_all(&connection, queue, log);
+            write_all(&connection, queue, log, &stop);
             drop(connection);
             drop(keep);
-            drop(open);
+            drop(stop);
         })?;
-        Ok(Self { jobs, closed })
+        Ok(Self { jobs, stopped })
     }
 
     /// Gives this clone up and waits for the end of the thread.
     pub(super) async fn close(self) {
-        let Self { jobs, mut closed } = self;
+        let Self { jobs, mut stopped } = self;
         drop(jobs);
-        // Nothing is ever sent: what is awaited is the loss of the sender.
-        while closed.changed().await.is_ok() {}
+        // What is awaited is the loss of the sender.
+        while stopped.changed().await.is_ok() {}
+    }
+
+    /// [`Store::stopped`](crate::Store::stopped).
+    pub(super) fn stopped(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut stopped = self.stopped.clone();
+        async move {
+            match stopped.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone()) {
+                Some(reason) => StoreError::Stopped(reason).to_string(),
+                // Closed in good order.
+                None => std::future::pending().await,
+            }
+        }
     }
 
     /// Queues a write and waits until it is committed.
@@ -93,7 +105,12 @@ impl Writer {
     }
 }
 
-fn write_all(connection: &Connection, mut queue: mpsc::Receiver<Job>, mut log: Log) {
+fn write_all(
+    connection: &Connection,
+    mut queue: mpsc::Receiver<Job>,
+    mut log: Log,
+    stop: &watch::Sender<Option<String>>,
+) {
     // After an input/output error it is unknown what the disk holds, and a second attempt can seem to succeed
     // without having written anything. So the first such error is the last write.
     let mut stopped: Option<String> = None;
@@ -114,6 +131,7 @@ fn write_all(connection: &Connection, mut queue: mpsc::Receiver<Job>, mut log: L
             tracing::error!(%error, "nothing of this group of writes is stored");
             if let StoreError::Stopped(reason) = error {
                 stopped = Some(reason.clone());
+                stop.send_replace(stopped.clone());
             }
         }
         for finish in finishes {
@@ -240,6 +258,7 @@ mod tests {
         assert!(matches!(error, StoreError::Stopped(_)) && !error.retry(), "{error}");
         let next = writer.write(|connection| Ok(connection.execute_batch("INSERT INTO t VALUES (2)")?)).await;
         assert!(matches!(next, Err(StoreError::Stopped(_))), "{next:?}");
+        assert_eq!(next.map_err(|error| error.to_string()), Err(writer.stopped().await), "and it is told");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use blindfold_protocol::{
 use blindfold_store::{
     BatchRecord, BlockRecord, ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead,
     ConfidentialStore, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, PublicBalanceRecord,
-    SealedRecord, SqliteStore, Store, StoreError, StoredConfidentialTransaction, TreeName,
+    SealedRecord, SqliteStore, Stopped, Store, StoreError, StoredConfidentialTransaction, TreeName,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -86,10 +86,11 @@ impl Disk {
 }
 
 macro_rules! disk {
-    ($trait:ident; writes { $(fn $write:ident($($write_argument:ident: $write_type:ty),*);)* }
+    ($trait:ident { $($own:tt)* } writes { $(fn $write:ident($($write_argument:ident: $write_type:ty),*);)* }
      reads { $(fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty;)* }) => {
         #[async_trait]
         impl $trait for Disk {
+            $($own)*
             $(async fn $write(&self, $($write_argument: $write_type),*) -> Result<(), StoreError> {
                 self.pass(Moment::Before).await;
                 if stringify!($write) == "put_confidential_batch" {
@@ -106,7 +107,12 @@ macro_rules! disk {
     };
 }
 
-disk! { Store;
+disk! { Store {
+        fn stopped(&self) -> Stopped {
+            // It hangs, or refuses what may be tried again.
+            Box::pin(std::future::pending())
+        }
+    }
     writes {
         fn bind(deployment: &Deployment, role: &str);
         fn put_envelope(envelope: PendingEnvelope);
@@ -152,7 +158,7 @@ disk! { Store;
     }
 }
 
-disk! { ConfidentialStore;
+disk! { ConfidentialStore {}
     writes {
         fn put_confidential_batch(batch: ConfidentialBatchRecord);
         fn prune_confidential(version: u64);
