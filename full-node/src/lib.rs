@@ -37,7 +37,7 @@ use blindfold_rpc::{
     AdminConfig, BlindApiServer, ClientBuildError, ClientConfig, Hub, NODE_ONLY_METHODS, READ_METHODS,
     Readiness, ServeError, ServerConfig, ServerHandle, admin, http_client, serve,
 };
-use blindfold_runtime::{Failure, Tasks};
+use blindfold_runtime::{Failure, Patience, Tasks};
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::{Metrics, MetricsError};
 use tokio::sync::mpsc;
@@ -53,7 +53,7 @@ use compare::Comparison;
 use follower::Follower;
 use from_l1::FromL1;
 use keeper::Keeper;
-use limits::{MAX_ANNOUNCED_BLOCKS, MAX_WATCHED_BATCHES, READINESS_INTERVAL_MS};
+use limits::{MAX_ANNOUNCED_BLOCKS, MAX_WATCHED_BATCHES, READINESS_INTERVAL_MS, STUCK_EXIT_MS};
 use node::{Node, stopped};
 use watch::{BookError, CaseBook, Judge, WatchConfig, WatchConfigError, WatchL1, Watcher, WatcherDeps};
 
@@ -186,6 +186,7 @@ impl FullNode {
         let (wakes, of_keeper) = mpsc::channel(MAX_WATCHED_BATCHES);
         let (announced, of_comparison) = mpsc::channel(MAX_ANNOUNCED_BLOCKS);
         let hub = Hub::default();
+        let tasks = Tasks::new();
         let node = Arc::new(Node {
             tracker: tracker.clone(),
             intake: HintIntake::new(
@@ -209,6 +210,8 @@ impl FullNode {
             announced,
             releases: parking_lot::Mutex::default(),
             book: Arc::clone(&book),
+            spawner: tasks.spawner(),
+            patience: parking_lot::Mutex::new(Patience::new(STUCK_EXIT_MS)),
         });
 
         let from_l1 = match (config.source, posted) {
@@ -220,7 +223,6 @@ impl FullNode {
         };
         let behind = from_l1.as_ref().map(FromL1::standing);
         let source = if behind.is_some() { "l1" } else { "sequencer" };
-        let tasks = Tasks::new();
         let readiness = Readiness::new(&[source, "execution"]).of(tasks.spawner());
         let rendered = metrics.clone();
         let admin = admin(

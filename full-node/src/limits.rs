@@ -12,6 +12,9 @@ pub const MAX_MEMBER_TIMEOUT_MS: u64 = 60_000;
 pub const DEFAULT_MEMBER_POLL_INTERVAL_MS: u64 = 5_000;
 /// The shortest such interval that can be set, in milliseconds.
 pub const MIN_MEMBER_POLL_INTERVAL_MS: u64 = 50;
+/// How long the node may be kept from going on by a fault of its own or of its L1, or by certificates that contradict
+/// each other, before it ends, in milliseconds.
+pub const STUCK_EXIT_MS: u64 = 300_000;
 /// Pause before something that could not be taken is fetched again, in milliseconds.
 pub const SYNC_RETRY_MS: u64 = 250;
 /// Hints, releases and announced blocks kept for batches and blocks that are not here yet.

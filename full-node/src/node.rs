@@ -9,6 +9,7 @@ use blindfold_chain::{
 };
 use blindfold_protocol::{BatchHints, Certificate, Release, SignedHeader};
 use blindfold_rpc::{BlindApiClient, HttpClient, Hub};
+use blindfold_runtime::{Patience, Spawner};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
@@ -36,9 +37,20 @@ pub(crate) struct Node {
     pub(crate) releases: Mutex<BTreeMap<u64, Release>>,
     /// Evidence for L1.
     pub(crate) book: Arc<CaseBook>,
+    pub(crate) spawner: Spawner,
+    /// How long it has been kept from going on.
+    pub(crate) patience: Mutex<Patience>,
 }
 
 impl Node {
+    /// Notes what keeps the node from going on, and hardly passes by itself. What lasts may be mended by a new start.
+    pub(crate) fn stuck(&self, number: u64, refusal: &Refusal) {
+        tracing::error!(number, %refusal, "cannot go on; trying again");
+        if self.patience.lock().failed() {
+            self.spawner.fail("chain", refusal.to_string());
+        }
+    }
+
     /// Counts and logs a header that is not taken.
     pub(crate) fn header_refused(&self, number: u64, refusal: &Refusal) {
         if let Refusal::Second { .. } = refusal {
@@ -49,7 +61,7 @@ impl Node {
                 self.counters.headers_rejected.add(refusal.as_str());
                 tracing::warn!(number, %refusal, "header refused");
             }
-            NextStep::Stop => tracing::error!(number, %refusal, "header cannot be taken"),
+            NextStep::Stop => self.stuck(number, refusal),
             NextStep::Retry | NextStep::CatchUp => tracing::debug!(number, %refusal, "header not taken yet"),
         }
     }
@@ -106,7 +118,7 @@ impl Node {
                 if against_the_committee {
                     self.counters.bad_certificates_rejected.add(refusal.as_str());
                 }
-                tracing::error!(number, %refusal, "certificate cannot be taken");
+                self.stuck(number, refusal);
             }
             NextStep::Retry | NextStep::CatchUp => {
                 tracing::debug!(number, %refusal, "certificate not taken yet")
@@ -117,6 +129,7 @@ impl Node {
     /// Tells subscribers of a certificate that was taken.
     pub(crate) fn certificate_taken(&self, certificate: &Certificate, outcome: CertificateOutcome) {
         if outcome != CertificateOutcome::Known {
+            self.patience.lock().reset();
             self.counters.certificates_verified.increment();
             self.hub.publish(&announce::certificate(certificate));
         }

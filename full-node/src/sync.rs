@@ -40,7 +40,7 @@ impl Follower {
                 }
             }
             Err(refusal) if refusal.next_step() == NextStep::Stop => {
-                tracing::error!(%refusal, "cannot follow L1");
+                self.node.stuck(self.node.tracker.certified().number, &refusal);
             }
             Err(refusal) => tracing::debug!(%refusal, "what L1 made cannot be taken yet"),
         }
