@@ -1,7 +1,10 @@
 //! Asking committee members. Every answer is checked for what it claims to be; what it proves, its user checks.
 
+use std::sync::Arc;
+
 use alloy_primitives::B256;
-use blindfold_protocol::{Certificate, CertifiedBatch, ReleaseShare, SingletonShare};
+use blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS;
+use blindfold_protocol::{Certificate, ReleaseShare, SealedBatch, SingletonShare};
 use blindfold_rpc::{
     ClientBuildError, ClientConfig, CommitteeApiClient, Encoded, HttpClient, ReceivedError, http_client,
 };
@@ -21,6 +24,24 @@ pub enum MemberFault {
     /// Its answer is about something else than was asked.
     #[error("the answer is for another {0}")]
     Unasked(&'static str),
+}
+
+/// What a member holds under a number.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The batch.
+    pub sealed: SealedBatch,
+    /// Its own certificate, where there is one.
+    pub certificate: Option<Certificate>,
+}
+
+/// Batches that follow each other, and the certificate of the last one.
+#[derive(Clone, Debug)]
+pub struct CertifiedRun {
+    /// In ascending order, at most [`MAX_UNCERTIFIED_HEADERS`].
+    pub batches: Vec<Arc<SealedBatch>>,
+    /// As it came.
+    pub certificate: Certificate,
 }
 
 /// One member.
@@ -107,14 +128,35 @@ impl Member {
         self.index
     }
 
-    /// What it holds certified for a number.
-    pub async fn certified(&self, number: u64) -> Result<Option<CertifiedBatch>, MemberFault> {
-        let answer = self.client.get_certified(number).await.map_err(ReceivedError::from)?;
-        let Some(batch) = answer.map(|encoded| encoded.decode()).transpose()? else { return Ok(None) };
-        if batch.sealed.header.number != number {
+    /// What it holds under a number, certified or not.
+    pub async fn held(&self, number: u64) -> Result<Option<Held>, MemberFault> {
+        let answer = self.client.get_sealed(number).await.map_err(ReceivedError::from)?;
+        let Some(held) = answer else { return Ok(None) };
+        let sealed = held.sealed.decode()?;
+        let certificate = held.certificate.map(|certificate| certificate.decode()).transpose()?;
+        if sealed.header.number != number {
             return Err(MemberFault::Unasked("number"));
         }
-        Ok(Some(batch))
+        Ok(Some(Held { sealed, certificate }))
+    }
+
+    /// Its batches from `number` to the first that has a certificate of its own there, which covers the others: members
+    /// stop sending their acknowledgement of a header once a descendant is certified, so not every number has one.
+    pub async fn certified_run(&self, number: u64) -> Result<Option<CertifiedRun>, MemberFault> {
+        let mut batches: Vec<Arc<SealedBatch>> = Vec::new();
+        // No more headers ever wait for a certificate, so it comes within as many.
+        for number in (number..).take(MAX_UNCERTIFIED_HEADERS) {
+            let Some(held) = self.held(number).await? else { return Ok(None) };
+            let parent = held.sealed.header.parent_hash;
+            if batches.last().is_some_and(|before| before.header.hash() != parent) {
+                return Err(MemberFault::Unasked("parent"));
+            }
+            batches.push(Arc::new(held.sealed));
+            if let Some(certificate) = held.certificate {
+                return Ok(Some(CertifiedRun { batches, certificate }));
+            }
+        }
+        Ok(None)
     }
 
     async fn share(

@@ -74,10 +74,12 @@ impl Follower {
         };
         let sealed = Arc::new(sealed);
         match info.certificate.as_ref().map(decoded) {
-            Some(Some(certificate)) => self.take_certified(sealed, certificate).await.map_err(|refusal| {
-                self.node.certificate_refused(number, &refusal);
-                end_of(&refusal)
-            })?,
+            Some(Some(certificate)) => {
+                self.take_certified(vec![sealed], certificate).await.map_err(|refusal| {
+                    self.node.certificate_refused(number, &refusal);
+                    end_of(&refusal)
+                })?
+            }
             Some(None) => {
                 self.node.counters.bad_certificates_rejected.add("undecodable");
                 return Err(SyncEnd::Rejected);
@@ -111,13 +113,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Takes a certified batch, and with it ancestors that differ from ours.
+    /// Takes batches up to a certified one, and with them ancestors that differ from ours.
     async fn take_certified(
         &mut self,
-        sealed: Arc<SealedBatch>,
+        run: Vec<Arc<SealedBatch>>,
         certificate: Certificate,
     ) -> Result<(), Refusal> {
-        let taken = self.node.tracker.accept_with_ancestors(self.node.as_ref(), sealed, &certificate).await?;
+        let taken = self.node.tracker.accept_with_ancestors(self.node.as_ref(), run, &certificate).await?;
         for (sealed, applied) in &taken.batches {
             self.tell(sealed, applied);
         }
@@ -142,29 +144,31 @@ impl Follower {
         }
     }
 
-    /// The batch of one number from whichever member has it. Whether one was taken.
+    /// The batches from a number to the next certificate from whichever member has them. Whether any were taken.
     async fn certified_from_members(&mut self, number: u64) -> bool {
         let node = Arc::clone(&self.node);
         for member in node.members.iter() {
-            let batch = match member.certified(number).await {
-                Ok(Some(batch)) => batch,
+            let run = match member.certified_run(number).await {
+                Ok(Some(run)) => run,
                 Ok(None) => continue,
                 Err(fault) => {
                     tracing::debug!(number, member = member.index(), %fault, "the member gives no certified batch");
                     continue;
                 }
             };
-            match self.take_certified(Arc::new(batch.sealed), batch.certificate).await {
+            let last = run.certificate.number;
+            match self.take_certified(run.batches, run.certificate).await {
                 Ok(()) => {
-                    node.counters.batches_from_members.increment();
+                    node.counters.batches_from_members.add(last - number + 1);
                     tracing::warn!(
                         number,
+                        last,
                         member = member.index(),
                         "a member gave what the sequencer withholds"
                     );
                     return true;
                 }
-                Err(refusal) => node.certificate_refused(number, &refusal),
+                Err(refusal) => node.certificate_refused(last, &refusal),
             }
         }
         false
@@ -182,10 +186,10 @@ impl HeaderSource for Node {
             return Some(Arc::new(sealed));
         }
         for member in self.members.iter() {
-            if let Ok(Some(batch)) = member.certified(number).await
-                && fits(&batch.sealed)
+            if let Ok(Some(held)) = member.held(number).await
+                && fits(&held.sealed)
             {
-                return Some(Arc::new(batch.sealed));
+                return Some(Arc::new(held.sealed));
             }
         }
         None

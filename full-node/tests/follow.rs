@@ -1,6 +1,8 @@
 //! Following the feed: what is true is executed, what is false is refused and counted, and neither stops the node.
 
 mod common;
+#[path = "../../sequencer/tests/common/faulty.rs"]
+mod faulty;
 
 use std::sync::atomic::Ordering;
 
@@ -14,6 +16,7 @@ use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedIt
 use blindfold_store::StoreError;
 use common::support::*;
 use common::*;
+use faulty::FaultyStore;
 
 #[tokio::test]
 async fn what_the_feed_brings_is_verified_executed_and_served() {
@@ -172,6 +175,37 @@ async fn what_the_sequencer_withholds_comes_from_members() {
     executed(&node, 1).await;
     let counts = node.counters().by_name();
     assert_eq!((counts["batches_from_members"], counts["batches_decrypted_locally"]), (2, 1));
+}
+
+/// After an input/output error the store takes no write until the process starts anew, so the process has to end.
+#[tokio::test]
+async fn a_disk_error_ends_the_node() {
+    let mut world = World::new().await;
+    world.config.member_poll_interval_ms = 50;
+    let store = FaultyStore::new(memory());
+    let node = world.try_start(store.clone() as _).await.unwrap();
+    world.sequencer.followed().await;
+    store.fail("put_sealed", StoreError::Stopped("disk I/O error".to_owned()));
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    world.sequencer.certify(&one).await;
+    assert_eq!(node.failed().await.part, "chain");
+}
+
+/// A number that was certified through a descendant has no certificate of its own at any member.
+#[tokio::test]
+async fn numbers_certified_through_a_descendant_come_from_members_too() {
+    let mut world = World::new().await;
+    world.config.member_poll_interval_ms = 50;
+    world.config.hint_deadline_ms = 0;
+    world.sequencer.mischief.withhold_batches.store(true, Ordering::SeqCst);
+    world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
+    let one = world.sequencer.sealing.seal_envelopes(0, &[envelope(1)]).await;
+    let two = world.sequencer.sealing.seal(1_000, vec![]).await;
+    world.members.archive.put(&one);
+    world.members.archive.put(&two);
+    world.members.archive.through_descendant.lock().insert(1);
+    let node = world.start().await;
+    executed(&node, 1).await;
 }
 
 #[tokio::test]

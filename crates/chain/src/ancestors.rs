@@ -34,10 +34,9 @@ impl Tracker {
     pub async fn accept_with_ancestors(
         &self,
         source: &dyn HeaderSource,
-        sealed: Arc<SealedBatch>,
+        mut run: Vec<Arc<SealedBatch>>,
         certificate: &Certificate,
     ) -> Result<TakenRun, Refusal> {
-        let mut run = vec![sealed];
         loop {
             for sealed in &run {
                 source.about_to_offer(sealed).await;

@@ -136,7 +136,7 @@ impl Follower {
             Some(encoded) => {
                 let certificate = self.decoded(encoded).ok_or(End::Later)?;
                 let source = self as &dyn HeaderSource;
-                let run = self.tracker.accept_with_ancestors(source, sealed, &certificate).await;
+                let run = self.tracker.accept_with_ancestors(source, vec![sealed], &certificate).await;
                 run.map(|run| run.batches.iter().filter(|(_, applied)| applied.is_new()).count())
             }
             None => match self.tracker.apply_sealed(&sealed).await {

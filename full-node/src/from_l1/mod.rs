@@ -349,7 +349,7 @@ impl FromL1 {
                 if found.is_some() {
                     break;
                 }
-                let given = member.certified(header.number).await.ok().flatten().map(|batch| batch.sealed);
+                let given = member.held(header.number).await.ok().flatten().map(|held| held.sealed);
                 found = given.filter(|batch| batch.header == *header && self.node.tracker.is_signed(batch));
             }
             batches.push(found?);

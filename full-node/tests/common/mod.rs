@@ -219,6 +219,8 @@ pub struct Archive {
     pub silent: Mutex<BTreeSet<u16>>,
     /// Members that give other items than their headers', and other points than their shares.
     pub lying: Mutex<BTreeSet<u16>>,
+    /// Numbers without a certificate of their own: certified through a descendant.
+    pub through_descendant: Mutex<BTreeSet<u64>>,
     pub shares_given: AtomicUsize,
 }
 
@@ -269,6 +271,10 @@ impl CommitteeApiServer for MemberDouble {
         number: u64,
     ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
         self.speaks()?;
+        // As `committee_getCertified` answers where a number has no certificate of its own.
+        if self.archive.through_descendant.lock().contains(&number) {
+            return Ok(None);
+        }
         let Some((mut batch, _)) = self.archive.certified.lock().get(&number).cloned() else {
             return Ok(None);
         };
@@ -278,8 +284,19 @@ impl CommitteeApiServer for MemberDouble {
         Ok(Some(Encoded::new(&batch)))
     }
 
-    async fn get_sealed(&self, _: &Extensions, _: u64) -> Result<Option<HeldBatch>, RpcError> {
-        Ok(None)
+    async fn get_sealed(&self, _: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
+        self.speaks()?;
+        let alone = !self.archive.through_descendant.lock().contains(&number);
+        let Some((mut batch, _)) = self.archive.certified.lock().get(&number).cloned() else {
+            return Ok(None);
+        };
+        if self.lies() {
+            batch.sealed.items.push(vec![0]);
+        }
+        Ok(Some(HeldBatch {
+            sealed: Encoded::new(&batch.sealed),
+            certificate: alone.then(|| Encoded::new(&batch.certificate)),
+        }))
     }
 
     async fn get_share(
