@@ -139,12 +139,13 @@ impl Core {
             let core = Arc::clone(self);
             return to_end(async move { core.acknowledge_again(meta, promise).await }).await.map(Some);
         }
-        match self.store.envelope_location(*id).await {
+        match self.tracker.for_caller(self.store.envelope_location(*id)).await {
             Ok(None) => {}
             Ok(Some(place)) if place.fault.is_none() => return Err(AdmissionRefusal::AlreadyKnown),
             Ok(Some(place)) => {
                 // Skipped there: maybe a copy with another proof or signature, which must not keep this one out.
-                let record = self.store.batch(place.number).await.map_err(|error| storage(&error))?;
+                let record = self.tracker.for_caller(self.store.batch(place.number)).await;
+                let record = record.map_err(|error| storage(&error))?;
                 let there = record.as_ref().and_then(|record| record.sealed.items.get(place.index as usize));
                 if there.is_some_and(|item| item.as_slice() == bytes) {
                     return Err(AdmissionRefusal::AlreadyKnown);
@@ -152,7 +153,7 @@ impl Core {
             }
             Err(error) => return Err(storage(&error)),
         }
-        match self.store.envelope_outcome(*id).await {
+        match self.tracker.for_caller(self.store.envelope_outcome(*id)).await {
             Ok(Some(outcome)) if outcome == EVICTED_OUTCOME => Ok(None),
             Ok(None) => Ok(None),
             Ok(Some(_)) => Err(AdmissionRefusal::AlreadyKnown),

@@ -104,7 +104,9 @@ impl BlindApiServer for SequencerRpc {
         if let Some(receipt) = self.reads.get_receipt(id).await? {
             return Ok(Some(receipt));
         }
-        let outcome = self.core.store.envelope_outcome(id).await.map_err(RpcError::internal)?;
+        let core = &self.core;
+        let outcome = core.tracker.for_caller(core.store.envelope_outcome(id)).await;
+        let outcome = outcome.map_err(RpcError::internal)?;
         Ok(outcome.map(|outcome| {
             let expired = outcome == EXPIRED_OUTCOME;
             Receipt {

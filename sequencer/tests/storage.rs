@@ -6,13 +6,14 @@ mod common;
 
 use std::sync::Arc;
 
-use blindfold_chain::L1MadeHeader;
+use blindfold_chain::{L1MadeHeader, limits::CALLERS_READS};
 use blindfold_protocol::{B256, Canonical};
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
 use blindfold_store::{Store, StoreError, What};
 use common::{
     EPOCH, LAST_NUMBER, RICH, Running, World, doubles::START_MS, epoch, faulty::FaultyStore, payer, within,
 };
+use tokio::task::JoinSet;
 
 async fn start<'w>(world: &'w World) -> (Running<'w>, Arc<FaultyStore>) {
     world.l1.deposit(payer(1).address(), RICH);
@@ -152,6 +153,28 @@ async fn a_disk_that_stays_full_ends_the_sequencer() {
     assert_eq!((fault.part, fault.cause.as_str()), ("sealer", "storage failed: the disk is full"));
     assert_eq!(running.handle.tracker().head().number, 1);
     running.handle.shutdown().await;
+}
+
+/// Whoever asks for receipts and batches without a pause held up the sealer's own reads.
+#[tokio::test]
+async fn callers_reads_leave_readers_to_the_sequencer() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    let tracker = running.handle.tracker().clone();
+    store.hold("batch");
+    let mut asking = JoinSet::new();
+    for _ in 0..20 {
+        let tracker = tracker.clone();
+        asking.spawn(async move { tracker.for_caller(tracker.store().batch(1)).await.unwrap().is_some() });
+    }
+    store.somebody_waits().await;
+    // The tasks run on this thread, one after the other.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(store.waiting(), CALLERS_READS);
+    store.release();
+    assert_eq!(asking.join_all().await, [true; 20]);
 }
 
 /// It refused every envelope for ever, and nothing else told.

@@ -99,11 +99,17 @@ impl HintIntake {
         Self { tracker, parameters, backend, opened }
     }
 
-    /// Whether a batch's hints are here already: these, or others. Nothing is verified for it.
+    /// Whether a batch's hints are here already: these, or others. Nothing is verified for it, and the batch is read only
+    /// for hints of its header.
     pub async fn known(&self, hints: &BatchHints) -> Result<Option<bool>, HintsRefusal> {
         let number = hints.number;
-        let record =
-            self.tracker.store().batch(number).await?.ok_or(HintsRefusal::UnknownBatch { number })?;
+        let (tracker, store) = (&self.tracker, self.tracker.store());
+        let hash = tracker.for_caller(store.header_hash(number)).await?;
+        if hash.ok_or(HintsRefusal::UnknownBatch { number })? != hints.header_hash {
+            return Err(HintsRefusal::Wrong { number, fault: HintsFault::OtherHeader });
+        }
+        let record = tracker.for_caller(store.batch(number)).await?;
+        let record = record.ok_or(HintsRefusal::UnknownBatch { number })?;
         Ok(record.hints.map(|known| known.says_the_same(hints)))
     }
 

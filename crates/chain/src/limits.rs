@@ -65,3 +65,5 @@ pub const KEPT_POSTED_HEADERS: u64 = 256;
 pub const TOPIC_BUFFER_EVENTS: usize = 1_024;
 /// Parsed block records kept for receipts.
 pub const MAX_CACHED_BLOCKS: usize = 64;
+/// Reads of the store that callers from outside have under way; the store has four readers.
+pub const CALLERS_READS: usize = 2;

@@ -81,6 +81,11 @@ impl ReadApi {
         Self { context, details: Arc::default() }
     }
 
+    async fn stored_batch(&self, number: u64) -> Result<Option<BatchRecord>, RpcError> {
+        let tracker = &self.context.tracker;
+        tracker.for_caller(tracker.store().batch(number)).await.map_err(RpcError::internal)
+    }
+
     fn batch_state(&self, record: &BatchRecord) -> BatchState {
         let number = record.number;
         let runs = self.context.executor.status().void_runs;
@@ -158,12 +163,12 @@ impl BlindApiServer for ReadApi {
     }
 
     async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
-        let record = self.context.tracker.store().batch(number).await.map_err(RpcError::internal)?;
+        let record = self.stored_batch(number).await?;
         Ok(record.map(|record| self.batch_info(number, record)))
     }
 
     async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
-        let record = self.context.tracker.store().batch(number).await.map_err(RpcError::internal)?;
+        let record = self.stored_batch(number).await?;
         Ok(record.and_then(|record| record.hints).map(|hints| Encoded::new(&hints)))
     }
 
@@ -196,7 +201,8 @@ impl BlindApiServer for ReadApi {
     ) -> Result<Option<FeeAccountProof>, RpcError> {
         let ReadContext { tracker, .. } = &self.context;
         let number = self.ledger_number(at)?;
-        let found = tracker.prove_account(&address, number).await.map_err(proof_refused)?;
+        let found =
+            tracker.for_caller(tracker.prove_account(&address, number)).await.map_err(proof_refused)?;
         Ok(found.map(|ProvedAccount { account, proof, header }| FeeAccountProof {
             address,
             balance: account.balance,
@@ -210,7 +216,8 @@ impl BlindApiServer for ReadApi {
     async fn get_status(&self) -> Result<Status, RpcError> {
         let ReadContext { tracker, executor, role, .. } = &self.context;
         let (config, head) = (tracker.config(), tracker.head());
-        let hinted = tracker.store().heads().await.map_err(RpcError::internal)?.hinted_through.unwrap_or(0);
+        let heads = tracker.for_caller(tracker.store().heads()).await.map_err(RpcError::internal)?;
+        let hinted = heads.hinted_through.unwrap_or(0);
         let (block, fees) = (executor.status().block, tracker.next_base_fees());
         Ok(Status {
             role: role.role().to_owned(),

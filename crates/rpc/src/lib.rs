@@ -25,6 +25,7 @@ mod origins;
 mod passthrough;
 mod peers;
 mod server;
+mod turns;
 pub mod types;
 mod wire;
 

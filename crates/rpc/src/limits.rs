@@ -61,6 +61,10 @@ pub const MAX_HELLOS_PER_PEER: usize = 32;
 pub const PEERS_PART_OF_ANSWERS: u64 = 4;
 /// What part of the budget of answers, and of each account's share, is kept for small answers.
 pub const SMALL_PART_OF_ANSWERS: u64 = 4;
+/// Most reads that one address, or peer, has under way at the execution client, which takes 128 in all; more wait.
+pub const MAX_READS_PER_ADDRESS: usize = 16;
+/// How long they wait.
+pub const READ_WAIT_MS: u64 = 5_000;
 /// Most calls in one JSON-RPC batch request.
 pub const MAX_CALLS_PER_REQUEST: u32 = 100;
 /// Most open connections of one server.

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, future::Future, sync::Arc, time::Duration, time::Instant};
 
+use futures::future::OptionFuture;
 use jsonrpsee::{
     BatchResponseBuilder, MethodResponse, Methods, ResponsePayload,
     core::middleware::{Batch, BatchEntry, Notification, Request, RpcServiceT},
@@ -15,10 +16,15 @@ use crate::{
     answers::{BULK_METHODS, Lease, Recipient, reservation},
     error::standard_reason,
     is_plaintext_method,
-    limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, SMALL_ANSWER_BYTES},
+    limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, READ_WAIT_MS, SMALL_ANSWER_BYTES},
     peers::Peers,
     server::Panicked,
+    turns::Turns,
 };
+
+/// How long a read waits for those of its account that are under way.
+const READ_WAIT: Duration = Duration::from_millis(READ_WAIT_MS);
+const TOO_MANY_READS: &str = "too many reads of this address are under way at the execution client";
 
 /// One finished call, for metrics.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) methods: Methods,
     pub(crate) passthrough: Option<Passthrough>,
     pub(crate) peers: Arc<Peers>,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) observer: Option<CallObserver>,
     pub(crate) panicked: Panicked,
     pub(crate) max_response_bytes: u32,
@@ -150,8 +157,15 @@ where
         }
         match &shared.passthrough {
             Some(passthrough) if passthrough.allows(method) => {
+                let account = request.extensions().get::<Recipient>().map(|recipient| recipient.account);
+                let turn = OptionFuture::from(account.map(|account| shared.turns.take(account, READ_WAIT)));
+                let turn = turn.await;
+                if matches!(turn, Some(None)) {
+                    return refuse(&request, RpcError::busy("reads_busy", TOO_MANY_READS));
+                }
                 let params = request.params.as_ref().map(|params| params.clone().into_owned());
                 let outcome = passthrough.call(method, params).await;
+                drop(turn);
                 let payload = match outcome {
                     Ok(result) => ResponsePayload::success(result),
                     Err(error) => ResponsePayload::error(error),

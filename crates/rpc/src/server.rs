@@ -228,6 +228,7 @@ pub async fn serve(
         methods: methods.clone(),
         passthrough,
         peers: Arc::clone(&peers),
+        turns: Arc::default(),
         observer: config.observer.clone(),
         panicked: panicked.clone(),
         max_response_bytes: config.max_response_bytes,

@@ -56,6 +56,12 @@ impl FaultyStore {
         self.waiting.subscribe().wait_for(|waiting| *waiting > 0).await.expect("it lives");
     }
 
+    /// How many calls have waited so far.
+    #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
+    pub fn waiting(&self) -> usize {
+        *self.waiting.borrow()
+    }
+
     async fn pass(&self, operation: &str) {
         if *self.held.borrow() == Some(operation) {
             self.waiting.send_modify(|waiting| *waiting += 1);

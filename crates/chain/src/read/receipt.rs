@@ -13,8 +13,9 @@ use crate::{BlockDetails, EnvelopeOutcome, ExecutedEnvelope};
 impl ReadApi {
     /// `blind_getReceipt`.
     pub async fn receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
-        let store = self.context.tracker.store();
-        let Some(location) = store.envelope_location(id).await.map_err(RpcError::internal)? else {
+        let tracker = &self.context.tracker;
+        let location = tracker.for_caller(tracker.store().envelope_location(id)).await;
+        let Some(location) = location.map_err(RpcError::internal)? else {
             return self.unsealed(id).await;
         };
         // A skipped item may be a copy with another proof or signature: what waits here is told first.
@@ -24,7 +25,7 @@ impl ReadApi {
             return Ok(Some(Receipt { reason, ..empty(id, state) }));
         }
         let (number, index) = (location.number, location.index);
-        let Some(record) = store.batch(number).await.map_err(RpcError::internal)? else {
+        let Some(record) = self.stored_batch(number).await? else {
             // Taken back between the two reads: it is in no batch now.
             return self.unsealed(id).await;
         };
@@ -58,8 +59,9 @@ impl ReadApi {
         if let Some((state, reason)) = self.context.role.unsealed(&id) {
             return Ok(Some(Receipt { reason, ..empty(id, state) }));
         }
-        let outcome = self.context.tracker.store().envelope_outcome(id).await.map_err(RpcError::internal)?;
-        Ok(outcome.map(|outcome| match outcome.as_str() {
+        let tracker = &self.context.tracker;
+        let outcome = tracker.for_caller(tracker.store().envelope_outcome(id)).await;
+        Ok(outcome.map_err(RpcError::internal)?.map(|outcome| match outcome.as_str() {
             "expired" => empty(id, EnvelopeState::Expired),
             // Gone like one that expired: an evicted one may be sent again, one that L1 made a header before may not.
             "evicted" | "wrong_generation" => {
@@ -74,10 +76,9 @@ impl ReadApi {
         &self,
         number: u64,
     ) -> Result<Option<(u64, B256, Arc<BlockDetails>)>, RpcError> {
-        let store = self.context.tracker.store();
-        let Some(record) = store.block_of_batch(number).await.map_err(RpcError::internal)? else {
-            return Ok(None);
-        };
+        let tracker = &self.context.tracker;
+        let record = tracker.for_caller(tracker.store().block_of_batch(number)).await;
+        let Some(record) = record.map_err(RpcError::internal)? else { return Ok(None) };
         let details = match self.details.get(record.number) {
             Some(details) => details,
             None => {

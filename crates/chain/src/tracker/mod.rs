@@ -20,10 +20,10 @@ use blindfold_protocol::validity::{BaseFees, ChainState, CheckedEnvelope, Checke
 use blindfold_protocol::{Canonical, ChainConfig, EnvelopeFault, Epoch, Epochs, limits::RULES};
 use blindfold_store::{Store, StoreError, What};
 use parking_lot::RwLock;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::{Duration, Instant, timeout};
 
-use crate::limits::{EPOCHS_PATIENCE_MS, EPOCHS_PAUSE_MS};
+use crate::limits::{CALLERS_READS, EPOCHS_PATIENCE_MS, EPOCHS_PAUSE_MS};
 use crate::{L1Fault, L1View};
 
 pub use accounts::{ProofRefusal, ProvedAccount};
@@ -111,6 +111,8 @@ struct Shared {
     overruled: RwLock<overruled::Overruled>,
     certificates_paired: AtomicU64,
     earlier: accounts::EarlierLedgers,
+    /// Places for reads that callers ask for.
+    callers: Semaphore,
 }
 
 impl Tracker {
@@ -143,6 +145,7 @@ impl Tracker {
             overruled: RwLock::default(),
             certificates_paired: AtomicU64::default(),
             earlier: accounts::EarlierLedgers::default(),
+            callers: Semaphore::new(CALLERS_READS),
         };
         let tracker = Self { shared: Arc::new(shared) };
         // Without it a vote could be given for what L1 has gone past.
@@ -158,6 +161,14 @@ impl Tracker {
     /// The disk that the chain is on.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
+    }
+
+    /// Reads from the disk on behalf of somebody outside, when its turn comes: at most [`CALLERS_READS`] such reads are
+    /// under way, so the role's own never stand behind more. `read` must not ask for a turn again.
+    pub async fn for_caller<T>(&self, read: impl Future<Output = T>) -> T {
+        // Never closed.
+        let _place = self.shared.callers.acquire().await.ok();
+        read.await
     }
 
     /// How many certificates cost two pairings so far, forged ones included.
