@@ -63,8 +63,12 @@ pub const PEERS_PART_OF_ANSWERS: u64 = 4;
 pub const SMALL_PART_OF_ANSWERS: u64 = 4;
 /// Most reads that one address, or peer, has under way at the execution client, which takes 128 in all; more wait.
 pub const MAX_READS_PER_ADDRESS: usize = 16;
+/// Most calls that one address has under way, reads at the execution client among them; more wait.
+pub const MAX_CALLS_PER_ADDRESS: usize = 64;
+/// Most calls of one address that wait for those under way; more are refused.
+pub const MAX_WAITING_CALLS_PER_ADDRESS: usize = 512;
 /// How long they wait.
-pub const READ_WAIT_MS: u64 = 5_000;
+pub const TURN_WAIT_MS: u64 = 5_000;
 /// Most calls in one JSON-RPC batch request.
 pub const MAX_CALLS_PER_REQUEST: u32 = 100;
 /// Most open connections of one server.

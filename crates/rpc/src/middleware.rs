@@ -16,15 +16,14 @@ use crate::{
     answers::{BULK_METHODS, Lease, Recipient, reservation},
     error::standard_reason,
     is_plaintext_method,
-    limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, READ_WAIT_MS, SMALL_ANSWER_BYTES},
-    peers::Peers,
+    limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, SMALL_ANSWER_BYTES, TURN_WAIT_MS},
+    peers::{Account, Peers},
     server::Panicked,
     turns::Turns,
 };
 
-/// How long a read waits for those of its account that are under way.
-const READ_WAIT: Duration = Duration::from_millis(READ_WAIT_MS);
-const TOO_MANY_READS: &str = "too many reads of this address are under way at the execution client";
+/// How long a call waits for those of its account that are under way.
+const TURN_WAIT: Duration = Duration::from_millis(TURN_WAIT_MS);
 
 /// One finished call, for metrics.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +43,9 @@ pub(crate) struct Shared {
     pub(crate) methods: Methods,
     pub(crate) passthrough: Option<Passthrough>,
     pub(crate) peers: Arc<Peers>,
+    /// Of all calls, and of reads at the execution client among them.
     pub(crate) turns: Arc<Turns>,
+    pub(crate) read_turns: Arc<Turns>,
     pub(crate) observer: Option<CallObserver>,
     pub(crate) panicked: Panicked,
     pub(crate) max_response_bytes: u32,
@@ -120,6 +121,14 @@ where
         if recipient.websocket && BULK_METHODS.contains(&method) {
             return (refuse(&request, use_http(method)), None);
         }
+        // Peers have limits of their own.
+        let address = Some(recipient.account).filter(|account| matches!(account, Account::Address(_)));
+        let turn = address.map(|account| shared.turns.take(account, TURN_WAIT));
+        let turn = OptionFuture::from(turn).await;
+        if matches!(turn, Some(None)) {
+            let refusal = RpcError::busy("busy", "too many calls of this address are under way");
+            return (refuse(&request, refusal), None);
+        }
         let bytes = reservation(method, shared.max_response_bytes);
         // Many small calls wait for nothing: they are refused while the budget is used up.
         let patience = Duration::from_millis(if bytes > SMALL_ANSWER_BYTES { ANSWER_WAIT_MS } else { 0 });
@@ -132,6 +141,7 @@ where
         let Some(mut lease) = lease else { return (refuse(&request, too_many_answers()), None) };
         let named = method.to_owned();
         let response = self.dispatch(request).await;
+        drop(turn);
         // The answer to a subscription has been sent already.
         if !response.is_method_call() {
             return (response, None);
@@ -158,10 +168,11 @@ where
         match &shared.passthrough {
             Some(passthrough) if passthrough.allows(method) => {
                 let account = request.extensions().get::<Recipient>().map(|recipient| recipient.account);
-                let turn = OptionFuture::from(account.map(|account| shared.turns.take(account, READ_WAIT)));
-                let turn = turn.await;
+                let turn = account.map(|account| shared.read_turns.take(account, TURN_WAIT));
+                let turn = OptionFuture::from(turn).await;
                 if matches!(turn, Some(None)) {
-                    return refuse(&request, RpcError::busy("reads_busy", TOO_MANY_READS));
+                    let message = "too many reads of this address are under way at the execution client";
+                    return refuse(&request, RpcError::busy("reads_busy", message));
                 }
                 let params = request.params.as_ref().map(|params| params.clone().into_owned());
                 let outcome = passthrough.call(method, params).await;

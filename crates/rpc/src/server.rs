@@ -30,13 +30,14 @@ use crate::{
     inbound::proxied_for,
     limits::{
         ACCEPT_RETRY_MS, CALL_TIMEOUT_MS, CONNECTION_BUFFER_MESSAGES, HEADER_TIMEOUT_MS, MAX_ANSWER_BYTES,
-        MAX_ANSWER_BYTES_PER_ADDRESS, MAX_CALLS_PER_REQUEST, MAX_CONNECTIONS, MAX_MESSAGE_BYTES,
-        MAX_PEER_REQUEST_BYTES, MAX_REQUEST_BYTES, MAX_SUBSCRIPTIONS_PER_CONNECTION,
-        MAX_WEBSOCKET_ANSWER_BYTES, MAX_WEBSOCKET_REQUEST_BYTES, PING_INACTIVE_MS, PING_INTERVAL_MS,
-        SHUTDOWN_GRACE_MS, WRITE_PATIENCE_MS,
+        MAX_ANSWER_BYTES_PER_ADDRESS, MAX_CALLS_PER_ADDRESS, MAX_CALLS_PER_REQUEST, MAX_CONNECTIONS,
+        MAX_MESSAGE_BYTES, MAX_PEER_REQUEST_BYTES, MAX_READS_PER_ADDRESS, MAX_REQUEST_BYTES,
+        MAX_SUBSCRIPTIONS_PER_CONNECTION, MAX_WEBSOCKET_ANSWER_BYTES, MAX_WEBSOCKET_REQUEST_BYTES,
+        PING_INACTIVE_MS, PING_INTERVAL_MS, SHUTDOWN_GRACE_MS, WRITE_PATIENCE_MS,
     },
     middleware::{GuardLayer, Shared},
     peers::{Account, AddressPermit, Overload, Peers, Place},
+    turns::Turns,
     wire::Wire,
 };
 
@@ -228,7 +229,8 @@ pub async fn serve(
         methods: methods.clone(),
         passthrough,
         peers: Arc::clone(&peers),
-        turns: Arc::default(),
+        turns: Turns::new(MAX_CALLS_PER_ADDRESS),
+        read_turns: Turns::new(MAX_READS_PER_ADDRESS),
         observer: config.observer.clone(),
         panicked: panicked.clone(),
         max_response_bytes: config.max_response_bytes,

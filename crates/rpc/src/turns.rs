@@ -1,4 +1,4 @@
-//! Turns at the execution client: no caller has more than his own.
+//! Turns: no caller has more calls under way than his own, so that whoever asks for little waits for himself only.
 
 use std::{
     collections::HashMap,
@@ -8,14 +8,16 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{limits::MAX_READS_PER_ADDRESS, peers::Account};
+use crate::{limits::MAX_WAITING_CALLS_PER_ADDRESS, peers::Account};
 
-/// Counts the reads that each account has under way at the execution client; further ones of the same account wait for
-/// those before them.
-#[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<HashMap<Account, Arc<Semaphore>>>);
+/// Counts what each account has under way; further calls of the same account wait for those before them.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    of_account: usize,
+    accounts: Mutex<HashMap<Account, Arc<Semaphore>>>,
+}
 
-/// One read; dropping it lets the next of its account go on.
+/// One call; dropping it lets the next of its account go on.
 #[derive(Debug)]
 pub(crate) struct Turn {
     turns: Arc<Turns>,
@@ -25,21 +27,36 @@ pub(crate) struct Turn {
 }
 
 impl Turns {
-    fn accounts(&self) -> MutexGuard<'_, HashMap<Account, Arc<Semaphore>>> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// So many at a time of each account.
+    pub(crate) fn new(of_account: usize) -> Arc<Self> {
+        Arc::new(Self { of_account, accounts: Mutex::default() })
     }
 
-    /// The account's turn, if it comes in time.
+    fn accounts(&self) -> MutexGuard<'_, HashMap<Account, Arc<Semaphore>>> {
+        // Nothing panics while the lock is held.
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The account's turn, if it comes in time and not too many wait already.
     pub(crate) async fn take(self: &Arc<Self>, account: Account, patience: Duration) -> Option<Turn> {
-        let places = Arc::clone(
-            self.accounts().entry(account).or_insert_with(|| Arc::new(Semaphore::new(MAX_READS_PER_ADDRESS))),
-        );
-        // From here on dropped in order, also when the caller hangs up.
-        let mut turn = Turn { turns: Arc::clone(self), account, places, place: None };
-        let place = Arc::clone(&turn.places).acquire_owned();
-        turn.place = Some(tokio::time::timeout(patience, place).await.ok()?.ok()?);
-        Some(turn)
+        let turn = {
+            let mut accounts = self.accounts();
+            let places = accounts.entry(account).or_insert_with(|| Arc::new(Semaphore::new(self.of_account)));
+            // The table holds it once, and twice every call: itself, and its place or its wait for one.
+            if Arc::strong_count(places) > 2 * (self.of_account + MAX_WAITING_CALLS_PER_ADDRESS) {
+                return None;
+            }
+            Turn { turns: Arc::clone(self), account, places: Arc::clone(places), place: None }
+        };
+        turn.within(patience).await
+    }
+}
+
+impl Turn {
+    async fn within(mut self, patience: Duration) -> Option<Self> {
+        let place = Arc::clone(&self.places).acquire_owned();
+        self.place = Some(tokio::time::timeout(patience, place).await.ok()?.ok()?);
+        Some(self)
     }
 }
 
@@ -47,7 +64,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut accounts = self.turns.accounts();
         self.place.take();
-        // Nobody else waits or reads: the table's and ours are the last.
+        // Nobody else waits or is under way: the table's and ours are the last.
         if Arc::strong_count(&self.places) == 2 {
             accounts.remove(&self.account);
         }
@@ -58,24 +75,41 @@ impl Drop for Turn {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use futures::future::join_all;
+
     use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     fn account(last: u8) -> Account {
         Account::of(Ipv4Addr::new(192, 0, 2, last).into())
     }
 
     #[tokio::test]
-    async fn an_account_waits_for_its_own_reads_only() {
-        let turns = Arc::new(Turns::default());
-        let (mut under_way, patience) = (Vec::new(), Duration::from_secs(60));
-        for _ in 0..MAX_READS_PER_ADDRESS {
-            under_way.push(turns.take(account(1), patience).await.expect("a place"));
+    async fn an_account_waits_for_its_own_calls_only() {
+        let turns = Turns::new(3);
+        let mut under_way = Vec::new();
+        for _ in 0..3 {
+            under_way.push(turns.take(account(1), PATIENCE).await.expect("a place"));
         }
         assert!(turns.take(account(1), Duration::ZERO).await.is_none(), "it waits, and not for ever");
-        let other = turns.take(account(2), patience).await.expect("another account");
-        let (next, ()) = tokio::join!(turns.take(account(1), patience), async { drop(under_way.pop()) });
+        let other = turns.take(account(2), PATIENCE).await.expect("another account");
+        let (next, ()) = tokio::join!(turns.take(account(1), PATIENCE), async { drop(under_way.pop()) });
         assert!(next.is_some());
         drop((under_way, next, other));
+        assert!(turns.accounts().is_empty());
+    }
+
+    #[tokio::test]
+    async fn not_everybody_may_wait() {
+        let turns = Turns::new(1);
+        let calls = (0..2 * MAX_WAITING_CALLS_PER_ADDRESS).map(|_| async {
+            let turn = turns.take(account(1), PATIENCE).await;
+            tokio::task::yield_now().await;
+            turn.is_some()
+        });
+        let served = join_all(calls).await.into_iter().filter(|served| *served).count();
+        assert_eq!(served, MAX_WAITING_CALLS_PER_ADDRESS + 1);
         assert!(turns.accounts().is_empty());
     }
 }
