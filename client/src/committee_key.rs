@@ -6,6 +6,10 @@ use blindfold_bte::EncryptionKey;
 use blindfold_l1::L1Client;
 use blindfold_protocol::{Epoch, Epochs};
 use blindfold_rpc::types::EncryptionKeyInfo;
+use tokio::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 /// The first batch.
 const GENESIS_NUMBER: u64 = 1;
@@ -71,6 +75,61 @@ pub enum CommitteeKeyError {
         /// The hash L1 registers.
         registered: B256,
     },
+}
+
+/// How long L1 is not asked after it did not answer.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The key that was checked last. While L1 is away it goes on counting for the batches of its epoch: what is registered
+/// changes with notice only, and the sequencer takes nothing that is encrypted to an epoch which ended early.
+#[derive(Default)]
+pub(crate) struct KeptKey(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    key: Option<(Instant, CommitteeKey)>,
+    paused_until: Option<Instant>,
+}
+
+impl KeptKey {
+    /// The key for batch `number`; one that is older than `refresh` is read from L1 again, and counts from then on if it
+    /// passes `check`. Those who ask meanwhile wait for that.
+    pub(crate) async fn get(
+        &self,
+        source: &dyn CommitteeSource,
+        number: u64,
+        pinned: Option<B256>,
+        refresh: Duration,
+        check: impl AsyncFnOnce(&CommitteeKey) -> Result<(), CommitteeKeyError>,
+    ) -> Result<CommitteeKey, CommitteeKeyError> {
+        let mut kept = self.0.lock().await;
+        let paused = kept.paused_until.is_some_and(|until| Instant::now() < until);
+        let known = kept.key.as_ref().filter(|(_, key)| (key.epoch.first..=key.epoch.last).contains(&number));
+        if let Some((since, key)) = known
+            && (paused || since.elapsed() < refresh)
+        {
+            return Ok(key.clone());
+        }
+        match CommitteeKey::fetch(source, number, pinned).await {
+            Ok(key) => {
+                check(&key).await?;
+                *kept = Kept { key: Some((Instant::now(), key.clone())), paused_until: None };
+                Ok(key)
+            }
+            Err(error @ CommitteeKeyError::L1(_)) => {
+                let Some(key) = known.map(|(_, key)| key.clone()) else { return Err(error) };
+                tracing::warn!(%error, epoch = key.epoch.epoch, "the committee's key is the one L1 told last");
+                kept.paused_until = Some(Instant::now() + PAUSE);
+                Ok(key)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Forgets it: L1 has to be asked before anything else is encrypted.
+    pub(crate) async fn forget(&self) {
+        *self.0.lock().await = Kept::default();
+    }
 }
 
 /// A checked key and the epoch it belongs to.

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::{
-    committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource},
+    committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource, KeptKey},
     envelopes::{DEFAULT_EXPIRY_BATCHES, EnvelopeMaker, Offer},
     inclusion::{Inclusion, InclusionError, check_inclusion, check_promise},
     node::{Node, NodeError},
@@ -53,6 +53,7 @@ pub struct Wallet {
     source: Arc<dyn CommitteeSource>,
     /// What L1 said last about epochs and sequencers.
     registered: Mutex<Option<Epochs>>,
+    kept: KeptKey,
     pinned: Option<B256>,
 }
 
@@ -171,6 +172,7 @@ impl Wallet {
             sequencer: http_client(&endpoints.sequencer, &config)?,
             source,
             registered: Mutex::default(),
+            kept: KeptKey::default(),
             pinned,
         })
     }
@@ -189,12 +191,13 @@ impl Wallet {
         BlindApiClient::get_status(&self.node_rpc).await.map_err(|error| WalletError::NodeRpc(error.into()))
     }
 
-    /// The committee's key for the next batch, from L1; refuses where the sequencer serves another.
+    /// The committee's key for the next batch, from L1 (while it is away, as this wallet read it last); refuses where the
+    /// sequencer serves another.
     ///
     /// # Errors
     /// [`WalletError::CommitteeKey`], [`WalletError::Sequencer`].
     pub async fn committee(&self, head: u64) -> Result<CommitteeKey, WalletError> {
-        let committee = CommitteeKey::fetch(&*self.source, head.saturating_add(1), self.pinned).await?;
+        let committee = self.committee_of(head.saturating_add(1)).await?;
         let served = self
             .sequencer
             .get_encryption_key()
@@ -203,6 +206,10 @@ impl Wallet {
         committee.compare(&served)?;
         *self.registered.lock() = Some(committee.registered.clone());
         Ok(committee)
+    }
+
+    async fn committee_of(&self, number: u64) -> Result<CommitteeKey, CommitteeKeyError> {
+        self.kept.get(&*self.source, number, self.pinned, Duration::ZERO, async |_| Ok(())).await
     }
 
     /// Signs one transaction, encrypts it and sends the envelope.
@@ -274,7 +281,7 @@ impl Wallet {
         }
         let status = self.status().await?;
         let next = status.head.number.saturating_add(1);
-        let committee = CommitteeKey::fetch(&*self.source, next, self.pinned).await?;
+        let committee = self.committee_of(next).await?;
         let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
         let envelope = maker.forced(std::slice::from_ref(&transaction), status.head.generation)?;
         Ok((envelope, transaction))
@@ -419,7 +426,7 @@ impl Wallet {
             .await
             .map_err(|error| WalletError::NodeRpc(error.into()))?
             .ok_or(WalletError::Unknown(id))?;
-        let committee = CommitteeKey::fetch(&*self.source, number, self.pinned).await?;
+        let committee = self.committee_of(number).await?;
         Ok(check_inclusion(&self.chain, &committee, id, number, &batch)?)
     }
 }

@@ -34,16 +34,13 @@ use blindfold_rpc::{
 use blindfold_runtime::{Failure, Tasks};
 use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
 use parking_lot::Mutex;
-use tokio::{
-    sync::{Mutex as AsyncMutex, Notify},
-    time::{Duration, Instant},
-};
+use tokio::{sync::Notify, time::Duration};
 
 pub use config::{ProxyConfig, ProxyConfigFault, Resend};
 pub use journal::{Journal, JournalError};
 
 use crate::{
-    committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource},
+    committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource, KeptKey},
     node::Node,
     transaction::SignedTransaction,
 };
@@ -110,7 +107,7 @@ pub(crate) struct Inner {
     pinned: Option<B256>,
     pool: Mutex<Pool>,
     journal: Journal,
-    committee: AsyncMutex<Option<(Instant, CommitteeKey)>>,
+    committee: KeptKey,
     wake: Notify,
     registry: Metrics,
     metrics: ProxyMetrics,
@@ -144,22 +141,14 @@ impl ProxyMetrics {
 }
 
 impl Inner {
-    /// The committee's key for batch `number`: from L1, kept for a while, compared with what the sequencer serves.
+    /// The committee's key for batch `number`: from L1, kept for a while and while L1 is away, compared with what the sequencer serves.
     async fn committee(&self, number: u64) -> Result<CommitteeKey, CommitteeKeyError> {
-        let mut kept = self.committee.lock().await;
         let refresh = Duration::from_millis(self.config.key_refresh_ms);
-        if let Some((since, key)) = kept.as_ref()
-            && since.elapsed() < refresh
-            && (key.epoch.first..=key.epoch.last).contains(&number)
-        {
-            return Ok(key.clone());
-        }
-        let key = CommitteeKey::fetch(&*self.source, number, self.pinned).await?;
-        if let Ok(served) = self.sequencer.get_encryption_key().await {
-            key.compare(&served)?;
-        }
-        *kept = Some((Instant::now(), key.clone()));
-        Ok(key)
+        let compare = async |key: &CommitteeKey| match self.sequencer.get_encryption_key().await {
+            Ok(served) => key.compare(&served),
+            Err(_) => Ok(()),
+        };
+        self.committee.get(&*self.source, number, self.pinned, refresh, compare).await
     }
 }
 
@@ -193,7 +182,7 @@ impl Proxy {
             source,
             pinned,
             journal,
-            committee: AsyncMutex::new(None),
+            committee: KeptKey::default(),
             wake: Notify::new(),
             registry,
             metrics,

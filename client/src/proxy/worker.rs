@@ -280,7 +280,7 @@ async fn submit(inner: &Arc<Inner>, id: B256, bytes: Bytes, first: bool) -> Resu
             {
                 if matches!(&*refusal.reason, "wrong_epoch" | "wrong_encryption_key") {
                     // Ask L1 again before the next attempt.
-                    *inner.committee.lock().await = None;
+                    inner.committee.forget().await;
                 }
                 let reason = refusal.reason.to_string();
                 let sent_before = !first

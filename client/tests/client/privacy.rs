@@ -150,6 +150,19 @@ async fn nothing_is_encrypted_to_bytes_that_l1_does_not_vouch_for() {
     world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
 }
 
+/// Ordering goes on while L1 is away; so do those who send.
+#[tokio::test]
+async fn what_l1_said_of_the_committee_counts_while_l1_is_away() {
+    let mut world = World::start().await;
+    world.config = ProxyConfig { key_refresh_ms: 1, ..world.config };
+    let wallets = world.proxy().await;
+    wallets.send(&transfer(1, 0).0).await.unwrap();
+    world.sequencer.until("an envelope", |state| state.arrived.len() == 1).await;
+    *world.registry.away.lock() = true;
+    wallets.send(&transfer(2, 0).0).await.unwrap();
+    world.sequencer.until("another", |state| state.arrived.len() == 2).await;
+}
+
 #[tokio::test]
 async fn a_sequencer_that_claims_an_absurd_head_stops_nobody_else() {
     let mut world = World::start().await;
