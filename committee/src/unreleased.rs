@@ -18,6 +18,7 @@ use std::{
 use blindfold_chain::{L1Fault, L1View, Refusal};
 use blindfold_protocol::L1Timing;
 use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use crate::share::ShareRefusal;
 
@@ -25,12 +26,29 @@ use crate::share::ShareRefusal;
 const HEIGHT_INTERVAL_MS: u64 = 12_000;
 /// How old a height may be when L1 does not answer, in milliseconds: far less than half of any sane deadline.
 const MAX_HEIGHT_AGE_MS: u64 = 600_000;
+/// How long a share waits for L1's height where an older one is known, in milliseconds.
+const HEIGHT_PATIENCE_MS: u64 = 500;
 
 /// How far L1 is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Heights {
     finalized: u64,
     newest: u64,
+}
+
+/// The heights that were seen last.
+#[derive(Default)]
+struct Seen {
+    heights: Option<(Heights, Instant)>,
+    /// Until when no share waits for L1: it did not answer one in time.
+    paused_until: Option<Instant>,
+}
+
+impl Seen {
+    fn younger(&self, limit_ms: u64) -> Option<Heights> {
+        let (heights, seen) = self.heights?;
+        (seen.elapsed() < Duration::from_millis(limit_ms)).then_some(heights)
+    }
 }
 
 /// The rule, with the height of L1 as it was last seen.
@@ -40,14 +58,14 @@ pub(crate) struct Unreleased {
     half: u64,
     /// Half of `postingDeadline`, in L1 blocks.
     half_unposted: u64,
-    heights: Mutex<Option<(Heights, Instant)>>,
+    seen: Mutex<Seen>,
 }
 
 impl Unreleased {
     pub(crate) fn new(l1: Arc<dyn L1View>, timing: &L1Timing) -> Self {
         let (half, half_unposted) =
             (u64::from(timing.hint_deadline) / 2, u64::from(timing.posting_deadline) / 2);
-        Self { l1, half, half_unposted, heights: Mutex::default() }
+        Self { l1, half, half_unposted, seen: Mutex::default() }
     }
 
     /// Whether shares of this number may still be given. `origin` is its header's L1 origin.
@@ -56,7 +74,8 @@ impl Unreleased {
     /// is early enough whenever it was posted.
     pub(crate) async fn check(&self, number: u64, origin: u64) -> Result<(), ShareRefusal> {
         let unavailable = |fault: L1Fault| ShareRefusal::Unavailable(Refusal::L1(fault));
-        let Heights { finalized, newest } = self.heights().await.map_err(unavailable)?;
+        let Heights { finalized, newest } =
+            known_or_asked(&self.seen, self.asked()).await.map_err(unavailable)?;
         if newest < origin.saturating_add(self.half.min(self.half_unposted)) {
             return Ok(());
         }
@@ -77,35 +96,91 @@ impl Unreleased {
         Err(ShareRefusal::UnreleasedTooLong { number, posted_at })
     }
 
-    /// Asks how far L1 is now and then, so that what is asked for while L1 is away is judged by what it said before.
+    /// Asks how far L1 is now and then, however long it takes to say, so that what is asked for while it is away or slow is
+    /// judged by what it said before.
     pub(crate) async fn refresh(&self) {
-        if let Err(fault) = self.heights().await {
-            tracing::debug!(%fault, "how far L1 is was not told");
-        }
-    }
-
-    /// How far L1 is, or was a moment ago.
-    async fn heights(&self) -> Result<Heights, L1Fault> {
-        let known = *self.heights.lock();
-        let younger = |limit_ms| {
-            known
-                .filter(|(_, seen)| seen.elapsed() < Duration::from_millis(limit_ms))
-                .map(|(heights, _)| heights)
-        };
-        if let Some(heights) = younger(HEIGHT_INTERVAL_MS) {
-            return Ok(heights);
+        if self.seen.lock().younger(HEIGHT_INTERVAL_MS).is_some() {
+            return;
         }
         match self.asked().await {
-            Ok(heights) => {
-                *self.heights.lock() = Some((heights, Instant::now()));
-                Ok(heights)
-            }
-            Err(fault) => younger(MAX_HEIGHT_AGE_MS).ok_or(fault),
+            Ok(heights) => keep(&self.seen, heights),
+            Err(fault) => tracing::debug!(%fault, "how far L1 is was not told"),
         }
     }
 
     async fn asked(&self) -> Result<Heights, L1Fault> {
         let finalized = self.l1.finalized().await?.number;
         Ok(Heights { finalized, newest: self.l1.newest().await?.max(finalized) })
+    }
+}
+
+fn keep(seen: &Mutex<Seen>, heights: Heights) {
+    *seen.lock() = Seen { heights: Some((heights, Instant::now())), paused_until: None };
+}
+
+/// How far L1 is, or was a moment ago. While it is away or slow, what it said before counts, and shares do not wait for it
+/// one after the other.
+async fn known_or_asked(
+    seen: &Mutex<Seen>,
+    asked: impl Future<Output = Result<Heights, L1Fault>>,
+) -> Result<Heights, L1Fault> {
+    let known = {
+        let seen = seen.lock();
+        let paused = seen.paused_until.is_some_and(|until| Instant::now() < until);
+        let known = seen.younger(MAX_HEIGHT_AGE_MS);
+        match seen.younger(HEIGHT_INTERVAL_MS).or(known.filter(|_| paused)) {
+            Some(heights) => return Ok(heights),
+            None => known,
+        }
+    };
+    let Some(known) = known else {
+        let heights = asked.await?;
+        keep(seen, heights);
+        return Ok(heights);
+    };
+    match timeout(Duration::from_millis(HEIGHT_PATIENCE_MS), asked).await {
+        Ok(Ok(heights)) => {
+            keep(seen, heights);
+            Ok(heights)
+        }
+        Ok(Err(_)) | Err(_) => {
+            seen.lock().paused_until = Some(Instant::now() + Duration::from_millis(HEIGHT_INTERVAL_MS));
+            Ok(known)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn heights(newest: u64) -> Heights {
+        Heights { finalized: newest - 2, newest }
+    }
+
+    fn seen(ago_ms: u64) -> Mutex<Seen> {
+        let at = Instant::now().checked_sub(Duration::from_millis(ago_ms)).expect("a machine that runs");
+        Mutex::new(Seen { heights: Some((heights(10), at)), paused_until: None })
+    }
+
+    #[tokio::test]
+    async fn shares_do_not_wait_for_an_l1_that_hangs() {
+        let seen = seen(HEIGHT_INTERVAL_MS);
+        assert_eq!(known_or_asked(&seen, pending()).await, Ok(heights(10)));
+        // The next ones do not wait at all, and an answer counts when it comes.
+        assert_eq!(known_or_asked(&seen, pending()).now_or_never(), Some(Ok(heights(10))));
+        keep(&seen, heights(12));
+        assert_eq!(known_or_asked(&seen, pending()).now_or_never(), Some(Ok(heights(12))));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_known_is_asked_for() {
+        let (unknown, away) = (Mutex::default(), L1Fault::Unavailable { reason: "away".to_owned() });
+        assert_eq!(known_or_asked(&unknown, ready(Err(away.clone()))).await, Err(away));
+        assert_eq!(known_or_asked(&unknown, ready(Ok(heights(20)))).await, Ok(heights(20)));
     }
 }
