@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindfold_chain::{HintsRefusal, NextStep, Refusal, announce};
+use blindfold_chain::{HintsRefusal, L1Rounds, NextStep, Refusal, announce};
 use blindfold_protocol::{BatchHints, Canonical, Certificate, SealedBatch};
 use blindfold_rpc::types::BlockNotification;
 use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic, Wire};
@@ -28,6 +28,7 @@ pub(crate) struct Follower {
     progress: u64,
     /// Whether the feed stands and everything it spoke of is taken.
     pub(crate) in_sync: watch::Sender<bool>,
+    l1_rounds: L1Rounds,
 }
 
 impl Follower {
@@ -35,7 +36,8 @@ impl Follower {
         let poll_interval = Duration::from_millis(poll_interval_ms);
         let progress = node.tracker.certified().number;
         let sync_at = Instant::now() + poll_interval;
-        Self { node, parked: BTreeMap::new(), poll_interval, sync_at, progress, in_sync }
+        let l1_rounds = L1Rounds::new(node.tracker.clone());
+        Self { node, parked: BTreeMap::new(), poll_interval, sync_at, progress, in_sync, l1_rounds }
     }
 
     /// Follows until told to stop.
@@ -49,6 +51,7 @@ impl Follower {
                         None => return false,
                     },
                     () = tokio::time::sleep_until(self.sync_at) => self.catch_up().await,
+                    round = self.l1_rounds.ended() => self.on_l1(round),
                 }
                 true
             };
@@ -206,7 +209,9 @@ impl Follower {
 
     /// Fetches what is missing: from the sequencer, and from members when it does not give it.
     async fn catch_up(&mut self) {
-        self.follow_l1().await;
+        if let Some(round) = self.l1_rounds.round().await {
+            self.on_l1(round);
+        }
         let end = self.sync_with_sequencer().await;
         let certified = self.node.tracker.certified().number;
         let stalled = certified == self.progress;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use async_trait::async_trait;
-use blindfold_chain::{Applied, HeaderSource, NextStep, Refusal, announce};
+use blindfold_chain::{Applied, HeaderSource, L1Round, NextStep, Refusal, announce};
 use blindfold_protocol::{Certificate, SealedBatch};
 use blindfold_rpc::types::BatchInfo;
 use blindfold_rpc::{BlindApiClient, ReceivedError};
@@ -30,9 +30,9 @@ pub(crate) enum SyncEnd {
 }
 
 impl Follower {
-    /// Takes the headers that L1 made, from L1 alone.
-    pub(crate) async fn follow_l1(&mut self) {
-        match self.node.tracker.follow_l1().await {
+    /// The headers that L1 made were taken, from L1 alone.
+    pub(crate) fn on_l1(&mut self, round: L1Round) {
+        match round {
             Ok(taken) => {
                 for (sealed, applied) in taken {
                     tracing::error!(number = applied.number, hash = %applied.hash, "L1 made a header: following it");

@@ -18,6 +18,7 @@ mod hints;
 mod intake;
 mod l1;
 mod l1_client;
+mod l1_rounds;
 pub mod limits;
 mod next_look;
 mod office;
@@ -43,6 +44,7 @@ pub use l1::{
     L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, PendingL1Header, VoidRun,
     origin_facts,
 };
+pub use l1_rounds::{L1Round, L1Rounds};
 pub use next_look::NextLook;
 pub use office::Office;
 pub use opener::{OpenFault, Opener, unopened_outcomes};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use async_trait::async_trait;
-use blindfold_chain::{HeaderSource, HintIntake, NextStep, Refusal, Tracker, accepted};
+use blindfold_chain::{HeaderSource, HintIntake, L1Round, L1Rounds, NextStep, Refusal, Tracker, accepted};
 use blindfold_protocol::{Canonical, SealedBatch};
 use blindfold_rpc::types::BatchInfo;
 use blindfold_rpc::{
@@ -44,11 +44,12 @@ pub(crate) struct Follower {
     pub(crate) in_sync: watch::Sender<bool>,
     /// Where execution stands: what is executed needs no hints any more.
     pub(crate) status: watch::Receiver<ExecutionStatus>,
+    pub(crate) l1_rounds: L1Rounds,
 }
 
 impl Follower {
     /// Follows until told to stop.
-    pub(crate) async fn run(self, feed_url: String, mut stop: watch::Receiver<bool>) {
+    pub(crate) async fn run(mut self, feed_url: String, mut stop: watch::Receiver<bool>) {
         let mut feed = Feed::start(feed_url, TOPICS.to_vec(), FeedConfig::default());
         let mut next = Instant::now();
         loop {
@@ -60,6 +61,10 @@ impl Follower {
                         None => Some(End::Later),
                     },
                     () = tokio::time::sleep_until(next) => Some(self.catch_up().await),
+                    round = self.l1_rounds.ended() => {
+                        self.on_l1(round);
+                        None
+                    }
                 }
             };
             // What a step has begun on disk ends by itself; nothing else of it is worth waiting for.
@@ -90,13 +95,19 @@ impl Follower {
         }
     }
 
-    async fn catch_up(&self) -> End {
-        match self.tracker.follow_l1().await {
+    fn on_l1(&self, round: L1Round) {
+        match round {
             Ok(taken) => self.counters.headers_verified.add(taken.len() as u64),
             Err(refusal) if refusal.next_step() == NextStep::Stop => {
                 tracing::error!(%refusal, "cannot follow L1");
             }
             Err(refusal) => tracing::debug!(%refusal, "what L1 made cannot be taken yet"),
+        }
+    }
+
+    async fn catch_up(&mut self) -> End {
+        if let Some(round) = self.l1_rounds.round().await {
+            self.on_l1(round);
         }
         let headers = self.fetch_batches().await;
         match self.fetch_hints().await {

@@ -28,8 +28,8 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    HintIntake, L1View, OpenError, OpenedBatches, Opener, ParameterSet, Settled, Settlement, SettlementView,
-    TakesMarks, Tracker,
+    HintIntake, L1Rounds, L1View, OpenError, OpenedBatches, Opener, ParameterSet, Settled, Settlement,
+    SettlementView, TakesMarks, Tracker,
 };
 use blindfold_protocol::ChainConfig;
 use blindfold_rlwe::schemes::invoice::InvoiceError;
@@ -174,6 +174,7 @@ impl Coprocessor {
             poll_interval: Duration::from_millis(config.poll_interval_ms),
             in_sync,
             status: of_status.clone(),
+            l1_rounds: L1Rounds::new(tracker.clone()),
         };
 
         let readiness = Readiness::new(&["node", "execution"]).of(tasks.spawner());
