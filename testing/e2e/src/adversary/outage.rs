@@ -12,16 +12,21 @@ use super::{
     report::{Gas, Outcome},
 };
 
-/// How long L1 is away at least: several time-outs of whoever asks it.
-const OUTAGE: Duration = Duration::from_secs(20);
-/// How long it is away at most: afterwards nothing may be too late for it.
-const LONGEST_OUTAGE: Duration = Duration::from_secs(70);
+/// How long L1 is away at least: many time-outs of whoever asks it.
+const OUTAGE: Duration = Duration::from_secs(60);
+/// How long it is away at most: from the hint deadline on nobody executes what L1 may have declared void.
+const LONGEST_OUTAGE: Duration = Duration::from_secs(85);
+/// How long whoever asks L1 waits for it.
+const L1_TIMEOUT: Duration = Duration::from_secs(10);
 /// So many members that the others certify nothing.
 const AWAY: [&str; 2] = ["member-3", "member-4"];
 
 /// While L1 is away transfers are sealed, certified, opened and executed; afterwards what was certified is posted.
 pub async fn l1_outage(field: &mut Field) -> Outcome {
-    field.transfer(0).await?;
+    // A wallet that has never read L1 cannot know whom to trust.
+    for user in 0..USERS {
+        field.transfer(user).await?;
+    }
     let before = field.status().await?;
     field.devnet.pause_l1()?;
     let during = away(field).await;
@@ -54,6 +59,9 @@ async fn away(field: &mut Field) -> Result<u64> {
         last = receipt.number.unwrap_or(last);
         sent += 1;
     }
+    // As many as time-outs: each would have waited for one.
+    let waiting = OUTAGE.as_secs() / L1_TIMEOUT.as_secs();
+    ensure!(sent as u64 > 2 * waiting, "expected more than {} transfers, seen {sent}", 2 * waiting);
     Ok(last)
 }
 
