@@ -352,6 +352,30 @@ contract HintBlobsTest is HintFixture {
         one[0] = c.blobs.openings[0];
         c.blobs.openings = one;
         reverts(id, c, abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 4_095, 2));
+        c = evidenceOf(b, "twoBlobs", 1, 8);
+        c.blobs.openings = withAnother(c.blobs.openings);
+        reverts(id, c, abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 4_095, 2));
+        // The same bytes in a row, the parts of other lengths.
+        c = evidenceOf(b, "twoBlobs", 1, 8);
+        bytes memory proof = c.blobs.openings[0].proof;
+        c.blobs.openings[0].commitment = bytes.concat(c.blobs.openings[0].commitment, proof[0]);
+        bytes memory rest = new bytes(47);
+        for (uint256 i = 0; i < 47; i++) {
+            rest[i] = proof[i + 1];
+        }
+        c.blobs.openings[0].proof = rest;
+        reverts(id, c, reason);
+    }
+
+    function withAnother(HintBlobs.Opening[] memory openings)
+        private
+        pure
+        returns (HintBlobs.Opening[] memory more)
+    {
+        more = new HintBlobs.Opening[](openings.length + 1);
+        for (uint256 i = 0; i < more.length; i++) {
+            more[i] = openings[i == openings.length ? 0 : i];
+        }
     }
 
     function testReleaseOpeningsThatShowNothing() public {
@@ -363,6 +387,8 @@ contract HintBlobsTest is HintFixture {
         reverts(id, c, abi.encodeWithSelector(HintBlobs.BadOpening.selector, 7));
         c = evidenceOf(b, "small", 0, 1);
         c.blobs.releaseOpenings = new HintBlobs.Opening[](0);
+        reverts(id, c, abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 6, 3));
+        c.blobs.releaseOpenings = withAnother(evidenceOf(b, "small", 0, 1).blobs.releaseOpenings);
         reverts(id, c, abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 6, 3));
         c.blobs.releaseOpenings = evidenceOf(b, "small", 0, 5).blobs.releaseOpenings;
         reverts(id, c, abi.encodeWithSelector(HintBlobs.WrongOpenings.selector, 6, 3));

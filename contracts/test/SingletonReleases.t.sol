@@ -109,6 +109,10 @@ contract SingletonReleasesTest is Test {
         caller.isRight{ gas: 3_000_000 }(release, ofX(0x80, 4), h1);
         vm.expectRevert(abi.encodeWithSelector(SingletonReleases.NotComparable.selector));
         caller.isRight(release, c, "");
+        // As long as both together.
+        bytes memory longer = bytes.concat(BlsSigner.g1(1), h1);
+        vm.expectRevert(abi.encodeWithSelector(SingletonReleases.NotComparable.selector));
+        caller.isRight(release, ofX(0x80, 1), longer);
     }
 
     /// forge-config: default.isolate = true
