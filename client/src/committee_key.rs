@@ -80,18 +80,33 @@ pub enum CommitteeKeyError {
 /// How long L1 is not asked after it did not answer.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The key that was checked last. While L1 is away it goes on counting for the batches of its epoch: what is registered
+/// Epochs whose keys are kept: those that end and begin, and one or two that somebody looks back at.
+const MAX_KEPT: usize = 4;
+
+/// The keys that were checked last. While L1 is away each goes on counting for the batches of its epoch: what is registered
 /// changes with notice only, and the sequencer takes nothing that is encrypted to an epoch which ended early.
 #[derive(Default)]
-pub(crate) struct KeptKey(Mutex<Kept>);
+pub(crate) struct KeptKeys(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    key: Option<(Instant, CommitteeKey)>,
+    /// When each was read from L1, oldest first.
+    keys: Vec<(Instant, CommitteeKey)>,
     paused_until: Option<Instant>,
 }
 
-impl KeptKey {
+impl Kept {
+    fn put(&mut self, key: CommitteeKey) {
+        self.keys.retain(|(_, kept)| kept.epoch.epoch != key.epoch.epoch);
+        self.keys.push((Instant::now(), key));
+        if self.keys.len() > MAX_KEPT {
+            self.keys.remove(0);
+        }
+        self.paused_until = None;
+    }
+}
+
+impl KeptKeys {
     /// The key for batch `number`; one that is older than `refresh` is read from L1 again, and counts from then on if it
     /// passes `check`. Those who ask meanwhile wait for that.
     pub(crate) async fn get(
@@ -104,7 +119,9 @@ impl KeptKey {
     ) -> Result<CommitteeKey, CommitteeKeyError> {
         let mut kept = self.0.lock().await;
         let paused = kept.paused_until.is_some_and(|until| Instant::now() < until);
-        let known = kept.key.as_ref().filter(|(_, key)| (key.epoch.first..=key.epoch.last).contains(&number));
+        let covers =
+            |(_, key): &&(Instant, CommitteeKey)| (key.epoch.first..=key.epoch.last).contains(&number);
+        let known = kept.keys.iter().find(covers);
         if let Some((since, key)) = known
             && (paused || since.elapsed() < refresh)
         {
@@ -113,7 +130,7 @@ impl KeptKey {
         match CommitteeKey::fetch(source, number, pinned).await {
             Ok(key) => {
                 check(&key).await?;
-                *kept = Kept { key: Some((Instant::now(), key.clone())), paused_until: None };
+                kept.put(key.clone());
                 Ok(key)
             }
             Err(error @ CommitteeKeyError::L1(_)) => {
@@ -126,7 +143,7 @@ impl KeptKey {
         }
     }
 
-    /// Forgets it: L1 has to be asked before anything else is encrypted.
+    /// Forgets them: L1 has to be asked before anything else is encrypted.
     pub(crate) async fn forget(&self) {
         *self.0.lock().await = Kept::default();
     }

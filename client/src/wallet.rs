@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::{
-    committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource, KeptKey},
+    committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource, KeptKeys},
     envelopes::{DEFAULT_EXPIRY_BATCHES, EnvelopeMaker, Offer},
     inclusion::{Inclusion, InclusionError, check_inclusion, check_promise},
     node::{Node, NodeError},
@@ -53,7 +53,7 @@ pub struct Wallet {
     source: Arc<dyn CommitteeSource>,
     /// What L1 said last about epochs and sequencers.
     registered: Mutex<Option<Epochs>>,
-    kept: KeptKey,
+    kept: KeptKeys,
     pinned: Option<B256>,
 }
 
@@ -172,7 +172,7 @@ impl Wallet {
             sequencer: http_client(&endpoints.sequencer, &config)?,
             source,
             registered: Mutex::default(),
-            kept: KeptKey::default(),
+            kept: KeptKeys::default(),
             pinned,
         })
     }

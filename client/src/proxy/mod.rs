@@ -40,7 +40,7 @@ pub use config::{ProxyConfig, ProxyConfigFault, Resend};
 pub use journal::{Journal, JournalError};
 
 use crate::{
-    committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource, KeptKey},
+    committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource, KeptKeys},
     node::Node,
     transaction::SignedTransaction,
 };
@@ -107,7 +107,7 @@ pub(crate) struct Inner {
     pinned: Option<B256>,
     pool: Mutex<Pool>,
     journal: Journal,
-    committee: KeptKey,
+    committee: KeptKeys,
     wake: Notify,
     registry: Metrics,
     metrics: ProxyMetrics,
@@ -182,7 +182,7 @@ impl Proxy {
             source,
             pinned,
             journal,
-            committee: KeptKey::default(),
+            committee: KeptKeys::default(),
             wake: Notify::new(),
             registry,
             metrics,
