@@ -367,17 +367,20 @@ mod tests {
         let mut small: Vec<_> =
             (1..=200).map(|last| budget.take(address(last), SMALL_ANSWER_BYTES).expect("room")).collect();
         // Who holds large ones has small ones, too; what grows beyond a small one counts with the large.
-        let first = &mut small[0];
-        assert!(!first.resize(SMALL_ANSWER_BYTES + 1));
+        let last = small.last_mut().expect("some");
+        assert!(!last.resize(SMALL_ANSWER_BYTES + 1));
         large.pop();
-        assert!(first.resize(mib) && first.resize(SMALL_ANSWER_BYTES));
+        assert!(last.resize(mib) && last.resize(SMALL_ANSWER_BYTES));
         drop(large);
         let expected = Taken { bytes: 200 * SMALL_ANSWER_BYTES, large: 0 };
         assert_eq!(budget.held().of_all_addresses, expected);
+        drop(small);
         // Small answers in one message are no large one.
-        let mut all = Lease::of_all(small).expect("some");
+        let of_one = (0..200).map(|_| budget.take(address(1), SMALL_ANSWER_BYTES).expect("room"));
+        let mut all = Lease::of_all(of_one.collect()).expect("some");
         assert!(all.resize(150 * SMALL_ANSWER_BYTES));
-        assert_eq!(budget.held().of_all_addresses.large, 0);
+        let expected = Taken { bytes: 150 * SMALL_ANSWER_BYTES, large: 0 };
+        assert_eq!(budget.held().of_all_addresses, expected);
         drop(all);
         assert_eq!((budget.bytes(), budget.held().of_accounts.len()), (0, 0));
     }
@@ -390,7 +393,8 @@ mod tests {
         let waiting = budget.take_within(address(2), 1 << 20, patience);
         let (taken, ()) = tokio::join!(waiting, async { drop(held) });
         assert!(taken.is_some());
-        assert!(budget.take_within(address(3), 1, Duration::ZERO).await.is_none());
+        let large = SMALL_ANSWER_BYTES + 1;
+        assert!(budget.take_within(address(3), large, Duration::ZERO).await.is_none());
     }
 
     #[test]
