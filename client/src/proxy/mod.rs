@@ -141,7 +141,8 @@ impl ProxyMetrics {
 }
 
 impl Inner {
-    /// The committee's key for batch `number`: from L1, kept for a while and while L1 is away, compared with what the sequencer serves.
+    /// The committee's key for batch `number`: from L1, kept for a while and while L1 is away, compared with what the
+    /// sequencer serves.
     async fn committee(&self, number: u64) -> Result<CommitteeKey, CommitteeKeyError> {
         let refresh = Duration::from_millis(self.config.key_refresh_ms);
         let compare = async |key: &CommitteeKey| match self.sequencer.get_encryption_key().await {
