@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use blindfold_chain::{L1MadeHeader, limits::CALLERS_READS};
 use blindfold_protocol::{B256, Canonical};
-use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
+use blindfold_rpc::{
+    BlindApiClient,
+    types::{EnvelopeState, LedgerAt},
+};
 use blindfold_store::{Store, StoreError, What};
 use common::{
     EPOCH, LAST_NUMBER, RICH, Running, World, doubles::START_MS, epoch, faulty::FaultyStore, payer, within,
@@ -175,6 +178,31 @@ async fn callers_reads_leave_readers_to_the_sequencer() {
     assert_eq!(store.waiting(), CALLERS_READS);
     store.release();
     assert_eq!(asking.join_all().await, [true; 20]);
+}
+
+/// Proofs are made one at a time, and wait for each other and for the chain: nobody else's read waits with them.
+#[tokio::test]
+async fn who_asks_for_proofs_holds_up_no_other_caller() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    running.certify(1).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    let tracker = running.handle.tracker();
+    store.hold("entries_changed_after");
+    let mut asking = JoinSet::new();
+    for _ in 0..20 {
+        let client = running.client.clone();
+        asking.spawn(async move {
+            client.get_fee_account_proof(payer(1).address(), Some(LedgerAt::Number(1))).await.unwrap()
+        });
+    }
+    store.somebody_waits().await;
+    running.send(&world.envelope(1, 2)).await.unwrap();
+    let read = within("a read of another caller", tracker.for_caller(tracker.store().batch(1))).await;
+    assert!(read.unwrap().is_some());
+    store.release();
+    assert_eq!(asking.join_all().await.len(), 20);
 }
 
 /// It refused every envelope for ever, and nothing else told.

@@ -201,8 +201,7 @@ impl BlindApiServer for ReadApi {
     ) -> Result<Option<FeeAccountProof>, RpcError> {
         let ReadContext { tracker, .. } = &self.context;
         let number = self.ledger_number(at)?;
-        let found =
-            tracker.for_caller(tracker.prove_account(&address, number)).await.map_err(proof_refused)?;
+        let found = tracker.prove_account(&address, number).await.map_err(proof_refused)?;
         Ok(found.map(|ProvedAccount { account, proof, header }| FeeAccountProof {
             address,
             balance: account.balance,

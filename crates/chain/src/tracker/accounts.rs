@@ -107,7 +107,9 @@ impl Tracker {
         let missing = ProofRefusal::NoHeader { number, newest: newest.0.number };
         // Asked before the header is read: one that is certified by then is the one that stays.
         let certified = self.certified().number;
-        let Some(record) = self.store().batch(number).await? else { return Err(missing) };
+        // A turn for each read, and none while it waits for other proofs or for the chain: nobody else's would come.
+        let record = self.for_caller(self.store().batch(number)).await?;
+        let Some(record) = record else { return Err(missing) };
         let header = HeaderId { number, hash: record.hash };
         let _making = earlier.making.lock().await;
         if let Some(found) = earlier.of(number) {
@@ -135,7 +137,7 @@ impl Tracker {
         number: u64,
         root: B256,
     ) -> Result<LedgerTree, ProofRefusal> {
-        let changed = self.store().entries_changed_after(number, later.number).await?;
+        let changed = self.for_caller(self.store().entries_changed_after(number, later.number)).await?;
         let changed = changed.ok_or(ProofRefusal::Forgotten(number))?;
         // A large ledger takes a while.
         let made = blindfold_runtime::blocking(move || tree.with(changed)).await;

@@ -164,7 +164,8 @@ impl Tracker {
     }
 
     /// Reads from the disk on behalf of somebody outside, when its turn comes: at most [`CALLERS_READS`] such reads are
-    /// under way, so the role's own never stand behind more. `read` must not ask for a turn again.
+    /// under way, so the role's own never stand behind more. `read` is one read of the disk: it waits for nothing else, and
+    /// does not ask for a turn again.
     pub async fn for_caller<T>(&self, read: impl Future<Output = T>) -> T {
         // Never closed.
         let _place = self.shared.callers.acquire().await.ok();
