@@ -158,18 +158,23 @@ async fn the_header_with_the_certificate_wins_over_the_one_shown_first() {
     assert_eq!(state(node.tracker()), state(&world.sequencer.machine.tracker));
 }
 
-#[tokio::test]
-async fn what_the_sequencer_withholds_comes_from_members() {
+/// Two batches that members have: sealed and certified without a word on the feed.
+async fn withheld() -> World {
     let mut world = World::new().await;
     world.config.member_poll_interval_ms = 50;
     world.config.hint_deadline_ms = 0;
     world.sequencer.mischief.withhold_batches.store(true, Ordering::SeqCst);
     world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
-    // Sealed and certified without a word on the feed.
     let one = world.sequencer.sealing.seal_envelopes(0, &[envelope(1)]).await;
     let two = world.sequencer.sealing.seal(1_000, vec![]).await;
     world.members.archive.put(&one);
     world.members.archive.put(&two);
+    world
+}
+
+#[tokio::test]
+async fn what_the_sequencer_withholds_comes_from_members() {
+    let world = withheld().await;
     world.members.archive.silent.lock().insert(1);
     let node = world.start().await;
     executed(&node, 1).await;
@@ -194,15 +199,7 @@ async fn a_disk_error_ends_the_node() {
 /// A number that was certified through a descendant has no certificate of its own at any member.
 #[tokio::test]
 async fn numbers_certified_through_a_descendant_come_from_members_too() {
-    let mut world = World::new().await;
-    world.config.member_poll_interval_ms = 50;
-    world.config.hint_deadline_ms = 0;
-    world.sequencer.mischief.withhold_batches.store(true, Ordering::SeqCst);
-    world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
-    let one = world.sequencer.sealing.seal_envelopes(0, &[envelope(1)]).await;
-    let two = world.sequencer.sealing.seal(1_000, vec![]).await;
-    world.members.archive.put(&one);
-    world.members.archive.put(&two);
+    let world = withheld().await;
     world.members.archive.through_descendant.lock().insert(1);
     let node = world.start().await;
     executed(&node, 1).await;
