@@ -50,6 +50,10 @@ struct Contracts {
     read_data: usize,
     /// L1's headers; genesis where there are none.
     headers: Vec<(u64, B256)>,
+    /// Postings whose data nobody serves now.
+    unserved: BTreeSet<u64>,
+    /// Whether L1's node has no state of final blocks any more, so far behind they are.
+    pruned: bool,
 }
 
 impl Contracts {
@@ -91,13 +95,20 @@ fn name(court: Court) -> &'static str {
 struct Reporter {
     address: Option<Address>,
     contracts: Arc<Mutex<Contracts>>,
+    /// Whether its connection is lost: then nothing more is sent.
+    lost: Arc<Mutex<bool>>,
 }
 
 impl Reporter {
     fn act<T>(&self, act: impl FnOnce(&mut Contracts) -> Result<T, WatchTrouble>) -> Result<T, WatchTrouble> {
         let mut contracts = self.contracts.lock();
         assert!(self.address.is_some(), "without a key nothing is sent");
-        match contracts.trouble.pop() {
+        if *self.lost.lock() {
+            return Err(WatchTrouble::Unavailable("lost".into()));
+        }
+        let trouble = contracts.trouble.pop();
+        *self.lost.lock() = matches!(trouble, Some((WatchTrouble::Unavailable(_), _)));
+        match trouble {
             Some((trouble, true)) => Err(trouble),
             Some((trouble, false)) => act(&mut contracts).and(Err(trouble)),
             None => act(&mut contracts),
@@ -129,6 +140,9 @@ impl WatchL1 for Reporter {
     async fn posting(&self, posting: &PostingSeen) -> Result<Option<PostedHints>, WatchTrouble> {
         let mut contracts = self.contracts.lock();
         contracts.read_data += 1;
+        if contracts.unserved.contains(&posting.id) {
+            return Err(WatchTrouble::Unavailable("no such blobs".into()));
+        }
         Ok(contracts.data.get(&(posting.id, posting.root)).cloned())
     }
 
@@ -139,6 +153,9 @@ impl WatchL1 for Reporter {
 
     async fn shown(&self, pair: &[SignedHeader; 2], block: Option<u64>) -> Result<bool, WatchTrouble> {
         let contracts = self.contracts.lock();
+        if contracts.pruned && block.is_some() {
+            return Err(WatchTrouble::Unavailable("missing trie node".into()));
+        }
         let shown_at = contracts.equivocated.get(&pair[0].header.number);
         Ok(shown_at.is_some_and(|at| block.is_none_or(|block| *at <= block)))
     }
@@ -267,6 +284,7 @@ struct Scene {
 
 struct Node {
     watcher: Watcher,
+    book: Arc<CaseBook>,
     counters: Counters,
     metrics: Metrics,
 }
@@ -324,15 +342,15 @@ impl Scene {
     async fn node_with(&self, address: Option<Address>) -> Node {
         let metrics = Metrics::new("full_node", "test").expect("a registry");
         let counters = Counters::new(&metrics).expect("registers");
-        let book = CaseBook::open(Arc::clone(&self.store)).await.expect("undamaged");
+        let book = Arc::new(CaseBook::open(Arc::clone(&self.store)).await.expect("undamaged"));
         let deps = WatcherDeps {
-            l1: Arc::new(Reporter { address, contracts: Arc::clone(&self.contracts) }),
+            l1: Arc::new(Reporter { address, contracts: Arc::clone(&self.contracts), lost: Arc::default() }),
             tracker: self.machine.tracker.clone(),
-            book: Arc::new(book),
+            book: Arc::clone(&book),
             judge: Judge { parameters: parameter_set(), backend: backend() },
             counters: counters.clone(),
         };
-        Node { watcher: Watcher::new(WatchConfig::default(), deps), counters, metrics }
+        Node { watcher: Watcher::new(WatchConfig::default(), deps), book, counters, metrics }
     }
 
     /// A node as after a start.
@@ -613,6 +631,41 @@ async fn a_refusal_of_l1_is_tried_again_and_stops_nothing_else() {
         node.round().await;
     }
     assert_eq!(scene.contracts.lock().challenges.len(), 2);
+}
+
+#[tokio::test]
+async fn what_cannot_be_looked_at_holds_up_nothing_else() {
+    let scene = Scene::new().await;
+    let sealed = scene.three_batches().await;
+    let first = sealed[0].batch.signed_header();
+    let second = BatchHeader { gas: first.header.gas + 1, ..first.header };
+    let second = second.sign(&sequencer_key(), &chain_config().deployment);
+    let mut node = scene.node().await;
+    node.book.keep_headers(first, second).await.expect("a disk");
+    {
+        let mut contracts = scene.contracts.lock();
+        contracts.equivocated.insert(first.header.number, 1);
+        contracts.pruned = true;
+        let other = || vec![PostedBatch { entries: vec![(0, [0; 16])], singletons: vec![] }];
+        let unserved = contracts.post(3, other());
+        contracts.unserved.insert(unserved.id);
+        contracts.post(3, other());
+    }
+    for _ in 0..3 {
+        assert!(node.watcher.round().await.is_err(), "not all was looked at");
+        scene.pass(1);
+    }
+    assert_eq!(scene.contracts.lock().challenges.len(), 1);
+    assert_eq!(scene.contracts.lock().claimed, REWARD);
+    // What comes back is judged, too.
+    scene.contracts.lock().unserved.clear();
+    scene.contracts.lock().pruned = false;
+    for _ in 0..4 {
+        node.round().await;
+        scene.pass(1);
+    }
+    assert_eq!(scene.contracts.lock().challenges.len(), 2);
+    assert_eq!(node.round().await, WatchRound::default());
 }
 
 #[tokio::test]

@@ -260,6 +260,8 @@ impl HintsL1 for Account {
 struct Source {
     batches: Mutex<BTreeMap<u64, SourcedBatch>>,
     away: Mutex<bool>,
+    /// Batches that it never answers about.
+    withheld: Mutex<BTreeSet<u64>>,
     asked: Mutex<usize>,
 }
 
@@ -267,7 +269,7 @@ struct Source {
 impl BatchSource for Source {
     async fn batch(&self, number: u64) -> Result<Option<SourcedBatch>, String> {
         *self.asked.lock() += 1;
-        if *self.away.lock() {
+        if *self.away.lock() || self.withheld.lock().contains(&number) {
             return Err("scripted".to_owned());
         }
         Ok(self.batches.lock().get(&number).cloned())
@@ -578,8 +580,45 @@ async fn nothing_that_the_sequencer_says_is_believed() {
     assert!(matches!(poster.poster.round(now).await, Err(Hindrance::Source(_))));
     *stage.source.away.lock() = false;
     stage.change(good.last, |batch| *batch = right.clone());
+    now += 1_000_000;
     assert_eq!(poster.round(now).await.posted, 1);
     poster.shows("waiting_runs", 0);
+}
+
+#[tokio::test]
+async fn a_batch_that_the_sequencer_never_gives_holds_up_no_other_run() {
+    let stage = Stage::new().await;
+    let withheld = stage.run_of_one(1).await;
+    let early = stage.run_of_one(2).await;
+    stage.source.withheld.lock().insert(withheld.last);
+    let mut poster = stage.poster();
+    let mut now = 0;
+    assert!(matches!(poster.poster.round(now).await, Err(Hindrance::Source(_))));
+    let posted_for = |stage: &Stage| {
+        stage.contracts.lock().open().iter().map(|posting| posting.run_last).collect::<Vec<_>>()
+    };
+    assert_eq!(posted_for(&stage), [early.last]);
+    // What is posted already becomes final all the same.
+    stage.pass(WINDOW);
+    now += 1_000_000;
+    assert!(matches!(poster.poster.round(now).await, Err(Hindrance::Source(_))));
+    assert!(posted_for(&stage).is_empty());
+    poster.shows("waiting_runs", 1);
+    stage.source.withheld.lock().clear();
+    now += 1_000_000;
+    assert_eq!(poster.round(now).await.posted, 1);
+}
+
+#[tokio::test]
+async fn a_sequencer_that_is_away_is_not_asked_about_every_run() {
+    let stage = Stage::new().await;
+    for n in 1..=5 {
+        stage.run_of_one(n).await;
+    }
+    *stage.source.away.lock() = true;
+    let mut poster = stage.poster();
+    assert!(matches!(poster.poster.round(0).await, Err(Hindrance::Source(_))));
+    assert_eq!(*stage.source.asked.lock(), 2);
 }
 
 #[tokio::test]

@@ -51,6 +51,24 @@ pub struct WatchRound {
     pub more: bool,
 }
 
+/// The first thing in a round that L1 gave no answer about.
+#[derive(Default)]
+struct Unanswered(Option<WatchTrouble>);
+
+impl Unanswered {
+    /// What came of one thing; `None` for no answer, which is kept for the end.
+    fn of<T>(&mut self, outcome: Result<T, WatchError>) -> Result<Option<T>, StoreError> {
+        match outcome {
+            Ok(done) => Ok(Some(done)),
+            Err(WatchError::L1(trouble)) => {
+                self.0.get_or_insert(trouble);
+                Ok(None)
+            }
+            Err(WatchError::Store(error)) => Err(error),
+        }
+    }
+}
+
 /// What a watcher works with.
 #[derive(Clone)]
 pub struct WatcherDeps {
@@ -119,18 +137,20 @@ impl Watcher {
         }
     }
 
-    /// Looks once at everything, and takes the next step of every case.
+    /// Looks once at everything, and takes the next step of every case. What L1 gives no answer about holds up nothing
+    /// else: not the other postings, nor other cases, nor what is overdue.
     ///
     /// # Errors
-    /// [`WatchError`]; what was done until then is done.
+    /// [`WatchError`]; what could be done is done, but for a fault of the disk.
     pub async fn round(&mut self) -> Result<WatchRound, WatchError> {
         let blocks = self.deps.l1.blocks().await?;
         self.catch_up(&blocks).await?;
         let open = self.open_now(&blocks).await?;
         let mut round = WatchRound::default();
         self.findings.retain(|(id, root), _| open.get(id).is_some_and(|posting| posting.root == *root));
+        let mut unanswered = Unanswered::default();
         for posting in open.values() {
-            match self.find(posting).await? {
+            match unanswered.of(self.find(posting).await)?.flatten() {
                 None => round.unchecked += 1,
                 Some(Finding::Wrong(fault)) => {
                     round.wrong += 1;
@@ -143,17 +163,17 @@ impl Watcher {
         }
         if self.deps.l1.reporter().is_some() {
             for case in self.deps.book.list() {
-                self.advance(&case, &open, &blocks).await?;
+                unanswered.of(self.advance(&case, &open, &blocks).await)?;
             }
-            self.take_rewards().await?;
-            round.more = self.post_overdue(&blocks).await?;
+            unanswered.of(self.take_rewards().await)?;
+            round.more = unanswered.of(self.post_overdue(&blocks).await)?.unwrap_or(false);
         }
-        round.more |= self.compare_outputs().await?;
+        round.more |= unanswered.of(self.compare_outputs().await)?.unwrap_or(false);
         round.cases = self.deps.book.list().len();
         self.deps.counters.watch_wrong_postings_open.set(round.wrong as u64);
         self.deps.counters.watch_unchecked_postings.set(round.unchecked as u64);
         self.deps.counters.watch_open_cases.set(round.cases as u64);
-        Ok(round)
+        unanswered.0.map_or(Ok(round), |trouble| Err(trouble.into()))
     }
 
     /// Posts what the sequencer keeps from L1. True when there may be more of it.

@@ -32,6 +32,8 @@ const CATCH_UP_BLOCKS: u64 = 10_000;
 const FINALITY_WAIT_PART: u64 = 4;
 /// Runs whose hints are fetched and verified in one round; the next round follows at once.
 const MAX_GATHERED_RUNS: usize = 8;
+/// Runs for which the sequencer may fail to answer before a round asks it for no other.
+const MAX_UNANSWERED_RUNS: usize = 2;
 
 /// Why a round ended before its end. The next one begins where L1 stands then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -156,10 +158,12 @@ impl HintPoster {
         }
     }
 
-    /// Looks where L1 stands and does what is to be done, oldest run first. `now_ms` is the time since the start.
+    /// Looks where L1 stands and does what is to be done, oldest run first. `now_ms` is the time since the start. A run that
+    /// the sequencer does not answer about keeps no other one waiting.
     ///
     /// # Errors
-    /// [`Hindrance`] when L1 or the sequencer does not answer; what was done until then is done.
+    /// [`Hindrance`] when L1 does not answer: what was done until then is done; or when the sequencer does not: all else is
+    /// done.
     pub async fn round(&mut self, now_ms: u64) -> Result<Round, Hindrance> {
         let l1 = Arc::clone(&self.deps.l1);
         let terms = match self.terms {
@@ -183,7 +187,7 @@ impl HintPoster {
             view.apply(&event);
         }
         let bond = l1.bond().await?;
-        let mut task = Task { blocks, terms, bond, now_ms, gathered: 0, late: None };
+        let mut task = Task { blocks, terms, bond, now_ms, gathered: 0, unanswered: Vec::new(), late: None };
         let mut round = Round::default();
         for entry in view.runs.values() {
             if entry.settled {
@@ -195,7 +199,7 @@ impl HintPoster {
         self.known.retain(|last, _| view.runs.contains_key(last));
         self.book.runs.retain(|last, _| self.known.get(last).is_none_or(|known| known.truth != Truth::Empty));
         self.report(&view, &task, &round);
-        Ok(round)
+        task.unanswered.into_iter().next().map_or(Ok(round), |fault| Err(Hindrance::Source(fault)))
     }
 
     /// Takes the final events up to `finalized` into the book.
@@ -297,7 +301,7 @@ impl HintPoster {
         }
         let takes_over = task.now_ms >= known.seen_ms.saturating_add(self.config.takeover_ms);
         let without_bond = matches!(known.truth, Truth::Roots(_)) && !task.is_covered();
-        if !takes_over || task.now_ms < known.retry_at_ms {
+        if !takes_over || task.now_ms < known.retry_at_ms || task.unanswered.len() == MAX_UNANSWERED_RUNS {
             task.wait_for(&run, round);
             return Ok(());
         }
@@ -319,8 +323,12 @@ impl HintPoster {
                     self.learn(run.last, Truth::Empty);
                     return Ok(());
                 }
-                Err(fault @ (GatherFault::Source { .. } | GatherFault::Stopped)) => {
-                    return Err(Hindrance::Source(fault));
+                Err(GatherFault::Stopped) => return Err(Hindrance::Source(GatherFault::Stopped)),
+                Err(fault @ GatherFault::Source { .. }) => {
+                    self.put_off(run.last, task.now_ms);
+                    task.wait_for(&run, round);
+                    task.unanswered.push(fault);
+                    return Ok(());
                 }
                 Err(fault) => {
                     self.not_gathered(&run, &fault, task.now_ms);
@@ -502,6 +510,8 @@ struct Task {
     bond: u128,
     now_ms: u64,
     gathered: usize,
+    /// What the sequencer did not answer.
+    unanswered: Vec<GatherFault>,
     /// The oldest run that waits for more than half of the time there is.
     late: Option<(u64, u64)>,
 }
