@@ -1,20 +1,35 @@
-//! What is forced through L1: an envelope that the sequencer does not want, and items that are no good.
+//! What is forced through L1: an envelope that the sequencer does not want, items that are no good, and some that only
+//! take room.
 
-use alloy_primitives::U256;
+use alloy_primitives::{U256, hex};
+use alloy_sol_types::{SolCall, SolEvent, SolValue};
 use anyhow::{Context, Result, ensure};
+use blindfold::devnet::accounts::named_key;
 use blindfold_client::Offer;
-use blindfold_l1::L1Writer;
+use blindfold_l1::{
+    L1Error, L1Writer,
+    contracts::ForcedQueue::{Collected, feePerByteWeiCall},
+};
 use blindfold_protocol::{Canonical, Envelope, ForcedTransaction};
+use futures::future::try_join_all;
 use serde_json::json;
 
 use super::{
-    field::{Field, UNPAID, until},
+    field::{FUNDS_WEI, Field, UNPAID, until},
+    raw::amount,
     report::{Gas, Outcome},
 };
 use crate::traffic::Sender;
 
 /// Gas that is paid for with a forced transfer.
 const TRANSFER_GAS: u64 = 21_000;
+/// The most gas that a forced transaction may reserve.
+const MOST_GAS: u64 = 10_000_000;
+/// Bytes of what reserves it.
+const JUNK_BYTES: usize = 16;
+/// Accounts that force junk, each of them [`JUNK_OF_EACH`] pieces.
+const HOGS: u8 = 4;
+const JUNK_OF_EACH: u8 = 4;
 
 fn writer(field: &Field, sender: &Sender) -> L1Writer {
     field.account(sender.key.clone())
@@ -83,6 +98,79 @@ pub async fn invalid_forced(field: &mut Field) -> Outcome {
     let included = field.reads()?.call("eth_getTransactionReceipt", &[json!(hash)]).await?;
     ensure!(included.is_null(), "expected the transaction with a bad nonce to be skipped, seen {included}");
     Ok(gas)
+}
+
+/// Junk of a few bytes reserves gas that it never uses: it pays for that gas, more for each next piece, and what the gas
+/// costs is burnt. Honest transfers go on.
+pub async fn reserved_gas(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    let queue = field.devnet.chain.forced_queue;
+    let junk = |hog: u8, n: u8| [&[0xee; JUNK_BYTES - 2][..], &[hog, n]].concat();
+    let price = async || anyhow::Ok(field.devnet.l1.forced_transaction_fee(MOST_GAS, &junk(0, 0)).await?);
+    let held = async || amount(&field.raw.call("eth_getBalance", json!([queue, "latest"])).await?);
+    // So that only the junk is in the queue's purse.
+    let reporter = field.reporter();
+    if !held().await?.is_zero() {
+        reporter.collect_forced_fees().await?;
+    }
+    let before = price().await?;
+    let sent = try_join_all((0..HOGS).map(|hog| {
+        let writer = field.account(named_key(&format!("hog-{hog}")));
+        let raw = &field.raw;
+        async move {
+            raw.call("anvil_setBalance", json!([writer.address(), U256::from(FUNDS_WEI)])).await?;
+            let mut last = None;
+            for n in 0..JUNK_OF_EACH {
+                let forced = until("room at the offered price", async || {
+                    match writer.force_transaction(MOST_GAS, &junk(hog, n)).await {
+                        Ok(sent) => Ok(Some(sent)),
+                        // The others came first and raised the price.
+                        Err(L1Error::Failed { .. }) => Ok(None),
+                        Err(error) => Err(error.into()),
+                    }
+                });
+                last = Some(forced.await?);
+            }
+            last.context("a piece of junk")
+        }
+    }))
+    .await?;
+    gas.step("force", sent[0].gas_used);
+    let after = price().await?;
+    ensure!(after >= before * U256::from(2), "expected the price to rise: {before} wei, then {after}");
+
+    let pieces = || (0..HOGS).flat_map(|hog| (0..JUNK_OF_EACH).map(move |n| junk(hog, n)));
+    let paid = held().await?;
+    let least = before * U256::from(pieces().count());
+    ensure!(paid > least, "expected more than {least} wei in the queue, seen {paid}");
+    let items = pieces().map(|raw| ForcedTransaction { gas_limit: MOST_GAS, transaction: raw }.encode());
+    let expected: Vec<_> = items.map(|item| (item, "forced_transaction")).collect();
+    field.transfer(0).await?;
+    until("the junk to stand in batches", async || places(field, &expected).await).await?;
+    field.transfer(2).await?;
+
+    // The bytes are the sequencer's, to whom they are a cost; the gas is nobody's.
+    let collected = reporter.collect_forced_fees().await?;
+    let topics = json!([Collected::SIGNATURE_HASH]);
+    let block = format!("{:#x}", collected.block);
+    let filter = json!([{ "address": queue, "fromBlock": block, "toBlock": block, "topics": topics }]);
+    let logs = field.raw.call("eth_getLogs", filter).await?;
+    let data = hex::decode(logs[0]["data"].as_str().context("what was collected")?)?;
+    let shares = <(U256, U256)>::abi_decode(&data)?;
+    let of_bytes = U256::from(JUNK_BYTES * expected.len()) * U256::from(fee_per_byte(field).await?);
+    ensure!(
+        shares == (of_bytes, paid - of_bytes),
+        "of {paid} wei expected {of_bytes} collected, seen {shares:?}"
+    );
+    gas.step("collect", collected.gas_used);
+    Ok(gas)
+}
+
+/// What a byte costs in the forced queue, in wei.
+async fn fee_per_byte(field: &Field) -> Result<u128> {
+    let call = json!({ "to": field.devnet.chain.forced_queue, "data": hex::encode_prefixed(feePerByteWeiCall {}.abi_encode()) });
+    let answer = field.raw.call("eth_call", json!([call, "latest"])).await?;
+    Ok(amount(&answer)?.to())
 }
 
 /// The batches in which the items stand; `None` while one does not.

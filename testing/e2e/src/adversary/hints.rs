@@ -1,4 +1,4 @@
-//! Wrong hints, withheld hints, and challenges without a reason.
+//! Wrong hints, withheld hints, hints that their own publisher has struck out, and challenges without a reason.
 
 use alloy_primitives::{B256, Bytes, FixedBytes, U256};
 use alloy_sol_types::{SolCall, SolEvent};
@@ -12,12 +12,17 @@ use blindfold_protocol::Canonical;
 use blindfold_rpc::types::{EnvelopeState, Receipt};
 
 use super::{
-    field::{Field, until},
+    committee::mine_to,
+    field::{Field, TIMING, until},
+    money::refused,
     posted::Posted,
     raw::Doomed,
     report::{Gas, Outcome},
     sequencer::gained,
 };
+
+/// How many L1 blocks before its run's time is up somebody posts wrong hints.
+const BEFORE_THE_DEADLINE: u64 = 20;
 
 /// What a commitment is hidden with.
 fn salt() -> B256 {
@@ -146,6 +151,53 @@ async fn wrong_releases(field: &Field, posted: &Posted, forger: &L1Writer, gas: 
     gas.step("postHints", sent.gas_used);
     let log = field.posting_by(forger.address(), posted.run.run.last).await?;
     field.struck(log.id, sent.block).await
+}
+
+/// A publisher whose wrong hints kept others from posting right ones has them struck out himself when the run's time is up,
+/// to have it void. The time runs anew, and the right hints become final.
+pub async fn struck_at_the_deadline(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    // Nobody posts and nobody challenges; the node opens by itself before it goes.
+    field.devnet.process("hint-publisher")?.pause()?;
+    let outcome = struck_by_itself(field, &mut gas).await;
+    field.devnet.process("hint-publisher")?.resume()?;
+    outcome?;
+    Ok(gas)
+}
+
+async fn struck_by_itself(field: &mut Field, gas: &mut Gas) -> Result<()> {
+    let (_, receipt) = field.transfer(0).await?;
+    let number = receipt.number.context("a number")?;
+    let posted = field.posted(number).await?;
+    let index = posted.accepted(number)?;
+    field.devnet.process("full-node")?.kill().await?;
+    let deadline = posted.run.run.posted_at + u64::from(TIMING.hint_deadline);
+    mine_to(field, deadline - BEFORE_THE_DEADLINE).await?;
+
+    let thief = field.forger();
+    bonded(field, &thief).await?;
+    let mut wrong = posted.right();
+    wrong.batches[posted.place(number)].entries[index as usize].key[5] ^= 1;
+    let sent = thief.post_hints(&posted.run.run, &wrong).await?;
+    gas.step("postHints, wrong", sent.gas_used);
+    let log = field.posting_by(thief.address(), posted.run.run.last).await?;
+    mine_to(field, deadline).await?;
+    refused(thief.void_unreleased(&posted.run.run).await, "PostingsOpen")?;
+    let challenge = posted.challenge(&wrong, number, index)?;
+    let struck = thief.dispute(log.id, &challenge, salt()).await?;
+    gas.step("challenge", struck.gas_used);
+    let early = format!("TooEarly {{ fromBlock: {} }}", struck.block + u64::from(TIMING.hint_deadline));
+    refused(thief.void_unreleased(&posted.run.run).await, &early)?;
+
+    let honest = field.reporter();
+    bonded(field, &honest).await?;
+    gas.step("postHints, right", honest.post_hints(&posted.run.run, &posted.right()).await?.gas_used);
+    let log = field.posting_by(honest.address(), posted.run.run.last).await?;
+    mine_to(field, log.l1_block + u64::from(TIMING.challenge_window)).await?;
+    gas.step("finalize", honest.finalize_hints(log.id).await?.gas_used);
+    refused(thief.void_unreleased(&posted.run.run).await, "RunIsFinal")?;
+    field.devnet.process("full-node")?.start()?;
+    field.devnet.process("full-node")?.ready().await
 }
 
 /// An honest posting, challenged with everything that is wrong in form, and then in form with nothing behind it.

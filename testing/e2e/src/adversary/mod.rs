@@ -3,12 +3,13 @@
 //! - `field`: a network with short deadlines and the accounts of both sides.
 //! - `books`: that no honest account has less afterwards.
 //! - `report`: what came of each case.
-//! - `hints`, `sequencer`, `forced`, `held_back`, `mangled`, `floods`, `sockets`, `money`, `outage`, `clocks`, `helpers`,
+//! - `hints`, `sequencer`, `forced`, `deposits`, `held_back`, `mangled`, `floods`, `sockets`, `money`, `outage`, `clocks`, `helpers`,
 //!   `restored`, `rotation`, `committee`, `successor`: the cases.
 
 mod books;
 mod clocks;
 mod committee;
+mod deposits;
 mod field;
 mod floods;
 mod forced;
@@ -74,14 +75,18 @@ const HELP: &str = "Cases:
   malformed_challenge      right hints are challenged: what has no form reverts, what has no reason costs the stake
   equivocation             two signed headers of one number cost the sequencer's bond
   reordered_after_release  another order of a batch that everybody can read is acknowledged by nobody
+  lower_promise            a friend's promise with a lower number takes nothing from the first accuser
   omitted_promise          a broken promise costs the bond, an accusation over a kept one its stake
   ignored_envelope         what the sequencer refuses is forced through L1, and executes
+  reserved_gas             junk of a few bytes reserves gas: it pays for it, the price rises, the chain goes on
+  deposit_hog              one deposit takes all the gas of an L1 block: it burns it, and others come in after it
   invalid_forced           forced items that are no good are skipped, and the chain goes on
   origin_held_back         the sequencer names old origins: forced items wait for W, and no longer
   l1_outage                L1 answers nobody for a while: ordering, certificates and blocks go on
   stale_header_after_outage
                            no certificates until a signed header is too old: L1 makes one, the chain goes on
   silent_helper            a second helper takes over; without any, nodes open by themselves
+  struck_at_the_deadline   a publisher has its own wrong hints struck out at a run's last hour: not void, its time runs anew
   rotation                 a new committee, with envelopes for the old one and for the new one under way
   unreleased_run_claimed_malformed
                            members release nothing, and all of it is called malformed: struck out, then void
@@ -136,11 +141,13 @@ const GROUPS: [Group; 4] = [
             "equivocation",
             "reordered_after_release",
             "omitted_promise",
+            "lower_promise",
             "ignored_envelope",
             "invalid_forced",
             "l1_outage",
             "stale_header_after_outage",
             "silent_helper",
+            "struck_at_the_deadline",
             "unreleased_run_claimed_malformed",
         ],
     },
@@ -163,6 +170,8 @@ const GROUPS: [Group; 4] = [
         cases: &[
             "mangled_copy_forced_first",
             "fee_stuffing",
+            "reserved_gas",
+            "deposit_hog",
             "malformed_flood",
             "prefix_without_data",
             "released_but_never_posted",
@@ -194,6 +203,10 @@ async fn case(name: &str, field: &mut Field) -> Outcome {
         "equivocation" => sequencer::equivocation(field).await,
         "reordered_after_release" => sequencer::reordered_after_release(field).await,
         "omitted_promise" => sequencer::omitted_promise(field).await,
+        "lower_promise" => sequencer::lower_promise(field).await,
+        "reserved_gas" => forced::reserved_gas(field).await,
+        "deposit_hog" => deposits::deposit_hog(field).await,
+        "struck_at_the_deadline" => hints::struck_at_the_deadline(field).await,
         "ignored_envelope" => forced::ignored_envelope(field).await,
         "invalid_forced" => forced::invalid_forced(field).await,
         "origin_held_back" => held_back::origin_held_back(field).await,

@@ -25,7 +25,7 @@ const KEY_FILE_COST: KeyFileCost = KeyFileCost { memory_kib: 64, iterations: 1, 
 const FOLDER: &str = "committee-of-one";
 
 /// A call that L1 must refuse with this error.
-fn refused(outcome: Result<Sent, L1Error>, error: &str) -> Result<()> {
+pub(super) fn refused(outcome: Result<Sent, L1Error>, error: &str) -> Result<()> {
     match outcome {
         Err(L1Error::Reverted { reason, .. }) if reason.starts_with(error) => Ok(()),
         Err(other) => bail!("expected {error}, seen {other}"),

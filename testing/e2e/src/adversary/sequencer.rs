@@ -259,3 +259,46 @@ pub async fn omitted_promise(field: &mut Field) -> Outcome {
     ensure!(earned == due, "expected {due} wei for the accuser, seen {earned}");
     Ok(gas)
 }
+
+/// The sequencer breaks a promise and gives a friend another promise of the same envelope, with a lower number. The friend
+/// accuses, too; the first accuser is paid all the same.
+pub async fn lower_promise(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    let (_, receipt) = field.transfer(2).await?;
+    let number = receipt.number.context("a number")?;
+    field.posted(number).await?;
+    let (raw, _) = field.users[2].transfer(field.users[2].nonce, U256::from(1));
+    let lost = field.users[2].envelope(raw.to_vec()).await?;
+    let promise = |seal_by| {
+        let (id, item_hash) = (lost.id(), keccak256(lost.encode()));
+        Promise::sign(&field.sequencer_key(), &field.devnet.chain.deployment, id, item_hash, seal_by)
+    };
+    let (of_user, of_friend) = (promise(number), promise(number - 1));
+    let given = |promise: &Promise| GivenPromise::new(promise, field.devnet.chain.sequencer);
+    let before = bond(field).await?;
+
+    let (user, friend) = (field.account(field.users[2].key.clone()), field.bully());
+    let rewards = field.devnet.l1.reward(user.address()).await?;
+    let of_friend_before = field.devnet.l1.reward(friend.address()).await?;
+    let window = u64::from(TIMING.answer_window);
+    let accused = user.report_omission(&of_user, salt()).await?;
+    // So much later that he cannot slash when the user can.
+    mine_to(field, accused.block + window / 2).await?;
+    let copied = friend.report_omission(&of_friend, salt()).await?;
+    gas.step("accuseOmission", accused.gas_used);
+    mine_to(field, accused.block + window + 1).await?;
+    gas.step("slashOmission", user.slash_omission(&given(&of_user)).await?.gas_used);
+    bond_is_lost(field).await?;
+    let earned = gained(field.devnet.l1.reward(user.address()).await?, rewards)?;
+    let due = before / U256::from(2) + U256::from(ACCUSATION_STAKE_WEI);
+    ensure!(earned == due, "expected {due} wei for the first accuser, seen {earned}");
+
+    mine_to(field, copied.block + window + 1).await?;
+    gas.step("slashOmission of no bond", friend.slash_omission(&given(&of_friend)).await?.gas_used);
+    let earned = gained(field.devnet.l1.reward(friend.address()).await?, of_friend_before)?;
+    ensure!(
+        earned == U256::from(ACCUSATION_STAKE_WEI),
+        "expected his stake for the friend, seen {earned} wei"
+    );
+    Ok(gas)
+}
