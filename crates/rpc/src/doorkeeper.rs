@@ -55,6 +55,13 @@ struct Judged {
     doubtful: HashMap<IpAddr, Doubtful>,
 }
 
+impl Judged {
+    /// Whether a peer has shown a good hello from there.
+    fn is_known(&self, of: IpAddr) -> bool {
+        self.good.values().flatten().any(|(_, shown_by)| group(*shown_by) == of)
+    }
+}
+
 /// The hellos of one address that count against it.
 struct Doubtful {
     /// How many bad ones it showed since then.
@@ -143,7 +150,7 @@ impl Doorkeeper {
         }
         let place = self.enter(group(address), text)?;
         let key = (self.0.key_of)(hello.peer).await?;
-        let turn = if self.is_known(place.group) { &self.0.known_turn } else { &self.0.turn };
+        let turn = if self.judged().is_known(place.group) { &self.0.known_turn } else { &self.0.turn };
         let _turn = tokio::time::timeout(Duration::from_millis(HELLO_WAIT_MS), turn.lock()).await.ok()?;
         if let Some(remembered) = self.remembered(hello.peer, text, address) {
             return remembered;
@@ -181,7 +188,9 @@ impl Doorkeeper {
     /// counts once, however many calls show it.
     fn enter<'a>(&'a self, group: IpAddr, text: &'a str) -> Option<Place<'a>> {
         let mut judged = self.judged();
-        if judged.doubtful.len() >= MAX_TRACKED_ADDRESSES && !judged.doubtful.contains_key(&group) {
+        let crowded = judged.doubtful.len() >= MAX_TRACKED_ADDRESSES && !judged.doubtful.contains_key(&group);
+        // Strangers, however many, take no room from where a peer is known to be: of those addresses there are few.
+        if crowded && !judged.is_known(group) {
             judged.doubtful.retain(|_, of_group| of_group.lately() > 0 || !of_group.waiting.is_empty());
             if judged.doubtful.len() >= MAX_TRACKED_ADDRESSES {
                 return None;
@@ -197,11 +206,6 @@ impl Doorkeeper {
         }
         of_group.waiting.entry(text.to_owned()).or_default().calls += 1;
         Some(Place { doorkeeper: self, group, text })
-    }
-
-    /// Whether a peer has shown a good hello from there.
-    fn is_known(&self, of: IpAddr) -> bool {
-        self.judged().good.values().flatten().any(|(_, shown_by)| group(*shown_by) == of)
     }
 
     /// Whether another call's turn has shown meanwhile that this hello proves nothing.
@@ -400,6 +404,27 @@ mod tests {
         assert_eq!(doorkeeper.judge(&headers(1, 1), address(1)).await, Some(Party::Sequencer));
         let _busy = doorkeeper.0.turn.lock().await;
         assert_eq!(doorkeeper.judge(&headers(1, 2), address(1)).await, Some(Party::Sequencer));
+    }
+
+    #[tokio::test]
+    async fn a_crowd_of_strangers_keeps_no_known_peer_out() {
+        let (doorkeeper, _) = doorkeeper();
+        assert_eq!(doorkeeper.judge(&headers(1, 1), address(1)).await, Some(Party::Sequencer));
+        let stranger = |n: usize| IpAddr::from(Ipv4Addr::from(0x0a00_0000 + n as u32));
+        let crowd = (0..MAX_TRACKED_ADDRESSES).map(|n| {
+            (
+                stranger(n),
+                Doubtful {
+                    since: Instant::now(),
+                    bad: 1,
+                    waiting: HashMap::from([(String::new(), Waiting::default())]),
+                },
+            )
+        });
+        doorkeeper.judged().doubtful.extend(crowd);
+        assert_eq!(doorkeeper.judge(&headers(1, 2), address(2)).await, None);
+        assert_eq!(doorkeeper.judge(&headers(1, 3), address(1)).await, Some(Party::Sequencer));
+        assert_eq!(doorkeeper.judged().doubtful.len(), MAX_TRACKED_ADDRESSES);
     }
 
     #[tokio::test]
