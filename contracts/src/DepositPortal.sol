@@ -86,7 +86,7 @@ contract DepositPortal {
     error NotGovernor(address caller);
     /// @notice The outlet is set, for good.
     error OutletIsSet(address outlet);
-    /// @notice An outlet is a contract.
+    /// @notice An outlet is a contract: whoever has the key of an account that delegates to one can change its code.
     error NotAContract(address outlet);
     /// @notice No outlet is announced.
     error NoOutletAnnounced();
@@ -123,7 +123,9 @@ contract DepositPortal {
     function announceOutlet(address outlet_) external {
         if (msg.sender != governor) revert NotGovernor(msg.sender);
         if (outlet != address(0)) revert OutletIsSet(outlet);
-        if (outlet_ != address(0) && outlet_.code.length == 0) revert NotAContract(outlet_);
+        if (outlet_ != address(0) && (outlet_.code.length == 0 || delegates(outlet_))) {
+            revert NotAContract(outlet_);
+        }
         announcedOutlet = outlet_;
         outletFrom = uint64(block.timestamp + OUTLET_NOTICE);
         emit OutletAnnounced(outlet_, outletFrom);
@@ -240,10 +242,14 @@ contract DepositPortal {
     /// @dev The caller, aliased when it is a contract. An account that delegates to a contract is still its key's, on
     /// L2 as well, and is not aliased.
     function senderOnL2() private view returns (address) {
-        if (msg.sender == tx.origin) return msg.sender;
-        if (msg.sender.code.length == 23 && bytes3(msg.sender.code) == DELEGATION_PREFIX) return msg.sender;
+        if (msg.sender == tx.origin || delegates(msg.sender)) return msg.sender;
         unchecked {
             return address(uint160(msg.sender) + ALIAS_OFFSET);
         }
+    }
+
+    /// @dev Whether it is an account with a delegation.
+    function delegates(address account) private view returns (bool) {
+        return account.code.length == 23 && bytes3(account.code) == DELEGATION_PREFIX;
     }
 }

@@ -394,6 +394,11 @@ contract DepositPortalTest is Test {
         vm.prank(GOVERNOR);
         vm.expectRevert(abi.encodeWithSelector(DepositPortal.NotAContract.selector, SENDER));
         portal.announceOutlet(SENDER);
+        address delegating = address(0x7702);
+        vm.etch(delegating, abi.encodePacked(hex"ef0100", address(handler)));
+        vm.prank(GOVERNOR);
+        vm.expectRevert(abi.encodeWithSelector(DepositPortal.NotAContract.selector, delegating));
+        portal.announceOutlet(delegating);
 
         uint256 from = block.timestamp + 30 days;
         vm.expectEmit(true, true, true, true, address(portal));
