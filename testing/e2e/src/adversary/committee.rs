@@ -1,5 +1,7 @@
 //! A committee that falls silent: before its release, and for good.
 
+use std::fs;
+
 use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::{
@@ -8,21 +10,24 @@ use blindfold::devnet::{
     ports::http,
 };
 use blindfold_client::{
-    FeeProof,
+    FeeProof, keys,
     transaction::{TransactionFields, sign},
 };
-use blindfold_l1::{Acknowledged, HintPosting, L1Error, L1HeaderDue, PostedBatch, PostedEntry, PostedRun};
-use blindfold_protocol::BatchHeader;
+use blindfold_l1::{HintPosting, L1Error, L1HeaderDue, PostedBatch, PostedEntry, PostedRun};
+use blindfold_protocol::{BatchHeader, Certificate, SealedBatch};
 use blindfold_rpc::{
     CommitteeApiClient, Encoded, ReceivedError,
-    types::{BatchState, EnvelopeState},
+    types::{BatchInfo, BatchState, EnvelopeState},
 };
+use serde_json::Value;
+use tokio::process::Command;
 
 use super::{
-    field::{Field, TIMING, until},
+    field::{Field, REPORTER, TIMING, until},
     held_back::{colluding, member_key},
+    raw::quantity,
     report::{Gas, Outcome},
-    sequencer::{gained, salt},
+    sequencer::gained,
 };
 
 /// Blocks until a block is final.
@@ -106,32 +111,74 @@ pub async fn unreleased_run_claimed_malformed(field: &mut Field) -> Outcome {
     Ok(gas)
 }
 
-/// A threshold of members acknowledges two headers of one number. L1 takes the stakes of those that did, and the chain goes
-/// on: they are still the committee.
+/// A threshold of members acknowledges two headers of one number. L1 takes the stakes of those that did, shown by
+/// `blindfold l1 stake slash` with what two nodes answered, and the chain goes on: they are still the committee.
 pub async fn double_acknowledgement(field: &mut Field) -> Outcome {
     let (_, receipt) = field.transfer(0).await?;
-    let header = field.sealed(receipt.number.context("a number")?).await?.0.header;
-    let mut other = header;
-    other.gas += 1;
-    let first = Acknowledged { header, certificate: colluding(field, &header).await? };
-    let second = Acknowledged { header: other, certificate: colluding(field, &other).await? };
+    let first = field.sealed(receipt.number.context("a number")?).await?.0;
+    let mut second = first.clone();
+    second.header.gas += 1;
+    let mut answers = Vec::new();
+    let mut signed = u64::MAX;
+    for sealed in [first, second] {
+        let certificate = colluding(field, &sealed.header).await?;
+        signed &= certificate.signers;
+        answers.push(answer(&sealed, &certificate));
+    }
     let before = stakes(field).await?;
     let reporter = field.reporter();
     let rewards = field.devnet.l1.stake_reward(reporter.address()).await?;
-    let sent = reporter.report_members(&first, &second, salt()).await?;
-    let signed = |place: usize| first.certificate.signers >> place & 1 == 1;
+    let gas_used = slash(field, &answers).await?;
     let mut lost = U256::ZERO;
     for (place, (before, after)) in before.into_iter().zip(stakes(field).await?).enumerate() {
-        let left = if signed(place) { U256::ZERO } else { before };
+        let left = if signed >> place & 1 == 1 { U256::ZERO } else { before };
         ensure!(!before.is_zero() && after == left, "member {}: {before} wei, then {after}", place + 1);
         lost += before - left;
     }
     let earned = gained(field.devnet.l1.stake_reward(reporter.address()).await?, rewards)?;
     ensure!(earned == lost / U256::from(2), "expected half of {lost} wei for the reporter, seen {earned}");
     let mut gas = Gas::default();
-    gas.step("slashDouble", sent.gas_used);
+    gas.step("slashDouble", gas_used);
     gas.step("claimReward", reporter.claim_stake_reward().await?.gas_used);
     Ok(gas)
+}
+
+/// What a node that took this header and certificate answers to `blind_getBatch`.
+fn answer(sealed: &SealedBatch, certificate: &Certificate) -> BatchInfo {
+    BatchInfo {
+        number: sealed.header.number,
+        hash: sealed.header.hash(),
+        timestamp_ms: sealed.header.timestamp_ms,
+        state: BatchState::Certified,
+        sealed: Encoded::new(sealed),
+        certificate: Some(Encoded::new(certificate)),
+        release: None,
+        hints: None,
+        verdicts: Vec::new(),
+    }
+}
+
+/// Shows L1 both answers, by the command and the reporter's key file; the gas of the report.
+async fn slash(field: &Field, answers: &[BatchInfo]) -> Result<u64> {
+    let dir = field.devnet.dir();
+    let key = dir.join("keys").join(format!("{REPORTER}.json"));
+    keys::store(&named_key(REPORTER), &key, fs::read_to_string(dir.join("password"))?.trim())?;
+    let mut command = Command::new(std::env::current_exe()?.with_file_name("blindfold"));
+    command.args(["l1", "stake", "slash", "--json", "--l1", field.devnet.l1_url()]);
+    command.arg("--chain").arg(dir.join("rollup.json")).arg("--key").arg(key);
+    command.arg("--password-file").arg(dir.join("password"));
+    for (place, answer) in answers.iter().enumerate() {
+        let file = dir.join(format!("acknowledged-{place}.json"));
+        fs::write(&file, serde_json::to_vec(answer)?)?;
+        command.arg("--certified").arg(file);
+    }
+    let number = answers.first().context("an answer")?.number;
+    let output = command.arg(number.to_string()).kill_on_drop(true).output().await?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "blindfold l1 stake slash: {}: {said}", output.status);
+    let printed: Value = serde_json::from_slice(&output.stdout)?;
+    let transaction = printed["transaction"].as_str().context("no transaction was printed")?.parse()?;
+    quantity(&field.raw.receipt(transaction).await?["gasUsed"])
 }
 
 /// What each member has at stake, in order.

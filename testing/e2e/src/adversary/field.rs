@@ -52,7 +52,7 @@ const FORGER: &str = "forger";
 /// Challenges and accuses without a reason.
 const BULLY: &str = "bully";
 /// Reports and answers.
-const REPORTER: &str = "reporter";
+pub const REPORTER: &str = "reporter";
 /// What the dishonest and the reporter own on L1, in wei.
 pub const FUNDS_WEI: u128 = 10_000 * 1_000_000_000_000_000_000;
 /// Ciphertexts in a sub-batch at most: dealing and checking stay quick.
