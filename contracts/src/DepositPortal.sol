@@ -17,7 +17,8 @@ import { FixedPointMathLib } from "solady/utils/FixedPointMathLib.sol";
 /// that moves by EIP-1559 around a tenth of the cap and is paid by burning gas of the depositing transaction. Who fills
 /// the cap of one L1 block pays more than twice as much in the next, so nobody keeps others out for long.
 /// @dev Storage: slot 0 holds `totalDeposited` (u96), the gas price (u64), the block last deposited in (u64) and the gas
-/// used in it (u32); slot 1 `outlet`; slot 2 the announced outlet and the time from which it takes effect (u64).
+/// used in it (u32); slot 1 `outlet`; slot 2 the announced outlet and the time from which it takes effect (u64); slot 3
+/// the hash of its code.
 contract DepositPortal {
     /// @notice How long an announced outlet waits.
     uint256 public constant OUTLET_NOTICE = 30 days;
@@ -65,6 +66,8 @@ contract DepositPortal {
     address public announcedOutlet;
     /// @notice The time, in seconds, from which the announced outlet can take effect.
     uint64 public outletFrom;
+    /// @notice The hash of the code that the announced outlet had when it was announced.
+    bytes32 public announcedCodeHash;
 
     /// @notice A deposit for L2 from `from` (aliased for a contract) to `to`.
     /// @param version 0.
@@ -90,6 +93,8 @@ contract DepositPortal {
     error NotAContract(address outlet);
     /// @notice No outlet is announced.
     error NoOutletAnnounced();
+    /// @notice The announced contract has other code now, or none: announce it anew.
+    error OutletChanged(address outlet);
     /// @notice The announced outlet takes effect from this time on.
     error NoticeNotOver(uint256 from);
     /// @notice Only the outlet may do this.
@@ -127,6 +132,7 @@ contract DepositPortal {
             revert NotAContract(outlet_);
         }
         announcedOutlet = outlet_;
+        announcedCodeHash = outlet_.codehash;
         outletFrom = uint64(block.timestamp + OUTLET_NOTICE);
         emit OutletAnnounced(outlet_, outletFrom);
     }
@@ -136,6 +142,8 @@ contract DepositPortal {
         if (outlet != address(0)) revert OutletIsSet(outlet);
         if (announcedOutlet == address(0)) revert NoOutletAnnounced();
         if (block.timestamp < outletFrom) revert NoticeNotOver(outletFrom);
+        // A contract can end in the transaction that made it, and another one come to the same address.
+        if (announcedOutlet.codehash != announcedCodeHash) revert OutletChanged(announcedOutlet);
         outlet = announcedOutlet;
         emit OutletSet(outlet);
     }

@@ -423,6 +423,26 @@ contract DepositPortalTest is Test {
         portal.announceOutlet(address(this));
     }
 
+    /// @dev A contract can end in the transaction that made and announced it, and another one come to its address when
+    /// the notice is over: what takes effect is the code that everybody could look at.
+    function testTheOutletHasTheCodeThatWasAnnounced() public {
+        address announced = address(0x0c7);
+        vm.etch(announced, hex"6001");
+        vm.prank(GOVERNOR);
+        portal.announceOutlet(announced);
+        vm.warp(block.timestamp + 30 days);
+        bytes memory reason = abi.encodeWithSelector(DepositPortal.OutletChanged.selector, announced);
+        vm.etch(announced, "");
+        vm.expectRevert(reason);
+        portal.setOutlet();
+        vm.etch(announced, hex"6002");
+        vm.expectRevert(reason);
+        portal.setOutlet();
+        vm.etch(announced, hex"6001");
+        portal.setOutlet();
+        checkEqual(portal.outlet(), announced, "as announced");
+    }
+
     function testOnlyTheOutletPaysOut() public {
         portal.depositTransaction{ value: 5 ether }(TARGET, 0, 50_000, false, "");
         vm.prank(GOVERNOR);
