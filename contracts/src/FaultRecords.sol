@@ -40,9 +40,10 @@ abstract contract FaultRecords is SequencerBond {
 
     /// @notice The L1 block in which two headers of a number were first shown; 0 where none were.
     mapping(uint64 number => uint256 l1Block) public equivocatedAt;
-    /// @notice The headers that were shown with a key's signature beside another one of their number: two of them are no
-    /// new fault of that key. What another key signed says nothing of this one.
-    mapping(address signer => mapping(bytes32 headerHash => bool)) public shownBesideAnother;
+    /// @notice The two headers of a number that were shown with a key's signature, by `keccak256(abi.encode(number, lesser
+    /// hash, greater hash))`: they are no new fault of that key. Each of them beside a third one is, and what another key
+    /// signed says nothing of this one.
+    mapping(address signer => mapping(bytes32 evidence => bool)) public shownTogether;
     /// @notice The accusation of having broken a promise. A sequencer's promise is known by its id,
     /// `keccak256(abi.encode(sequencer, promiseHash))` with `hashStruct` of the `Promise`.
     mapping(bytes32 promiseId => Accusation) public accusations;
@@ -79,7 +80,7 @@ abstract contract FaultRecords is SequencerBond {
     error DifferentNumbers(uint64 first, uint64 second);
     /// @notice The two headers are the same.
     error SameHeader(bytes32 headerHash);
-    /// @notice Both headers were shown already with this signer's signature, each beside another one of this number.
+    /// @notice These two headers were shown already with this signer's signature.
     error AlreadySlashed(uint64 number);
     /// @notice Header `which` does not bear a signature, in this domain, of a key that is or was the sequencer's (1), or
     /// not of the same as the first (2).

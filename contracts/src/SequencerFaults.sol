@@ -40,9 +40,9 @@ contract SequencerFaults is FaultRecords {
     /// @notice Punishes the sequencer for two different headers of one number, both signed by it, by its whole bond,
     /// and opens the way for L1 to make that header (`postL1Header`). Works without a bond too.
     /// Evidence committed to: `keccak256(abi.encode(number, lesser hash, greater hash))`.
-    /// @dev Both headers are marked for good as this signer's, so the same evidence never takes a later bond of its, and a
-    /// header that nobody saw before always does: whoever showed two of its own while it had no bond is not free to sign a
-    /// third. Under another key the same headers are another fault: none that was named before saves the next one's bond.
+    /// @dev The two are marked for good as this signer's, together, so the same evidence never takes a later bond of its. Any
+    /// other two do: whoever showed headers of its own while it had no bond, each beside one that nobody could post, is not
+    /// free to hand them out. Under another key the same headers are another fault.
     function slashEquivocation(
         BatchHeader calldata first,
         bytes calldata firstSignature,
@@ -58,26 +58,22 @@ contract SequencerFaults is FaultRecords {
         address signer = signingSequencer(firstHash, firstSignature);
         if (signer == address(0)) revert BadSequencerSignature(1);
         if (signingSequencer(secondHash, secondSignature) != signer) revert BadSequencerSignature(2);
-        mapping(bytes32 headerHash => bool) storage shown = shownBesideAnother[signer];
-        if (shown[firstHash] && shown[secondHash]) revert AlreadySlashed(number);
+        bytes32 evidence = firstHash < secondHash
+            ? keccak256(abi.encode(number, firstHash, secondHash))
+            : keccak256(abi.encode(number, secondHash, firstHash));
+        if (shownTogether[signer][evidence]) revert AlreadySlashed(number);
         (uint64 origin, uint64 later) = (first.l1OriginNumber, second.l1OriginNumber);
         if (origin > later) (origin, later) = (later, origin);
         if (l1MadeBelow(number, origin, later)) revert Excused(number);
         uint256 until = uint256(origin) + postingDeadline;
         if (later > until && (firstPostedAt == 0 || firstPostedAt > until)) revert Excused(number);
-        reveal(
-            firstHash < secondHash
-                ? keccak256(abi.encode(number, firstHash, secondHash))
-                : keccak256(abi.encode(number, secondHash, firstHash)),
-            salt
-        );
+        reveal(evidence, salt);
 
         // Later showings do not put off what the first one opened; and a key opens nothing where it signs no headers.
         bool signs =
             later >= head.l1OriginNumber && later < block.number && registry.sequencerAt(later) == signer;
         if (signs && equivocatedAt[number] == 0) equivocatedAt[number] = block.number;
-        shown[firstHash] = true;
-        shown[secondHash] = true;
+        shownTogether[signer][evidence] = true;
         (uint256 burnt, uint256 reward) = slash(signer, msg.sender);
         emit Equivocation(number, signer, msg.sender, firstHash, secondHash, burnt, reward);
     }

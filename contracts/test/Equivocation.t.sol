@@ -179,17 +179,40 @@ contract EquivocationTest is Deployment {
         checkEqual(inbox.rewards(REPORTER), 50 ether, "reward");
         checkEqual(inbox.equivocatedAt(1), shownAt, "what the first showing opened is not put off");
 
-        // Of headers that were all shown no two are new; a third one beside any of them is.
+        // The same two are no new fault; either of them beside a header that it was not shown with is.
         depositBond(1 ether);
-        first = old;
-        one = oldSignature;
         commitConflict(REPORTER);
         bytes memory reason = abi.encodeWithSelector(FaultRecords.AlreadySlashed.selector, 1);
         expectRefusal(first, one, second, two, reason);
-        second.envelopeRoot = keccak256("a third order");
-        two = signHeader(SEQUENCER_KEY, second);
+        first = old;
+        one = oldSignature;
         report(REPORTER);
         checkEqual(bond(), 0, "slashed again");
+    }
+
+    /// @dev Without a bond the sequencer shows each of the two headers that matter beside one that nobody can ever post,
+    /// which opens nothing. Then the bond comes. The two cost it, and L1 decides their number.
+    function testHeadersShownBesideJunkSaveNoBond() public {
+        postRun(run(1));
+        BatchHeader memory left = run(1)[0];
+        BatchHeader memory right = abi.decode(abi.encode(left), (BatchHeader));
+        right.envelopeRoot = keccak256("another order");
+        BatchHeader memory junk = abi.decode(abi.encode(left), (BatchHeader));
+        junk.l1OriginNumber = type(uint64).max;
+        pass(1);
+        showBoth(left, junk);
+        showBoth(junk, right);
+        checkEqual(inbox.equivocatedAt(2), 0, "nothing that could be posted was shown");
+        depositBond(100 ether);
+        showBoth(left, right);
+        checkEqual(bond(), 0, "slashed");
+        checkEqual(inbox.equivocatedAt(2), block.number, "L1 decides");
+    }
+
+    function showBoth(BatchHeader memory left, BatchHeader memory right) internal {
+        (first, second) = (left, right);
+        (one, two) = (signHeader(SEQUENCER_KEY, first), signHeader(SEQUENCER_KEY, second));
+        report(REPORTER);
     }
 
     /// @dev L1 makes no header before the first certified one. So when what was signed came to nothing, the sequencer

@@ -74,8 +74,9 @@ contract SequencerFaultsProofs is Symbolic {
         (done,) = address(inbox).call(call);
     }
 
-    /// @dev Two headers take the bond when one of them at least was not shown before. Both are marked then as their
-    /// signer's, and no other header, nor anybody else's; the block of the first showing stands, and where the two could not be posted nothing is opened.
+    /// @dev Two headers take the bond when they were not shown together before. They are marked then as their signer's,
+    /// together, and no other two, nor anybody else's; the block of the first showing stands, and where the two could not be
+    /// posted nothing is opened.
     /// @custom:halmos --loop 4
     function check_TheSameTwoHeadersTakeNoLaterBond(
         Evidence calldata given,
@@ -86,16 +87,18 @@ contract SequencerFaultsProofs is Symbolic {
         assumePossible(REPORTER, l1Block);
         bytes32 low = inbox.hashHeader(given.first);
         bytes32 high = inbox.hashHeader(given.second);
-        bool marked = inbox.shownBesideAnother(SEQUENCER, low) && inbox.shownBesideAnother(SEQUENCER, high);
-        bool otherMarked = inbox.shownBesideAnother(who, other);
+        if (low > high) (low, high) = (high, low);
+        bytes32 evidence = keccak256(abi.encode(given.first.number, low, high));
+        bool marked = inbox.shownTogether(SEQUENCER, evidence);
+        bool otherMarked = inbox.shownTogether(who, other);
         uint256 shownAt = inbox.equivocatedAt(given.first.number);
         uint256 stake = inbox.staked();
         uint256 reward = inbox.rewards(REPORTER);
         if (!report(given)) return;
         assert(!marked && low != high && given.first.number == given.second.number);
-        assert(inbox.shownBesideAnother(SEQUENCER, low) && inbox.shownBesideAnother(SEQUENCER, high));
-        bool ofThese = who == SEQUENCER && (other == low || other == high);
-        assert(ofThese || inbox.shownBesideAnother(who, other) == otherMarked);
+        assert(inbox.shownTogether(SEQUENCER, evidence));
+        bool ofThese = who == SEQUENCER && other == evidence;
+        assert(ofThese || inbox.shownTogether(who, other) == otherMarked);
         uint256 shownLater = inbox.equivocatedAt(given.first.number);
         assert(shownLater == shownAt || shownAt == 0 && shownLater == l1Block);
         assert(inbox.staked() == 0 && inbox.rewards(REPORTER) == reward + stake / 2);
@@ -136,16 +139,16 @@ contract SequencerFaultsProofs is Symbolic {
         bytes32 envelopeId,
         uint64 sealBy,
         bytes32 other,
-        bytes32 headerHash
+        bytes32 evidence
     ) public {
         FaultRecords.GivenPromise memory promised = promiseOf(envelopeId, 0, sealBy);
         vm.assume(other != idOf(promised));
         assumePossible(caller, 1 << 40);
         (, FaultRecords.State state,) = inbox.accusations(other);
-        bool marked = inbox.shownBesideAnother(SEQUENCER, headerHash);
+        bool marked = inbox.shownTogether(SEQUENCER, evidence);
         slashOmission(caller, promised);
         (, FaultRecords.State later,) = inbox.accusations(other);
-        assert(later == state && inbox.shownBesideAnother(SEQUENCER, headerHash) == marked);
+        assert(later == state && inbox.shownTogether(SEQUENCER, evidence) == marked);
     }
 
     function promiseOf(bytes32 envelopeId, bytes32 itemHash, uint64 sealBy)

@@ -141,21 +141,21 @@ impl L1Client {
         Ok((!block.is_zero()).then(|| block.saturating_to()))
     }
 
-    /// Whether this header was shown with this signer's signature beside another one of its number, after this block, or
-    /// after the newest for `None`.
+    /// Whether these two headers ([`equivocation_evidence`](crate::equivocation_evidence)) were shown with this signer's
+    /// signature, after this block, or after the newest for `None`.
     ///
     /// # Errors
     /// The errors of a call.
-    pub async fn shown_beside_another(
+    pub async fn shown_together(
         &self,
         signer: Address,
-        header_hash: B256,
+        evidence: B256,
         block: Option<u64>,
     ) -> Result<bool, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        let call = BlindedInbox::shownBesideAnotherCall { signer, headerHash: header_hash };
+        let call = BlindedInbox::shownTogetherCall { signer, evidence };
         let at = block.map_or_else(|| "latest".to_owned(), |block| format!("{block:#x}"));
-        self.inner.rpc.view("shownBesideAnother", inbox, &call, &at).await
+        self.inner.rpc.view("shownTogether", inbox, &call, &at).await
     }
 }
 

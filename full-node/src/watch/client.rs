@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use blindfold_chain::{PostFault, PostedHead, RunPoster};
 use blindfold_l1::{
     Challenge, CodedBatch, HintBlobs, HintData, HintLog, HintPosting, L1Client, L1Error, L1Writer,
-    PostedEntry, PostedLog, PostedRun, Recovery, challenge_evidence, commitment,
+    PostedEntry, PostedLog, PostedRun, Recovery, challenge_evidence, commitment, equivocation_evidence,
 };
 use blindfold_protocol::{BatchHeader, BatchHints, Certificate, HintEntry, SignedHeader};
 
@@ -171,15 +171,11 @@ impl WatchL1 for L1Watch {
     }
 
     async fn shown(&self, pair: &[SignedHeader; 2], block: Option<u64>) -> Result<bool, WatchTrouble> {
-        for header in pair {
-            let signer = header
-                .signer(&self.client.config().deployment)
-                .map_err(|error| WatchTrouble::Refused(error.to_string()))?;
-            if !self.client.shown_beside_another(signer, header.header.hash(), block).await? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let [one, two] = pair;
+        let signer = one
+            .signer(&self.client.config().deployment)
+            .map_err(|error| WatchTrouble::Refused(error.to_string()))?;
+        Ok(self.client.shown_together(signer, equivocation_evidence(one, two), block).await?)
     }
 
     async fn committed_at(&self, claim: &Claim, salt: B256) -> Result<Option<u64>, WatchTrouble> {

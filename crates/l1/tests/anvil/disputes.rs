@@ -6,7 +6,7 @@ use blindfold_l1::{
     equivocation_evidence, omission_evidence,
 };
 use blindfold_protocol::{
-    B256, Bundle, Canonical, Promise, SignedHeader, U256,
+    B256, Bundle, Canonical, Promise, U256,
     envelope_builder::{EnvelopeFields, build},
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
@@ -37,11 +37,10 @@ async fn equivocation_costs_the_bond() {
     assert_eq!(equivocation_evidence(&one, &two), equivocation_evidence(&two, &one));
     reporter.commit(equivocation_evidence(&one, &two), SALT).await.unwrap();
     stage.anvil.mine(1).await.unwrap();
-    let shown = async |header: &SignedHeader, block| {
-        client.shown_beside_another(sequencer, header.header.hash(), block).await.unwrap()
-    };
+    let evidence = equivocation_evidence(&one, &two);
+    let shown = async |block| client.shown_together(sequencer, evidence, block).await.unwrap();
     let before = client.newest_block().await.unwrap();
-    assert!(!shown(&one, None).await);
+    assert!(!shown(None).await);
     // Somebody who copies the report has no commitment.
     let copier = stage.writer(SEQUENCER).await;
     reverted(copier.slash_equivocation(&one, &two, SALT).await, "NotCommitted");
@@ -49,11 +48,8 @@ async fn equivocation_costs_the_bond() {
     let bond = client.bond(sequencer).await.unwrap();
     assert_eq!((bond.amount, bond.withdrawal, bond.unlocks_at), (U256::ZERO, 0, 0));
     assert_eq!(client.reward(reporter.address()).await.unwrap(), U256::from(500));
-    for header in [&one, &two] {
-        assert!(shown(header, None).await && shown(header, Some(sent.block)).await);
-        assert!(!shown(header, Some(before)).await);
-    }
-    let of_another = client.shown_beside_another(reporter.address(), one.header.hash(), None);
+    assert!(shown(None).await && shown(Some(sent.block)).await && !shown(Some(before)).await);
+    let of_another = client.shown_together(reporter.address(), evidence, None);
     assert!(!of_another.await.unwrap(), "as this signer's");
     reporter.claim_reward().await.unwrap();
     assert_eq!(client.reward(reporter.address()).await.unwrap(), U256::ZERO);
