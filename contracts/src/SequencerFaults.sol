@@ -108,8 +108,9 @@ contract SequencerFaults is FaultRecords {
     }
 
     /// @notice Answers an accusation by showing the promised item in a posted batch up to the promised number, with a
-    /// verdict that keeps the promise: `accepted`, `duplicate`, or `fee_nonce_used` or `insufficient_funds`, which its
-    /// payer alone can bring about. Anyone may, and gets the stake; in time as long as the bond is not slashed.
+    /// verdict that keeps the promise: `accepted` or `duplicate`; or at the promised number itself `fee_nonce_used` or
+    /// `insufficient_funds`, what its payer brought about. An earlier batch with one of these may be older than the
+    /// promise. Anyone may, and gets the stake; in time as long as the bond is not slashed.
     /// @param promised The promise, as the accusation names it.
     /// @param header Header of the batch, in `run` by `headerProof`.
     /// @param index The item's place in the batch; its leaf is in the batch's envelope tree by `itemProof`.
@@ -125,8 +126,8 @@ contract SequencerFaults is FaultRecords {
         bytes32 promiseId = idOf(promised);
         Accusation storage accusation = accusations[promiseId];
         if (accusation.state != State.Open) revert NoOpenAccusation(promiseId);
-        if (!Promises.keptBy(code)) revert PromiseNotKept(code);
         if (header.number > promised.sealBy) revert SealedTooLate(header.number, promised.sealBy);
+        if (!Promises.keptBy(code, header.number == promised.sealBy)) revert PromiseNotKept(code);
         requirePosted(header, run, headerProof);
         bytes32 leaf = EnvelopeTree.leaf(promised.envelopeId, promised.itemHash, code);
         if (!MerkleTree.verify(header.envelopeRoot, header.envelopeCount, index, leaf, itemProof)) {

@@ -21,7 +21,7 @@ contract OmissionTest is Deployment {
     uint64 internal constant SEAL_BY = 3;
 
     address internal sequencer;
-    /// @dev Numbers 1 … 5, in one run; the envelope stands in number 3 at index 2 with code 15, `fee_nonce_used`.
+    /// @dev Numbers 1 … 5, in one run; the envelope stands in number 3 at index 2 with code 11, `duplicate`.
     BatchHeader[] internal headers;
     RunReference internal posting;
 
@@ -56,7 +56,7 @@ contract OmissionTest is Deployment {
     }
 
     function leaves() internal pure returns (bytes32[] memory) {
-        return leavesWith(EnvelopeTree.FEE_NONCE_USED);
+        return leavesWith(EnvelopeTree.DUPLICATE);
     }
 
     function leavesWith(uint8 code) internal pure returns (bytes32[] memory made) {
@@ -97,7 +97,7 @@ contract OmissionTest is Deployment {
         (, answer.headerProof) = proveHeader(headers, 2);
         answer.index = 2;
         answer.itemHash = ITEM_HASH;
-        answer.code = EnvelopeTree.FEE_NONCE_USED;
+        answer.code = EnvelopeTree.DUPLICATE;
         (, answer.itemProof) = MerkleProofs.prove(leaves(), 2);
     }
 
@@ -147,7 +147,7 @@ contract OmissionTest is Deployment {
         commitAndAccuse(USER, SEAL_BY);
         pass(ANSWER_WINDOW + 5); // late, but nobody has slashed
         vm.expectEmit(true, true, true, true, address(inbox));
-        emit Answered(promised(SEAL_BY), ANSWERER, 3, 2, 15);
+        emit Answered(promised(SEAL_BY), ANSWERER, 3, 2, 11);
         give(rightAnswer(), "");
         checkEqual(inbox.rewards(ANSWERER), STAKE, "stake");
         checkEqual(inbox.openAccusations(), 0, "none open");
@@ -215,8 +215,9 @@ contract OmissionTest is Deployment {
         give(rightAnswer(), "");
     }
 
-    /// @dev Accepted, there already, or spoilt by its payer: nothing else keeps a promise, whatever the batch says.
-    function testFuzzOnlySomeVerdictsKeepAPromise(uint8 code) public {
+    /// @dev Accepted or there already, or spoilt by its payer when its number comes: nothing else keeps a promise, whatever
+    /// the batch says.
+    function testFuzzOnlySomeVerdictsKeepAPromise(uint8 code, bool later) public {
         deployContracts();
         registerEpoch(EPOCH_LAST, 4, 3);
         BatchHeader[] memory made = run(3);
@@ -229,10 +230,40 @@ contract OmissionTest is Deployment {
         (, a.headerProof) = proveHeader(made, 2);
         (a.index, a.itemHash, a.code) = (2, ITEM_HASH, code);
         (, a.itemProof) = MerkleProofs.prove(leavesWith(code), 2);
-        commitAndAccuse(USER, SEAL_BY);
-        bool kept = code == 0 || code == 11 || code == 15 || code == 17;
-        give(a, kept ? bytes("") : abi.encodeWithSelector(FaultRecords.PromiseNotKept.selector, code));
+        uint64 sealBy = later ? SEAL_BY + 1 : SEAL_BY;
+        if (later) postRun(run(1));
+        commitAndAccuse(USER, sealBy);
+        bool kept = code == 0 || code == 11 || (!later && (code == 15 || code == 17));
+        bytes memory reason = abi.encodeWithSelector(FaultRecords.PromiseNotKept.selector, code);
+        giveTo(sealBy, a, kept ? bytes("") : reason);
         checkEqual(inbox.openAccusations(), kept ? 0 : 1, "open");
+    }
+
+    /// @dev The user sends the envelope before its deposit is credited. The sequencer answers `insufficient_funds` and
+    /// seals it all the same: the rule skips it. The deposit comes, the user sends the same bytes again and is promised
+    /// them; they are in no batch since. What an earlier one said of them keeps no promise.
+    function testABatchFromBeforeThePromiseKeepsItNot() public {
+        uint8[2] memory spoilt = [EnvelopeTree.INSUFFICIENT_FUNDS, EnvelopeTree.FEE_NONCE_USED];
+        for (uint256 i = 0; i < 2; i++) {
+            deployContracts();
+            registerEpoch(EPOCH_LAST, 4, 3);
+            depositBond(10 ether);
+            BatchHeader[] memory made = run(1);
+            made[0].envelopeRoot = EnvelopeTree.leaf(ID, ITEM_HASH, spoilt[i]);
+            made[0].envelopeCount = 1;
+            relink(made);
+            Answer memory a;
+            a.run = postRun(made);
+            (a.header, a.itemHash, a.code) = (made[0], ITEM_HASH, spoilt[i]);
+            (, a.headerProof) = proveHeader(made, 0);
+            pass(300); // an hour later: credited, and promised
+            postRun(run(50));
+            commitAndAccuse(USER, 41);
+            giveTo(41, a, abi.encodeWithSelector(FaultRecords.PromiseNotKept.selector, spoilt[i]));
+            pass(ANSWER_WINDOW + 1);
+            inbox.slashOmission(givenPromise(ID, ITEM_HASH, 41));
+            checkEqual(bond(), 0, "slashed");
+        }
     }
 
     /// @dev A copy with one bit of its proof flipped has the same id. The sequencer seals that instead, and the rule

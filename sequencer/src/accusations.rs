@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use blindfold_chain::coded;
 use blindfold_l1::{GivenPromise, L1Writer, OmissionAnswer, OpenAccusation, PostedRun};
-use blindfold_protocol::{B256, Verdict, fault::code_keeps_promise, keccak256};
+use blindfold_protocol::{B256, Verdict, fault::keeps_promise, keccak256};
 use blindfold_store::{BatchRecord, ItemRecord, StoreError};
 use thiserror::Error;
 use tokio::time::sleep;
@@ -48,9 +48,10 @@ impl L1Accusations for L1Writer {
     }
 }
 
-/// Whether the verdict on the item keeps a promise.
-fn keeps_promise(item: &ItemRecord) -> bool {
-    Verdict::code_of_reason(item.fault.as_deref()).is_some_and(code_keeps_promise)
+/// Whether the verdict on the item of batch `number` keeps a promise.
+fn is_kept(item: &ItemRecord, number: u64, seal_by: u64) -> bool {
+    let code = Verdict::code_of_reason(item.fault.as_deref());
+    code.is_some_and(|code| keeps_promise(code, number, seal_by))
 }
 
 /// Why an accusation was not answered in this round.
@@ -170,8 +171,8 @@ impl Core {
         let Some(location) = self.store.envelope_location(envelope_id).await? else { return Ok(None) };
         let holds = |record: &BatchRecord| {
             let items = record.items.iter().zip(&record.sealed.items);
-            let mut same = items.filter(|(item, _)| item.id == envelope_id && keeps_promise(item));
-            record.number <= seal_by && same.any(|(_, bytes)| keccak256(bytes) == item_hash)
+            let kept = |item: &ItemRecord| item.id == envelope_id && is_kept(item, record.number, seal_by);
+            items.filter(|(item, _)| kept(item)).any(|(_, bytes)| keccak256(bytes) == item_hash)
         };
         if location.number <= seal_by
             && let Some(record) = self.store.batch(location.number).await?.filter(holds)

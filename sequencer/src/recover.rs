@@ -482,7 +482,7 @@ impl Core {
             let verdicts = verdicts(&record)?;
             {
                 let mut pool = self.pool.lock();
-                done_in(&mut pool, &sealed.items, &verdicts);
+                done_in(&mut pool, sealed.header.number, &sealed.items, &verdicts);
                 self.show_pool(&pool);
             }
             let announced = blindfold_chain::announce::header(sealed, hash, &verdicts);

@@ -212,10 +212,15 @@ impl Core {
         // From here on the header exists: nothing may fail.
         {
             let mut pool = self.pool.lock();
-            for (meta, _) in &taken {
-                pool.remove(&meta.id);
+            let number = sealed.batch.header.number;
+            // What was chosen stands behind what L1 forces.
+            let chosen = sealed.verdicts.len().saturating_sub(taken.len());
+            for ((meta, _), verdict) in taken.iter().zip(sealed.verdicts.iter().skip(chosen)) {
+                if !waits_for_its_number(meta, verdict, number) {
+                    pool.remove(&meta.id);
+                }
             }
-            done_in(&mut pool, &sealed.batch.items, &sealed.verdicts);
+            done_in(&mut pool, number, &sealed.batch.items, &sealed.verdicts);
             self.show_pool(&pool);
         }
         let deposits = used.number > head.l1_origin && self.l1.bridge_waits(head.l1_origin);
@@ -549,20 +554,32 @@ fn take_forced(
     (!ignored).then_some(taken)
 }
 
-/// Takes out what a batch is the end of: the very bytes, not a copy with their id, and with a verdict that keeps a promise.
-/// Forced too early, for one, an envelope is skipped, and waits on.
+/// What L1 forces stands in front of what was chosen, and its payer may have spoilt a promised envelope by it. That has to
+/// stand in the batch that it is promised for, too.
+fn waits_for_its_number(meta: &Meta, verdict: &Verdict, number: u64) -> bool {
+    let spoilt = matches!(verdict, Verdict::Skipped(fault) if fault.spoilt_by_payer());
+    spoilt && meta.seal_by.is_some_and(|seal_by| seal_by > number)
+}
+
+/// Takes out what batch `number` is the end of: the very bytes, not a copy with their id, accepted, or with a verdict that
+/// keeps their promise. Forced too early, for one, an envelope is skipped, and waits on.
 pub(crate) fn done_in<'i>(
     pool: &mut Mempool<PoolItem>,
+    number: u64,
     items: impl IntoIterator<Item = &'i (impl AsRef<[u8]> + 'i)>,
     verdicts: &[Verdict],
 ) {
     for (bytes, verdict) in items.into_iter().map(AsRef::as_ref).zip(verdicts) {
-        if matches!(verdict, Verdict::Skipped(fault) if !fault.keeps_promise()) {
-            continue;
-        }
         let Ok(envelope) = Envelope::decode(bytes) else { continue };
         let id = envelope.id();
-        if pool.item(&id).is_some_and(|item| item.bytes[..] == *bytes) {
+        let Some(item) = pool.item(&id) else { continue };
+        let promised = pool.get(&id).and_then(|meta| meta.seal_by);
+        let done = match verdict {
+            Verdict::Skipped(EnvelopeFault::Duplicate) => true,
+            Verdict::Skipped(fault) => fault.spoilt_by_payer() && promised.is_some_and(|by| by <= number),
+            _ => true,
+        };
+        if done && item.bytes[..] == *bytes {
             pool.remove(&id);
         }
     }

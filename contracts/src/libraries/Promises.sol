@@ -18,10 +18,11 @@ library Promises {
         return keccak256(abi.encode(TYPEHASH, VERSION, envelopeId, itemHash, sealBy));
     }
 
-    /// @notice Whether the promised item keeps its promise by standing in a batch with this verdict: it was accepted,
-    /// or it stands in that batch already, or its payer alone has spoilt it since it was promised.
-    function keptBy(uint8 code) internal pure returns (bool) {
-        return code == EnvelopeTree.ACCEPTED || code == EnvelopeTree.DUPLICATE
-            || code == EnvelopeTree.FEE_NONCE_USED || code == EnvelopeTree.INSUFFICIENT_FUNDS;
+    /// @notice Whether the promised item keeps its promise by standing in a batch with this verdict: it was accepted, or it
+    /// stands in that batch already; or, in the last batch that keeps the promise, its payer has spoilt it. What a batch
+    /// before that one says may be older than the promise.
+    function keptBy(uint8 code, bool atLast) internal pure returns (bool) {
+        bool spoilt = code == EnvelopeTree.FEE_NONCE_USED || code == EnvelopeTree.INSUFFICIENT_FUNDS;
+        return code == EnvelopeTree.ACCEPTED || code == EnvelopeTree.DUPLICATE || (atLast && spoilt);
     }
 }

@@ -4,7 +4,7 @@ use alloy_primitives::{Address, Bytes, U256, keccak256};
 use alloy_sol_types::SolValue;
 use blindfold_protocol::{
     B256, Canonical, Envelope, Promise, SealedBatch, Signature65, SignedHeader,
-    fault::{CODE_FORCED_TRANSACTION, CODE_VOID, code_keeps_promise},
+    fault::{CODE_FORCED_TRANSACTION, CODE_VOID, keeps_promise},
     merkle,
     validity::item_leaf,
 };
@@ -142,7 +142,7 @@ impl OmissionAnswer {
         let place = tree.items.iter().position(|item| {
             (item.id, item.item_hash) == (promise.envelope_id, promise.item_hash)
                 && !item.id.is_zero()
-                && code_keeps_promise(item.code)
+                && keeps_promise(item.code, number, promise.seal_by)
         })?;
         let index = u32::try_from(place).ok()?;
         let item_proof = tree.proof(index)?;

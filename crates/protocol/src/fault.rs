@@ -10,10 +10,16 @@ pub const CODE_VOID: u8 = 0xfe;
 /// Verdict code of a forced transaction.
 pub const CODE_FORCED_TRANSACTION: u8 = 0xff;
 
-/// Whether an item that stands in a batch with this verdict code keeps the promise that was given for its bytes:
-/// accepted, or one of [`EnvelopeFault::keeps_promise`].
-pub fn code_keeps_promise(code: u8) -> bool {
-    code == CODE_ACCEPTED || EnvelopeFault::from_code(code).is_some_and(EnvelopeFault::keeps_promise)
+/// Whether an item that stands in batch `number` with this verdict code keeps the promise that was given for its bytes up
+/// to batch `seal_by`: accepted there or in that batch already, or, in the last batch that keeps it, spoilt by its payer
+/// ([`EnvelopeFault::spoilt_by_payer`]). An earlier batch that says so may be older than the promise. `Promises` of the
+/// contracts has the same rule.
+pub fn keeps_promise(code: u8, number: u64, seal_by: u64) -> bool {
+    match EnvelopeFault::from_code(code) {
+        None => code == CODE_ACCEPTED && number <= seal_by,
+        Some(EnvelopeFault::Duplicate) => number <= seal_by,
+        Some(fault) => fault.spoilt_by_payer() && number == seal_by,
+    }
 }
 
 /// Why an envelope is skipped, in the order in which the rule looks: the first that applies counts.
@@ -129,10 +135,9 @@ impl EnvelopeFault {
         Self::ALL.into_iter().chain([Self::Void]).find(|fault| fault.code() == code)
     }
 
-    /// Whether an item that the header holds with this fault keeps the promise that was given for its bytes: it stands
-    /// in the batch already, or its payer alone has spoilt it since. `SequencerFaults` has the same list.
-    pub const fn keeps_promise(self) -> bool {
-        matches!(self, Self::Duplicate | Self::FeeNonceUsed | Self::InsufficientFunds)
+    /// Whether the payer of a promised envelope has brought this about: he used its fee nonce, or spent what it costs.
+    pub const fn spoilt_by_payer(self) -> bool {
+        matches!(self, Self::FeeNonceUsed | Self::InsufficientFunds)
     }
 
     /// Whether the same envelope may pass later: the fault depends on the ledger's state, not on the envelope alone.

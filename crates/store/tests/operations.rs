@@ -9,8 +9,8 @@ use blindfold_protocol::{
     ledger::{Account, Held, LedgerDelta, LedgerEntry, NonceChange},
 };
 use blindfold_store::{
-    Heads, ItemLocation, ItemRecord, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PostedRecord, SealedRecord,
-    SqliteStore, Store, StoreError, What,
+    Heads, ItemLocation, ItemRecord, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PendingEnvelope, PostedRecord,
+    SealedRecord, SqliteStore, Store, StoreError, What,
 };
 use common::*;
 
@@ -241,6 +241,27 @@ async fn an_envelope_that_is_skipped_without_being_used_up_waits_on() {
     .await;
 }
 
+/// What its payer has spoilt ends with the batch that it is promised for. A batch before that one, which took a forced copy,
+/// keeps no promise.
+#[tokio::test]
+async fn a_promised_envelope_that_its_payer_spoilt_waits_for_its_batch() {
+    on_both(async |store| {
+        let promised = PendingEnvelope { seal_by: Some(2), ..envelope(1) };
+        store.put_envelope(promised.clone()).await.unwrap();
+        let spoilt = |mut record: SealedRecord| {
+            record.items[0].fault = Some("insufficient_funds".to_owned());
+            record
+        };
+        let first = spoilt(sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default()));
+        store.put_sealed(first.clone()).await.unwrap();
+        assert_eq!(store.pending_envelopes().await.unwrap(), [promised]);
+        let second = spoilt(sealed(2, first.hash, &[1], 0, LedgerDelta::default()));
+        store.put_sealed(second).await.unwrap();
+        assert_eq!(store.pending_envelopes().await.unwrap(), []);
+    })
+    .await;
+}
+
 /// It is promised under the hash of its own bytes: what stood here under the same id would not keep that.
 #[tokio::test]
 async fn a_copy_that_is_admitted_later_takes_the_place_of_the_one_before() {
@@ -249,8 +270,7 @@ async fn a_copy_that_is_admitted_later_takes_the_place_of_the_one_before() {
         let mut record = sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default());
         record.items[0].fault = Some("insufficient_funds".to_owned());
         store.put_sealed(record.clone()).await.unwrap();
-        let copy =
-            blindfold_store::PendingEnvelope { bytes: vec![0xcc; 300], seal_by: Some(9), ..envelope(1) };
+        let copy = PendingEnvelope { bytes: vec![0xcc; 300], seal_by: Some(9), ..envelope(1) };
         store.put_envelope(copy.clone()).await.unwrap();
         assert_eq!(store.pending_envelopes().await.unwrap(), std::slice::from_ref(&copy));
         store.put_certificate(&certificate(&record)).await.unwrap();

@@ -6,7 +6,7 @@ use blindfold_protocol::block::{Second, Seconds};
 use blindfold_protocol::bte::{BLINDING_BYTES, Blinding};
 use blindfold_protocol::config::MIN_BLOCK_GAS;
 use blindfold_protocol::envelope_builder::EnvelopeFields;
-use blindfold_protocol::fault::code_keeps_promise;
+use blindfold_protocol::fault::keeps_promise;
 use blindfold_protocol::ledger::{Account, FeeLedger, LedgerEntry, LedgerProof, LedgerTree};
 use blindfold_protocol::limits::{
     EXPIRY_WINDOW, MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_MEMBERS,
@@ -126,14 +126,16 @@ fn committees_at_their_limits() {
     assert_eq!(epochs.sequencers(), changes);
 }
 
-/// `SequencerFaults` has the same list.
+/// `Promises` of the contracts has the same list.
 #[test]
-fn who_keeps_a_promise() {
-    let kept: Vec<u8> = (0..=u8::MAX).filter(|code| code_keeps_promise(*code)).collect();
-    let spoilt = [EnvelopeFault::Duplicate, EnvelopeFault::FeeNonceUsed, EnvelopeFault::InsufficientFunds];
-    let mut expected: Vec<u8> = spoilt.iter().map(|fault| fault.code()).chain([0]).collect();
-    expected.sort_unstable();
-    assert_eq!(kept, expected);
+fn what_keeps_a_promise() {
+    let kept = |number: u64| (0..=u8::MAX).filter(|code| keeps_promise(*code, number, 9)).collect::<Vec<_>>();
+    let duplicate = EnvelopeFault::Duplicate.code();
+    assert_eq!(kept(8), [0, duplicate]);
+    // What its payer has spoilt stands where it was promised to stand, or it says nothing.
+    let spoilt = [EnvelopeFault::FeeNonceUsed, EnvelopeFault::InsufficientFunds].map(EnvelopeFault::code);
+    assert_eq!(kept(9), [0, duplicate, spoilt[0], spoilt[1]]);
+    assert_eq!(kept(10), [0u8; 0]);
 }
 
 #[test]

@@ -242,7 +242,7 @@ fn names_are_stable() {
     assert_eq!(EnvelopeFault::from_code(0).or(EnvelopeFault::from_code(19)), None);
     assert!(EnvelopeFault::ALL.is_sorted());
     assert!(
-        !EnvelopeFault::WrongGeneration.keeps_promise() && !EnvelopeFault::WrongGeneration.may_pass_later()
+        !EnvelopeFault::WrongGeneration.spoilt_by_payer() && !EnvelopeFault::WrongGeneration.may_pass_later()
     );
     assert!(EnvelopeFault::InsufficientFunds.may_pass_later() && !EnvelopeFault::Expired.may_pass_later());
 }

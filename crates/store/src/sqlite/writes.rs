@@ -159,16 +159,20 @@ pub(super) fn put_sealed(connection: &Connection, record: &SealedRecord) -> Resu
             "INSERT INTO items (number, item, id, fault) VALUES (?1, ?2, ?3, ?4)",
             params![row, index, item.id.as_slice(), item.fault],
         )?;
-        // Skipped for another reason it may be valid in a later batch, for which it may be promised.
+        // Skipped for another reason it may be valid in a later batch, for which it may be promised; spoilt by its payer
+        // it still has to stand in the batch that it is promised for.
         let fault = item.fault.as_deref().and_then(EnvelopeFault::from_name);
-        if fault.is_some_and(|fault| !fault.keeps_promise()) {
-            continue;
-        }
+        let taken = match fault {
+            None | Some(EnvelopeFault::Duplicate) => true,
+            Some(fault) if fault.spoilt_by_payer() => false,
+            Some(_) => continue,
+        };
         execute(
             connection,
             // A copy with another proof or signature has the same id: what waits is another item.
-            "UPDATE envelopes SET number = ?1 WHERE id = ?2 AND bytes = ?3 AND number IS NULL",
-            params![row, item.id.as_slice(), bytes],
+            "UPDATE envelopes SET number = ?1
+             WHERE id = ?2 AND bytes = ?3 AND number IS NULL AND (?4 OR seal_by <= ?1)",
+            params![row, item.id.as_slice(), bytes, taken],
         )?;
     }
     apply_ledger(connection, row, &record.ledger)?;
