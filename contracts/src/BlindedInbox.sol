@@ -215,10 +215,11 @@ contract BlindedInbox is FaultReports {
     /// @notice Makes the next header on L1's own word: with the forced items that are due, or empty. Anyone may,
     /// (a) when nothing certified was posted for `postingDeadline` blocks: then for `answerWindow` blocks, and after as
     /// long a pause, in which a committee that is back posts undisturbed, again, and so on;
-    /// (b) when two headers of that number were shown, `answerWindow` blocks after that and after the head's posting; or
+    /// (b) when two headers of that number were shown, `answerWindow` blocks after that and after the head's posting;
     /// (c) when the next forced item has been due for `postingDeadline` blocks and nothing certified was posted for
-    /// `forcedDelay` blocks: in windows as under (a), until something certified is posted.
-    /// An empty one only under (b), or after a header with items, to close its second, or when L1 made none either for
+    /// `forcedDelay` blocks: in windows as under (a), until something certified is posted; or
+    /// (d) when the end of the number's epoch was announced and is due: this header is then its last.
+    /// An empty one only under (b) and (d), or after a header with items, to close its second, or when L1 made none either for
     /// `postingDeadline` blocks: what was signed after the head may then be too old to be posted, and after a header of
     /// L1's it is signed anew without fault.
     /// @dev Each is of a later second than its parent, so the sums over a second hold whoever calls this how often.
@@ -227,7 +228,8 @@ contract BlindedInbox is FaultReports {
     function postL1Header(BatchHeader calldata parent) external returns (bytes32 headerHash) {
         if (parent.hash() != headHash) revert WrongParent(head.number, headHash, parent.hash());
         uint64 number = parent.number + 1;
-        bool undecided = requireL1HeaderDue(number);
+        bool last = registry.endDue(number);
+        bool undecided = last || requireL1HeaderDue(number);
         if (block.timestamp <= parent.timestampMs / 1_000) revert SecondNotOver(parent.timestampMs / 1_000);
 
         BatchHeader memory header = parent;
@@ -256,6 +258,7 @@ contract BlindedInbox is FaultReports {
             headerHash,
             MerkleTree.leaf(headerHash)
         );
+        if (last) registry.endEpochAt(number);
     }
 
     /// @dev Readers decode this call from the transaction's input. The compiler takes an offset inside the certificate for

@@ -18,19 +18,21 @@ import { Domain } from "./libraries/Domain.sol";
 /// withdrawal delay of the FeeVault, so whoever does not trust the new committee has taken out what is its own before
 /// that committee's first header counts.
 ///
-/// An epoch's end can come earlier than registered, in two ways: at a number far ahead (`endEpoch`), or at the head when
-/// its committee is silent (`announceSilence`, `endSilentEpoch`). The next epoch begins behind it. Where no epoch is
-/// registered for a number, L1 still makes headers, in the name of the last one.
+/// An epoch's end can come earlier than registered: at a number far ahead, or before it began (`endEpoch`); or at the head,
+/// after a notice in L1 blocks that is shorter when its committee is silent (`announceEnd`, `announceSilence`), with a
+/// header that L1 makes. The next epoch begins behind it. Where no epoch is registered for a number, L1 still makes
+/// headers, in the name of the last one.
 /// @dev The governor, set at deployment for good, appends epochs, ends them early, schedules rule sets and names the
 /// sequencer's next key, each with notice. That is its whole power: it holds no funds and can move none. It does choose who decrypts and certifies in
 /// epochs to come: a governor that registers a committee of its own reads and orders what users encrypt to *that* key.
 ///
 /// | slot | storage | in |
 /// |---|---|---|
-/// | 0 | `epochCount`, `revision`, `silenceAnnouncedAt` (u64 each) | RegistrySchedule |
-/// | 1 | `rulesChanges[]` | |
-/// | 2 | `sequencerChanges[]` | SequencerSchedule |
-/// | 3 | `records[epoch]`: six slots, see `Record` | |
+/// | 0 | `epochCount`, `revision` (u64 each) | RegistrySchedule |
+/// | 1 | `ending` | |
+/// | 2 | `rulesChanges[]` | |
+/// | 3 | `sequencerChanges[]` | SequencerSchedule |
+/// | 4 | `records[epoch]`: six slots, see `Record` | |
 contract CommitteeRegistry is SequencerSchedule {
     /// @notice Length of an encryption key: an element of GT.
     uint256 public constant ENCRYPTION_KEY_BYTES = 576;
@@ -229,23 +231,32 @@ contract CommitteeRegistry is SequencerSchedule {
         );
     }
 
-    /// @notice Ends an epoch earlier than registered, at a number that is still far ahead. What follows moves up.
+    /// @notice Ends an epoch earlier than registered, at a number that is still far ahead. What follows moves up. An epoch
+    /// whose certificates do not count yet can end at any of its numbers, or before the first: nothing was certified for it.
     function endEpoch(uint64 epoch, uint64 lastNumber) external onlyGovernor {
         Record storage record = existing(epoch);
-        if (lastNumber >= record.lastNumber || lastNumber < record.firstNumber) {
+        uint64 firstNumber = record.firstNumber;
+        bool begun = block.number >= record.countsFrom || headNumber() >= firstNumber;
+        uint64 least = begun ? firstNumber : firstNumber - 1;
+        if (lastNumber >= record.lastNumber || lastNumber < least) {
             revert NotAnEarlierEnd(epoch, lastNumber);
         }
-        requireLead(lastNumber);
+        if (begun) requireLead(lastNumber);
         end(epoch, lastNumber);
     }
 
-    /// @notice Ends the epoch of the next number at the head, when its committee was said to be silent and nothing
-    /// certified came since. Anyone may. Where it has no number yet, it ends before it began.
-    function endSilentEpoch() external returns (uint64 epoch, uint64 lastNumber) {
-        consumeSilence();
-        lastNumber = headNumber();
-        epoch = epochOf(lastNumber + 1);
-        end(epoch, lastNumber);
+    /// @inheritdoc ICommitteeRegistry
+    function endEpochAt(uint64 number) external override {
+        if (msg.sender != inbox) revert NotInbox(msg.sender);
+        endAnnounced(number, number);
+    }
+
+    /// @notice Ends the first epoch, whose end was announced and is due, before its first number: L1 makes no header before
+    /// the first certified one. Anyone may.
+    function endFirstEpoch() external {
+        uint64 head = headNumber();
+        if (head != 0) revert HeadersPosted(head);
+        endAnnounced(1, 0);
     }
 
     /// @notice Reverts unless at least t members of the epoch signed the acknowledgement of `(epoch, number,
@@ -345,7 +356,7 @@ contract CommitteeRegistry is SequencerSchedule {
     }
 
     /// @inheritdoc ICommitteeRegistry
-    function servingEpoch(uint64 number) external view override returns (uint64) {
+    function servingEpoch(uint64 number) public view override returns (uint64) {
         uint64 count = epochCount;
         return number > records[count].lastNumber ? count : epochOf(number);
     }
@@ -392,6 +403,19 @@ contract CommitteeRegistry is SequencerSchedule {
         if (epoch == 1 || head <= previousLast) return previousLast + 1;
         end(epoch - 1, head);
         return head + 1;
+    }
+
+    /// @dev Ends the epoch of `number` with `lastNumber`, if that is due, and uses up the announcement.
+    function endAnnounced(uint64 number, uint64 lastNumber) private {
+        if (!endDue(number)) revert EndNotDue(number);
+        uint64 epoch = ending.epoch;
+        delete ending;
+        end(epoch, lastNumber);
+    }
+
+    function next() internal view override returns (uint64 epoch, uint64 countsFrom) {
+        epoch = epochOf(headNumber() + 1);
+        countsFrom = records[epoch].countsFrom;
     }
 
     /// @dev Moves the end of an epoch; the next one, if it is registered, begins behind it.

@@ -6,14 +6,30 @@ import { ICommitteeRegistry, RegistrySettings } from "./interfaces/ICommitteeReg
 
 /// @title What the governor may change, and with how much notice
 /// @notice A change takes effect from a batch number on, at least `switchLead` ahead of the posted head, so that every
-/// role has read it on a final L1 block long before it gets there. Only a committee that L1 has not heard of for
-/// `postingDeadline` blocks can be ended where the head stands: after as much notice as an answer takes
-/// (`answerWindow`), and only if nothing certified comes meanwhile.
+/// role has read it on a final L1 block long before it gets there.
+///
+/// Numbers stand still when a committee does not certify. So an epoch can also be ended by time, where the head then
+/// stands: as long after the announcement as a new committee has to wait (`epochNotice`), or, when L1 has not heard of the
+/// committee for `postingDeadline` blocks, as long as an answer takes (`answerWindow`) and only if nothing certified comes
+/// meanwhile. The next header that L1 makes is then the epoch's last, in one transaction: whoever knows of that header
+/// knows whose the next number is, and what was signed for it before is dead and excused.
 abstract contract RegistrySchedule is ICommitteeRegistry {
     /// @notice A rule set and the number from which on it is in force.
     struct RulesChange {
         uint64 firstNumber;
         uint16 rules;
+    }
+
+    /// @notice An announced end of an epoch, at the head.
+    struct Ending {
+        /// The epoch; 0 for none.
+        uint64 epoch;
+        /// The L1 block of the announcement.
+        uint64 announcedAt;
+        /// After this L1 block the next header that L1 makes is the epoch's last.
+        uint64 until;
+        /// Announced because the committee was silent: something certified since takes it back.
+        bool forSilence;
     }
 
     /// @dev The rule set that a deployment begins with.
@@ -37,17 +53,18 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     uint64 public override epochCount;
     /// @notice Grows with every change: who keeps what it read reads again when this is another number.
     uint64 public revision;
-    /// @notice The L1 block in which the governor said that the committee is silent; 0 for none.
-    uint64 public silenceAnnouncedAt;
+    /// @notice The end of an epoch that is announced; of epoch 0 for none.
+    Ending public ending;
 
-    /// @notice Changes of the rule set, in order.
+    /// @notice Changes of the rule set, in order. The last one may be taken back while it is far enough ahead.
     RulesChange[] public rulesChanges;
 
-    /// @notice From batch `firstNumber` on headers keep to this rule set.
+    /// @notice From batch `firstNumber` on headers keep to this rule set. A change that was scheduled for a number at least
+    /// `switchLead` ahead is void: with the rule set that is in force before, there is none.
     event RulesScheduled(uint64 indexed firstNumber, uint16 rules);
-    /// @notice Nothing certified was posted since L1 block `lastCertifiedAt`. If that is still so after block
-    /// `endableAfter`, anyone may end the epoch at the head.
-    event SilenceAnnounced(uint64 lastCertifiedAt, uint256 endableAfter);
+    /// @notice After L1 block `until` the next header that L1 makes is the epoch's last; if it was announced for silence,
+    /// only when nothing certified is posted in between. Epoch 0 takes the announcement back.
+    event EndAnnounced(uint64 indexed epoch, uint64 until, bool forSilence);
 
     /// @notice The governor or the inbox is the zero address.
     error ZeroAddress();
@@ -59,18 +76,15 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     error ChangeTooSoon(uint64 firstNumber, uint256 earliest);
     /// @notice Rule sets only rise, each from a later number on.
     error RulesOutOfOrder(uint64 firstNumber, uint16 rules);
-    /// @notice Something certified was posted in L1 block `lastCertifiedAt`: silence lasts `postingDeadline` blocks, until
-    /// after block `until`.
-    error NotSilent(uint64 lastCertifiedAt, uint256 until);
-    /// @notice The governor has not said that the committee is silent.
-    error SilenceNotAnnounced();
-    /// @notice Something certified was posted after the announcement.
-    error CommitteeIsBack(uint64 lastCertifiedAt, uint64 announcedAt);
-    /// @notice L1 has made no header since the committee fell silent: have it make one first, so that what was signed and
-    /// not posted is dead.
-    error NoL1Header(uint64 headNumber);
-    /// @notice The committee has until this L1 block to post something certified.
-    error NoticeNotOver(uint256 until);
+    /// @notice Something certified was posted in L1 block `since`, or the committee's certificates count from then on:
+    /// silence lasts `postingDeadline` blocks, until after block `until`.
+    error NotSilent(uint64 since, uint256 until);
+    /// @notice No end of the epoch of batch `number` is announced, its notice is not over, or the committee is back.
+    error EndNotDue(uint64 number);
+    /// @notice Something is posted: the epoch ends at the next header that L1 makes (`postL1Header` of the inbox).
+    error HeadersPosted(uint64 headNumber);
+    /// @notice Only the inbox may do this.
+    error NotInbox(address caller);
 
     constructor(address governor_, address inbox_, RegistrySettings memory settings) {
         if (governor_ == address(0) || inbox_ == address(0)) revert ZeroAddress();
@@ -89,25 +103,37 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
         _;
     }
 
-    /// @notice Schedules a rule set. A role that does not know it stops before its first number.
+    /// @notice Schedules a rule set. A role that does not know it stops before its first number. A change that is still as
+    /// far ahead as a new one has to be gives way: scheduling the rule set before it takes it back.
     function scheduleRules(uint64 firstNumber, uint16 rules) external onlyGovernor {
-        requireLead(firstNumber);
+        uint256 earliest = requireLead(firstNumber);
         uint256 count = rulesChanges.length;
+        // There is one at most: when it was scheduled, those before it were nearer or gave way.
+        bool replaced = count != 0 && rulesChanges[count - 1].firstNumber >= earliest;
+        if (replaced) {
+            rulesChanges.pop();
+            count--;
+        }
         uint64 lastFirst = count == 0 ? 0 : rulesChanges[count - 1].firstNumber;
         uint16 lastRules = count == 0 ? FIRST_RULES : rulesChanges[count - 1].rules;
-        if (firstNumber <= lastFirst || rules <= lastRules) revert RulesOutOfOrder(firstNumber, rules);
-        rulesChanges.push(RulesChange({ firstNumber: firstNumber, rules: rules }));
+        if (!replaced || rules != lastRules) {
+            if (firstNumber <= lastFirst || rules <= lastRules) revert RulesOutOfOrder(firstNumber, rules);
+            rulesChanges.push(RulesChange({ firstNumber: firstNumber, rules: rules }));
+        }
         revision += 1;
         emit RulesScheduled(firstNumber, rules);
     }
 
     /// @inheritdoc ICommitteeRegistry
     function rulesOf(uint64 number) external view override returns (uint16) {
-        for (uint256 i = rulesChanges.length; i != 0; i--) {
-            RulesChange memory change = rulesChanges[i - 1];
-            if (number >= change.firstNumber) return change.rules;
+        uint256 low = 0;
+        uint256 high = rulesChanges.length;
+        while (low < high) {
+            uint256 middle = (low + high) / 2;
+            if (rulesChanges[middle].firstNumber <= number) low = middle + 1;
+            else high = middle;
         }
-        return FIRST_RULES;
+        return low == 0 ? FIRST_RULES : rulesChanges[low - 1].rules;
     }
 
     /// @notice How many changes of the rule set there are.
@@ -115,34 +141,57 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
         return rulesChanges.length;
     }
 
-    /// @notice Says that the committee is silent; L1 has seen nothing certified for `postingDeadline` blocks. From
-    /// `answerWindow` blocks later on `endSilentEpoch` works, unless the committee comes back. Again starts anew.
+    /// @notice Says that the committee of the next number is silent: L1 has seen nothing certified for `postingDeadline`
+    /// blocks, in which its certificates counted. `answerWindow` blocks later the epoch can end, unless the committee
+    /// comes back. Takes the place of an earlier announcement.
     function announceSilence() external onlyGovernor {
         Timing memory timing = IBlindedInbox(inbox).timing();
+        (uint64 epoch, uint64 since) = next();
         uint64 lastCertifiedAt = IBlindedInbox(inbox).lastCertifiedAt();
-        uint256 until = uint256(lastCertifiedAt) + timing.postingDeadline;
-        if (block.number <= until) revert NotSilent(lastCertifiedAt, until);
-        silenceAnnouncedAt = uint64(block.number);
-        emit SilenceAnnounced(lastCertifiedAt, block.number + timing.answerWindow);
+        if (since < lastCertifiedAt) since = lastCertifiedAt;
+        uint256 until = uint256(since) + timing.postingDeadline;
+        if (block.number <= until) revert NotSilent(since, until);
+        announce(epoch, timing.answerWindow, true);
     }
 
-    /// @dev Uses up the announcement, when nothing certified came since and its notice is over.
-    function consumeSilence() internal {
-        uint64 announcedAt = silenceAnnouncedAt;
-        if (announcedAt == 0) revert SilenceNotAnnounced();
-        uint64 lastCertifiedAt = IBlindedInbox(inbox).lastCertifiedAt();
-        if (lastCertifiedAt >= announcedAt) revert CommitteeIsBack(lastCertifiedAt, announcedAt);
-        uint256 until = uint256(announcedAt) + IBlindedInbox(inbox).timing().answerWindow;
-        if (block.number <= until) revert NoticeNotOver(until);
-        // A header made by L1 excuses whoever signs a second header above it; before the first there is none.
-        uint64 number = headNumber();
-        if (number != 0 && IBlindedInbox(inbox).headPostedAt() <= lastCertifiedAt) revert NoL1Header(number);
-        silenceAnnouncedAt = 0;
+    /// @notice Announces the end of the next number's epoch for `epochNotice` blocks from now, whatever its committee does:
+    /// one that certifies a header now and then is not silent, and numbers far ahead are never reached. Takes the place of
+    /// an earlier announcement.
+    function announceEnd() external onlyGovernor {
+        (uint64 epoch,) = next();
+        announce(epoch, epochNotice, false);
+    }
+
+    /// @notice Takes the announcement of an end back.
+    function takeBackEnd() external onlyGovernor {
+        announce(0, 0, false);
+    }
+
+    /// @inheritdoc ICommitteeRegistry
+    function endDue(uint64 number) public view override returns (bool) {
+        Ending memory given = ending;
+        if (given.epoch == 0 || block.number <= given.until) return false;
+        bool isBack = given.forSilence && IBlindedInbox(inbox).lastCertifiedAt() >= given.announcedAt;
+        return !isBack && given.epoch == servingEpoch(number);
+    }
+
+    /// @inheritdoc ICommitteeRegistry
+    function servingEpoch(uint64 number) public view virtual override returns (uint64);
+
+    /// @dev The epoch of the next number, and from which L1 block on its certificates count; reverts where none is
+    /// registered.
+    function next() internal view virtual returns (uint64 epoch, uint64 countsFrom);
+
+    function announce(uint64 epoch, uint32 notice, bool forSilence) private {
+        uint64 until = uint64(block.number) + notice;
+        ending =
+            Ending({ epoch: epoch, announcedAt: uint64(block.number), until: until, forSilence: forSilence });
+        emit EndAnnounced(epoch, until, forSilence);
     }
 
     /// @dev Reverts unless the number is far enough ahead of the posted head to change something from it on.
-    function requireLead(uint64 firstNumber) internal view {
-        uint256 earliest = uint256(headNumber()) + switchLead;
+    function requireLead(uint64 firstNumber) internal view returns (uint256 earliest) {
+        earliest = uint256(headNumber()) + switchLead;
         if (firstNumber < earliest) revert ChangeTooSoon(firstNumber, earliest);
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity 0.8.37;
 
+import { BlindedInbox } from "../src/BlindedInbox.sol";
 import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
 import { RegistrySchedule } from "../src/RegistrySchedule.sol";
 import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
@@ -9,7 +10,7 @@ import { Deployment } from "./helpers/Deployment.sol";
 /// @dev A committee that is gone, and rule sets that begin at a number.
 contract CommitteeReplacementTest is Deployment {
     event EpochEnds(uint64 indexed epoch, uint64 lastNumber);
-    event SilenceAnnounced(uint64 lastCertifiedAt, uint256 endableAfter);
+    event EndAnnounced(uint64 indexed epoch, uint64 until, bool forSilence);
     event RulesScheduled(uint64 indexed firstNumber, uint16 rules);
 
     function setUp() public {
@@ -23,9 +24,11 @@ contract CommitteeReplacementTest is Deployment {
         registry.announceSilence();
     }
 
-    function expectRefusedEnd(bytes memory reason) internal {
-        vm.expectRevert(reason);
-        registry.endSilentEpoch();
+    /// @dev The end is not due, and L1 makes no header for its sake.
+    function checkNotDue(uint64 number, BatchHeader memory parent) internal {
+        check(!registry.endDue(number), "no end is due");
+        vm.expectPartialRevert(BlindedInbox.L1HeaderNotDue.selector);
+        inbox.postL1Header(parent);
     }
 
     /// @dev A committee that lost n − t + 1 keys is replaced at the head, not at its last number, which nobody reaches.
@@ -33,26 +36,19 @@ contract CommitteeReplacementTest is Deployment {
         registerEpoch(2 * EPOCH_LAST, 4, 3); // the next one stands by
         BatchHeader[] memory signed = run(7);
         postRun(signed);
-        uint64 lastCertifiedAt = uint64(block.number);
-        forceTransaction(100, 30_000);
         pass(POSTING_DEADLINE + 1);
+        uint64 until = uint64(block.number) + ANSWER_WINDOW;
         vm.expectEmit(true, true, true, true, address(registry));
-        emit SilenceAnnounced(lastCertifiedAt, block.number + ANSWER_WINDOW);
+        emit EndAnnounced(1, until, true);
         announce();
-        uint256 until = block.number + ANSWER_WINDOW;
-        pass(ANSWER_WINDOW - 1);
-        expectRefusedEnd(abi.encodeWithSelector(RegistrySchedule.NoticeNotOver.selector, until));
+        pass(ANSWER_WINDOW);
+        check(!registry.endDue(8), "its notice is not over");
         pass(1);
-        expectRefusedEnd(abi.encodeWithSelector(RegistrySchedule.NoticeNotOver.selector, until));
-        pass(ANSWER_WINDOW); // L1 makes headers in every second window
-        // What the committee signed and nobody posted must be dead before others sign those numbers.
-        expectRefusedEnd(abi.encodeWithSelector(RegistrySchedule.NoL1Header.selector, 7));
-        inbox.postL1Header(signed[6]);
-        pass(FINALITY + 1);
+        check(registry.endDue(8), "due");
         uint64 revision = registry.revision();
         vm.expectEmit(true, true, true, true, address(registry));
         emit EpochEnds(1, 8);
-        registry.endSilentEpoch();
+        inbox.postL1Header(signed[6]);
         checkEqual(registry.revision(), revision + 1, "whoever keeps epochs reads again");
         (uint64 first, uint64 last) = registry.numbersOf(1);
         checkEqual(last, 8, "last of 1");
@@ -61,18 +57,109 @@ contract CommitteeReplacementTest is Deployment {
         checkEqual(last, 2 * EPOCH_LAST, "last of 2");
         checkEqual(registry.epochOf(8), 1, "8");
         checkEqual(registry.epochOf(9), 2, "9");
+        check(!registry.endDue(9), "used up");
+        (uint64 epoch,,,) = registry.ending();
+        checkEqual(epoch, 0, "no end is announced any more");
 
         // The new committee goes on from the head as soon as its notice is over.
         pass(registry.getEpoch(2).countsFrom - block.number);
-        BatchHeader[] memory headers = run(3);
-        for (uint256 i = 0; i < 3; i++) {
-            headers[i].epoch = 2;
+        postOfEpoch(2, 3);
+        (uint64 number,,,) = inbox.head();
+        checkEqual(number, 11, "goes on");
+    }
+
+    function postOfEpoch(uint64 epoch, uint256 count) internal {
+        BatchHeader[] memory headers = run(count);
+        for (uint256 i = 0; i < count; i++) {
+            headers[i].epoch = epoch;
         }
         relink(headers);
         postRun(headers);
-        (uint64 number,,,) = inbox.head();
-        checkEqual(number, 11, "goes on");
-        expectRefusedEnd(abi.encodeWithSelector(RegistrySchedule.SilenceNotAnnounced.selector));
+    }
+
+    /// @dev n − t + 1 members, who can neither read nor certify, sign along once in every two days and never else. L1 hears
+    /// of their committee, and numbers far ahead are never reached; the governor gets rid of them all the same.
+    function testACommitteeThatCrawlsIsReplaced() public {
+        registerEpoch(2 * EPOCH_LAST, 4, 3);
+        BatchHeader[] memory head = run(1);
+        postRun(head);
+        uint64 until = uint64(block.number) + EPOCH_NOTICE;
+        vm.expectEmit(true, true, true, true, address(registry));
+        emit EndAnnounced(1, until, false);
+        vm.prank(GOVERNOR);
+        registry.announceEnd();
+        while (block.number + POSTING_DEADLINE <= until) {
+            pass(POSTING_DEADLINE);
+            vm.prank(GOVERNOR);
+            vm.expectPartialRevert(RegistrySchedule.NotSilent.selector);
+            registry.announceSilence();
+            head = run(1);
+            postRun(head);
+        }
+        pass(until - block.number);
+        checkNotDue(head[0].number + 1, head[0]);
+        postRun(head = run(1)); // to the last moment
+        pass(1);
+        inbox.postL1Header(head[0]);
+        checkEqual(registry.epochOf(head[0].number + 1), 1, "L1's header is the last of its epoch");
+        checkEqual(registry.epochOf(head[0].number + 2), 2, "and the next committee is in office");
+        pass(FINALITY + 1);
+        postOfEpoch(2, 2);
+    }
+
+    /// @dev What was certified and not posted, or signed and not certified, is dead with L1's header.
+    function testWhatWasSignedForTheOldEpochIsDead() public {
+        registerEpoch(2 * EPOCH_LAST, 4, 3);
+        BatchHeader[] memory head = run(1);
+        postRun(head);
+        vm.prank(GOVERNOR);
+        registry.announceEnd();
+        pass(EPOCH_NOTICE + 1);
+        BatchHeader[] memory late = run(2);
+        inbox.postL1Header(head[0]);
+        pass(FINALITY + 1);
+        expectPostRefusal(
+            late,
+            abi.encodeWithSelector(
+                BlindedInbox.WrongParent.selector, 3, inbox.headHash(), inbox.hashHeader(late[0])
+            )
+        );
+        postOfEpoch(2, 1);
+    }
+
+    function testAnAnnouncedEndCanBeTakenBack() public {
+        BatchHeader[] memory head = run(1);
+        postRun(head);
+        vm.prank(GOVERNOR);
+        registry.announceEnd();
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.NotGovernor.selector, address(this)));
+        registry.takeBackEnd();
+        vm.expectEmit(true, true, true, true, address(registry));
+        emit EndAnnounced(0, uint64(block.number), false);
+        vm.prank(GOVERNOR);
+        registry.takeBackEnd();
+        pass(EPOCH_NOTICE + 1);
+        check(!registry.endDue(2), "taken back");
+        postRun(run(1));
+    }
+
+    /// @dev Only the inbox ends an epoch at a number, and only the governor announces.
+    function testNobodyElseEndsAnEpoch() public {
+        registerEpoch(2 * EPOCH_LAST, 4, 3);
+        postRun(run(1));
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.NotGovernor.selector, address(this)));
+        registry.announceEnd();
+        vm.prank(GOVERNOR);
+        registry.announceEnd();
+        pass(EPOCH_NOTICE + 1);
+        check(registry.endDue(2), "due");
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.NotInbox.selector, address(this)));
+        registry.endEpochAt(2);
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.HeadersPosted.selector, 1));
+        registry.endFirstEpoch();
+        vm.prank(address(inbox));
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.EndNotDue.selector, EPOCH_LAST + 1));
+        registry.endEpochAt(EPOCH_LAST + 1);
     }
 
     /// @dev One certified header is sign of life enough.
@@ -80,14 +167,11 @@ contract CommitteeReplacementTest is Deployment {
         postRun(run(3));
         pass(POSTING_DEADLINE + 1);
         announce();
-        uint64 announcedAt = uint64(block.number);
         pass(ANSWER_WINDOW);
-        postRun(run(1));
-        uint64 backAt = uint64(block.number);
+        BatchHeader[] memory back = run(1);
+        postRun(back);
         pass(ANSWER_WINDOW);
-        expectRefusedEnd(
-            abi.encodeWithSelector(RegistrySchedule.CommitteeIsBack.selector, backAt, announcedAt)
-        );
+        checkNotDue(5, back[0]);
         checkEqual(registry.epochOf(5), 1, "stays");
     }
 
@@ -95,10 +179,55 @@ contract CommitteeReplacementTest is Deployment {
         postRun(run(3));
         pass(POSTING_DEADLINE + 1);
         announce();
-        postRun(run(1));
-        uint64 now_ = uint64(block.number);
+        BatchHeader[] memory back = run(1);
+        postRun(back);
         pass(2 * ANSWER_WINDOW);
-        expectRefusedEnd(abi.encodeWithSelector(RegistrySchedule.CommitteeIsBack.selector, now_, now_));
+        checkNotDue(5, back[0]);
+    }
+
+    /// @dev L1's headers use up the last numbers of a committee that was announced to be silent. What was announced of it
+    /// says nothing of the next one.
+    function testTheSilenceOfOneCommitteeEndsNoOther() public {
+        deployContracts();
+        registerEpoch(4, 4, 3);
+        registerEpoch(EPOCH_LAST, 4, 3);
+        BatchHeader[] memory head = run(3);
+        postRun(head);
+        pass(EPOCH_NOTICE);
+        announce();
+        uint256 windows = 0;
+        // In one of L1's windows before the notice is over.
+        while (true) {
+            pass(10);
+            (bool made,) = address(inbox).call(abi.encodeCall(inbox.postL1Header, (head[2])));
+            if (made) break;
+            check(windows++ < ANSWER_WINDOW, "L1 makes one in time");
+        }
+        (uint64 number,,,) = inbox.head();
+        checkEqual(number, 4, "the last number of epoch 1");
+        pass(2 * ANSWER_WINDOW);
+        check(!registry.endDue(5), "of another epoch");
+        postOfEpoch(2, 1);
+    }
+
+    /// @dev Nobody is silent before its certificates count.
+    function testSilenceCountsFromWhereCertificatesDo() public {
+        deployContracts();
+        registerEpoch(3, 4, 3);
+        postRun(run(3));
+        pass(POSTING_DEADLINE);
+        registerEpoch(EPOCH_LAST, 4, 3);
+        uint64 countsFrom = registry.getEpoch(2).countsFrom;
+        pass(countsFrom - block.number + POSTING_DEADLINE);
+        vm.prank(GOVERNOR);
+        vm.expectRevert(
+            abi.encodeWithSelector(
+                RegistrySchedule.NotSilent.selector, countsFrom, uint256(countsFrom) + POSTING_DEADLINE
+            )
+        );
+        registry.announceSilence();
+        pass(1);
+        announce();
     }
 
     /// @dev A committee that never certified anything: its epoch ends before it began, and the next one begins at 1.
@@ -106,35 +235,57 @@ contract CommitteeReplacementTest is Deployment {
         pass(POSTING_DEADLINE + 1);
         announce();
         registerEpoch(2 * EPOCH_LAST, 4, 3);
-        pass(ANSWER_WINDOW + 1);
-        registry.endSilentEpoch();
+        pass(ANSWER_WINDOW);
+        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.EndNotDue.selector, 1));
+        registry.endFirstEpoch();
+        pass(1);
+        registry.endFirstEpoch();
         (uint64 first, uint64 last) = registry.numbersOf(1);
         checkEqual(first, 1, "first of 1");
         checkEqual(last, 0, "last of 1");
         checkEqual(registry.epochOf(1), 2, "1");
         pass(EPOCH_NOTICE);
-        BatchHeader[] memory headers = run(2);
-        headers[0].epoch = 2;
-        headers[1].epoch = 2;
-        relink(headers);
-        postRun(headers);
+        postOfEpoch(2, 2);
     }
 
-    /// @dev Nothing but the head's epoch ends that way, and none where none is registered for the next number.
+    /// @dev None where none is registered for the next number.
     function testNoEpochToEnd() public {
         deployContracts();
         registerEpoch(3, 4, 3);
-        BatchHeader[] memory headers = run(3);
-        postRun(headers);
+        postRun(run(3));
         pass(POSTING_DEADLINE + 1);
-        announce();
-        inbox.postL1Header(headers[2]); // closes the second of the last one
-        pass(ANSWER_WINDOW + 1);
-        expectRefusedEnd(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+        bytes memory reason = abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0);
+        vm.startPrank(GOVERNOR);
+        vm.expectRevert(reason);
+        registry.announceSilence();
+        vm.expectRevert(reason);
+        registry.announceEnd();
+        vm.stopPrank();
+    }
+
+    /// @dev A committee that a thief registered with the governor's key, or one with a mistake in it, is taken back whole
+    /// as long as its certificates do not count: no number of it is left.
+    function testAnEpochThatHasNotBegunCanBeTakenBack() public {
+        registerEpoch(2 * EPOCH_LAST, 4, 3);
+        registerEpoch(3 * EPOCH_LAST, 4, 3);
+        postRun(run(2));
+        expectRefusedEnd(
+            2,
+            EPOCH_LAST - 1,
+            abi.encodeWithSelector(CommitteeRegistry.NotAnEarlierEnd.selector, 2, EPOCH_LAST - 1)
+        );
+        vm.prank(GOVERNOR);
+        registry.endEpoch(2, EPOCH_LAST);
+        checkEqual(registry.epochOf(EPOCH_LAST + 1), 3, "what follows moves up");
+        pass(EPOCH_NOTICE);
+        expectRefusedEnd(
+            3, EPOCH_LAST, abi.encodeWithSelector(CommitteeRegistry.NotAnEarlierEnd.selector, 3, EPOCH_LAST)
+        );
     }
 
     function testAPlannedEarlyEnd() public {
         registerEpoch(2 * EPOCH_LAST, 4, 3);
+        pass(EPOCH_NOTICE);
         postRun(run(2));
         bytes memory reason =
             abi.encodeWithSelector(CommitteeRegistry.NotAnEarlierEnd.selector, 1, EPOCH_LAST);
@@ -189,17 +340,16 @@ contract CommitteeReplacementTest is Deployment {
             } else if (random % 4 == 2) {
                 try registry.announceSilence() { }
                 catch (bytes memory reason) {
-                    check(bytes4(reason) == RegistrySchedule.NotSilent.selector, "only too early");
+                    // Every epoch may have ended, so that there is none for the next number.
+                    bool known = bytes4(reason) == RegistrySchedule.NotSilent.selector
+                        || bytes4(reason) == CommitteeRegistry.UnknownEpoch.selector;
+                    check(known, "an announcement refused for no reason");
                 }
                 vm.roll(block.number + ANSWER_WINDOW + 1);
             } else {
-                try registry.endSilentEpoch() { }
+                try registry.endFirstEpoch() { }
                 catch (bytes memory reason) {
-                    // Every epoch may have ended, so that there is none for the next number.
-                    bytes32 noEpoch =
-                        keccak256(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
-                    bool known = bytes4(reason) == RegistrySchedule.SilenceNotAnnounced.selector
-                        || keccak256(reason) == noEpoch;
+                    bool known = bytes4(reason) == RegistrySchedule.EndNotDue.selector;
                     check(known, "a silent epoch's end refused for no reason");
                 }
             }
@@ -220,34 +370,78 @@ contract CommitteeReplacementTest is Deployment {
         checkEqual(registry.rulesOf(1), 1, "from the start");
         vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.NotGovernor.selector, address(this)));
         registry.scheduleRules(5_000, 2);
-        vm.startPrank(GOVERNOR);
-        vm.expectRevert(
+        refuseRules(
+            SWITCH_LEAD - 1,
+            2,
             abi.encodeWithSelector(RegistrySchedule.ChangeTooSoon.selector, SWITCH_LEAD - 1, SWITCH_LEAD)
         );
-        registry.scheduleRules(SWITCH_LEAD - 1, 2);
+        refuseRules(5_000, 1, rulesOutOfOrder(5_000, 1));
         vm.expectEmit(true, true, true, true, address(registry));
-        emit RulesScheduled(5_000, 2);
-        registry.scheduleRules(5_000, 2);
-        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.RulesOutOfOrder.selector, 5_000, 3));
-        registry.scheduleRules(5_000, 3);
-        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.RulesOutOfOrder.selector, 6_000, 2));
-        registry.scheduleRules(6_000, 2);
+        emit RulesScheduled(SWITCH_LEAD, 2);
+        schedule(SWITCH_LEAD, 2);
+        postRun(run(1)); // so near it stays
+        refuseRules(6_000, 2, rulesOutOfOrder(6_000, 2));
         uint64 revision = registry.revision();
-        registry.scheduleRules(6_000, 5);
+        schedule(6_000, 5);
         checkEqual(registry.revision(), revision + 1, "whoever keeps the rules reads again");
-        // The last one counts, not the first.
-        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.RulesOutOfOrder.selector, 5_500, 6));
-        registry.scheduleRules(5_500, 6);
-        vm.expectRevert(abi.encodeWithSelector(RegistrySchedule.RulesOutOfOrder.selector, 7_000, 4));
-        registry.scheduleRules(7_000, 4);
-        vm.stopPrank();
-        checkEqual(registry.rulesOf(4_999), 1, "4999");
-        checkEqual(registry.rulesOf(5_000), 2, "5000");
+        checkEqual(registry.rulesOf(SWITCH_LEAD - 1), 1, "before the first");
+        checkEqual(registry.rulesOf(SWITCH_LEAD), 2, "its number");
         checkEqual(registry.rulesOf(5_999), 2, "5999");
         checkEqual(registry.rulesOf(6_000), 5, "6000");
+        checkEqual(registry.rulesOf(type(uint64).max), 5, "for good");
         checkEqual(registry.rulesChangeCount(), 2, "count");
         (uint64 first, uint16 rules) = registry.rulesChanges(1);
         checkEqual(first, 6_000, "first");
         checkEqual(rules, 5, "rules");
+    }
+
+    /// @dev A change far ahead gives way to the next one: nobody can keep rule sets out, or fill the list with them.
+    function testARuleSetFarAheadGivesWay() public {
+        schedule(SWITCH_LEAD, 2);
+        postRun(run(1));
+        for (uint16 i = 0; i < 20; i++) {
+            schedule(type(uint64).max - i, 3 + i);
+            checkEqual(registry.rulesChangeCount(), 2, "one at a time");
+        }
+        refuseRules(SWITCH_LEAD + 1, 1, rulesOutOfOrder(SWITCH_LEAD + 1, 1));
+        schedule(SWITCH_LEAD + 1, 3); // nearer than the one that it replaces, and of a lower rule set
+        checkEqual(registry.rulesChangeCount(), 2, "in its place");
+        checkEqual(registry.rulesOf(SWITCH_LEAD + 1), 3, "in force");
+        schedule(SWITCH_LEAD + 1, 2); // taken back
+        checkEqual(registry.rulesChangeCount(), 1, "none but the first");
+        checkEqual(registry.rulesOf(type(uint64).max), 2, "the first stays");
+        refuseRules(SWITCH_LEAD + 1, 2, rulesOutOfOrder(SWITCH_LEAD + 1, 2));
+    }
+
+    /// @dev However many there have been, a header's rule set is found in a few steps.
+    function testFindingARuleSetTakesFewSteps() public {
+        uint16 count = 300;
+        for (uint16 i = 0; i < count; i++) {
+            schedule(SWITCH_LEAD + i, 2 + i);
+            postRun(run(1));
+        }
+        checkEqual(registry.rulesChangeCount(), count, "all of them");
+        for (uint16 i = 0; i < count; i += 37) {
+            vm.cool(address(registry));
+            uint256 before = gasleft();
+            uint16 rules = registry.rulesOf(SWITCH_LEAD + i);
+            check(before - gasleft() < 40_000, "a few steps");
+            checkEqual(rules, 2 + i, "the right one");
+        }
+    }
+
+    function schedule(uint64 firstNumber, uint16 rules) internal {
+        vm.prank(GOVERNOR);
+        registry.scheduleRules(firstNumber, rules);
+    }
+
+    function refuseRules(uint64 firstNumber, uint16 rules, bytes memory reason) internal {
+        vm.prank(GOVERNOR);
+        vm.expectRevert(reason);
+        registry.scheduleRules(firstNumber, rules);
+    }
+
+    function rulesOutOfOrder(uint64 firstNumber, uint16 rules) internal pure returns (bytes memory) {
+        return abi.encodeWithSelector(RegistrySchedule.RulesOutOfOrder.selector, firstNumber, rules);
     }
 }

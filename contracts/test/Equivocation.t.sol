@@ -351,6 +351,31 @@ contract EquivocationTest is Deployment {
         slashes(lost[0], madeAt);
     }
 
+    /// @dev An epoch whose end is due ends with a header of L1's. What the sequencer had signed for the next number of
+    /// the old epoch is dead, and it signs that number anew for the next committee, without fault.
+    function testExcusedWhenAnEpochEndedBetween() public {
+        registerEpoch(2 * EPOCH_LAST, 4, 3);
+        depositBond(1 ether);
+        BatchHeader[] memory posted = run(1);
+        postRun(posted);
+        vm.prank(GOVERNOR);
+        registry.announceEnd();
+        pass(EPOCH_NOTICE + 1);
+        BatchHeader memory old = run(2)[1]; // number 3
+        inbox.postL1Header(posted[0]); // number 2
+        pass(FINALITY + 1);
+        BatchHeader[] memory anew = run(1);
+        anew[0].epoch = 2;
+        checkEqual(anew[0].number, 3, "the same number");
+        checkEqual(registry.epochOf(3), 2, "of the next committee");
+        relink(anew);
+        (first, second) = (old, anew[0]);
+        (one, two) = (signHeader(SEQUENCER_KEY, first), signHeader(SEQUENCER_KEY, second));
+        commitConflict(REPORTER);
+        expectRefusal(first, one, second, two, abi.encodeWithSelector(FaultRecords.Excused.selector, 3));
+        postRun(anew);
+    }
+
     /// @dev The header and a copy with another L1 origin, and other gas, take the bond.
     function slashes(BatchHeader memory header, uint64 origin) internal {
         first = header;

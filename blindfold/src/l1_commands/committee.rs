@@ -1,6 +1,6 @@
 //! `blindfold l1 committee`: what the governor changes about epochs and rule sets, each with notice.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use blindfold_l1::Sent;
 use clap::{Args, Subcommand};
 
@@ -10,11 +10,16 @@ use crate::wallet::print;
 pub(super) const EXAMPLES: &str = "Examples:
   blindfold l1 committee end --epoch 3 --last 9000000 --l1 URL --chain rollup.json --key governor.json --password-file password
   blindfold l1 committee silent …          the governor, after the posting deadline without anything certified
-  blindfold l1 committee end-silent …      anyone, the answer window later, if nothing came
+  blindfold l1 committee end-at-head …     the governor, of a committee that certifies too little to be silent
+  blindfold l1 committee end-at-head --take-back …
+  blindfold l1 committee end-now …         anyone, when the notice is over and nothing was ever certified; later
+                                           `blindfold l1 post-header` ends the epoch with L1's header
   blindfold l1 committee rules --from 9000000 --rules 2 …
 
 What changes at a number is far ahead of the posted head (`--switch-lead` at deployment), so every role has read it by
-then. Only a committee that L1 does not hear of ends at the head.";
+then. An end at the head has its notice in L1 blocks: the answer window for a committee that L1 does not hear of, unless it
+comes back, and for any other as long as a new committee waits (`--epoch-notice`). An epoch whose certificates do not
+count yet can be taken back whole: `end --last` with the number before its first.";
 
 /// What the governor changes.
 #[derive(Subcommand, Debug)]
@@ -30,10 +35,18 @@ pub enum CommitteeCommand {
         #[command(flatten)]
         write: Box<WriteArgs>,
     },
-    /// Say that the committee is silent, so that its epoch can be ended at the head
+    /// Say that the committee is silent, so that its epoch ends with the next header that L1 makes after the answer window
     Silent(SendArgs),
-    /// End the epoch of a committee that was said to be silent and did not come back; anyone may
-    EndSilent(SendArgs),
+    /// Announce that the epoch ends with a header that L1 makes once the notice is over, whatever its committee does
+    EndAtHead {
+        /// Take an announced end back
+        #[arg(long)]
+        take_back: bool,
+        #[command(flatten)]
+        write: Box<WriteArgs>,
+    },
+    /// End the first epoch, whose end is due, before anything was certified; anyone may
+    EndNow(SendArgs),
     /// Schedule a rule set
     Rules {
         /// The first batch number that has it
@@ -63,17 +76,29 @@ pub(super) async fn run(command: &CommitteeCommand) -> Result<()> {
         CommitteeCommand::Silent(SendArgs { write }) => {
             let writer = write.connect().await?.1;
             let sent = writer.announce_silence().await?;
-            let window = writer.client().timing().await?.answer_window;
-            let after = sent.block.saturating_add(window.into());
-            done(
-                write,
-                &format!("unless something certified comes, its epoch can end after L1 block {after}"),
-                &sent,
-            )
+            let end = writer.client().announced_end().await?.context("the announcement was taken back")?;
+            let what = format!(
+                "unless something certified comes, epoch {} ends with the next header that L1 makes after L1 block {}",
+                end.epoch, end.until
+            );
+            done(write, &what, &sent)
         }
-        CommitteeCommand::EndSilent(SendArgs { write }) => {
-            let sent = write.connect().await?.1.end_silent_epoch().await?;
-            done(write, "the silent committee's epoch ends with the posted head", &sent)
+        CommitteeCommand::EndAtHead { take_back, write } => {
+            let writer = write.connect().await?.1;
+            let sent = writer.announce_end(*take_back).await?;
+            if *take_back {
+                return done(write, "no end is announced any more", &sent);
+            }
+            let end = writer.client().announced_end().await?.context("the announcement was taken back")?;
+            let what = format!(
+                "epoch {} ends with the next header that L1 makes after L1 block {}",
+                end.epoch, end.until
+            );
+            done(write, &what, &sent)
+        }
+        CommitteeCommand::EndNow(SendArgs { write }) => {
+            let sent = write.connect().await?.1.end_first_epoch().await?;
+            done(write, "the first epoch ended before its first number", &sent)
         }
         CommitteeCommand::Rules { from, rules, write } => {
             let sent = write.connect().await?.1.schedule_rules(*from, *rules).await?;

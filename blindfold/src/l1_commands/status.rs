@@ -375,6 +375,7 @@ pub(super) mod tests {
             head_posted_at: 1_000,
             last_certified_at: 1_000,
             equivocated_at: 0,
+            end_due: false,
             l1_made: 2,
             forced_length: 4,
             forced_next: Vec::new(),

@@ -60,6 +60,13 @@ interface ICommitteeRegistry {
     /// @notice The epoch that a header made by L1 names: that of its number, or the last one where none is registered.
     function servingEpoch(uint64 number) external view returns (uint64);
 
+    /// @notice Whether the header that L1 makes for this number is the last of its epoch: its end was announced, with
+    /// notice that is over.
+    function endDue(uint64 number) external view returns (bool);
+
+    /// @notice Ends the epoch whose end is due with this number, of which L1 made the header. For the inbox.
+    function endEpochAt(uint64 number) external;
+
     /// @notice First and last number of an epoch; the last is below the first when it ended before it began.
     function numbersOf(uint64 epoch) external view returns (uint64 firstNumber, uint64 lastNumber);
 

@@ -141,6 +141,12 @@ contract MockCommitteeRegistry is ICommitteeRegistry {
         return 1;
     }
 
+    function endDue(uint64) external pure returns (bool) {
+        return false;
+    }
+
+    function endEpochAt(uint64) external pure { }
+
     function numbersOf(uint64) external pure returns (uint64, uint64) {
         return (1, type(uint64).max);
     }

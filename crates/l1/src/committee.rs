@@ -70,7 +70,30 @@ pub struct NewEpoch {
     pub members: Vec<NewMember>,
 }
 
+/// An end of an epoch at the head that the governor announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnnouncedEnd {
+    /// The epoch.
+    pub epoch: u64,
+    /// After this block the next header that L1 makes is its last.
+    pub until: u64,
+    /// Announced for silence: something certified since takes it back.
+    pub for_silence: bool,
+}
+
 impl L1Client {
+    /// The end of an epoch that is announced after the newest block, if there is one.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
+        let registry = self.inner.config.contracts.registry;
+        let call = CommitteeRegistry::endingCall {};
+        let found = self.inner.rpc.view("ending", registry, &call, "latest").await?;
+        let end = AnnouncedEnd { epoch: found.epoch, until: found.until, for_silence: found.forSilence };
+        Ok((end.epoch != 0).then_some(end))
+    }
+
     /// The registered epochs, in order, as they stand on the newest final block.
     ///
     /// # Errors

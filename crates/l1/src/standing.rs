@@ -6,7 +6,9 @@ use blindfold_protocol::L1Timing;
 
 use crate::{
     Bond, GivenPromise, L1Client, L1Error, PostedHead,
-    contracts::{BlindedInbox, DepositPortal, FeeVault, ForcedQueue, HintRegistry, OutputRegistry},
+    contracts::{
+        BlindedInbox, CommitteeRegistry, DepositPortal, FeeVault, ForcedQueue, HintRegistry, OutputRegistry,
+    },
     queue::{KIND_ENVELOPE, KIND_TRANSACTION},
 };
 
@@ -30,6 +32,8 @@ pub struct Standing {
     pub last_certified_at: u64,
     /// The block in which two headers of the next number were shown; 0 for none.
     pub equivocated_at: u64,
+    /// Whether the end of the next number's epoch was announced and is due: L1's header is its last.
+    pub end_due: bool,
     /// How many headers L1 made itself.
     pub l1_made: u64,
     /// How many items were ever forced.
@@ -131,7 +135,7 @@ impl Standing {
     pub fn l1_header_due(&self, parent_items: u32) -> L1HeaderDue {
         let window = u64::from(self.timing.answer_window).max(1);
         let shown = self.equivocated_at.max(self.head_posted_at).saturating_add(window);
-        let undecided = self.equivocated_at != 0 && self.block > shown;
+        let undecided = self.end_due || self.equivocated_at != 0 && self.block > shown;
         if !undecided {
             let deadline = u64::from(self.timing.posting_deadline).saturating_add(1);
             let waiting_since = self.waiting_since();
@@ -223,6 +227,7 @@ impl L1Client {
         let head = self.posted_head_at(block).await?;
         let next = head.number.saturating_add(1);
         let shown = BlindedInbox::equivocatedAtCall { number: next };
+        let end = CommitteeRegistry::endDueCall { number: next };
         let accusations = BlindedInbox::openAccusationsCall {};
         let length = rpc.view("length", contracts.forced_queue, &ForcedQueue::lengthCall {}, at).await?;
         let postings = HintRegistry::postingCountCall {};
@@ -238,6 +243,7 @@ impl L1Client {
                 .view("lastCertifiedAt", inbox, &BlindedInbox::lastCertifiedAtCall {}, at)
                 .await?,
             equivocated_at: rpc.view("equivocatedAt", inbox, &shown, at).await?.saturating_to(),
+            end_due: rpc.view("endDue", contracts.registry, &end, at).await?,
             l1_made: rpc
                 .view("l1MadeCount", inbox, &BlindedInbox::l1MadeCountCall {}, at)
                 .await?

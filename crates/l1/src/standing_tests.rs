@@ -28,6 +28,7 @@ fn standing(block: u64) -> Standing {
         head_posted_at: 1_000,
         last_certified_at: 1_000,
         equivocated_at: 0,
+        end_due: false,
         l1_made: 0,
         forced_length: 0,
         forced_next: Vec::new(),
@@ -109,4 +110,12 @@ fn after_as_long_a_silence_l1_makes_an_empty_header() {
     assert_eq!(later(1_112), L1HeaderDue::NothingToInclude { empty_from: 1_211 });
     assert_eq!(later(1_219), L1HeaderDue::From(1_221));
     assert_eq!(later(1_221), L1HeaderDue::Now { items: 0 });
+}
+
+#[test]
+fn the_due_end_of_an_epoch_makes_one_at_once() {
+    let ends = |forced_next| Standing { end_due: true, forced_next, ..standing(1_002) };
+    assert_eq!(ends(Vec::new()).l1_header_due(0), L1HeaderDue::Now { items: 0 });
+    // What is due goes with it.
+    assert_eq!(ends(vec![item(0, 900), item(1, 1_001)]).l1_header_due(0), L1HeaderDue::Now { items: 1 });
 }

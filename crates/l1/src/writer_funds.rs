@@ -191,7 +191,8 @@ impl L1Writer {
         self.send("endEpoch", registry, U256::ZERO, &call).await
     }
 
-    /// Says, as the registry's governor, that L1 hears nothing certified any more.
+    /// Says, as the registry's governor, that L1 hears nothing certified any more: the epoch can end after the answer
+    /// window, with the next header that L1 makes.
     ///
     /// # Errors
     /// [`L1Error::Reverted`]; the errors of a call.
@@ -201,14 +202,29 @@ impl L1Writer {
         self.send("announceSilence", registry, U256::ZERO, &call).await
     }
 
-    /// Ends the epoch of a committee that was said to be silent, at the head. Any account may.
+    /// Announces, as the registry's governor, the end of the next number's epoch after the notice that a new one has,
+    /// whatever its committee does; or takes such an announcement back.
     ///
     /// # Errors
     /// [`L1Error::Reverted`]; the errors of a call.
-    pub async fn end_silent_epoch(&self) -> Result<Sent, L1Error> {
-        let call = CommitteeRegistry::endSilentEpochCall {};
+    pub async fn announce_end(&self, take_back: bool) -> Result<Sent, L1Error> {
         let registry = self.client().config().contracts.registry;
-        self.send("endSilentEpoch", registry, U256::ZERO, &call).await
+        if take_back {
+            let call = CommitteeRegistry::takeBackEndCall {};
+            return self.send("takeBackEnd", registry, U256::ZERO, &call).await;
+        }
+        self.send("announceEnd", registry, U256::ZERO, &CommitteeRegistry::announceEndCall {}).await
+    }
+
+    /// Ends the first epoch, whose end is due, before anything was certified. Any account may; later the next header that
+    /// L1 makes ends an epoch ([`L1Writer::post_l1_header`]).
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`]; the errors of a call.
+    pub async fn end_first_epoch(&self) -> Result<Sent, L1Error> {
+        let call = CommitteeRegistry::endFirstEpochCall {};
+        let registry = self.client().config().contracts.registry;
+        self.send("endFirstEpoch", registry, U256::ZERO, &call).await
     }
 
     /// Schedules a rule set from a number far ahead on; the account is the registry's governor.

@@ -126,7 +126,7 @@ async fn an_end_that_moves_and_scheduled_rules_are_read_again() {
     stage.anvil.mine(u64::from(stage::TIMING.posting_deadline) + 1).await.unwrap();
     writer.announce_silence().await.unwrap();
     stage.anvil.mine(u64::from(stage::TIMING.answer_window) + 1).await.unwrap();
-    stage.writer(USER).await.end_silent_epoch().await.unwrap();
+    stage.writer(USER).await.end_first_epoch().await.unwrap();
     stage.anvil.mine(4).await.unwrap();
     let epochs = client.epochs().await.unwrap();
     assert_eq!((epochs.as_slice()[0].last, epochs.at(1).unwrap().epoch), (0, 2));

@@ -130,7 +130,7 @@ pub async fn governor_takes_over(field: &mut Field) -> Outcome {
     stake_members(&governor, &members, password.trim(), first_last + 1_000).await?;
     refused(governor.register_epoch(&epoch).await, "BadMemberCount")?;
     // Nor can it end the committee that is there while that one works.
-    refused(governor.end_silent_epoch().await, "")?;
+    refused(governor.end_first_epoch().await, "HeadersPosted")?;
     field.transfer(0).await?;
     Ok(Gas::default())
 }

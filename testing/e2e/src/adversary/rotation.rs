@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use alloy_primitives::U256;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use blindfold::{
     dealer::{Deal, deal},
     deploy::new_epoch,
     devnet::{MEMBERS, THRESHOLD, stake_members},
 };
 use blindfold_committee::key_file::KeyFileCost;
-use blindfold_l1::{L1Error, Sent};
+use blindfold_l1::Sent;
 use blindfold_protocol::{B256, Envelope};
 use blindfold_rpc::types::Status;
 
@@ -98,7 +98,7 @@ async fn first_epoch_ends(field: &Field) -> Result<()> {
     Ok(())
 }
 
-/// A committee that is gone for good: its epoch ends with L1's head, and another one takes its place.
+/// A committee that is gone for good: its epoch ends with a header that L1 makes, and another one takes its place.
 pub async fn dead_committee_replaced(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
     // After the case before this one there is neither committee nor sequencer any more.
@@ -110,19 +110,20 @@ pub async fn dead_committee_replaced(field: &mut Field) -> Outcome {
     let bond = field.bond().await?.amount;
 
     let governor = field.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
-    let anyone = field.reporter();
     mine_to(field, field.raw.height().await? + u64::from(TIMING.posting_deadline) + 1).await?;
     let announced = governor.announce_silence().await?;
     gas.step("announceSilence", announced.gas_used);
-    match anyone.end_silent_epoch().await {
-        Err(L1Error::Reverted { .. }) => {}
-        other => bail!("expected the committee to have its answer window, seen {other:?}"),
-    }
+    let end = field.devnet.l1.announced_end().await?.context("an announced end")?;
+    ensure!(
+        end.until == announced.block + u64::from(TIMING.answer_window) && end.for_silence,
+        "expected the committee to have its answer window, seen {end:?}"
+    );
     let parent = last_header(field).await?;
+    ensure!(!field.devnet.l1.standing().await?.end_due, "expected no end before the window is over");
+    mine_to(field, end.until + 1).await?;
     gas.step("postL1Header", make_header(field, &parent).await?);
-    mine_to(field, announced.block + u64::from(TIMING.answer_window) + 1).await?;
-    gas.step("endSilentEpoch", anyone.end_silent_epoch().await?.gas_used);
     let head = parent.number + 1;
+    ensure!(field.devnet.l1.announced_end().await?.is_none(), "expected the announcement to be used up");
     let registered = register(field, THIRD_FOLDER, THIRD_EPOCH_LAST).await?;
     gas.step("registerEpoch", registered.gas_used);
     // Nothing is under way that could be too late for L1.
