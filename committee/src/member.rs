@@ -155,7 +155,6 @@ impl Member {
         store.bind(&chain.deployment, &format!("member-{}", key.public.member)).await?;
         let acknowledged = store.heads().await?.acknowledged;
         let evidence = EvidenceBook::open(Arc::clone(&store)).await?;
-        let unreleased = Unreleased::new(Arc::clone(&l1), &chain.timing);
         let voting = Voting::open(Arc::clone(&store)).await?;
         let fork = match &rebuild {
             Some(posted) => {
@@ -174,7 +173,9 @@ impl Member {
             }
             None => None,
         };
+        let timing = chain.timing;
         let tracker = Tracker::open(chain, store, Arc::clone(&l1)).await?;
+        let unreleased = Unreleased::new(Arc::clone(&l1), tracker.clone(), &timing);
         if let (Some(posted), Some(fork)) = (&rebuild, &fork) {
             // Rule C-2, before the certificate is on disk: a start after a crash does not look at it again.
             let seen =

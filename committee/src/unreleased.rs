@@ -5,8 +5,9 @@
 //! on a member gives none, unless hints stand on L1.
 //!
 //! What is not posted at all gives way to a header that L1 makes `postingDeadline` blocks after the last posting, and
-//! what it opened to would be known before it is ordered again. So from half of that deadline after its origin on a
-//! member gives no shares of it either, until it is posted.
+//! what it opened to would be known before it is ordered again. Nor is anything posted before what stands below it. So from
+//! half of that deadline after the origin of the oldest header that is not posted a member gives no shares of that batch
+//! either, nor of any above it, until it is posted.
 //!
 //! L1 counts the deadline on its newest block, final or not, and so does a member: while finality stalls, the time runs.
 
@@ -15,8 +16,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blindfold_chain::{L1Fault, L1View, Refusal};
+use blindfold_chain::{L1Fault, L1View, Refusal, Tracker};
 use blindfold_protocol::L1Timing;
+use blindfold_store::StoreError;
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
@@ -34,6 +36,15 @@ const HEIGHT_PATIENCE_MS: u64 = 500;
 struct Heights {
     finalized: u64,
     newest: u64,
+    /// The number up to which everything is posted.
+    posted: u64,
+}
+
+/// A header that is not posted, and its L1 origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unposted {
+    number: u64,
+    origin: u64,
 }
 
 /// The heights that were seen last.
@@ -54,6 +65,9 @@ impl Seen {
 /// The rule, with the height of L1 as it was last seen.
 pub(crate) struct Unreleased {
     l1: Arc<dyn L1View>,
+    tracker: Tracker,
+    /// The oldest header that was not posted when it was looked at last.
+    oldest: Mutex<Option<Unposted>>,
     /// Half of `hintDeadline`, in L1 blocks.
     half: u64,
     /// Half of `postingDeadline`, in L1 blocks.
@@ -62,27 +76,29 @@ pub(crate) struct Unreleased {
 }
 
 impl Unreleased {
-    pub(crate) fn new(l1: Arc<dyn L1View>, timing: &L1Timing) -> Self {
+    pub(crate) fn new(l1: Arc<dyn L1View>, tracker: Tracker, timing: &L1Timing) -> Self {
         let (half, half_unposted) =
             (u64::from(timing.hint_deadline) / 2, u64::from(timing.posting_deadline) / 2);
-        Self { l1, half, half_unposted, seen: Mutex::default() }
+        Self { l1, tracker, oldest: Mutex::default(), half, half_unposted, seen: Mutex::default() }
     }
 
     /// Whether shares of this number may still be given. `origin` is its header's L1 origin.
     ///
     /// Almost always answered from memory: a header is posted after its origin, so one whose origin is not so far back
-    /// is early enough whenever it was posted.
+    /// is early enough whenever it was posted, if nothing below it is late.
     pub(crate) async fn check(&self, number: u64, origin: u64) -> Result<(), ShareRefusal> {
         let unavailable = |fault: L1Fault| ShareRefusal::Unavailable(Refusal::L1(fault));
-        let Heights { finalized, newest } =
+        let Heights { finalized, newest, posted } =
             known_or_asked(&self.seen, self.asked()).await.map_err(unavailable)?;
-        if newest < origin.saturating_add(self.half.min(self.half_unposted)) {
+        let oldest = self.oldest_unposted(posted, Unposted { number, origin }).await?;
+        if newest < oldest.origin.saturating_add(self.half.min(self.half_unposted)) {
             return Ok(());
         }
         let posted_at = match self.l1.posted_at(number).await.map_err(unavailable)? {
             Some(posted_at) => posted_at,
-            // Not posted: its origin says since when it could have been.
-            None if newest >= origin.saturating_add(self.half_unposted) => {
+            // Not posted: its origin says since when it could have been, or that of what has to be posted before it.
+            None if newest >= oldest.origin.saturating_add(self.half_unposted) => {
+                let Unposted { number, origin } = oldest;
                 return Err(ShareRefusal::UnpostedTooLong { number, origin });
             }
             // Not in a final block: if it was, it is a later one.
@@ -110,7 +126,42 @@ impl Unreleased {
 
     async fn asked(&self) -> Result<Heights, L1Fault> {
         let finalized = self.l1.finalized().await?.number;
-        Ok(Heights { finalized, newest: self.l1.newest().await?.max(finalized) })
+        let newest = self.l1.newest().await?.max(finalized);
+        Ok(Heights { finalized, newest, posted: self.posted().await? })
+    }
+
+    /// What is posted is posted in order, so few numbers are looked at: first ever farther ahead, then in between.
+    async fn posted(&self) -> Result<u64, L1Fault> {
+        let mut posted = self.seen.lock().heights.map_or(0, |(heights, _)| heights.posted);
+        let mut step = 1;
+        while posted < u64::MAX && self.l1.posted_at(posted.saturating_add(step)).await?.is_some() {
+            posted = posted.saturating_add(step);
+            step = step.saturating_mul(2);
+        }
+        let mut not_posted = posted.saturating_add(step);
+        while posted.saturating_add(1) < not_posted {
+            let middle = posted + (not_posted - posted) / 2;
+            match self.l1.posted_at(middle).await? {
+                Some(_) => posted = middle,
+                None => not_posted = middle,
+            }
+        }
+        Ok(posted)
+    }
+
+    /// The header behind what is posted, if it is below this one; origins never fall, so it has the earliest.
+    async fn oldest_unposted(&self, posted: u64, own: Unposted) -> Result<Unposted, StoreError> {
+        let number = posted.saturating_add(1);
+        if number >= own.number {
+            return Ok(own);
+        }
+        if let Some(oldest) = self.oldest.lock().filter(|oldest| oldest.number == number) {
+            return Ok(oldest);
+        }
+        let Some(record) = self.tracker.store().batch(number).await? else { return Ok(own) };
+        let oldest = Unposted { number, origin: record.sealed.header.l1_origin_number };
+        *self.oldest.lock() = Some(oldest);
+        Ok(oldest)
     }
 }
 
@@ -159,7 +210,7 @@ mod tests {
     use super::*;
 
     fn heights(newest: u64) -> Heights {
-        Heights { finalized: newest - 2, newest }
+        Heights { finalized: newest - 2, newest, posted: 0 }
     }
 
     fn seen(ago_ms: u64) -> Mutex<Seen> {

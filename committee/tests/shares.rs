@@ -538,3 +538,39 @@ async fn garbage_calls_do_not_fill_the_log() {
     let lines = lines.load(std::sync::atomic::Ordering::SeqCst);
     assert!(lines <= 30, "{lines} lines for 500 calls of a stranger");
 }
+
+/// Nothing is posted before what stands below it: a certified header that reaches L1 too late takes all above it along, and
+/// L1 makes a header in the place of all of it. What was opened by then would be ordered again in the clear.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_on_an_unposted_header_is_not_opened_after_its_time() {
+    let stage = Stage::new(0).await;
+    let l1 = stage.sealer.l1.clone();
+    let half = u64::from(chain_config().timing.posting_deadline) / 2;
+    let first = stage.sealer.seal(vec![envelope(1, 1).encode()]).await;
+    stage.sequencer.publish(&first.batch, &first.verdicts);
+    let certificate = stage.sealer.certify(&first.batch, &[1, 2, 4]).await;
+    stage.sequencer.publish_certificate(&certificate);
+    let height = first.batch.header.l1_origin_number + half;
+    l1.set_finalized(height);
+    let time_ms = common::network::START_MS - 100_000 + 1_000 * height;
+    let second = stage.sealer.seal_at(time_ms, vec![envelope(2, 1).encode()]).await;
+    assert_eq!(second.batch.header.l1_origin_number, height, "an origin of today");
+    stage.sequencer.publish(&second.batch, &second.verdicts);
+    let certificate = certify(&second.batch, &[1, 2, 4]);
+    // L1's height is remembered for a while, so each step has a member of its own.
+    for (posted, expected) in [(false, Err("unposted_too_long".to_owned())), (true, Ok(()))] {
+        if posted {
+            l1.posted.lock().insert(1, height);
+        }
+        let mut machine = Machine::new(2, stage.sequencer.url());
+        machine.l1 = l1.clone();
+        machine.clock.set(time_ms + 500);
+        let member = machine.start().await;
+        sealed(&member, 2).await;
+        let client = client(&member);
+        let given =
+            share(&client, 2, &certificate).await.map(|_| ()).map_err(|error| error.reason.into_owned());
+        member.stop().await;
+        assert_eq!(given, expected, "posted: {posted}");
+    }
+}
