@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use blindfold_chain::{HeaderId, PostFault, PostedHead, RunPoster};
 use blindfold_committee::MemberHandle;
-use blindfold_l1::CodedBatch;
+use blindfold_l1::{CodedBatch, MAX_TRANSACTION_HEADERS};
 use blindfold_protocol::{BatchHeader, Canonical, Certificate};
 use common::{
     Machine, certified,
@@ -318,5 +318,42 @@ async fn data_that_did_not_follow_its_headers_follows_later() {
     scene.pass_to(turn(1));
     scene.inbox.until("its data", |inbox| inbox.data.contains(&1)).await;
     assert_eq!(scene.inbox.state.lock().paid, [Paid::Run(1), Paid::Data(1)]);
+    scene.stop().await;
+}
+
+/// A sequencer that posts one header now and then, each just before the first member's turn, moves no turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sequencer_that_posts_a_header_now_and_then_keeps_no_member_from_posting() {
+    let scene = Scene::new(&[1]).await;
+    let first = scene.certified(vec![]).await;
+    for _ in 0..2 {
+        scene.certified(vec![]).await;
+    }
+    scene.inbox.looked_at().await;
+    scene.pass_to(turn(1) - 1);
+    scene.inbox.looked_at().await;
+    assert_eq!(scene.inbox.state.lock().paid, [], "not its turn");
+    scene.inbox.state.lock().posted.push(HeaderId { number: 1, hash: first.hash() });
+    scene.inbox.looked_at().await;
+    scene.pass_to(turn(1));
+    scene.inbox.until("its posting", |inbox| !inbox.paid.is_empty()).await;
+    assert_eq!(scene.inbox.state.lock().paid, [Paid::Run(3)]);
+    scene.stop().await;
+}
+
+/// Of a long queue as many headers go in a transaction as it holds. No data is forgotten over what follows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_queue_goes_to_l1_in_full_transactions() {
+    const FULL: u64 = MAX_TRANSACTION_HEADERS as u64;
+    let scene = Scene::new(&[1]).await;
+    for _ in 0..=FULL {
+        scene.certified(vec![]).await;
+    }
+    scene.inbox.looked_at().await;
+    scene.pass_to(turn(1));
+    scene.inbox.until("all data", |inbox| inbox.data.len() as u64 > FULL).await;
+    let paid = scene.inbox.state.lock().paid.clone();
+    assert_eq!(paid[..2], [Paid::Headers(FULL), Paid::Run(FULL + 1)]);
+    assert_eq!(paid[2..], (1..=FULL).map(Paid::Data).collect::<Vec<_>>());
     scene.stop().await;
 }

@@ -54,7 +54,7 @@ pub use posted::{PostedChain, made_by_l1};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
 pub use rebuild::{Fork, OtherHeader, RebuildFault, WayBack};
 pub use records::{accepted, makes_block, own_hints, verdicts};
-pub use run::{CertifiedRun, RunLimits, coded, next_run};
+pub use run::{CertifiedHeaders, CertifiedRun, RunLimits, coded, next_headers, next_run};
 pub use settlement::{Settled, Settlement, SettlementFault, SettlementView, TakesMarks};
 pub use tracker::{
     Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError,

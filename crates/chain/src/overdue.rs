@@ -3,27 +3,28 @@
 //! A certified header that does not reach L1 within `postingDeadline` gives way to one that L1 makes, and what its batch
 //! said may be public by then. Whoever follows the chain and has an account posts such headers itself:
 //! - SP-1: once a quarter of the deadline has passed since the origin of the first one. Members take turns during an eighth
-//!   more, counted from when each first saw something certified and not posted, if that is later: they do not all pay for
-//!   the same run.
-//! - SP-2: headers come first. With its data a run goes in one transaction where that is all there is; of a longer queue up
-//!   to 64 headers go in each, and what fills their batches keeps none of them from L1.
+//!   more, counted from when each first saw that header certified and not posted, if that is later: they do not all pay for
+//!   the same run. Whoever posts one header now and then moves nobody's turn at the others.
+//! - SP-2: headers come first. With its data a run goes in one transaction where that is all there is; of a longer queue as
+//!   many headers go in each as a transaction holds, and what fills their batches keeps none of them from L1.
 //! - SP-3: data of one's own postings follows, oldest first, where L1 still lacks it, up to 16 MiB a day. What is owed is on
 //!   disk before the headers go out.
 //! - SP-4: what L1's next blocks take no more is left, and nothing is posted by an answer that is older than one's own last
 //!   transaction.
 
 use std::{
+    collections::VecDeque,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
-use blindfold_l1::{CodedBatch, L1Error, L1Writer, Recovery};
+use blindfold_l1::{CodedBatch, L1Error, L1Writer, MAX_TRANSACTION_HEADERS, Recovery};
 use blindfold_protocol::{BatchHeader, Certificate};
 use blindfold_store::StoreError;
 use thiserror::Error;
 
-use crate::{HeaderId, RunLimits, Tracker, coded, next_run};
+use crate::{CertifiedHeaders, CertifiedRun, HeaderId, RunLimits, Tracker, coded, next_headers, next_run};
 
 /// Headers are posted once this part of `postingDeadline` has passed since their origin.
 const OVERDUE_PART: u64 = 4;
@@ -33,10 +34,11 @@ const TURNS_PART: u64 = 8;
 const MARGIN_BLOCKS: u64 = 3;
 /// What goes into one transaction together with its data.
 const WITH_DATA: RunLimits = RunLimits { max_headers: 64, max_bytes: 100_000 };
-/// The same without data.
-const HEADERS_ALONE: RunLimits = RunLimits { max_headers: 64, max_bytes: usize::MAX };
 /// The most bytes of batches whose data is posted in a day: who fills batches with garbage pays nothing for it.
 const MAX_DATA_BYTES_PER_DAY: usize = 16 << 20;
+/// L1 blocks that are told apart in which headers were seen to be missing: more than a deadline. What comes above them counts
+/// as seen in the last.
+const MAX_SEEN_BLOCKS: usize = 16_384;
 const DAY: Duration = Duration::from_secs(86_400);
 /// Where the numbers are stored whose data is owed: first u64 ‖ last u64 of each run.
 const OWED_KEY: &str = "overdue.data";
@@ -182,14 +184,41 @@ impl Turn {
     }
 }
 
+/// Since when certified headers have been missing on L1.
+#[derive(Clone, Debug, Default)]
+struct Missing {
+    /// The L1 blocks in which headers were first seen to be missing, each with the last number seen then: both ascend.
+    seen: VecDeque<(u64, u64)>,
+}
+
+impl Missing {
+    /// The L1 block in which the header after L1's head was first seen to be missing. Whoever posts some headers does not
+    /// change it for the others.
+    fn since(&mut self, on_l1: u64, certified: u64, newest: u64) -> u64 {
+        while self.seen.front().is_some_and(|(_, last)| *last <= on_l1) {
+            self.seen.pop_front();
+        }
+        // A header of L1's may have ended what was certified.
+        while self.seen.back().is_some_and(|(_, last)| *last > certified) {
+            self.seen.pop_back();
+        }
+        let full = self.seen.len() >= MAX_SEEN_BLOCKS;
+        match self.seen.back_mut() {
+            Some((block, last)) if *block >= newest || full => *last = certified,
+            Some((_, last)) if *last == certified => {}
+            _ => self.seen.push_back((newest, certified)),
+        }
+        self.seen.front().map_or(newest, |(block, _)| *block)
+    }
+}
+
 /// Posts in the sequencer's place, and then the data of what it posted.
 pub struct SubstitutePoster {
     l1: Arc<dyn RunPoster>,
     tracker: Tracker,
     /// The newest L1 block with a transaction of ours.
     sent_at: u64,
-    /// The number up to which headers stood on L1, and the L1 block in which something certified was first seen above it.
-    waiting: Option<(u64, u64)>,
+    missing: Missing,
     /// Bytes of batches whose data was posted since.
     data: (Instant, usize),
 }
@@ -197,7 +226,7 @@ pub struct SubstitutePoster {
 impl SubstitutePoster {
     /// One that has not looked yet.
     pub fn new(l1: Arc<dyn RunPoster>, tracker: Tracker) -> Self {
-        Self { l1, tracker, sent_at: 0, waiting: None, data: (Instant::now(), 0) }
+        Self { l1, tracker, sent_at: 0, missing: Missing::default(), data: (Instant::now(), 0) }
     }
 
     /// Posts the next certified headers that L1 lacks, if they wait for long; else a batch's data that is owed. `newest` is
@@ -224,36 +253,43 @@ impl SubstitutePoster {
         let Some(run) = next_run(&self.tracker, first, WITH_DATA).await? else {
             return self.post_owed_data(number).await;
         };
-        let since = match self.waiting {
-            Some((known, since)) if known == number => since,
-            _ => newest,
-        };
-        self.waiting = Some((number, since));
+        let since = self.missing.since(number, self.tracker.certified().number, newest);
         let deadline = self.tracker.config().timing.posting_deadline;
         let origin = run.batches.first().map_or(newest, |batch| batch.sealed.header.l1_origin_number);
         let too_late = newest.saturating_add(MARGIN_BLOCKS) > origin.saturating_add(u64::from(deadline));
         if newest < turn.begins(origin, since, deadline) || too_late {
             return self.post_owed_data(number).await;
         }
-        let (run, alone) = match run.more {
-            true => (next_run(&self.tracker, first, HEADERS_ALONE).await?.unwrap_or(run), true),
-            false => (run, false),
+        let queue = match run.more {
+            true => next_headers(&self.tracker, first, MAX_TRANSACTION_HEADERS).await?,
+            false => None,
         };
+        let alone = queue.is_some();
+        let last = match queue {
+            Some(queue) => self.post_headers(first, queue).await?,
+            None => self.post_run(first, run).await?,
+        };
+        Ok(Look { posted: Some((first, last)), more: alone })
+    }
+
+    /// Posts a run with its data.
+    async fn post_run(&mut self, first: u64, run: CertifiedRun) -> Result<u64, OverdueFault> {
         let last = run.certificate.number;
         self.owe((first, last)).await?;
-        let block = if alone {
-            let headers: Vec<BatchHeader> = run.batches.iter().map(|batch| batch.sealed.header).collect();
-            self.l1.post_headers(&headers, &run.certificate).await?
-        } else {
-            self.l1.post(&run.batches, &run.certificate).await?
-        };
+        let block = self.l1.post(&run.batches, &run.certificate).await?;
         self.sent_at = self.sent_at.max(block);
-        // Who posted goes on.
-        self.waiting = Some((last, since));
-        if !alone {
-            self.settle(last).await?;
-        }
-        Ok(Look { posted: Some((first, last)), more: run.more || alone })
+        // What is owed of headers before them still is.
+        self.keep_owed_before(first).await?;
+        Ok(last)
+    }
+
+    /// Posts headers of a longer queue without their data, which is owed then.
+    async fn post_headers(&mut self, first: u64, queue: CertifiedHeaders) -> Result<u64, OverdueFault> {
+        let last = queue.certificate.number;
+        self.owe((first, last)).await?;
+        let block = self.l1.post_headers(&queue.headers, &queue.certificate).await?;
+        self.sent_at = self.sent_at.max(block);
+        Ok(last)
     }
 
     /// Posts the data of the oldest batch that is owed, of those up to the posted head.
@@ -317,6 +353,13 @@ impl SubstitutePoster {
         self.keep_owed(&owed).await
     }
 
+    /// Nothing from this number on is owed any more.
+    async fn keep_owed_before(&self, number: u64) -> Result<(), StoreError> {
+        let mut owed = self.owed().await?;
+        owed.retain(|(first, _)| *first < number);
+        self.keep_owed(&owed).await
+    }
+
     /// Nothing up to this number is owed any more.
     async fn settle(&self, through: u64) -> Result<(), StoreError> {
         let mut owed = self.owed().await?;
@@ -338,6 +381,26 @@ mod tests {
         assert!(matches!(PostFault::from(lost), PostFault::Unavailable(_)));
         let url = L1Error::Url { reason: "no scheme" };
         assert!(matches!(PostFault::from(url), PostFault::Refused(_)));
+    }
+
+    #[test]
+    fn each_header_is_missing_since_it_was_first_seen_so() {
+        let mut missing = Missing::default();
+        assert_eq!(
+            (missing.since(0, 1, 10), missing.since(0, 60, 10), missing.since(0, 61, 12)),
+            (10, 10, 10)
+        );
+        // One header now and then.
+        assert_eq!((missing.since(1, 61, 400), missing.since(59, 900, 410)), (10, 10));
+        assert_eq!((missing.since(60, 900, 500), missing.since(61, 900, 500)), (12, 410));
+        // Everything was posted meanwhile.
+        assert_eq!(missing.since(900, 901, 600), 600);
+        // L1's header ended what was certified above it.
+        assert_eq!((missing.since(900, 990, 700), missing.since(950, 960, 800)), (600, 800));
+        for block in 801..20_000 {
+            assert_eq!(missing.since(950, 160 + block, block), 800);
+        }
+        assert_eq!(missing.seen.len(), MAX_SEEN_BLOCKS);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Which certified headers go to L1 together.
 
 use blindfold_l1::CodedBatch;
-use blindfold_protocol::{Canonical, Certificate, Verdict};
+use blindfold_protocol::{BatchHeader, Canonical, Certificate, Verdict};
 use blindfold_store::{BatchRecord, StoreError};
 
 use crate::{Tracker, verdicts};
@@ -26,6 +26,15 @@ pub struct CertifiedRun {
     pub more: bool,
 }
 
+/// The same without their items.
+#[derive(Clone, Debug)]
+pub struct CertifiedHeaders {
+    /// The headers, at least one.
+    pub headers: Vec<BatchHeader>,
+    /// Certificate of the last; it certifies all of them.
+    pub certificate: Certificate,
+}
+
 /// The longest run from `first` within the limits that ends with a certificate of its own and lies in one epoch. When no
 /// header within the limits has one (its certificate came through a descendant), the run goes on to the first that has:
 /// at most the headers once in flight more. `None` where nothing certified is left that L1 did not make.
@@ -37,12 +46,41 @@ pub async fn next_run(
     first: u64,
     limits: RunLimits,
 ) -> Result<Option<CertifiedRun>, StoreError> {
+    let Some((batches, certificate)) = longest(tracker, first, limits, |record| record).await? else {
+        return Ok(None);
+    };
+    let batches = batches.into_iter().map(coded).collect::<Result<_, _>>()?;
+    let more = certificate.number < tracker.certified().number;
+    Ok(Some(CertifiedRun { batches, certificate, more }))
+}
+
+/// The headers of the longest such run of at most so many headers, however large their batches are: of these one at a time
+/// is in memory.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn next_headers(
+    tracker: &Tracker,
+    first: u64,
+    max_headers: usize,
+) -> Result<Option<CertifiedHeaders>, StoreError> {
+    let limits = RunLimits { max_headers, max_bytes: usize::MAX };
+    let run = longest(tracker, first, limits, |record| record.sealed.header).await?;
+    Ok(run.map(|(headers, certificate)| CertifiedHeaders { headers, certificate }))
+}
+
+/// What is kept of each batch of the longest run from `first`, and the certificate of its last.
+async fn longest<T>(
+    tracker: &Tracker,
+    first: u64,
+    limits: RunLimits,
+    keep: impl Fn(BatchRecord) -> T,
+) -> Result<Option<(Vec<T>, Certificate)>, StoreError> {
     let certified = tracker.certified().number;
-    let mut batches: Vec<BatchRecord> = Vec::new();
-    let mut end: Option<(usize, Certificate)> = None;
+    let (mut kept, mut run_epoch, mut end) = (Vec::new(), None, None);
     let mut bytes = 0usize;
     for number in first..=certified {
-        if end.is_some() && batches.len() >= limits.max_headers {
+        if end.is_some() && kept.len() >= limits.max_headers {
             break;
         }
         let Some(record) = tracker.store().batch(number).await? else { break };
@@ -52,21 +90,20 @@ pub async fn next_run(
         }
         let size = record.sealed.encode().len();
         let epoch = record.sealed.header.epoch;
-        let other_epoch = batches.first().is_some_and(|batch| batch.sealed.header.epoch != epoch);
+        let other_epoch = *run_epoch.get_or_insert(epoch) != epoch;
         if other_epoch || end.is_some() && bytes.saturating_add(size) > limits.max_bytes {
             break;
         }
         bytes = bytes.saturating_add(size);
         let certificate = record.certificate;
-        batches.push(record);
+        kept.push(keep(record));
         if let Some(certificate) = certificate {
-            end = Some((batches.len(), certificate));
+            end = Some((kept.len(), certificate));
         }
     }
     let Some((length, certificate)) = end else { return Ok(None) };
-    let batches = batches.into_iter().take(length).map(coded).collect::<Result<_, _>>()?;
-    let more = certificate.number < certified;
-    Ok(Some(CertifiedRun { batches, certificate, more }))
+    kept.truncate(length);
+    Ok(Some((kept, certificate)))
 }
 
 /// The batch with the verdict codes of its items, as L1 gets it.

@@ -99,6 +99,6 @@ pub use sender::Sent;
 pub use settlement::SettlementLog;
 pub use stakes::{Acknowledged, MemberStake};
 pub use standing::{Accusation, AccusationState, L1HeaderDue, Portal, QueuedItem, Standing, VaultAccount};
-pub use writer::{DataPlace, L1Writer, MAX_TRANSACTION_BYTES};
+pub use writer::{DataPlace, L1Writer, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_HEADERS};
 pub use writer_disputes::ACCUSATION_STAKE_WEI;
 pub use writer_funds::L2Call;

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Gas that one transaction may have (EIP-7825).
-const GAS_LIMIT: u64 = 1 << 24;
+pub(crate) const GAS_LIMIT: u64 = 1 << 24;
 /// Gas of a transaction that does nothing.
 const PLAIN_GAS: u64 = 21_000;
 /// Room above the estimate, in percent: the state may have changed a little when the transaction runs.

@@ -17,7 +17,7 @@ use crate::{
     contracts::BlindedInbox,
     parts::MAX_POSTER_PART_BYTES,
     run_data::{CodedBatch, RunData, split_run_data},
-    sender::{Call, Sender, Sent},
+    sender::{Call, GAS_LIMIT, Sender, Sent},
 };
 
 /// The longest transaction that nodes relay from one to another.
@@ -30,6 +30,22 @@ const COMMITTED_NOW: &str = "CommittedInThisBlock";
 const REVEAL_POLL_MS: u64 = 500;
 /// What a transaction of `postData` has beside its data, with room to spare.
 const POST_DATA_OVERHEAD_BYTES: usize = 512;
+/// The words of a header as the inbox takes it.
+const POST_HEADER_BYTES: usize = 18 * 32;
+/// What a transaction of `post` has beside its headers where it has no data, with room to spare.
+const POST_OVERHEAD_BYTES: usize = 1_024;
+/// The most gas of `post` beside its further headers, with room to spare: the transaction, the first run that was ever posted
+/// and a certificate of a committee of 64 (docs/l1.md has the figures).
+const POST_OVERHEAD_GAS: usize = 400_000;
+/// The most gas of a further header, with room to spare: it has so many items that it is a run of its own, and takes
+/// forced ones.
+const POST_HEADER_GAS: usize = 45_000;
+/// Headers that one transaction of `post` always holds, whatever is in their batches. Their bytes bound them.
+pub const MAX_TRANSACTION_HEADERS: usize = {
+    let by_bytes = (MAX_TRANSACTION_BYTES - POST_OVERHEAD_BYTES) / POST_HEADER_BYTES;
+    let by_gas = (GAS_LIMIT as usize - POST_OVERHEAD_GAS) / POST_HEADER_GAS;
+    if by_bytes < by_gas { by_bytes } else { by_gas }
+};
 
 /// Sends transactions from one account. Clones share it.
 #[derive(Clone, Debug)]
@@ -119,16 +135,8 @@ impl L1Writer {
         certificate: &Certificate,
     ) -> Result<Sent, L1Error> {
         check_run(headers, certificate)?;
-        let signature = BlsSignature::from_bytes(&certificate.signature).map_err(|_| RunFault::Signature)?;
         let (input, blobs) = self.place.split(data);
-        let call = BlindedInbox::postCall {
-            headers: headers.iter().map(BlindedInbox::BatchHeader::from).collect(),
-            data: Bytes::copy_from_slice(input),
-            certificate: BlindedInbox::Certificate {
-                signers: certificate.signers,
-                signature: Bytes::copy_from_slice(&signature.to_eip2537()),
-            },
-        };
+        let call = post_call(headers, input, certificate)?;
         self.send_with_blobs("post", self.client.config().deployment.inbox, &call, blobs).await
     }
 
@@ -265,6 +273,22 @@ impl L1Writer {
     }
 }
 
+fn post_call(
+    headers: &[BatchHeader],
+    data: &[u8],
+    certificate: &Certificate,
+) -> Result<BlindedInbox::postCall, RunFault> {
+    let signature = BlsSignature::from_bytes(&certificate.signature).map_err(|_| RunFault::Signature)?;
+    Ok(BlindedInbox::postCall {
+        headers: headers.iter().map(BlindedInbox::BatchHeader::from).collect(),
+        data: Bytes::copy_from_slice(data),
+        certificate: BlindedInbox::Certificate {
+            signers: certificate.signers,
+            signature: Bytes::copy_from_slice(&signature.to_eip2537()),
+        },
+    })
+}
+
 /// What the inbox would refuse anyway, named before anything is sent.
 fn check_run(headers: &[BatchHeader], certificate: &Certificate) -> Result<(), RunFault> {
     let last = headers.last().ok_or(RunFault::Empty)?;
@@ -281,4 +305,50 @@ fn check_run(headers: &[BatchHeader], certificate: &Certificate) -> Result<(), R
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use blindfold_bte::bls::SecretKey;
+    use blindfold_protocol::B256;
+
+    use super::*;
+
+    fn header() -> BatchHeader {
+        BatchHeader {
+            number: 1,
+            parent_hash: B256::repeat_byte(1),
+            timestamp_ms: 1_000,
+            l1_origin_number: 1,
+            l1_origin_hash: B256::repeat_byte(2),
+            l1_origin_time: 1,
+            envelope_root: B256::repeat_byte(3),
+            data_hash: B256::repeat_byte(4),
+            envelope_count: 0,
+            envelope_bytes: 0,
+            gas: 0,
+            base_fee: 1,
+            gas_base_fee: 1,
+            fee_ledger_root: B256::repeat_byte(5),
+            forced_cursor: 0,
+            epoch: 1,
+            rules: 1,
+        }
+    }
+
+    #[test]
+    fn as_many_headers_are_posted_at_once_as_nodes_relay() {
+        /// Nonce, fees, address, signature and the lengths of all these.
+        const ENVELOPE_BYTES: usize = 200;
+        let signature = SecretKey::generate(&[7; 32]).expect("a key").sign(&[1; 32]).to_bytes();
+        let (header, header_hash) = (header(), header().hash());
+        let certificate = Certificate { number: 1, header_hash, epoch: 1, signers: 7, signature };
+        let bytes = |headers: usize| {
+            let call = post_call(&vec![header; headers], &[], &certificate).expect("a call");
+            call.abi_encode().len() + ENVELOPE_BYTES
+        };
+        assert_eq!(MAX_TRANSACTION_HEADERS, 225);
+        assert!(bytes(MAX_TRANSACTION_HEADERS) <= MAX_TRANSACTION_BYTES);
+        assert!(bytes(MAX_TRANSACTION_HEADERS + 2) > MAX_TRANSACTION_BYTES, "room is left for another one");
+    }
 }
