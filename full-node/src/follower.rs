@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::keeper::Wake;
 use crate::limits::{MAX_PARKED_ENTRIES, SYNC_RETRY_MS};
+use crate::member_rounds::MemberRounds;
 use crate::node::{Node, stopped};
 use crate::sync::SyncEnd;
 
@@ -29,6 +30,7 @@ pub(crate) struct Follower {
     /// Whether the feed stands and everything it spoke of is taken.
     pub(crate) in_sync: watch::Sender<bool>,
     l1_rounds: L1Rounds,
+    pub(crate) member_rounds: MemberRounds,
 }
 
 impl Follower {
@@ -37,7 +39,9 @@ impl Follower {
         let progress = node.tracker.certified().number;
         let sync_at = Instant::now() + poll_interval;
         let l1_rounds = L1Rounds::new(node.tracker.clone());
-        Self { node, parked: BTreeMap::new(), poll_interval, sync_at, progress, in_sync, l1_rounds }
+        let member_rounds = MemberRounds::new(Arc::clone(&node), poll_interval_ms);
+        let parked = BTreeMap::new();
+        Self { node, parked, poll_interval, sync_at, progress, in_sync, l1_rounds, member_rounds }
     }
 
     /// Follows until told to stop.
@@ -52,6 +56,7 @@ impl Follower {
                     },
                     () = tokio::time::sleep_until(self.sync_at) => self.catch_up().await,
                     round = self.l1_rounds.ended() => self.on_l1(round),
+                    round = self.member_rounds.ended() => self.on_members(round).await,
                 }
                 true
             };
@@ -207,7 +212,7 @@ impl Follower {
         self.sync_at = self.sync_at.min(Instant::now() + Duration::from_millis(SYNC_RETRY_MS));
     }
 
-    /// Fetches what is missing: from the sequencer, and from members when it does not give it.
+    /// Fetches what is missing: from the sequencer, and, beside what follows, from members when it does not give it.
     async fn catch_up(&mut self) {
         if let Some(round) = self.l1_rounds.round().await {
             self.on_l1(round);
@@ -218,7 +223,7 @@ impl Follower {
         self.progress = certified;
         let withheld = matches!(end, SyncEnd::Unavailable | SyncEnd::Rejected);
         if withheld || stalled {
-            self.sync_with_members().await;
+            self.member_rounds.begin(certified);
         }
         self.take_parked().await;
         let pause = match end {

@@ -16,6 +16,7 @@ mod follower;
 mod from_l1;
 mod keeper;
 pub mod limits;
+mod member_rounds;
 mod members;
 mod node;
 mod sync;

@@ -1,8 +1,10 @@
 //! Asking committee members. Every answer is checked for what it claims to be; what it proves, its user checks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_primitives::B256;
+use blindfold_chain::Tracker;
 use blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS;
 use blindfold_protocol::{Certificate, ReleaseShare, SealedBatch, SingletonShare};
 use blindfold_rpc::{
@@ -11,6 +13,7 @@ use blindfold_rpc::{
 use futures::stream::{FuturesUnordered, Stream};
 
 use crate::config::MemberEndpoint;
+use crate::limits::MAX_RUN_TIMEOUTS;
 
 /// Why a member's answer is of no use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +27,15 @@ pub enum MemberFault {
     /// Its answer is about something else than was asked.
     #[error("the answer is for another {0}")]
     Unasked(&'static str),
+    /// It gives a header that the sequencer did not sign.
+    #[error("the sequencer did not sign the header of batch {0}")]
+    Unsigned(u64),
+    /// It claims to hold a number certified, and gives no certificate of it or of one above it.
+    #[error("it gives no certificate for what it claims to hold certified")]
+    NoCertificate,
+    /// Answer by answer in time, but not in all.
+    #[error("its run did not come within {0:?}")]
+    Slow(Duration),
 }
 
 /// What a member holds under a number.
@@ -49,6 +61,7 @@ pub struct CertifiedRun {
 pub struct Member {
     index: u16,
     client: HttpClient,
+    run_timeout: Duration,
 }
 
 /// The members that a node knows addresses of.
@@ -65,8 +78,10 @@ impl Members {
             request_timeout_ms: timeout_ms,
             ..ClientConfig::default()
         };
+        let run_timeout = Duration::from_millis(timeout_ms).saturating_mul(MAX_RUN_TIMEOUTS);
         let member = |endpoint: &MemberEndpoint| {
-            Ok(Member { index: endpoint.member, client: http_client(&endpoint.url, &config)? })
+            let client = http_client(&endpoint.url, &config)?;
+            Ok(Member { index: endpoint.member, client, run_timeout })
         };
         Ok(Self { members: endpoints.iter().map(member).collect::<Result<_, ClientBuildError>>()? })
     }
@@ -140,23 +155,38 @@ impl Member {
         Ok(Some(Held { sealed, certificate }))
     }
 
+    /// The newest number that it claims to hold certified.
+    pub async fn certified(&self) -> Result<u64, MemberFault> {
+        Ok(self.client.get_status().await.map_err(ReceivedError::from)?.certified)
+    }
+
     /// Its batches from `number` to the first that has a certificate of its own there, which covers the others: members
-    /// stop sending their acknowledgement of a header once a descendant is certified, so not every number has one.
-    pub async fn certified_run(&self, number: u64) -> Result<Option<CertifiedRun>, MemberFault> {
+    /// stop sending their acknowledgement of a header once a descendant is certified, so not every number has one. The
+    /// sequencer signed the headers; certificate and items are as they came.
+    pub async fn certified_run(&self, number: u64, tracker: &Tracker) -> Result<CertifiedRun, MemberFault> {
+        let run = tokio::time::timeout(self.run_timeout, self.signed_run(number, tracker)).await;
+        run.unwrap_or(Err(MemberFault::Slow(self.run_timeout)))
+    }
+
+    async fn signed_run(&self, number: u64, tracker: &Tracker) -> Result<CertifiedRun, MemberFault> {
         let mut batches: Vec<Arc<SealedBatch>> = Vec::new();
         // No more headers ever wait for a certificate, so it comes within as many.
         for number in (number..).take(MAX_UNCERTIFIED_HEADERS) {
-            let Some(held) = self.held(number).await? else { return Ok(None) };
+            let held = self.held(number).await?.ok_or(MemberFault::NoCertificate)?;
+            // Anybody makes up headers that follow each other. Those that L1 made, L1 tells.
+            if !tracker.is_signed(&held.sealed) {
+                return Err(MemberFault::Unsigned(number));
+            }
             let parent = held.sealed.header.parent_hash;
             if batches.last().is_some_and(|before| before.header.hash() != parent) {
                 return Err(MemberFault::Unasked("parent"));
             }
             batches.push(Arc::new(held.sealed));
             if let Some(certificate) = held.certificate {
-                return Ok(Some(CertifiedRun { batches, certificate }));
+                return Ok(CertifiedRun { batches, certificate });
             }
         }
-        Ok(None)
+        Err(MemberFault::NoCertificate)
     }
 
     async fn share(

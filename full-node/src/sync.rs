@@ -8,10 +8,14 @@ use blindfold_chain::{Applied, HeaderSource, L1Round, NextStep, Refusal, announc
 use blindfold_protocol::{Certificate, SealedBatch};
 use blindfold_rpc::types::BatchInfo;
 use blindfold_rpc::{BlindApiClient, ReceivedError};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 
 use crate::follower::{Follower, decoded, end_of};
 use crate::keeper::Wake;
 use crate::limits::MAX_SYNC_BATCHES;
+use crate::member_rounds::MemberRound;
+use crate::members::Member;
 use crate::node::Node;
 
 /// How a run of catching up ended.
@@ -134,44 +138,34 @@ impl Follower {
         }
     }
 
-    /// Asks members for certified batches that the sequencer does not give.
-    pub(crate) async fn sync_with_members(&mut self) {
-        for _ in 0..MAX_SYNC_BATCHES {
-            let number = self.node.tracker.certified().number + 1;
-            if !self.certified_from_members(number).await {
-                return;
-            }
-        }
-    }
-
-    /// The batches from a number to the next certificate from whichever member has them. Whether any were taken.
-    async fn certified_from_members(&mut self, number: u64) -> bool {
-        let node = Arc::clone(&self.node);
-        for member in node.members.iter() {
-            let run = match member.certified_run(number).await {
-                Ok(Some(run)) => run,
-                Ok(None) => continue,
-                Err(fault) => {
-                    tracing::debug!(number, member = member.index(), %fault, "the member gives no certified batch");
-                    continue;
-                }
-            };
-            let last = run.certificate.number;
+    /// Takes what a member gave of what the sequencer withholds, and goes on asking where there may be more.
+    pub(crate) async fn on_members(&mut self, round: MemberRound) {
+        let Some((member, run)) = round.run else { return };
+        let (before, last) = (self.node.tracker.certified().number, run.certificate.number);
+        // The feed may have been faster.
+        if last > before {
             match self.take_certified(run.batches, run.certificate).await {
                 Ok(()) => {
-                    node.counters.batches_from_members.add(last - number + 1);
+                    self.member_rounds.trust(member);
+                    self.node.counters.batches_from_members.add(last - before);
                     tracing::warn!(
-                        number,
+                        first = before + 1,
                         last,
-                        member = member.index(),
+                        member,
                         "a member gave what the sequencer withholds"
                     );
-                    return true;
+                    self.take_parked().await;
                 }
-                Err(refusal) => node.certificate_refused(last, &refusal),
+                Err(refusal) => {
+                    self.node.certificate_refused(last, &refusal);
+                    if refusal.next_step() != NextStep::Reject {
+                        return;
+                    }
+                    self.member_rounds.pause(member);
+                }
             }
         }
-        false
+        self.member_rounds.begin(self.node.tracker.certified().number);
     }
 }
 
@@ -179,17 +173,20 @@ impl Follower {
 impl HeaderSource for Node {
     async fn header(&self, number: u64, hash: B256) -> Option<Arc<SealedBatch>> {
         let fits = |sealed: &SealedBatch| sealed.header.number == number && sealed.header.hash() == hash;
-        if let Some(sequencer) = &self.sequencer
-            && let Ok(Some(info)) = sequencer.get_batch(number).await
-            && let Some(sealed) = decoded(&info.sealed).filter(fits)
-        {
-            return Some(Arc::new(sealed));
-        }
-        for member in self.members.iter() {
-            if let Ok(Some(held)) = member.held(number).await
-                && fits(&held.sealed)
-            {
-                return Some(Arc::new(held.sealed));
+        let sequencer = async {
+            let info = self.sequencer.as_ref()?.get_batch(number).await.ok()??;
+            decoded(&info.sealed)
+        };
+        let member = |member: &'_ Member| {
+            let member = member.clone();
+            async move { member.held(number).await.ok().flatten().map(|held| held.sealed) }.boxed()
+        };
+        // All at once: one that is slow holds nobody up who has it.
+        let mut answers: FuturesUnordered<_> = self.members.iter().map(member).collect();
+        answers.push(sequencer.boxed());
+        while let Some(answer) = answers.next().await {
+            if let Some(sealed) = answer.filter(fits) {
+                return Some(Arc::new(sealed));
             }
         }
         None

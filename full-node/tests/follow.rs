@@ -7,7 +7,7 @@ mod faulty;
 use std::sync::atomic::Ordering;
 
 use blindfold_chain::announce;
-use blindfold_full_node::{ConfigError, StartError};
+use blindfold_full_node::{ConfigError, StartError, limits::MAX_MEMBER_TIMEOUT_MS};
 use blindfold_protocol::{B256, HintEntry};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
@@ -203,6 +203,52 @@ async fn numbers_certified_through_a_descendant_come_from_members_too() {
     world.members.archive.through_descendant.lock().insert(1);
     let node = world.start().await;
     executed(&node, 1).await;
+}
+
+/// One member that makes up headers, on a chain where nothing happens for a moment. It is asked for one of them, and
+/// while it does not answer the feed goes on.
+#[tokio::test]
+async fn a_member_that_makes_up_headers_slowly_delays_no_block() {
+    let mut world = World::new().await;
+    world.config.member_poll_interval_ms = 50;
+    world.config.member_timeout_ms = MAX_MEMBER_TIMEOUT_MS;
+    let template = Sequencer::new(&world.l1).await.seal(0, vec![]).await;
+    *world.members.archive.makes_up.lock() = Some((1, template.batch.as_ref().clone()));
+    let node = world.start().await;
+    let archive = &world.members.archive;
+    eventually("it asks", || !archive.batches_asked.lock().is_empty()).await;
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    world.sequencer.certify(&one).await;
+    certified_through(&node, 1).await;
+    // Nobody signed what it gives in the end, so that is all.
+    archive.put(&one);
+    archive.answers.add_permits(100);
+    let two = world.sequencer.sealing.seal(1_000, vec![]).await;
+    world.sequencer.mischief.withhold_batches.store(true, Ordering::SeqCst);
+    archive.put(&two);
+    certified_through(&node, 2).await;
+    let asked = archive.batches_asked.lock().clone();
+    // Each was the next one here: none was asked for that follows one of its own.
+    assert!(asked.iter().all(|(member, number)| *member != 1 || *number <= 3), "{asked:?}");
+}
+
+/// While nothing is certified, members say so: nobody is asked for batches again and again.
+#[tokio::test]
+async fn members_are_asked_for_batches_that_they_hold_certified_alone() {
+    let mut world = World::new().await;
+    world.config.member_poll_interval_ms = 50;
+    let node = world.start().await;
+    let archive = &world.members.archive;
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    archive.put(&one);
+    world.sequencer.certify(&one).await;
+    certified_through(&node, 1).await;
+    archive.batches_asked.lock().clear();
+    let asked = archive.statuses_asked.load(Ordering::SeqCst);
+    world.sequencer.seal(1_000, &[envelope(2)]).await;
+    let rounds = 4 * usize::from(MEMBERS);
+    eventually("four rounds", || archive.statuses_asked.load(Ordering::SeqCst) >= asked + rounds).await;
+    assert_eq!(*archive.batches_asked.lock(), []);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@
 //! - [`blocking`]: work off the async threads, whose panic goes on in whoever waits for it. [`watch_panics`]: a process
 //!   that ends after a panic of any thread.
 //! - [`Backoff`]: pauses that double up to a limit, with jitter from a seed.
+//! - [`Pauses`]: peers whose answers came to nothing, who are left alone for a while.
 //! - [`Patience`]: how long something may fail without a break before its role gives up.
 //!
 //! Sleeping is tokio's: under its paused clock the same code runs in virtual time.
@@ -31,10 +32,12 @@ mod agreement;
 mod backoff;
 mod clock;
 mod panics;
+mod pauses;
 mod tasks;
 
 pub use agreement::{Agreement, Disagreement};
 pub use backoff::{Backoff, Patience};
 pub use clock::{Clock, MAX_OFFSET_MS, SteadyClock, SystemTimeSource, TimeSource};
 pub use panics::{Cancelled, blocking, joined, panic_words, panicked, watch_panics};
+pub use pauses::Pauses;
 pub use tasks::{Failure, Spawner, Stop, Tasks, until};

@@ -33,6 +33,7 @@ use blindfold_store::Store;
 use parking_lot::Mutex;
 use support::doubles::{ScriptedExecution, ScriptedL1};
 use support::*;
+use tokio::sync::Semaphore;
 
 struct SequencerRole;
 
@@ -212,7 +213,6 @@ impl SequencerDouble {
 }
 
 /// What the members hold, together.
-#[derive(Default)]
 pub struct Archive {
     pub certified: Mutex<BTreeMap<u64, (CertifiedBatch, Vec<Verdict>)>>,
     /// Members that refuse to answer.
@@ -221,10 +221,31 @@ pub struct Archive {
     pub lying: Mutex<BTreeSet<u16>>,
     /// Numbers without a certificate of their own: certified through a descendant.
     pub through_descendant: Mutex<BTreeSet<u64>>,
+    /// A member that makes up headers without end, and the batch that it makes them of.
+    pub makes_up: Mutex<Option<(u16, SealedBatch)>>,
+    /// Whether that one gives its answers: else it keeps the caller waiting.
+    pub answers: Semaphore,
+    /// Every number that a batch was asked for, and of which member.
+    pub batches_asked: Mutex<Vec<(u16, u64)>>,
+    pub statuses_asked: AtomicUsize,
     pub shares_given: AtomicUsize,
 }
 
 impl Archive {
+    fn new() -> Self {
+        Self {
+            certified: Mutex::default(),
+            silent: Mutex::default(),
+            lying: Mutex::default(),
+            through_descendant: Mutex::default(),
+            makes_up: Mutex::default(),
+            answers: Semaphore::new(0),
+            batches_asked: Mutex::default(),
+            statuses_asked: AtomicUsize::new(0),
+            shares_given: AtomicUsize::new(0),
+        }
+    }
+
     pub fn put(&self, sealed: &Sealed) {
         let entry = (certified(&sealed.batch), sealed.verdicts.clone());
         self.certified.lock().insert(sealed.batch.header.number, entry);
@@ -254,6 +275,18 @@ impl MemberDouble {
 
     fn lies(&self) -> bool {
         self.archive.lying.lock().contains(&self.member)
+    }
+
+    /// The batch that it makes up under a number, if it does: each follows the one before it.
+    fn made_up(&self, number: u64) -> Option<SealedBatch> {
+        let makes_up = self.archive.makes_up.lock();
+        let (_, mut batch) = makes_up.clone().filter(|(member, _)| *member == self.member)?;
+        batch.header.number = 0;
+        for next in 1..=number {
+            batch.header.parent_hash = batch.header.hash();
+            batch.header.number = next;
+        }
+        Some(batch)
     }
 
     /// Its own key, or another member's when it lies.
@@ -286,6 +319,11 @@ impl CommitteeApiServer for MemberDouble {
 
     async fn get_sealed(&self, _: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
         self.speaks()?;
+        self.archive.batches_asked.lock().push((self.member, number));
+        if let Some(batch) = self.made_up(number) {
+            self.archive.answers.acquire().await.expect("open").forget();
+            return Ok(Some(HeldBatch { sealed: Encoded::new(&batch), certificate: None }));
+        }
         let alone = !self.archive.through_descendant.lock().contains(&number);
         let Some((mut batch, _)) = self.archive.certified.lock().get(&number).cloned() else {
             return Ok(None);
@@ -341,7 +379,19 @@ impl CommitteeApiServer for MemberDouble {
     }
 
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
-        Err(RpcError::unknown_method("committee_getStatus"))
+        self.speaks()?;
+        self.archive.statuses_asked.fetch_add(1, Ordering::SeqCst);
+        let held = self.archive.certified.lock().last_key_value().map_or(0, |(number, _)| *number);
+        let certified = if self.made_up(1).is_some() { u64::MAX } else { held };
+        Ok(CommitteeStatus {
+            member: self.member,
+            epoch: 1,
+            acknowledged: certified,
+            certified,
+            refusals: vec![],
+            second_headers_refused: 0,
+            votes_from: Some(1),
+        })
     }
 }
 
@@ -354,7 +404,7 @@ pub struct Members {
 
 impl Members {
     pub async fn start() -> Self {
-        let archive = Arc::new(Archive::default());
+        let archive = Arc::new(Archive::new());
         let (mut endpoints, mut servers) = (Vec::new(), Vec::new());
         for member in 1..=MEMBERS {
             let double = MemberDouble { member, archive: Arc::clone(&archive) };

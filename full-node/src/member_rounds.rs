@@ -1,0 +1,102 @@
+//! Asking members for what the sequencer does not give, beside following: one that is slow holds nothing up.
+
+use std::sync::Arc;
+
+use blindfold_runtime::Pauses;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::task::JoinSet;
+
+use crate::limits::MAX_MEMBER_PAUSE_MS;
+use crate::members::{CertifiedRun, Member};
+use crate::node::Node;
+
+/// What a round gave.
+#[derive(Debug, Default)]
+pub(crate) struct MemberRound {
+    /// The first run that came, and whose it is.
+    pub(crate) run: Option<(u16, CertifiedRun)>,
+    /// Members that claimed to hold more than they gave.
+    failed: Vec<u16>,
+}
+
+/// Rounds over all members, one at a time. Nothing is taken in them. Dropping it ends the one under way.
+pub(crate) struct MemberRounds {
+    node: Arc<Node>,
+    under_way: JoinSet<MemberRound>,
+    /// Members that claimed to hold more than they gave.
+    pauses: Pauses<u16>,
+}
+
+impl MemberRounds {
+    pub(crate) fn new(node: Arc<Node>, first_pause_ms: u64) -> Self {
+        Self { node, under_way: JoinSet::new(), pauses: Pauses::new(first_pause_ms, MAX_MEMBER_PAUSE_MS) }
+    }
+
+    /// Begins a round for what follows this certified number, unless one is under way.
+    pub(crate) fn begin(&mut self, certified: u64) {
+        if !self.under_way.is_empty() {
+            return;
+        }
+        let ready = |member: &&Member| self.pauses.is_over(&member.index());
+        let members: Vec<Member> = self.node.members.iter().filter(ready).cloned().collect();
+        let node = Arc::clone(&self.node);
+        self.under_way.spawn(async move { round(&node, &members, certified.saturating_add(1)).await });
+    }
+
+    /// The end of the round under way; for ever where there is none. Nothing is lost when the future is dropped.
+    pub(crate) async fn ended(&mut self) -> MemberRound {
+        match self.under_way.join_next().await {
+            Some(ended) => {
+                // One that panicked ends the role.
+                let round = ended.unwrap_or_default();
+                round.failed.iter().for_each(|member| self.pause(*member));
+                round
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What this member gave came to nothing: the others are asked for a while.
+    pub(crate) fn pause(&mut self, member: u16) {
+        self.pauses.failed(member);
+    }
+
+    /// What this member gave was taken.
+    pub(crate) fn trust(&mut self, member: u16) {
+        self.pauses.succeeded(&member);
+    }
+}
+
+/// Asks all at once what they hold, and whoever answers first for it.
+async fn round(node: &Node, members: &[Member], number: u64) -> MemberRound {
+    let mut round = MemberRound::default();
+    let claim = |member: &'_ Member| {
+        let member = member.clone();
+        async move { (member.certified().await, member) }
+    };
+    let mut claims: FuturesUnordered<_> = members.iter().map(claim).collect();
+    while let Some((claim, member)) = claims.next().await {
+        let index = member.index();
+        match claim {
+            Ok(certified) if certified >= number => {}
+            // While nothing is certified, nobody is asked for batches.
+            Ok(_) => continue,
+            Err(fault) => {
+                tracing::debug!(member = index, %fault, "the member does not say what it holds");
+                continue;
+            }
+        }
+        match member.certified_run(number, &node.tracker).await {
+            Ok(run) => {
+                round.run = Some((index, run));
+                break;
+            }
+            Err(fault) => {
+                tracing::warn!(number, member = index, %fault, "the member claims to hold more than it gives");
+                round.failed.push(index);
+            }
+        }
+    }
+    round
+}
