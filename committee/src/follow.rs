@@ -164,7 +164,7 @@ impl Follower {
                 () = self.shares.missing_batch() => (self.behind, self.ask_peers) = (true, true),
                 Some(survey) = self.surveys.join_next() => self.on_survey(survey).await,
                 Some(round) = self.rounds.join_next() => self.on_round(round).await,
-                Some(round) = self.l1_rounds.join_next() => self.on_l1(round),
+                Some(round) = self.l1_rounds.join_next() => self.on_l1(round).await,
                 item = feed.next() => match item {
                     Some(item) => self.on_item(item).await,
                     None => return,
@@ -301,7 +301,7 @@ impl Follower {
     }
 
     /// The headers that L1 made were taken, from L1 alone. None is acknowledged: nobody asks for it.
-    fn on_l1(&mut self, round: Result<L1Round, JoinError>) {
+    async fn on_l1(&mut self, round: Result<L1Round, JoinError>) {
         match joined(round).unwrap_or(Ok(Vec::new())) {
             Ok(taken) if taken.is_empty() => {}
             Ok(taken) => {
@@ -315,6 +315,8 @@ impl Follower {
                 self.certificates.clear();
                 self.context.metrics.certified.set(self.context.tracker.certified().number);
                 self.behind = true;
+                // What follows L1's headers may have come before this round told of them.
+                self.acknowledge_again().await;
             }
             Err(refusal) if refusal.next_step() == NextStep::Stop => self.stuck(&refusal),
             Err(refusal) => {
