@@ -1,6 +1,7 @@
 //! Fetching what a member missed: from the sequencer, and from the other members what the sequencer withholds.
 //!
-//! A round runs beside the feed and changes nothing, so that a peer that does not answer holds up nobody.
+//! Rounds run beside the feed and change nothing, so that a peer that does not answer holds up nobody. Those that ask the
+//! sequencer and those that ask the other members run beside each other: what one gives does not wait for the others.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -12,10 +13,12 @@ use blindfold_rpc::{
     types::{BatchInfo, HeldBatch, Status},
 };
 use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{MemberConfig, introduce::Introductions};
 
+/// How often as long as one call a whole run of a member may take: up to sixteen batches that are certified together.
+const MAX_RUN_TIMEOUTS: u32 = 4;
 /// Item bytes after which a round ends, so that what is fetched and not yet applied stays bounded.
 const MAX_ROUND_BYTES: usize = 16 * 1024 * 1024;
 
@@ -41,29 +44,56 @@ pub(crate) struct CertifiedRun {
     pub(crate) certificate: Certificate,
 }
 
-/// What a round brought.
+/// What a round brought from the sequencer.
 #[derive(Default)]
 pub(crate) struct Round {
     /// Consecutive runs whose certificates stand. The items are not checked: they may be others than the header's.
     pub(crate) certified: Vec<CertifiedRun>,
-    /// What follows, of the sequencer's chain or, while it does not answer, as another member holds it.
+    /// What follows, of the sequencer's chain.
     pub(crate) uncertified: Vec<ToldBatch>,
     /// There is more certified to be fetched.
     pub(crate) more: bool,
-    /// What is missing and nobody gave.
+    /// What is missing and was not given.
     pub(crate) stuck: Option<String>,
+    /// It did not say where it stands.
+    pub(crate) silent: bool,
+    /// Certified batches are there or may be there that it did not give.
+    pub(crate) withheld: bool,
 }
 
-/// What to fetch.
+/// What a round brought from the other members.
+#[derive(Default)]
+pub(crate) struct PeerRound {
+    /// As in [`Round`].
+    pub(crate) certified: Vec<CertifiedRun>,
+    /// What a member holds, where that was wanted and nobody has a certificate: the longest run that the sequencer signed.
+    pub(crate) uncertified: Vec<ToldBatch>,
+    /// Others may have more.
+    pub(crate) more: bool,
+    /// Members that claimed to hold more than they gave.
+    pub(crate) failed: Vec<u16>,
+}
+
+/// What to fetch from the sequencer.
 pub(crate) struct Wanted {
     /// The first number that is not certified here.
     pub(crate) from: u64,
     /// Batches in one round.
     pub(crate) limit: u64,
-    /// Whether the other members are asked even if the sequencer claims that there is no certificate.
-    pub(crate) ask_peers: bool,
-    /// Who gave what cannot be taken: others are asked for what is certified.
-    pub(crate) without: BTreeSet<Source>,
+    /// Whether it gave what cannot be taken: others are asked for what is certified.
+    pub(crate) refused: bool,
+}
+
+/// What to fetch from the other members.
+pub(crate) struct WantedOfPeers {
+    /// As in [`Wanted`].
+    pub(crate) from: u64,
+    /// As in [`Wanted`].
+    pub(crate) limit: u64,
+    /// Who is not asked.
+    pub(crate) without: BTreeSet<u16>,
+    /// Whether they are asked for what is not certified, too.
+    pub(crate) uncertified: bool,
 }
 
 /// What the others say of the chain; what a member claims counts only with a header that the sequencer signed.
@@ -84,6 +114,7 @@ pub(crate) struct Sources {
     tracker: Tracker,
     sequencer: HttpClient,
     peers: Vec<(u16, HttpClient)>,
+    run_timeout: Duration,
 }
 
 impl Sources {
@@ -101,11 +132,19 @@ impl Sources {
             .iter()
             .map(|peer| Ok((peer.member, http_client(&peer.url, &client(Party::Member(peer.member)))?)))
             .collect::<Result<_, ClientBuildError>>()?;
-        Ok(Self { tracker, sequencer: http_client(&config.sequencer_url, &client(Party::Sequencer))?, peers })
+        let sequencer = http_client(&config.sequencer_url, &client(Party::Sequencer))?;
+        let run_timeout =
+            Duration::from_millis(config.limits.fetch_timeout_ms).saturating_mul(MAX_RUN_TIMEOUTS);
+        Ok(Self { tracker, sequencer, peers, run_timeout })
     }
 
     pub(crate) fn has_peers(&self) -> bool {
         !self.peers.is_empty()
+    }
+
+    /// The other members.
+    pub(crate) fn members(&self) -> impl Iterator<Item = u16> + '_ {
+        self.peers.iter().map(|(member, _)| *member)
     }
 
     /// How many there are that can be asked.
@@ -113,43 +152,110 @@ impl Sources {
         self.peers.len() + 1
     }
 
+    /// Asks the sequencer for what is missing.
     pub(crate) async fn fetch(self: Arc<Self>, wanted: Wanted) -> Round {
         let mut round = Round::default();
-        let status = self.status().await;
+        let status = match self.status().await {
+            Ok(status) => status,
+            Err(error) => {
+                round.stuck = Some(format!("the sequencer gives no status: {error}"));
+                (round.silent, round.withheld) = (true, true);
+                return round;
+            }
+        };
         let (mut number, mut bytes) = (wanted.from, 0);
-        let mut next = None;
-        let mut held = Vec::new();
         loop {
             if number - wanted.from >= wanted.limit || bytes > MAX_ROUND_BYTES {
                 round.more = true;
                 return round;
             }
-            // A sequencer that gives no status is not asked again: each question may take a whole timeout.
-            let told = if status.is_ok() { self.sealed(number).await } else { None };
-            let refused = wanted.without.contains(&Source::Sequencer);
-            let run = told.as_ref().filter(|_| !refused).and_then(ToldBatch::certified);
-            let mut certified = self.standing(number, run).await;
-            if certified.is_none() {
-                next = told;
-                let withheld = status.as_ref().map_or(true, |status| status.certified >= number);
-                if wanted.ask_peers || withheld || refused {
-                    (certified, held) = self.ask_peers(number, &wanted.without).await;
-                }
-            }
-            let Some(run) = certified else { break };
-            let items = run.batches.iter().flat_map(|batch| &batch.items);
-            bytes += items.map(Vec::len).sum::<usize>();
+            let told = self.sealed(number).await;
+            let run = told.as_ref().filter(|_| !wanted.refused).and_then(ToldBatch::certified);
+            let Some(run) = self.standing(number, run).await else {
+                round.withheld = wanted.refused || status.certified >= number;
+                self.fetch_uncertified(&mut round, number, status.head.number, told).await;
+                return round;
+            };
+            bytes += run.bytes();
             number = run.certificate.number + 1;
             round.certified.push(run);
         }
-        match status {
-            Ok(status) => self.fetch_uncertified(&mut round, number, status.head.number, next).await,
-            Err(error) => {
-                round.uncertified = held;
-                round.stuck = Some(format!("the sequencer gives no status: {error}"));
+    }
+
+    /// Asks the other members for certified batches from a number on, and, where nobody has one, for the longest run that
+    /// somebody holds, if that is wanted. All say what they hold; who answers first gives as much of it as it can.
+    pub(crate) async fn fetch_from_peers(self: Arc<Self>, wanted: WantedOfPeers) -> PeerRound {
+        let mut round = PeerRound::default();
+        let peers = self.peers.iter().filter(|(member, _)| !wanted.without.contains(member));
+        let claim = |(member, client): &'_ (u16, HttpClient)| {
+            let (member, client) = (*member, client.clone());
+            async move {
+                let status = CommitteeApiClient::get_status(&client).await.map_err(ReceivedError::from);
+                (member, client, status)
             }
+        };
+        let mut claims: FuturesUnordered<_> = peers.map(claim).collect();
+        let mut holders = Vec::new();
+        while let Some((member, client, status)) = claims.next().await {
+            let status = match status {
+                Ok(status) => status,
+                Err(error) => {
+                    tracing::debug!(member, %error, "a member does not say what it holds");
+                    continue;
+                }
+            };
+            self.take_from(&mut round, &wanted, member, &client, status.certified).await;
+            if !round.certified.is_empty() {
+                round.more = true;
+                return round;
+            }
+            holders.push((member, client, status.acknowledged));
+        }
+        if wanted.uncertified {
+            self.fetch_held(&mut round, wanted.from, &holders).await;
         }
         round
+    }
+
+    /// One member's certified runs up to the number that it claims.
+    async fn take_from(
+        &self,
+        round: &mut PeerRound,
+        wanted: &WantedOfPeers,
+        member: u16,
+        client: &HttpClient,
+        claimed: u64,
+    ) {
+        let (mut number, mut bytes) = (wanted.from, 0);
+        while claimed >= number && number - wanted.from < wanted.limit && bytes <= MAX_ROUND_BYTES {
+            let Ok(run) = self.run_of(member, client, number).await else {
+                tracing::warn!(member, number, "a member claims to hold more than it gives");
+                round.failed.push(member);
+                return;
+            };
+            bytes += run.bytes();
+            number = run.certificate.number + 1;
+            round.certified.push(run);
+        }
+    }
+
+    /// The longest run without a certificate that one of these members holds, one at a time: each may be large.
+    async fn fetch_held(&self, round: &mut PeerRound, from: u64, holders: &[(u16, HttpClient, u64)]) {
+        for (member, client, acknowledged) in holders {
+            let longer = from.saturating_add(round.uncertified.len() as u64);
+            if *acknowledged < longer || round.failed.contains(member) {
+                continue;
+            }
+            match self.run_of(*member, client, from).await {
+                Ok(run) => {
+                    round.certified.push(run);
+                    round.more = true;
+                    return;
+                }
+                Err(held) if held.len() > round.uncertified.len() => round.uncertified = held,
+                Err(_) => round.failed.push(*member),
+            }
+        }
     }
 
     async fn fetch_uncertified(&self, round: &mut Round, first: u64, head: u64, mut next: Option<ToldBatch>) {
@@ -226,30 +332,10 @@ impl Sources {
         }
     }
 
-    /// Asks all other members at once for the run from `number` to the next certificate; the first that stands wins.
-    /// Where nobody has one, gives the longest run without a certificate that somebody holds.
-    async fn ask_peers(
-        &self,
-        number: u64,
-        without: &BTreeSet<Source>,
-    ) -> (Option<CertifiedRun>, Vec<ToldBatch>) {
-        let peers = self.peers.iter().filter(|(member, _)| !without.contains(&Source::Member(*member)));
-        let mut answers: FuturesUnordered<_> =
-            peers.map(|(member, client)| self.run_of(*member, client, number)).collect();
-        let mut held = Vec::new();
-        while let Some(answer) = answers.next().await {
-            match answer {
-                Ok(run) => return (Some(run), Vec::new()),
-                Err(longer) if longer.len() > held.len() => held = longer,
-                Err(_) => {}
-            }
-        }
-        (None, held)
-    }
-
     /// A member's run from `number` to the first number that has a certificate of its own there: a member stops
     /// sending an acknowledgement once a descendant is certified, so not every number has one. Without a certificate
-    /// that stands, what it holds.
+    /// that stands, what it holds. Nothing is asked for beyond a header that the sequencer did not sign: anybody makes up
+    /// headers that follow each other. Those that L1 made, L1 tells.
     async fn run_of(
         &self,
         member: u16,
@@ -257,9 +343,14 @@ impl Sources {
         number: u64,
     ) -> Result<CertifiedRun, Vec<ToldBatch>> {
         let mut held: Vec<ToldBatch> = Vec::new();
+        let deadline = Instant::now() + self.run_timeout;
         // No more headers ever wait for a certificate, so it comes within as many.
         for number in (number..).take(MAX_UNCERTIFIED_HEADERS) {
-            let Some(batch) = held_by(member, client, number).await else { break };
+            let Ok(Some(batch)) = timeout_at(deadline, held_by(member, client, number)).await else { break };
+            if !self.tracker.is_signed(&batch.sealed) {
+                tracing::warn!(member, number, "a member gives a header that the sequencer did not sign");
+                break;
+            }
             let follows = held
                 .last()
                 .is_none_or(|before| batch.sealed.header.parent_hash == before.sealed.header.hash());
@@ -291,6 +382,13 @@ impl Sources {
         let verified = self.tracker.verify_certificate(&run.certificate).await;
         verified.inspect_err(|refusal| tracing::warn!(number, %refusal, "certified batch refused")).ok()?;
         Some(run)
+    }
+}
+
+impl CertifiedRun {
+    /// The bytes of its items.
+    fn bytes(&self) -> usize {
+        self.batches.iter().flat_map(|batch| &batch.items).map(Vec::len).sum()
     }
 }
 

@@ -14,7 +14,7 @@ use blindfold_protocol::{
     B256, BatchHeader, Certificate, SealedBatch, SignedHeader, limits::MAX_UNCERTIFIED_HEADERS,
 };
 use blindfold_rpc::{Feed, FeedEvent, FeedItem, Topic};
-use blindfold_runtime::{Patience, joined};
+use blindfold_runtime::{Backoff, Patience, Pauses, joined};
 use tokio::{
     sync::watch,
     task::{JoinError, JoinSet},
@@ -23,7 +23,7 @@ use tokio::{
 use crate::{
     Evidence,
     acknowledge::{Acknowledger, NotAcknowledged, sleep_until, stopped},
-    catch_up::{CertifiedRun, Round, Source, Sources, Survey, Wanted},
+    catch_up::{CertifiedRun, PeerRound, Round, Source, Sources, Survey, ToldBatch, Wanted, WantedOfPeers},
     member::Context,
     share::ShareService,
     voting::Abstains,
@@ -31,6 +31,9 @@ use crate::{
 
 /// Headers and certificates held while the one before them is missing; what is further ahead is fetched later.
 const MAX_WAITING: u64 = 2 * MAX_UNCERTIFIED_HEADERS as u64;
+/// Longest pause before a member is asked again that claimed to hold what it did not give, and before the others are asked
+/// again for what is not certified, in milliseconds.
+const MAX_PEER_PAUSE_MS: u64 = 300_000;
 /// How often L1 is asked for headers that it made, in milliseconds.
 const L1_CHECK_INTERVAL_MS: u64 = 2_000;
 /// Name of the readiness condition.
@@ -87,12 +90,23 @@ pub(crate) struct Follower {
     certificates: BTreeMap<u64, Certificate>,
     /// Something is missing that no event will bring.
     behind: bool,
-    /// The sequencer may be withholding: the next round asks the other members, too.
+    /// The sequencer may be withholding: the other members are asked, too.
     ask_peers: bool,
+    /// It did not say where it stands when it was asked last.
+    silent: bool,
     /// Who gave certified headers with other items than theirs: not asked for what is certified until the gap is closed.
     without: BTreeSet<Source>,
-    /// The round that is fetching, at most one.
+    /// The round that asks the sequencer, at most one.
     rounds: JoinSet<Round>,
+    /// The round that asks the other members, at most one.
+    peer_rounds: JoinSet<PeerRound>,
+    /// Members whose answers came to nothing.
+    peer_pauses: Pauses<u16>,
+    /// No round asks the other members before this.
+    peers_at: Instant,
+    /// Nor for what is not certified before this.
+    held_at: Instant,
+    held_pauses: Backoff,
     /// The question to L1 that is under way, at most one.
     l1_rounds: JoinSet<L1Round>,
     /// The question where the others stand, at most one.
@@ -127,6 +141,8 @@ impl Follower {
         let limits = &context.config.limits;
         let pause = Duration::from_millis(limits.header_retry_ms);
         let patience = Patience::new(limits.stuck_exit_ms);
+        let peer_pauses = Pauses::new(limits.peer_check_ms, MAX_PEER_PAUSE_MS);
+        let held_pauses = Backoff::new(limits.peer_check_ms, MAX_PEER_PAUSE_MS);
         Self {
             context,
             acknowledger,
@@ -136,8 +152,14 @@ impl Follower {
             certificates: BTreeMap::new(),
             behind: true,
             ask_peers: false,
+            silent: false,
             without: BTreeSet::new(),
             rounds: JoinSet::new(),
+            peer_rounds: JoinSet::new(),
+            peer_pauses,
+            peers_at: Instant::now(),
+            held_at: Instant::now(),
+            held_pauses,
             l1_rounds: JoinSet::new(),
             surveys: JoinSet::new(),
             survey_at: Instant::now(),
@@ -164,6 +186,7 @@ impl Follower {
                 () = self.shares.missing_batch() => (self.behind, self.ask_peers) = (true, true),
                 Some(survey) = self.surveys.join_next() => self.on_survey(survey).await,
                 Some(round) = self.rounds.join_next() => self.on_round(round).await,
+                Some(round) = self.peer_rounds.join_next() => self.on_peer_round(round).await,
                 Some(round) = self.l1_rounds.join_next() => self.on_l1(round).await,
                 item = feed.next() => match item {
                     Some(item) => self.on_item(item).await,
@@ -313,6 +336,8 @@ impl Follower {
                 // What waits may belong to the branch that L1 ended; what follows L1's headers comes again.
                 self.waiting.clear();
                 self.certificates.clear();
+                // Nor did members fail that could show L1's headers alone.
+                self.peer_pauses.clear();
                 self.context.metrics.certified.set(self.context.tracker.certified().number);
                 self.behind = true;
                 // What follows L1's headers may have come before this round told of them.
@@ -651,6 +676,9 @@ impl Follower {
         match self.context.tracker.accept_certified_run_after(&run.batches, &run.certificate, own_vote).await
         {
             Ok((applied, _)) => {
+                if let Source::Member(member) = run.source {
+                    self.peer_pauses.succeeded(&member);
+                }
                 if let Some((ours, certified)) = given_up {
                     self.context.metrics.followed_other_certificate.increment();
                     self.acknowledger.forget_from(ours.number);
@@ -672,6 +700,9 @@ impl Follower {
                     let (hash, source) = (last.header.hash(), run.source);
                     tracing::warn!(number, %hash, ?source, %refusal, "certified batch refused: asking others");
                     self.without.insert(source);
+                    if let Source::Member(member) = source {
+                        self.peer_pauses.failed(member);
+                    }
                     if self.without.len() >= self.sources.count() {
                         self.without.clear();
                     }
@@ -685,21 +716,19 @@ impl Follower {
 
     /// Begins to fetch what is missing, unless that is under way or was tried a moment ago.
     fn fetch_when_behind(&mut self) {
-        if !self.rounds.is_empty() {
-            return;
-        }
-        let now = Instant::now();
         if self.sources.has_peers() {
+            let now = Instant::now();
             if now >= self.peer_check_at {
                 (self.behind, self.ask_peers) = (true, true);
                 self.peer_check_at = now + Duration::from_millis(self.context.config.limits.peer_check_ms);
             }
             self.retry_by(self.peer_check_at);
+            self.fetch_from_peers(now);
         }
-        if !self.behind {
+        if !self.behind || !self.rounds.is_empty() {
             return;
         }
-        if now < self.fetch_at {
+        if Instant::now() < self.fetch_at {
             self.retry_by(self.fetch_at);
             return;
         }
@@ -707,46 +736,107 @@ impl Follower {
         let wanted = Wanted {
             from: self.context.tracker.certified().number + 1,
             limit: self.context.config.limits.catch_up_batches,
-            ask_peers: std::mem::take(&mut self.ask_peers),
-            without: self.without.clone(),
+            refused: self.without.contains(&Source::Sequencer),
         };
         self.rounds.spawn(Arc::clone(&self.sources).fetch(wanted));
+    }
+
+    /// Begins to ask the other members, beside the sequencer.
+    fn fetch_from_peers(&mut self, now: Instant) {
+        if !self.ask_peers || !self.peer_rounds.is_empty() {
+            return;
+        }
+        if now < self.peers_at {
+            self.retry_by(self.peers_at);
+            return;
+        }
+        self.ask_peers = false;
+        let uncertified = self.silent && now >= self.held_at;
+        if uncertified {
+            self.held_at = now + self.held_pauses.pause();
+        }
+        let left_out = |member: &u16| {
+            self.without.contains(&Source::Member(*member)) || !self.peer_pauses.is_over(member)
+        };
+        let wanted = WantedOfPeers {
+            from: self.context.tracker.certified().number + 1,
+            limit: self.context.config.limits.catch_up_batches,
+            without: self.sources.members().filter(left_out).collect(),
+            uncertified,
+        };
+        self.peer_rounds.spawn(Arc::clone(&self.sources).fetch_from_peers(wanted));
     }
 
     async fn on_round(&mut self, round: Result<Round, JoinError>) {
         let before = self.place();
         let round = joined(round).unwrap_or_default();
-        let (mut stuck, more) = (round.stuck, round.more);
         let without = self.without.len();
-        for run in round.certified {
-            let number = run.certificate.number;
-            // The feed may have been faster.
-            if number > self.context.tracker.certified().number
-                && !matches!(self.take_certified(&run).await, Taken::Done)
-            {
-                stuck = Some(format!("certified batch {number} cannot be taken"));
-                break;
-            }
-        }
-        for told in round.uncertified {
-            if let Some(certificate) = told.certificate {
-                self.on_certificate(certificate);
-            }
-            self.on_header(Arc::new(told.sealed)).await;
-        }
+        let refused = self.take_runs(round.certified).await;
+        self.take_told(round.uncertified).await;
+        self.silent = round.silent;
+        self.ask_peers |= round.withheld;
+        let stuck = refused.or(round.stuck);
         let readiness = &self.context.readiness;
         match &stuck {
             None => readiness.set_ready(FOLLOWING),
             Some(reason) => readiness.set_not_ready(FOLLOWING, reason.as_str()),
         }
-        self.behind |= more || stuck.is_some();
-        if !self.behind {
+        self.behind |= round.more || stuck.is_some();
+        if !self.behind && !self.ask_peers && self.peer_rounds.is_empty() {
             self.without.clear();
         }
         // What brought nothing is not tried again at once, unless there is somebody else to ask.
-        if self.place() == before && !more && self.without.len() <= without {
-            self.fetch_at =
-                Instant::now() + Duration::from_millis(self.context.config.limits.header_retry_ms);
+        if self.place() == before && !round.more && self.without.len() <= without {
+            self.fetch_at = self.after_a_pause();
+        }
+    }
+
+    async fn on_peer_round(&mut self, round: Result<PeerRound, JoinError>) {
+        let before = self.place();
+        let round = joined(round).unwrap_or_default();
+        for member in round.failed {
+            self.peer_pauses.failed(member);
+        }
+        let without = self.without.len();
+        let refused = self.take_runs(round.certified).await;
+        self.take_told(round.uncertified).await;
+        if self.place() != before {
+            self.held_pauses.reset();
+            self.held_at = Instant::now();
+        }
+        // The sequencer may have what follows, or the same once it can be taken.
+        self.behind |= self.place() != before || refused.is_some();
+        self.ask_peers |= round.more && refused.is_none();
+        if self.place() == before && self.without.len() <= without {
+            self.peers_at = self.after_a_pause();
+        }
+    }
+
+    fn after_a_pause(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.context.config.limits.header_retry_ms)
+    }
+
+    /// Takes consecutive certified runs, or says which one cannot be taken.
+    async fn take_runs(&mut self, runs: Vec<CertifiedRun>) -> Option<String> {
+        for run in runs {
+            let number = run.certificate.number;
+            // The feed may have been faster.
+            if number > self.context.tracker.certified().number
+                && !matches!(self.take_certified(&run).await, Taken::Done)
+            {
+                return Some(format!("certified batch {number} cannot be taken"));
+            }
+        }
+        None
+    }
+
+    /// Takes what follows the certified head as it comes from the feed.
+    async fn take_told(&mut self, batches: Vec<ToldBatch>) {
+        for told in batches {
+            if let Some(certificate) = told.certificate {
+                self.on_certificate(certificate);
+            }
+            self.on_header(Arc::new(told.sealed)).await;
         }
     }
 

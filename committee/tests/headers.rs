@@ -2,16 +2,28 @@
 
 mod common;
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use blindfold_chain::{HeaderId, PendingL1Header};
-use blindfold_committee::Evidence;
-use blindfold_protocol::{B256, Canonical};
+use blindfold_committee::{Evidence, PeerUrl};
+use blindfold_protocol::{
+    B256, Canonical, Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare,
+};
+use blindfold_rpc::{
+    CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle,
+    jsonrpsee::Extensions,
+    serve,
+    types::{CommitteeStatus, HeldBatch},
+};
 use common::{
     Machine, certified,
-    network::{self, MEMBERS, Sealer, certify, envelope, malformed, resigned, second},
+    network::{self, MEMBERS, Sealer, certify, envelope, malformed, resigned, second, within},
     sealed,
     sequencer::{SequencerDouble, State},
     votes_from,
 };
+use tokio::sync::{Semaphore, watch};
 
 fn acknowledged(state: &State, number: u64) -> Vec<(u16, B256)> {
     let mut known: Vec<_> = state
@@ -499,4 +511,148 @@ async fn numbers_certified_through_a_descendant_come_from_other_members_alone() 
     let held =
         blindfold_rpc::CommitteeApiClient::get_sealed(&own, 2).await.expect("an answer").expect("there");
     assert_eq!((held.sealed.decode().expect("canonical").header.number, held.certificate), (2, None));
+}
+
+/// What the double of a member was asked for.
+#[derive(Default)]
+struct Asked {
+    numbers: Vec<u64>,
+    statuses: usize,
+}
+
+/// A member that makes up headers without end, and gives each when the test lets it.
+#[derive(Clone)]
+struct MakesUp {
+    template: SealedBatch,
+    claims: u64,
+    asked: Arc<watch::Sender<Asked>>,
+    answers: Arc<Semaphore>,
+}
+
+impl MakesUp {
+    fn new(template: &SealedBatch, claims: u64) -> Self {
+        let (asked, answers) = (Arc::default(), Arc::new(Semaphore::new(0)));
+        Self { template: template.clone(), claims, asked, answers }
+    }
+
+    async fn serve(&self) -> (ServerHandle, PeerUrl) {
+        let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
+        let server = serve(config, self.clone().into_rpc(), None).await.expect("it serves");
+        let url = format!("http://{}", server.local_addr());
+        (server, PeerUrl { member: 2, url })
+    }
+
+    async fn until(&self, what: &str, condition: impl FnMut(&Asked) -> bool) {
+        within(what, self.asked.subscribe().wait_for(condition)).await.expect("it serves");
+    }
+}
+
+#[async_trait]
+impl CommitteeApiServer for MakesUp {
+    async fn get_certified(
+        &self,
+        _: &Extensions,
+        _: u64,
+    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+        Ok(None)
+    }
+
+    async fn get_sealed(&self, _: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
+        self.asked.send_modify(|asked| asked.numbers.push(number));
+        self.answers.acquire().await.expect("open").forget();
+        let mut batch = self.template.clone();
+        batch.header.number = 0;
+        for next in 1..=number {
+            batch.header.parent_hash = batch.header.hash();
+            batch.header.number = next;
+        }
+        Ok(Some(HeldBatch { sealed: Encoded::new(&batch), certificate: None }))
+    }
+
+    async fn get_share(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: Encoded<Certificate>,
+    ) -> Result<Encoded<ReleaseShare>, RpcError> {
+        Err(RpcError::unavailable("not_certified", "not here"))
+    }
+
+    async fn get_singleton(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: u32,
+    ) -> Result<Encoded<SingletonShare>, RpcError> {
+        Err(RpcError::unavailable("not_certified", "not here"))
+    }
+
+    async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
+        self.asked.send_modify(|asked| asked.statuses += 1);
+        Ok(CommitteeStatus {
+            member: 2,
+            epoch: 1,
+            acknowledged: self.claims,
+            certified: self.claims,
+            refusals: vec![],
+            second_headers_refused: 0,
+            votes_from: Some(1),
+        })
+    }
+}
+
+/// A header that the feed did not bring comes from the sequencer, whatever one other member does meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_makes_up_headers_slowly_holds_up_nothing() {
+    const NEVER_MS: u64 = 3_000_000;
+    const CLAIMED: u64 = 100;
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let sealer = Sealer::new().await;
+    let first = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let second = sealer.seal_envelopes(&[envelope(2, 1)]).await;
+    let lies = MakesUp::new(&first.batch, CLAIMED);
+    let (_server, peer) = lies.serve().await;
+    let mut machine = Machine::new(1, sequencer.url());
+    machine.config.peers = vec![peer];
+    machine.config.limits.fetch_timeout_ms = NEVER_MS;
+    machine.config.limits.first_look_ms = 10;
+    machine.config.limits.peer_check_ms = 10;
+    let _member = machine.start().await;
+    sequencer.followed_by(1).await;
+    lies.until("a round", |asked| asked.numbers.contains(&1)).await;
+    sequencer.keep(&first.batch, &first.verdicts);
+    sequencer.publish(&second.batch, &second.verdicts);
+    sequencer.wait("an acknowledgement", |state| !acknowledged(state, 2).is_empty()).await;
+
+    // Nobody signed what it gives in the end, so nothing more is asked of it until the next round.
+    let before = lies.asked.borrow().numbers.len();
+    lies.answers.add_permits(100);
+    lies.until("another round", |asked| asked.numbers.len() > before).await;
+    let asked = lies.asked.borrow().numbers.clone();
+    // The first look asks for what it claims.
+    assert!(asked.iter().all(|number| [1, CLAIMED].contains(number)), "{asked:?}");
+}
+
+/// While nothing is certified, members say so: nobody is asked for batches again and again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_are_asked_for_batches_that_they_hold_certified_alone() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let sealer = Sealer::new().await;
+    let first = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let honest = MakesUp::new(&first.batch, 0);
+    let (_server, peer) = honest.serve().await;
+    let mut machine = Machine::new(1, sequencer.url());
+    machine.config.peers = vec![peer];
+    machine.config.limits.peer_check_ms = 10;
+    machine.config.limits.certificate_wait_ms = 10;
+    let _member = machine.start().await;
+    sequencer.followed_by(1).await;
+    sequencer.publish(&first.batch, &first.verdicts);
+    sequencer.wait("an acknowledgement", |state| !acknowledged(state, 1).is_empty()).await;
+    let before = honest.asked.borrow().statuses;
+    honest.until("four rounds", |asked| asked.statuses >= before + 4).await;
+    let asked = honest.asked.borrow().numbers.clone();
+    assert!(asked.is_empty(), "{asked:?}");
 }

@@ -62,6 +62,11 @@ impl MemberRounds {
         self.pauses.failed(member);
     }
 
+    /// L1 made a header: members that could show it alone, which nobody signed, did not fail.
+    pub(crate) fn forgive(&mut self) {
+        self.pauses.clear();
+    }
+
     /// What this member gave was taken.
     pub(crate) fn trust(&mut self, member: u16) {
         self.pauses.succeeded(&member);

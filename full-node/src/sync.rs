@@ -38,6 +38,9 @@ impl Follower {
     pub(crate) fn on_l1(&mut self, round: L1Round) {
         match round {
             Ok(taken) => {
+                if !taken.is_empty() {
+                    self.member_rounds.forgive();
+                }
                 for (sealed, applied) in taken {
                     tracing::error!(number = applied.number, hash = %applied.hash, "L1 made a header: following it");
                     self.tell(&sealed, &applied);

@@ -45,6 +45,11 @@ impl<K: Ord> Pauses<K> {
     pub fn succeeded(&mut self, peer: &K) {
         self.paused.remove(peer);
     }
+
+    /// Nobody is left alone any more.
+    pub fn clear(&mut self) {
+        self.paused.clear();
+    }
 }
 
 #[cfg(test)]
@@ -69,5 +74,7 @@ mod tests {
         assert!(pauses.is_over_at(&1, now));
         pauses.failed_at(1, now);
         assert!(pauses.is_over_at(&1, now + Duration::from_millis(1_000)), "it begins anew");
+        pauses.clear();
+        assert!(pauses.is_over_at(&1, now));
     }
 }
