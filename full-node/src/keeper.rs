@@ -6,11 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindfold_chain::{Executor, HintsRefusal, accepted};
+use blindfold_protocol::BatchHints;
+use blindfold_runtime::Pauses;
 use blindfold_store::StoreError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::limits::{MAX_DECRYPTION_PAUSE_MS, MAX_WATCHED_BATCHES, MIN_DECRYPTION_PAUSE_MS};
+use crate::limits::{
+    HINTS_PATIENCE_MS, MAX_DECRYPTION_PAUSE_MS, MAX_HINTS_PAUSE_MS, MAX_WATCHED_BATCHES,
+    MIN_DECRYPTION_PAUSE_MS, MIN_HINTS_PAUSE_MS,
+};
 use crate::node::{Node, stopped};
 
 /// Why the keeper should not wait.
@@ -43,6 +48,8 @@ pub(crate) struct Keeper {
     /// The next number to look at.
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
+    /// The sequencer, while it is slow to say what hints it has.
+    slow: Pauses<()>,
 }
 
 impl Keeper {
@@ -66,6 +73,7 @@ impl Keeper {
             certified_before,
             next,
             waiting: BTreeMap::new(),
+            slow: Pauses::new(MIN_HINTS_PAUSE_MS, MAX_HINTS_PAUSE_MS),
         }
     }
 
@@ -157,7 +165,7 @@ impl Keeper {
     }
 
     /// Whether the batch has true hints now, or needs none any more: one that L1 declared void is executed without.
-    async fn open(&self, number: u64, late: bool) -> bool {
+    async fn open(&mut self, number: u64, late: bool) -> bool {
         if self.executor.status().last_batch >= number {
             return true;
         }
@@ -169,7 +177,7 @@ impl Keeper {
                 return false;
             }
         }
-        if let Some(hints) = self.node.fetch_hints(number).await
+        if let Some(hints) = self.fetch(number).await
             && self.node.take_hints(hints).await.is_ok()
         {
             return true;
@@ -179,6 +187,22 @@ impl Keeper {
         }
         tracing::warn!(number, "no true hints in time: decrypting here");
         self.decrypt(number).await
+    }
+
+    /// The hints that the sequencer has, if it says so soon: one that takes its time with each batch would keep all that
+    /// wait behind it from being opened here.
+    async fn fetch(&mut self, number: u64) -> Option<BatchHints> {
+        if !self.slow.is_over(&()) {
+            return None;
+        }
+        let patience = Duration::from_millis(HINTS_PATIENCE_MS);
+        let Ok(hints) = tokio::time::timeout(patience, self.node.fetch_hints(number)).await else {
+            tracing::warn!(number, "the sequencer is slow to give hints: it is not asked for a while");
+            self.slow.failed(());
+            return None;
+        };
+        self.slow.succeeded(&());
+        hints
     }
 
     async fn decrypt(&self, number: u64) -> bool {

@@ -27,6 +27,12 @@ pub const MAX_PARKED_ENTRIES: usize = 64;
 pub const MAX_ANNOUNCED_BLOCKS: usize = 1_024;
 /// Batches without hints that are watched at a time; later ones follow.
 pub const MAX_WATCHED_BATCHES: usize = 64;
+/// How long the sequencer may take to give the hints of a batch, in milliseconds.
+pub const HINTS_PATIENCE_MS: u64 = 2_000;
+/// First pause before it is asked again when it took longer, in milliseconds; it doubles.
+pub const MIN_HINTS_PAUSE_MS: u64 = 10_000;
+/// Longest such pause, in milliseconds.
+pub const MAX_HINTS_PAUSE_MS: u64 = 300_000;
 /// First pause before a failed local decryption is tried again, in milliseconds; it doubles.
 pub const MIN_DECRYPTION_PAUSE_MS: u64 = 500;
 /// Longest pause between two tries, in milliseconds.

@@ -182,6 +182,23 @@ async fn what_the_sequencer_withholds_comes_from_members() {
     assert_eq!((counts["batches_from_members"], counts["batches_decrypted_locally"]), (2, 1));
 }
 
+/// A sequencer that keeps whoever asks for hints waiting keeps a node from none that it opens itself.
+#[tokio::test]
+async fn a_sequencer_that_is_slow_to_give_hints_is_asked_once() {
+    let mut world = World::new().await;
+    world.config.hint_deadline_ms = 0;
+    world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
+    world.sequencer.mischief.stall_hints.store(true, Ordering::SeqCst);
+    let node = world.start().await;
+    for second in 0..4 {
+        let sealed = world.sequencer.seal(second * 1_000, &[envelope(second + 1)]).await;
+        world.members.archive.put(&sealed);
+        world.sequencer.certify(&sealed).await;
+    }
+    executed(&node, 3).await;
+    assert_eq!(world.sequencer.mischief.hints_asked.load(Ordering::SeqCst), 1);
+}
+
 /// After an input/output error the store takes no write until the process starts anew, so the process has to end.
 #[tokio::test]
 async fn a_disk_error_ends_the_node() {

@@ -448,6 +448,27 @@ async fn members_give_what_is_not_on_l1() {
     node.shutdown().await;
 }
 
+/// A member that keeps whoever asks waiting costs a run one time-out, not one for each header.
+#[tokio::test]
+async fn a_member_that_is_slow_is_asked_once_for_a_run() {
+    let mut alone = Alone::new().await;
+    alone.world.config.member_timeout_ms = 500;
+    let run = [alone.seal(0, None).await, alone.seal(1_000, None).await, alone.seal(2_000, None).await];
+    let headers: Vec<BatchHeader> = run.iter().map(|sealed| sealed.batch.header).collect();
+    alone.postings.put(10, headers, Some(certificate_of(&run[2].batch)), Err(DataFault::NoBeacon));
+    let archive = &alone.world.members.archive;
+    for sealed in &run {
+        archive.put(sealed);
+    }
+    *archive.makes_up.lock() = Some((1, run[0].batch.as_ref().clone()));
+    *alone.postings.finalized.lock() = 20;
+    let node = alone.start(memory()).await;
+    certified_through(&node, 3).await;
+    let slow = archive.batches_asked.lock().iter().filter(|(member, _)| *member == 1).count();
+    assert_eq!(slow, 1);
+    node.shutdown().await;
+}
+
 #[tokio::test]
 async fn another_chain_on_disk_is_named_and_left_alone() {
     let alone = Alone::new().await;

@@ -54,6 +54,9 @@ pub struct Mischief {
     pub withhold_batches: AtomicBool,
     /// Answers batches without hints, and no hints.
     pub withhold_hints: AtomicBool,
+    /// Never answers when it is asked for hints.
+    pub stall_hints: AtomicBool,
+    pub hints_asked: AtomicUsize,
     /// Hints given in place of the true ones.
     pub forged_hints: Mutex<Option<BatchHints>>,
     /// A certificate given in place of the true one.
@@ -99,6 +102,10 @@ impl BlindApiServer for Api {
     }
 
     async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
+        self.mischief.hints_asked.fetch_add(1, Ordering::SeqCst);
+        if self.mischief.stall_hints.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         if self.mischief.withhold_hints.load(Ordering::SeqCst) {
             return Ok(None);
         }
