@@ -9,12 +9,13 @@ use std::sync::Arc;
 use blindfold_chain::{L1MadeHeader, limits::CALLERS_READS};
 use blindfold_protocol::{B256, Canonical};
 use blindfold_rpc::{
-    BlindApiClient,
+    BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic,
     types::{EnvelopeState, LedgerAt},
 };
 use blindfold_store::{Store, StoreError, What};
 use common::{
-    EPOCH, LAST_NUMBER, RICH, Running, World, doubles::START_MS, epoch, faulty::FaultyStore, payer, within,
+    EPOCH, LAST_NUMBER, RICH, Running, World, ask, doubles::START_MS, epoch, faulty::FaultyStore, hang_up,
+    payer, within,
 };
 use tokio::task::JoinSet;
 
@@ -306,5 +307,52 @@ async fn nothing_is_signed_in_the_place_of_what_was_taken_back_for_l1() {
     let next = world.envelope_with(1, 2, |fields| fields.generation = 1);
     running.eventually("sealing", async || running.send(&next).await.is_ok()).await;
     running.sealed(3).await;
+    running.handle.shutdown().await;
+}
+
+/// Reads of callers who hung up went on and counted no longer: all readers could be strangers'.
+#[tokio::test]
+async fn reads_for_callers_that_hang_up_leave_readers_to_the_sequencer() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    let addr = running.handle.rpc_addr();
+    let get_batch = async || ask(addr, "blind_getBatch", &serde_json::json!([1])).await;
+    store.hold("batch");
+    for reads in 1..=CALLERS_READS {
+        let asked = get_batch().await;
+        store.waits(reads).await;
+        hang_up(asked).await;
+    }
+    let staying = get_batch().await;
+    // It has come that far when calls after it, which read no disk, are answered.
+    for _ in 0..3 {
+        running.client.get_fee_account(payer(1).address()).await.unwrap();
+    }
+    assert_eq!(store.waiting(), CALLERS_READS);
+    drop(staying);
+    store.release();
+    running.handle.shutdown().await;
+}
+
+/// They were stored, and nobody heard of them.
+#[tokio::test]
+async fn hints_of_a_caller_that_hangs_up_are_announced() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    running.certify_through(2).await;
+    let addr = running.handle.rpc_addr();
+    let mut feed = Feed::start(format!("ws://{addr}"), vec![Topic::Hints], FeedConfig::default());
+    assert_eq!(within("the feed", feed.next()).await, Some(FeedItem::Connected));
+    let (release, hints) = running.open(2).await;
+    store.hold("put_hints done");
+    let params = serde_json::json!([Encoded::new(&release), Encoded::new(&hints)]);
+    let asked = ask(addr, "blind_submitHints", &params).await;
+    store.waits(1).await;
+    hang_up(asked).await;
+    store.release();
+    let heard = within("the hints", feed.next()).await;
+    assert!(matches!(heard, Some(FeedItem::Event(FeedEvent::Hints(_)))), "{heard:?}");
     running.handle.shutdown().await;
 }

@@ -10,8 +10,10 @@ use std::{
 };
 
 use blindfold_protocol::{BatchHints, Hello, HintEntry, Party, Release, SigningKey};
-use blindfold_rpc::{ClientConfig, Encoded, HttpClient, Introduction, SequencerApiClient, http_client};
-use common::{Running, World, backend::Watched, refused, within};
+use blindfold_rpc::{
+    BlindApiClient, ClientConfig, Encoded, HttpClient, Introduction, SequencerApiClient, http_client,
+};
+use common::{Running, World, ask, backend::Watched, hang_up, refused, within};
 
 /// More than wait in the strangers' queue.
 const FLOOD: usize = 60;
@@ -122,5 +124,38 @@ async fn a_flood_of_repeated_hints_verifies_nothing() {
         helper.submit_hints(Encoded::new(&release), Encoded::new(&hints)).await.unwrap();
     }
     assert_eq!(watched.hints.load(SeqCst), looks);
+    running.handle.shutdown().await;
+}
+
+/// Their places and turns were free again when they hung up, while their hints were still verified.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hints_of_strangers_that_hang_up_are_verified_one_at_a_time_and_stop_nobody() {
+    let watched = Arc::new(Watched::new());
+    let world = world(&watched);
+    let running = world.start_funded(&[1]).await;
+    let (release, hints) = certified(&world, &running).await;
+    let closed = watched.close();
+    let mut wrong = hints.clone();
+    wrong.entries[0] = HintEntry::Key([7; 16]);
+    let params = serde_json::json!([Encoded::new(&release), Encoded::new(&wrong)]);
+    let asked = ask(running.handle.rpc_addr(), "blind_submitHints", &params).await;
+    until("a stranger at work", || watched.hints.load(SeqCst) == 1).await;
+    hang_up(asked).await;
+    // They keep their places in the queue: when all are taken, one is refused, although he does not hear of it.
+    let nobody = "hints_refused_total{reason=\"overloaded\",role=\"sequencer\"} 0";
+    within("a refusal", async {
+        while running.admin("/metrics").await.contains(nobody) {
+            let asked = ask(running.handle.rpc_addr(), "blind_submitHints", &params).await;
+            // It has begun when a call after it is answered.
+            running.client.get_status().await.unwrap();
+            hang_up(asked).await;
+        }
+    })
+    .await;
+    // Their address is served meanwhile.
+    assert!(within("a read", running.client.get_batch(1)).await.unwrap().is_some());
+    within("an envelope", running.send(&world.envelope(1, 2))).await.unwrap();
+    assert_eq!(watched.most_running.load(SeqCst), 1, "one at a time");
+    drop(closed);
     running.handle.shutdown().await;
 }

@@ -2,10 +2,12 @@
 
 use std::{borrow::Cow, fmt, future::Future, sync::Arc, time::Duration, time::Instant};
 
+use blindfold_runtime::joined;
 use futures::future::OptionFuture;
 use jsonrpsee::{
     BatchResponseBuilder, MethodResponse, Methods, ResponsePayload,
     core::middleware::{Batch, BatchEntry, Notification, Request, RpcServiceT},
+    server::StopHandle,
     types::ErrorObjectOwned,
 };
 use serde::Deserialize;
@@ -19,7 +21,7 @@ use crate::{
     limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, SMALL_ANSWER_BYTES, TURN_WAIT_MS},
     peers::{Account, Peers},
     server::Panicked,
-    turns::Turns,
+    turns::{Turn, Turns},
 };
 
 /// How long a call waits for those of its account that are under way.
@@ -50,12 +52,21 @@ pub(crate) struct Shared {
     pub(crate) panicked: Panicked,
     pub(crate) max_response_bytes: u32,
     pub(crate) max_websocket_answer_bytes: u32,
+    /// A stopping server waits for whoever holds it: for calls under way, too, whose callers have gone.
+    pub(crate) _alive: StopHandle,
 }
 
 impl fmt::Debug for Shared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Shared").field("passthrough", &self.passthrough).finish_non_exhaustive()
     }
+}
+
+/// What a call holds until it ends.
+#[derive(Debug, Default)]
+struct Held {
+    turn: Option<Turn>,
+    lease: Option<Lease>,
 }
 
 /// Makes [`Guard`]s.
@@ -91,43 +102,33 @@ where
     /// The answer, and its part of the budget.
     async fn answer(&self, request: Request<'_>) -> (MethodResponse, Option<Lease>) {
         let started = Instant::now();
-        let method = request.method.clone().into_owned();
-        let (id, extensions) = (request.id.clone().into_owned(), request.extensions().clone());
-        let answered = self.shared.panicked.watch(&method, self.answer_within_budget(request)).await;
-        let (response, lease) = answered.unwrap_or_else(|| {
-            let error = ErrorObjectOwned::from(RpcError::internal("the call panicked"));
-            (MethodResponse::error(id, error).with_extensions(extensions), None)
-        });
-        if let Some(observer) = &self.shared.observer {
-            observer(CallRecord {
-                method: &method,
-                error_code: response.as_error_code(),
-                elapsed: started.elapsed(),
-            });
+        match self.admit(&request).await {
+            Ok(held) => self.to_the_end(owned(request), held, started).await,
+            Err(refusal) => {
+                let response = refuse(&request, refusal);
+                self.observe(request.method_name(), &response, started);
+                (response, None)
+            }
         }
-        (response, lease)
     }
 
-    async fn answer_within_budget(&self, request: Request<'_>) -> (MethodResponse, Option<Lease>) {
+    /// What a call needs before it begins: an allowance, its turn, and bytes for its answer. Whoever hangs up meanwhile
+    /// gives it all up.
+    async fn admit(&self, request: &Request<'_>) -> Result<Held, RpcError> {
         let shared = &self.shared;
-        let Some(recipient) = request.extensions().get::<Recipient>().cloned() else {
-            return (self.dispatch(request).await, None);
-        };
+        let Some(recipient) = request.extensions().get::<Recipient>() else { return Ok(Held::default()) };
         if !shared.peers.may_call(recipient.account) {
-            let refusal = RpcError::busy("rate_limited", "too many calls from this address");
-            return (refuse(&request, refusal), None);
+            return Err(RpcError::busy("rate_limited", "too many calls from this address"));
         }
-        let (id, method) = (request.id.clone().into_owned(), request.method_name());
+        let method = request.method_name();
         if recipient.websocket && BULK_METHODS.contains(&method) {
-            return (refuse(&request, use_http(method)), None);
+            return Err(use_http(method));
         }
         // Peers have limits of their own.
         let address = Some(recipient.account).filter(|account| matches!(account, Account::Address(_)));
-        let turn = address.map(|account| shared.turns.take(account, TURN_WAIT));
-        let turn = OptionFuture::from(turn).await;
+        let turn = OptionFuture::from(address.map(|account| shared.turns.take(account, TURN_WAIT))).await;
         if matches!(turn, Some(None)) {
-            let refusal = RpcError::busy("busy", "too many calls of this address are under way");
-            return (refuse(&request, refusal), None);
+            return Err(RpcError::busy("busy", "too many calls of this address are under way"));
         }
         let bytes = reservation(method, shared.max_response_bytes);
         // Many small calls wait for nothing: they are refused while the budget is used up.
@@ -138,17 +139,59 @@ where
             }
             taken => taken,
         };
-        let Some(mut lease) = lease else { return (refuse(&request, too_many_answers()), None) };
-        let named = method.to_owned();
+        Ok(Held { turn: turn.flatten(), lease: Some(lease.ok_or_else(too_many_answers)?) })
+    }
+
+    /// Works on a call in a task of its own: whoever hangs up drops the answer and nothing else. Work under a call, on a
+    /// blocking thread or at a disk, does not stop with it, so nothing that bounds such work may be given back before:
+    /// not the turn, not the part of the budget, not a place or a lock that the method took, and not the connection's
+    /// place, which bounds the number of these tasks as it does that of callers who stay.
+    async fn to_the_end(
+        &self,
+        request: Request<'static>,
+        held: Held,
+        started: Instant,
+    ) -> (MethodResponse, Option<Lease>) {
+        let (id, extensions) = (request.id.clone(), request.extensions.clone());
+        let failed = move |error: RpcError| {
+            let error = ErrorObjectOwned::from(error);
+            (MethodResponse::error(id, error).with_extensions(extensions), None)
+        };
+        let (guard, panic_answer) = (self.clone(), failed.clone());
+        let task = tokio::spawn(async move {
+            // The connection, and with it its place, is one of them.
+            let _connection = request.extensions.clone();
+            let method = request.method.clone();
+            let worked = guard.shared.panicked.watch(&method, guard.work(request, held)).await;
+            let (response, lease) =
+                worked.unwrap_or_else(|| panic_answer(RpcError::internal("the call panicked")));
+            guard.observe(&method, &response, started);
+            (response, lease)
+        });
+        let stopped = || failed(RpcError::unavailable("shutting_down", "the server is shutting down"));
+        joined(task.await).unwrap_or_else(|_| stopped())
+    }
+
+    fn observe(&self, method: &str, response: &MethodResponse, started: Instant) {
+        if let Some(observer) = &self.shared.observer {
+            let error_code = response.as_error_code();
+            observer(CallRecord { method, error_code, elapsed: started.elapsed() });
+        }
+    }
+
+    async fn work(&self, request: Request<'static>, held: Held) -> (MethodResponse, Option<Lease>) {
+        let Held { turn, lease } = held;
+        let recipient = request.extensions().get::<Recipient>().cloned();
+        let (id, method) = (request.id.clone(), request.method.clone());
         let response = self.dispatch(request).await;
         drop(turn);
         // The answer to a subscription has been sent already.
-        if !response.is_method_call() {
+        let (Some(recipient), Some(mut lease), true) = (recipient, lease, response.is_method_call()) else {
             return (response, None);
-        }
+        };
         let bytes = response.as_json().get().len();
-        let fault = if recipient.websocket && bytes > shared.max_websocket_answer_bytes as usize {
-            use_http(&named)
+        let fault = if recipient.websocket && bytes > self.shared.max_websocket_answer_bytes as usize {
+            use_http(&method)
         } else if !lease.resize(u64::try_from(bytes).unwrap_or(u64::MAX)) {
             too_many_answers()
         } else {
@@ -275,6 +318,17 @@ where
         notification: Notification<'a>,
     ) -> impl Future<Output = MethodResponse> + Send + 'a {
         self.service.notification(notification)
+    }
+}
+
+/// The request by itself, without what it was read from.
+fn owned(request: Request<'_>) -> Request<'static> {
+    Request {
+        jsonrpc: request.jsonrpc,
+        id: request.id.into_owned(),
+        method: Cow::Owned(request.method.into_owned()),
+        params: request.params.map(|params| Cow::Owned(params.into_owned())),
+        extensions: request.extensions,
     }
 }
 

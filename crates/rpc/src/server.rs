@@ -225,6 +225,7 @@ pub async fn serve(
         .set_message_buffer_capacity(config.connection_buffer_messages)
         .enable_ws_ping(ping);
     let panicked = Panicked::default();
+    let (stop_handle, stop) = stop_channel();
     let guard = GuardLayer(Arc::new(Shared {
         methods: methods.clone(),
         passthrough,
@@ -235,8 +236,8 @@ pub async fn serve(
         panicked: panicked.clone(),
         max_response_bytes: config.max_response_bytes,
         max_websocket_answer_bytes: config.max_response_bytes.min(MAX_WEBSOCKET_ANSWER_BYTES),
+        _alive: stop_handle.clone(),
     }));
-    let (stop_handle, stop) = stop_channel();
     let services = |max_request_bytes| {
         Server::builder()
             .set_config(limits.clone().max_request_body_size(max_request_bytes).build())

@@ -1,9 +1,10 @@
-//! Clients that ask and do not read: their answers are bounded in memory and in time, and others are served meanwhile.
+//! Clients that ask and do not read, or hang up: their answers are bounded in memory and in time, their calls in number,
+//! and others are served meanwhile.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use blindfold_rpc::{
     FeedEvent, Hub, ServerConfig, ServerHandle, jsonrpsee::RpcModule, serve, types::BlockNotification,
@@ -12,6 +13,10 @@ use common::{call, config, error, methods};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
+    sync::{
+        Semaphore,
+        mpsc::{UnboundedReceiver, unbounded_channel},
+    },
 };
 
 /// More than the sockets of both sides buffer.
@@ -202,6 +207,69 @@ async fn slow_reads_leave_others_their_small_answers() {
     }
     for _ in 0..10 {
         assert_eq!(call(addr, "blind_sendEnvelope", "[]").await["result"], true);
+    }
+}
+
+/// Closes a connection, and returns when the server has given it up.
+async fn hang_up(mut stream: TcpStream) {
+    stream.shutdown().await.unwrap();
+    drain(&mut stream).await;
+}
+
+/// Work under a call went on when its caller hung up, and all that bounds such work was free again.
+#[tokio::test]
+async fn a_call_goes_on_to_its_end_in_its_connections_place_when_its_caller_hangs_up() {
+    for websocket in [false, true] {
+        let (begun, mut under_way) = unbounded_channel();
+        let (ended, mut done) = unbounded_channel();
+        let may_end = Arc::new(Semaphore::new(0));
+        let mut module = RpcModule::new((begun, ended, Arc::clone(&may_end)));
+        module
+            .register_async_method("work", |_, context, _| async move {
+                let (begun, ended, may_end) = context.as_ref();
+                begun.send(()).unwrap();
+                may_end.acquire().await.unwrap().forget();
+                ended.send(()).unwrap();
+            })
+            .unwrap();
+        module.register_method("rest", |_, _, _| true).unwrap();
+        let mut config = config(0);
+        config.max_connections = 1;
+        let server = serve(config, module, None).await.unwrap();
+        let addr = server.local_addr();
+        let begin_and_hang_up = async |under_way: &mut UnboundedReceiver<()>| {
+            let stream = if websocket {
+                let mut stream = open_websocket("127.0.0.1", addr).await;
+                stream.write_all(&message(&request("work"))).await.unwrap();
+                stream
+            } else {
+                let mut stream = connect("127.0.0.1", addr).await;
+                ask_over_http(&mut stream, "work").await;
+                stream
+            };
+            under_way.recv().await.unwrap();
+            hang_up(stream).await;
+        };
+        let rest = request("rest");
+        let ask = format!(
+            "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{rest}",
+            rest.len()
+        );
+        begin_and_hang_up(&mut under_way).await;
+        assert_eq!(common::raw(addr, ask.as_bytes()).await, "", "all places are taken");
+        may_end.add_permits(1);
+        done.recv().await.unwrap();
+        while common::raw(addr, ask.as_bytes()).await.is_empty() {}
+        // A server that stops waits for such calls, too.
+        begin_and_hang_up(&mut under_way).await;
+        let stopping = tokio::spawn(server.shutdown());
+        while TcpStream::connect(addr).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        assert!(!stopping.is_finished());
+        may_end.add_permits(1);
+        assert!(stopping.await.unwrap());
+        done.try_recv().unwrap();
     }
 }
 

@@ -39,7 +39,8 @@ impl FaultyStore {
         Arc::new(Self { inner, faults, failures, held, waiting, stopped })
     }
 
-    /// From now on `operation` takes until [`release`](Self::release).
+    /// From now on `operation` takes until [`release`](Self::release); with ` done` behind its name it takes so long
+    /// after its work.
     #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
     pub fn hold(&self, operation: &'static str) {
         self.held.send_replace(Some(operation));
@@ -53,7 +54,13 @@ impl FaultyStore {
     /// Until a call of the operation that is held waits.
     #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
     pub async fn somebody_waits(&self) {
-        self.waiting.subscribe().wait_for(|waiting| *waiting > 0).await.expect("it lives");
+        self.waits(1).await;
+    }
+
+    /// Until so many calls of the operation that is held wait, or have waited.
+    #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
+    pub async fn waits(&self, calls: usize) {
+        self.waiting.subscribe().wait_for(|waiting| *waiting >= calls).await.expect("it lives");
     }
 
     /// How many calls have waited so far.
@@ -112,7 +119,9 @@ macro_rules! hand_on {
             $(async fn $name(&self, $($argument: $type),*) -> Result<$output, StoreError> {
                 self.pass(stringify!($name)).await;
                 self.check(stringify!($name))?;
-                self.inner.$name($($argument),*).await
+                let done = self.inner.$name($($argument),*).await;
+                self.pass(concat!(stringify!($name), " done")).await;
+                done
             })*
         }
     };

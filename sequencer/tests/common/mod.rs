@@ -9,6 +9,7 @@ pub mod faulty;
 
 use std::{
     future::Future,
+    net::SocketAddr,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -353,6 +354,25 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
         Ok(value) => value,
         Err(_) => panic!("waited too long for {what}"),
     }
+}
+
+/// A call over HTTP on a connection of its own, whose answer nobody has read yet.
+pub async fn ask(addr: SocketAddr, method: &str, params: &serde_json::Value) -> TcpStream {
+    let body = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(addr).await.expect("it listens");
+    stream.write_all(format!("{head}{body}").as_bytes()).await.expect("it reads");
+    stream
+}
+
+/// Closes a connection, and returns when the server has given it up.
+pub async fn hang_up(mut asked: TcpStream) {
+    let _ = asked.shutdown().await;
+    // However it ends.
+    let _ = within("the end of a connection", asked.read_to_end(&mut Vec::new())).await;
 }
 
 pub fn refused(error: blindfold_rpc::jsonrpsee::core::ClientError) -> RpcError {

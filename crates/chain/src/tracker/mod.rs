@@ -165,7 +165,8 @@ impl Tracker {
 
     /// Reads from the disk on behalf of somebody outside, when its turn comes: at most [`CALLERS_READS`] such reads are
     /// under way, so the role's own never stand behind more. `read` is one read of the disk: it waits for nothing else, and
-    /// does not ask for a turn again.
+    /// does not ask for a turn again. It goes on when this is dropped, and is counted no longer: calls of a server are not
+    /// dropped when their callers hang up.
     pub async fn for_caller<T>(&self, read: impl Future<Output = T>) -> T {
         // Never closed.
         let _place = self.shared.callers.acquire().await.ok();
