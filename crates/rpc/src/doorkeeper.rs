@@ -12,6 +12,7 @@ use std::{
 
 use axum::http::{HeaderMap, HeaderValue, Request};
 use blindfold_protocol::{Deployment, Hello, Party, PartyKey, hello::MAX_HELLO_CHARS};
+use blindfold_runtime::{blocking, joined};
 use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
@@ -90,20 +91,20 @@ impl Doubtful {
 }
 
 /// A call's place among those whose hello waits for its turn; dropping it gives it up.
-struct Place<'a> {
-    doorkeeper: &'a Doorkeeper,
+struct Place {
+    doorkeeper: Doorkeeper,
     group: IpAddr,
-    text: &'a str,
+    text: String,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         let mut judged = self.doorkeeper.judged();
         let Some(of_group) = judged.doubtful.get_mut(&self.group) else { return };
-        if let Some(waiting) = of_group.waiting.get_mut(self.text) {
+        if let Some(waiting) = of_group.waiting.get_mut(&self.text) {
             waiting.calls = waiting.calls.saturating_sub(1);
             if waiting.calls == 0 {
-                of_group.waiting.remove(self.text);
+                of_group.waiting.remove(&self.text);
             }
         }
         if of_group.at_worst() == 0 && of_group.waiting.is_empty() {
@@ -138,7 +139,15 @@ impl Doorkeeper {
 
     /// Who calls from `address`, if a request's headers prove it. What costs nothing is looked at first, a signature
     /// last, and once for each hello.
-    pub(crate) async fn judge(&self, headers: &HeaderMap, address: IpAddr) -> Option<Party> {
+    ///
+    /// A hello that waits for its turn is judged to the end although its caller hangs up, and counts until then; with
+    /// `held`, which bounds the number of those that wait.
+    pub(crate) async fn judge(
+        &self,
+        headers: &HeaderMap,
+        address: IpAddr,
+        held: impl Send + 'static,
+    ) -> Option<Party> {
         let text = headers.get(HELLO_HEADER)?.to_str().ok().filter(|text| text.len() <= MAX_HELLO_CHARS)?;
         let hello: Hello = text.parse().ok()?;
         let age = (self.0.now_ms)().abs_diff(hello.timestamp_ms);
@@ -149,18 +158,26 @@ impl Doorkeeper {
             return remembered;
         }
         let place = self.enter(group(address), text)?;
+        let doorkeeper = self.clone();
+        let judging = tokio::spawn(async move {
+            let _held = held;
+            doorkeeper.judge_in_turn(hello, address, place).await
+        });
+        joined(judging.await).ok()?
+    }
+
+    async fn judge_in_turn(&self, hello: Hello, address: IpAddr, place: Place) -> Option<Party> {
         let key = (self.0.key_of)(hello.peer).await?;
         let turn = if self.judged().is_known(place.group) { &self.0.known_turn } else { &self.0.turn };
         let _turn = tokio::time::timeout(Duration::from_millis(HELLO_WAIT_MS), turn.lock()).await.ok()?;
-        if let Some(remembered) = self.remembered(hello.peer, text, address) {
+        if let Some(remembered) = self.remembered(hello.peer, &place.text, address) {
             return remembered;
         }
         if self.was_found_bad(&place) {
             return None;
         }
         let (shared, peer) = (Arc::clone(&self.0), hello.peer);
-        let verified =
-            blindfold_runtime::blocking(move || hello.verify(&shared.deployment, shared.server, &key));
+        let verified = blocking(move || hello.verify(&shared.deployment, shared.server, &key));
         let good = verified.await.ok()?.is_ok();
         let mut judged = self.judged();
         if !good {
@@ -170,7 +187,7 @@ impl Doorkeeper {
                 if of_group.bad == 1 {
                     of_group.since = Instant::now();
                 }
-                if let Some(waiting) = of_group.waiting.get_mut(text) {
+                if let Some(waiting) = of_group.waiting.get_mut(&place.text) {
                     waiting.found_bad = true;
                 }
             }
@@ -180,13 +197,13 @@ impl Doorkeeper {
         if kept.len() >= MAX_HELLOS_PER_PEER {
             kept.pop_front();
         }
-        kept.push_back((text.to_owned(), address));
+        kept.push_back((place.text.clone(), address));
         Some(peer)
     }
 
     /// Lets a hello wait for its turn, unless its address could have shown too many bad ones by then. The same hello
     /// counts once, however many calls show it.
-    fn enter<'a>(&'a self, group: IpAddr, text: &'a str) -> Option<Place<'a>> {
+    fn enter(&self, group: IpAddr, text: &str) -> Option<Place> {
         let mut judged = self.judged();
         let crowded = judged.doubtful.len() >= MAX_TRACKED_ADDRESSES && !judged.doubtful.contains_key(&group);
         // Strangers, however many, take no room from where a peer is known to be: of those addresses there are few.
@@ -205,13 +222,14 @@ impl Doorkeeper {
             return None;
         }
         of_group.waiting.entry(text.to_owned()).or_default().calls += 1;
-        Some(Place { doorkeeper: self, group, text })
+        Some(Place { doorkeeper: self.clone(), group, text: text.to_owned() })
     }
 
     /// Whether another call's turn has shown meanwhile that this hello proves nothing.
-    fn was_found_bad(&self, place: &Place<'_>) -> bool {
+    fn was_found_bad(&self, place: &Place) -> bool {
         let judged = self.judged();
-        let waiting = judged.doubtful.get(&place.group).and_then(|of_group| of_group.waiting.get(place.text));
+        let waiting =
+            judged.doubtful.get(&place.group).and_then(|of_group| of_group.waiting.get(&place.text));
         waiting.is_some_and(|waiting| waiting.found_bad)
     }
 
@@ -354,7 +372,7 @@ mod tests {
     }
 
     async fn all(doorkeeper: &Doorkeeper, shown: &[HeaderMap], from: IpAddr) -> Vec<Option<Party>> {
-        join_all(shown.iter().map(|headers| doorkeeper.judge(headers, from))).await
+        join_all(shown.iter().map(|headers| doorkeeper.judge(headers, from, ()))).await
     }
 
     /// As [`all`], of an unknown address: none is verified before all wait.
@@ -374,14 +392,42 @@ mod tests {
         tokio::join!(all(doorkeeper, shown, from), release).0
     }
 
+    /// When nothing of what holds this is judged any more.
+    async fn end_of(held: Arc<()>) {
+        while Arc::strong_count(&held) > 1 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     #[tokio::test]
     async fn bad_hellos_that_come_at_once_are_not_all_verified() {
         let (doorkeeper, verified) = doorkeeper();
         let bad: Vec<_> = (0..200).map(|nonce| headers(9, nonce)).collect();
         assert!(all(&doorkeeper, &bad, address(1)).await.iter().all(Option::is_none));
         assert_eq!(verified.load(Ordering::Relaxed), MAX_BAD_HELLOS as usize);
-        assert_eq!(doorkeeper.judge(&headers(1, 1), address(1)).await, None, "that address has to pause");
-        assert_eq!(doorkeeper.judge(&headers(1, 2), address(2)).await, Some(Party::Sequencer));
+        assert_eq!(doorkeeper.judge(&headers(1, 1), address(1), ()).await, None, "that address has to pause");
+        assert_eq!(doorkeeper.judge(&headers(1, 2), address(2), ()).await, Some(Party::Sequencer));
+    }
+
+    /// Whoever hung up while his hello was verified gave its place back: it was verified all the same, and counted never.
+    #[tokio::test]
+    async fn bad_hellos_of_callers_that_hang_up_count_too() {
+        let (doorkeeper, verified) = doorkeeper();
+        let held = Arc::new(());
+        for nonce in 0..200 {
+            let shown = headers(9, nonce);
+            let judging = doorkeeper.judge(&shown, address(1), Arc::clone(&held));
+            tokio::select! {
+                biased;
+                _ = judging => {}
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        assert_eq!(verified.load(Ordering::Relaxed), MAX_BAD_HELLOS as usize);
+        end_of(held).await;
+        let judged = doorkeeper.judged();
+        let counted = judged.doubtful.values().map(|of_group| (of_group.bad, of_group.waiting.len()));
+        assert_eq!(counted.collect::<Vec<_>>(), [(MAX_BAD_HELLOS, 0)]);
     }
 
     #[tokio::test]
@@ -401,15 +447,15 @@ mod tests {
     #[tokio::test]
     async fn a_known_peer_does_not_wait_behind_strangers() {
         let (doorkeeper, _) = doorkeeper();
-        assert_eq!(doorkeeper.judge(&headers(1, 1), address(1)).await, Some(Party::Sequencer));
+        assert_eq!(doorkeeper.judge(&headers(1, 1), address(1), ()).await, Some(Party::Sequencer));
         let _busy = doorkeeper.0.turn.lock().await;
-        assert_eq!(doorkeeper.judge(&headers(1, 2), address(1)).await, Some(Party::Sequencer));
+        assert_eq!(doorkeeper.judge(&headers(1, 2), address(1), ()).await, Some(Party::Sequencer));
     }
 
     #[tokio::test]
     async fn a_crowd_of_strangers_keeps_no_known_peer_out() {
         let (doorkeeper, _) = doorkeeper();
-        assert_eq!(doorkeeper.judge(&headers(1, 1), address(1)).await, Some(Party::Sequencer));
+        assert_eq!(doorkeeper.judge(&headers(1, 1), address(1), ()).await, Some(Party::Sequencer));
         let stranger = |n: usize| IpAddr::from(Ipv4Addr::from(0x0a00_0000 + n as u32));
         let crowd = (0..MAX_TRACKED_ADDRESSES).map(|n| {
             (
@@ -422,19 +468,20 @@ mod tests {
             )
         });
         doorkeeper.judged().doubtful.extend(crowd);
-        assert_eq!(doorkeeper.judge(&headers(1, 2), address(2)).await, None);
-        assert_eq!(doorkeeper.judge(&headers(1, 3), address(1)).await, Some(Party::Sequencer));
+        assert_eq!(doorkeeper.judge(&headers(1, 2), address(2), ()).await, None);
+        assert_eq!(doorkeeper.judge(&headers(1, 3), address(1), ()).await, Some(Party::Sequencer));
         assert_eq!(doorkeeper.judged().doubtful.len(), MAX_TRACKED_ADDRESSES);
     }
 
     #[tokio::test]
-    async fn who_gives_up_waiting_leaves_nothing_behind() {
+    async fn who_hangs_up_waiting_leaves_nothing_behind() {
         let (doorkeeper, _) = doorkeeper();
         let busy = doorkeeper.0.turn.lock().await;
-        let shown = headers(9, 1);
-        let waiting = tokio::time::timeout(Duration::ZERO, doorkeeper.judge(&shown, address(1)));
-        assert!(waiting.await.is_err());
+        let (shown, held) = (headers(1, 1), Arc::new(()));
+        let waiting = doorkeeper.judge(&shown, address(1), Arc::clone(&held));
+        assert!(tokio::time::timeout(Duration::ZERO, waiting).await.is_err());
         drop(busy);
+        end_of(held).await;
         assert_eq!(doorkeeper.judged().doubtful.len(), 0);
     }
 }

@@ -297,7 +297,7 @@ impl Front {
         let websocket = ws::is_upgrade_request(request);
         let caller = self.inbound.caller(peer.ip(), request.headers());
         let party = match &self.doorkeeper {
-            Some(doorkeeper) => doorkeeper.judge(request.headers(), caller).await,
+            Some(doorkeeper) => doorkeeper.judge(request.headers(), caller, Arc::clone(&connection)).await,
             None => None,
         };
         let party = party.filter(|party| connection.place.belongs_to(*party));

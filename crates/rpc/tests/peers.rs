@@ -9,15 +9,17 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    time::Instant,
 };
 
 use blindfold_protocol::{Address, Deployment, Hello, Party, PartyKey, SigningKey};
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, Doorkeeper, HELLO_HEADER, Hub, Introduction, ServerHandle, http_client,
-    limits::MAX_PEER_REQUEST_BYTES, serve, ws_client,
+    limits::{HELLO_PAUSE_MS, MAX_BAD_HELLOS, MAX_PEER_REQUEST_BYTES},
+    serve, ws_client,
 };
 use common::{config, error, methods, raw};
-use tokio::net::TcpStream;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 const NOW_MS: u64 = 1_000_000;
 
@@ -190,4 +192,24 @@ async fn a_hello_belongs_to_the_address_that_showed_it_first() {
     assert!(limited);
     let busy = common::call(addr, "blind_getBatch", "[0]").await;
     assert_eq!(error(&busy).1, "not_certified");
+}
+
+/// Whoever closed each connection as soon as a bad hello was sent on it had them all verified.
+#[tokio::test]
+async fn bad_hellos_on_connections_that_are_closed_at_once_are_not_all_verified() {
+    let (server, looked_up) = member().await;
+    let addr = server.local_addr();
+    let began = Instant::now();
+    for nonce in 0..200 {
+        let hello = hello(&key(9), Party::Member(1), NOW_MS, nonce);
+        let request = format!("GET / HTTP/1.1\r\nhost: x\r\n{HELLO_HEADER}: {hello}\r\n\r\n");
+        let mut stream = TcpStream::connect(addr).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        drop(stream);
+    }
+    // Those for whom there was a place have one no longer when the server has stopped.
+    assert!(server.shutdown().await);
+    let pauses = began.elapsed().as_millis() as u64 / HELLO_PAUSE_MS;
+    let allowed = u64::from(MAX_BAD_HELLOS) * (pauses + 1);
+    assert!(looked_up.load(Ordering::Relaxed) as u64 <= allowed, "{looked_up:?} of {allowed}");
 }
