@@ -12,7 +12,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::{
     FeedEvent, RpcError, Topic,
-    answers::Recipient,
+    answers::{Purpose, Recipient},
     limits::{SLOW_CONSUMER_MS, TOPIC_BUFFER_MESSAGES},
 };
 
@@ -113,7 +113,7 @@ impl Hub {
 async fn room(recipient: Option<&Recipient>, raw_bytes: usize, patience: Duration) -> bool {
     let Some(Recipient { budget, outbox, account, .. }) = recipient else { return true };
     let bytes = u64::try_from(raw_bytes).unwrap_or(u64::MAX);
-    let lease = budget.take_within(*account, bytes, patience).await;
+    let lease = budget.take_within(*account, Purpose::Notification, bytes, patience).await;
     let room = lease.is_some();
     if room {
         outbox.push(raw_bytes, lease);

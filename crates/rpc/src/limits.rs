@@ -61,6 +61,14 @@ pub const MAX_HELLOS_PER_PEER: usize = 32;
 pub const PEERS_PART_OF_ANSWERS: u64 = 4;
 /// What part of the budget of answers, and of each account's share, is kept for small answers.
 pub const SMALL_PART_OF_ANSWERS: u64 = 4;
+/// What part of the budget of answers large ones may take of all addresses. Between it and the part for small answers
+/// there is room for notifications alone: whoever reads large answers slowly cuts no feed.
+pub const LARGE_PART_OF_ANSWERS: u64 = 2;
+/// How much of its share one account may take for large answers, in eighths: a JSON-RPC batch whose answers fill the
+/// largest message has room for the call that adds the last one.
+pub const LARGE_ANSWERS_OF_SHARE_EIGHTHS: u64 = 3;
+/// What part of its share one account may take for notifications: more than the largest one.
+pub const NOTIFICATIONS_PART_OF_SHARE: u64 = 4;
 /// Most reads that one address, or peer, has under way at the execution client, which takes 128 in all; more wait.
 pub const MAX_READS_PER_ADDRESS: usize = 16;
 /// Most calls that one address has under way, reads at the execution client among them; more wait.

@@ -15,7 +15,7 @@ use tower::Layer;
 
 use crate::{
     Passthrough, RpcError,
-    answers::{BULK_METHODS, Lease, Recipient, reservation},
+    answers::{BULK_METHODS, Lease, Purpose, Recipient, reservation},
     error::standard_reason,
     is_plaintext_method,
     limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, SMALL_ANSWER_BYTES, TURN_WAIT_MS},
@@ -133,9 +133,9 @@ where
         let bytes = reservation(method, shared.max_response_bytes);
         // Many small calls wait for nothing: they are refused while the budget is used up.
         let patience = Duration::from_millis(if bytes > SMALL_ANSWER_BYTES { ANSWER_WAIT_MS } else { 0 });
-        let lease = match recipient.budget.take(recipient.account, bytes) {
+        let lease = match recipient.budget.take(recipient.account, Purpose::Answer, bytes) {
             None if !patience.is_zero() => {
-                recipient.budget.take_within(recipient.account, bytes, patience).await
+                recipient.budget.take_within(recipient.account, Purpose::Answer, bytes, patience).await
             }
             taken => taken,
         };

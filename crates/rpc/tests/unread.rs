@@ -7,7 +7,8 @@ mod common;
 use std::{net::SocketAddr, sync::Arc};
 
 use blindfold_rpc::{
-    FeedEvent, Hub, ServerConfig, ServerHandle, jsonrpsee::RpcModule, serve, types::BlockNotification,
+    FeedEvent, Hub, ServerConfig, ServerHandle, jsonrpsee::RpcModule, limits::LARGE_ANSWERS_OF_SHARE_EIGHTHS,
+    serve, types::BlockNotification,
 };
 use common::{call, config, error, methods};
 use tokio::{
@@ -25,8 +26,8 @@ const BATCH_BYTES: usize = 16 << 20;
 const BUDGET_BYTES: u64 = (40 << 20) / 3 * 4;
 /// Too little for a batch and a second answer.
 const LARGE_OF_ADDRESS_BYTES: u64 = (16 << 20) + (64 << 10);
-/// With what is kept for small answers.
-const OF_ADDRESS_BYTES: u64 = LARGE_OF_ADDRESS_BYTES.div_ceil(3) * 4;
+/// With what is kept for notifications and for small answers.
+const OF_ADDRESS_BYTES: u64 = (LARGE_OF_ADDRESS_BYTES * 8).div_ceil(LARGE_ANSWERS_OF_SHARE_EIGHTHS);
 
 /// Serves a batch as large as they come, and a small answer.
 async fn serve_batches(adjust: impl FnOnce(&mut ServerConfig)) -> ServerHandle {
@@ -179,7 +180,7 @@ async fn beyond_the_budget_calls_are_refused_for_now() {
     assert_eq!(call(server.local_addr(), "blind_getReceipt", "[1]").await["error"], serde_json::Value::Null);
 }
 
-/// Four addresses that keep slow reads under way, whose answers may be large, took all answers of everybody.
+/// Addresses that keep slow reads under way, whose answers may be large, took all answers of everybody.
 #[tokio::test]
 async fn slow_reads_leave_others_their_small_answers() {
     let (entered, mut under_way) = tokio::sync::mpsc::unbounded_channel();
@@ -194,15 +195,15 @@ async fn slow_reads_leave_others_their_small_answers() {
     let server = serve(ServerConfig::new(common::loopback(0)), module, None).await.unwrap();
     let addr = server.local_addr();
     let mut asking = Vec::new();
-    for address in 1..=4 {
-        for _ in 0..8 {
+    for address in 1..=5 {
+        for _ in 0..4 {
             let mut stream = connect(&format!("127.0.1.{address}"), addr).await;
             ask_over_http(&mut stream, "eth_getLogs").await;
             asking.push(stream);
         }
     }
     // As many as large answers have room for.
-    for _ in 0..12 {
+    for _ in 0..8 {
         under_way.recv().await.unwrap();
     }
     for _ in 0..10 {
