@@ -4,7 +4,10 @@ mod common;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
 };
 
 use async_trait::async_trait;
@@ -255,6 +258,9 @@ impl HintsL1 for Account {
     }
 }
 
+/// How long a question to the sequencer may hang.
+const QUESTION_MS: u64 = 30_000;
+
 /// What the sequencer answers.
 #[derive(Default)]
 struct Source {
@@ -262,6 +268,8 @@ struct Source {
     away: Mutex<bool>,
     /// Batches that it never answers about.
     withheld: Mutex<BTreeSet<u64>>,
+    /// A clock that moves while a question about one of them hangs.
+    now_ms: AtomicU64,
     asked: Mutex<usize>,
 }
 
@@ -270,6 +278,7 @@ impl BatchSource for Source {
     async fn batch(&self, number: u64) -> Result<Option<SourcedBatch>, String> {
         *self.asked.lock() += 1;
         if *self.away.lock() || self.withheld.lock().contains(&number) {
+            self.now_ms.fetch_add(QUESTION_MS, SeqCst);
             return Err("scripted".to_owned());
         }
         Ok(self.batches.lock().get(&number).cloned())
@@ -367,7 +376,7 @@ struct Poster {
 
 impl Poster {
     async fn round(&mut self, now_ms: u64) -> Round {
-        self.poster.round(now_ms).await.expect("nothing hinders it")
+        self.poster.round(&|| now_ms).await.expect("nothing hinders it")
     }
 
     fn shows(&self, name: &str, value: u64) {
@@ -463,13 +472,13 @@ async fn killed_at_any_step_it_posts_nothing_twice() {
     // Killed, or without an answer, before the transaction, after it, and while it waits for the window.
     for (done, posts) in [(true, 0), (false, 1)] {
         stage.contracts.lock().trouble.push((lost(), done));
-        assert_eq!(stage.poster().poster.round(0).await, Err(Hindrance::L1(lost())));
+        assert_eq!(stage.poster().poster.round(&|| 0).await, Err(Hindrance::L1(lost())));
         assert_eq!(stage.contracts.lock().posts, posts);
     }
     assert_eq!(stage.poster().round(0).await, Round::default());
     stage.pass(WINDOW);
     stage.contracts.lock().trouble.push((lost(), false));
-    assert_eq!(stage.poster().poster.round(0).await, Err(Hindrance::L1(lost())));
+    assert_eq!(stage.poster().poster.round(&|| 0).await, Err(Hindrance::L1(lost())));
     let mut poster = stage.poster();
     assert_eq!(poster.round(0).await, Round::default());
     stage.run_of_one(2).await;
@@ -577,7 +586,7 @@ async fn nothing_that_the_sequencer_says_is_believed() {
     poster.shows("refused_batches_total", 7);
     *stage.source.away.lock() = true;
     now += 1_000_000;
-    assert!(matches!(poster.poster.round(now).await, Err(Hindrance::Source(_))));
+    assert!(matches!(poster.poster.round(&|| now).await, Err(Hindrance::Source(_))));
     *stage.source.away.lock() = false;
     stage.change(good.last, |batch| *batch = right.clone());
     now += 1_000_000;
@@ -593,7 +602,7 @@ async fn a_batch_that_the_sequencer_never_gives_holds_up_no_other_run() {
     stage.source.withheld.lock().insert(withheld.last);
     let mut poster = stage.poster();
     let mut now = 0;
-    assert!(matches!(poster.poster.round(now).await, Err(Hindrance::Source(_))));
+    assert!(matches!(poster.poster.round(&|| now).await, Err(Hindrance::Source(_))));
     let posted_for = |stage: &Stage| {
         stage.contracts.lock().open().iter().map(|posting| posting.run_last).collect::<Vec<_>>()
     };
@@ -601,7 +610,7 @@ async fn a_batch_that_the_sequencer_never_gives_holds_up_no_other_run() {
     // What is posted already becomes final all the same.
     stage.pass(WINDOW);
     now += 1_000_000;
-    assert!(matches!(poster.poster.round(now).await, Err(Hindrance::Source(_))));
+    assert!(matches!(poster.poster.round(&|| now).await, Err(Hindrance::Source(_))));
     assert!(posted_for(&stage).is_empty());
     poster.shows("waiting_runs", 1);
     stage.source.withheld.lock().clear();
@@ -617,7 +626,7 @@ async fn a_sequencer_that_is_away_is_not_asked_about_every_run() {
     }
     *stage.source.away.lock() = true;
     let mut poster = stage.poster();
-    assert!(matches!(poster.poster.round(0).await, Err(Hindrance::Source(_))));
+    assert!(matches!(poster.poster.round(&|| 0).await, Err(Hindrance::Source(_))));
     assert_eq!(*stage.source.asked.lock(), 2);
 }
 
@@ -710,7 +719,7 @@ async fn the_bond_is_filled_at_the_start_and_a_short_one_is_told() {
     let lost = L1Trouble::Unavailable("scripted".into());
     // The deposit happened, its answer was lost.
     stage.contracts.lock().trouble.push((lost.clone(), false));
-    assert_eq!(poster.poster.round(0).await, Err(Hindrance::L1(lost)));
+    assert_eq!(poster.poster.round(&|| 0).await, Err(Hindrance::L1(lost)));
     assert_eq!(poster.round(0).await.posted, 1);
     assert_eq!(stage.contracts.lock().bonds[&me()], BOND);
     poster.shows("bond_covers", 1);
@@ -796,4 +805,39 @@ async fn many_runs_are_worked_through_a_few_at_a_time() {
     let mut poster = stage.poster();
     assert_eq!(poster.round(0).await, Round { posted: 8, waiting: 1, more: true, ..Round::default() });
     assert_eq!(poster.round(0).await, Round { posted: 1, ..Round::default() });
+}
+
+/// The oldest two, asked about in every round, used up all that a round may ask in vain.
+#[tokio::test]
+async fn two_batches_that_the_sequencer_never_gives_hold_up_no_other_run() {
+    let stage = Stage::new().await;
+    for n in 1..=2 {
+        let withheld = stage.run_of_one(n).await;
+        stage.source.withheld.lock().insert(withheld.last);
+    }
+    stage.run_of_one(3).await;
+    let (mut poster, source) = (stage.poster(), Arc::clone(&stage.source));
+    let mut round = async || {
+        let outcome = poster.poster.round(&|| source.now_ms.load(SeqCst)).await;
+        assert!(matches!(outcome, Err(Hindrance::Source(_))), "{outcome:?}");
+        // The longest pause between two rounds.
+        source.now_ms.fetch_add(L1PostingConfig::default().max_retry_ms, SeqCst);
+    };
+    let posted = || stage.contracts.lock().open().len();
+    round().await;
+    assert_eq!(posted(), 0, "they are the oldest");
+    round().await;
+    assert_eq!(posted(), 1, "what nothing has failed for comes first");
+    for _ in 0..10 {
+        round().await;
+    }
+    // Nor one that was asked about in vain, too.
+    stage.run_of_one(4).await;
+    *stage.source.away.lock() = true;
+    round().await;
+    *stage.source.away.lock() = false;
+    assert_eq!(posted(), 1);
+    round().await;
+    round().await;
+    assert_eq!(posted(), 2);
 }

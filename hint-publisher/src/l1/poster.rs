@@ -96,6 +96,8 @@ struct Known {
     /// When the run was first seen to be due: final, or waiting for that too long.
     seen_ms: u64,
     truth: Truth,
+    /// When something failed for it last; 0 when nothing did.
+    failed_ms: u64,
     /// Not before this time again.
     retry_at_ms: u64,
     pause_ms: u64,
@@ -131,11 +133,11 @@ impl HintPoster {
         let started = Instant::now();
         let mut pauses = Backoff::new(self.config.retry_ms, self.config.max_retry_ms);
         loop {
-            let now_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let clock_ms = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             let outcome = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                outcome = self.round(now_ms) => outcome,
+                outcome = self.round(&clock_ms) => outcome,
             };
             let wait = match outcome {
                 Ok(round) => {
@@ -158,13 +160,15 @@ impl HintPoster {
         }
     }
 
-    /// Looks where L1 stands and does what is to be done, oldest run first. `now_ms` is the time since the start. A run that
-    /// the sequencer does not answer about keeps no other one waiting.
+    /// Looks where L1 stands and does what is to be done: for runs that nothing has failed for, oldest first, then for those
+    /// where something failed, the longest ago first. `clock_ms` tells the time since the start. So runs that the sequencer
+    /// does not answer about keep no other one waiting, however long each question and each round takes.
     ///
     /// # Errors
     /// [`Hindrance`] when L1 does not answer: what was done until then is done; or when the sequencer does not: all else is
     /// done.
-    pub async fn round(&mut self, now_ms: u64) -> Result<Round, Hindrance> {
+    pub async fn round(&mut self, clock_ms: &(dyn Fn() -> u64 + Sync)) -> Result<Round, Hindrance> {
+        let now_ms = clock_ms();
         let l1 = Arc::clone(&self.deps.l1);
         let terms = match self.terms {
             Some(terms) => terms,
@@ -187,9 +191,15 @@ impl HintPoster {
             view.apply(&event);
         }
         let bond = l1.bond().await?;
-        let mut task = Task { blocks, terms, bond, now_ms, gathered: 0, unanswered: Vec::new(), late: None };
+        let (unanswered, late) = (Vec::new(), None);
+        let mut task = Task { blocks, terms, bond, now_ms, clock_ms, gathered: 0, unanswered, late };
         let mut round = Round::default();
-        for entry in view.runs.values() {
+        let mut entries: Vec<_> = view.runs.values().collect();
+        let failed_ms =
+            |entry: &&RunEntry| self.known.get(&entry.run.last).map_or(0, |known| known.failed_ms);
+        // Runs of the same time keep their order.
+        entries.sort_by_key(failed_ms);
+        for entry in entries {
             if entry.settled {
                 self.unlock(entry, &task).await?;
             } else {
@@ -243,6 +253,7 @@ impl HintPoster {
             head_hash: run.head_hash,
             seen_ms: now_ms,
             truth: Truth::Unknown,
+            failed_ms: 0,
             retry_at_ms: 0,
             pause_ms: self.config.retry_ms,
             ripe_ms: None,
@@ -266,7 +277,7 @@ impl HintPoster {
     }
 
     /// Closes our postings for a run that has other hints for good, so that the bond can be taken out one day.
-    async fn unlock(&self, entry: &RunEntry, task: &Task) -> Result<(), L1Trouble> {
+    async fn unlock(&self, entry: &RunEntry, task: &Task<'_>) -> Result<(), L1Trouble> {
         let me = self.deps.l1.publisher();
         for posting in entry.open.iter().filter(|posting| posting.publisher == me && task.ripe(posting)) {
             match self.deps.l1.release(posting.id).await {
@@ -281,7 +292,12 @@ impl HintPoster {
     }
 
     /// Does for one run what is to be done now.
-    async fn serve(&mut self, entry: &RunEntry, task: &mut Task, round: &mut Round) -> Result<(), Hindrance> {
+    async fn serve(
+        &mut self,
+        entry: &RunEntry,
+        task: &mut Task<'_>,
+        round: &mut Round,
+    ) -> Result<(), Hindrance> {
         let (run, me) = (entry.run, self.deps.l1.publisher());
         // Ours were verified before they were posted.
         if let Some(own) = entry.open.iter().find(|posting| posting.publisher == me) {
@@ -325,13 +341,13 @@ impl HintPoster {
                 }
                 Err(GatherFault::Stopped) => return Err(Hindrance::Source(GatherFault::Stopped)),
                 Err(fault @ GatherFault::Source { .. }) => {
-                    self.put_off(run.last, task.now_ms);
+                    self.put_off(run.last, task);
                     task.wait_for(&run, round);
                     task.unanswered.push(fault);
                     return Ok(());
                 }
                 Err(fault) => {
-                    self.not_gathered(&run, &fault, task.now_ms);
+                    self.not_gathered(&run, &fault, task);
                     task.wait_for(&run, round);
                     return Ok(());
                 }
@@ -344,7 +360,7 @@ impl HintPoster {
         &mut self,
         entry: &RunEntry,
         hints: &[BatchHints],
-        task: &mut Task,
+        task: &mut Task<'_>,
         round: &mut Round,
     ) -> Result<(), Hindrance> {
         let run = entry.run;
@@ -355,7 +371,7 @@ impl HintPoster {
                 self.learn(run.last, Truth::Roots(roots));
                 return Ok(());
             }
-            self.put_off(run.last, task.now_ms);
+            self.put_off(run.last, task);
             task.wait_for(&run, round);
             tracing::error!(
                 first = run.first,
@@ -381,7 +397,7 @@ impl HintPoster {
             Err(L1Trouble::Refused(reason)) => {
                 // Somebody else may have been faster, or made another posting final; the next round sees it.
                 self.deps.metrics.l1_failures.increment();
-                self.put_off(run.last, task.now_ms);
+                self.put_off(run.last, task);
                 task.wait_for(&run, round);
                 tracing::warn!(first = run.first, last = run.last, reason, "L1 refuses the hints of a run");
             }
@@ -393,7 +409,7 @@ impl HintPoster {
     async fn see_through(
         &mut self,
         posting: &HintPosting,
-        task: &Task,
+        task: &Task<'_>,
         round: &mut Round,
     ) -> Result<(), Hindrance> {
         if !task.ripe(posting) {
@@ -450,15 +466,18 @@ impl HintPoster {
         }
     }
 
-    fn put_off(&mut self, last: u64, now_ms: u64) {
+    /// Tries no more for a while, which begins now: what failed may have taken longer than that.
+    fn put_off(&mut self, last: u64, task: &Task<'_>) {
+        let now_ms = (task.clock_ms)();
         if let Some(known) = self.known.get_mut(&last) {
+            known.failed_ms = now_ms.max(1);
             known.retry_at_ms = now_ms.saturating_add(known.pause_ms);
             known.pause_ms = known.pause_ms.saturating_mul(2).min(self.config.max_retry_ms);
         }
     }
 
-    fn not_gathered(&mut self, run: &PostedRun, fault: &GatherFault, now_ms: u64) {
-        self.put_off(run.last, now_ms);
+    fn not_gathered(&mut self, run: &PostedRun, fault: &GatherFault, task: &Task<'_>) {
+        self.put_off(run.last, task);
         if matches!(fault, GatherFault::NotYet { .. }) {
             tracing::debug!(first = run.first, last = run.last, %fault, "the hints of a run are not there yet");
         } else {
@@ -468,7 +487,7 @@ impl HintPoster {
     }
 
     /// Metrics, readiness, and a line in the log when the alarm changes.
-    fn report(&mut self, view: &Book, task: &Task, round: &Round) {
+    fn report(&mut self, view: &Book, task: &Task<'_>, round: &Round) {
         let me = self.deps.l1.publisher();
         let open = view.runs.values().flat_map(|entry| &entry.open).filter(|posting| posting.publisher == me);
         self.deps.metrics.l1_open_postings.set(open.count() as u64);
@@ -503,12 +522,14 @@ impl HintPoster {
 }
 
 /// What one round works with.
-struct Task {
+struct Task<'a> {
     blocks: L1Blocks,
     terms: HintTerms,
     /// Our bond, in wei.
     bond: u128,
+    /// When the round began, and what tells the time meanwhile.
     now_ms: u64,
+    clock_ms: &'a (dyn Fn() -> u64 + Sync),
     gathered: usize,
     /// What the sequencer did not answer.
     unanswered: Vec<GatherFault>,
@@ -516,7 +537,7 @@ struct Task {
     late: Option<(u64, u64)>,
 }
 
-impl Task {
+impl Task<'_> {
     /// Whether the bond answers for postings, however many.
     fn is_covered(&self) -> bool {
         self.bond >= self.terms.publisher_bond
@@ -530,7 +551,8 @@ impl Task {
     fn wait_for(&mut self, run: &PostedRun, round: &mut Round) {
         round.waiting += 1;
         let half = run.posted_at.saturating_add(self.terms.hint_deadline / 2);
-        if self.late.is_none() && self.blocks.newest >= half {
+        let is_older = self.late.is_none_or(|(first, _)| run.first < first);
+        if is_older && self.blocks.newest >= half {
             self.late = Some((run.first, run.last));
         }
     }
