@@ -243,8 +243,16 @@ impl RunPoster for Reporter {
         Ok(PostedHead { header: HeaderId { number, hash }, block: contracts.newest })
     }
 
-    async fn post_headers(&self, _: &[BatchHeader], _: &Certificate) -> Result<u64, PostFault> {
-        unreachable!("everything fits one transaction here")
+    async fn post_headers(
+        &self,
+        headers: &[BatchHeader],
+        certificate: &Certificate,
+    ) -> Result<u64, PostFault> {
+        let mut contracts = self.contracts.lock();
+        contracts.newest += 1;
+        contracts.headers.extend(headers.iter().map(|header| (header.number, header.hash())));
+        assert_eq!(contracts.headers.last(), Some(&(certificate.number, certificate.header_hash)));
+        Ok(contracts.newest)
     }
 
     async fn post_data(&self, _: &CodedBatch) -> Result<u64, PostFault> {
@@ -291,7 +299,21 @@ struct Node {
 
 impl Node {
     async fn round(&mut self) -> WatchRound {
-        self.watcher.round().await.expect("nothing hinders it")
+        let round = self.watcher.round().await.expect("nothing hinders it");
+        assert_eq!(round.trouble, None, "all was looked at");
+        round
+    }
+
+    /// What L1 gave no answer about.
+    async fn trouble(&mut self) -> WatchTrouble {
+        let round = self.watcher.round().await;
+        round.map_or_else(
+            |error| match error {
+                WatchError::L1(trouble) => trouble,
+                WatchError::Store(error) => panic!("{error}"),
+            },
+            |round| round.trouble.expect("something is not looked at"),
+        )
     }
 
     fn shows(&self, name: &str, value: u64) {
@@ -452,7 +474,7 @@ async fn killed_in_each_step_it_goes_on_and_challenges_once() {
         for before in [true, false] {
             scene.contracts.lock().trouble.push((lost(), before));
             let mut node = scene.node().await;
-            assert!(matches!(node.watcher.round().await, Err(WatchError::L1(WatchTrouble::Unavailable(_)))));
+            assert_eq!(node.trouble().await, lost());
             scene.pass(2);
         }
     }
@@ -652,7 +674,7 @@ async fn what_cannot_be_looked_at_holds_up_nothing_else() {
         contracts.post(3, other());
     }
     for _ in 0..3 {
-        assert!(node.watcher.round().await.is_err(), "not all was looked at");
+        node.trouble().await;
         scene.pass(1);
     }
     assert_eq!(scene.contracts.lock().challenges.len(), 1);
@@ -719,7 +741,7 @@ async fn two_headers_are_shown_once_whatever_happens_between() {
     let lost = || WatchTrouble::Unavailable("scripted".into());
     for before in [true, false, true, false, true, false] {
         scene.contracts.lock().trouble.push((lost(), before));
-        assert!(scene.node().await.watcher.round().await.is_err());
+        assert_eq!(scene.node().await.trouble().await, lost());
         scene.pass(2);
     }
     let mut node = scene.node().await;
@@ -820,4 +842,37 @@ async fn what_the_sequencer_keeps_from_l1_is_posted_by_a_node_with_a_key() {
     scene.contracts.lock().newest = origin + quarter;
     node.round().await;
     node.shows("runs_posted_total", 2);
+}
+
+/// One posting that L1 does not serve made each round a failure, and what was overdue waited for the longest pause.
+#[tokio::test]
+async fn what_is_overdue_is_posted_at_once_while_something_else_is_not_answered() {
+    /// More than one look posts.
+    const OVERDUE: u64 = 70;
+    let scene = Scene::new().await;
+    let mut origin = None;
+    for number in 1..=OVERDUE {
+        let sealed = scene.sequencer.seal_envelopes(10 * number, &[]).await;
+        origin.get_or_insert(sealed.batch.header.l1_origin_number);
+        if number % 10 == 0 {
+            scene.sequencer.certify(&sealed).await;
+        }
+    }
+    let quarter = u64::from(chain_config().timing.posting_deadline).div_ceil(4);
+    {
+        let mut contracts = scene.contracts.lock();
+        contracts.newest = origin.expect("some") + quarter;
+        let unserved =
+            contracts.post(1, vec![PostedBatch { entries: vec![(0, [0; 16])], singletons: vec![] }]);
+        contracts.unserved.insert(unserved.id);
+    }
+    let mut node = scene.node().await;
+    let posted = || scene.contracts.lock().headers.len() as u64;
+    let mut looks = 0;
+    while posted() < OVERDUE {
+        let round = node.watcher.round().await.expect("it looks at the rest");
+        looks += 1;
+        assert!(round.trouble.is_some() && (round.more || posted() == OVERDUE), "look {looks}: {round:?}");
+    }
+    assert!(looks > 1);
 }

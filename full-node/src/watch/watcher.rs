@@ -39,7 +39,7 @@ pub enum WatchError {
 }
 
 /// What a round found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchRound {
     /// Open postings that say something wrong.
     pub wrong: usize,
@@ -49,6 +49,21 @@ pub struct WatchRound {
     pub cases: usize,
     /// Whether there is more to do at once.
     pub more: bool,
+    /// The first thing that L1 gave no answer about; all else was looked at.
+    pub trouble: Option<WatchTrouble>,
+}
+
+/// How long to wait after a round. What is left to do is done at once, whatever else is in trouble: each round does a part
+/// of it, so it has an end.
+fn pause(more: bool, trouble: bool, interval_ms: u64, pauses: &mut Backoff) -> Duration {
+    if !trouble {
+        pauses.reset();
+    }
+    match (more, trouble) {
+        (true, _) => Duration::ZERO,
+        (false, false) => Duration::from_millis(interval_ms),
+        (false, true) => pauses.pause(),
+    }
 }
 
 /// The first thing in a round that L1 gave no answer about.
@@ -118,18 +133,15 @@ impl Watcher {
                 () = stopped(&mut stop) => return,
                 outcome = self.round() => outcome,
             };
-            let wait = match outcome {
-                Ok(round) => {
-                    pauses.reset();
-                    Duration::from_millis(if round.more { 0 } else { self.config.interval_ms })
-                }
-                Err(error) => {
-                    self.deps.counters.watch_failures.increment();
-                    let pause = pauses.pause();
-                    tracing::warn!(%error, ?pause, "watching L1 waits and tries again");
-                    pause
-                }
+            let (more, trouble) = match outcome {
+                Ok(round) => (round.more, round.trouble.map(WatchError::from)),
+                Err(error) => (false, Some(error)),
             };
+            let wait = pause(more, trouble.is_some(), self.config.interval_ms, &mut pauses);
+            if let Some(error) = trouble {
+                self.deps.counters.watch_failures.increment();
+                tracing::warn!(%error, ?wait, "watching L1 waits and tries again");
+            }
             tokio::select! {
                 () = stopped(&mut stop) => return,
                 () = tokio::time::sleep(wait) => {}
@@ -138,10 +150,10 @@ impl Watcher {
     }
 
     /// Looks once at everything, and takes the next step of every case. What L1 gives no answer about holds up nothing
-    /// else: not the other postings, nor other cases, nor what is overdue.
+    /// else: not the other postings, nor other cases, nor what is overdue; the round tells of the first such thing.
     ///
     /// # Errors
-    /// [`WatchError`]; what could be done is done, but for a fault of the disk.
+    /// [`WatchError`]: L1 does not say where it stands, or the disk fails.
     pub async fn round(&mut self) -> Result<WatchRound, WatchError> {
         let blocks = self.deps.l1.blocks().await?;
         self.catch_up(&blocks).await?;
@@ -173,7 +185,8 @@ impl Watcher {
         self.deps.counters.watch_wrong_postings_open.set(round.wrong as u64);
         self.deps.counters.watch_unchecked_postings.set(round.unchecked as u64);
         self.deps.counters.watch_open_cases.set(round.cases as u64);
-        unanswered.0.map_or(Ok(round), |trouble| Err(trouble.into()))
+        round.trouble = unanswered.0;
+        Ok(round)
     }
 
     /// Posts what the sequencer keeps from L1. True when there may be more of it.
@@ -459,5 +472,26 @@ fn apply(open: &mut BTreeMap<u64, PostingSeen>, event: &WatchEvent) {
             open.remove(id);
         }
         WatchEvent::Struck { publisher } => open.retain(|_, posting| posting.publisher != *publisher),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_to_do_waits_for_no_trouble() {
+        let mut pauses = Backoff::seeded(1_000, 60_000, 1);
+        let mut after = |more, trouble| pause(more, trouble, 12_000, &mut pauses);
+        let first = Duration::from_millis(500)..=Duration::from_secs(1);
+        assert_eq!(after(false, false), Duration::from_secs(12));
+        assert!(first.contains(&after(false, true)));
+        for _ in 0..10 {
+            assert_eq!(after(true, true), Duration::ZERO);
+        }
+        // Nor does it make the pause longer.
+        assert!(after(false, true) <= 2 * *first.end());
+        assert_eq!(after(true, false), Duration::ZERO);
+        assert!(first.contains(&after(false, true)));
     }
 }
