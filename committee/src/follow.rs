@@ -125,6 +125,9 @@ pub(crate) struct Follower {
     retry_at: Option<Instant>,
     /// How long nothing went on for a fault of ours.
     patience: Patience,
+    /// How long L1 gave no usable answer about the headers that it made. It counts by itself: on a quiet chain nothing else
+    /// goes on, and where something else is stuck, a good answer of L1 does not help.
+    l1_patience: Patience,
     /// Since when the number after this certified one waits for its certificate.
     uncertified_since: Option<(u64, Instant)>,
     /// Headers in a row, up to the last one acknowledged, whose origin was more than W behind our clock.
@@ -140,7 +143,7 @@ impl Follower {
     ) -> Self {
         let limits = &context.config.limits;
         let pause = Duration::from_millis(limits.header_retry_ms);
-        let patience = Patience::new(limits.stuck_exit_ms);
+        let [patience, l1_patience] = [Patience::new(limits.stuck_exit_ms); 2];
         let peer_pauses = Pauses::new(limits.peer_check_ms, MAX_PEER_PAUSE_MS);
         let held_pauses = Backoff::new(limits.peer_check_ms, MAX_PEER_PAUSE_MS);
         Self {
@@ -169,6 +172,7 @@ impl Follower {
             l1_at: Instant::now(),
             retry_at: None,
             patience,
+            l1_patience,
             uncertified_since: None,
             stale_origins: 0,
         }
@@ -325,7 +329,11 @@ impl Follower {
 
     /// The headers that L1 made were taken, from L1 alone. None is acknowledged: nobody asks for it.
     async fn on_l1(&mut self, round: Result<L1Round, JoinError>) {
-        match joined(round).unwrap_or(Ok(Vec::new())) {
+        let round = joined(round).unwrap_or(Ok(Vec::new()));
+        if round.is_ok() {
+            self.l1_patience.reset();
+        }
+        match round {
             Ok(taken) if taken.is_empty() => {}
             Ok(taken) => {
                 for (_, applied) in &taken {
@@ -343,7 +351,10 @@ impl Follower {
                 // What follows L1's headers may have come before this round told of them.
                 self.acknowledge_again().await;
             }
-            Err(refusal) if refusal.next_step() == NextStep::Stop => self.stuck(&refusal),
+            Err(refusal) if refusal.next_step() == NextStep::Stop => {
+                let lasts = self.l1_patience.failed();
+                self.cannot_go_on(&refusal, lasts);
+            }
             Err(refusal) => {
                 tracing::warn!(%refusal, "what L1 made cannot be taken yet");
                 self.behind |= refusal.next_step() == NextStep::CatchUp;
@@ -547,11 +558,16 @@ impl Follower {
 
     /// Notes a fault of ours, or of our L1, that keeps us from going on. One that lasts may be mended by a new start.
     fn stuck(&mut self, refusal: &Refusal) {
+        let lasts = self.patience.failed();
+        self.cannot_go_on(refusal, lasts);
+    }
+
+    fn cannot_go_on(&self, refusal: &Refusal, lasts: bool) {
         tracing::error!(%refusal, "cannot go on; trying again");
         self.context.readiness.set_not_ready(FOLLOWING, refusal.to_string());
         // A store that has to be opened anew does not mend itself.
         let hopeless = matches!(refusal, Refusal::Store(error) if !error.retry());
-        if hopeless || self.patience.failed() {
+        if hopeless || lasts {
             self.context.spawner.fail(FOLLOWING, refusal.to_string());
         }
     }

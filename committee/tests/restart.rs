@@ -207,3 +207,28 @@ async fn a_member_whose_l1_stays_unusable_ends() {
     assert!(failure.cause.contains("scripted nonsense"), "{failure}");
     member.stop().await;
 }
+
+/// On a quiet chain nothing was certified in between: the second unusable answer counted as if all had been.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_l1_is_unusable_now_and_then_goes_on() {
+    let sequencer = SequencerDouble::start().await;
+    let mut machine = Machine::new(1, sequencer.url());
+    // Shorter than a pause between two questions.
+    machine.config.limits.stuck_exit_ms = 100;
+    let member = machine.start().await;
+    // Each round asks twice.
+    for usable in [false, true, false, true] {
+        machine.l1.next_usable.lock().extend([usable; 2]);
+    }
+    let asked = async {
+        while !machine.l1.next_usable.lock().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        failure = member.failed() => panic!("{failure}"),
+        asked = tokio::time::timeout(Duration::from_secs(60), asked) => asked.expect("L1 is asked"),
+    }
+    member.stop().await;
+}

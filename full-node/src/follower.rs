@@ -9,11 +9,12 @@ use blindfold_chain::{HintsRefusal, L1Rounds, NextStep, Refusal, announce};
 use blindfold_protocol::{BatchHints, Canonical, Certificate, SealedBatch};
 use blindfold_rpc::types::BlockNotification;
 use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic, Wire};
+use blindfold_runtime::Patience;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::keeper::Wake;
-use crate::limits::{MAX_PARKED_ENTRIES, SYNC_RETRY_MS};
+use crate::limits::{MAX_PARKED_ENTRIES, STUCK_EXIT_MS, SYNC_RETRY_MS};
 use crate::member_rounds::MemberRounds;
 use crate::node::{Node, stopped};
 use crate::sync::SyncEnd;
@@ -31,6 +32,9 @@ pub(crate) struct Follower {
     pub(crate) in_sync: watch::Sender<bool>,
     l1_rounds: L1Rounds,
     pub(crate) member_rounds: MemberRounds,
+    /// How long L1 gave no usable answer about the headers that it made. It counts by itself: on a quiet chain nothing else
+    /// goes on, and where something else is stuck, a good answer of L1 does not help.
+    pub(crate) l1_patience: Patience,
 }
 
 impl Follower {
@@ -40,8 +44,17 @@ impl Follower {
         let sync_at = Instant::now() + poll_interval;
         let l1_rounds = L1Rounds::new(node.tracker.clone());
         let member_rounds = MemberRounds::new(Arc::clone(&node), poll_interval_ms);
-        let parked = BTreeMap::new();
-        Self { node, parked, poll_interval, sync_at, progress, in_sync, l1_rounds, member_rounds }
+        Self {
+            node,
+            parked: BTreeMap::new(),
+            poll_interval,
+            sync_at,
+            progress,
+            in_sync,
+            l1_rounds,
+            member_rounds,
+            l1_patience: Patience::new(STUCK_EXIT_MS),
+        }
     }
 
     /// Follows until told to stop.

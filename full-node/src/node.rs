@@ -45,8 +45,14 @@ pub(crate) struct Node {
 impl Node {
     /// Notes what keeps the node from going on, and hardly passes by itself. What lasts may be mended by a new start.
     pub(crate) fn stuck(&self, number: u64, refusal: &Refusal) {
+        let lasts = self.patience.lock().failed();
+        self.cannot_go_on(number, refusal, lasts);
+    }
+
+    /// The same, by whoever knows whether it has lasted too long.
+    pub(crate) fn cannot_go_on(&self, number: u64, refusal: &Refusal, lasts: bool) {
         tracing::error!(number, %refusal, "cannot go on; trying again");
-        if self.patience.lock().failed() {
+        if lasts {
             self.spawner.fail("chain", refusal.to_string());
         }
     }

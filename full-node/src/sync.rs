@@ -38,6 +38,7 @@ impl Follower {
     pub(crate) fn on_l1(&mut self, round: L1Round) {
         match round {
             Ok(taken) => {
+                self.l1_patience.reset();
                 if !taken.is_empty() {
                     self.member_rounds.forgive();
                 }
@@ -47,7 +48,8 @@ impl Follower {
                 }
             }
             Err(refusal) if refusal.next_step() == NextStep::Stop => {
-                self.node.stuck(self.node.tracker.certified().number, &refusal);
+                let lasts = self.l1_patience.failed();
+                self.node.cannot_go_on(self.node.tracker.certified().number, &refusal, lasts);
             }
             Err(refusal) => tracing::debug!(%refusal, "what L1 made cannot be taken yet"),
         }

@@ -1,7 +1,7 @@
 //! A chain in a test: keys dealt from a seed, a scripted L1, and a tracker that seals real headers.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     future::Future,
     sync::{
         Arc, OnceLock,
@@ -213,6 +213,8 @@ pub struct ScriptedL1 {
     pub hangs: AtomicBool,
     /// Nothing that it says of its headers can be used.
     pub unusable: AtomicBool,
+    /// Whether its next answers about them can be used.
+    pub next_usable: Mutex<VecDeque<bool>>,
 }
 
 impl ScriptedL1 {
@@ -227,6 +229,7 @@ impl ScriptedL1 {
             hints: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
             unusable: AtomicBool::new(false),
+            next_usable: Mutex::default(),
         })
     }
 
@@ -287,7 +290,8 @@ impl L1View for ScriptedL1 {
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
         self.up().await;
-        if self.unusable.load(Ordering::SeqCst) {
+        let next_usable = self.next_usable.lock().pop_front().unwrap_or(true);
+        if self.unusable.load(Ordering::SeqCst) || !next_usable {
             return Err(L1Fault::Unusable { reason: "scripted nonsense".to_owned() });
         }
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
