@@ -4,7 +4,7 @@ use alloy_primitives::B256;
 use async_trait::async_trait;
 use blindfold_bte::EncryptionKey;
 use blindfold_l1::L1Client;
-use blindfold_protocol::{Epoch, Epochs};
+use blindfold_protocol::{ChainConfig, Epoch, Epochs};
 use blindfold_rpc::types::EncryptionKeyInfo;
 use tokio::{
     sync::Mutex,
@@ -84,9 +84,13 @@ const PAUSE: Duration = Duration::from_secs(10);
 const MAX_KEPT: usize = 4;
 
 /// The keys that were checked last. While L1 is away each goes on counting for the batches of its epoch: what is registered
-/// changes with notice only, and the sequencer takes nothing that is encrypted to an epoch which ended early.
-#[derive(Default)]
-pub(crate) struct KeptKeys(Mutex<Kept>);
+/// changes with notice only, and the sequencer takes nothing that is encrypted to an epoch which ended early. But a
+/// sequencer may be on the side of a committee that was ended for its leaks, and keep a client from L1: so none counts
+/// for longer than W. On an L1 that is away for everybody nothing is sealed by then, so nobody honest misses it.
+pub(crate) struct KeptKeys {
+    max_age: Duration,
+    kept: Mutex<Kept>,
+}
 
 #[derive(Default)]
 struct Kept {
@@ -96,6 +100,10 @@ struct Kept {
 }
 
 impl Kept {
+    fn of(&self, number: u64) -> Option<(Instant, CommitteeKey)> {
+        self.keys.iter().find(|(_, key)| key.covers(number)).cloned()
+    }
+
     fn put(&mut self, key: CommitteeKey) {
         self.keys.retain(|(_, kept)| kept.epoch.epoch != key.epoch.epoch);
         self.keys.push((Instant::now(), key));
@@ -107,8 +115,15 @@ impl Kept {
 }
 
 impl KeptKeys {
+    /// None yet, for a chain.
+    pub(crate) fn new(chain: &ChainConfig) -> Self {
+        let max_age = Duration::from_secs(chain.timing.max_origin_age_seconds.into());
+        Self { max_age, kept: Mutex::default() }
+    }
+
     /// The key for batch `number`; one that is older than `refresh` is read from L1 again, and counts from then on if it
-    /// passes `check`. Those who ask meanwhile wait for that.
+    /// passes `check`. Those who ask meanwhile wait for that. Where L1 or `check` contradicts one that is kept, it counts no
+    /// more.
     pub(crate) async fn get(
         &self,
         source: &dyn CommitteeSource,
@@ -117,35 +132,40 @@ impl KeptKeys {
         refresh: Duration,
         check: impl AsyncFnOnce(&CommitteeKey) -> Result<(), CommitteeKeyError>,
     ) -> Result<CommitteeKey, CommitteeKeyError> {
-        let mut kept = self.0.lock().await;
+        let mut kept = self.kept.lock().await;
+        kept.keys.retain(|(since, _)| since.elapsed() < self.max_age);
         let paused = kept.paused_until.is_some_and(|until| Instant::now() < until);
-        let covers =
-            |(_, key): &&(Instant, CommitteeKey)| (key.epoch.first..=key.epoch.last).contains(&number);
-        let known = kept.keys.iter().find(covers);
-        if let Some((since, key)) = known
+        let known = kept.of(number);
+        if let Some((since, key)) = &known
             && (paused || since.elapsed() < refresh)
         {
             return Ok(key.clone());
         }
-        match CommitteeKey::fetch(source, number, pinned).await {
+        let read = async {
+            let key = CommitteeKey::fetch(source, number, pinned).await?;
+            check(&key).await.map(|()| key)
+        };
+        match read.await {
             Ok(key) => {
-                check(&key).await?;
                 kept.put(key.clone());
                 Ok(key)
             }
             Err(error @ CommitteeKeyError::L1(_)) => {
-                let Some(key) = known.map(|(_, key)| key.clone()) else { return Err(error) };
+                let Some((_, key)) = known else { return Err(error) };
                 tracing::warn!(%error, epoch = key.epoch.epoch, "the committee's key is the one L1 told last");
                 kept.paused_until = Some(Instant::now() + PAUSE);
                 Ok(key)
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                kept.keys.retain(|(_, key)| !key.covers(number));
+                Err(error)
+            }
         }
     }
 
     /// Forgets them: L1 has to be asked before anything else is encrypted.
     pub(crate) async fn forget(&self) {
-        *self.0.lock().await = Kept::default();
+        *self.kept.lock().await = Kept::default();
     }
 }
 
@@ -161,6 +181,10 @@ pub struct CommitteeKey {
 }
 
 impl CommitteeKey {
+    fn covers(&self, number: u64) -> bool {
+        (self.epoch.first..=self.epoch.last).contains(&number)
+    }
+
     /// Fetches the key of the committee that certifies batch `number`, and checks it against L1 and, where given,
     /// against a pinned hash.
     ///
@@ -203,5 +227,120 @@ impl CommitteeKey {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blindfold_bte::{
+        bls::{PublicKey, SecretKey},
+        dealer,
+    };
+    use parking_lot::Mutex;
+    use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+
+    use super::*;
+
+    const NUMBER: u64 = 5;
+
+    /// L1's registry, while it is not away.
+    struct Registry {
+        key: EncryptionKey,
+        last: Mutex<u64>,
+        away: Mutex<bool>,
+    }
+
+    impl Registry {
+        fn new() -> Self {
+            let mut rng = ChaCha20Rng::seed_from_u64(7);
+            let (parameters, _) = dealer::deal(4, 3, 2, &mut rng).expect("a shape");
+            Self { key: parameters.encryption_key(), last: Mutex::new(100), away: Mutex::new(false) }
+        }
+
+        fn is_up(&self) -> Result<(), CommitteeKeyError> {
+            if *self.away.lock() { Err(CommitteeKeyError::L1("away".to_owned())) } else { Ok(()) }
+        }
+    }
+
+    #[async_trait]
+    impl CommitteeSource for Registry {
+        async fn epochs(&self) -> Result<Epochs, CommitteeKeyError> {
+            self.is_up()?;
+            let epoch = Epoch {
+                epoch: 1,
+                first: 1,
+                last: *self.last.lock(),
+                counts_from: 0,
+                continues: 0,
+                parameters_hash: B256::ZERO,
+                encryption_key_hash: self.key.hash().into(),
+                max_batch: 4,
+                threshold: 2,
+                members: (1..=3).map(member).collect(),
+            };
+            Ok(Epochs::new(vec![epoch]).expect("valid"))
+        }
+
+        async fn encryption_key(&self, _: u64) -> Result<Vec<u8>, CommitteeKeyError> {
+            self.is_up()?;
+            Ok(self.key.to_bytes().to_vec())
+        }
+    }
+
+    fn member(seed: u8) -> PublicKey {
+        SecretKey::generate(&[seed; 32]).expect("32 bytes").public_key()
+    }
+
+    fn kept() -> KeptKeys {
+        KeptKeys { max_age: Duration::from_secs(3_600), kept: tokio::sync::Mutex::default() }
+    }
+
+    async fn get(keys: &KeptKeys, registry: &Registry) -> Result<u64, CommitteeKeyError> {
+        let key = keys.get(registry, NUMBER, None, Duration::ZERO, async |_| Ok(())).await;
+        key.map(|key| key.epoch.epoch)
+    }
+
+    #[tokio::test]
+    async fn a_key_counts_while_l1_is_away_and_not_for_ever() {
+        let (mut keys, registry) = (kept(), Registry::new());
+        get(&keys, &registry).await.expect("L1 tells it");
+        *registry.away.lock() = true;
+        get(&keys, &registry).await.expect("it is kept");
+        keys.max_age = Duration::ZERO;
+        assert!(matches!(get(&keys, &registry).await, Err(CommitteeKeyError::L1(_))));
+        keys.max_age = Duration::from_secs(3_600);
+        assert!(matches!(get(&keys, &registry).await, Err(CommitteeKeyError::L1(_))), "it is dropped");
+        *registry.away.lock() = false;
+        get(&keys, &registry).await.expect("L1 tells it again");
+    }
+
+    #[tokio::test]
+    async fn a_key_that_is_contradicted_counts_no_more() {
+        let registry = Registry::new();
+        let no_epoch = async |keys: &KeptKeys| {
+            *registry.last.lock() = NUMBER - 1;
+            assert!(matches!(get(keys, &registry).await, Err(CommitteeKeyError::NoEpoch(NUMBER))));
+        };
+        let other_key = async |keys: &KeptKeys| {
+            let (epoch, served, registered) = (0, B256::ZERO, B256::ZERO);
+            let check = async |_: &CommitteeKey| {
+                Err(CommitteeKeyError::SequencerDisagrees { epoch, served, registered })
+            };
+            let checked = keys.get(&registry, NUMBER, None, Duration::ZERO, check).await;
+            assert!(matches!(checked, Err(CommitteeKeyError::SequencerDisagrees { .. })));
+        };
+        for contradicted_by_l1 in [true, false] {
+            let keys = kept();
+            *registry.last.lock() = 100;
+            get(&keys, &registry).await.expect("L1 tells it");
+            if contradicted_by_l1 {
+                no_epoch(&keys).await
+            } else {
+                other_key(&keys).await
+            }
+            *registry.away.lock() = true;
+            assert!(matches!(get(&keys, &registry).await, Err(CommitteeKeyError::L1(_))));
+            *registry.away.lock() = false;
+        }
     }
 }

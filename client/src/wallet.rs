@@ -165,6 +165,7 @@ impl Wallet {
     ) -> Result<Self, WalletError> {
         let config = ClientConfig::default();
         Ok(Self {
+            kept: KeptKeys::new(&chain),
             chain,
             key,
             node: Node::new(&endpoints.node)?,
@@ -172,7 +173,6 @@ impl Wallet {
             sequencer: http_client(&endpoints.sequencer, &config)?,
             source,
             registered: Mutex::default(),
-            kept: KeptKeys::default(),
             pinned,
         })
     }
