@@ -1,40 +1,48 @@
 //! Batches of transactions: proofs verified together and in parallel, the result that of one after the other.
 //!
 //! What a proof must prove depends on the state at its transaction's turn, which depends on whether the proofs before it
-//! hold. So a batch is gone through *assuming* that every proof holds; this costs additions only, and says for every
-//! transaction what its proof must prove. Then all these proofs are verified as one batch. If all hold, the assumption was
-//! right, and what was made under it is the result.
+//! hold. So a batch is gone through from the first transaction that is not settled, *assuming* that proofs hold: this costs
+//! additions only, and says what proofs must prove. These are verified together. What was made under assumptions that turn
+//! out right is settled; from the first that does not the batch is gone through anew, with what is known by now about pairs
+//! of transaction and [premises](crate::state::Premises).
 //!
-//! Another account's proof can decide what an account has: a credit that does not come about, before a rollover. What
-//! rests on such a proof is not verified with it, for all of it would be verified in vain, but when the proof is known: the
-//! batch is gone through anew, up to eight times, under the assumption that all that is not known holds. A chain behind
-//! one bad credit, or behind a turn that several ask for, is one batch that way.
-//!
-//! Where a proof was bad, the batch is gone through once more, with what is known by now about pairs of transaction and
-//! [premises](crate::state::Premises). Credits touch no premises, and only an account's own transactions move its nonce and
-//! its available balance, always together; so the premises at a turn (an account at a nonce) are the same whichever of
-//! the transactions that ask for it is applied. Where a verdict is missing, the proofs of **all** transactions that ask
-//! for a turn at which their account stands are verified together, every account's: the alternatives at a nonce cost one
-//! batch, and each of them is verified at most once more. Transactions of which several ask for one turn are not assumed
-//! to hold in the first place.
+//! 1. **Assumed** is that every proof holds. If one does not, and no other transaction behind it asks for its turn, its
+//!    account stays at that nonce to the end of the batch: only an account's own transactions move its nonce and its
+//!    available balance, always together. What was verified of the account behind it has no turn then.
+//! 2. **Resting** are proofs that can still have a turn, with other premises: those behind a rollover of a credit whose
+//!    proof is open, behind their account's registration, or behind a turn that another transaction asks for as well, a
+//!    rollover too. In one batch no more of them turn out bad than a quarter of all proofs that held. Where that is used
+//!    up, nothing is asked about them, nor assumed at a turn that several ask for: then all of these are verified
+//!    together, for their premises are the same, whichever of them is applied.
+//! 3. **Bounded** are the proofs that are verified together: were all of them bad, no more were bad so far than
+//!    [`MAX_INVALID_PER_BATCH`] and a quarter of those that held, and of one account [`MAX_INVALID_PER_ACCOUNT`] and as
+//!    many as held. One there always is: the first, whose premises are certain, and which counts as an attempt (below) if
+//!    it is bad. So of a batch no more are verified than 5/4 of the proofs that hold, and twice [`MAX_INVALID_PER_BATCH`].
+//! 4. **Looking ahead** ends where it finds too little: 64 transactions behind the first open proof, and 8 more for each
+//!    that is to be verified. So what is gone through again costs a few additions for each proof.
+//! 5. **Nothing of this shows.** A transaction is settled when all verdicts before it, and its own, are those of its
+//!    premises at its turn, and not before.
 //!
 //! Bad proofs are limited for each turn, account and batch ([`MAX_INVALID_PER_NONCE`], [`MAX_INVALID_PER_ACCOUNT`],
-//! [`MAX_INVALID_PER_BATCH`]); what comes after in the batch is refused as
+//! [`MAX_INVALID_PER_BATCH`]), counted at their turn in committed order; what comes after in the batch is refused as
 //! [`TooManyAttempts`](Refusal::TooManyAttempts) without being looked at, changes nothing, and can be sent again.
 //!
-//! A verdict is used only if it is that of the transaction's premises at its turn, so receipts and roots do not depend on
-//! threads or on the order of verification, nor, while no limit is reached, on how transactions are cut into batches.
+//! So receipts and roots do not depend on threads or on the order of verification, nor, while no limit is reached, on how
+//! transactions are cut into batches. States of accounts are hashed in pieces, and of each only the last one is kept.
 //!
 //! Run inside a rayon pool (`pool.install`) to choose the threads.
 
+mod ahead;
+mod batch;
 mod commit;
+mod known;
 mod limits;
-mod pass;
+mod open;
 mod proofs;
 mod screen;
+mod settled;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 use std::sync::Arc;
 
@@ -43,24 +51,30 @@ use rayon::prelude::*;
 
 use crate::Polynomial;
 use crate::keccak::keccak256_on_all_threads;
-use crate::state::{Account, Claim, Head, PublicAccount, Refusal, Settings, Storage};
+use crate::state::{Account, Claim, Head, PublicAccount, Refusal, Remembered, Settings, Storage};
 use crate::tree::Written;
 
-use pass::{Known, Pass, Question};
+use batch::{Batch, turn};
+use known::{Known, Question};
+use limits::Verdicts;
 pub use proofs::{Check, Groth16Proofs, Proofs};
 use screen::Screened;
+use settled::Settled;
 
 /// Bad proofs that are looked at for one nonce of an account in a batch, or for its registration.
 pub const MAX_INVALID_PER_NONCE: usize = 32;
 /// Bad proofs that are looked at for one account in a batch.
 pub const MAX_INVALID_PER_ACCOUNT: usize = 64;
-/// Bad proofs that are looked at in a batch: a second of processor time or two.
+/// Bad proofs that are looked at at their turn in a batch: a second of processor time or two.
 pub const MAX_INVALID_PER_BATCH: usize = 1_024;
-/// Most proofs that are verified together ahead of their turn.
-const MAX_QUESTIONS: usize = 512;
-
-/// How often a batch is gone through under the assumption that proofs hold: as deep as premises may rest on one another.
-const MAX_LEVELS: usize = 8;
+/// Most transactions that are gone through before what was found is verified and settled.
+const MAX_AHEAD_TRANSACTIONS: usize = 1_024;
+/// Most transactions that are gone through behind an open proof and find nothing to verify with it.
+const MAX_IDLE_TRANSACTIONS: usize = 64;
+/// How many more for each proof to verify.
+const MAX_TRANSACTIONS_PER_QUESTION: usize = 8;
+/// Settled transactions whose states are kept until they are hashed together.
+const MAX_UNHASHED_TRANSACTIONS: usize = 512;
 
 /// What became of one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,46 +125,50 @@ pub fn execute<S: Storage, P: Proofs + ?Sized>(
         .zip(keccak256_on_all_threads(batch))
         .map(|(bytes, id)| Screened::new(settings, bytes.as_ref(), id))
         .collect();
-    let mut known = Known::default();
-    for _ in 0..MAX_LEVELS {
-        let (pass, questions) = Pass::assuming(settings, storage, head, &screened, &known)?;
-        let all = settle(settings, proofs, &screened, &questions, &mut known);
-        if let Some(pass) = pass.filter(|_| all) {
-            return commit::commit(storage, head, &screened, pass);
+    let batch = Batch::new(settings, screened);
+    let storage = Remembered::new(storage);
+    let mut settled = Settled::new(settings, &storage, head);
+    let (mut known, mut verdicts) = (Known::default(), Verdicts::default());
+    while settled.len() < batch.items.len() {
+        let mut found = ahead::look(&settled, &batch, &known, &verdicts)?;
+        if let Some(bad) = verify(proofs, &batch, found.questions, &mut known, &mut verdicts) {
+            found.outcomes.truncate(bad - settled.len());
         }
-        if questions.is_empty() {
-            break;
-        }
+        settled.take(&batch, found.outcomes, &mut known);
     }
-    let pass = Pass::settling(settings, storage, head, &screened, &mut known, |questions, known| {
-        settle(settings, proofs, &screened, questions, known);
-    })?;
-    commit::commit(storage, head, &screened, pass)
+    commit::commit(&storage, head, &batch, settled.finish())
 }
 
-/// Verifies proofs together; whether all of them hold.
-fn settle<P: Proofs + ?Sized>(
-    settings: &Settings,
+/// Verifies proofs together. Gives the place of the first that does not hold.
+fn verify<P: Proofs + ?Sized>(
     proofs: &P,
-    screened: &[Screened],
-    questions: &[Question],
+    batch: &Batch<'_>,
+    questions: Vec<Question>,
     known: &mut Known,
-) -> bool {
+    verdicts: &mut Verdicts,
+) -> Option<usize> {
+    let item = |place: usize| &batch.items[place];
     let claims: Vec<Option<Claim>> =
-        questions.par_iter().map(|(place, premises)| screened[*place].claim(settings, premises)).collect();
+        questions.par_iter().map(|asked| item(asked.place).claim(batch.settings, &asked.premises)).collect();
     Polynomial::hash_all(claims.iter().flatten().flat_map(Claim::polynomials));
     let checks: Vec<Check<'_>> = questions
         .iter()
         .zip(&claims)
-        .filter_map(|((place, _), claim)| screened[*place].check(claim.as_ref()?))
+        .filter_map(|(asked, claim)| item(asked.place).check(claim.as_ref()?))
         .collect();
-    let mut verdicts = if checks.is_empty() { vec![] } else { proofs.verify(&checks) }.into_iter();
-    let mut all = true;
-    for ((place, premises), claim) in questions.iter().zip(&claims) {
+    let mut answers = if checks.is_empty() { vec![] } else { proofs.verify(&checks) }.into_iter();
+    let mut bad = None;
+    for (asked, claim) in questions.into_iter().zip(&claims) {
+        let item = item(asked.place);
         // What makes no claim proves nothing.
-        let holds = claim.is_some() && verdicts.next().unwrap_or(false);
-        known.insert(screened[*place].id, premises.clone(), holds);
-        all &= holds;
+        let holds = claim.is_some() && answers.next().unwrap_or(false);
+        if let Some((account, _)) = turn(item) {
+            verdicts.add(account, asked.rests, holds);
+        }
+        if !holds {
+            bad = bad.or(Some(asked.place));
+        }
+        known.insert(item.id, asked, holds);
     }
-    all
+    bad
 }

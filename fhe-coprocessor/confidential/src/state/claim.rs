@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindfold_groth16::Statement;
 
-use super::{Account, Settings, Sum};
+use super::{Account, Identity, Settings, Sum};
 use crate::circuits::{RefreshStatement, RegistrationStatement, TransferStatement, WithdrawalStatement};
 use crate::statement::{Ciphertext, FreshCiphertext, Holding};
 use crate::transaction::ConfidentialTransaction;
@@ -22,11 +22,16 @@ pub enum Premises {
 }
 
 impl PartialEq for Premises {
-    /// `pending` is no premise.
+    /// `pending` is no premise, and the index, which registrations before this one's decide, neither.
     fn eq(&self, other: &Self) -> bool {
+        let identity = |one: &Identity, other: &Identity| {
+            one.owner == other.owner
+                && one.key == other.key
+                && one.secret_commitment == other.secret_commitment
+        };
         let same = |one: &Arc<Account>, other: &Arc<Account>| {
             Arc::ptr_eq(one, other)
-                || one.identity == other.identity
+                || identity(&one.identity, &other.identity)
                     && one.nonce == other.nonce
                     && one.available == other.available
         };

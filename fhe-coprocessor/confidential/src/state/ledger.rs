@@ -1,7 +1,7 @@
 //! The state as a transaction sees it: what is stored, under what the transactions before it changed.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::{Address, B256, Keccak256};
 
@@ -81,6 +81,75 @@ impl Head {
         hash.update(self.accounts_root);
         hash.update(self.public_root);
         hash.finalize()
+    }
+}
+
+/// A store that is asked for each account once: also for those that are not there, which a batch can name again and again.
+pub(crate) struct Remembered<'a, S> {
+    storage: &'a S,
+    accounts: Mutex<HashMap<Address, Option<Arc<Account>>>>,
+    public: Mutex<HashMap<Address, Option<PublicAccount>>>,
+}
+
+impl<'a, S> Remembered<'a, S> {
+    pub(crate) fn new(storage: &'a S) -> Self {
+        Self { storage, accounts: Mutex::default(), public: Mutex::default() }
+    }
+}
+
+/// What is remembered, or what is read now.
+fn remembered<T: Clone, E>(
+    memory: &Mutex<HashMap<Address, T>>,
+    address: &Address,
+    read: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    let lock = || memory.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = lock().get(address) {
+        return Ok(found.clone());
+    }
+    let found = read()?;
+    lock().insert(*address, found.clone());
+    Ok(found)
+}
+
+impl<S: Storage> Storage for Remembered<'_, S> {
+    type Error = S::Error;
+
+    fn account(&self, owner: &Address) -> Result<Option<Arc<Account>>, S::Error> {
+        remembered(&self.accounts, owner, || self.storage.account(owner))
+    }
+
+    fn public_account(&self, address: &Address) -> Result<Option<PublicAccount>, S::Error> {
+        remembered(&self.public, address, || self.storage.public_account(address))
+    }
+
+    fn node(&self, tree: Tree, place: Place, version: u64) -> Result<Option<B256>, S::Error> {
+        self.storage.node(tree, place, version)
+    }
+}
+
+/// A ledger as the store of what is assumed on top of it.
+pub(crate) struct Beneath<'a, S>(pub(crate) &'a Ledger<'a, S>);
+
+impl<S: Storage> Storage for Beneath<'_, S> {
+    type Error = S::Error;
+
+    fn account(&self, owner: &Address) -> Result<Option<Arc<Account>>, S::Error> {
+        match self.0.accounts.get(owner) {
+            Some(known) => Ok(known.clone()),
+            None => self.0.storage.account(owner),
+        }
+    }
+
+    fn public_account(&self, address: &Address) -> Result<Option<PublicAccount>, S::Error> {
+        match self.0.public.get(address) {
+            Some(known) => Ok(*known),
+            None => self.0.storage.public_account(address),
+        }
+    }
+
+    fn node(&self, tree: Tree, place: Place, version: u64) -> Result<Option<B256>, S::Error> {
+        self.0.storage.node(tree, place, version)
     }
 }
 

@@ -22,8 +22,8 @@ mod transition;
 
 pub use account::{Account, AccountFault, Identity, Sum};
 pub use claim::{Claim, Premises};
+pub(crate) use ledger::{Beneath, Ledger, NodesOf, Remembered};
 pub use ledger::{Head, Storage, Tree};
-pub(crate) use ledger::{Ledger, NodesOf};
 pub use memory::{Genesis, GenesisFault, MemoryStorage};
 pub use public::PublicAccount;
 pub use refusal::Refusal;

@@ -1,5 +1,6 @@
 mod attacks;
 mod batches;
+mod floods;
 mod limits;
 mod proved;
 mod records;
