@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use alloy_primitives::{Address, B256, Keccak256, keccak256};
 use blindfold_protocol::DecodeError;
 use blindfold_rlwe::ring;
-use blindfold_rlwe::rlwe::{Ciphertext, Parameters};
+use blindfold_rlwe::rlwe::Ciphertext;
 
 use super::Settings;
 use crate::keccak::hash_on_all_threads;
@@ -130,9 +130,9 @@ pub enum AccountFault {
 impl Account {
     /// A new account: nothing available, nothing pending.
     #[must_use]
-    pub fn new(parameters: &Arc<Parameters>, identity: Identity) -> Self {
-        let zero = Arc::new(Sum::new(Ciphertext::zero(parameters)));
-        Self { identity: Arc::new(identity), nonce: 0, available: Arc::clone(&zero), pending: zero }
+    pub fn new(settings: &Settings, identity: Identity) -> Self {
+        let zero = || Arc::clone(settings.zero());
+        Self { identity: Arc::new(identity), nonce: 0, available: zero(), pending: zero() }
     }
 
     /// keccak256(0x00 ‖ owner ‖ nonce u64 ‖ keccak256(b) ‖ secret commitment ‖ counter of available u16 ‖ counter of

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use alloy_primitives::Address;
 use blindfold_rlwe::ring::Poly;
-use blindfold_rlwe::rlwe::{Parameters, PublicKey, PublicPolynomial};
+use blindfold_rlwe::rlwe::{Ciphertext, Parameters, PublicKey, PublicPolynomial};
 
+use super::Sum;
 use crate::statement::Domain;
 use crate::{ERROR_BOUND, LIMBS, Polynomial, PolynomialError, Ring, RingError};
 
@@ -17,6 +18,7 @@ pub struct Settings {
     ring: Ring,
     a: Polynomial,
     auditor: Polynomial,
+    zero: Arc<Sum>,
     operator: Address,
     minimum_fee: u64,
 }
@@ -80,6 +82,7 @@ impl Settings {
             ring,
             a: polynomial(&ring, public.polynomial())?,
             auditor,
+            zero: Arc::new(Sum::new(Ciphertext::zero(parameters))),
             operator,
             minimum_fee,
         })
@@ -113,6 +116,12 @@ impl Settings {
     #[must_use]
     pub const fn auditor(&self) -> &Polynomial {
         &self.auditor
+    }
+
+    /// The sum of nothing: one for all accounts, hashed once.
+    #[must_use]
+    pub const fn zero(&self) -> &Arc<Sum> {
+        &self.zero
     }
 
     /// Who gets the fees, in the public ledger.

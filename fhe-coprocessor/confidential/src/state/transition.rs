@@ -81,7 +81,7 @@ fn judge_register<S: Storage>(ledger: &mut Ledger<'_, S>, register: &Register) -
     let key = settings.polynomial(register.key.polynomial()).map_err(|_| Refusal::Undecodable)?;
     let identity =
         Identity { index, owner: register.owner, key, secret_commitment: register.secret_commitment };
-    let account = Account::new(settings.parameters(), identity);
+    let account = Account::new(settings, identity);
     Ok(Judged { premises: Premises::None, effects: effects(ledger, [account], []) })
 }
 
@@ -130,9 +130,13 @@ fn judge_transfer<S: Storage>(ledger: &mut Ledger<'_, S>, transfer: &Transfer) -
 
 fn judge_rollover<S: Storage>(ledger: &mut Ledger<'_, S>, rollover: &Rollover) -> Judgement<S> {
     let account = actor(ledger, &rollover.account, rollover.nonce)?;
-    let available = changed(&account.available, |sum| sum.add(account.pending.ciphertext()))
-        .ok_or(Refusal::RolloverFull)?;
-    let pending = Arc::new(Sum::new(Ciphertext::zero(ledger.settings.parameters())));
+    // A rollover of nothing makes nothing: for its 95 bytes it would take 32 KB.
+    let available = match account.pending.ciphertext().additions() {
+        0 => Arc::clone(&account.available),
+        _ => changed(&account.available, |sum| sum.add(account.pending.ciphertext()))
+            .ok_or(Refusal::RolloverFull)?,
+    };
+    let pending = Arc::clone(ledger.settings.zero());
     let account = Account { nonce: account.nonce + 1, available, pending, ..Account::clone(&account) };
     Ok(Judged { premises: Premises::None, effects: effects(ledger, [account], []) })
 }

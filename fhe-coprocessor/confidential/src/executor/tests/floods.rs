@@ -1,7 +1,7 @@
 //! What somebody puts into a batch to have much verified or kept: counted, and without an effect on the result.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use alloy_primitives::{B256, keccak256};
 use proptest::prelude::*;
@@ -134,6 +134,22 @@ fn a_chain_across_accounts_is_verified_together() {
     world.storage.commit(&executed);
     assert!(calls.len() <= 20, "{} calls: {calls:?}", calls.len());
     assert_eq!(calls.iter().sum::<usize>(), DEPTH + 40);
+}
+
+/// A rollover of nothing changes the nonce and keeps every ciphertext.
+#[test]
+fn a_rollover_of_nothing_makes_no_ciphertext() {
+    let mut world = World::funded(1, 1000);
+    let before = world.account(0);
+    let batch: Vec<Vec<u8>> =
+        (before.nonce..before.nonce + 100).map(|nonce| world.rollover_at(0, nonce).encode()).collect();
+    let executed = world.execute(&batch);
+    assert_eq!(applied(&outcomes(&executed)), 100);
+    world.storage.commit(&executed);
+    let after = world.account(0);
+    assert_eq!((after.nonce, world.balances(0)), (before.nonce + 100, [1000, 0]));
+    assert!(Arc::ptr_eq(&after.available, &before.available));
+    assert!(Arc::ptr_eq(&after.pending, world.settings.zero()));
 }
 
 /// However long a batch is, the states of some hundred transactions are kept at a time.
