@@ -28,5 +28,9 @@ pub const MAX_TRANSFERS_PER_CALL: usize = 64;
 pub const READINESS_INTERVAL_MS: u64 = 500;
 /// Accounts kept in memory; about 60 KB each.
 pub const MAX_CACHED_ACCOUNTS: usize = 1_024;
+/// Public accounts kept in memory; about 100 bytes each.
+pub const MAX_CACHED_PUBLIC_ACCOUNTS: usize = 262_144;
+/// Nodes of both trees kept in memory; about 100 bytes each.
+pub const MAX_CACHED_NODES: usize = 524_288;
 /// Most totals of invoices that are computed at once. More are refused as `invoices_busy`.
 pub const MAX_INVOICES_AT_ONCE: usize = 2;

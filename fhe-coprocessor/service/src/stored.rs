@@ -11,10 +11,10 @@ use blindfold_store::{ConfidentialStore, StoreError, TreeName, What};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use crate::limits::MAX_CACHED_ACCOUNTS;
+use crate::limits::{MAX_CACHED_ACCOUNTS, MAX_CACHED_NODES, MAX_CACHED_PUBLIC_ACCOUNTS};
 
-/// The newest version, read from the store at first need and kept in memory from then on: nodes and public balances
-/// all, accounts, which are large, as many as [`MAX_CACHED_ACCOUNTS`].
+/// The newest version, read from the store at first need and kept in memory from then on, each kind up to its limit. What
+/// does not exist is not kept: anybody can name addresses without end.
 ///
 /// Reads block, so they belong on threads that may: those of the executor.
 pub(crate) struct StoredState {
@@ -26,9 +26,16 @@ pub(crate) struct StoredState {
 
 #[derive(Default)]
 struct Cache {
-    nodes: HashMap<(Tree, Place), Option<B256>>,
-    public: HashMap<Address, Option<PublicAccount>>,
-    accounts: HashMap<Address, Option<Arc<Account>>>,
+    nodes: HashMap<(Tree, Place), B256>,
+    public: HashMap<Address, PublicAccount>,
+    accounts: HashMap<Address, Arc<Account>>,
+}
+
+/// Forgets everything where there is more than the limit: it is in the store.
+fn bound<K, V>(cache: &mut HashMap<K, V>, limit: usize) {
+    if cache.len() > limit {
+        cache.clear();
+    }
 }
 
 impl StoredState {
@@ -39,18 +46,18 @@ impl StoredState {
     /// Takes over what a batch changed; it is in the store before the next one is executed.
     pub(crate) fn apply(&self, executed: &Executed) {
         let mut cache = self.cache.lock();
+        bound(&mut cache.nodes, MAX_CACHED_NODES);
+        bound(&mut cache.public, MAX_CACHED_PUBLIC_ACCOUNTS);
+        bound(&mut cache.accounts, MAX_CACHED_ACCOUNTS);
         // Versions ascend: the last one of a place stays.
         for (tree, nodes) in
             [(Tree::Accounts, &executed.account_nodes), (Tree::Public, &executed.public_nodes)]
         {
-            cache.nodes.extend(nodes.iter().map(|node| ((tree, node.place), Some(node.hash))));
+            cache.nodes.extend(nodes.iter().map(|node| ((tree, node.place), node.hash)));
         }
-        cache.public.extend(executed.public.iter().map(|(address, account)| (*address, Some(*account))));
-        if cache.accounts.len() > MAX_CACHED_ACCOUNTS {
-            cache.accounts.clear();
-        }
+        cache.public.extend(executed.public.iter().copied());
         let changed = executed.accounts.iter();
-        cache.accounts.extend(changed.map(|account| (account.identity.owner, Some(Arc::clone(account)))));
+        cache.accounts.extend(changed.map(|account| (account.identity.owner, Arc::clone(account))));
     }
 
     fn damaged(fault: &dyn std::fmt::Display) -> StoreError {
@@ -63,18 +70,20 @@ impl Storage for StoredState {
 
     fn account(&self, owner: &Address) -> Result<Option<Arc<Account>>, StoreError> {
         if let Some(known) = self.cache.lock().accounts.get(owner) {
-            return Ok(known.clone());
+            return Ok(Some(Arc::clone(known)));
         }
         let record = self.runtime.block_on(self.store.confidential_account(*owner, u64::MAX))?;
         let account = record.map(|record| Account::decode(&self.settings, &record.state)).transpose();
         let account = account.map_err(|fault| Self::damaged(&fault))?.map(Arc::new);
-        self.cache.lock().accounts.insert(*owner, account.clone());
+        if let Some(account) = &account {
+            self.cache.lock().accounts.insert(*owner, Arc::clone(account));
+        }
         Ok(account)
     }
 
     fn public_account(&self, address: &Address) -> Result<Option<PublicAccount>, StoreError> {
         if let Some(known) = self.cache.lock().public.get(address) {
-            return Ok(*known);
+            return Ok(Some(*known));
         }
         let record = self.runtime.block_on(self.store.public_balance(*address))?;
         let account = record.map(|record| PublicAccount {
@@ -82,19 +91,23 @@ impl Storage for StoredState {
             balance: record.balance,
             nonce: record.nonce,
         });
-        self.cache.lock().public.insert(*address, account);
+        if let Some(account) = account {
+            self.cache.lock().public.insert(*address, account);
+        }
         Ok(account)
     }
 
     /// Of the newest version only, which is the one that a batch is executed on.
     fn node(&self, tree: Tree, place: Place, version: u64) -> Result<Option<B256>, StoreError> {
         if let Some(known) = self.cache.lock().nodes.get(&(tree, place)) {
-            return Ok(*known);
+            return Ok(Some(*known));
         }
         let places = [(place.level, place.index)];
         let found = self.store.confidential_nodes(tree_name(tree), &places, version);
         let hash = self.runtime.block_on(found)?.into_iter().next().flatten();
-        self.cache.lock().nodes.insert((tree, place), hash);
+        if let Some(hash) = hash {
+            self.cache.lock().nodes.insert((tree, place), hash);
+        }
         Ok(hash)
     }
 }
@@ -103,5 +116,68 @@ pub(crate) const fn tree_name(tree: Tree) -> TreeName {
     match tree {
         Tree::Accounts => TreeName::Accounts,
         Tree::Public => TreeName::Public,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use blindfold_confidential::state::{Genesis, Head};
+    use blindfold_confidential::statement::Domain;
+    use blindfold_confidential::tree::Written;
+    use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
+    use blindfold_store::SqliteStore;
+
+    use super::*;
+
+    fn address(number: usize) -> Address {
+        Address::left_padding_from(&(number as u64 + 1).to_be_bytes())
+    }
+
+    /// A batch that credits so many public accounts.
+    fn crediting(head: Head, count: usize) -> Executed {
+        let public = |index| (address(index as usize), PublicAccount { index, balance: 1, nonce: 0 });
+        let node = |index| Written { place: Place { level: 0, index }, version: 1, hash: B256::ZERO };
+        Executed {
+            receipts: vec![],
+            head,
+            accounts: vec![],
+            public: (0..count as u32).map(public).collect(),
+            account_nodes: vec![],
+            public_nodes: (0..count as u32).map(node).collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_in_memory_exists_and_is_bounded() {
+        let parameters = Parameters::toy().unwrap();
+        let public = PublicPolynomial::insecure(&parameters, &[7; 32]);
+        let auditor = SecretKey::derive(&public, &[0xaa; 32]).public_key();
+        let domain = Domain { l1_chain_id: 1, chain_id: 42, contract: address(1) };
+        let settings = Settings::new(domain, &public, &auditor, address(2), 3).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(folder.path().join("store.sqlite")).unwrap());
+        let state = StoredState::new(store, Arc::new(settings), runtime.handle().clone());
+        let kept = || {
+            let cache = state.cache.lock();
+            [cache.nodes.len(), cache.public.len(), cache.accounts.len()]
+        };
+        for number in 0..100 {
+            assert!(state.account(&address(number)).unwrap().is_none());
+            assert!(state.public_account(&address(number)).unwrap().is_none());
+            let place = Place { level: 0, index: number as u32 };
+            assert_eq!(state.node(Tree::Accounts, place, 0).unwrap(), None);
+        }
+        assert_eq!(kept(), [0, 0, 0], "nothing of what does not exist");
+
+        let head = Genesis::new(&[]).unwrap().head;
+        let many = MAX_CACHED_PUBLIC_ACCOUNTS.max(MAX_CACHED_NODES) + 1;
+        state.apply(&crediting(head, many));
+        assert_eq!(kept(), [many, many, 0]);
+        assert_eq!(state.public_account(&address(5)).unwrap().map(|account| account.index), Some(5));
+        state.apply(&crediting(head, 2));
+        assert_eq!(kept(), [2, 2, 0]);
     }
 }
