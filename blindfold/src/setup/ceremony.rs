@@ -226,7 +226,7 @@ pub(super) fn powers(command: PowersCommand) -> Result<()> {
             if let Err(unfinished) = state.finished() {
                 eprintln!("not finished: {unfinished}");
             }
-            listed(json, &[("powers", state.contributions())])
+            listed(json, &[("powers", state.contributions())], state.imported().as_ref())
         }
     }
 }
@@ -263,13 +263,17 @@ pub(super) fn phase2(command: Phase2Command) -> Result<()> {
                 eprintln!("not finished: {unfinished}");
             }
             let phases = [vec![("powers", powers.contributions())], of_circuits(&state)].concat();
-            listed(args.from.json, &phases)
+            listed(args.from.json, &phases, transcript.as_ref())
         }
         Phase2Command::Finish(args) => {
             absent(&args.out)?;
             let (powers, state) = (read_powers(&args.powers)?, read_keys(&args.from)?);
             let transcript = args.transcript.checked()?;
             let verified = state.verify(&powers, transcript.as_ref(), Ring::BALANCE, &mut progress())?;
+            if let Some(transcript) = &transcript {
+                // Not among the keys' hashes, which are copied from standard output.
+                eprintln!("{}", begun(transcript));
+            }
             let pinned = verified.write(&args.out)?;
             super::print_keys(args.json, &pinned)
         }
@@ -304,7 +308,7 @@ impl ContributeArgs {
     fn told(&self, chains: &[(&'static str, Vec<Contributed>)]) -> Result<()> {
         let last: Vec<_> =
             chains.iter().filter_map(|(name, chain)| Some((*name, vec![*chain.last()?]))).collect();
-        listed(self.out.json, &last)
+        listed(self.out.json, &last, None)
     }
 }
 
@@ -312,13 +316,27 @@ fn of_circuits(state: &KeysState) -> Vec<(&'static str, Vec<Contributed>)> {
     state.contributions().into_iter().map(|(circuit, chain)| (circuit.name(), chain)).collect()
 }
 
-/// A line for each contribution, or an object of lists.
-fn listed(json: bool, chains: &[(&'static str, Vec<Contributed>)]) -> Result<()> {
-    let lines: Vec<String> =
-        chains.iter().flat_map(|(name, chain)| chain.iter().map(move |one| line(name, one))).collect();
-    let objects: serde_json::Map<_, _> =
+/// A line for each contribution, or an object of lists; and what phase 1 went on from.
+fn listed(
+    json: bool,
+    chains: &[(&'static str, Vec<Contributed>)],
+    transcript: Option<&ImportedPowers>,
+) -> Result<()> {
+    let before = transcript.map(begun);
+    let lines = chains.iter().flat_map(|(name, chain)| chain.iter().map(move |one| line(name, one)));
+    let lines: Vec<String> = before.into_iter().chain(lines).collect();
+    let mut objects: serde_json::Map<_, _> =
         chains.iter().map(|(name, chain)| ((*name).to_owned(), json!(chain))).collect();
+    if let Some(transcript) = transcript {
+        let (hash, contributions) = (transcript.hash(), transcript.contributions());
+        objects.insert("transcript".to_owned(), json!({"hash": hash, "contributions": contributions}));
+    }
     print(json, &objects, lines.join("\n"))
+}
+
+/// The transcript whose contributions count for phase 1, to be compared with what was published.
+fn begun(transcript: &ImportedPowers) -> String {
+    format!("transcript    {:>3} contributions  {}", transcript.contributions(), transcript.hash())
 }
 
 fn line(name: &str, one: &Contributed) -> String {

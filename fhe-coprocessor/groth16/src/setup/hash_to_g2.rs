@@ -12,7 +12,7 @@ use rand_core::{Rng, SeedableRng};
 const UNUSED_BITS: u32 = 3;
 
 /// The point of the first 32 bytes, whose words are taken with their most significant byte first.
-pub(super) fn hash_to_g2(digest: &[u8; 64]) -> G2Affine {
+pub(crate) fn hash_to_g2(digest: &[u8; 64]) -> G2Affine {
     let mut seed = [0; 32];
     for (to, from) in seed.chunks_exact_mut(4).zip(digest.chunks_exact(4)) {
         to.copy_from_slice(from);

@@ -17,7 +17,7 @@
 //! before and of its points. The one that `verify.rs` prints last is that of the whole transcript.
 //!
 //! Checked are all rounds' proofs and the chain of secrets, and of the last round the powers that are kept. Powers that
-//! are not kept are hashed only: nothing rests on them.
+//! are not kept are hashed only: nothing rests on them. A round that leaves one of its secrets as it was is refused.
 
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
@@ -60,6 +60,9 @@ pub enum TranscriptFault {
     /// A secret is not the one before times the factor.
     #[error("secret {0} is not the last one times the factor that is proved")]
     Secret(usize),
+    /// A secret is what it was: its factor is 1.
+    #[error("secret {0} is multiplied by 1: this contributes nothing")]
+    One(usize),
     /// \[β\]₁ and \[β\]₂ differ.
     #[error("the two points of β differ")]
     Beta,
@@ -313,7 +316,7 @@ fn all<G: AffineRepr>(bytes: &[u8], size: usize) -> Result<Vec<G>, TranscriptFau
 }
 
 /// The secrets after a round, if its contributor knew the factors between them and those before: `verify_transform` of
-/// the reference, without the powers.
+/// the reference, without the powers. Unlike there a factor of 1 is refused, as it is among contributions of our own.
 fn verified(
     before: &Secrets,
     powers: &Kept,
@@ -344,6 +347,9 @@ fn verified(
         }
         if !same_ratio::<Bls12_381>((before.one[which], factor), (after.one[which], twin)) {
             return Err(TranscriptFault::Secret(which));
+        }
+        if after.one[which] == before.one[which] {
+            return Err(TranscriptFault::One(which));
         }
     }
     if !same_ratio::<Bls12_381>((before.one[2], after.beta_two), (after.one[2], before.beta_two)) {

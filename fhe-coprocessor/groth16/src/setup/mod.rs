@@ -25,7 +25,7 @@
 mod chain;
 mod development;
 mod encoding;
-mod hash_to_g2;
+pub(crate) mod hash_to_g2;
 mod import;
 mod phase2;
 mod powers;

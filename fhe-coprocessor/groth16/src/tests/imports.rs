@@ -4,10 +4,16 @@
 
 use std::io::Cursor;
 
-use ark_bls12_381::Bls12_381;
+use ark_bls12_381::{Bls12_381, Fr, G1Affine, G2Affine};
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::Field;
+use ark_serialize::Compress;
+use blake2::{Blake2b512, Digest};
 
 use super::circuits::Product;
 use super::{instance, rng};
+use crate::points;
+use crate::setup::hash_to_g2::hash_to_g2;
 use crate::setup::{
     Beacon, ImportError, KeyCeremony, PowersCeremony, PowersTranscript, SetupError, TranscriptFault, prepare,
 };
@@ -143,4 +149,62 @@ fn bytes_that_are_no_transcript_are_refused() {
     assert!(
         matches!(imported(&bytes, LOG_SIZE), Err(ImportError::Round { round: 1, fault }) if fault == point)
     );
+}
+
+/// A transcript of one round, well formed, whose contributor multiplies by 1 wherever `factors` does; by 2 elsewhere.
+fn one_round(factors: [u64; 3]) -> Vec<u8> {
+    let (one, two) = (G1Affine::generator(), G2Affine::generator());
+    let [tau, alpha, beta] = factors.map(Fr::from);
+    let write = |bytes: &mut Vec<u8>, powers: [(usize, Fr, Fr); 5]| {
+        for (list, (count, first, ratio)) in powers.into_iter().enumerate() {
+            let elements = std::iter::successors(Some(first), |last| Some(*last * ratio)).take(count);
+            elements.for_each(|element| match list {
+                1 | 4 => points::write(bytes, &(two * element).into_affine(), Compress::No),
+                _ => points::write(bytes, &(one * element).into_affine(), Compress::No),
+            });
+        }
+    };
+    let n = 1 << LOG_SIZE;
+    let powers = |tau: Fr, alpha: Fr, beta: Fr| {
+        let mut bytes = Vec::new();
+        write(
+            &mut bytes,
+            [(2 * n - 1, Fr::ONE, tau), (n, Fr::ONE, tau), (n, alpha, tau), (n, beta, tau), (1, beta, tau)],
+        );
+        bytes
+    };
+    let blank: [u8; 64] = Blake2b512::digest([]).into();
+    let first = powers(Fr::ONE, Fr::ONE, Fr::ONE);
+    let challenge: [u8; 64] = Blake2b512::new_with_prefix(blank).chain_update(first).finalize().into();
+    let mut transcript = powers(tau, alpha, beta);
+    let (mut pairs, mut twins) = (Vec::new(), Vec::new());
+    for (which, factor) in [tau, alpha, beta].into_iter().enumerate() {
+        let mut pair = Vec::new();
+        points::write(&mut pair, &one, Compress::No);
+        points::write(&mut pair, &(one * factor).into_affine(), Compress::No);
+        let hashed = Blake2b512::new_with_prefix([which as u8]).chain_update(challenge).chain_update(&pair);
+        let twin = hash_to_g2(&hashed.finalize().into());
+        points::write(&mut twins, &(twin * factor).into_affine(), Compress::No);
+        pairs.extend(pair);
+    }
+    transcript.extend([pairs, twins].concat());
+    assert_eq!(transcript.len(), ROUND_BYTES);
+    transcript
+}
+
+/// Else keys whose secrets everybody knows, with nobody but the beacon behind them, would count a contributor.
+#[test]
+fn a_round_that_leaves_a_secret_as_it_was_is_no_contribution() {
+    let ceremony = imported(&one_round([2, 3, 5]), LOG_SIZE).unwrap();
+    assert_eq!(ceremony.origin().contributions, 1);
+    for (which, factors) in [[1, 3, 5], [2, 1, 5], [2, 3, 1]].into_iter().enumerate() {
+        let refused = imported(&one_round(factors), LOG_SIZE);
+        let one = TranscriptFault::One(which);
+        assert!(
+            matches!(refused, Err(ImportError::Round { round: 1, fault }) if fault == one),
+            "{refused:?}"
+        );
+    }
+    let refused = imported(&one_round([1, 1, 1]), LOG_SIZE);
+    assert!(matches!(refused, Err(ImportError::Round { round: 1, fault: TranscriptFault::One(0) })));
 }
