@@ -141,7 +141,8 @@ impl<S: Storage> Ahead<'_, S> {
                 if self.batch.is_rivalled(place) {
                     self.open.rest(turn.0);
                 }
-                self.becomes(Ok(judged.effects));
+                self.ledger.put_open(&judged.effects);
+                self.record(Ok(judged.effects));
             }
         }
         Ok(())
@@ -207,9 +208,16 @@ impl<S: Storage> Ahead<'_, S> {
     }
 
     fn becomes(&mut self, outcome: Result<Effects, Refusal>) {
-        if let Ok(effects) = &outcome {
-            self.ledger.put(effects);
+        match &outcome {
+            Ok(effects) => self.ledger.put(effects),
+            // Open proofs may have taken out of the accounts what makes this too much.
+            Err(Refusal::SupplyOverflow) => self.passed_over |= !self.found.questions.is_empty(),
+            Err(_) => {}
         }
+        self.record(outcome);
+    }
+
+    fn record(&mut self, outcome: Result<Effects, Refusal>) {
         if !self.passed_over {
             self.found.outcomes.push(outcome);
         }

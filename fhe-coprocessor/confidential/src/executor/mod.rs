@@ -8,7 +8,8 @@
 //!
 //! 1. **Assumed** is that every proof holds. If one does not, and no other transaction behind it asks for its turn, its
 //!    account stays at that nonce to the end of the batch: only an account's own transactions move its nonce and its
-//!    available balance, always together. What was verified of the account behind it has no turn then.
+//!    available balance, always together. What was verified of the account behind it has no turn then. What it takes out of
+//!    the accounts is left there until the proof is known, or one that withdraws all would stop everything behind it.
 //! 2. **Resting** are proofs that can still have a turn, with other premises: those behind a rollover of a credit whose
 //!    proof is open, behind their account's registration, or behind a turn that another transaction asks for as well, a
 //!    rollover too. In one batch no more of them turn out bad than a quarter of all proofs that held. Where that is used

@@ -186,10 +186,27 @@ impl<'a, S: Storage> Ledger<'a, S> {
         Ok(account)
     }
 
+    /// Whether the accounts hold what leaves them. It is so where the effects were judged on this very state.
+    pub(crate) const fn covers(&self, effects: &Effects) -> bool {
+        self.head.confidential >= effects.paid_out
+    }
+
     /// Puts what a transaction made in place.
     pub(crate) fn put(&mut self, effects: &Effects) {
+        // Judging has seen to it that neither bound is met.
+        self.head.confidential =
+            self.head.confidential.saturating_add(effects.paid_in).saturating_sub(effects.paid_out);
+        self.place(effects);
+    }
+
+    /// Likewise what an open proof claims, but for what it takes out of the accounts: who proves nothing could claim all
+    /// that they hold, and nothing would be allowed behind it.
+    pub(crate) fn put_open(&mut self, effects: &Effects) {
+        self.place(effects);
+    }
+
+    fn place(&mut self, effects: &Effects) {
         self.head.version += 1;
-        self.head.confidential = effects.confidential;
         for account in &effects.accounts {
             self.head.accounts = self.head.accounts.max(account.identity.index + 1);
             self.accounts.insert(account.identity.owner, Some(Arc::clone(account)));

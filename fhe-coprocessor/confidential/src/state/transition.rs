@@ -35,8 +35,10 @@ pub(crate) struct Effects {
     pub(crate) accounts: Vec<Arc<Account>>,
     /// Public accounts, new or changed, each once.
     pub(crate) public: Vec<(Address, PublicAccount)>,
-    /// What all accounts hold together afterwards.
-    pub(crate) confidential: u64,
+    /// What came into the accounts, in base units.
+    pub(crate) paid_in: u64,
+    /// What left them.
+    pub(crate) paid_out: u64,
 }
 
 /// A transaction that the state allows if its proof does.
@@ -48,8 +50,8 @@ pub(crate) struct Judged {
     pub(crate) effects: Effects,
 }
 
-/// What all accounts hold together after a payment out of them, and the public account that got it.
-type Payment = (u64, Option<(Address, PublicAccount)>);
+/// The public account that got a payment out of the accounts.
+type Payment = Option<(Address, PublicAccount)>;
 
 type Judgement<S> = Result<Judged, Stop<<S as Storage>::Error>>;
 
@@ -82,7 +84,7 @@ fn judge_register<S: Storage>(ledger: &mut Ledger<'_, S>, register: &Register) -
     let identity =
         Identity { index, owner: register.owner, key, secret_commitment: register.secret_commitment };
     let account = Account::new(settings, identity);
-    Ok(Judged { premises: Premises::None, effects: effects(ledger, [account], []) })
+    Ok(Judged { premises: Premises::None, effects: effects([account], []) })
 }
 
 fn judge_deposit<S: Storage>(ledger: &mut Ledger<'_, S>, deposit: &Deposit) -> Judgement<S> {
@@ -95,10 +97,10 @@ fn judge_deposit<S: Storage>(ledger: &mut Ledger<'_, S>, deposit: &Deposit) -> J
     let payer = payer.ok_or(Refusal::InsufficientFunds)?;
     let left = payer.balance.checked_sub(deposit.amount).ok_or(Refusal::InsufficientFunds)?;
     let pending = credited(&account, |sum| sum.add_public(&balance::limbs(deposit.amount)))?;
-    let confidential = ledger.head.confidential.checked_add(deposit.amount).ok_or(Refusal::SupplyOverflow)?;
+    ledger.head.confidential.checked_add(deposit.amount).ok_or(Refusal::SupplyOverflow)?;
     let payer = PublicAccount { balance: left, nonce: payer.nonce + 1, ..payer };
     let account = Account { pending, ..Account::clone(&account) };
-    let effects = Effects { confidential, ..effects(ledger, [account], [(deposit.from, payer)]) };
+    let effects = Effects { paid_in: deposit.amount, ..effects([account], [(deposit.from, payer)]) };
     Ok(Judged { premises: Premises::None, effects })
 }
 
@@ -118,13 +120,13 @@ fn judge_transfer<S: Storage>(ledger: &mut Ledger<'_, S>, transfer: &Transfer) -
     })
     .ok_or(Refusal::AvailableFull)?;
     let pending = credited(&receiver, |sum| sum.add(&copy(RECEIVER)?))?;
-    let (confidential, operator) = pay(ledger, ledger.settings.operator(), transfer.fee)?;
+    let operator = pay(ledger, ledger.settings.operator(), transfer.fee)?;
     let premises = Premises::Payment(Arc::clone(&sender), receiver.identity.key.clone());
     let accounts = [
         Account { nonce: sender.nonce + 1, available, ..Account::clone(&sender) },
         Account { pending, ..Account::clone(&receiver) },
     ];
-    let effects = Effects { confidential, ..effects(ledger, accounts, operator) };
+    let effects = Effects { paid_out: transfer.fee, ..effects(accounts, operator) };
     Ok(Judged { premises, effects })
 }
 
@@ -138,7 +140,7 @@ fn judge_rollover<S: Storage>(ledger: &mut Ledger<'_, S>, rollover: &Rollover) -
     };
     let pending = Arc::clone(ledger.settings.zero());
     let account = Account { nonce: account.nonce + 1, available, pending, ..Account::clone(&account) };
-    Ok(Judged { premises: Premises::None, effects: effects(ledger, [account], []) })
+    Ok(Judged { premises: Premises::None, effects: effects([account], []) })
 }
 
 fn judge_refresh<S: Storage>(ledger: &mut Ledger<'_, S>, refresh: &Refresh) -> Judgement<S> {
@@ -147,7 +149,7 @@ fn judge_refresh<S: Storage>(ledger: &mut Ledger<'_, S>, refresh: &Refresh) -> J
     let premises = Premises::Account(Arc::clone(&account));
     let available = Arc::new(Sum::new(available));
     let account = Account { nonce: account.nonce + 1, available, ..Account::clone(&account) };
-    Ok(Judged { premises, effects: effects(ledger, [account], []) })
+    Ok(Judged { premises, effects: effects([account], []) })
 }
 
 fn judge_withdraw<S: Storage>(ledger: &mut Ledger<'_, S>, withdraw: &Withdraw) -> Judgement<S> {
@@ -157,10 +159,10 @@ fn judge_withdraw<S: Storage>(ledger: &mut Ledger<'_, S>, withdraw: &Withdraw) -
     }
     let available = changed(&account.available, |sum| sum.sub_public(&balance::limbs(withdraw.amount)))
         .ok_or(Refusal::AvailableFull)?;
-    let (confidential, recipient) = pay(ledger, withdraw.recipient, withdraw.amount)?;
+    let recipient = pay(ledger, withdraw.recipient, withdraw.amount)?;
     let premises = Premises::Account(Arc::clone(&account));
     let account = Account { nonce: account.nonce + 1, available, ..Account::clone(&account) };
-    let effects = Effects { confidential, ..effects(ledger, [account], recipient) };
+    let effects = Effects { paid_out: withdraw.amount, ..effects([account], recipient) };
     Ok(Judged { premises, effects })
 }
 
@@ -211,17 +213,16 @@ fn credited(
         .ok_or(Refusal::PendingFull)
 }
 
-/// What all accounts hold together after `amount` has left them for the public account of `address`, and that account.
-/// Nothing is touched for an amount of 0.
+/// The public account of `address` after `amount` has left the accounts for it. Nothing is touched for an amount of 0.
 fn pay<S: Storage>(
     ledger: &mut Ledger<'_, S>,
     address: Address,
     amount: u64,
 ) -> Result<Payment, Stop<S::Error>> {
     if amount == 0 {
-        return Ok((ledger.head.confidential, None));
+        return Ok(None);
     }
-    let confidential = ledger.head.confidential.checked_sub(amount).ok_or(Refusal::ConfidentialSupply)?;
+    ledger.head.confidential.checked_sub(amount).ok_or(Refusal::ConfidentialSupply)?;
     let account = match ledger.public_account(&address).map_err(Stop::Storage)? {
         Some(account) => account,
         // The last index stays free, so that the count fits its type.
@@ -229,17 +230,17 @@ fn pay<S: Storage>(
         None => PublicAccount { index: ledger.head.public_accounts, balance: 0, nonce: 0 },
     };
     let balance = account.balance.checked_add(amount).ok_or(Refusal::SupplyOverflow)?;
-    Ok((confidential, Some((address, PublicAccount { balance, ..account }))))
+    Ok(Some((address, PublicAccount { balance, ..account })))
 }
 
-fn effects<S: Storage>(
-    ledger: &Ledger<'_, S>,
+fn effects(
     accounts: impl IntoIterator<Item = Account>,
     public: impl IntoIterator<Item = (Address, PublicAccount)>,
 ) -> Effects {
     Effects {
         accounts: accounts.into_iter().map(Arc::new).collect(),
         public: public.into_iter().collect(),
-        confidential: ledger.head.confidential,
+        paid_in: 0,
+        paid_out: 0,
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
 
 use super::batches::{bad, chain, counted, outcomes};
-use super::world::{Double, MINIMUM_FEE, World, no_proof};
+use super::world::{Double, MINIMUM_FEE, World, honest, no_proof};
 use crate::executor::batch::Batch;
 use crate::executor::known::Known;
 use crate::executor::limits::Verdicts;
@@ -18,7 +18,7 @@ use crate::executor::{
     Check, MAX_INVALID_PER_ACCOUNT, MAX_INVALID_PER_BATCH, MAX_INVALID_PER_NONCE, MAX_UNHASHED_TRANSACTIONS,
     Proofs, Receipt, ahead, execute,
 };
-use crate::state::{MemoryStorage, Refusal, Remembered};
+use crate::state::{MemoryStorage, Premises, Refusal, Remembered};
 use crate::transaction::{ConfidentialTransaction as T, Withdraw};
 
 /// What anybody can send in the name of an account: a withdrawal that nothing proves.
@@ -108,6 +108,48 @@ fn garbage_at_every_nonce_of_a_chain_leaves_most_of_it_together() {
     assert_eq!(applied(&outcomes(&executed)), 400);
     assert!(calls.len() <= 32, "{} calls: {calls:?}", calls.len());
     assert!(calls.iter().sum::<usize>() <= 400 * 5 / 4, "{calls:?}");
+}
+
+/// A withdrawal of all that all accounts hold, which nothing proves, says nothing about what is behind it.
+#[test]
+fn garbage_that_withdraws_everything_holds_nothing_up() {
+    const ACCOUNTS: usize = 20;
+    let mut world = World::funded(ACCOUNTS as u8, 100_000);
+    let good = chain(&mut world, ACCOUNTS);
+    let all = world.storage.head().confidential;
+    let everything = |owner: usize| {
+        let T::Withdraw(mut withdraw) = world.withdraw(owner, world.address(owner), 1) else {
+            panic!("a withdrawal")
+        };
+        withdraw.amount = all - 1000;
+        T::Withdraw(withdraw).encode()
+    };
+    let batch: Vec<Vec<u8>> =
+        (1..ACCOUNTS).zip(good).flat_map(|(owner, good)| [everything(owner), good]).collect();
+    let (executed, calls) = counted(&world, &batch);
+    assert_eq!(applied(&outcomes(&executed)), ACCOUNTS - 1);
+    assert_eq!(calls, [batch.len()]);
+}
+
+/// Were proofs forged: what all accounts hold leaves them once, however many proofs are verified together.
+#[test]
+fn more_than_all_accounts_hold_never_leaves_them() {
+    let mut world = World::funded(3, 1000);
+    let forged = |owner: usize, amount: u64| {
+        let T::Withdraw(mut withdraw) = world.withdraw(owner, world.address(owner), 1) else {
+            panic!("a withdrawal")
+        };
+        withdraw.amount = amount;
+        let claim = world.claim(&T::Withdraw(withdraw.clone()), &Premises::Account(world.account(owner)));
+        withdraw.proof = honest(&claim);
+        T::Withdraw(withdraw).encode()
+    };
+    let batch = [forged(0, 2500), forged(1, 600), forged(2, 500)];
+    let (executed, calls) = counted(&world, &batch);
+    assert_eq!(outcomes(&executed), [Ok(()), Err(Refusal::ConfidentialSupply), Ok(())]);
+    assert_eq!((calls, executed.head.confidential), (vec![3], 0));
+    world.storage.commit(&executed);
+    assert_eq!([0, 1, 2].map(|owner| world.account(owner).nonce), [2, 1, 2]);
 }
 
 /// Payments from account to account, each of which pays from what it got: the first one by one, then ever more together.
