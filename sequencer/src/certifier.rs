@@ -92,16 +92,10 @@ impl Certifier {
     }
 
     /// Checks an acknowledgement against what is collected. `None` when it is here already and counted.
-    fn check(&self, ack: &Acknowledgement, head: u64) -> Result<Arc<Epoch>, SubmissionRefusal> {
+    fn check(&self, ack: &Acknowledgement, certified: u64) -> Result<Arc<Epoch>, SubmissionRefusal> {
         let number = ack.number;
         let numbers = self.numbers.lock();
-        let Some(entry) = numbers.get(&number) else {
-            return Err(if number == 0 || number > head {
-                SubmissionRefusal::UnknownBatch { number, head }
-            } else {
-                SubmissionRefusal::AlreadyCertified { number }
-            });
-        };
+        let entry = numbers.get(&number).ok_or_else(|| not_collected(number, certified))?;
         if ack.epoch != entry.epoch.epoch {
             return Err(SubmissionRefusal::WrongEpoch {
                 number,
@@ -179,7 +173,7 @@ impl Core {
             return Err(SubmissionRefusal::ShuttingDown);
         }
         let certifier = &self.certifier;
-        let epoch = certifier.check(&ack, self.tracker.head().number)?;
+        let epoch = certifier.check(&ack, self.tracker.certified().number)?;
         let deployment = self.chain.deployment;
         let of_thread = Arc::clone(&epoch);
         let verify = move || certificate::verify_acknowledgement(&ack, &of_thread, &deployment);
@@ -283,14 +277,10 @@ impl Core {
     /// A member says why it does not acknowledge: kept for the operator, never acted upon.
     pub(crate) fn take_refusal(&self, refusal: Refusal) -> Result<(), SubmissionRefusal> {
         let (number, member) = (refusal.number, refusal.member);
-        let head = self.tracker.head().number;
+        let certified = self.tracker.certified().number;
         let (hash, members) = {
             let numbers = self.certifier.numbers.lock();
-            let entry = numbers.get(&number).ok_or(if number == 0 || number > head {
-                SubmissionRefusal::UnknownBatch { number, head }
-            } else {
-                SubmissionRefusal::AlreadyCertified { number }
-            })?;
+            let entry = numbers.get(&number).ok_or_else(|| not_collected(number, certified))?;
             (entry.hash, entry.epoch.members.len())
         };
         if member == 0 || usize::from(member) > members {
@@ -339,6 +329,41 @@ impl Core {
     }
 }
 
+/// Nothing is collected for a number: it was certified long ago, or its header is not here, or was sealed just now.
+fn not_collected(number: u64, certified: u64) -> SubmissionRefusal {
+    if number == 0 || number > certified {
+        SubmissionRefusal::UnknownBatch { number, newest: certified }
+    } else {
+        SubmissionRefusal::AlreadyCertified { number }
+    }
+}
+
 fn stored_key(number: u64) -> String {
     format!("acknowledgements/{}", number % STORED_SLOTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::PeerConfig;
+
+    /// A header is at the head a moment before acknowledgements of it are collected. Who is so fast is told to try again.
+    #[test]
+    fn who_acknowledges_a_header_that_was_just_sealed_is_told_to_try_again() {
+        let certifier = Certifier::new(&PeerConfig::default());
+        let ack = |number| Acknowledgement {
+            epoch: 1,
+            number,
+            header_hash: B256::ZERO,
+            member: 1,
+            signature: [0; 48],
+        };
+        let refused = |number| certifier.check(&ack(number), 4).unwrap_err();
+        assert_eq!(refused(4), SubmissionRefusal::AlreadyCertified { number: 4 });
+        for number in [0, 5] {
+            let refusal = refused(number);
+            assert_eq!(refusal, SubmissionRefusal::UnknownBatch { number, newest: 4 });
+            assert!(blindfold_rpc::RpcError::from(refusal).retry);
+        }
+    }
 }

@@ -41,7 +41,7 @@ impl Core {
             return Err(SubmissionRefusal::ReleaseMismatch);
         }
         if number == 0 || number > head {
-            return Err(SubmissionRefusal::UnknownBatch { number, head });
+            return Err(SubmissionRefusal::UnknownBatch { number, newest: head });
         }
         if number > self.tracker.certified().number {
             return Err(SubmissionRefusal::NotCertified { number });
@@ -82,7 +82,7 @@ impl Core {
     fn refused_hints(&self, refusal: HintsRefusal, head: u64) -> SubmissionRefusal {
         let (reason, detail) = (refusal.as_str(), refusal.to_string());
         match refusal {
-            HintsRefusal::UnknownBatch { number } => SubmissionRefusal::UnknownBatch { number, head },
+            HintsRefusal::UnknownBatch { number } => SubmissionRefusal::UnknownBatch { number, newest: head },
             HintsRefusal::NotCertified { number } => SubmissionRefusal::NotCertified { number },
             HintsRefusal::Wrong { .. } | HintsRefusal::NoParameters { .. } => {
                 SubmissionRefusal::Hints { reason, detail }

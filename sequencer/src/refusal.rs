@@ -195,13 +195,13 @@ impl From<AdmissionRefusal> for RpcError {
 /// An acknowledgement, refusal or hint list that is not taken. Nothing has changed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SubmissionRefusal {
-    /// No batch of this number is here (yet).
-    #[error("no batch {number} here; the head is {head}")]
+    /// No batch of this number is here, or it was sealed only just now.
+    #[error("no batch {number} here yet; the newest is {newest}")]
     UnknownBatch {
         /// The number named.
         number: u64,
-        /// Our head.
-        head: u64,
+        /// Our newest, or our newest certified one.
+        newest: u64,
     },
     /// Another header than ours.
     #[error("batch {number} has header {known}, not {offered}")]

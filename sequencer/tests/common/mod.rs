@@ -503,7 +503,14 @@ impl Running<'_> {
     pub async fn certify(&self, number: u64) {
         for member in 1..=THRESHOLD {
             let ack = self.acknowledgement(number, member).await;
-            self.acknowledge(&ack).await.expect("a good acknowledgement");
+            // A header is at the head a moment before acknowledgements of it are taken.
+            within("the acknowledgement to be taken", async {
+                while let Err(error) = self.acknowledge(&ack).await {
+                    assert!(error.retry, "{error}");
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            })
+            .await;
         }
     }
 
