@@ -14,7 +14,7 @@ use blindfold_full_node::watch::{
     PostedHints, PostedOutput, PostingSeen, WatchBlocks, WatchConfig, WatchError, WatchEvent, WatchL1,
     WatchRound, WatchTrouble, Watcher, WatcherDeps, compare,
 };
-use blindfold_l1::CodedBatch;
+use blindfold_l1::{CodedBatch, MAX_TRANSACTION_HEADERS};
 use blindfold_protocol::{
     Address, B256, BatchHeader, BatchHints, Canonical, Certificate, Envelope, HintEntry, SignedHeader,
 };
@@ -847,8 +847,8 @@ async fn what_the_sequencer_keeps_from_l1_is_posted_by_a_node_with_a_key() {
 /// One posting that L1 does not serve made each round a failure, and what was overdue waited for the longest pause.
 #[tokio::test]
 async fn what_is_overdue_is_posted_at_once_while_something_else_is_not_answered() {
-    /// More than one look posts.
-    const OVERDUE: u64 = 70;
+    /// More than one transaction takes.
+    const OVERDUE: u64 = (MAX_TRANSACTION_HEADERS as u64 / 10 + 2) * 10;
     let scene = Scene::new().await;
     let mut origin = None;
     for number in 1..=OVERDUE {

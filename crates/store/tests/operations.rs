@@ -86,8 +86,9 @@ async fn envelopes_wait_leave_and_are_remembered() {
 #[tokio::test]
 async fn a_batch_with_all_that_follows() {
     on_both(async |store| {
-        for number in [1, 2, 3] {
-            store.put_envelope(envelope(number)).await.unwrap();
+        let promised = PendingEnvelope { seal_by: Some(1), ..envelope(2) };
+        for pending in [envelope(1), promised, envelope(3)] {
+            store.put_envelope(pending).await.unwrap();
         }
         let held = Held { item: 0, payer: payer(1), amount: 5 };
         let mut delta = credit(1, None, Some(account(100)));
