@@ -216,7 +216,9 @@ impl Core {
             // What was chosen stands behind what L1 forces.
             let chosen = sealed.verdicts.len().saturating_sub(taken.len());
             for ((meta, _), verdict) in taken.iter().zip(sealed.verdicts.iter().skip(chosen)) {
-                if !waits_for_its_number(meta, verdict, number) {
+                // As it stands now: it may have been promised since it was chosen.
+                let waits = pool.get(&meta.id).is_some_and(|now| waits_for_its_number(now, verdict, number));
+                if !waits {
                     pool.remove(&meta.id);
                 }
             }

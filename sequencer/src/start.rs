@@ -1,7 +1,7 @@
 //! Putting the sequencer together: opens the disk, takes up where it stopped, starts the tasks, binds the ports.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, atomic::AtomicBool},
     time::Instant,
@@ -438,11 +438,17 @@ impl Core {
             self.store.remove_envelopes(ids, EnvelopeFault::WrongGeneration.as_str(), number).await?;
             dropped += ids.len();
         }
-        let mut groups: HashMap<u64, Vec<PendingEnvelope>> = HashMap::new();
-        for envelope in pending {
-            groups.entry(epoch_of(&envelope)).or_default().push(envelope);
+        // What is promised goes first: the disk may still hold another envelope of the same fee nonce, which a batch skipped
+        // and which would take its place.
+        let mut groups: BTreeMap<(bool, u64), Vec<PendingEnvelope>> = BTreeMap::new();
+        for mut envelope in pending {
+            let seal_by = envelope.seal_by.or_else(|| late.get(&envelope.id).copied());
+            // Its header is there without it: nobody was told, or L1 displaced it and excuses that.
+            envelope.seal_by = seal_by.filter(|seal_by| *seal_by > number);
+            let key = (envelope.seal_by.is_none(), epoch_of(&envelope));
+            groups.entry(key).or_default().push(envelope);
         }
-        for (epoch, group) in groups {
+        for ((_, epoch), group) in groups {
             let found = self.parameters.by_epoch(epoch);
             let epoch = found
                 .or_else(|| self.parameters.all().into_iter().next())
@@ -455,14 +461,21 @@ impl Core {
                 for (envelope, checked) in chunk.iter().zip(checked) {
                     match checked {
                         Ok(checked) => {
-                            let seal_by = envelope.seal_by.or_else(|| late.get(&envelope.id).copied());
-                            // Its header is there without it: nobody was told, or L1 displaced it and excuses that.
-                            let head = self.tracker.head().number;
-                            let seal_by = seal_by.filter(|seal_by| *seal_by > head);
                             let bytes: Arc<[u8]> = envelope.bytes.as_slice().into();
-                            let meta = self.meta_of(&checked.envelope, envelope.id, bytes.len(), seal_by);
+                            let meta =
+                                self.meta_of(&checked.envelope, envelope.id, bytes.len(), envelope.seal_by);
                             let item = PoolItem { bytes, checked: Arc::new(checked) };
-                            restored += usize::from(self.pool.lock().restore(meta, item));
+                            if self.pool.lock().restore(meta, item) {
+                                restored += 1;
+                                continue;
+                            }
+                            if let Some(seal_by) = envelope.seal_by {
+                                tracing::error!(id = %envelope.id, seal_by, "two promised envelopes have one fee nonce");
+                                continue;
+                            }
+                            let reason = EnvelopeFault::FeeNonceUsed.as_str();
+                            self.store.remove_envelopes(&[envelope.id], reason, number).await?;
+                            dropped += 1;
                         }
                         Err(reason) => {
                             tracing::error!(id = %envelope.id, reason, "an acknowledged envelope is no longer valid");

@@ -7,12 +7,12 @@ mod common;
 use std::sync::Arc;
 
 use blindfold_chain::{L1MadeHeader, limits::CALLERS_READS};
-use blindfold_protocol::{B256, Canonical};
+use blindfold_protocol::{B256, Canonical, ForcedEntry};
 use blindfold_rpc::{
     BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic,
     types::{EnvelopeState, LedgerAt},
 };
-use blindfold_store::{Store, StoreError, What};
+use blindfold_store::{PendingEnvelope, Store, StoreError, What};
 use common::{
     EPOCH, LAST_NUMBER, RICH, Running, World, ask, doubles::START_MS, epoch, faulty::FaultyStore, hang_up,
     payer, within,
@@ -354,5 +354,55 @@ async fn hints_of_a_caller_that_hangs_up_are_announced() {
     store.release();
     let heard = within("the hints", feed.next()).await;
     assert!(matches!(heard, Some(FeedItem::Event(FeedEvent::Hints(_)))), "{heard:?}");
+    running.handle.shutdown().await;
+}
+
+/// It was chosen without a promise, and is promised while its header is written. Its payer has spoilt it there by what he
+/// forced in front of it: then it stands in the batch that it was promised for, too.
+#[tokio::test]
+async fn a_promise_given_while_the_header_is_written_is_kept() {
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    let (running, store) = start(&world).await;
+    let envelope = world.envelope(1, 100);
+    running.send(&envelope).await.unwrap();
+    let other = world.envelope_with(1, 100, |fields| fields.gas_limit = 50_000);
+    world.l1.force(1, |index, at| ForcedEntry::envelope(index, other.encode(), at));
+    running.seen_l1().await;
+    store.hold("put_sealed");
+    running.certify(1).await;
+    store.somebody_waits().await;
+    let sent = running.send_bytes(envelope.encode(), true).await.unwrap();
+    let by = sent.promise.unwrap().decode().unwrap().seal_by;
+    store.release();
+    running.sealed(2).await;
+    let spoilt = Some("fee_nonce_used".to_owned());
+    assert!(running.batch(2).await.verdicts.contains(&spoilt));
+    for number in 2..by {
+        running.certify(number).await;
+        world.clock.advance(13_000);
+        running.sealed(number + 1).await;
+    }
+    assert!(running.batch(by).await.verdicts.contains(&spoilt), "promised for {by}");
+    running.handle.shutdown().await;
+}
+
+/// A batch skipped the first envelope of a fee nonce, which is still on disk; a second one of that nonce is promised. After
+/// a restart the promised one has its place.
+#[tokio::test]
+async fn what_is_promised_is_restored_before_what_is_not() {
+    let world = World::new();
+    let store = world.store().await;
+    let (first, second) =
+        (world.envelope(1, 7), world.envelope_with(1, 7, |fields| fields.gas_limit = 60_000));
+    for (envelope, arrived_ms, seal_by) in [(&first, 1, None), (&second, 2, Some(40))] {
+        let bytes = envelope.encode();
+        let pending = PendingEnvelope { id: envelope.id(), bytes, arrived_ms, seal_by };
+        store.put_envelope(pending).await.unwrap();
+    }
+    let running = world.try_start(Arc::clone(&store)).await.expect("it starts");
+    assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(1));
+    assert_eq!(running.state(second.id()).await, EnvelopeState::Pending);
+    let outcome = store.envelope_outcome(first.id()).await.unwrap();
+    assert_eq!(outcome.as_deref(), Some("fee_nonce_used"));
     running.handle.shutdown().await;
 }
