@@ -50,6 +50,8 @@ pub(super) fn look<S: Storage>(
             break;
         }
         ahead.step(place)?;
+        // Outcomes are those of the first transactions: behind one without an outcome there is none.
+        ahead.passed_over |= ahead.found.outcomes.len() <= place - settled.len();
     }
     Ok(ahead.found)
 }
@@ -155,6 +157,7 @@ impl<S: Storage> Ahead<'_, S> {
         turn: Turn,
         transaction: &ConfidentialTransaction,
     ) -> Result<(), S::Error> {
+        self.passed_over = true;
         let id = self.batch.items[place].id;
         let left = self.attempts.left(&turn);
         let asked = self.open.asked_at(&turn);

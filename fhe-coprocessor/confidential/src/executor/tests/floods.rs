@@ -49,6 +49,26 @@ fn garbage_between_rollovers_is_looked_at_up_to_the_limit() {
     assert_eq!(calls, [1; MAX_INVALID_PER_ACCOUNT]);
 }
 
+/// An account waits behind its open registration, without that anything was passed over before. What is behind keeps its own
+/// outcome.
+#[test]
+fn each_transaction_has_its_own_outcome_behind_one_that_waits() {
+    let mut world = World::new(3);
+    let other = world.register(2);
+    world.apply(other);
+    let batch = [
+        world.register(1).encode(),
+        world.deposit_at(1, 1, 255, 0).encode(),
+        world.rollover_at(1, 0).encode(),
+        garbage(&world, 1, 1, 7),
+        world.deposit_at(0, 2, 255, 0).encode(),
+    ];
+    let (executed, _) = counted(&world, &batch);
+    let (want, _) = one_by_one(&world, &batch);
+    assert_eq!(executed.receipts, want);
+    assert_eq!(outcomes(&executed), [Ok(()), Ok(()), Ok(()), Err(Refusal::InvalidProof), Ok(())]);
+}
+
 #[test]
 fn garbage_at_consecutive_nonces_is_looked_at_up_to_the_limit() {
     let world = World::funded(2, 100_000);
