@@ -324,7 +324,12 @@ impl Core {
         let Some(entry) = self.parameters.by_epoch(meta.epoch) else {
             return Err(terms(format!("the parameters of epoch {} are not here yet", meta.epoch)));
         };
-        let begins = entry.epoch().first.saturating_sub(1).max(head);
+        // Until its certificates count it can be taken back.
+        let (first_number, counts_from) = (entry.epoch().first, entry.epoch().counts_from);
+        if first_number > head.saturating_add(1) && counts_from > self.tracker.head().l1_origin {
+            return Err(terms(format!("epoch {} counts from L1 block {counts_from} on", meta.epoch)));
+        }
+        let begins = first_number.saturating_sub(1).max(head);
         let first = begins.saturating_add(sealing.promise_margin_batches);
         let mut last = begins.saturating_add(sealing.promise_batches).min(meta.expiry);
         if self.config.posting.enabled {
