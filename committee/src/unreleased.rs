@@ -127,12 +127,24 @@ impl Unreleased {
     async fn asked(&self) -> Result<Heights, L1Fault> {
         let finalized = self.l1.finalized().await?.number;
         let newest = self.l1.newest().await?.max(finalized);
-        Ok(Heights { finalized, newest, posted: self.posted().await? })
+        // Where L1 does not tell, what it told before holds: a lower number is only stricter.
+        let posted = match self.posted().await {
+            Ok(posted) => posted,
+            Err(fault) => {
+                tracing::debug!(%fault, "what is posted was not told");
+                self.known_posted()
+            }
+        };
+        Ok(Heights { finalized, newest, posted })
+    }
+
+    fn known_posted(&self) -> u64 {
+        self.seen.lock().heights.map_or(0, |(heights, _)| heights.posted)
     }
 
     /// What is posted is posted in order, so few numbers are looked at: first ever farther ahead, then in between.
     async fn posted(&self) -> Result<u64, L1Fault> {
-        let mut posted = self.seen.lock().heights.map_or(0, |(heights, _)| heights.posted);
+        let mut posted = self.known_posted();
         let mut step = 1;
         while posted < u64::MAX && self.l1.posted_at(posted.saturating_add(step)).await?.is_some() {
             posted = posted.saturating_add(step);
