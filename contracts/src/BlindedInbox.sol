@@ -117,7 +117,10 @@ contract BlindedInbox is FaultReports {
     error OriginTooOld(uint64 given, uint256 oldest);
     /// @notice The last header's L1 origin is not an earlier block than this one.
     error OriginAhead(uint64 given);
-    /// @notice The certificate's bytes do not stand where the standard encoding puts them.
+    /// @notice The end of the epoch of batch `number` is due: L1 makes that header (`postL1Header`).
+    error EpochIsOver(uint64 number);
+    /// @notice The certificate's bytes do not stand where the standard encoding puts them, or a header's field is beyond its
+    /// type.
     error NotCanonical();
     /// @notice The last header's time is more than `MAX_TIME_LEAD_SECONDS` ahead of L1's: L1 could make no header after it.
     error TimeAhead(uint64 timestampMs);
@@ -184,6 +187,8 @@ contract BlindedInbox is FaultReports {
         if (posted == count) return;
         headers = headers[posted:];
         uint64 first = headers[0].number;
+        // From then on the next header is L1's: who certifies on could put it off for ever.
+        if (registry.endDue(first)) revert EpochIsOver(first);
         uint16 rules = registry.rulesOf(last.number);
         if (last.rules != rules) revert WrongRules(last.number, rules);
         (bytes32 newHash, bytes32[] memory leaves) = chain(headers, last.epoch, rules);
@@ -304,6 +309,7 @@ contract BlindedInbox is FaultReports {
             uint64 number = header.number;
             if (header.version != BatchHeaders.VERSION) revert UnsupportedVersion(header.version);
             if (number != previous.number + 1) revert WrongNumber(previous.number + 1, number);
+            requireClean(header);
             if (header.parentHash != parent) revert WrongParent(number, parent, header.parentHash);
             if (header.timestampMs <= previous.timestampMs) revert TimeNotIncreasing(number);
             if (header.l1OriginNumber < previous.l1OriginNumber) revert OriginDecreasing(number);
@@ -320,6 +326,18 @@ contract BlindedInbox is FaultReports {
             parent = header.hash();
             leaves[i] = MerkleTree.leaf(parent);
         }
+    }
+
+    /// @dev The fields that nothing here reads keep within their types. The hash is over the input as it is, and who takes
+    /// such a header as the head's later, to make one behind it or to prove an account, could not even decode it.
+    function requireClean(BatchHeader calldata header) private pure {
+        uint256 dirty;
+        assembly ("memory-safe") {
+            dirty := or(shr(32, calldataload(add(header, 320))), shr(64, calldataload(add(header, 352))))
+            dirty := or(dirty, shr(128, calldataload(add(header, 384))))
+            dirty := or(dirty, shr(128, calldataload(add(header, 416))))
+        }
+        if (dirty != 0) revert NotCanonical();
     }
 
     /// @dev Appends checked headers as the fewest runs whose hints fit a transaction each.

@@ -418,12 +418,21 @@ contract CommitteeRegistry is SequencerSchedule {
         countsFrom = records[epoch].countsFrom;
     }
 
-    /// @dev Moves the end of an epoch; the next one, if it is registered, begins behind it.
+    /// @dev Moves the end of an epoch. What follows begins behind it: epochs without a number stay without one, up to the
+    /// first that has some.
     function end(uint64 epoch, uint64 lastNumber) private {
+        uint64 count = epochCount;
         records[epoch].lastNumber = lastNumber;
-        if (epoch < epochCount) records[epoch + 1].firstNumber = lastNumber + 1;
-        revision += 1;
         emit EpochEnds(epoch, lastNumber);
+        for (uint64 next_ = epoch + 1; next_ <= count; next_++) {
+            Record storage record = records[next_];
+            bool empty = record.lastNumber < record.firstNumber;
+            record.firstNumber = lastNumber + 1;
+            if (!empty) break;
+            record.lastNumber = lastNumber;
+            emit EpochEnds(next_, lastNumber);
+        }
+        revision += 1;
     }
 
     /// @dev Stores the encryption key and h_1, or refers to those of the epoch that is continued.

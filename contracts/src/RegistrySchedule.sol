@@ -74,7 +74,7 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     error NotGovernor(address caller);
     /// @notice Changes begin at number `earliest` or later.
     error ChangeTooSoon(uint64 firstNumber, uint256 earliest);
-    /// @notice Rule sets only rise, each from a later number on.
+    /// @notice Rule sets rise by one, each from a later number on.
     error RulesOutOfOrder(uint64 firstNumber, uint16 rules);
     /// @notice Something certified was posted in L1 block `since`, or the committee's certificates count from then on:
     /// silence lasts `postingDeadline` blocks, until after block `until`.
@@ -117,7 +117,8 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
         uint64 lastFirst = count == 0 ? 0 : rulesChanges[count - 1].firstNumber;
         uint16 lastRules = count == 0 ? FIRST_RULES : rulesChanges[count - 1].rules;
         if (!replaced || rules != lastRules) {
-            if (firstNumber <= lastFirst || rules <= lastRules) revert RulesOutOfOrder(firstNumber, rules);
+            bool inOrder = firstNumber > lastFirst && rules == uint256(lastRules) + 1;
+            if (!inOrder) revert RulesOutOfOrder(firstNumber, rules);
             rulesChanges.push(RulesChange({ firstNumber: firstNumber, rules: rules }));
         }
         revision += 1;

@@ -6,7 +6,7 @@ import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
 import { PostedHeaders } from "../src/PostedHeaders.sol";
 import { SequencerBond } from "../src/SequencerBond.sol";
 import { RunReference, Timing } from "../src/interfaces/IBlindedInbox.sol";
-import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
+import { BatchHeader, BatchHeaders } from "../src/libraries/BatchHeaders.sol";
 import { Domain } from "../src/libraries/Domain.sol";
 import { MerkleTree } from "../src/libraries/MerkleTree.sol";
 import { Deployment } from "./helpers/Deployment.sol";
@@ -527,6 +527,40 @@ contract BlindedInboxTest is Deployment {
     }
 
     /// @dev The registry says which rule set a number has; a run is of one.
+    /// @dev The hash is over the input as it is, and a committee of liars can sign one with a field beyond its type. Nobody
+    /// could decode such a head: L1 would make no header behind it, and the vault let nobody out.
+    function testNoFieldOfAHeaderIsBeyondItsType() public {
+        uint256[4] memory bits = [uint256(32), 64, 128, 128];
+        for (uint256 i = 0; i < 4; i++) {
+            refuseDirty(32 * (10 + i), 1 << bits[i]);
+            refuseDirty(32 * (10 + i), 1 << 255);
+        }
+    }
+
+    /// @dev Of a header with this bit added at this offset, certified as it is.
+    function refuseDirty(uint256 offset, uint256 bit) internal {
+        BatchHeader[] memory headers = run(1);
+        bytes memory encoded = abi.encode(headers[0]);
+        addTo(encoded, offset, bit);
+        bytes32 headerHash = keccak256(bytes.concat(BatchHeaders.TYPEHASH, encoded));
+        BlindedInbox.Certificate memory c;
+        c.signers = 7;
+        c.signature = aggregate(1, headers[0].number, headerHash, 7);
+        bytes memory call = abi.encodeCall(inbox.post, (headers, "", c));
+        addTo(call, 132 + offset, bit); // selector, three offsets, the list's length
+        vm.prank(POSTER, POSTER);
+        (bool done, bytes memory reason) = address(inbox).call(call);
+        check(!done, "refused");
+        checkEqual(reason, abi.encodeWithSelector(BlindedInbox.NotCanonical.selector), "reason");
+    }
+
+    function addTo(bytes memory data, uint256 offset, uint256 bit) internal pure {
+        assembly {
+            let place := add(add(data, 32), offset)
+            mstore(place, add(mload(place), bit))
+        }
+    }
+
     function testEveryHeaderHasTheRulesOfItsNumber() public {
         BatchHeader[] memory headers = run(2);
         headers[1].rules = 2;
@@ -538,7 +572,7 @@ contract BlindedInboxTest is Deployment {
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.WrongRules.selector, 1, 1));
 
         vm.prank(GOVERNOR);
-        registry.scheduleRules(SWITCH_LEAD, 3);
+        registry.scheduleRules(SWITCH_LEAD, 2);
         headers = run(SWITCH_LEAD - 1);
         for (uint256 i = 0; i < headers.length; i++) {
             headers[i].l1OriginNumber = headers[0].l1OriginNumber;
@@ -546,8 +580,8 @@ contract BlindedInboxTest is Deployment {
         relink(headers);
         postRun(headers);
         headers = run(1);
-        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.WrongRules.selector, SWITCH_LEAD, 3));
-        headers[0].rules = 3;
+        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.WrongRules.selector, SWITCH_LEAD, 2));
+        headers[0].rules = 2;
         relink(headers);
         postRun(headers);
     }

@@ -13,6 +13,9 @@ contract CommitteeReplacementTest is Deployment {
     event EndAnnounced(uint64 indexed epoch, uint64 until, bool forSilence);
     event RulesScheduled(uint64 indexed firstNumber, uint16 rules);
 
+    /// @dev Epochs that were seen without a number.
+    mapping(uint64 epoch => bool) internal empty;
+
     function setUp() public {
         vm.warp(1_800_000_000);
         deployContracts();
@@ -100,6 +103,10 @@ contract CommitteeReplacementTest is Deployment {
         checkNotDue(head[0].number + 1, head[0]);
         postRun(head = run(1)); // to the last moment
         pass(1);
+        // Certified headers, each an hour ahead or just before anybody's transaction, would put L1's off for ever.
+        expectPostRefusal(
+            run(1), abi.encodeWithSelector(BlindedInbox.EpochIsOver.selector, head[0].number + 1)
+        );
         inbox.postL1Header(head[0]);
         checkEqual(registry.epochOf(head[0].number + 1), 1, "L1's header is the last of its epoch");
         checkEqual(registry.epochOf(head[0].number + 2), 2, "and the next committee is in office");
@@ -116,6 +123,7 @@ contract CommitteeReplacementTest is Deployment {
         registry.announceEnd();
         pass(EPOCH_NOTICE + 1);
         BatchHeader[] memory late = run(2);
+        expectPostRefusal(late, abi.encodeWithSelector(BlindedInbox.EpochIsOver.selector, 2));
         inbox.postL1Header(head[0]);
         pass(FINALITY + 1);
         expectPostRefusal(
@@ -283,6 +291,33 @@ contract CommitteeReplacementTest is Deployment {
         );
     }
 
+    /// @dev An epoch that was taken back stays without a number, whatever becomes of those before it.
+    function testAnEpochThatWasTakenBackStaysSo() public {
+        registerEpoch(2 * EPOCH_LAST, 4, 3);
+        registerEpoch(3 * EPOCH_LAST, 4, 3);
+        registerEpoch(4 * EPOCH_LAST, 4, 3);
+        vm.startPrank(GOVERNOR);
+        registry.endEpoch(3, 2 * EPOCH_LAST); // the newer one first
+        registry.endEpoch(2, EPOCH_LAST);
+        checkEqual(registry.epochOf(EPOCH_LAST + 1), 4, "behind two without a number");
+        registry.endEpoch(1, 5_000);
+        checkEqual(registry.epochOf(5_001), 4, "after a planned end");
+        BatchHeader[] memory head = run(3);
+        registry.announceEnd();
+        vm.stopPrank();
+        postRun(head);
+        pass(EPOCH_NOTICE + 1);
+        inbox.postL1Header(head[2]);
+        checkEqual(registry.epochOf(5), 4, "after an announced one");
+        for (uint64 epoch = 2; epoch < 4; epoch++) {
+            (uint64 first, uint64 last) = registry.numbersOf(epoch);
+            checkEqual(first, 5, "first");
+            checkEqual(last, 4, "last");
+        }
+        pass(FINALITY + 1);
+        postOfEpoch(4, 1);
+    }
+
     function testAPlannedEarlyEnd() public {
         registerEpoch(2 * EPOCH_LAST, 4, 3);
         pass(EPOCH_NOTICE);
@@ -359,6 +394,8 @@ contract CommitteeReplacementTest is Deployment {
                 (uint64 first, uint64 last) = registry.numbersOf(e);
                 checkEqual(first, next, "contiguous");
                 check(last + 1 >= first, "not reversed");
+                check(!empty[e] || last < first, "without a number for good");
+                empty[e] = last < first;
                 if (last >= first) checkEqual(registry.epochOf(first), e, "epoch of its first");
                 if (last >= first) checkEqual(registry.epochOf(last), e, "epoch of its last");
                 next = last + 1;
@@ -382,17 +419,18 @@ contract CommitteeReplacementTest is Deployment {
         postRun(run(1)); // so near it stays
         refuseRules(6_000, 2, rulesOutOfOrder(6_000, 2));
         uint64 revision = registry.revision();
-        schedule(6_000, 5);
+        refuseRules(6_000, 4, rulesOutOfOrder(6_000, 4));
+        schedule(6_000, 3);
         checkEqual(registry.revision(), revision + 1, "whoever keeps the rules reads again");
         checkEqual(registry.rulesOf(SWITCH_LEAD - 1), 1, "before the first");
         checkEqual(registry.rulesOf(SWITCH_LEAD), 2, "its number");
         checkEqual(registry.rulesOf(5_999), 2, "5999");
-        checkEqual(registry.rulesOf(6_000), 5, "6000");
-        checkEqual(registry.rulesOf(type(uint64).max), 5, "for good");
+        checkEqual(registry.rulesOf(6_000), 3, "6000");
+        checkEqual(registry.rulesOf(type(uint64).max), 3, "for good");
         checkEqual(registry.rulesChangeCount(), 2, "count");
         (uint64 first, uint16 rules) = registry.rulesChanges(1);
         checkEqual(first, 6_000, "first");
-        checkEqual(rules, 5, "rules");
+        checkEqual(rules, 3, "rules");
     }
 
     /// @dev A change far ahead gives way to the next one: nobody can keep rule sets out, or fill the list with them.
@@ -400,11 +438,11 @@ contract CommitteeReplacementTest is Deployment {
         schedule(SWITCH_LEAD, 2);
         postRun(run(1));
         for (uint16 i = 0; i < 20; i++) {
-            schedule(type(uint64).max - i, 3 + i);
+            schedule(type(uint64).max - i, 3);
             checkEqual(registry.rulesChangeCount(), 2, "one at a time");
         }
         refuseRules(SWITCH_LEAD + 1, 1, rulesOutOfOrder(SWITCH_LEAD + 1, 1));
-        schedule(SWITCH_LEAD + 1, 3); // nearer than the one that it replaces, and of a lower rule set
+        schedule(SWITCH_LEAD + 1, 3); // nearer than the one that it replaces
         checkEqual(registry.rulesChangeCount(), 2, "in its place");
         checkEqual(registry.rulesOf(SWITCH_LEAD + 1), 3, "in force");
         schedule(SWITCH_LEAD + 1, 2); // taken back

@@ -257,7 +257,7 @@ contract L1HeadersTest is Deployment {
         registerEpoch(SWITCH_LEAD - 1, 4, 3);
         registerEpoch(EPOCH_LAST, 4, 3);
         vm.prank(GOVERNOR);
-        registry.scheduleRules(SWITCH_LEAD, 3);
+        registry.scheduleRules(SWITCH_LEAD, 2);
         BatchHeader[] memory headers = run(SWITCH_LEAD - 1);
         for (uint256 i = 0; i < headers.length; i++) {
             headers[i].l1OriginNumber = headers[0].l1OriginNumber;
@@ -270,7 +270,7 @@ contract L1HeadersTest is Deployment {
         bytes32[] memory leaves = new bytes32[](1);
         leaves[0] = transactionLeaf(100, 30_000);
         BatchHeader memory header = expected(leaves, 109, 30_000);
-        (header.epoch, header.rules) = (2, 3);
+        (header.epoch, header.rules) = (2, 2);
         make(header);
     }
 
