@@ -618,7 +618,7 @@ fn the_reasons_of_submissions_are_those_of_the_sequencer() {
     }
     let hash = B256::ZERO;
     let made: BTreeMap<String, (i64, bool)> = [
-        SubmissionRefusal::UnknownBatch { number: 1, head: 0 },
+        SubmissionRefusal::UnknownBatch { number: 1, newest: 0 },
         SubmissionRefusal::WrongHeader { number: 1, known: hash, offered: hash },
         SubmissionRefusal::WrongEpoch { number: 1, known: 1, offered: 2 },
         SubmissionRefusal::UnknownMember { member: 9, members: 4 },
