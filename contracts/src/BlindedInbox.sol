@@ -40,7 +40,7 @@ import { MerkleTree } from "./libraries/MerkleTree.sol";
 /// | 5 | `committedAt[commitment]` | CommitReveal |
 /// | 6 | `accounts[sequencer]`: staked u128, openAccusations u64, slashedAt u64; announced amount u128, announcedAt u64, headOrigin u64 | SequencerBond |
 /// | 7, 8 | `openAccusations`; `rewards[reporter]` | |
-/// | 9, 10 | `equivocatedAt[number]`; `shownBesideAnother[signer][headerHash]` | FaultRecords |
+/// | 9, 10 | `equivocatedAt[number]`; `shownTogether[signer][evidence]` | FaultRecords |
 /// | 11 | `accusations[promiseId]`: accuser 160, state u8, accusedAt u64 | |
 ///
 /// Reports of the sequencer's faults run the code of another contract, `faults`, on this storage.
