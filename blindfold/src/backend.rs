@@ -101,7 +101,7 @@ mod device {
             );
         });
         Ok(Chosen {
-            backend: Arc::new(Decided::new(offload)),
+            backend: Arc::new(Decided::new(Box::new(offload))),
             why: format!("{how}: {}", names.join("; ")),
             devices,
         })

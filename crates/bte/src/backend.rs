@@ -6,8 +6,9 @@ use crate::accelerator::Operation;
 use crate::hint::HintItem;
 use crate::proof::ProofItem;
 use crate::{
-    BatchError, Check, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
-    Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError, SingletonItem,
+    BatchError, Check, Ciphertext, CiphertextPoint, Decided, EncryptionKey, G1_BYTES, HintError, MemberKey,
+    Opening, Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError, SingletonItem,
+    platform,
 };
 
 /// An implementation of the scheme's heavy operations, chosen at start-up. All implementations give identical results.
@@ -159,7 +160,7 @@ pub enum UnknownBackend {
 /// Every name that [`Backend::name`] of a production build gives: the label values of metrics.
 pub const BACKEND_NAMES: &[&str] = &["cuda", "ifma", "portable"];
 
-/// The fastest backend that this machine's processor supports, in [`Decided`](crate::Decided), with `threads` threads
+/// The fastest backend that this machine's processor supports, in [`Decided`], with `threads` threads
 /// (0: one for each core).
 ///
 /// # Panics
@@ -191,12 +192,15 @@ pub fn by_name(name: &str, threads: usize) -> Result<Box<dyn Backend>, UnknownBa
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-fn ifma(threads: usize) -> Option<Box<dyn Backend>> {
-    crate::Ifma::new(threads).map(|ifma| Box::new(crate::Decided::new(ifma)) as Box<dyn Backend>)
+/// The backend in eight lanes alone, with `threads` threads (0: one for each core); `None` where this machine's processor
+/// lacks the instructions. For tests and benchmarks: its refusals are no verdicts ([`Decided`]).
+///
+/// # Panics
+/// If the operating system refuses to start the threads.
+pub fn lanes(threads: usize) -> Option<Box<dyn Backend>> {
+    platform::lanes(threads).map(|lanes| lanes as Box<dyn Backend>)
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn ifma(_threads: usize) -> Option<Box<dyn Backend>> {
-    None
+fn ifma(threads: usize) -> Option<Box<dyn Backend>> {
+    lanes(threads).map(|lanes| Box::new(Decided::new(lanes)) as Box<dyn Backend>)
 }

@@ -1,67 +1,63 @@
 //! The fastest backend for this machine's processor, with the parts of it that a device leaves to the CPU.
 
-use crate::bulk::{Bulk, ScalarBulk};
-use crate::comb::generator_times_all;
+use crate::bulk::Bulk;
 use crate::curve::{Gt, Scalar};
-#[cfg(target_arch = "x86_64")]
-use crate::ifma::Ifma;
-use crate::opening::open_all;
+use crate::par::{self, Pool};
 use crate::{
-    Backend, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, Opening, Parameters, Portable, batch, par,
+    Backend, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, Opening, Parameters, Portable, platform,
 };
 
 /// Items that one task works on at most.
 const PIECE: usize = 64;
 
-/// Chosen once, at start-up.
-pub(crate) enum Cpu {
-    #[cfg(target_arch = "x86_64")]
-    Ifma(Ifma),
-    Portable(Portable),
+/// A backend that computes here, in its parts.
+pub(crate) trait Processor: Backend {
+    /// Its threads.
+    fn pool(&self) -> &Pool;
+
+    /// Its arithmetic on many points.
+    fn bulk(&self) -> Box<dyn Bulk>;
+
+    /// The cross-terms of a batch of 2..=B up to the hard part, on the current pool.
+    fn cross_terms(&self, parameters: &Parameters, points: &[CiphertextPoint]) -> Vec<Gt>;
+
+    /// [`crate::opening::open_all`].
+    fn open_all(
+        &self,
+        key: &EncryptionKey,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+        blindings: &[Gt],
+    ) -> Vec<Opening>;
+
+    /// The encodings of \[k\]₁, in variable time.
+    fn headers(&self, scalars: &[Scalar]) -> Vec<[u8; G1_BYTES]>;
 }
+
+/// Chosen once, at start-up.
+pub(crate) struct Cpu(Box<dyn Processor>);
 
 impl Cpu {
     /// With `threads` threads (0: one for each core).
     pub(crate) fn new(threads: usize) -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(ifma) = Ifma::new(threads) {
-            return Self::Ifma(ifma);
-        }
-        Self::Portable(Portable::new(threads))
+        Self(platform::lanes(threads).unwrap_or_else(|| Box::new(Portable::new(threads))))
     }
 
     pub(crate) fn backend(&self) -> &dyn Backend {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => ifma,
-            Self::Portable(portable) => portable,
-        }
+        &*self.0
     }
 
     /// Runs `work` on this backend's threads.
     pub(crate) fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => ifma.install(work),
-            Self::Portable(portable) => portable.install(work),
-        }
+        self.0.pool().install(work)
     }
 
     pub(crate) fn bulk(&self) -> Box<dyn Bulk> {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => Box::new(ifma.bulk()),
-            Self::Portable(_) => Box::new(ScalarBulk),
-        }
+        self.0.bulk()
     }
 
     /// The cross-terms of a batch of 2..=B up to the hard part.
     pub(crate) fn cross_terms(&self, parameters: &Parameters, points: &[CiphertextPoint]) -> Vec<Gt> {
-        self.install(|| match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => ifma.cross_terms(parameters, points),
-            Self::Portable(_) => batch::cross_terms(parameters, points, None),
-        })
+        self.install(|| self.0.cross_terms(parameters, points))
     }
 
     /// Opens ciphertexts, given their blinding factors.
@@ -73,26 +69,13 @@ impl Cpu {
     ) -> Vec<Opening> {
         self.install(|| {
             par::pieces(ciphertexts.len(), PIECE, 8, |range| {
-                let (ciphertexts, blindings) = (&ciphertexts[range.clone()], &blindings[range]);
-                match self {
-                    #[cfg(target_arch = "x86_64")]
-                    Self::Ifma(ifma) => ifma.open_all(key, ciphertexts, blindings),
-                    Self::Portable(_) => open_all(key, ciphertexts, blindings),
-                }
+                self.0.open_all(key, &ciphertexts[range.clone()], &blindings[range])
             })
         })
     }
 
     /// The encodings of \[k\]₁, in variable time.
     pub(crate) fn headers(&self, scalars: &[Scalar]) -> Vec<[u8; G1_BYTES]> {
-        self.install(|| {
-            par::pieces(scalars.len(), PIECE, 8, |range| match self {
-                #[cfg(target_arch = "x86_64")]
-                Self::Ifma(ifma) => ifma.headers(&scalars[range]),
-                Self::Portable(_) => {
-                    generator_times_all(&scalars[range]).iter().map(|point| point.encode()).collect()
-                }
-            })
-        })
+        self.install(|| par::pieces(scalars.len(), PIECE, 8, |range| self.0.headers(&scalars[range])))
     }
 }

@@ -69,8 +69,8 @@ pub struct Decided {
 
 impl Decided {
     /// Decides what `fast` refuses.
-    pub fn new(fast: impl Backend + 'static) -> Self {
-        Self { fast: Box::new(fast), portable: OnceLock::new(), listeners: Mutex::default() }
+    pub fn new(fast: Box<dyn Backend>) -> Self {
+        Self { fast, portable: OnceLock::new(), listeners: Mutex::default() }
     }
 
     fn portable(&self) -> &Portable {

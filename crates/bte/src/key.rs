@@ -5,9 +5,8 @@ use std::sync::{Arc, OnceLock};
 use crate::GT_BYTES;
 use crate::comb::GtComb;
 use crate::curve::{Gt, GtError, Scalar, TorusProduct};
+use crate::derived::Derived;
 use crate::hash::sha256;
-#[cfg(target_arch = "x86_64")]
-use crate::ifma::LaneComb;
 
 /// Default window of the verification table: 5 rows, 19745 elements, 5.7 MB, 20 factors per exponentiation.
 pub const DEFAULT_WINDOW_BITS: u32 = 13;
@@ -43,8 +42,7 @@ struct Inner {
     bytes: [u8; GT_BYTES],
     window_bits: u32,
     public: OnceLock<GtComb>,
-    #[cfg(target_arch = "x86_64")]
-    lanes: OnceLock<LaneComb>,
+    derived: Derived,
     secret: OnceLock<GtComb>,
 }
 
@@ -79,8 +77,7 @@ impl EncryptionKey {
             bytes: ek.encode(),
             window_bits,
             public: OnceLock::new(),
-            #[cfg(target_arch = "x86_64")]
-            lanes: OnceLock::new(),
+            derived: Derived::default(),
             secret: OnceLock::new(),
         }))
     }
@@ -113,13 +110,19 @@ impl EncryptionKey {
         self.0.public.get_or_init(|| GtComb::new(&self.0.ek, self.0.window_bits))
     }
 
-    /// The table for public exponents as eight lanes read it; `make` converts it.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn lane_comb(&self, make: impl FnOnce(&GtComb) -> LaneComb) -> &LaneComb {
-        self.0.lanes.get_or_init(|| match self.0.public.get() {
-            Some(comb) => make(comb),
-            None => make(&GtComb::new(&self.0.ek, self.0.window_bits)), // not kept: lanes need no other
-        })
+    /// Gives the table for public exponents to `read`. It is not kept for that: who reads it makes another one of it.
+    #[allow(dead_code)] // only lanes use it
+    pub(crate) fn read_comb<T>(&self, read: impl FnOnce(&GtComb) -> T) -> T {
+        match self.0.public.get() {
+            Some(comb) => read(comb),
+            None => read(&GtComb::new(&self.0.ek, self.0.window_bits)),
+        }
+    }
+
+    /// What a backend keeps beside this key.
+    #[allow(dead_code)] // only lanes use it
+    pub(crate) fn derived(&self) -> &Derived {
+        &self.0.derived
     }
 
     /// ek^k in constant time.

@@ -59,13 +59,13 @@ mod cpu;
 mod curve;
 pub mod dealer;
 mod decided;
+mod derived;
 mod digits;
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod emulated;
 mod encrypt;
 mod hash;
 mod hint;
-#[cfg(target_arch = "x86_64")]
 mod ifma;
 mod key;
 mod lagrange;
@@ -73,6 +73,7 @@ mod member;
 mod opening;
 mod par;
 mod parameters;
+mod platform;
 mod portable;
 mod proof;
 #[cfg(feature = "reference")]
@@ -83,15 +84,13 @@ mod stated;
 mod tags;
 mod weights;
 
-pub use backend::{BACKEND_NAMES, Backend, UnknownBackend, auto, by_name};
+pub use backend::{BACKEND_NAMES, Backend, UnknownBackend, auto, by_name, lanes};
 pub use batch::{BatchError, PreDecrypted};
 pub use ciphertext::{Ciphertext, CiphertextPoint, Proof, SessionKey};
 pub use curve::{GtError, PointError};
 pub use decided::{Check, Decided};
 pub use encrypt::{EncryptError, MAX_MESSAGE_BYTES};
 pub use hint::{HintError, HintItem};
-#[cfg(target_arch = "x86_64")]
-pub use ifma::Ifma;
 pub use key::{DEFAULT_WINDOW_BITS, EncryptionKey, KeyError, MAX_WINDOW_BITS, MIN_WINDOW_BITS};
 pub use lagrange::CombineError;
 pub use member::{MemberKey, MemberKeyError};

@@ -2,7 +2,13 @@
 
 use rand_core::CryptoRng;
 
+use crate::bulk::{Bulk, ScalarBulk};
+use crate::comb::generator_times_all;
+use crate::cpu::Processor;
+use crate::curve::{Gt, Scalar};
 use crate::hint::HintItem;
+use crate::opening::open_all;
+use crate::par::Pool;
 use crate::proof::ProofItem;
 use crate::weights::Expanded;
 use crate::{
@@ -12,8 +18,7 @@ use crate::{
 
 /// Scalar implementation of [`Backend`]. In a browser it has no threads.
 pub struct Portable {
-    #[cfg(not(target_arch = "wasm32"))]
-    pool: rayon::ThreadPool,
+    pool: Pool,
 }
 
 impl Portable {
@@ -21,28 +26,13 @@ impl Portable {
     ///
     /// # Panics
     /// If the operating system refuses to start the threads.
-    #[cfg(not(target_arch = "wasm32"))]
     pub fn new(threads: usize) -> Self {
-        let builder =
-            rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("bte-{i}"));
-        match builder.build() {
-            Ok(pool) => Self { pool },
-            Err(error) => panic!("cannot start {threads} threads for batch work: {error}"),
-        }
-    }
-
-    /// Without threads.
-    #[cfg(target_arch = "wasm32")]
-    pub fn new(_threads: usize) -> Self {
-        Self {}
+        Self { pool: Pool::new(threads) }
     }
 
     /// Runs `work` on this backend's threads: everything in this crate that says "on the current pool" then uses them.
     pub fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        #[cfg(not(target_arch = "wasm32"))]
-        return self.pool.install(work);
-        #[cfg(target_arch = "wasm32")]
-        work()
+        self.pool.install(work)
     }
 }
 
@@ -145,5 +135,32 @@ impl Backend for Portable {
     ) -> Vec<Result<Opening, SingletonError>> {
         let mut rng = Expanded::new(rng);
         self.install(|| parameters.open_singletons(&mut rng, items))
+    }
+}
+
+impl Processor for Portable {
+    fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn bulk(&self) -> Box<dyn Bulk> {
+        Box::new(ScalarBulk)
+    }
+
+    fn cross_terms(&self, parameters: &Parameters, points: &[CiphertextPoint]) -> Vec<Gt> {
+        batch::cross_terms(parameters, points, None)
+    }
+
+    fn open_all(
+        &self,
+        key: &EncryptionKey,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+        blindings: &[Gt],
+    ) -> Vec<Opening> {
+        open_all(key, ciphertexts, blindings)
+    }
+
+    fn headers(&self, scalars: &[Scalar]) -> Vec<[u8; G1_BYTES]> {
+        generator_times_all(scalars).iter().map(|point| point.encode()).collect()
     }
 }

@@ -55,7 +55,7 @@ impl Blinding {
     }
 
     /// 1 + a·w; `None` where a coefficient is not below p.
-    #[cfg(target_arch = "x86_64")]
+    #[allow(dead_code)] // only lanes use it
     pub(crate) fn numerator(&self) -> Option<Gt> {
         self.decode().map(|torus| TorusProduct::from(&torus).numerator())
     }

@@ -185,7 +185,7 @@ fn a_refusal_that_is_wrong_is_overruled_and_counted() {
     let questions = Questions::honest(&parameters, &keys, &batch).with_forgeries(&batch);
     let want = questions.ask(&Portable::new(1));
 
-    let decided = Decided::new(Refusing(Portable::new(2)));
+    let decided = Decided::new(Box::new(Refusing(Portable::new(2))));
     let counts = counted(&decided);
     assert_eq!(questions.ask(&decided), want);
     let counts = counts.lock().expect("nobody panics").clone();
@@ -227,7 +227,7 @@ fn what_does_not_open_is_opened_again_at_a_bounded_cost() {
             })
             .collect()
     };
-    let decided = Decided::new(Blind(Portable::new(2)));
+    let decided = Decided::new(Box::new(Blind(Portable::new(2))));
     let counts = counted(&decided);
     let mut rng = common::rng(7);
     let mut overruled = |items: &[SingletonItem<'_>]| {
@@ -252,7 +252,7 @@ fn openings_of_a_batch_are_passed_on() {
     let points = common::points(&batch);
     let share = keys[0].release_share(&points).expect("a batch");
     let release = parameters.combine(&[(1, share)]).expect("enough");
-    let decided = Decided::new(Blind(Portable::new(1)));
+    let decided = Decided::new(Box::new(Blind(Portable::new(1))));
     let counts = counted(&decided);
     let ciphertexts: Vec<_> = batch.iter().map(|made| (&made.ad, &made.ciphertext)).collect();
     let opened = decided.decrypt(&parameters, &points, &release, &ciphertexts);
@@ -265,7 +265,7 @@ fn where_both_agree_nothing_is_counted() {
     let (parameters, keys) = deal(4, 3, 2, 3);
     let batch = batch(&parameters, 4, 4);
     let questions = Questions::honest(&parameters, &keys, &batch).with_forgeries(&batch);
-    let decided = Decided::new(Portable::new(1));
+    let decided = Decided::new(Box::new(Portable::new(1)));
     let counts = counted(&decided);
     assert_eq!(questions.ask(&decided), questions.ask(&Portable::new(1)));
     assert!(counts.lock().expect("nobody panics").is_empty());

@@ -34,7 +34,7 @@ async fn story(world: &World) {
 #[tokio::test]
 async fn a_backend_that_refuses_right_hints_shows() {
     let mut world = World::new().await;
-    world.backend = Arc::new(Decided::new(Faulty(backend())));
+    world.backend = Arc::new(Decided::new(Box::new(Faulty(backend()))));
     let folder = tempfile::tempdir().unwrap();
     let disk = opened(&folder.path().join("store.sqlite")).await;
     let coprocessor = world.try_start(Arc::clone(&disk) as _, disk.clone()).await.unwrap();

@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use super::prefetch::prefetch;
 use super::{Rows, equal_mask, sign_mask};
 use crate::curve::{G1, G1Affine, Scalar};
 use crate::digits::{X, glv_halves};
+use crate::platform::prefetch;
 
 /// Window of the table for public scalars: 10 rows, 38,243 points, 3.7 MB.
 const PUBLIC_WINDOW_BITS: u32 = 13;
@@ -73,7 +73,7 @@ fn public_table() -> &'static Rows<G1Affine> {
 }
 
 /// The multiples of the generator that windows of this size need: entry d−1 of row i is d·2^(w·i) times it.
-#[cfg(target_arch = "x86_64")]
+#[allow(dead_code)] // only lanes use it
 pub(crate) fn generator_rows(window_bits: u32) -> Vec<Vec<G1Affine>> {
     table(window_bits).rows
 }

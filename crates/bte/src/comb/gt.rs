@@ -2,10 +2,10 @@
 
 use zeroize::Zeroizing;
 
-use super::prefetch::prefetch;
 use super::{Rows, equal_mask, sign_mask};
 use crate::curve::{Gt, Scalar, Torus, TorusProduct};
 use crate::digits::{X, base_x};
+use crate::platform::prefetch;
 
 /// Powers of one element of GT in torus form.
 pub(crate) struct GtComb(Rows<Torus>);
@@ -21,13 +21,13 @@ impl GtComb {
         Self(Rows::new(largest, window_bits, |(i, length)| powers(&bases[i], length)))
     }
 
-    #[cfg(target_arch = "x86_64")]
+    #[allow(dead_code)] // only lanes use it
     pub(crate) fn window_bits(&self) -> u32 {
         self.0.window_bits
     }
 
     /// Entry d−1 of row i is base^(d·2^(w·i)).
-    #[cfg(target_arch = "x86_64")]
+    #[allow(dead_code)] // only lanes use it
     pub(crate) fn rows(&self) -> impl Iterator<Item = &[Torus]> {
         self.0.rows.iter().map(Vec::as_slice)
     }

@@ -11,12 +11,11 @@
 
 mod g1;
 mod gt;
-mod prefetch;
 
+#[allow(unused_imports)] // only lanes use it
+pub(crate) use g1::generator_rows;
 pub(crate) use g1::{generator_times, generator_times_all, generator_times_secret};
 pub(crate) use gt::GtComb;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use {g1::generator_rows, prefetch::prefetch};
 
 /// Cuts `value` into signed windows in [−2^(w−1), 2^(w−1)], least significant first, without branches on the value.
 pub(crate) fn signed_windows(value: u128, window_bits: u32, count: usize) -> impl Iterator<Item = i32> {

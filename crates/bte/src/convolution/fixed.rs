@@ -18,8 +18,7 @@ use std::sync::OnceLock;
 
 use super::{Budget, Domain, Shape, cube_root, points};
 use crate::curve::{G1Affine, G2, G2Affine, Gt, Lines, Scalar, miller_loop};
-#[cfg(target_arch = "x86_64")]
-use crate::ifma::{LANES, LaneLines};
+use crate::derived::Derived;
 use crate::par;
 
 /// The fixed side for one domain: all batches that fit share it.
@@ -29,9 +28,7 @@ pub(crate) struct FixedSide {
     points: Vec<G2Affine>,
     /// Miller lines of the points, made at first use; `None` if there was no memory for them.
     lines: OnceLock<Option<Vec<Lines>>>,
-    /// The same for eight points at a time.
-    #[cfg(target_arch = "x86_64")]
-    lane_lines: OnceLock<Option<Vec<LaneLines>>>,
+    derived: Derived,
 }
 
 impl FixedSide {
@@ -55,13 +52,7 @@ impl FixedSide {
     /// Takes w as [`FixedSide::compute`] gave it.
     pub(crate) fn new(shape: Shape, points: Vec<G2Affine>) -> Self {
         assert_eq!(points.len(), shape.points());
-        Self {
-            domain: Domain::new(shape),
-            points,
-            lines: OnceLock::new(),
-            #[cfg(target_arch = "x86_64")]
-            lane_lines: OnceLock::new(),
-        }
+        Self { domain: Domain::new(shape), points, lines: OnceLock::new(), derived: Derived::default() }
     }
 
     pub(crate) fn domain(&self) -> &Domain {
@@ -79,16 +70,10 @@ impl FixedSide {
         budget.keep(&self.lines, self.points.len() * Lines::BYTES, make).map(Vec::as_slice)
     }
 
-    /// The same for eight points at a time; `make` gives those of the points it is given.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn lane_lines(
-        &self,
-        budget: &Budget,
-        make: impl Fn(&[G2Affine]) -> LaneLines + Sync + Send,
-    ) -> Option<&[LaneLines]> {
-        let groups = self.points.len().div_ceil(LANES);
-        let make = || par::map_chunks(&self.points, LANES, |points| vec![make(points)]);
-        budget.keep(&self.lane_lines, groups * LaneLines::BYTES, make).map(Vec::as_slice)
+    /// What a backend keeps beside it.
+    #[allow(dead_code)] // only lanes use it
+    pub(crate) fn derived(&self) -> &Derived {
+        &self.derived
     }
 
     /// The pairings of w with the transformed inputs, up to the hard part.

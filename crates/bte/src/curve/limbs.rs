@@ -3,9 +3,7 @@
 
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12, blst_p1_affine, blst_p2_affine};
 
-use super::{G1Affine, G2Affine, Gt};
-#[cfg(target_arch = "x86_64")]
-use super::{Lines, Torus, fp};
+use super::{G1Affine, G2Affine, Gt, Lines, Torus, fp};
 
 /// One element of F_p.
 pub(crate) type Limbs = [u64; 6];
@@ -26,13 +24,13 @@ pub(crate) fn is_reduced(value: &Limbs) -> bool {
 }
 
 /// 1/value; 0 for 0.
-#[cfg(target_arch = "x86_64")]
+#[allow(dead_code)] // only lanes use it
 pub(crate) fn invert(value: &Limbs) -> Limbs {
     fp::inverse(&blst_fp { l: *value }).l
 }
 
 /// a·b.
-#[cfg(target_arch = "x86_64")]
+#[allow(dead_code)] // only lanes use it
 pub(crate) fn multiply(a: &Limbs, b: &Limbs) -> Limbs {
     fp::mul(&blst_fp { l: *a }, &blst_fp { l: *b }).l
 }
@@ -78,17 +76,17 @@ impl Gt {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 impl Torus {
     /// The six coefficients of a in (1 + a·w)/(1 − a·w).
+    #[allow(dead_code)] // only lanes use it
     pub(crate) fn limbs(&self) -> [&Limbs; 6] {
         std::array::from_fn(|i| &self.0.0.fp2[i / 2].fp[i % 2].l)
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 impl Lines {
     /// The coefficients (l0, l1, l2) of each line l0 + l1·(−2x)·v + l2·(2y)·v·w; `None` for the identity.
+    #[allow(dead_code)] // only lanes use it
     pub(crate) fn coefficients(&self) -> Option<impl Iterator<Item = [[Limbs; 2]; 3]>> {
         self.0.as_ref().map(|lines| lines.iter().map(|line| line.fp2.map(|c| c.fp.map(|fp| fp.l))))
     }

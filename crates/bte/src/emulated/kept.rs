@@ -2,6 +2,7 @@
 
 use super::comb::LaneComb;
 use super::pairing::LaneLines;
+use super::vector::LANES;
 use crate::comb::GtComb;
 use crate::convolution::{Budget, FixedSide};
 use crate::curve::G2Affine;
@@ -22,11 +23,17 @@ pub(super) fn lane_lines<'a>(
     None
 }
 
+pub(super) fn keeps_h_lane_lines(_parameters: &Parameters) -> bool {
+    false
+}
+
 pub(super) fn with_h_lane_lines<T>(
     parameters: &Parameters,
     group: usize,
     make: impl Fn(&[G2Affine]) -> LaneLines,
     with: impl FnOnce(&LaneLines) -> T,
 ) -> T {
-    with(&make(&parameters.h_group(group)))
+    let start = LANES * group;
+    let end = (start + LANES).min(parameters.max_batch());
+    with(&make(&parameters.h_points(start..end).copied().collect::<Vec<_>>()))
 }

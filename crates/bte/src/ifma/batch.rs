@@ -29,7 +29,7 @@ pub(super) unsafe fn prepare(parameters: &Parameters, batch: usize) {
     if batch >= 2 {
         kept::lane_lines(parameters.fixed_side(batch), parameters.budget(), make);
     }
-    if parameters.keeps_h_lane_lines() {
+    if kept::keeps_h_lane_lines(parameters) {
         par::map(batch.div_ceil(LANES), |group| kept::with_h_lane_lines(parameters, group, make, |_| ()));
     }
 }

@@ -10,9 +10,10 @@ use super::vector::{
     LANES, Vector, add, and, greater, lanes, load, ones, or, select, shift_left, shift_right, splat, store,
     sub, vanishing, zero,
 };
-use crate::comb::{GtComb, prefetch};
+use crate::comb::GtComb;
 use crate::curve::Scalar;
 use crate::digits::base_x;
+use crate::platform::prefetch;
 
 /// The rows of a table, one after the other: entry d of a row is d times its base (written additively).
 pub(super) struct LaneRows<T> {

@@ -28,6 +28,7 @@
 //! Functions declared by [`vector::lanes`] carry target features, and are safe to call from each other. [`Ifma`] can only
 //! be made where [`Ifma::new`] has found those features; its methods are where they are entered.
 
+#![cfg(target_arch = "x86_64")]
 #![allow(clippy::needless_range_loop)] // limbs, lanes and windows of several values share an index
 
 mod batch;
@@ -56,14 +57,15 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use bulk::LaneBulk;
-pub(crate) use comb::LaneComb;
-pub(crate) use pairing::LaneLines;
-pub(crate) use vector::LANES;
+
+use crate::bulk::Bulk;
+use crate::cpu::Processor;
 
 use crate::curve::straus::sum_secret;
 use crate::curve::{G1Affine, Gt, Scalar};
 use crate::digits::glv_halves;
 use crate::hint::HintItem;
+use crate::par::Pool;
 use crate::proof::{ProofItem, verify_proofs_with};
 use crate::singleton::Opener;
 use crate::stated::{Blinding, places_hold};
@@ -78,7 +80,7 @@ const SHARED_MIN: usize = 5;
 
 /// Implementation of [`Backend`] in eight lanes of AVX-512 IFMA, with a pool of threads of its own.
 #[derive(Debug)]
-pub struct Ifma {
+pub(crate) struct Ifma {
     portable: Portable,
 }
 
@@ -87,12 +89,12 @@ impl Ifma {
     ///
     /// # Panics
     /// If the operating system refuses to start the threads.
-    pub fn new(threads: usize) -> Option<Self> {
+    pub(crate) fn new(threads: usize) -> Option<Self> {
         Self::is_supported().then(|| Self { portable: Portable::new(threads) })
     }
 
     /// Does this machine have AVX-512 F, DQ and IFMA (and BMI2 and ADX, which every such machine has)?
-    pub fn is_supported() -> bool {
+    fn is_supported() -> bool {
         is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512ifma")
@@ -100,24 +102,27 @@ impl Ifma {
             && is_x86_feature_detected!("adx")
     }
 
-    pub(crate) fn bulk(&self) -> LaneBulk {
+    fn lane_bulk(&self) -> LaneBulk {
         // SAFETY: `new` has found the features; so in all methods.
         unsafe { LaneBulk::new() }
     }
+}
 
-    /// Runs `work` on this backend's threads.
-    pub(crate) fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        self.portable.install(work)
+impl Processor for Ifma {
+    fn pool(&self) -> &Pool {
+        self.portable.pool()
     }
 
-    /// The X_i of 2..=B ciphertexts up to the hard part, on the current pool.
-    pub(crate) fn cross_terms(&self, parameters: &Parameters, points: &[CiphertextPoint]) -> Vec<Gt> {
+    fn bulk(&self) -> Box<dyn Bulk> {
+        Box::new(self.lane_bulk())
+    }
+
+    fn cross_terms(&self, parameters: &Parameters, points: &[CiphertextPoint]) -> Vec<Gt> {
         // SAFETY: as above.
         unsafe { batch::unpacked_cross_terms(parameters, points) }
     }
 
-    /// [`crate::opening::open_all`].
-    pub(crate) fn open_all(
+    fn open_all(
         &self,
         key: &EncryptionKey,
         ciphertexts: &[(&[u8; 32], &Ciphertext)],
@@ -127,8 +132,7 @@ impl Ifma {
         unsafe { batch::open_given(key, ciphertexts, blindings) }
     }
 
-    /// The encodings of \[k\]₁.
-    pub(crate) fn headers(&self, scalars: &[Scalar]) -> Vec<[u8; G1_BYTES]> {
+    fn headers(&self, scalars: &[Scalar]) -> Vec<[u8; G1_BYTES]> {
         // SAFETY: as above.
         unsafe { opening::headers(scalars) }
     }
@@ -192,7 +196,7 @@ impl Backend for Ifma {
         items: &[ProofItem<'_>],
     ) -> Vec<Result<CiphertextPoint, ProofError>> {
         let mut rng = Expanded::new(rng);
-        self.portable.install(|| verify_proofs_with(&self.bulk(), &mut rng, items))
+        self.portable.install(|| verify_proofs_with(&self.lane_bulk(), &mut rng, items))
     }
 
     fn release_share(
@@ -227,7 +231,7 @@ impl Backend for Ifma {
         items: &[(CiphertextPoint, [u8; G1_BYTES])],
     ) -> Vec<Result<(), SingletonError>> {
         let mut rng = Expanded::new(rng);
-        self.portable.install(|| parameters.verify_singletons_with(&self.bulk(), &mut rng, items))
+        self.portable.install(|| parameters.verify_singletons_with(&self.lane_bulk(), &mut rng, items))
     }
 
     fn open_singletons(
@@ -238,7 +242,7 @@ impl Backend for Ifma {
     ) -> Vec<Result<Opening, SingletonError>> {
         let mut rng = Expanded::new(rng);
         self.portable.install(|| {
-            parameters.open_singletons_with(&self.bulk(), &mut rng, items, &LaneOpener(parameters))
+            parameters.open_singletons_with(&self.lane_bulk(), &mut rng, items, &LaneOpener(parameters))
         })
     }
 }

@@ -215,7 +215,7 @@ lanes! {
 /// May this machine run the lanes' tests? Says so where it may not; fails there if `BLINDFOLD_EXPECT_IFMA` is 1.
 #[cfg(test)]
 pub(super) fn supported() -> bool {
-    let supported = crate::Ifma::is_supported();
+    let supported = super::Ifma::is_supported();
     if !supported {
         let expected = std::env::var("BLINDFOLD_EXPECT_IFMA").is_ok_and(|value| value == "1");
         assert!(!expected, "this processor has no AVX-512 IFMA, and BLINDFOLD_EXPECT_IFMA=1 says it has");

@@ -1,12 +1,12 @@
 //! What is computed from the parameters at first use and kept in memory.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::{Elements, Parameters};
 use crate::convolution::{Budget, FixedSide, Shape};
 use crate::curve::{G1Affine, G2Affine, Gt, Lines, miller_loop};
-#[cfg(target_arch = "x86_64")]
-use crate::ifma::{LANES, LaneLines};
+use crate::derived::Derived;
 use crate::par;
 
 /// Memory for Miller lines unless [`Parameters::with_memory_limit`] says otherwise: enough for B = 8192.
@@ -20,9 +20,7 @@ pub(super) struct Tables {
     fixed: [OnceLock<FixedSide>; Shape::COUNT],
     /// Miller lines of h_i at i−1, i ≤ B, for finalization; `None` if there was no memory for them.
     h_lines: OnceLock<Option<Vec<OnceLock<Lines>>>>,
-    /// Miller lines of h_(B−8g) … h_(B−8g−7), those of eight consecutive positions, at g.
-    #[cfg(target_arch = "x86_64")]
-    h_lane_lines: OnceLock<Option<Vec<OnceLock<LaneLines>>>>,
+    derived: Derived,
 }
 
 impl Tables {
@@ -31,8 +29,7 @@ impl Tables {
             budget: Budget::new(lines_max_bytes),
             fixed: std::array::from_fn(|_| OnceLock::new()),
             h_lines: OnceLock::new(),
-            #[cfg(target_arch = "x86_64")]
-            h_lane_lines: OnceLock::new(),
+            derived: Derived::default(),
         }
     }
 
@@ -44,13 +41,6 @@ impl Tables {
     fn h_lines(&self, max_batch: usize) -> Option<&[OnceLock<Lines>]> {
         let make = || (0..max_batch).map(|_| OnceLock::new()).collect();
         self.budget.keep(&self.h_lines, max_batch * Lines::BYTES, make).map(Vec::as_slice)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn h_lane_lines(&self, max_batch: usize) -> Option<&[OnceLock<LaneLines>]> {
-        let groups = max_batch.div_ceil(LANES);
-        let make = || (0..groups).map(|_| OnceLock::new()).collect();
-        self.budget.keep(&self.h_lane_lines, groups * LaneLines::BYTES, make).map(Vec::as_slice)
     }
 }
 
@@ -107,32 +97,18 @@ impl Parameters {
         &self.tables.budget
     }
 
-    /// Is there memory for what [`Parameters::with_h_lane_lines`] makes?
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn keeps_h_lane_lines(&self) -> bool {
-        self.tables.h_lane_lines(self.max_batch()).is_some()
+    /// What a backend keeps beside them.
+    #[allow(dead_code)] // only lanes use it
+    pub(crate) fn derived(&self) -> &Derived {
+        &self.tables.derived
     }
 
-    /// Gives the Miller lines of h_(B−8·group) … h_(B−8·group−7), as many as there are, to `with`; `make` makes them.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn with_h_lane_lines<T>(
-        &self,
-        group: usize,
-        make: impl Fn(&[G2Affine]) -> LaneLines,
-        with: impl FnOnce(&LaneLines) -> T,
-    ) -> T {
-        let new = || make(&self.h_group(group));
-        match self.tables.h_lane_lines(self.max_batch()) {
-            Some(lines) => with(lines[group].get_or_init(new)),
-            None => with(&new()),
-        }
-    }
-
-    /// h_(B−8·group) … h_(B−8·group−7), as many as there are.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn h_group(&self, group: usize) -> Vec<G2Affine> {
-        let end = self.max_batch() - LANES * group;
-        self.elements.h[end.saturating_sub(LANES)..end].iter().rev().copied().collect()
+    /// The points that the release is paired with at the positions of `range`, counted from 0 and below B, in this order:
+    /// h_(B−position).
+    #[allow(dead_code)] // only lanes use it
+    pub(crate) fn h_points(&self, range: Range<usize>) -> impl Iterator<Item = &G2Affine> {
+        let b = self.max_batch();
+        self.elements.h[b.saturating_sub(range.end)..b - range.start].iter().rev()
     }
 
     /// Computes all tables for batches of `batch` ciphertexts now instead of at the first such batch. Sizes up to the

@@ -91,19 +91,12 @@ pub const IDENTITY_G1: [u8; 48] = {
 
 /// The lanes' backend; where this processor lacks the instructions the tests say so, or fail if `BLINDFOLD_EXPECT_IFMA`
 /// is 1.
-#[cfg(target_arch = "x86_64")]
 pub fn lanes() -> Option<Box<dyn Backend>> {
-    let lanes = blindfold_bte::Ifma::new(2).map(|lanes| Box::new(lanes) as Box<dyn Backend>);
+    let lanes = blindfold_bte::lanes(2);
     if lanes.is_none() {
         no_lanes();
     }
     lanes
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub fn lanes() -> Option<Box<dyn Backend>> {
-    no_lanes();
-    None
 }
 
 /// A line in the file that `BLINDFOLD_NOT_RUN` names, if it names one: what a test that passes prints, nobody sees.
