@@ -1,24 +1,16 @@
 // Every kernel of the library, compiled for a device. `scripts/gpu-compile` reads from it what each one takes.
 #include "curve/affine.cuh"
-#include "curve/comb.cuh"
 #include "curve/lines.cuh"
 #include "machine/launch.cuh"
 #include "msm/msm.cuh"
-#include "secp256k1/recover.cuh"
-#include "transform/ntt.cuh"
 #include "transform/points.cuh"
 
 #define BF_ITEM_KERNEL(name) template __global__ void blindfold::run_items(blindfold::name, uint32_t);
 
 BF_ITEM_KERNEL(transform::Fold)
 BF_ITEM_KERNEL(transform::PointLevel)
-BF_ITEM_KERNEL(g1::Multiply)
 BF_ITEM_KERNEL(g1::Normalise)
 BF_ITEM_KERNEL(lines::Prepare)
-BF_ITEM_KERNEL(comb::FirstColumn)
-BF_ITEM_KERNEL(comb::NextColumns)
-BF_ITEM_KERNEL(comb::Multiply)
-BF_ITEM_KERNEL(comb::Verify)
 BF_ITEM_KERNEL(msm::ClearCounts)
 BF_ITEM_KERNEL(msm::Count)
 BF_ITEM_KERNEL(msm::SumChunks)
@@ -33,11 +25,3 @@ BF_ITEM_KERNEL(msm::HalveRows)
 BF_ITEM_KERNEL(msm::JoinWindows)
 BF_ITEM_KERNEL(msm::Recode)
 BF_ITEM_KERNEL(msm::Products)
-BF_ITEM_KERNEL(transform::Squares)
-BF_ITEM_KERNEL(transform::Powers)
-BF_ITEM_KERNEL(transform::Scale)
-BF_ITEM_KERNEL(transform::ScalarLevels<1>)
-BF_ITEM_KERNEL(transform::ScalarLevels<2>)
-BF_ITEM_KERNEL(transform::ScalarLevels<3>)
-BF_ITEM_KERNEL(transform::Reverse)
-BF_ITEM_KERNEL(secp256k1::Recover)

@@ -1,16 +1,14 @@
-//! Exponentiation, fixed-base tables, the transform back and encodings against arkworks.
+//! Exponentiation, fixed-base tables and the transform back, against arkworks.
 
 mod common;
 
 use ark_bls12_381::{Fq12, Fr};
-use ark_ff::{AdditiveGroup, BigInteger, FftField, Field, PrimeField};
+use ark_ff::{AdditiveGroup, FftField, Field, PrimeField};
 use blindfold_gpu::exponents::{self, NAF_ENTRIES, POSITIONS, WINDOW_ENTRIES, X};
 use blindfold_gpu::split_radix;
 
 use common::pairs::finish;
-use common::{
-    Words12, all_from_words, all_to_words, from_words, random, random_field, random12, samples12, to_words,
-};
+use common::{Words12, all_from_words, all_to_words, random, random_field, random12, to_words};
 
 unsafe extern "C" {
     fn blindfold_test_gt_powers(
@@ -46,8 +44,6 @@ unsafe extern "C" {
         outputs: *mut Words12,
         count: u32,
     );
-    fn blindfold_test_gt_encode(elements: *const Words12, words: *mut [u8; 576], count: u32);
-    fn blindfold_test_gt_compare(left: *const Words12, right: *const Words12, equal: *mut u8, count: u32);
 }
 
 /// Exponents at which digits and windows are at their extremes, and random ones.
@@ -210,38 +206,4 @@ fn the_transform_back_is_what_it_says() {
             assert_eq!(*out, generator.pow(sum.into_bigint()), "output {i} of {cosets} cosets of {size}");
         }
     }
-}
-
-#[test]
-fn encodings_are_canonical() {
-    let samples = samples12(27);
-    let mut out = vec![[0; 576]; samples.len()];
-    // SAFETY: as many elements as encodings.
-    unsafe {
-        blindfold_test_gt_encode(all_to_words(&samples).as_ptr(), out.as_mut_ptr(), out.len() as u32);
-    }
-    for (sample, out) in samples.iter().zip(&out) {
-        let want: Vec<u8> =
-            sample.to_base_prime_field_elements().flat_map(|c| c.into_bigint().to_bytes_be()).collect();
-        assert_eq!(out[..], want[..]);
-    }
-}
-
-#[test]
-fn comparison_sees_every_coefficient() {
-    let mut rng = random(28);
-    let left = to_words(&random12(&mut rng));
-    let mut right = vec![left; 13];
-    for (i, element) in right.iter_mut().skip(1).enumerate() {
-        element[i / 2].0[i % 2 * 6 + 5] ^= 1;
-    }
-    assert_eq!(from_words(&right[0]), from_words(&left));
-    let mut equal = vec![2; right.len()];
-    // SAFETY: as many elements on both sides as results.
-    unsafe {
-        let left = vec![left; right.len()];
-        blindfold_test_gt_compare(left.as_ptr(), right.as_ptr(), equal.as_mut_ptr(), right.len() as u32);
-    }
-    assert_eq!(equal[0], 1);
-    assert!(equal[1..].iter().all(|e| *e == 0));
 }

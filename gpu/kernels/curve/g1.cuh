@@ -140,14 +140,5 @@ BF_INLINE G1 multiply(const G1 &point, const Digits &recoded, uint32_t scalar) {
     return sum;
 }
 
-// out_i = scalars_i·points_i.
-struct Multiply {
-    const G1 *points;
-    Digits scalars;
-    G1 *out;
-
-    BF_INLINE void operator()(uint32_t item) const { out[item] = multiply(points[item], scalars, item); }
-};
-
 } // namespace g1
 } // namespace blindfold

@@ -1,6 +1,5 @@
 // What gpu/host/tests/gt.rs calls.
 #include "../gt/comb.cuh"
-#include "../gt/encoding.cuh"
 #include "../gt/power.cuh"
 #include "../gt/transform.cuh"
 
@@ -35,13 +34,5 @@ void blindfold_test_combine(Fp2 *elements, const uint32_t *starts, uint32_t coun
 
 void blindfold_test_unfold(const Fp2 *elements, uint32_t size, uint32_t cosets, Fp2 *outputs, uint32_t count) {
     launch_groups(Stream{}, Unfold{elements, size, cosets, outputs}, count);
-}
-
-void blindfold_test_gt_encode(const Fp *coefficients, uint32_t *words, uint32_t count) {
-    launch(Stream{}, Encode{coefficients, words}, count * 2 * gt::COEFFICIENTS);
-}
-
-void blindfold_test_gt_compare(const Fp2 *left, const Fp2 *right, uint8_t *equal, uint32_t count) {
-    launch(Stream{}, Compare{left, right, equal}, count);
 }
 }

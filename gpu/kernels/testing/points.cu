@@ -33,6 +33,15 @@ struct Equal {
     }
 };
 
+// out_i = scalars_i·points_i.
+struct Multiply {
+    const G1 *points;
+    g1::Digits scalars;
+    G1 *out;
+
+    BF_INLINE void operator()(uint32_t item) const { out[item] = g1::multiply(points[item], scalars, item); }
+};
+
 } // namespace points_tests
 
 extern "C" {
@@ -64,7 +73,7 @@ void blindfold_test_g1_equal(const G1 *a, const G1Affine *b, uint32_t *out, uint
 
 void blindfold_test_g1_multiply(const G1 *points, const int8_t *digits, uint32_t positions, bool odd, G1 *out,
                                 uint32_t count) {
-    launch(Stream(), g1::Multiply{points, g1::Digits{digits, positions, odd}, out}, count);
+    launch(Stream(), points_tests::Multiply{points, g1::Digits{digits, positions, odd}, out}, count);
 }
 
 void blindfold_test_points_forward(uint32_t log_size, uint32_t cosets, const G1Affine *inputs, uint32_t count,
