@@ -14,8 +14,7 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-runtime", &[]),
     ("blindfold-bte", &["reference"]), // optional, off by default
     ("blindfold-reference", &[]),
-    ("blindfold-gpu", &["bte", "ptx"]), // ptx: optional, for tests
-    ("blindfold-ptx", &[]),
+    ("blindfold-gpu", &["bte", "ptx"]), // ptx: optional, for tests, outside the workspace
     ("blindfold-rlwe", &[]),
     ("blindfold-protocol", &["bte"]),
     ("blindfold-rpc", &["protocol", "bte", "runtime", "telemetry"]),
