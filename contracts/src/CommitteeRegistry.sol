@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import { SSTORE2 } from "solady/utils/SSTORE2.sol";
 import { SequencerSchedule } from "./SequencerSchedule.sol";
+import { IBlindedInbox } from "./interfaces/IBlindedInbox.sol";
 import { ICommitteeRegistry, RegistrySettings } from "./interfaces/ICommitteeRegistry.sol";
 import { IEncryptionKeyVerifier } from "./interfaces/IEncryptionKeyVerifier.sol";
 import { IMemberStakes } from "./interfaces/IMemberStakes.sol";
@@ -28,7 +29,7 @@ import { Domain } from "./libraries/Domain.sol";
 ///
 /// | slot | storage | in |
 /// |---|---|---|
-/// | 0 | `epochCount`, `revision` (u64 each) | RegistrySchedule |
+/// | 0 | `epochCount`, `revision`, `endedAt` (u64 each) | RegistrySchedule |
 /// | 1 | `ending` | |
 /// | 2 | `rulesChanges[]` | |
 /// | 3 | `sequencerChanges[]` | SequencerSchedule |
@@ -410,12 +411,20 @@ contract CommitteeRegistry is SequencerSchedule {
         if (!endDue(number)) revert EndNotDue(number);
         uint64 epoch = ending.epoch;
         delete ending;
+        endedAt = uint64(block.number);
         end(epoch, lastNumber);
     }
 
-    function next() internal view override returns (uint64 epoch, uint64 countsFrom) {
+    /// @dev An epoch becomes the next number's in one of four ways: a certified posting does it, which is a sign of life by
+    /// itself; a header of L1's takes the last number before it; the first epoch ends without a number; or it is
+    /// registered, or what stands before it taken back, before its certificates count.
+    function next() internal view override returns (uint64 epoch, uint64 since) {
         epoch = epochOf(headNumber() + 1);
-        countsFrom = records[epoch].countsFrom;
+        Record storage record = records[epoch];
+        since = record.countsFrom;
+        if (since < endedAt) since = endedAt;
+        uint64 madeAt = IBlindedInbox(inbox).lastMadeBelow(record.firstNumber);
+        if (since < madeAt) since = madeAt;
     }
 
     /// @dev Moves the end of an epoch. What follows begins behind it: epochs without a number stay without one, up to the

@@ -153,14 +153,18 @@ abstract contract PostedHeaders is IBlindedInbox {
 
     /// @dev Whether L1 made a header with a number in `(above, upTo]`.
     function l1MadeBetween(uint64 above, uint64 upTo) internal view returns (bool) {
-        uint256 low = 0;
+        uint256 count = madeUpTo(above);
+        return count < l1Made.length && l1Made[count].number <= upTo;
+    }
+
+    /// @dev How many of L1's headers have a number up to this one.
+    function madeUpTo(uint64 number) private view returns (uint256 count) {
         uint256 high = l1Made.length;
-        while (low < high) {
-            uint256 middle = (low + high) / 2;
-            if (l1Made[middle].number > above) high = middle;
-            else low = middle + 1;
+        while (count < high) {
+            uint256 middle = (count + high) / 2;
+            if (l1Made[middle].number > number) high = middle;
+            else count = middle + 1;
         }
-        return low < l1Made.length && l1Made[low].number <= upTo;
     }
 
     /// @inheritdoc IBlindedInbox
@@ -179,5 +183,11 @@ abstract contract PostedHeaders is IBlindedInbox {
         }
         if (low == l1Made.length) return false;
         return l1Made[low].madeAt <= laterOrigin && l1Made[low].number < number;
+    }
+
+    /// @inheritdoc IBlindedInbox
+    function lastMadeBelow(uint64 number) external view override returns (uint64 madeAt) {
+        uint256 count = number == 0 ? 0 : madeUpTo(number - 1);
+        return count == 0 ? 0 : l1Made[count - 1].madeAt;
     }
 }

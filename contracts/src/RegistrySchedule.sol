@@ -53,6 +53,8 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     uint64 public override epochCount;
     /// @notice Grows with every change: who keeps what it read reads again when this is another number.
     uint64 public revision;
+    /// @dev The L1 block in which an epoch was last ended at the head; 0 before.
+    uint64 internal endedAt;
     /// @notice The end of an epoch that is announced; of epoch 0 for none.
     Ending public ending;
 
@@ -76,8 +78,8 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     error ChangeTooSoon(uint64 firstNumber, uint256 earliest);
     /// @notice Rule sets rise by one, each from a later number on.
     error RulesOutOfOrder(uint64 firstNumber, uint16 rules);
-    /// @notice Something certified was posted in L1 block `since`, or the committee's certificates count from then on:
-    /// silence lasts `postingDeadline` blocks, until after block `until`.
+    /// @notice Something certified was posted in L1 block `since`, or the committee could certify from then on: silence
+    /// lasts `postingDeadline` blocks, until after block `until`.
     error NotSilent(uint64 since, uint256 until);
     /// @notice No end of the epoch of batch `number` is announced, its notice is not over, or the committee is back.
     error EndNotDue(uint64 number);
@@ -143,8 +145,9 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     }
 
     /// @notice Says that the committee of the next number is silent: L1 has seen nothing certified for `postingDeadline`
-    /// blocks, in which its certificates counted. `answerWindow` blocks later the epoch can end, unless the committee
-    /// comes back. Takes the place of an earlier announcement.
+    /// blocks, in which its certificates counted and the next number was its own: it does not inherit the silence of the
+    /// committee before it. `answerWindow` blocks later the epoch can end, unless the committee comes back. Takes the
+    /// place of an earlier announcement.
     function announceSilence() external onlyGovernor {
         Timing memory timing = IBlindedInbox(inbox).timing();
         (uint64 epoch, uint64 since) = next();
@@ -179,9 +182,9 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     /// @inheritdoc ICommitteeRegistry
     function servingEpoch(uint64 number) public view virtual override returns (uint64);
 
-    /// @dev The epoch of the next number, and from which L1 block on its certificates count; reverts where none is
+    /// @dev The epoch of the next number, and from which L1 block on its committee could certify one; reverts where none is
     /// registered.
-    function next() internal view virtual returns (uint64 epoch, uint64 countsFrom);
+    function next() internal view virtual returns (uint64 epoch, uint64 since);
 
     function announce(uint64 epoch, uint32 notice, bool forSilence) private {
         uint64 until = uint64(block.number) + notice;

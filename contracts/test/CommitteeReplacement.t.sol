@@ -238,6 +238,74 @@ contract CommitteeReplacementTest is Deployment {
         announce();
     }
 
+    function expectNotSilent(uint64 since) internal {
+        vm.prank(GOVERNOR);
+        vm.expectRevert(
+            abi.encodeWithSelector(
+                RegistrySchedule.NotSilent.selector, since, uint256(since) + POSTING_DEADLINE
+            )
+        );
+        registry.announceSilence();
+    }
+
+    /// @dev A committee that has just begun does not inherit the silence of the one before it, and no header that L1
+    /// makes of its own numbers shortens its time.
+    function checkItsOwnSilence(BatchHeader memory last) internal {
+        uint64 began = uint64(block.number);
+        expectNotSilent(began);
+        pass(1);
+        inbox.postL1Header(last); // closes the second of the forced item
+        checkEqual(registry.epochOf(last.number + 1), 2, "a number of the next epoch");
+        expectNotSilent(began);
+        pass(POSTING_DEADLINE - 1);
+        expectNotSilent(began);
+        pass(1);
+        announce();
+    }
+
+    function testASuccessorIsNotSilentFromTheStart() public {
+        registerEpoch(2 * EPOCH_LAST, 4, 3);
+        BatchHeader[] memory head = run(1);
+        postRun(head);
+        forceTransaction(100, 21_000);
+        pass(EPOCH_NOTICE + 2 * ANSWER_WINDOW); // the next committee's certificates count long since
+        announce();
+        pass(ANSWER_WINDOW + 1);
+        BatchHeader memory last = l1Header(head[0]);
+        inbox.postL1Header(head[0]);
+        checkEqual(registry.epochOf(3), 2, "begins");
+        checkItsOwnSilence(last);
+    }
+
+    /// @dev The same where L1's headers use up the numbers of the silent one.
+    function testASuccessorIsNotSilentBehindUsedUpNumbers() public {
+        deployContracts();
+        registerEpoch(4, 4, 3);
+        registerEpoch(EPOCH_LAST, 4, 3);
+        BatchHeader[] memory head = run(3);
+        postRun(head);
+        forceTransaction(100, 21_000);
+        pass(POSTING_DEADLINE + 1 + 8 * ANSWER_WINDOW);
+        BatchHeader memory last = l1Header(head[2]);
+        inbox.postL1Header(head[2]);
+        checkItsOwnSilence(last);
+    }
+
+    /// @dev And where the first epoch ended before its first number.
+    function testASuccessorIsNotSilentBehindTheFirstEpoch() public {
+        registerEpoch(2 * EPOCH_LAST, 4, 3);
+        pass(EPOCH_NOTICE + POSTING_DEADLINE);
+        announce();
+        pass(ANSWER_WINDOW + 1);
+        registry.endFirstEpoch();
+        uint64 began = uint64(block.number);
+        expectNotSilent(began);
+        pass(POSTING_DEADLINE);
+        expectNotSilent(began);
+        pass(1);
+        announce();
+    }
+
     /// @dev A committee that never certified anything: its epoch ends before it began, and the next one begins at 1.
     function testACommitteeThatNeverCertifiedIsReplaced() public {
         pass(POSTING_DEADLINE + 1);

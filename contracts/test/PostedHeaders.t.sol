@@ -60,6 +60,17 @@ contract PostedHeadersTest is Test {
         }
     }
 
+    function testFuzzLastBelow(uint8 count, uint256 seed) public {
+        HeadersMade made = contractWith(count % 9, seed);
+        for (uint64 number = 0; number < END; number++) {
+            uint64 expected = 0;
+            for (uint256 i = 0; i < numbers.length; i++) {
+                if (numbers[i] < number) expected = blocks[i];
+            }
+            checkEqual(made.lastMadeBelow(number), expected, "last below");
+        }
+    }
+
     /// @dev What counts is the first that L1 made after the earlier origin.
     function testFuzzBelow(uint8 count, uint256 seed, uint64 number) public {
         number %= END;

@@ -63,6 +63,9 @@ interface IBlindedInbox {
     /// origin was made without knowing of it, one with the second follows it.
     function l1MadeBelow(uint64 number, uint64 origin, uint64 laterOrigin) external view returns (bool);
 
+    /// @notice The L1 block in which L1 made the last of its headers with a number below this one; 0 for none.
+    function lastMadeBelow(uint64 number) external view returns (uint64 madeAt);
+
     /// @notice Whether this run was posted.
     function isRun(RunReference calldata run) external view returns (bool);
 

@@ -59,6 +59,10 @@ contract MockInbox is IBlindedInbox {
         return false;
     }
 
+    function lastMadeBelow(uint64) external pure returns (uint64) {
+        return 0;
+    }
+
     function timing() external view returns (Timing memory) {
         return timing_;
     }
