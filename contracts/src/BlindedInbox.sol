@@ -381,7 +381,9 @@ contract BlindedInbox is FaultReports {
     }
 
     /// @dev A run may not come later than `postingDeadline` after its first origin; after a header that L1 made, its
-    /// origin shows that header. So what was signed without knowing of it can never follow it.
+    /// origin shows that header. So what was signed without knowing of it can never follow it. What follows later keeps to
+    /// that origin (`OriginDecreasing`), and no certified header and one of L1's stand in the same block: L1 makes none on
+    /// any ground in the block of a certified posting, and behind its own the origin would not be an earlier block.
     function requireFreshOrigin(uint64 origin) private view {
         if (uint256(origin) + postingDeadline < block.number) {
             revert OriginTooOld(origin, block.number - postingDeadline);

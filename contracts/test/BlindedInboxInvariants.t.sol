@@ -450,10 +450,16 @@ contract BlindedInboxInvariantsTest is Deployment {
     }
 
     function invariantHeadIsWhatWasPosted() public view {
-        (uint64 number,,, uint64 cursor) = inbox.head();
+        (uint64 number,, uint64 origin, uint64 cursor) = inbox.head();
         checkEqual(number, handler.posted(), "head");
         checkEqual(inbox.headHash(), handler.lastHash(), "hash");
-        checkEqual(inbox.l1MadeCount(), handler.l1Headers(), "made by L1");
+        uint256 made = inbox.l1MadeCount();
+        checkEqual(made, handler.l1Headers(), "made by L1");
+        if (made != 0) {
+            (uint64 last, uint64 madeAt) = inbox.l1Made(made - 1);
+            check((last == number) == (inbox.headPostedAt() > inbox.lastCertifiedAt()), "who made the head");
+            check(last == number || origin >= madeAt, "what is certified behind it knows of it");
+        }
         check(cursor <= queue.length(), "no entry taken that is not there");
         if (number != 0) check(inbox.runCommitment(number) != bytes32(0), "the last run is committed to");
     }

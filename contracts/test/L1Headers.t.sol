@@ -316,6 +316,74 @@ contract L1HeadersTest is Deployment {
         checkEqual(inbox.lastCertifiedAt(), block.number, "certified");
     }
 
+    /// @dev No certified header and one of L1's stand in the same block, so the two blocks say which of them the head is,
+    /// and the first certified header behind one of L1's knows of it; those behind it keep to its origin.
+    function testCertifiedHeadersAndL1sShareNoBlock() public {
+        goSilent();
+        make(expected(new bytes32[](0), 0, 0));
+        uint64 madeAt = uint64(block.number);
+        for (uint64 back = 1; back <= FINALITY; back += FINALITY - 1) {
+            BatchHeader[] memory stale = run(1);
+            stale[0].l1OriginNumber = madeAt - back;
+            relink(stale);
+            expectPostRefusal(
+                stale, abi.encodeWithSelector(BlindedInbox.OriginTooOld.selector, madeAt - back, madeAt)
+            );
+        }
+        BatchHeader[] memory ahead = run(1);
+        ahead[0].l1OriginNumber = madeAt;
+        relink(ahead);
+        expectPostRefusal(ahead, abi.encodeWithSelector(BlindedInbox.OriginAhead.selector, madeAt));
+
+        // Behind certified ones in the same block, too.
+        pass(FINALITY);
+        postOne();
+        BatchHeader[] memory older = run(1);
+        older[0].l1OriginNumber = madeAt - 1;
+        relink(older);
+        expectPostRefusal(
+            older, abi.encodeWithSelector(BlindedInbox.OriginDecreasing.selector, older[0].number)
+        );
+    }
+
+    /// @dev The other way round: on none of its grounds does L1 make one in the block of a certified posting.
+    function testL1MakesNoneInTheBlockOfACertifiedPosting() public {
+        uint256 snapshot = vm.snapshotState();
+        goSilent(); // (a)
+        postOne();
+        checkRefusal(block.number + POSTING_DEADLINE + 1);
+
+        vm.revertToState(snapshot);
+        showTwo(5); // (b)
+        pass(ANSWER_WINDOW + 1);
+        postOne();
+        checkRefusal(block.number + POSTING_DEADLINE + 1);
+        vm.revertToState(snapshot);
+        showTwo(4);
+        pass(ANSWER_WINDOW);
+        postOne();
+        checkRefusal(block.number + POSTING_DEADLINE + 1);
+
+        vm.revertToState(snapshot);
+        for (uint256 i = 0; i < 50; i++) {
+            forceTransaction(100, 21_000);
+        }
+        pass(FORCED_DELAY + FINALITY);
+        postOne();
+        pass(POSTING_DEADLINE + 1); // (c)
+        postOne();
+        checkRefusal(block.number + FORCED_DELAY + 1);
+
+        vm.revertToState(snapshot);
+        vm.prank(GOVERNOR);
+        registry.announceEnd();
+        pass(EPOCH_NOTICE);
+        postOne();
+        checkRefusal(block.number + POSTING_DEADLINE + 1);
+        pass(1); // (d)
+        expectPostRefusal(run(1), abi.encodeWithSelector(BlindedInbox.EpochIsOver.selector, 5));
+    }
+
     function showTwo(uint64 number) internal {
         BatchHeader memory first = run(1)[0];
         BatchHeader memory second = run(1)[0];

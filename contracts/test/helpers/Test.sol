@@ -34,10 +34,12 @@ interface Vm {
     function stopPrank() external;
     function prank(address sender, address origin) external;
     function readFile(string calldata path) external view returns (string memory);
+    function revertToState(uint256 snapshot) external returns (bool);
     function roll(uint256 blockNumber) external;
     function fee(uint256 baseFee) external;
     function sign(uint256 privateKey, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function snapshotGasLastCall(string calldata name) external returns (uint256);
+    function snapshotState() external returns (uint256 snapshot);
     function store(address target, bytes32 slot, bytes32 value) external;
     function toString(uint256 value) external pure returns (string memory);
     function warp(uint256 timestamp) external;
