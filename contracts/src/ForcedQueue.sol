@@ -102,6 +102,9 @@ contract ForcedQueue is IForcedQueue {
     error BadGasLimit(uint64 given, uint64 least, uint64 most);
     /// @notice The epoch that an envelope is encrypted for could end before the item is due: wait for the next one.
     error EpochEndsTooSoon(uint64 headNumber, uint64 lastNumber);
+    /// @notice The end of that epoch is announced: it could come, after L1 block `until`, before the item is due. Wait for the
+    /// next epoch.
+    error EpochEndAnnounced(uint64 until);
     /// @notice Send at least `least` wei.
     error FeeTooLow(uint256 given, uint256 least);
     /// @notice There are no fees to collect.
@@ -229,7 +232,9 @@ contract ForcedQueue is IForcedQueue {
     }
 
     /// @dev An envelope whose epoch could end before a header must have taken it would be of no use to anybody. That is
-    /// `forcedDelay` after it was enqueued by the header's origin, which may be `maxOriginAgeSeconds` behind.
+    /// `forcedDelay` after it was enqueued by the header's origin, which may be `maxOriginAgeSeconds` behind. Before an
+    /// announced end as many blocks are kept free: what is not posted by then gives way to L1's header, and what was
+    /// forced before that header is of another generation.
     function checkEnvelope(uint64 gasLimit, bytes calldata item) private view {
         if (item.length < MIN_ENVELOPE_BYTES || item.length > MAX_ENVELOPE_BYTES) {
             revert BadItemLength(item.length, MIN_ENVELOPE_BYTES, MAX_ENVELOPE_BYTES);
@@ -240,13 +245,16 @@ contract ForcedQueue is IForcedQueue {
         uint64 named = Envelopes.gasLimit(item);
         if (named > MAX_GAS_LIMIT) revert BadGasLimit(named, 0, MAX_GAS_LIMIT);
         (uint64 headNumber,,,) = inbox.head();
-        (, uint64 lastNumber) = registry.numbersOf(registry.epochOf(headNumber + 1));
+        uint64 number = headNumber + 1;
+        (, uint64 lastNumber) = registry.numbersOf(registry.epochOf(number));
         Timing memory timing = inbox.timing();
         uint256 untilTaken =
             timing.forcedDelay * L1_BLOCK_SECONDS + timing.maxOriginAgeSeconds + FINALITY_SECONDS;
         if (lastNumber - headNumber < untilTaken * BATCHES_PER_SECOND) {
             revert EpochEndsTooSoon(headNumber, lastNumber);
         }
+        uint64 until = registry.endsAfter(number);
+        if (until < block.number + untilTaken / L1_BLOCK_SECONDS) revert EpochEndAnnounced(until);
     }
 
     function checkTransaction(uint64 gasLimit, bytes calldata item) private pure {

@@ -174,9 +174,13 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     /// @inheritdoc ICommitteeRegistry
     function endDue(uint64 number) public view override returns (bool) {
         Ending memory given = ending;
-        if (given.epoch == 0 || block.number <= given.until) return false;
-        bool isBack = given.forSilence && IBlindedInbox(inbox).lastCertifiedAt() >= given.announcedAt;
-        return !isBack && given.epoch == servingEpoch(number);
+        return block.number > given.until && stands(given, number);
+    }
+
+    /// @inheritdoc ICommitteeRegistry
+    function endsAfter(uint64 number) external view override returns (uint64 until) {
+        Ending memory given = ending;
+        return stands(given, number) ? given.until : type(uint64).max;
     }
 
     /// @inheritdoc ICommitteeRegistry
@@ -185,6 +189,13 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     /// @dev The epoch of the next number, and from which L1 block on its committee could certify one; reverts where none is
     /// registered.
     function next() internal view virtual returns (uint64 epoch, uint64 since);
+
+    /// @dev Whether what was announced holds for the epoch of this number.
+    function stands(Ending memory given, uint64 number) private view returns (bool) {
+        if (given.epoch == 0) return false;
+        bool isBack = given.forSilence && IBlindedInbox(inbox).lastCertifiedAt() >= given.announcedAt;
+        return !isBack && given.epoch == servingEpoch(number);
+    }
 
     function announce(uint64 epoch, uint32 notice, bool forSilence) private {
         uint64 until = uint64(block.number) + notice;

@@ -5,6 +5,7 @@ import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
 import { ForcedQueue } from "../src/ForcedQueue.sol";
 import { IBlindedInbox } from "../src/interfaces/IBlindedInbox.sol";
 import { ForcedEntry } from "../src/interfaces/IForcedQueue.sol";
+import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
 import { Deployment } from "./helpers/Deployment.sol";
 import { Unpayable } from "./helpers/Unpayable.sol";
 
@@ -166,6 +167,48 @@ contract ForcedQueueTest is Deployment {
         postRun(run(1));
         expectRefusal(0, 0, item, abi.encodeWithSelector(ForcedQueue.EpochEndsTooSoon.selector, 2, 79_201));
         forceTransaction(639, 21_000); // a transaction is of no epoch
+    }
+
+    /// @dev An announced end is kept free of envelopes for as many blocks as a regular one: 300, the greatest age of an
+    /// origin and half an hour.
+    function testEnvelopeNeedsAnAnnouncedEndToBeFar() public {
+        registerEpoch(2 * EPOCH_LAST, 4, 3);
+        BatchHeader[] memory head = run(1);
+        postRun(head);
+        bytes memory item = filled(639, 0x02);
+        vm.prank(GOVERNOR);
+        registry.announceEnd();
+        (,, uint64 until,) = registry.ending();
+        pass(until - 1_650 - block.number);
+        forceEnvelope(639);
+        bytes memory reason = abi.encodeWithSignature("EpochEndAnnounced(uint64)", until);
+        pass(1);
+        expectRefusal(0, 0, item, reason);
+        forceTransaction(639, 21_000); // a transaction is of no epoch
+        pass(until + 1 - block.number);
+        expectRefusal(0, 0, item, reason);
+        uint256 snapshot = vm.snapshotState();
+        vm.prank(GOVERNOR);
+        registry.takeBackEnd();
+        forceEnvelope(639);
+        vm.revertToState(snapshot);
+        inbox.postL1Header(head[0]);
+        forceEnvelope(639); // of the next epoch
+    }
+
+    /// @dev A committee that is back takes envelopes again, whatever was announced of it.
+    function testEnvelopeForACommitteeThatIsBack() public {
+        postRun(run(1));
+        pass(POSTING_DEADLINE + 1);
+        vm.prank(GOVERNOR);
+        registry.announceSilence();
+        pass(ANSWER_WINDOW);
+        bytes memory reason = abi.encodeWithSignature("EpochEndAnnounced(uint64)", uint64(block.number));
+        expectRefusal(0, 0, filled(639, 0x02), reason);
+        postRun(run(1));
+        forceEnvelope(639);
+        pass(1);
+        forceEnvelope(639);
     }
 
     function testEnvelopeAtAnEpochsEnd() public {

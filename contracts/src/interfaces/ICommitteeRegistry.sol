@@ -64,6 +64,10 @@ interface ICommitteeRegistry {
     /// notice that is over.
     function endDue(uint64 number) external view returns (bool);
 
+    /// @notice The L1 block after which the epoch of this number ends at the head, as far as is announced; the highest
+    /// number for none.
+    function endsAfter(uint64 number) external view returns (uint64 until);
+
     /// @notice Ends the epoch whose end is due with this number, of which L1 made the header. For the inbox.
     function endEpochAt(uint64 number) external;
 

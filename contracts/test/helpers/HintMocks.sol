@@ -149,6 +149,10 @@ contract MockCommitteeRegistry is ICommitteeRegistry {
         return false;
     }
 
+    function endsAfter(uint64) external pure returns (uint64) {
+        return type(uint64).max;
+    }
+
     function endEpochAt(uint64) external pure { }
 
     function numbersOf(uint64) external pure returns (uint64, uint64) {
