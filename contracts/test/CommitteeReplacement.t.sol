@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import { BlindedInbox } from "../src/BlindedInbox.sol";
 import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
+import { FaultRecords } from "../src/FaultRecords.sol";
 import { RegistrySchedule } from "../src/RegistrySchedule.sol";
 import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
 import { Deployment } from "./helpers/Deployment.sol";
@@ -304,6 +305,44 @@ contract CommitteeReplacementTest is Deployment {
         expectNotSilent(began);
         pass(1);
         announce();
+    }
+
+    /// @dev A header of number 1 for this epoch, with this origin.
+    function firstHeader(uint64 epoch, uint64 origin) internal view returns (BatchHeader memory header) {
+        header = run(1)[0];
+        (header.epoch, header.l1OriginNumber) = (epoch, origin);
+    }
+
+    /// @dev Shows that the sequencer signed both.
+    function showBoth(BatchHeader memory first, BatchHeader memory second) internal {
+        bytes memory one = signHeader(SEQUENCER_KEY, first);
+        bytes memory two = signHeader(SEQUENCER_KEY, second);
+        commitTo(address(this), conflictEvidence(first, second), "salt");
+        inbox.slashEquivocation(first, one, second, two, "salt");
+    }
+
+    /// @dev That end is no excuse for signing number 1 again. Time is, as on any chain on which nothing is posted yet: a
+    /// header that was too old to be posted gives its number free.
+    function testTheFirstEpochsEndExcusesNobody() public {
+        registerEpoch(2 * EPOCH_LAST, 4, 3);
+        pass(EPOCH_NOTICE);
+        announce();
+        pass(ANSWER_WINDOW + 1);
+        uint64 origin = uint64(block.number) - 1;
+        BatchHeader memory first = firstHeader(1, origin);
+        registry.endFirstEpoch();
+        depositBond(1 ether);
+        pass(POSTING_DEADLINE);
+        showBoth(first, firstHeader(2, origin + POSTING_DEADLINE));
+        checkEqual(bond(), 0, "its bond is lost");
+
+        depositBond(1 ether);
+        BatchHeader memory late = firstHeader(2, origin + POSTING_DEADLINE + 1);
+        bytes memory one = signHeader(SEQUENCER_KEY, first);
+        bytes memory two = signHeader(SEQUENCER_KEY, late);
+        commitTo(address(this), conflictEvidence(first, late), "salt");
+        vm.expectRevert(abi.encodeWithSelector(FaultRecords.Excused.selector, 1));
+        inbox.slashEquivocation(first, one, late, two, "salt");
     }
 
     /// @dev A committee that never certified anything: its epoch ends before it began, and the next one begins at 1.
