@@ -76,7 +76,10 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     error NotGovernor(address caller);
     /// @notice Changes begin at number `earliest` or later.
     error ChangeTooSoon(uint64 firstNumber, uint256 earliest);
-    /// @notice Rule sets rise by one, each from a later number on.
+    /// @notice The rule set before begins at number `firstNumber`, which is not posted yet and too near to give way: one at a
+    /// time.
+    error RulesNotBegun(uint64 firstNumber);
+    /// @notice Rule sets rise by one.
     error RulesOutOfOrder(uint64 firstNumber, uint16 rules);
     /// @notice Something certified was posted in L1 block `since`, or the committee could certify from then on: silence
     /// lasts `postingDeadline` blocks, until after block `until`.
@@ -106,21 +109,24 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     }
 
     /// @notice Schedules a rule set. A role that does not know it stops before its first number. A change that is still as
-    /// far ahead as a new one has to be gives way: scheduling the rule set before it takes it back.
+    /// far ahead as a new one has to be gives way: scheduling the rule set before it takes it back. One that has come
+    /// nearer must have begun first. So `switchLead` numbers are posted for each at least, and the 65,535 that there are
+    /// last for centuries, whoever has the governor's key.
     function scheduleRules(uint64 firstNumber, uint16 rules) external onlyGovernor {
         uint256 earliest = requireLead(firstNumber);
         uint256 count = rulesChanges.length;
-        // There is one at most: when it was scheduled, those before it were nearer or gave way.
-        bool replaced = count != 0 && rulesChanges[count - 1].firstNumber >= earliest;
+        uint64 pending = count == 0 ? 0 : rulesChanges[count - 1].firstNumber;
+        bool replaced = pending >= earliest;
         if (replaced) {
             rulesChanges.pop();
             count--;
+        } else if (pending > earliest - switchLead) {
+            revert RulesNotBegun(pending);
         }
-        uint64 lastFirst = count == 0 ? 0 : rulesChanges[count - 1].firstNumber;
         uint16 lastRules = count == 0 ? FIRST_RULES : rulesChanges[count - 1].rules;
         if (!replaced || rules != lastRules) {
-            bool inOrder = firstNumber > lastFirst && rules == uint256(lastRules) + 1;
-            if (!inOrder) revert RulesOutOfOrder(firstNumber, rules);
+            // All before it have begun, so the number is a later one.
+            if (rules != uint256(lastRules) + 1) revert RulesOutOfOrder(firstNumber, rules);
             rulesChanges.push(RulesChange({ firstNumber: firstNumber, rules: rules }));
         }
         revision += 1;

@@ -523,7 +523,9 @@ contract CommitteeReplacementTest is Deployment {
         vm.expectEmit(true, true, true, true, address(registry));
         emit RulesScheduled(SWITCH_LEAD, 2);
         schedule(SWITCH_LEAD, 2);
-        postRun(run(1)); // so near it stays
+        headAt(1); // so near it stays
+        refuseRules(6_000, 2, rulesNotBegun(SWITCH_LEAD));
+        headAt(SWITCH_LEAD);
         refuseRules(6_000, 2, rulesOutOfOrder(6_000, 2));
         uint64 revision = registry.revision();
         refuseRules(6_000, 4, rulesOutOfOrder(6_000, 4));
@@ -543,35 +545,53 @@ contract CommitteeReplacementTest is Deployment {
     /// @dev A change far ahead gives way to the next one: nobody can keep rule sets out, or fill the list with them.
     function testARuleSetFarAheadGivesWay() public {
         schedule(SWITCH_LEAD, 2);
-        postRun(run(1));
+        headAt(SWITCH_LEAD);
         for (uint16 i = 0; i < 20; i++) {
             schedule(type(uint64).max - i, 3);
             checkEqual(registry.rulesChangeCount(), 2, "one at a time");
         }
-        refuseRules(SWITCH_LEAD + 1, 1, rulesOutOfOrder(SWITCH_LEAD + 1, 1));
-        schedule(SWITCH_LEAD + 1, 3); // nearer than the one that it replaces
+        refuseRules(2 * SWITCH_LEAD, 1, rulesOutOfOrder(2 * SWITCH_LEAD, 1));
+        schedule(2 * SWITCH_LEAD, 3); // nearer than the one that it replaces
         checkEqual(registry.rulesChangeCount(), 2, "in its place");
-        checkEqual(registry.rulesOf(SWITCH_LEAD + 1), 3, "in force");
-        schedule(SWITCH_LEAD + 1, 2); // taken back
+        checkEqual(registry.rulesOf(2 * SWITCH_LEAD), 3, "in force");
+        schedule(2 * SWITCH_LEAD, 2); // taken back
         checkEqual(registry.rulesChangeCount(), 1, "none but the first");
         checkEqual(registry.rulesOf(type(uint64).max), 2, "the first stays");
-        refuseRules(SWITCH_LEAD + 1, 2, rulesOutOfOrder(SWITCH_LEAD + 1, 2));
+        refuseRules(2 * SWITCH_LEAD, 2, rulesOutOfOrder(2 * SWITCH_LEAD, 2));
+    }
+
+    /// @dev There are 65,535 rule sets, and each comes into force once. One in each L1 block used them up within days;
+    /// now each waits for `switchLead` numbers to be posted.
+    function testRuleSetsAreNotUsedUpInAHurry() public {
+        schedule(SWITCH_LEAD, 2);
+        for (uint64 head = 1; head < SWITCH_LEAD; head += 37) {
+            headAt(head);
+            refuseRules(head + SWITCH_LEAD, 3, rulesNotBegun(SWITCH_LEAD));
+        }
+        headAt(SWITCH_LEAD - 1);
+        refuseRules(type(uint64).max, 3, rulesNotBegun(SWITCH_LEAD));
+        headAt(SWITCH_LEAD);
+        schedule(2 * SWITCH_LEAD, 3);
+        checkEqual(registry.rulesChangeCount(), 2, "the one before has begun");
+        headAt(SWITCH_LEAD + 1);
+        refuseRules(3 * SWITCH_LEAD, 4, rulesNotBegun(2 * SWITCH_LEAD));
+        refuseRules(3 * SWITCH_LEAD, 2, rulesNotBegun(2 * SWITCH_LEAD)); // nor is it taken back
     }
 
     /// @dev However many there have been, a header's rule set is found in a few steps.
     function testFindingARuleSetTakesFewSteps() public {
         uint16 count = 300;
-        for (uint16 i = 0; i < count; i++) {
-            schedule(SWITCH_LEAD + i, 2 + i);
-            postRun(run(1));
+        for (uint16 i = 1; i <= count; i++) {
+            schedule(i * SWITCH_LEAD, 1 + i);
+            headAt(i * SWITCH_LEAD);
         }
         checkEqual(registry.rulesChangeCount(), count, "all of them");
-        for (uint16 i = 0; i < count; i += 37) {
+        for (uint16 i = 1; i <= count; i += 37) {
             vm.cool(address(registry));
             uint256 before = gasleft();
-            uint16 rules = registry.rulesOf(SWITCH_LEAD + i);
+            uint16 rules = registry.rulesOf(i * SWITCH_LEAD);
             check(before - gasleft() < 40_000, "a few steps");
-            checkEqual(rules, 2 + i, "the right one");
+            checkEqual(rules, 1 + i, "the right one");
         }
     }
 
@@ -584,6 +604,15 @@ contract CommitteeReplacementTest is Deployment {
         vm.prank(GOVERNOR);
         vm.expectRevert(reason);
         registry.scheduleRules(firstNumber, rules);
+    }
+
+    /// @dev As if this number were posted.
+    function headAt(uint64 number) internal {
+        vm.mockCall(address(inbox), abi.encodeCall(inbox.head, ()), abi.encode(number, 0, 0, 0));
+    }
+
+    function rulesNotBegun(uint64 firstNumber) internal pure returns (bytes memory) {
+        return abi.encodeWithSignature("RulesNotBegun(uint64)", firstNumber);
     }
 
     function rulesOutOfOrder(uint64 firstNumber, uint16 rules) internal pure returns (bytes memory) {
