@@ -39,6 +39,9 @@ contract CommitteeRegistry is SequencerSchedule {
     uint256 public constant ENCRYPTION_KEY_BYTES = 576;
     /// @notice The most members of a committee: the signers of a certificate are a 64-bit set.
     uint256 public constant MAX_MEMBERS = 64;
+    /// @notice The most epochs behind that of the next number. Those without a number move along with the end before them,
+    /// in one transaction, which may be the one that L1 needs to go on.
+    uint64 public constant MAX_EPOCHS_AHEAD = 256;
     /// @notice The longest `parametersLocation`.
     uint256 public constant MAX_LOCATION_BYTES = 512;
 
@@ -136,6 +139,8 @@ contract CommitteeRegistry is SequencerSchedule {
     /// name after its end. What comes next begins behind it.
     event EpochEnds(uint64 indexed epoch, uint64 lastNumber);
 
+    /// @notice Behind the epoch of the next number there are `ahead` already, `MAX_EPOCHS_AHEAD`.
+    error TooManyEpochs(uint64 ahead);
     /// @notice The last number is below the first.
     error EmptyEpoch(uint64 firstNumber, uint64 lastNumber);
     /// @notice B is zero.
@@ -204,6 +209,8 @@ contract CommitteeRegistry is SequencerSchedule {
         returns (uint64 epoch)
     {
         epoch = epochCount + 1;
+        uint64 ahead = epochCount - servingEpoch(headNumber() + 1);
+        if (ahead >= MAX_EPOCHS_AHEAD) revert TooManyEpochs(ahead);
         uint64 firstNumber = firstFree(epoch);
         checkParameters(parameters, members.length, firstNumber);
 

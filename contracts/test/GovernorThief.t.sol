@@ -128,6 +128,37 @@ contract GovernorThiefTest is Deployment {
         checkEqual(registry.getEpoch(2).countsFrom, block.number + EPOCH_NOTICE, "notice");
     }
 
+    /// forge-config: default.isolate = true
+    /// @dev Epochs without numbers are moved along when the one before them ends. However many somebody registers and
+    /// takes back, L1's last header of the epoch in office fits one transaction; with 2,500 of them it did not, and the
+    /// chain could not go on.
+    function testTakenBackEpochsDoNotKeepAnEndFromComing() public {
+        deployContracts();
+        registerEpoch(EPOCH_LAST, 4, 3);
+        BatchHeader[] memory head = run(1);
+        postRun(head);
+        vm.startPrank(GOVERNOR);
+        CommitteeRegistry.Member[] memory members = new CommitteeRegistry.Member[](1);
+        members[0] = CommitteeRegistry.Member({
+            key: BlsSigner.key(SECRET), possession: BlsSigner.possession(SECRET)
+        });
+        CommitteeRegistry.EpochParameters memory given = parameters(EPOCH_LAST + 1, 1);
+        for (uint64 epoch = 2; epoch <= 257; epoch++) {
+            registry.registerEpoch(given, members);
+            registry.endEpoch(epoch, EPOCH_LAST);
+        }
+        vm.expectRevert(abi.encodeWithSignature("TooManyEpochs(uint64)", 256));
+        registry.registerEpoch(given, members);
+        registry.announceEnd();
+        vm.stopPrank();
+        pass(EPOCH_NOTICE + 1);
+        inbox.postL1Header(head[0]);
+        uint256 gas = vm.snapshotGasLastCall("BlindedInbox.postL1Header, 256 epochs without a number");
+        check(gas < 4_000_000, "fits a transaction");
+        checkEqual(registry.servingEpoch(3), 257, "none has a number");
+        registerThief(EPOCH_LAST); // they are in nobody's way now
+    }
+
     /// @dev Silence cannot be claimed of a committee that L1 hears of.
     function testALiveCommitteeIsNotSilent() public {
         postRun(run(9));
