@@ -196,6 +196,26 @@ contract MemberStakesTest is Deployment {
         expectRefusal(first, second, abi.encodeWithSelector(MemberStakes.NobodyToPunish.selector));
     }
 
+    /// @dev Number 1 of the first epoch and number 1 of the next one, where the first ended without a number.
+    function testAcknowledgementsOfTwoEpochsAreNoConflict() public {
+        BatchHeader memory header = run(1)[0];
+        MemberStakes.Acknowledged memory first = acknowledge(header, 0x7);
+        header = run(1)[0];
+        header.epoch = 2;
+        MemberStakes.Acknowledged memory second = MemberStakes.Acknowledged({
+            header: header, signers: 0x7, signature: aggregate(2, 1, inbox.hashHeader(header), 0x7)
+        });
+        registerEpoch(150, 4, 3);
+        bytes memory reason = abi.encodeWithSelector(MemberStakes.BadSignature.selector);
+        expectRefusal(first, second, reason);
+        vm.prank(REPORTER);
+        vm.expectRevert(reason);
+        stakes.slashDouble(2, first, second, SALT);
+        vm.prank(REPORTER);
+        vm.expectRevert(abi.encodeWithSelector(MemberStakes.NothingWrong.selector, inbox.hashHeader(header)));
+        stakes.slashWrong(2, 1, second, SALT);
+    }
+
     /// @dev What was signed without knowing of a header that L1 made may be signed anew.
     function testAHeaderMadeByL1Excuses() public {
         BatchHeader[] memory headers = run(1);
