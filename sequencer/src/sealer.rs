@@ -166,7 +166,13 @@ impl Core {
         if self.origins(&head).is_empty() {
             return Ok(SealOutcome::AwaitingL1);
         }
-        let epoch = self.tracker.epoch(number).await.map_err(|refusal| {
+        let now_ms = self.clock.now_ms();
+        let Some(frame) = self.frame(&head, now_ms) else {
+            // What L1 forces does not fit this second any more; the next one has room.
+            return Ok(SealOutcome::Idle);
+        };
+        let Frame { origin, mut timestamp_ms, ref forced } = frame;
+        let epoch = self.tracker.epoch_at(number, origin.number).await.map_err(|refusal| {
             tracing::warn!(%refusal, number, "no epoch");
             SealFailure::NoEpoch(number)
         })?;
@@ -175,12 +181,6 @@ impl Core {
             // so the last header of an epoch gets it before the next epoch begins.
             return Ok(SealOutcome::AwaitingCertificates);
         }
-        let now_ms = self.clock.now_ms();
-        let Some(frame) = self.frame(&head, now_ms) else {
-            // What L1 forces does not fit this second any more; the next one has room.
-            return Ok(SealOutcome::Idle);
-        };
-        let Frame { origin, mut timestamp_ms, ref forced } = frame;
         self.arrived.clear();
         let mut choice = self.choose(&head, timestamp_ms, &epoch, frame.room(self.room(&head, timestamp_ms)));
         let overflows =

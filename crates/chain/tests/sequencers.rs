@@ -5,7 +5,9 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use blindfold_chain::limits::EPOCHS_PATIENCE_MS;
 use blindfold_chain::{L1Fault, NextStep, Refusal, SealRefusal, Tracker};
 use blindfold_protocol::limits::{HANDOVER_BLOCKS, MAX_UNCERTIFIED_HEADERS};
 use blindfold_protocol::validity::HeaderFault;
@@ -213,4 +215,19 @@ async fn a_header_of_an_earlier_sequencer_gives_way_to_the_next_ones() {
     node.accept_certificate(&certificate_of(&sealed)).await.unwrap();
     let other = signed_by(&sealed, &sequencer_key());
     assert!(node.apply_sealed(&other).await.is_err());
+}
+
+/// A header of L1's ended the epoch with number 1. Reading the registry takes longer than is waited for where something is
+/// known: a header for the epoch that is over could never be taken back.
+#[tokio::test]
+async fn a_header_is_sealed_for_the_epoch_that_l1_names_at_its_origin() {
+    let l1 = l1_with_two();
+    let tracker = tracker_on(memory(), &l1).await;
+    seal(&tracker, FROM, &next_key(), vec![]).await.unwrap();
+    let (ended, next) = (Epoch { last: 1, ..epoch() }, Epoch { epoch: 2, first: 2, ..epoch() });
+    *l1.epochs.lock() = Epochs::new(vec![ended, next]).unwrap();
+    *l1.finalized.lock() = FROM + 1;
+    l1.slow_ms.store(EPOCHS_PATIENCE_MS + 100, Ordering::SeqCst);
+    let batch = seal(&tracker, FROM + 1, &next_key(), vec![]).await.unwrap();
+    assert_eq!(batch.header.epoch, 2);
 }

@@ -214,7 +214,7 @@ impl Tracker {
         if self.too_many_uncertified(origin.number, MAX_UNCERTIFIED_HEADERS).await? {
             return Err(SealRefusal::TooManyUncertified { limit: MAX_UNCERTIFIED_HEADERS });
         }
-        let epoch = self.epoch(number).await.map_err(|refusal| match refusal {
+        let epoch = self.epoch_at(number, origin.number).await.map_err(|refusal| match refusal {
             Refusal::L1(fault) => SealRefusal::L1(fault),
             Refusal::UnknownRules { rules, .. } => SealRefusal::UnknownRules { number, rules },
             _ => SealRefusal::NoEpoch { number },

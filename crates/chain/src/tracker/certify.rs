@@ -200,6 +200,11 @@ impl Tracker {
         epochs.sequencer_at(epochs.read_at()).unwrap_or(self.shared.config.sequencer)
     }
 
+    /// The newest final L1 block as of which the epochs are known.
+    pub fn epochs_read_at(&self) -> u64 {
+        self.shared.epochs.read().read_at()
+    }
+
     /// The key that signs headers with this L1 origin.
     ///
     /// # Errors

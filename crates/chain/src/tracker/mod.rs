@@ -285,6 +285,16 @@ impl Tracker {
         }
     }
 
+    /// The epoch of a header with this L1 origin, as L1 names it there or later: an epoch that ends at the head gives its
+    /// numbers to the next one in one L1 block, and a header for the one that is over can never be taken back.
+    ///
+    /// # Errors
+    /// As [`Tracker::epoch`]; [`Refusal::L1`] too where L1 was last read before the origin and does not answer.
+    pub async fn epoch_at(&self, number: u64, origin: u64) -> Result<Epoch, Refusal> {
+        self.sequencer_at(origin).await?;
+        self.epoch(number).await
+    }
+
     /// Asks L1 for the epochs. Where an answer is known already it is not waited for long, nor asked for soon again.
     pub(super) async fn read_epochs(&self, known: bool) -> Result<(), L1Fault> {
         let asked = self.shared.l1.epochs();

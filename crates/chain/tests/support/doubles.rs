@@ -1,7 +1,8 @@
 //! Scripted stand-ins for what lies outside: L1 and the execution client.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use blindfold_chain::{
@@ -41,6 +42,8 @@ pub struct ScriptedL1 {
     pub reorganised: AtomicBool,
     /// Takes questions about epochs and answers none.
     pub hangs: AtomicBool,
+    /// How long an answer about epochs takes, in milliseconds.
+    pub slow_ms: AtomicU64,
 }
 
 impl ScriptedL1 {
@@ -60,6 +63,7 @@ impl ScriptedL1 {
             fault: Mutex::default(),
             reorganised: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
+            slow_ms: AtomicU64::new(0),
         }
     }
 
@@ -193,6 +197,7 @@ impl L1View for ScriptedL1 {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
+        tokio::time::sleep(Duration::from_millis(self.slow_ms.load(Ordering::SeqCst))).await;
         self.up()?;
         let epochs = self.epochs.lock().clone();
         let sequencers = self.sequencers.lock().clone();
