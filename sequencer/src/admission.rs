@@ -324,9 +324,10 @@ impl Core {
         let Some(entry) = self.parameters.by_epoch(meta.epoch) else {
             return Err(terms(format!("the parameters of epoch {} are not here yet", meta.epoch)));
         };
-        // Until its certificates count it can be taken back.
+        // Until its certificates count it can be taken back, its first number being the next one or not.
         let (first_number, counts_from) = (entry.epoch().first, entry.epoch().counts_from);
-        if first_number > head.saturating_add(1) && counts_from > self.tracker.head().l1_origin {
+        let final_block = self.tracker.head().l1_origin.max(self.tracker.epochs_read_at());
+        if first_number > head && counts_from > final_block {
             return Err(terms(format!("epoch {} counts from L1 block {counts_from} on", meta.epoch)));
         }
         let begins = first_number.saturating_sub(1).max(head);

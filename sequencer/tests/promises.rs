@@ -4,7 +4,7 @@
 
 mod common;
 
-use blindfold_protocol::{Canonical, Envelope, ForcedEntry};
+use blindfold_protocol::{Canonical, Envelope, Epoch, ForcedEntry};
 use common::{BASE_FEE, EPOCH, LAST_NUMBER, Running, World, epoch};
 
 /// Sends an envelope and asks for a promise: the number, or the reason of the refusal.
@@ -135,4 +135,16 @@ async fn nothing_is_promised_beyond_what_a_header_of_l1s_excuses() {
         }
         running.handle.shutdown().await;
     }
+}
+
+/// The head is the last number of its epoch. The next one's certificates do not count yet, and until then it can be taken
+/// back whole (E-9).
+#[tokio::test]
+async fn nothing_is_promised_for_an_epoch_that_does_not_count_when_its_turn_has_come() {
+    let next = Epoch { counts_from: 1_000, ..epoch(EPOCH + 1, 2, LAST_NUMBER) };
+    let world = World::with_epochs(vec![epoch(EPOCH, 1, 1), next], |_, _| {});
+    let running = world.start_funded(&[1]).await;
+    let envelope = world.envelope_with(1, 1, |fields| fields.epoch = EPOCH + 1);
+    assert_eq!(promised(&running, &envelope).await, refused("promise_terms", false));
+    running.handle.shutdown().await;
 }
