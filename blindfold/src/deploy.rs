@@ -20,6 +20,7 @@ use clap::{Args, Subcommand};
 
 use crate::{
     l1_commands::{self, HandCommand},
+    new_file::NewFile,
     roles::{L1Settings, load_chain},
     wallet::{wei, wei_u128},
 };
@@ -261,7 +262,7 @@ pub struct GenesisArgs {
     /// An account with its balance, for example 0x…=100ether. Repeatable
     #[arg(long = "fund", value_name = "ADDRESS=AMOUNT")]
     funded: Vec<String>,
-    /// Where the genesis of the execution clients goes
+    /// Where the genesis of the execution clients goes; never over another file
     #[arg(long, default_value = "genesis.json")]
     out: PathBuf,
 }
@@ -386,8 +387,7 @@ pub fn run_genesis(args: &GenesisArgs) -> Result<()> {
     let chain = load_chain(&args.chain)?;
     let alloc = args.funded.iter().map(|entry| funded(entry)).collect::<Result<Vec<_>>>()?;
     let genesis = Genesis::new(chain.chain_id, chain.block_gas_limit, alloc);
-    fs::write(&args.out, serde_json::to_vec_pretty(&genesis)?)
-        .with_context(|| format!("{}", args.out.display()))?;
+    NewFile::create(&args.out)?.write(&serde_json::to_vec_pretty(&genesis)?)?;
     println!("{}", args.out.display());
     Ok(())
 }
@@ -518,6 +518,21 @@ mod tests {
             refused(&[&files[..3], &[theirs.members[3].0.clone()]].concat())
                 .contains("belongs to parameters")
         );
+    }
+
+    #[test]
+    fn a_genesis_is_written_over_no_other_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rollup.json");
+        let settings = serde_json::to_vec_pretty(&crate::test_chain::chain()).unwrap();
+        fs::write(&path, &settings).unwrap();
+        let mut args = GenesisArgs { chain: path.clone(), funded: Vec::new(), out: path.clone() };
+        let refused = run_genesis(&args).unwrap_err().to_string();
+        assert!(refused.contains("exists already"), "{refused}");
+        assert_eq!(fs::read(&path).unwrap(), settings);
+        args.out = dir.path().join("genesis.json");
+        run_genesis(&args).unwrap();
+        assert!(run_genesis(&args).is_err(), "nor over an earlier genesis");
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod dealer;
 pub mod deploy;
 pub mod devnet;
 pub mod l1_commands;
+mod new_file;
 pub mod roles;
 pub mod settings;
 pub mod setup;
