@@ -12,8 +12,8 @@ use blindfold_client::{KeySource, node::Node};
 use blindfold_committee::key_file;
 use blindfold_engine::Genesis;
 use blindfold_l1::{
-    CommitteeSettings, DEFAULT_CLAIM_DELAY, DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI,
-    DeployConfig, L1Writer, NewEpoch, NewMember, deploy,
+    Addresses, CommitteeSettings, DEFAULT_CLAIM_DELAY, DEFAULT_FORCED_FEE_PER_BYTE_WEI,
+    DEFAULT_FORCED_GAS_PRICE_WEI, DeployConfig, L1Writer, NewEpoch, NewMember, deploy,
 };
 use blindfold_protocol::{ChainConfig, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use clap::{Args, Subcommand};
@@ -108,9 +108,61 @@ pub struct DeployArgs {
     malformed_surcharge_wei: Option<u128>,
     #[command(flatten)]
     fixed: FixedArgs,
-    /// Where the chain's settings go
+    /// Where the chain's settings go; never over another file
     #[arg(long, default_value = "rollup.json")]
     out: PathBuf,
+}
+
+impl DeployArgs {
+    /// What is deployed, with everything checked that contracts or roles would refuse: afterwards it is paid for.
+    fn plan(&self, l1_chain_id: u64, governor: Address) -> Result<DeployConfig> {
+        let config = self.fixed.config(l1_chain_id, governor, self.sequencer)?;
+        // Where the contracts will be is not known, and not what is checked.
+        let somewhere = Address::repeat_byte(1);
+        let addresses = Addresses {
+            l1_chain_id,
+            registry: somewhere,
+            forced_queue: somewhere,
+            inbox: somewhere,
+            fee_vault: somewhere,
+            hint_verifier: somewhere,
+            hint_registry: somewhere,
+            deposit_portal: somewhere,
+            output_registry: somewhere,
+            block: 1,
+        };
+        self.settings(&config, &addresses).validate().context("nothing was deployed")?;
+        Ok(config)
+    }
+
+    /// What `rollup.json` holds of the deployment.
+    fn settings(&self, config: &DeployConfig, addresses: &Addresses) -> ChainConfig {
+        ChainConfig {
+            chain_id: self.chain_id,
+            deployment: addresses.deployment(),
+            registry: addresses.registry,
+            fee_vault: addresses.fee_vault,
+            forced_queue: addresses.forced_queue,
+            hint_registry: addresses.hint_registry,
+            hint_verifier: addresses.hint_verifier,
+            deposit_portal: addresses.deposit_portal,
+            output_registry: addresses.output_registry,
+            timing: config.timing,
+            sequencer: self.sequencer,
+            fee_recipient: self.fee_recipient,
+            base_fee_recipient: self.base_fee_recipient,
+            block_gas_limit: self.block_gas_limit,
+            initial_base_fee: self.base_fee_wei,
+            min_base_fee: self.base_fee_wei,
+            initial_gas_base_fee: self.gas_base_fee_wei,
+            min_gas_base_fee: self.gas_base_fee_wei,
+            malformed_surcharge: self
+                .malformed_surcharge_wei
+                .unwrap_or(self.base_fee_wei.saturating_mul(MALFORMED_SURCHARGE_BYTES)),
+            // Nothing happened to the contracts before they were there.
+            genesis_l1_origin: addresses.block.saturating_sub(1),
+        }
+    }
 }
 
 /// What the contracts hold for good. Defaults count L1 blocks of 12 s.
@@ -280,41 +332,17 @@ pub async fn run(command: L1Command) -> Result<()> {
 }
 
 async fn run_deploy(args: &DeployArgs) -> Result<()> {
-    ensure!(!args.out.exists(), "{} exists already; it is never overwritten", args.out.display());
     let key = args.account.open()?;
     let l1_chain_id = Node::new(&args.account.l1)?.chain_id().await?;
-    let config = args.fixed.config(l1_chain_id, key.address(), args.sequencer)?;
+    let config = args.plan(l1_chain_id, key.address())?;
+    let out = NewFile::create(&args.out)?;
     eprintln!("deploying the contracts from {}", key.address());
     let addresses = deploy(&args.account.l1, &key, config).await?;
-    let chain = ChainConfig {
-        chain_id: args.chain_id,
-        deployment: addresses.deployment(),
-        registry: addresses.registry,
-        fee_vault: addresses.fee_vault,
-        forced_queue: addresses.forced_queue,
-        hint_registry: addresses.hint_registry,
-        hint_verifier: addresses.hint_verifier,
-        deposit_portal: addresses.deposit_portal,
-        output_registry: addresses.output_registry,
-        timing: config.timing,
-        sequencer: args.sequencer,
-        fee_recipient: args.fee_recipient,
-        base_fee_recipient: args.base_fee_recipient,
-        block_gas_limit: args.block_gas_limit,
-        initial_base_fee: args.base_fee_wei,
-        min_base_fee: args.base_fee_wei,
-        initial_gas_base_fee: args.gas_base_fee_wei,
-        min_gas_base_fee: args.gas_base_fee_wei,
-        malformed_surcharge: args
-            .malformed_surcharge_wei
-            .unwrap_or(args.base_fee_wei.saturating_mul(MALFORMED_SURCHARGE_BYTES)),
-        // Nothing happened to the contracts before they were there.
-        genesis_l1_origin: addresses.block.saturating_sub(1),
-    };
-    chain.validate()?;
-    fs::write(&args.out, serde_json::to_vec_pretty(&chain)?)
-        .with_context(|| format!("{}", args.out.display()))?;
-    println!("{}", serde_json::to_string_pretty(&chain)?);
+    let chain = serde_json::to_string_pretty(&args.settings(&config, &addresses))?;
+    // From here on they exist: whatever comes, where they are has been said.
+    println!("{chain}");
+    out.write(chain.as_bytes())
+        .context("the contracts are deployed: keep the settings above, they are what rollup.json holds")?;
     eprintln!("written to {}; now register a committee", args.out.display());
     Ok(())
 }
@@ -485,6 +513,37 @@ mod tests {
             "--forced-delay=x",
         ] {
             assert!(fixed(&[flag]).is_err(), "{flag}");
+        }
+    }
+
+    #[derive(clap::Parser)]
+    struct Deployed {
+        #[command(flatten)]
+        args: DeployArgs,
+    }
+
+    fn planned(l1_chain_id: u64, flags: &[&str]) -> Result<DeployConfig> {
+        let given = ["deploy", "--l1=x", "--key=k", "--password-file=p"];
+        let Deployed { args } = clap::Parser::try_parse_from([&given, flags].concat())?;
+        args.plan(l1_chain_id, Address::repeat_byte(1))
+    }
+
+    #[test]
+    fn what_no_chain_can_run_with_is_refused_before_anything_is_paid() {
+        let (chain, sequencer) = ("--chain-id=5", "--sequencer=0x4200000000000000000000000000000000000012");
+        assert_eq!(planned(1, &[chain, sequencer]).unwrap().l1_chain_id, 1);
+        let zero = "0x0000000000000000000000000000000000000000";
+        for (l1_chain_id, flags) in [
+            (5, vec![chain, sequencer]),
+            (1, vec!["--chain-id=0", sequencer]),
+            (1, vec![chain, &format!("--sequencer={zero}")]),
+            (1, vec![chain, sequencer, &format!("--fee-recipient={zero}")]),
+            (1, vec![chain, sequencer, "--block-gas-limit=30000000"]),
+            (1, vec![chain, sequencer, "--base-fee-wei=0"]),
+            (1, vec![chain, sequencer, "--gas-base-fee-wei=0"]),
+        ] {
+            let refused = planned(l1_chain_id, &flags).map_err(|error| format!("{error:#}")).unwrap_err();
+            assert!(refused.contains("nothing was deployed: "), "{flags:?}: {refused}");
         }
     }
 
