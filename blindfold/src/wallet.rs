@@ -22,7 +22,10 @@ use blindfold_protocol::SigningKey;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::roles::{L1Settings, load_chain};
+use crate::{
+    new_file::NewFile,
+    roles::{L1Settings, load_chain},
+};
 
 /// Options of `blindfold wallet`.
 #[derive(Args, Debug)]
@@ -101,7 +104,8 @@ enum WalletCommand {
         /// Ask for a signed promise, and check it
         #[arg(long)]
         promise: bool,
-        /// Keep the signed promise in this file: the evidence for `wallet accuse`, should it be broken
+        /// Keep the signed promise in this file, which must not exist yet: the evidence for `wallet accuse`, should it be
+        /// broken
         #[arg(long, requires = "promise")]
         promise_file: Option<PathBuf>,
         /// Wait for the outcome, this many seconds at most
@@ -404,9 +408,11 @@ async fn send(
     wait: Option<u64>,
     json: bool,
 ) -> Result<()> {
+    // Made before: a promise that has no place is lost, and with it the evidence.
+    let file = promise_file.as_deref().map(NewFile::create).transpose()?;
     let sent = wallet.send(call, promise).await?;
-    if let (Some(path), Some(promise)) = (promise_file, &sent.promise) {
-        accuse::store(&path, promise)?;
+    if let (Some(file), Some(promise)) = (file, &sent.promise) {
+        accuse::store(file, promise)?;
     }
     let promised = sent.promised_by.map(|number| format!(", promised by batch {number}")).unwrap_or_default();
     let text = format!("envelope {}  transaction {}{promised}", sent.envelope, sent.transactions[0]);

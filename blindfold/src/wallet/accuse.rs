@@ -15,6 +15,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::{ChainArgs, KeyArgs, connected, ether, print};
+use crate::new_file::NewFile;
 
 pub(super) const EXAMPLE: &str = "Examples:
   blindfold wallet send 0x… 1ether --promise --promise-file promise.json …      keeps the evidence
@@ -64,16 +65,25 @@ struct StoredPromise {
     promise: Encoded<Promise>,
 }
 
-/// Writes a promise to a file that must not exist yet.
-pub(super) fn store(path: &Path, promise: &Encoded<Promise>) -> Result<()> {
+/// Writes a promise to its file. Where that fails the promise is said on standard error: it is signed once.
+pub(super) fn store(file: NewFile, promise: &Encoded<Promise>) -> Result<()> {
+    let path = file.path().to_owned();
+    let text = stored(promise)?;
+    file.write(text.as_bytes()).inspect_err(|_| eprintln!("{text}")).with_context(|| {
+        format!(
+            "the envelope was sent, and its promise stands above: keep that text in a file for `wallet accuse`, {} \
+             does not hold it",
+            path.display()
+        )
+    })
+}
+
+/// What the file holds.
+fn stored(promise: &Encoded<Promise>) -> Result<String> {
     let decoded = promise.decode().context("the promise does not decode")?;
     let stored =
         StoredPromise { envelope: decoded.envelope_id, seal_by: decoded.seal_by, promise: promise.clone() };
-    let mut file = fs::File::create_new(path).with_context(|| {
-        format!("the envelope was sent, but its promise cannot be kept in {}", path.display())
-    })?;
-    std::io::Write::write_all(&mut file, &serde_json::to_vec_pretty(&stored)?)
-        .with_context(|| format!("{}", path.display()))
+    Ok(serde_json::to_string_pretty(&stored)?)
 }
 
 /// Reads a promise and checks that it was given by a key that L1 names: the present sequencer's, or an earlier one's.
@@ -225,13 +235,11 @@ mod tests {
         let strangers = Epochs::default().with_sequencers(vec![first], 9).unwrap();
         let epochs = Epochs::default().with_sequencers(vec![first, named], 9).unwrap();
         let promise = Promise::sign(&key, &chain.deployment, B256::repeat_byte(5), B256::repeat_byte(6), 77);
-        store(&path, &Encoded::new(&promise)).unwrap();
+        store(NewFile::create(&path).unwrap(), &Encoded::new(&promise)).unwrap();
         let given = GivenPromise::new(&promise, key.address());
         assert_eq!(load(&path, &chain, &epochs).unwrap(), (promise, given));
         let stranger = load(&path, &chain, &strangers).unwrap_err().to_string();
         assert!(stranger.contains("not signed by a sequencer"), "{stranger}");
-        let again = store(&path, &Encoded::new(&promise)).unwrap_err().to_string();
-        assert!(again.contains("cannot be kept"), "{again}");
 
         let elsewhere = Deployment { l1_chain_id: chain.deployment.l1_chain_id + 1, ..chain.deployment };
         let other = ChainConfig { deployment: elsewhere, ..chain.clone() };
