@@ -365,6 +365,47 @@ mod tests {
     }
 
     #[test]
+    fn an_address_with_a_wrong_checksum_is_no_address() {
+        // The right checksum, none three times, and one with a letter of the wrong case.
+        for (address, right) in [
+            ("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", true),
+            ("0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed", true),
+            ("5aaeb6053f3e94c9b9a09f33669435e7ef1beaed", true),
+            ("0x5AAEB6053F3E94C9B9A09F33669435E7EF1BEAED", true),
+            ("0x5AAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", false),
+        ] {
+            for line in [
+                "l1 deploy --l1 x KEY --chain-id 5 --sequencer OTHER",
+                "l1 deploy --l1 x KEY --chain-id 5 --sequencer ADDRESS --fee-recipient OTHER",
+                "l1 deploy --l1 x KEY --chain-id 5 --sequencer ADDRESS --base-fee-recipient OTHER",
+                "l1 bond sequencer deposit 1ether --of OTHER KEY CHAIN",
+                "l1 bond sequencer withdraw --to OTHER KEY CHAIN",
+                "l1 bond sequencer show --of OTHER CHAIN",
+                "l1 bond publisher show OTHER CHAIN",
+                "l1 sequencer name OTHER KEY CHAIN",
+                "l1 stake deposit 1ether --owner OTHER --member m --member-password-file q KEY CHAIN",
+                "l1 stake withdraw --to OTHER --member m KEY CHAIN",
+                "wallet deposit 1ether --payer OTHER KEY CHAIN",
+                "wallet send OTHER 1ether KEY CHAIN NODE SEQUENCER",
+                "wallet force-envelope OTHER 1ether KEY CHAIN NODE",
+                "wallet bridge --amount 1ether --to OTHER KEY CHAIN",
+                "wallet confidential deposit 5 --to OTHER KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
+                "wallet confidential send OTHER 5 KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
+                "wallet confidential withdraw 5 --to OTHER KEY CHAIN NODE SEQUENCER CONFIDENTIAL PROVING",
+                "wallet confidential audit OTHER --auditor-key a --auditor-password-file p --chain r --deployment d \
+                 --coprocessor-data c",
+                "coprocessor setup deployment --keys k --contract OTHER --operator ADDRESS --minimum-fee 1 \
+                 --auditor-key a --auditor-password-file p --out confidential.json",
+                "coprocessor setup deployment --keys k --contract ADDRESS --operator OTHER --minimum-fee 1 \
+                 --auditor-key a --auditor-password-file p --out confidential.json",
+            ] {
+                let parsed = parse(&line.replace("OTHER", address));
+                assert_eq!(parsed.is_ok(), right, "{line} with {address}: {:?}", parsed.err());
+            }
+        }
+    }
+
+    #[test]
     fn every_command_by_hand_has_an_example() {
         let cli = Cli::command();
         let find = |group: &str, name: &str| {

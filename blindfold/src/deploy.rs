@@ -19,6 +19,7 @@ use blindfold_protocol::{ChainConfig, L1Timing, SigningKey, limits::DEFAULT_BLOC
 use clap::{Args, Subcommand};
 
 use crate::{
+    address::address,
     l1_commands::{self, HandCommand},
     new_file::NewFile,
     roles::{L1Settings, load_chain},
@@ -86,13 +87,13 @@ pub struct DeployArgs {
     #[arg(long)]
     chain_id: u64,
     /// Address that signs headers and promises
-    #[arg(long)]
+    #[arg(long, value_parser = address)]
     sequencer: Address,
     /// Gas limit of an L2 block
     #[arg(long, default_value_t = DEFAULT_BLOCK_GAS)]
     block_gas_limit: u64,
     /// Who gets the fees of L2 blocks
-    #[arg(long, default_value_t = FEE_RECIPIENT)]
+    #[arg(long, default_value_t = FEE_RECIPIENT, value_parser = address)]
     fee_recipient: Address,
     /// Ordering fee at the start and at least, in wei per byte
     #[arg(long, default_value_t = 1_000_000)]
@@ -101,7 +102,7 @@ pub struct DeployArgs {
     #[arg(long, default_value_t = 5_000)]
     gas_base_fee_wei: u128,
     /// Who is credited with the base parts of the ordering fees; the zero address burns them
-    #[arg(long, default_value_t = Address::ZERO)]
+    #[arg(long, default_value_t = Address::ZERO, value_parser = address)]
     base_fee_recipient: Address,
     /// Held per envelope until its hint is final on L1, in wei; 0 switches it off [default: the fee of 2,048 bytes]
     #[arg(long)]
@@ -421,9 +422,9 @@ pub fn run_genesis(args: &GenesisArgs) -> Result<()> {
 }
 
 fn funded(entry: &str) -> Result<(Address, U256)> {
-    let (address, amount) =
+    let (whose, amount) =
         entry.split_once('=').with_context(|| format!("`--fund {entry}`: expected ADDRESS=AMOUNT"))?;
-    Ok((address.parse().with_context(|| format!("{address} is no address"))?, wei(amount)?))
+    Ok((address(whose)?, wei(amount)?))
 }
 
 #[cfg(test)]
@@ -598,7 +599,8 @@ mod tests {
     fn funding_names_address_and_amount() {
         let (address, amount) = funded("0x4200000000000000000000000000000000000011=2ether").unwrap();
         assert_eq!((address, amount), (FEE_RECIPIENT, U256::from(2 * 10u128.pow(18))));
-        for bad in ["", "0x42", "0x42=1ether", "0x4200000000000000000000000000000000000011=1"] {
+        let mistyped = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD=1ether";
+        for bad in ["", mistyped, "0x42", "0x42=1ether", "0x4200000000000000000000000000000000000011=1"] {
             assert!(funded(bad).is_err(), "{bad}");
         }
     }

@@ -1,5 +1,6 @@
 //! The appliance as a library: the subcommands' parts, so that tests can start what the binary starts.
 
+mod address;
 pub mod backend;
 pub mod bench;
 pub mod cli;

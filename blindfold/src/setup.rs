@@ -18,7 +18,7 @@ use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
 use clap::{Args, Subcommand};
 use zeroize::Zeroizing;
 
-use crate::wallet::print;
+use crate::{address::address, wallet::print};
 
 mod ceremony;
 
@@ -61,10 +61,10 @@ pub struct DeploymentArgs {
     #[arg(long)]
     keys: PathBuf,
     /// The contract that signatures and proofs are bound to
-    #[arg(long)]
+    #[arg(long, value_parser = address)]
     contract: Address,
     /// Who earns the fees
-    #[arg(long)]
+    #[arg(long, value_parser = address)]
     operator: Address,
     /// The least fee of a transfer, in base units
     #[arg(long)]
@@ -171,7 +171,7 @@ fn allocation(text: &str) -> Result<Allocation> {
     let wrong = || format!("--allocate {text}: expected ADDRESS=UNITS");
     let (owner, balance) = text.split_once('=').with_context(wrong)?;
     Ok(Allocation {
-        owner: owner.parse().with_context(wrong)?,
+        owner: address(owner).with_context(wrong)?,
         balance: balance.parse().with_context(wrong)?,
     })
 }

@@ -23,6 +23,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::{
+    address::address,
     new_file::NewFile,
     roles::{L1Settings, load_chain},
 };
@@ -79,7 +80,7 @@ enum WalletCommand {
         /// How much, for example 0.1ether, 5gwei, 1000wei
         amount: String,
         /// Whose fee account; the key's own by default
-        #[arg(long)]
+        #[arg(long, value_parser = address)]
         payer: Option<Address>,
         #[command(flatten)]
         key: KeyArgs,
@@ -89,6 +90,7 @@ enum WalletCommand {
     /// Send an encrypted transfer or call
     Send {
         /// Whom
+        #[arg(value_parser = address)]
         to: Address,
         /// How much, for example 1ether
         amount: String,
@@ -287,6 +289,7 @@ pub async fn run(args: WalletArgs) -> Result<()> {
 #[derive(Args, Debug)]
 struct CallArgs {
     /// Whom
+    #[arg(value_parser = address)]
     to: Address,
     /// How much, for example 1ether
     amount: String,

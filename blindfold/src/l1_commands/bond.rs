@@ -7,7 +7,10 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{ReadArgs, WriteArgs, table};
-use crate::wallet::{ether, print, wei_u128};
+use crate::{
+    address::address,
+    wallet::{ether, print, wei_u128},
+};
 
 pub(super) const EXAMPLES: &str = "Examples:
   blindfold l1 bond sequencer deposit 32ether --l1 http://127.0.0.1:8545 --chain rollup.json --key key.json \\
@@ -35,7 +38,7 @@ pub enum SequencerBondCommand {
         #[command(flatten)]
         amount: AmountArgs,
         /// Whose bond; the sequencer in office by default
-        #[arg(long)]
+        #[arg(long, value_parser = address)]
         of: Option<Address>,
     },
     /// Announce that a part of the key's own bond will be taken out; 0wei takes it back
@@ -43,7 +46,7 @@ pub enum SequencerBondCommand {
     /// Take out what was announced
     Withdraw {
         /// Who gets it; the key's account by default
-        #[arg(long)]
+        #[arg(long, value_parser = address)]
         to: Option<Address>,
         #[command(flatten)]
         write: WriteArgs,
@@ -51,7 +54,7 @@ pub enum SequencerBondCommand {
     /// How much it is
     Show {
         /// Whose; the sequencer in office by default
-        #[arg(long)]
+        #[arg(long, value_parser = address)]
         of: Option<Address>,
         #[command(flatten)]
         read: ReadArgs,
@@ -68,6 +71,7 @@ pub enum PublisherBondCommand {
     /// How much it is
     Show {
         /// The publisher's account
+        #[arg(value_parser = address)]
         publisher: Address,
         #[command(flatten)]
         read: ReadArgs,

@@ -8,7 +8,10 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::{ReadArgs, WriteArgs, table};
-use crate::wallet::{ether, print};
+use crate::{
+    address::address,
+    wallet::{ether, print},
+};
 
 pub(super) const EXAMPLES: &str = "Examples:
   blindfold l1 sequencer show --l1 http://127.0.0.1:8545 --chain rollup.json
@@ -29,6 +32,7 @@ pub enum SequencerCommand {
     /// Name the next one, as the governor; naming the present one takes back a change that has not begun
     Name {
         /// Address of the next key
+        #[arg(value_parser = address)]
         sequencer: Address,
         #[command(flatten)]
         write: Box<WriteArgs>,

@@ -15,7 +15,10 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::{ReadArgs, WriteArgs};
-use crate::wallet::{ether, print, wei_u128};
+use crate::{
+    address::address,
+    wallet::{ether, print, wei_u128},
+};
 
 pub(super) const EXAMPLES: &str = "Examples:
   blindfold l1 stake deposit 8ether --serves-up-to 2000000 --member member-1.key --member-password-file secret \\
@@ -41,7 +44,7 @@ pub enum StakeCommand {
         #[arg(long)]
         member_password_file: PathBuf,
         /// Who takes it out again; the paying account by default
-        #[arg(long)]
+        #[arg(long, value_parser = address)]
         owner: Option<Address>,
         /// The last batch number of epochs that the member may be registered for, as `stake serve` says it afterwards;
         /// without it that is as before, at first none
@@ -77,7 +80,7 @@ pub enum StakeCommand {
     /// Take out, as the owner, an announced stake
     Withdraw {
         /// Who gets it; the key's account by default
-        #[arg(long)]
+        #[arg(long, value_parser = address)]
         to: Option<Address>,
         #[command(flatten)]
         member: MemberArgs,

@@ -6,6 +6,7 @@ use blindfold_l1::{L1Writer, L2Call, Portal};
 use clap::Args;
 
 use super::{ChainArgs, KeyArgs, connected, ether, print, wei};
+use crate::address::address;
 
 pub(super) const EXAMPLE: &str = "Examples:
   blindfold wallet bridge --amount 1ether --key key.json --password-file password --chain rollup.json \\
@@ -22,7 +23,7 @@ pub(super) struct BridgeArgs {
     #[arg(long)]
     amount: String,
     /// Who gets it, or is called with it; the key's own address by default
-    #[arg(long)]
+    #[arg(long, value_parser = address)]
     to: Option<Address>,
     /// Input of the call, 0x-hex
     #[arg(long, default_value = "0x")]

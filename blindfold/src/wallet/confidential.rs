@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{ChainArgs, KeyArgs, ServerArgs, print, wallet};
 use crate::{
+    address::address,
     roles::{executed_here, load_chain, load_deployment},
     setup::auditor_seed,
 };
@@ -44,7 +45,7 @@ pub(crate) enum ConfidentialCommand {
         /// Base units
         amount: u64,
         /// Whose account; the key's own by default
-        #[arg(long)]
+        #[arg(long, value_parser = address)]
         to: Option<Address>,
         #[command(flatten)]
         send: SendArgs,
@@ -52,6 +53,7 @@ pub(crate) enum ConfidentialCommand {
     /// Pay an amount that only sender, receiver and auditor can read
     Send {
         /// Whom
+        #[arg(value_parser = address)]
         to: Address,
         /// Base units
         amount: u64,
@@ -70,7 +72,7 @@ pub(crate) enum ConfidentialCommand {
         /// Base units
         amount: u64,
         /// Who is paid; the key's own address by default
-        #[arg(long)]
+        #[arg(long, value_parser = address)]
         to: Option<Address>,
         #[command(flatten)]
         prove: ProveArgs,
@@ -102,6 +104,7 @@ pub(crate) enum ConfidentialCommand {
     /// Read the transfers of an account with the auditor's key
     Audit {
         /// Whose transfers
+        #[arg(value_parser = address)]
         owner: Address,
         /// The auditor's key file
         #[arg(long)]

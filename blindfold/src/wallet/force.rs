@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{CallArgs, ChainArgs, KeyArgs, PayerArgs, connected, ether, print, wallet_without_sequencer};
-use crate::roles::load_chain;
+use crate::{address::address, roles::load_chain};
 
 pub(super) const ENVELOPE_EXAMPLE: &str = "Example:
   blindfold wallet force-envelope 0x… 1ether --key key.json --password-file password --chain rollup.json \\
@@ -140,7 +140,7 @@ async fn signed(wallet: &Wallet, args: &TransactionArgs) -> Result<SignedTransac
         _ => bail!("--transfer takes whom and how much"),
     };
     let call = CallArgs {
-        to: to.parse().with_context(|| format!("{to} is no address"))?,
+        to: address(to)?,
         amount: amount.clone(),
         data: args.data.clone().unwrap_or_default(),
         gas: args.gas,
