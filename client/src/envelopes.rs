@@ -4,6 +4,7 @@ use blindfold_protocol::{
     Bundle, ChainConfig, Envelope, SigningKey,
     envelope_builder::{BuildError, EnvelopeFields, build},
     limits::EXPIRY_WINDOW,
+    validity::most_after,
 };
 
 use crate::{committee_key::CommitteeKey, transaction::SignedTransaction};
@@ -13,6 +14,11 @@ pub const DEFAULT_EXPIRY_BATCHES: u64 = 1_024;
 
 /// The offered fee is this many times the base fee, so that the envelope outlives a rise of the base fee.
 const BASE_FEE_MARGIN: u128 = 2;
+
+/// With a promise the offer covers the steepest rise of the base fees over so many headers, for a sequencer promises
+/// nothing that a rise could put out of reach: those that it leaves before the first number it promises (4 unless its
+/// `sealing.promise_margin_batches` says otherwise), those sealed before the envelope is there, and some to choose from.
+const PROMISE_HEADERS: u32 = 16;
 
 /// What the payer offers and asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,8 @@ pub struct Offer {
     pub generation: u16,
     /// Batches from the head in which the envelope may be sealed.
     pub expiry_batches: u64,
+    /// Whether the sequencer is asked for a promise.
+    pub promise: bool,
 }
 
 impl Offer {
@@ -38,16 +46,24 @@ impl Offer {
         self.head.saturating_add(self.expiry_batches.clamp(1, EXPIRY_WINDOW)).min(last_of_epoch)
     }
 
-    /// Twice the base fee, plus the priority fee.
+    /// Twice the base fee, or what a promise needs, plus the priority fee.
     #[must_use]
     pub fn max_fee(&self) -> u128 {
-        self.base_fee.saturating_mul(BASE_FEE_MARGIN).saturating_add(self.priority_fee)
+        self.covered(self.base_fee).saturating_add(self.priority_fee)
     }
 
-    /// Twice the gas base fee.
+    /// Twice the gas base fee, or what a promise needs.
     #[must_use]
     pub fn max_gas_fee(&self) -> u128 {
-        self.gas_base_fee.saturating_mul(BASE_FEE_MARGIN)
+        self.covered(self.gas_base_fee)
+    }
+
+    fn covered(&self, base_fee: u128) -> u128 {
+        if self.promise {
+            (0..PROMISE_HEADERS).fold(base_fee, |fee, _| most_after(fee))
+        } else {
+            base_fee.saturating_mul(BASE_FEE_MARGIN)
+        }
     }
 }
 
@@ -178,5 +194,34 @@ impl EnvelopeMaker<'_> {
             generation,
         };
         build(&self.committee.key, &fields, bundle, self.payer, &mut rng)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offer_for_a_promise_outlives_the_steepest_rise_until_it_is_kept() {
+        let offer = |base_fee, promise| Offer {
+            base_fee,
+            gas_base_fee: base_fee,
+            priority_fee: 3,
+            head: 7,
+            generation: 0,
+            expiry_batches: 64,
+            promise,
+        };
+        let fees = |offer: Offer| (offer.max_fee(), offer.max_gas_fee());
+        assert_eq!(fees(offer(1, false)), (5, 2));
+        // 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 15, 17, 20, 23, 26, 30.
+        assert_eq!(fees(offer(1, true)), (33, 30));
+        for base_fee in [1, 7, 1_000, 1_000_000] {
+            // As many batches later as the sequencer's margin, and its head as many ahead of the user's node.
+            let at_the_first_number = (0..8).fold(base_fee, |fee, _| most_after(fee));
+            let (_, offered) = fees(offer(base_fee, true));
+            assert!(offered >= at_the_first_number && offered >= 2 * base_fee, "{base_fee}: {offered}");
+        }
+        assert_eq!(fees(offer(u128::MAX, true)), (u128::MAX, u128::MAX));
     }
 }

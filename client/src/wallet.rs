@@ -227,6 +227,7 @@ impl Wallet {
             head: status.head.number,
             generation: status.head.generation,
             expiry_batches: DEFAULT_EXPIRY_BATCHES,
+            promise,
         };
         let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
         let envelope = maker.of_transactions(std::slice::from_ref(&transaction), &offer)?;
@@ -254,6 +255,7 @@ impl Wallet {
             head: status.head.number,
             generation: status.head.generation,
             expiry_batches: DEFAULT_EXPIRY_BATCHES,
+            promise: false,
         };
         let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
         let bundle = Bundle { items: vec![BundleItem::confidential(bytes)] };

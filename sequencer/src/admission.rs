@@ -8,7 +8,7 @@ use blindfold_protocol::{
     Address, B256, Canonical, Envelope, EnvelopeFault, Epoch, Promise,
     block::block_second,
     limits::{EXPIRY_WINDOW, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
-    validity::{ChainState, CheckedEnvelope},
+    validity::{ChainState, CheckedEnvelope, most_after},
 };
 use blindfold_store::PendingEnvelope;
 
@@ -459,11 +459,6 @@ async fn to_end(
     step: impl Future<Output = Result<Admitted, AdmissionRefusal>> + Send + 'static,
 ) -> Result<Admitted, AdmissionRefusal> {
     blindfold_runtime::joined(tokio::spawn(step).await).unwrap_or(Err(AdmissionRefusal::ShuttingDown))
-}
-
-/// The most that the base fee may be one header later.
-fn most_after(fee: u128) -> u128 {
-    fee.saturating_add(fee.div_ceil(8).max(1))
 }
 
 /// How many headers later, at most `limit`, the base fee is `max_fee` or less whatever comes; `None` if it is not now.

@@ -201,6 +201,7 @@ async fn encrypted(
         head: status.head.number,
         generation: status.head.generation,
         expiry_batches: blindfold_protocol::limits::EXPIRY_WINDOW,
+        promise: false,
     };
     let mut nonces = Vec::with_capacity(keys.len());
     for key in keys {

@@ -249,6 +249,7 @@ async fn offer(inner: &Inner) -> Result<(CommitteeKey, Offer), RoundError> {
         head: status.head.number,
         generation: status.head.generation,
         expiry_batches: inner.config.expiry_batches,
+        promise: false,
     };
     Ok((committee, offer))
 }

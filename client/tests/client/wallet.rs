@@ -44,6 +44,7 @@ async fn envelope(world: &World) -> Envelope {
         head: NUMBER - 1,
         generation: 0,
         expiry_batches: 64,
+        promise: false,
     };
     let (chain, payer) = (chain(), key(1));
     let transaction = SignedTransaction::decode(transfer(1, 0).0, chain.chain_id).expect("a transfer");
@@ -118,6 +119,22 @@ async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
     world.sequencer.state.lock().refusals.push_back(RpcError::refused("invalid_proof", "no"));
     let refused = wallet.submit(&envelope, false).await;
     assert!(matches!(refused, Err(WalletError::Sequencer(error)) if error.reason() == "invalid_proof"));
+}
+
+#[tokio::test]
+async fn where_a_promise_is_asked_for_the_offer_covers_the_steepest_rise_until_it_is_kept() {
+    let world = World::start().await;
+    // An eighth and a wei at least for each header: four that a sequencer leaves, and those that come meanwhile.
+    let after = |fee: u128, headers: u32| (0..headers).fold(fee, |fee, _| fee + fee.div_ceil(8).max(1));
+    for (promise, least, most) in [(false, 0, 2), (true, 8, 32)] {
+        let _ = wallet(&world).send(&call(), promise).await;
+        let (_, bytes) = world.sequencer.state.lock().arrived.pop().expect("an envelope");
+        let header = Envelope::decode(&bytes).expect("an envelope").header;
+        for (offered, fee) in [(header.max_fee, BASE_FEE), (header.max_gas_fee, GAS_BASE_FEE)] {
+            assert!(offered >= after(fee, least), "{offered} for {fee} with promise = {promise}");
+            assert!(offered <= after(fee, most).max(2 * fee), "{offered} for {fee} with promise = {promise}");
+        }
+    }
 }
 
 #[tokio::test]

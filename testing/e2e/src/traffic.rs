@@ -96,6 +96,7 @@ impl Sender {
             head: status.head.number,
             generation: status.head.generation,
             expiry_batches: 2_048,
+            promise: false,
         })
     }
 

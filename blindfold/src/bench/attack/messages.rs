@@ -184,6 +184,7 @@ impl Field {
             head: status.head.number,
             generation: status.head.generation,
             expiry_batches: blindfold_protocol::limits::EXPIRY_WINDOW,
+            promise: false,
         };
         let base_fee = self.reads.base_fee().await?;
         let mut nonces = Vec::with_capacity(self.accounts);

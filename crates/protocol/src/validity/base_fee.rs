@@ -52,6 +52,12 @@ impl BaseFees {
     }
 }
 
+/// The most that a base fee can be a header later, whatever is accepted: more than a step of [`next_fee`] ever gives. What
+/// a sequencer promises, and what is offered for a promise, counts on it for each header.
+pub fn most_after(fee: u128) -> u128 {
+    fee.saturating_add(fee.div_ceil(u128::from(BASE_FEE_CHANGE_DENOMINATOR)).max(1))
+}
+
 /// The fee a second later, not below the minimum: by EIP-1559, but never by more than an eighth. Above the target it
 /// rises by at least 1 wei.
 pub fn next_fee(fee: u128, load: u64, target: u64, minimum: u128) -> u128 {

@@ -12,7 +12,7 @@ mod head;
 mod l1_made;
 mod state;
 
-pub use base_fee::{BaseFees, Load, next_fee};
+pub use base_fee::{BaseFees, Load, most_after, next_fee};
 pub use check::{
     CheckedEnvelope, CheckedItem, RejectedItem, StaticEnvelope, check_expiry, check_forced_expiry,
     check_items, check_items_parallel, check_proofs, check_static, item_leaf,

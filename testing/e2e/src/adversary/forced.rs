@@ -62,8 +62,15 @@ pub async fn invalid_forced(field: &mut Field) -> Outcome {
     let mut garbage = vec![0; 700];
     (garbage[0], garbage[699]) = (2, 0x5e);
     let (raw, _) = field.users[0].transfer(1_000_000, U256::from(1));
-    let early =
-        Offer { base_fee: 1, gas_base_fee: 1, priority_fee: 0, head: 0, generation: 0, expiry_batches: 1 };
+    let early = Offer {
+        base_fee: 1,
+        gas_base_fee: 1,
+        priority_fee: 0,
+        head: 0,
+        generation: 0,
+        expiry_batches: 1,
+        promise: false,
+    };
     let expired = field.users[1].envelope_for(raw.to_vec(), &early)?.encode();
     let honest = field.users[2].envelope(raw.to_vec()).await?;
     let forged = Envelope::sign(honest.header, honest.ciphertext, honest.proof, &field.users[3].key).encode();
