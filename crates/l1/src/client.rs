@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{
-    L1Config, L1Error,
+    DeployedWith, L1Config, L1Error,
     beacon::Beacon,
     contracts::{BlindedInbox, CommitteeRegistry, FeeVault, ForcedQueue, HintRegistry, OutputRegistry},
     transport::Rpc,
@@ -61,8 +61,8 @@ impl L1Client {
     /// Connects and checks chain id and contracts.
     ///
     /// # Errors
-    /// [`L1Error::WrongChain`], [`L1Error::NoContract`], [`L1Error::OtherDeployment`] when this is not the
-    /// configured deployment; the errors of a call.
+    /// [`L1Error::WrongChain`], [`L1Error::NoContract`], [`L1Error::OtherContract`], [`L1Error::OtherDeployment`],
+    /// [`L1Error::OtherSetting`] when this is not the configured deployment; the errors of a call.
     pub async fn connect(config: L1Config) -> Result<Self, L1Error> {
         let client = Self::open(config)?;
         client.check_deployment().await?;
@@ -136,7 +136,11 @@ impl L1Client {
         let verifier = contracts.hint_verifier;
         self.check_role("HintRegistry", hints, "verifier", HintRegistry::verifierCall {}, verifier).await?;
         let outputs = contracts.output_registry;
-        self.check_role("OutputRegistry", outputs, "inbox", OutputRegistry::inboxCall {}, inbox).await
+        self.check_role("OutputRegistry", outputs, "inbox", OutputRegistry::inboxCall {}, inbox).await?;
+        let Some(expected) = config.deployed_with else { return Ok(()) };
+        let call = CommitteeRegistry::firstSequencerCall {};
+        let sequencer = rpc.view("firstSequencer", registry, &call, "latest").await?;
+        compare(&expected, &DeployedWith { timing: self.timing().await?, sequencer })
     }
 
     /// Whether the contract names this other one.
@@ -148,7 +152,16 @@ impl L1Client {
         call: C,
         expected: Address,
     ) -> Result<(), L1Error> {
-        let given = self.inner.rpc.view(role, at, &call, "latest").await?;
+        let given = match self.inner.rpc.view(role, at, &call, "latest").await {
+            // What has no such function reverts, or answers nothing that could be an address.
+            Err(L1Error::Reverted { .. }) => {
+                return Err(L1Error::OtherContract { name: contract, address: at, role });
+            }
+            Err(L1Error::Malformed { reason, .. }) if reason.starts_with(role) => {
+                return Err(L1Error::OtherContract { name: contract, address: at, role });
+            }
+            given => given?,
+        };
         if given != expected {
             return Err(L1Error::OtherDeployment { contract, role, expected, given });
         }
@@ -297,6 +310,31 @@ impl L1Client {
         }
         Ok(())
     }
+}
+
+/// Whether the settings say what the contracts say; else the first field that differs.
+fn compare(settings: &DeployedWith, contracts: &DeployedWith) -> Result<(), L1Error> {
+    let (expected, given) = (&settings.timing, &contracts.timing);
+    let timing = [
+        ("timing.postingDeadline", expected.posting_deadline, given.posting_deadline),
+        ("timing.forcedDelay", expected.forced_delay, given.forced_delay),
+        ("timing.answerWindow", expected.answer_window, given.answer_window),
+        ("timing.hintDeadline", expected.hint_deadline, given.hint_deadline),
+        ("timing.challengeWindow", expected.challenge_window, given.challenge_window),
+        ("timing.withdrawalDelay", expected.withdrawal_delay, given.withdrawal_delay),
+        ("timing.maxOriginAgeSeconds", expected.max_origin_age_seconds, given.max_origin_age_seconds),
+    ];
+    for (field, expected, given) in timing {
+        if expected != given {
+            let (expected, given) = (expected.to_string(), given.to_string());
+            return Err(L1Error::OtherSetting { field, expected, given });
+        }
+    }
+    if settings.sequencer != contracts.sequencer {
+        let (expected, given) = (settings.sequencer.to_string(), contracts.sequencer.to_string());
+        return Err(L1Error::OtherSetting { field: "sequencer", expected, given });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

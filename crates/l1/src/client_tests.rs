@@ -8,7 +8,7 @@ use crate::{
 };
 use alloy_primitives::B256;
 use alloy_sol_types::SolEvent;
-use blindfold_protocol::Deployment;
+use blindfold_protocol::{Deployment, L1Timing};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -243,5 +243,103 @@ async fn blocks_before_their_time_are_refused() {
         let (client, _) = client(Script { missing: Some(field), ..script(3) });
         let error = client.finalized().await.unwrap_err();
         assert!(matches!(error, L1Error::Malformed { .. }), "{field}: {error:?}");
+    }
+}
+
+const REGISTRY: Address = Address::repeat_byte(2);
+const HINTS: Address = Address::repeat_byte(4);
+const SEQUENCER: Address = Address::repeat_byte(9);
+
+/// Connects to contracts that name each other, with the default deadlines and the one sequencer; at `stranger` is one that
+/// has none of their functions.
+async fn connected(settings: DeployedWith, stranger: Option<Address>) -> Result<L1Client, L1Error> {
+    let (inbox, verifier) = (Address::repeat_byte(1), Address::repeat_byte(5));
+    let url = serve(move |method, params| {
+        let reverted = Answer::Error { code: 3, message: "execution reverted", data: Some("0x".to_owned()) };
+        let result = match method {
+            "eth_chainId" => json!("0x1"),
+            "eth_getCode" => json!("0x01"),
+            "eth_call" => {
+                let to: Address = params[0]["to"].as_str().unwrap().parse().unwrap();
+                let data: Bytes = params[0]["data"].as_str().unwrap().parse().unwrap();
+                let selector: [u8; 4] = data[..4].try_into().unwrap();
+                if Some(to) == stranger {
+                    return reverted;
+                }
+                json!(Bytes::from(match selector {
+                    HintRegistry::inboxCall::SELECTOR => HintRegistry::inboxCall::abi_encode_returns(&inbox),
+                    BlindedInbox::registryCall::SELECTOR => {
+                        BlindedInbox::registryCall::abi_encode_returns(&REGISTRY)
+                    }
+                    BlindedInbox::queueCall::SELECTOR => {
+                        BlindedInbox::queueCall::abi_encode_returns(&Address::repeat_byte(3))
+                    }
+                    HintRegistry::verifierCall::SELECTOR => {
+                        HintRegistry::verifierCall::abi_encode_returns(&verifier)
+                    }
+                    CommitteeRegistry::firstSequencerCall::SELECTOR => {
+                        CommitteeRegistry::firstSequencerCall::abi_encode_returns(&SEQUENCER)
+                    }
+                    BlindedInbox::timingCall::SELECTOR => {
+                        let timing = crate::deploy::timing(&L1Timing::default());
+                        BlindedInbox::timingCall::abi_encode_returns(&timing)
+                    }
+                    other => panic!("{other:?} was not expected"),
+                }))
+            }
+            other => panic!("{other} was not expected"),
+        };
+        Answer::Result(result)
+    });
+    let deployment = Deployment { l1_chain_id: 1, inbox };
+    let contracts = L1Contracts {
+        registry: REGISTRY,
+        fee_vault: VAULT,
+        forced_queue: Address::repeat_byte(3),
+        hint_registry: HINTS,
+        hint_verifier: verifier,
+        deposit_portal: Address::repeat_byte(6),
+        output_registry: Address::repeat_byte(7),
+    };
+    let config = L1Config::with_contracts(url, deployment, contracts);
+    L1Client::connect(L1Config { deployed_with: Some(settings), ..config }).await
+}
+
+#[tokio::test]
+async fn settings_that_the_contracts_were_not_deployed_with_are_named() {
+    let right = DeployedWith { timing: L1Timing::default(), sequencer: SEQUENCER };
+    connected(right, None).await.unwrap();
+    let sequencer = DeployedWith { sequencer: Address::repeat_byte(8), ..right };
+    let mut wrong = vec![("sequencer", sequencer)];
+    type Field = fn(&mut L1Timing) -> &mut u32;
+    let fields: [(&str, Field); 7] = [
+        ("timing.postingDeadline", |timing| &mut timing.posting_deadline),
+        ("timing.forcedDelay", |timing| &mut timing.forced_delay),
+        ("timing.answerWindow", |timing| &mut timing.answer_window),
+        ("timing.hintDeadline", |timing| &mut timing.hint_deadline),
+        ("timing.challengeWindow", |timing| &mut timing.challenge_window),
+        ("timing.withdrawalDelay", |timing| &mut timing.withdrawal_delay),
+        ("timing.maxOriginAgeSeconds", |timing| &mut timing.max_origin_age_seconds),
+    ];
+    for (name, field) in fields {
+        let mut timing = right.timing;
+        *field(&mut timing) += 1;
+        wrong.push((name, DeployedWith { timing, ..right }));
+    }
+    for (name, settings) in wrong {
+        match connected(settings, None).await {
+            Err(L1Error::OtherSetting { field, .. }) => assert_eq!(field, name),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_address_with_another_contract_is_named() {
+    let settings = DeployedWith { timing: L1Timing::default(), sequencer: SEQUENCER };
+    for (address, contract) in [(HINTS, "HintRegistry"), (VAULT, "FeeVault"), (REGISTRY, "CommitteeRegistry")]
+    {
+        let refused = connected(settings, Some(address)).await.unwrap_err().to_string();
+        assert!(refused.contains(contract) && refused.contains(&address.to_string()), "{refused}");
     }
 }

@@ -1,6 +1,6 @@
 //! Where L1 and the contracts are.
 
-use blindfold_protocol::{Address, ChainConfig, Deployment};
+use blindfold_protocol::{Address, ChainConfig, Deployment, L1Timing};
 
 /// How long an answer about the newest final block is taken for current, unless the configuration says otherwise.
 const DEFAULT_POLL_INTERVAL_MS: u64 = 1_000;
@@ -28,6 +28,15 @@ pub struct L1Contracts {
     pub output_registry: Address,
 }
 
+/// What the contracts were deployed with, as the chain's settings say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeployedWith {
+    /// All deadlines.
+    pub timing: L1Timing,
+    /// The sequencer before any change.
+    pub sequencer: Address,
+}
+
 /// Where L1 and the contracts are.
 #[derive(Clone)]
 pub struct L1Config {
@@ -39,6 +48,8 @@ pub struct L1Config {
     pub deployment: Deployment,
     /// The other contracts.
     pub contracts: L1Contracts,
+    /// What the contracts are compared with when the connection is made; `None` takes what they say.
+    pub deployed_with: Option<DeployedWith>,
     /// The L1 block after which something can have happened to the contracts.
     pub start_block: u64,
     /// Where what happened to batches is kept over restarts; `None` reads it from `start_block` on at each start. One
@@ -65,7 +76,8 @@ impl L1Config {
             output_registry: chain.output_registry,
         };
         let start_block = chain.genesis_l1_origin;
-        Self { start_block, ..Self::with_contracts(url, chain.deployment, contracts) }
+        let deployed_with = Some(DeployedWith { timing: chain.timing, sequencer: chain.sequencer });
+        Self { start_block, deployed_with, ..Self::with_contracts(url, chain.deployment, contracts) }
     }
 
     /// With contracts given one by one and the default intervals, without a beacon node.
@@ -75,6 +87,7 @@ impl L1Config {
             beacon_url: None,
             deployment,
             contracts,
+            deployed_with: None,
             start_block: 0,
             journal: None,
             poll_interval_ms: DEFAULT_POLL_INTERVAL_MS,
@@ -91,6 +104,7 @@ impl std::fmt::Debug for L1Config {
             .field("beacon_url", &self.beacon_url.as_ref().map(|_| "redacted"))
             .field("deployment", &self.deployment)
             .field("contracts", &self.contracts)
+            .field("deployed_with", &self.deployed_with)
             .field("start_block", &self.start_block)
             .field("journal", &self.journal)
             .field("poll_interval_ms", &self.poll_interval_ms)

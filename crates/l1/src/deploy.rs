@@ -241,7 +241,7 @@ pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result
     Ok(addresses)
 }
 
-fn timing(timing: &L1Timing) -> BlindedInbox::Timing {
+pub(crate) fn timing(timing: &L1Timing) -> BlindedInbox::Timing {
     BlindedInbox::Timing {
         postingDeadline: timing.posting_deadline,
         forcedDelay: timing.forced_delay,

@@ -133,6 +133,30 @@ pub enum L1Error {
         /// Its answer.
         given: Address,
     },
+    /// Another contract, or none of this deployment's, is at a configured address.
+    #[error(
+        "the contract at {address} is no {name}, it has no {role}(): use the rollup.json of this deployment"
+    )]
+    OtherContract {
+        /// Which should be there.
+        name: &'static str,
+        /// Where.
+        address: Address,
+        /// What it was asked for.
+        role: &'static str,
+    },
+    /// The chain's settings say something else than what the contracts were deployed with.
+    #[error(
+        "{field} is {expected} in the chain's settings, the contracts were deployed with {given}: correct it there"
+    )]
+    OtherSetting {
+        /// The key in `rollup.json`.
+        field: &'static str,
+        /// What the settings say.
+        expected: String,
+        /// What the contract says.
+        given: String,
+    },
     /// A block that is asked for as final is not final.
     #[error("L1 block {number} is not final, the newest final block is {finalized}")]
     NotFinal {
@@ -245,6 +269,8 @@ impl L1Error {
             | Self::WrongChain { .. }
             | Self::NoContract { .. }
             | Self::OtherDeployment { .. }
+            | Self::OtherContract { .. }
+            | Self::OtherSetting { .. }
             | Self::FinalityBroken { .. }
             | Self::TransactionTooLarge { .. }
             | Self::GasAboveLimit { .. }

@@ -70,7 +70,7 @@ pub use blobs::{
 pub use challenge::{Challenge, ChallengeFault, first_wrong_entry};
 pub use client::L1Client;
 pub use committee::{AnnouncedEnd, EpochRecord, NewEpoch, NewMember};
-pub use config::{L1Config, L1Contracts};
+pub use config::{DeployedWith, L1Config, L1Contracts};
 pub use data::{DataFault, FoundData, PostedData};
 pub use data_standing::{DataStanding, Supplier, UNREAD_PATIENCE_BLOCKS};
 pub use deploy::{
