@@ -66,6 +66,12 @@ pub enum KeyError {
         /// The key file.
         path: PathBuf,
     },
+    /// An empty password protects nothing.
+    #[error("the password for {path} is empty: it has to be the first line of the password file")]
+    EmptyPassword {
+        /// The key file.
+        path: PathBuf,
+    },
     /// A file of that name is already there; a key is never overwritten.
     #[error("{path} exists already; a key is never overwritten")]
     Exists {
@@ -83,7 +89,7 @@ impl KeySource {
     /// Cost: the key file's own scrypt parameters, about a tenth of a second.
     ///
     /// # Errors
-    /// Every variant of [`KeyError`] but [`KeyError::Exists`] and [`KeyError::NotAKey`].
+    /// Every variant of [`KeyError`] but [`KeyError::EmptyPassword`], [`KeyError::Exists`] and [`KeyError::NotAKey`].
     pub fn open(&self) -> Result<SigningKey, KeyError> {
         let password = self.password()?;
         open(&self.file, &password)
@@ -154,8 +160,11 @@ pub fn import(secret_hex: &str, path: &Path, password: &str) -> Result<SigningKe
 /// Writes a key encrypted under `password`, readable by its owner alone, all or nothing; never over another file.
 ///
 /// # Errors
-/// [`KeyError::Exists`], [`KeyError::Io`].
+/// [`KeyError::EmptyPassword`], [`KeyError::Exists`], [`KeyError::Io`].
 pub fn store(key: &SigningKey, path: &Path, password: &str) -> Result<(), KeyError> {
+    if password.is_empty() {
+        return Err(KeyError::EmptyPassword { path: path.to_owned() });
+    }
     if path.exists() {
         return Err(KeyError::Exists { path: path.to_owned() });
     }
@@ -277,6 +286,9 @@ mod tests {
         create(&path, "password").unwrap();
         assert!(matches!(open(&path, "another"), Err(KeyError::WrongPassword { .. })));
         assert!(matches!(create(&path, "password"), Err(KeyError::Exists { .. })));
+        let empty = dir.path().join("empty.json");
+        assert!(matches!(create(&empty, ""), Err(KeyError::EmptyPassword { .. })));
+        assert!(!empty.exists());
         assert!(matches!(import("00", &dir.path().join("a"), "p"), Err(KeyError::NotAKey)));
         assert!(matches!(import(&"0".repeat(64), &dir.path().join("a"), "p"), Err(KeyError::NotAKey)));
         assert!(matches!(open(&dir.path().join("none"), "p"), Err(KeyError::Io { .. })));
