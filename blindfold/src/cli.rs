@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result};
 use blindfold_committee::key_file::KeyFileCost;
+use blindfold_protocol::limits::MAX_MEMBERS;
 use blindfold_telemetry::{LogFormat, init_logging};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -125,14 +126,14 @@ enum CoprocessorCommand {
 
 #[derive(Args, Debug)]
 struct DealerArgs {
-    /// Committee members
-    #[arg(long)]
+    /// Committee members, 64 at most
+    #[arg(long, value_parser = clap::value_parser!(u16).range(2..=MAX_MEMBERS as i64))]
     members: u16,
     /// Members that must act together; more than half
     #[arg(long)]
     threshold: u16,
     /// Ciphertexts in one sub-batch at most
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     max_batch: u32,
     /// Folder for parameters.bin and member-<j>.key
     #[arg(long)]
@@ -350,6 +351,9 @@ mod tests {
             "wallet send ADDRESS 1ether --promise-file f KEY CHAIN NODE --sequencer http://127.0.0.1:3",
             "wallet force-envelope ADDRESS 1ether --l1-password-file q KEY CHAIN NODE",
             "wallet slash KEY CHAIN",
+            "dealer --members 1 --threshold 1 --max-batch 8 --out o --password-file p",
+            "dealer --members 65 --threshold 33 --max-batch 8 --out o --password-file p",
+            "dealer --members 4 --threshold 3 --max-batch 0 --out o --password-file p",
             "wallet confidential invoice open t KEY --chain r --deployment d",
             "wallet confidential invoice total --order o --prices p --chain r --deployment d",
             "l1 void --yes KEY CHAIN",

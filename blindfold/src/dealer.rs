@@ -6,14 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use blindfold_bte::{bls, dealer};
 use blindfold_committee::key_file::{self, KeyFileCost, KeyFilePublic};
-use blindfold_protocol::B256;
+use blindfold_protocol::{B256, limits::MAX_MEMBERS};
 use rand::Rng;
 use zeroize::Zeroizing;
 
+use crate::new_file::NewFile;
+
 /// What is to be dealt.
+#[derive(Clone, Copy)]
 pub struct Deal<'a> {
     /// Ciphertexts in one sub-batch at most.
     pub max_batch: u32,
@@ -27,6 +30,23 @@ pub struct Deal<'a> {
     pub password: &'a str,
     /// What it costs to try one password.
     pub cost: KeyFileCost,
+}
+
+impl Deal<'_> {
+    /// What the key files or L1 would refuse, said before minutes are spent on it.
+    fn check(&self) -> Result<()> {
+        let Self { members, threshold, .. } = *self;
+        ensure!(!self.password.is_empty(), "the password is empty: key files under it protect nothing");
+        ensure!(
+            (1..=MAX_MEMBERS).contains(&usize::from(members)),
+            "{members} members: L1 registers 1 to {MAX_MEMBERS}"
+        );
+        ensure!(
+            threshold <= members && 2 * u32::from(threshold) > u32::from(members),
+            "a threshold of {threshold} among {members} members: L1 registers more than half of the members, and all at most"
+        );
+        Ok(())
+    }
 }
 
 /// What was written.
@@ -46,30 +66,61 @@ pub struct Dealt {
 /// Cost: about 0.25 ms for each of the (2 + n)·B points, and one password trial per member.
 ///
 /// # Errors
-/// A shape that no scheme has, or files that cannot be written.
+/// An empty password, a committee that L1 refuses or no scheme has, or files that cannot be written.
 pub fn deal(what: &Deal<'_>) -> Result<Dealt> {
+    what.check()?;
+    let (path, key_path) =
+        (what.out.join("parameters.bin"), |member| what.out.join(format!("member-{member}.key")));
+    for member in 1..=what.members {
+        let path = key_path(member);
+        ensure!(!path.exists(), "{} exists already; a key is never overwritten", path.display());
+    }
     fs::create_dir_all(what.out).with_context(|| format!("{}", what.out.display()))?;
+    let file = NewFile::create(&path)?;
     let mut rng = rand::rng();
     let (parameters, keys) = dealer::deal(what.max_batch, what.members, what.threshold, &mut rng)?;
     let parameters_hash = B256::from(parameters.hash());
-    let path = what.out.join("parameters.bin");
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .with_context(|| format!("{}: parameters are never overwritten", path.display()))?;
-    std::io::Write::write_all(&mut file, &parameters.encode())?;
-    file.sync_all()?;
+    file.write(&parameters.encode())?;
     let mut members = Vec::with_capacity(keys.len());
     for key in &keys {
         let mut key_material = Zeroizing::new([0u8; 32]);
         rng.fill_bytes(key_material.as_mut_slice());
         let bls_key = bls::SecretKey::generate(key_material.as_slice())?;
-        let path = what.out.join(format!("member-{}.key", key.index()));
+        let path = key_path(key.index());
         let password = what.password.as_bytes();
         let public = key_file::create(&path, password, key, &bls_key, parameters_hash, what.cost, &mut rng)?;
         members.push((path, public));
     }
     let encryption_key = parameters.encryption_key().to_bytes().to_vec();
     Ok(Dealt { parameters: path, parameters_hash, encryption_key, members })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_dealing_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("keys");
+        let cost = KeyFileCost { memory_kib: 8, iterations: 1, lanes: 1 };
+        let what = Deal { max_batch: 2, members: 4, threshold: 3, out: &out, password: "p", cost };
+        for (refused, says) in [
+            (Deal { password: "", ..what }, "password"),
+            (Deal { members: 65, threshold: 33, ..what }, "members"),
+            (Deal { members: 0, threshold: 0, ..what }, "members"),
+            (Deal { threshold: 2, ..what }, "more than half"),
+            (Deal { threshold: 5, ..what }, "threshold"),
+            (Deal { max_batch: 0, ..what }, "batch"),
+        ] {
+            let error = deal(&refused).err().map(|error| format!("{error:#}")).unwrap_or_default();
+            assert!(error.contains(says), "{error:?} says {says}");
+            assert!(!out.join("parameters.bin").exists(), "{says}");
+        }
+        assert_eq!(deal(&what).unwrap().members.len(), 4);
+        fs::remove_file(out.join("parameters.bin")).unwrap();
+        let refused = deal(&what).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("member-1.key exists already"), "{refused}");
+        assert!(!out.join("parameters.bin").exists());
+    }
 }
