@@ -287,7 +287,7 @@ pub struct RegisterArgs {
     #[command(flatten)]
     account: AccountArgs,
     /// The chain's settings, rollup.json
-    #[arg(long)]
+    #[arg(long, env = "BLINDFOLD_CHAIN")]
     chain: PathBuf,
     /// The committee's parameter file
     #[arg(long)]
@@ -310,7 +310,7 @@ pub struct RegisterArgs {
 #[derive(Args, Debug)]
 pub struct GenesisArgs {
     /// The chain's settings, rollup.json
-    #[arg(long)]
+    #[arg(long, env = "BLINDFOLD_CHAIN")]
     chain: PathBuf,
     /// An account with its balance, for example 0x…=100ether. Repeatable
     #[arg(long = "fund", value_name = "ADDRESS=AMOUNT")]

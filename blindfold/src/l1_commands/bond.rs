@@ -16,7 +16,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   blindfold l1 bond sequencer deposit 32ether --l1 http://127.0.0.1:8545 --chain rollup.json --key key.json \\
       --password-file password
   blindfold l1 bond sequencer announce 10ether …      then, after the delay: `bond sequencer withdraw`
-  blindfold l1 bond publisher deposit 8ether …        of the key's account
+  blindfold l1 bond publisher deposit 10ether …       of the key's account
   blindfold l1 bond publisher show 0x… --l1 http://127.0.0.1:8545 --chain rollup.json";
 
 /// `blindfold l1 bond …`

@@ -11,8 +11,9 @@ pub(super) const EXAMPLE: &str = "Example:
   blindfold l1 post-header --l1 http://127.0.0.1:8545 --chain rollup.json --key key.json --password-file password
 
 Anyone may, when nothing certified was posted for the posting deadline, when the next forced item has been due for as
-long, or when two headers of the next number were shown. The header takes the forced items that are due; the fee ledger
-stays as it is. Ends with an error, and says the L1 block, while it is not time for that.";
+long, when two headers of the next number were shown, or when the announced end of the epoch is due (`l1 committee
+end-at-head`, `silent`): then it is the epoch's last. The header takes the forced items that are due; the fee ledger stays
+as it is. Ends with an error, and says the L1 block, while it is not time for that.";
 
 /// Options of `post-header`.
 #[derive(Args, Debug)]

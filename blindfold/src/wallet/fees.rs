@@ -28,8 +28,8 @@ pub(super) const EXAMPLES: &str = "Examples:
   blindfold wallet withdraw-fees claim --node http://127.0.0.1:9580 …
 
 A request is final. The next header whose L1 origin is at or above its block moves the amount, or what there is, to
-what was withdrawn; `claim` proves that against the last posted header. If no such header is posted for the withdrawal delay,
-`exit` pays from the account as the last posted header left it.";
+what was withdrawn; `claim` proves that against the newest header that was posted a claim delay ago, a day by default. If
+no such header is posted for the withdrawal delay, `exit` pays from the account as the last posted header left it.";
 
 /// `blindfold wallet withdraw-fees …`
 #[derive(Subcommand, Debug)]

@@ -343,8 +343,14 @@ fn every_environment_variable_is_documented() {
     let sources = [
         include_str!("../../../blindfold/src/cli.rs"),
         include_str!("../../../blindfold/src/wallet.rs"),
+        include_str!("../../../blindfold/src/wallet/accuse.rs"),
         include_str!("../../../blindfold/src/wallet/confidential.rs"),
+        include_str!("../../../blindfold/src/wallet/confidential/invoice.rs"),
+        include_str!("../../../blindfold/src/wallet/fees.rs"),
+        include_str!("../../../blindfold/src/wallet/force.rs"),
         include_str!("../../../blindfold/src/deploy.rs"),
+        include_str!("../../../blindfold/src/l1_commands/mod.rs"),
+        include_str!("../../../blindfold/src/setup.rs"),
         include_str!("../../../crates/engine/src/managed.rs"),
     ];
     let text = section("## Settings, flags and environment");
