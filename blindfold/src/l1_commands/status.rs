@@ -3,8 +3,10 @@
 use alloy_primitives::{Address, B256, U256};
 use anyhow::Result;
 use blindfold_l1::{
-    GivenPromise, L1HeaderDue, PostingState, RecentHints, RunReference, SequencerEvent, Standing,
+    AnnouncedEnd, GivenPromise, L1HeaderDue, PostingState, RecentHints, RunReference, SequencerEvent,
+    Standing,
 };
+use blindfold_protocol::Epochs;
 use clap::Args;
 use serde::Serialize;
 
@@ -15,8 +17,9 @@ pub(super) const EXAMPLE: &str = "Examples:
   blindfold l1 status --l1 http://127.0.0.1:8545 --chain rollup.json
   blindfold l1 status --json --blocks 20000 …      looks further back
 
-Up to L1's newest block, which may not be final. Postings, void runs, publishers and accusations are those of the last
---blocks; everything else is complete.";
+Up to L1's newest block, which may not be final; epochs, rule sets and sequencers are those of the newest final block, by
+which every role goes. Postings, void runs, publishers and accusations are those of the last --blocks; everything else is
+complete.";
 
 /// Publishers whose bonds are looked up at most.
 const MAX_PUBLISHERS: usize = 16;
@@ -45,6 +48,7 @@ pub(super) struct Report {
     l1_headers: L1Headers,
     forced: Forced,
     sequencer: Sequencer,
+    registry: Registry,
     hints: Hints,
     publishers: Vec<Publisher>,
     /// The last L2 block with a claimed output; 0 for none.
@@ -97,6 +101,62 @@ struct Sequencer {
     open_accusations: u64,
     accusations: Vec<Accusation>,
     equivocations: Vec<u64>,
+}
+
+/// What the governor says: whose certificates count, under which rules, and what comes next.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Registry {
+    /// The final block that this is of, the announced end aside.
+    block: u64,
+    epochs: Vec<EpochEntry>,
+    /// The end of an epoch at the head that is announced after the newest block.
+    announced_end: Option<End>,
+    /// The first rule set is not among them.
+    rule_sets: Vec<RuleSet>,
+    /// Keys of sequencers that count for origins above the newest block.
+    next_sequencers: Vec<NextSequencer>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EpochEntry {
+    epoch: u64,
+    /// Its first and last batch number. One that was taken back has its last number before its first.
+    first: u64,
+    last: u64,
+    /// The L1 block from which on its certificates count.
+    counts_from: u64,
+    /// The earlier epoch whose key it continues, 0 for none.
+    continues: u64,
+    members: usize,
+    threshold: u16,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct End {
+    epoch: u64,
+    /// After this L1 block the next header that L1 makes is the epoch's last.
+    until: u64,
+    /// Something certified in between takes it back.
+    for_silence: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RuleSet {
+    rules: u16,
+    /// The first batch number that has it.
+    first: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NextSequencer {
+    sequencer: Address,
+    /// The first L1 origin of headers that it signs.
+    from_block: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -154,7 +214,8 @@ pub(super) async fn run(args: &StatusArgs) -> Result<()> {
     let faults = l1.recent_faults(from, standing.block).await?;
     let runs = l1.recent_runs(from, standing.block).await?;
     let parent_items = l1.head_header().await?.map_or(0, |header| header.envelope_count);
-    let mut report = report(&standing, &hints, &faults, &runs, parent_items);
+    let registry = registry(&l1.epochs().await?, l1.announced_end().await?, standing.block);
+    let mut report = report(&standing, registry, &hints, &faults, &runs, parent_items);
     report.listed_from = from;
     let mut addresses: Vec<Address> = hints.postings.iter().map(|posting| posting.publisher).collect();
     addresses.sort_unstable();
@@ -167,8 +228,39 @@ pub(super) async fn run(args: &StatusArgs) -> Result<()> {
     print(args.read.json, &report, text(&report))
 }
 
+fn registry(epochs: &Epochs, end: Option<AnnouncedEnd>, newest: u64) -> Registry {
+    let entry = |epoch: &blindfold_protocol::Epoch| EpochEntry {
+        epoch: epoch.epoch,
+        first: epoch.first,
+        last: epoch.last,
+        counts_from: epoch.counts_from,
+        continues: epoch.continues,
+        members: epoch.members.len(),
+        threshold: epoch.threshold,
+    };
+    let later = epochs.sequencers().iter().filter(|change| change.from_block > newest);
+    Registry {
+        block: epochs.read_at(),
+        epochs: epochs.as_slice().iter().map(entry).collect(),
+        announced_end: end.map(|AnnouncedEnd { epoch, until, for_silence }| End {
+            epoch,
+            until,
+            for_silence,
+        }),
+        rule_sets: epochs
+            .rules()
+            .iter()
+            .map(|change| RuleSet { rules: change.rules, first: change.first })
+            .collect(),
+        next_sequencers: later
+            .map(|change| NextSequencer { sequencer: change.sequencer, from_block: change.from_block })
+            .collect(),
+    }
+}
+
 fn report(
     standing: &Standing,
+    registry: Registry,
     hints: &RecentHints,
     faults: &[SequencerEvent],
     runs: &[RunReference],
@@ -212,6 +304,7 @@ fn report(
             accusations: open_accusations(faults),
             equivocations: equivocations(faults),
         },
+        registry,
         hints: hints_of(standing, hints, runs),
         publishers: Vec::new(),
         last_output: standing.last_output,
@@ -278,6 +371,43 @@ fn listed(lines: impl ExactSizeIterator<Item = String>, none: &str) -> String {
     if shown.is_empty() { none.to_owned() } else { shown.join("\n") }
 }
 
+/// The rows of what the governor says.
+fn registry_rows(registry: &Registry, newest: u64) -> Vec<(&'static str, String)> {
+    let epoch = |e: &EpochEntry| {
+        let EpochEntry { epoch, first, last, .. } = *e;
+        if last < first {
+            return format!("epoch {epoch}: taken back, no batch");
+        }
+        let counts = match e.counts_from {
+            from if from > newest => format!(", counts from L1 block {from} on"),
+            _ => String::new(),
+        };
+        format!("epoch {epoch}: batches {first}–{last}, {} of {} members{counts}", e.threshold, e.members)
+    };
+    let end = |end: &End| {
+        let unless = if end.for_silence { ", unless something certified comes" } else { "" };
+        format!(
+            "epoch {} at the head: with the next header that L1 makes after L1 block {}{unless}",
+            end.epoch, end.until
+        )
+    };
+    let rules = |set: &RuleSet| format!("{} from batch {} on", set.rules, set.first);
+    let sequencer = |next: &NextSequencer| format!("{} from L1 block {} on", next.sequencer, next.from_block);
+    // The last ones are those that matter.
+    let skipped = registry.epochs.len().saturating_sub(MAX_LISTED);
+    let mut epochs: Vec<String> = registry.epochs.iter().skip(skipped).map(epoch).collect();
+    if skipped > 0 {
+        epochs.push(format!("and {skipped} earlier: --json lists them"));
+    }
+    let none = || "none".to_owned();
+    vec![
+        ("epochs", if epochs.is_empty() { none() } else { epochs.join("\n") }),
+        ("announced end", registry.announced_end.as_ref().map_or_else(none, end)),
+        ("rule sets", listed(registry.rule_sets.iter().rev().map(rules), "the first one")),
+        ("next sequencer", listed(registry.next_sequencers.iter().map(sequencer), "none named")),
+    ]
+}
+
 fn text(report: &Report) -> String {
     let Report { head, l1_headers, forced, sequencer, hints, .. } = report;
     let posted = match head.posted_at {
@@ -338,6 +468,8 @@ fn text(report: &Report) -> String {
         ("publishers", listed(report.publishers.iter().map(publisher), "none lately")),
         ("outputs", format!("claimed up to L2 block {}", report.last_output)),
     ];
+    let at = rows.iter().position(|(name, _)| *name == "hints").unwrap_or(rows.len());
+    rows.splice(at..at, registry_rows(&report.registry, report.block));
     if !sequencer.equivocations.is_empty() {
         let numbers: Vec<String> = sequencer.equivocations.iter().map(u64::to_string).collect();
         rows.push(("two headers", format!("for {}", numbers.join(", "))));
@@ -347,8 +479,9 @@ fn text(report: &Report) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use blindfold_bte::bls::SecretKey;
     use blindfold_l1::{Bond, PostedHead, QueuedItem, RecentPosting};
-    use blindfold_protocol::L1Timing;
+    use blindfold_protocol::{Epoch, L1Timing, RulesChange, SequencerChange};
 
     use super::*;
 
@@ -390,6 +523,41 @@ pub(super) mod tests {
         QueuedItem { index, is_transaction: true, enqueued_at, gas_limit: 21_000, length: 100 }
     }
 
+    pub fn epoch(epoch: u64, first: u64, last: u64) -> Epoch {
+        let key = SecretKey::generate(&[7; 32]).unwrap().public_key();
+        Epoch {
+            epoch,
+            first,
+            last,
+            counts_from: 500 * epoch,
+            continues: 0,
+            parameters_hash: B256::ZERO,
+            encryption_key_hash: B256::ZERO,
+            max_batch: 2,
+            threshold: 3,
+            members: vec![key; 4],
+        }
+    }
+
+    fn governed() -> Registry {
+        let change = |from_block, byte| SequencerChange { from_block, sequencer: Address::repeat_byte(byte) };
+        let epochs = Epochs::new(vec![epoch(1, 1, 100), epoch(2, 101, 100), epoch(3, 101, 200)]).unwrap();
+        let epochs = epochs.with_rules(vec![RulesChange { first: 90, rules: 2 }]).unwrap();
+        let named = vec![change(0, 5), change(400, 6), change(1_900, 7)];
+        let epochs = epochs.with_sequencers(named, 1_040).unwrap();
+        registry(&epochs, Some(AnnouncedEnd { epoch: 1, until: 1_300, for_silence: false }), 1_050)
+    }
+
+    #[test]
+    fn an_end_for_silence_says_what_takes_it_back_and_nothing_is_said_of_nothing() {
+        let silent = AnnouncedEnd { epoch: 1, until: 9, for_silence: true };
+        let rows = registry_rows(&registry(&Epochs::default(), Some(silent), 5), 5);
+        assert!(rows[1].1.contains("unless something certified comes"), "{rows:?}");
+        let rows = registry_rows(&registry(&Epochs::default(), None, 5), 5);
+        let values: Vec<&str> = rows.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["none", "none", "the first one", "none named"]);
+    }
+
     fn full() -> Report {
         let posting = RecentPosting {
             id: 3,
@@ -421,7 +589,7 @@ pub(super) mod tests {
         ];
         let mut standing = standing(1_050);
         (standing.forced_length, standing.forced_next) = (6, vec![item(4, 1_030), item(5, 1_049)]);
-        report(&standing, &hints, &faults, &[run(1, 4, 998), run(5, 5, 999), run(6, 7, 1_000)], 0)
+        report(&standing, governed(), &hints, &faults, &[run(1, 4, 998), run(5, 5, 999), run(6, 7, 1_000)], 0)
     }
 
     #[test]
@@ -434,6 +602,12 @@ pub(super) mod tests {
             "2 of 6 wait, 1 due, the next due from L1 block 1040 on",
             "bond 1 ether",
             "by batch 4, to be answered until L1 block 1020",
+            "epoch 1: batches 1–100, 3 of 4 members\n",
+            "epoch 2: taken back",
+            "epoch 3: batches 101–200, 3 of 4 members, counts from L1 block 1500 on",
+            "epoch 1 at the head: with the next header that L1 makes after L1 block 1300\n",
+            "2 from batch 90 on",
+            "0x0707070707070707070707070707070707070707 from L1 block 1900 on",
             "3 postings, lately 0 final and 1 struck",
             "posting 3 of batches 1–4",
             "final from L1 block 1025 on",
@@ -453,6 +627,16 @@ pub(super) mod tests {
         assert_eq!(json["l1Headers"], serde_json::json!({"made": 2, "due": false, "from": 1_101}));
         assert_eq!(json["forced"], serde_json::json!({"length": 6, "taken": 4, "due": 1, "nextDue": 1_040}));
         assert_eq!(json["sequencer"]["accusations"][0]["sealBy"], 4);
+        let registry = &json["registry"];
+        assert_eq!(registry["block"], 1_040);
+        let second = serde_json::json!({"epoch": 3, "first": 101, "last": 200, "countsFrom": 1_500, "continues": 0,
+            "members": 4, "threshold": 3});
+        assert_eq!(registry["epochs"][2], second);
+        let end = serde_json::json!({"epoch": 1, "until": 1_300, "forSilence": false});
+        assert_eq!(registry["announcedEnd"], end);
+        assert_eq!(registry["ruleSets"], serde_json::json!([{"rules": 2, "first": 90}]));
+        let next = serde_json::json!([{"sequencer": Address::repeat_byte(7), "fromBlock": 1_900}]);
+        assert_eq!(registry["nextSequencers"], next);
         assert_eq!(json["hints"]["open"][0]["finalFrom"], 1_025);
         assert_eq!(json["hints"]["waiting"], serde_json::json!([[6, 7, 1_030]]));
         assert_eq!(json["lastOutput"], 12);
@@ -462,7 +646,7 @@ pub(super) mod tests {
     fn before_the_first_posting_nothing_is_due() {
         let mut standing = standing(5_000);
         (standing.head.number, standing.head_posted_at, standing.last_certified_at) = (0, 0, 0);
-        let report = report(&standing, &RecentHints::default(), &[], &[], 0);
+        let report = report(&standing, governed(), &RecentHints::default(), &[], &[], 0);
         assert!(!report.l1_headers.due && report.l1_headers.from.is_none());
         assert!(text(&report).contains("nothing yet"));
     }

@@ -230,6 +230,11 @@ impl Epochs {
         Some(from..=next.map_or(u64::MAX, |change| change.from_block.saturating_sub(1)))
     }
 
+    /// The rule sets that begin after the first one, in order.
+    pub fn rules(&self) -> &[RulesChange] {
+        &self.rules
+    }
+
     /// Keys of sequencers, in order.
     pub fn sequencers(&self) -> &[SequencerChange] {
         &self.sequencers
