@@ -1,7 +1,8 @@
 //! `blindfold l1 committee`: what the governor changes about epochs and rule sets, each with notice.
 
 use anyhow::{Context, Result};
-use blindfold_l1::Sent;
+use blindfold_l1::{AnnouncedEnd, Sent};
+use blindfold_protocol::{Epochs, RulesChange};
 use clap::{Args, Subcommand};
 
 use super::WriteArgs;
@@ -77,6 +78,7 @@ pub(super) async fn run(command: &CommitteeCommand) -> Result<()> {
             let writer = write.connect().await?.1;
             let sent = writer.announce_silence().await?;
             let end = writer.client().announced_end().await?.context("the announcement was taken back")?;
+            warn_without_next(&writer.client().epochs().await?, &end);
             let what = format!(
                 "unless something certified comes, epoch {} ends with the next header that L1 makes after L1 block {}",
                 end.epoch, end.until
@@ -90,6 +92,7 @@ pub(super) async fn run(command: &CommitteeCommand) -> Result<()> {
                 return done(write, "no end is announced any more", &sent);
             }
             let end = writer.client().announced_end().await?.context("the announcement was taken back")?;
+            warn_without_next(&writer.client().epochs().await?, &end);
             let what = format!(
                 "epoch {} ends with the next header that L1 makes after L1 block {}",
                 end.epoch, end.until
@@ -101,13 +104,65 @@ pub(super) async fn run(command: &CommitteeCommand) -> Result<()> {
             done(write, "the first epoch ended before its first number", &sent)
         }
         CommitteeCommand::Rules { from, rules, write } => {
-            let sent = write.connect().await?.1.schedule_rules(*from, *rules).await?;
-            done(write, &format!("rule set {rules} begins with batch {from}"), &sent)
+            let writer = write.connect().await?.1;
+            let sent = writer.schedule_rules(*from, *rules).await?;
+            let last = writer.client().last_rules_change().await?;
+            done(write, &scheduled(RulesChange { first: *from, rules: *rules }, last), &sent)
         }
     }
+}
+
+/// What became of a rule set that was scheduled. With the one that is in force before, the contract takes the last one back.
+fn scheduled(asked: RulesChange, last: Option<RulesChange>) -> String {
+    let RulesChange { first, rules } = asked;
+    if last == Some(asked) {
+        format!("rule set {rules} begins with batch {first}")
+    } else {
+        format!("the rule set that was scheduled is taken back: rule set {rules} stays")
+    }
+}
+
+/// Says that nobody certifies anything behind an announced end, where that is so.
+fn warn_without_next(epochs: &Epochs, end: &AnnouncedEnd) {
+    if !has_next(epochs, end.epoch) {
+        eprintln!(
+            "no epoch behind epoch {} is registered, as of the newest final L1 block: behind its end nothing is certified \
+             until there is one whose notice is over. `blindfold l1 register` it now, or take the end back with \
+             `blindfold l1 committee end-at-head --take-back`",
+            end.epoch
+        );
+    }
+}
+
+/// Whether an epoch with numbers of its own is registered behind this one.
+fn has_next(epochs: &Epochs, epoch: u64) -> bool {
+    epochs.as_slice().iter().any(|next| next.epoch > epoch && next.first <= next.last)
 }
 
 fn done(write: &WriteArgs, what: &str, sent: &Sent) -> Result<()> {
     let value = serde_json::json!({ "transaction": sent.transaction, "block": sent.block });
     print(write.read.json, &value, format!("{what}; L1 block {} ({})", sent.block, sent.transaction))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::l1_commands::status::tests::epoch;
+
+    #[test]
+    fn a_rule_set_that_is_taken_back_is_not_said_to_begin() {
+        let asked = RulesChange { first: 900, rules: 2 };
+        assert_eq!(scheduled(asked, Some(asked)), "rule set 2 begins with batch 900");
+        for last in [None, Some(RulesChange { first: 100, rules: 2 })] {
+            assert!(scheduled(asked, last).contains("taken back: rule set 2 stays"));
+        }
+    }
+
+    #[test]
+    fn an_epoch_that_was_taken_back_is_no_next_one() {
+        let epochs = |all: Vec<_>| Epochs::new(all).unwrap();
+        assert!(!has_next(&epochs(vec![epoch(1, 1, 100)]), 1));
+        assert!(has_next(&epochs(vec![epoch(1, 1, 100), epoch(2, 101, 200)]), 1));
+        assert!(!has_next(&epochs(vec![epoch(1, 1, 100), epoch(2, 101, 100)]), 1));
+    }
 }

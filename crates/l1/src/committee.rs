@@ -94,6 +94,21 @@ impl L1Client {
         Ok((end.epoch != 0).then_some(end))
     }
 
+    /// The last change of the rule set after the newest block, if there is one: while it is far enough ahead it can be taken
+    /// back.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn last_rules_change(&self) -> Result<Option<RulesChange>, L1Error> {
+        let (rpc, registry) = (&self.inner.rpc, self.inner.config.contracts.registry);
+        let call = CommitteeRegistry::rulesChangeCountCall {};
+        let count = rpc.view("rulesChangeCount", registry, &call, "latest").await?;
+        let Some(last) = count.checked_sub(U256::ONE) else { return Ok(None) };
+        let call = CommitteeRegistry::rulesChangesCall(last);
+        let change = rpc.view("rulesChanges", registry, &call, "latest").await?;
+        Ok(Some(RulesChange { first: change.firstNumber, rules: change.rules }))
+    }
+
     /// The registered epochs, in order, as they stand on the newest final block.
     ///
     /// # Errors
