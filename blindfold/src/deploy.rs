@@ -20,7 +20,7 @@ use clap::{Args, Subcommand};
 
 use crate::{
     address::address,
-    l1_commands::{self, HandCommand},
+    l1_commands::{self, HandCommand, advice::advised},
     new_file::NewFile,
     roles::{L1Settings, load_chain},
     wallet::{wei, wei_u128},
@@ -353,7 +353,7 @@ async fn run_register(args: &RegisterArgs) -> Result<()> {
     let epoch = new_epoch(&args.parameters, &args.members, args.last, args.location.clone())?;
     let epoch = NewEpoch { continues: args.continues, ..epoch };
     let l1 = L1Settings::new(args.account.l1.as_str()).connect(&chain).await?;
-    let sent = L1Writer::new(l1, args.account.open()?).register_epoch(&epoch).await?;
+    let sent = L1Writer::new(l1, args.account.open()?).register_epoch(&epoch).await.map_err(advised)?;
     println!("registered in L1 block {} ({}, {} gas)", sent.block, sent.transaction, sent.gas_used);
     Ok(())
 }

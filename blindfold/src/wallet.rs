@@ -221,7 +221,9 @@ pub async fn run(args: WalletArgs) -> Result<()> {
             stored(&key, &keys, &password_file, json)
         }
         WalletCommand::Import { secret_file, keys, password_file } => {
-            let text = zeroize::Zeroizing::new(std::fs::read_to_string(&secret_file)?);
+            let text = std::fs::read_to_string(&secret_file)
+                .with_context(|| format!("cannot read the secret key in {}", secret_file.display()))?;
+            let text = zeroize::Zeroizing::new(text);
             let digits = text.trim().trim_start_matches("0x");
             let bytes = zeroize::Zeroizing::new(
                 hex::decode(digits).context("the secret key is 64 hexadecimal digits")?,

@@ -117,8 +117,13 @@ impl KeySource {
 /// # Errors
 /// [`KeyError::Io`], [`KeyError::NotAKeyFile`], [`KeyError::WrongPassword`].
 pub fn open(path: &Path, password: &str) -> Result<SigningKey, KeyError> {
-    let text = read_bounded(path, MAX_KEY_FILE_BYTES)?;
     let not_a_key_file = |reason: String| KeyError::NotAKeyFile { path: path.to_owned(), reason };
+    let text = read_bounded(path, MAX_KEY_FILE_BYTES).map_err(|error| match error {
+        KeyError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => not_a_key_file(
+            "it is no text; a member's key file belongs into `key` of its own role alone".to_owned(),
+        ),
+        other => other,
+    })?;
     serde_json::from_str::<Header>(&text).map_err(|error| not_a_key_file(error.to_string())).and_then(
         |header| match header.version {
             3 => Ok(()),
@@ -297,6 +302,10 @@ mod tests {
             fs::write(&path, text).unwrap();
             assert!(matches!(open(&path, "p"), Err(KeyError::NotAKeyFile { .. })), "{text:?}");
         }
+        let members = dir.path().join("member-1.key");
+        fs::write(&members, b"BLINDFOLD-V1-KEYFILE\x01\xff\xfe").unwrap();
+        let refused = open(&members, "p").unwrap_err().to_string();
+        assert!(refused.contains("member-1.key is not an Ethereum key file"), "{refused}");
         fs::write(dir.path().join("large"), vec![b' '; MAX_KEY_FILE_BYTES as usize + 1]).unwrap();
         assert!(matches!(open(&dir.path().join("large"), "p"), Err(KeyError::NotAKeyFile { .. })));
     }

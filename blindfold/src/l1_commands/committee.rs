@@ -5,7 +5,7 @@ use blindfold_l1::{AnnouncedEnd, Sent};
 use blindfold_protocol::{Epochs, RulesChange};
 use clap::{Args, Subcommand};
 
-use super::WriteArgs;
+use super::{WriteArgs, advice::advised};
 use crate::wallet::print;
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -71,12 +71,12 @@ pub struct SendArgs {
 pub(super) async fn run(command: &CommitteeCommand) -> Result<()> {
     match command {
         CommitteeCommand::End { epoch, last, write } => {
-            let sent = write.connect().await?.1.end_epoch(*epoch, *last).await?;
+            let sent = write.connect().await?.1.end_epoch(*epoch, *last).await.map_err(advised)?;
             done(write, &format!("epoch {epoch} ends with batch {last}"), &sent)
         }
         CommitteeCommand::Silent(SendArgs { write }) => {
             let writer = write.connect().await?.1;
-            let sent = writer.announce_silence().await?;
+            let sent = writer.announce_silence().await.map_err(advised)?;
             let end = writer.client().announced_end().await?.context("the announcement was taken back")?;
             warn_without_next(&writer.client().epochs().await?, &end);
             let what = format!(
@@ -87,7 +87,7 @@ pub(super) async fn run(command: &CommitteeCommand) -> Result<()> {
         }
         CommitteeCommand::EndAtHead { take_back, write } => {
             let writer = write.connect().await?.1;
-            let sent = writer.announce_end(*take_back).await?;
+            let sent = writer.announce_end(*take_back).await.map_err(advised)?;
             if *take_back {
                 return done(write, "no end is announced any more", &sent);
             }
@@ -100,12 +100,12 @@ pub(super) async fn run(command: &CommitteeCommand) -> Result<()> {
             done(write, &what, &sent)
         }
         CommitteeCommand::EndNow(SendArgs { write }) => {
-            let sent = write.connect().await?.1.end_first_epoch().await?;
+            let sent = write.connect().await?.1.end_first_epoch().await.map_err(advised)?;
             done(write, "the first epoch ended before its first number", &sent)
         }
         CommitteeCommand::Rules { from, rules, write } => {
             let writer = write.connect().await?.1;
-            let sent = writer.schedule_rules(*from, *rules).await?;
+            let sent = writer.schedule_rules(*from, *rules).await.map_err(advised)?;
             let last = writer.client().last_rules_change().await?;
             done(write, &scheduled(RulesChange { first: *from, rules: *rules }, last), &sent)
         }

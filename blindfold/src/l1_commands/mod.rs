@@ -1,6 +1,7 @@
 //! `blindfold l1 status`, `bond`, `committee`, `sequencer`, `stake`, `post-header`, `finalize`, `void`, `claim-reward`: what a
 //! person does on L1 by hand once a deployment runs.
 
+pub(crate) mod advice;
 mod bond;
 mod committee;
 mod header;

@@ -7,7 +7,7 @@ use blindfold_protocol::SequencerChange;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::{ReadArgs, WriteArgs, table};
+use super::{ReadArgs, WriteArgs, advice::advised, table};
 use crate::{
     address::address,
     wallet::{ether, print},
@@ -47,7 +47,7 @@ pub(super) async fn run(command: &SequencerCommand) -> Result<()> {
         }
         SequencerCommand::Name { sequencer, write } => {
             let (_, writer) = write.connect().await?;
-            let sent = writer.name_sequencer(*sequencer).await?;
+            let sent = writer.name_sequencer(*sequencer).await.map_err(advised)?;
             show(writer.client(), Some(&sent), write.read.json).await
         }
     }

@@ -44,7 +44,8 @@ impl CommitteeSettings {
         let parameters = read_parameters(&self.parameters)?;
         let key = {
             let password = self.key.password()?;
-            key_file::open(&self.key.file, password.as_bytes(), &parameters).context("key.file")?
+            key_file::open(&self.key.file, password.as_bytes(), &parameters)
+                .with_context(|| format!("key.file = {}", self.key.file.display()))?
         };
         let account = self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
         let writer = account.map(|key| L1Writer::new(l1.as_ref().clone(), key));

@@ -80,7 +80,7 @@ impl FullNodeSettings {
     /// # Errors
     /// When it cannot start.
     pub async fn run(self) -> Result<()> {
-        self.full_node.validate()?;
+        self.full_node.validate().context("section [full_node] of the settings")?;
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect_in(&chain, &self.data_dir).await?);
         let parameters = load_parameters(&self.parameters, &self.backend, l1.clone()).await?;

@@ -104,6 +104,7 @@ impl HintPublisherSettings {
     /// # Errors
     /// When it cannot start.
     pub async fn run(self) -> Result<()> {
+        self.hint_publisher.check().context("section [hint_publisher] of the settings")?;
         let chain = load_chain(&self.chain)?;
         let l1 = self.l1.connect(&chain).await?;
         let parameters = load_parameters(&self.parameters, &self.backend, Arc::new(l1.clone())).await?;

@@ -32,6 +32,7 @@ impl ProxySettings {
     /// # Errors
     /// When it cannot start.
     pub async fn run(self) -> Result<()> {
+        self.proxy.validate().context("section [proxy] of the settings")?;
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect(&chain).await?);
         let fee_key = self.fee_key.open().context("fee_key")?;

@@ -44,7 +44,7 @@ impl SequencerSettings {
     /// # Errors
     /// When it cannot start.
     pub async fn run(self, rebuild_from_l1: bool) -> Result<()> {
-        self.sequencer.validate()?;
+        self.sequencer.validate().context("section [sequencer] of the settings")?;
         check_beacon(&self.sequencer, &self.l1)?;
         let chain = load_chain(&self.chain)?;
         let posting_key =
