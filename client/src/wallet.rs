@@ -10,7 +10,7 @@ use blindfold_protocol::{
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, Encoded, HttpClient, ReceivedError, SequencerApiClient,
     http_client,
-    types::{EnvelopeState, Receipt, SendOptions, Status},
+    types::{EnvelopeState, OtherChain, Receipt, SendOptions, Status},
 };
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -72,6 +72,9 @@ pub enum WalletError {
     /// The user's node refused a `blind_*` call, or did not answer.
     #[error("your node: {0}")]
     NodeRpc(ReceivedError),
+    /// The user's node serves another chain.
+    #[error("your node {0}")]
+    OtherChain(OtherChain),
     /// The sequencer refused the envelope, or did not answer.
     #[error("the sequencer: {0}")]
     Sequencer(ReceivedError),
@@ -186,9 +189,12 @@ impl Wallet {
     /// Where the user's node stands.
     ///
     /// # Errors
-    /// [`WalletError::NodeRpc`].
+    /// [`WalletError::NodeRpc`], [`WalletError::OtherChain`].
     pub async fn status(&self) -> Result<Status, WalletError> {
-        BlindApiClient::get_status(&self.node_rpc).await.map_err(|error| WalletError::NodeRpc(error.into()))
+        let status = BlindApiClient::get_status(&self.node_rpc).await;
+        let status = status.map_err(|error| WalletError::NodeRpc(error.into()))?;
+        status.check_chain(self.chain.chain_id, &self.chain.deployment).map_err(WalletError::OtherChain)?;
+        Ok(status)
     }
 
     /// The committee's key for the next batch, from L1 (while it is away, as this wallet read it last); refuses where the

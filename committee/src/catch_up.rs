@@ -163,6 +163,12 @@ impl Sources {
                 return round;
             }
         };
+        let chain = self.tracker.config();
+        if let Err(other) = status.check_chain(chain.chain_id, &chain.deployment) {
+            round.stuck = Some(format!("the sequencer {other}"));
+            (round.silent, round.withheld) = (true, true);
+            return round;
+        }
         let (mut number, mut bytes) = (wanted.from, 0);
         loop {
             if number - wanted.from >= wanted.limit || bytes > MAX_ROUND_BYTES {

@@ -108,9 +108,13 @@ impl Follower {
         self.wake_keeper(Wake::Missed);
         if let Some(sequencer) = &self.node.sequencer
             && let Ok(status) = sequencer.get_status().await
-            && status.block.number > 0
         {
-            self.announced(status.block.number, status.block.hash).await;
+            let chain = self.node.tracker.config();
+            if let Err(other) = status.check_chain(chain.chain_id, &chain.deployment) {
+                tracing::error!("the sequencer {other}");
+            } else if status.block.number > 0 {
+                self.announced(status.block.number, status.block.hash).await;
+            }
         }
     }
 

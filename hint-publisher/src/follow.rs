@@ -345,6 +345,11 @@ impl Coordinator {
                 return;
             }
         };
+        if let Err(other) = status.check_chain(self.chain.chain_id, &self.chain.deployment) {
+            self.readiness.set_not_ready(SEQUENCER, other.to_string());
+            tracing::error!("the sequencer {other}");
+            return;
+        }
         self.readiness.set_ready(SEQUENCER);
         // Below `hinted` no batch lacks hints.
         let complete = *self.complete.get_or_insert(status.hinted.min(status.certified));

@@ -30,6 +30,7 @@ use blindfold_protocol::{Canonical, ChainConfig, Envelope, Expiry, SigningKey, l
 use blindfold_rpc::{
     AdminConfig, BlindApiClient, ClientBuildError, ClientConfig, HttpClient, Readiness, ServeError,
     ServerConfig, ServerHandle, admin, http_client, jsonrpsee::core::RegisterMethodError, serve,
+    types::OtherChain,
 };
 use blindfold_runtime::{Failure, Tasks};
 use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
@@ -88,6 +89,9 @@ pub enum ProxyError {
     /// Two methods of one name: a fault of this program.
     #[error(transparent)]
     Methods(#[from] RegisterMethodError),
+    /// `node_url` leads to a node of another chain.
+    #[error("node_url {0}")]
+    OtherChain(OtherChain),
     /// `node_url` leads to a sequencer: it would see what wallets estimate and simulate.
     #[error(
         "the server at node_url says that it is a sequencer: it would see what wallets estimate and simulate"
@@ -190,10 +194,12 @@ impl Proxy {
             config,
         });
         let role = tokio::time::timeout(Duration::from_millis(ROLE_TIMEOUT_MS), inner.node_rpc.get_status());
-        if let Ok(Ok(status)) = role.await
-            && status.role == SEQUENCER_ROLE
-        {
-            return Err(ProxyError::NodeIsSequencer);
+        if let Ok(Ok(status)) = role.await {
+            if status.role == SEQUENCER_ROLE {
+                return Err(ProxyError::NodeIsSequencer);
+            }
+            let checked = status.check_chain(inner.chain.chain_id, &inner.chain.deployment);
+            checked.map_err(ProxyError::OtherChain)?;
         }
         let tasks = Tasks::new();
         let readiness = Readiness::new(&[WORKER]).of(tasks.spawner());

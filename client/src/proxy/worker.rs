@@ -9,7 +9,7 @@ use alloy_primitives::{Address, B256, Bytes};
 use blindfold_protocol::{Canonical, Envelope, EnvelopeFault};
 use blindfold_rpc::{
     BlindApiClient, Encoded, ReceivedError, RpcError, SequencerApiClient, code,
-    types::{EnvelopeState, Receipt, Status, TransactionOutcome},
+    types::{EnvelopeState, OtherChain, Receipt, Status, TransactionOutcome},
 };
 use tokio::{
     sync::watch,
@@ -102,6 +102,14 @@ pub enum RoundError {
     /// The sequencer.
     #[error("the sequencer: {0}")]
     Sequencer(ReceivedError),
+    /// One of them serves another chain.
+    #[error("the {party} {other}")]
+    OtherChain {
+        /// Which.
+        party: &'static str,
+        /// What it says.
+        other: OtherChain,
+    },
     /// The chain as the sequencer knows it is not the one that the user's node knows.
     #[error(
         "the sequencer names generation {sequencer} of the chain, the node {node}: nothing is sent meanwhile"
@@ -236,6 +244,11 @@ async fn make(
 async fn offer(inner: &Inner) -> Result<(CommitteeKey, Offer), RoundError> {
     let status = inner.sequencer.get_status().await.map_err(|error| RoundError::Sequencer(error.into()))?;
     let node = inner.node_rpc.get_status().await.map_err(|error| RoundError::NodeRpc(error.into()))?;
+    for (party, status) in [("sequencer", &status), ("node", &node)] {
+        status
+            .check_chain(inner.chain.chain_id, &inner.chain.deployment)
+            .map_err(|other| RoundError::OtherChain { party, other })?;
+    }
     let (sequencer, node) = (status.head.generation, node.head.generation);
     if sequencer != node {
         return Err(RoundError::OtherGeneration { sequencer, node });

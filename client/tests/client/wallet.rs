@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::{B256, Bytes, U256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use blindfold_client::inclusion::{HintFinding, InclusionError};
 use blindfold_client::{
     Call, CommitteeKey, CommitteeKeyError, EnvelopeMaker, Offer, SignedTransaction, Wallet, WalletEndpoints,
     WalletError,
 };
 use blindfold_protocol::{
-    BatchHeader, BatchHints, Canonical, Certificate, Envelope, HintEntry, Promise, SealedBatch, SigningKey,
-    Verdict, certificate, merkle, validity::item_leaf,
+    BatchHeader, BatchHints, Canonical, Certificate, ChainConfig, Deployment, Envelope, HintEntry, Promise,
+    SealedBatch, SigningKey, Verdict, certificate, merkle, validity::item_leaf,
 };
 use blindfold_rpc::types::{BatchInfo, BatchState, EnvelopeState, Receipt};
 use blindfold_rpc::{Encoded, RpcError};
@@ -119,6 +119,27 @@ async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
     world.sequencer.state.lock().refusals.push_back(RpcError::refused("invalid_proof", "no"));
     let refused = wallet.submit(&envelope, false).await;
     assert!(matches!(refused, Err(WalletError::Sequencer(error)) if error.reason() == "invalid_proof"));
+}
+
+#[tokio::test]
+async fn a_node_of_another_chain_is_named_before_anything_is_encrypted() {
+    let world = World::start().await;
+    let endpoints = WalletEndpoints { node: world.node.url(), sequencer: world.sequencer.url() };
+    let deployment = chain().deployment;
+    let elsewhere = Deployment { inbox: Address::repeat_byte(0x77), ..deployment };
+    let other_l1 = Deployment { l1_chain_id: deployment.l1_chain_id + 1, ..deployment };
+    for (settings, field) in [
+        (ChainConfig { chain_id: chain().chain_id + 1, ..chain() }, "chainId"),
+        (ChainConfig { deployment: elsewhere, ..chain() }, "inbox"),
+        (ChainConfig { deployment: other_l1, ..chain() }, "l1ChainId"),
+    ] {
+        let wallet = Wallet::new(settings, key(1), &endpoints, world.registry.clone(), None).expect("URLs");
+        match wallet.status().await {
+            Err(WalletError::OtherChain(other)) => assert_eq!(other.field, field),
+            other => panic!("{field}: {other:?}"),
+        }
+    }
+    assert!(world.sequencer.state.lock().arrived.is_empty());
 }
 
 #[tokio::test]

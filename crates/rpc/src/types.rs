@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256};
-use blindfold_protocol::{BatchHints, Certificate, Promise, Release, SealedBatch};
+use blindfold_protocol::{BatchHints, Certificate, Deployment, Promise, Release, SealedBatch};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::{Encoded, encoded::quantity, limits::MAX_TEXT_BYTES};
@@ -284,6 +284,41 @@ pub struct Status {
     pub gas_base_fee: u128,
     /// Named counts since the start of the process.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// A server of another chain, or of another deployment of it. Its word for what it serves, which protects nobody; it tells
+/// a wrong URL or a wrong `rollup.json` from a fault of others.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "serves another chain: its {field} is {given}, your rollup.json says {expected}; correct the URL or the file"
+)]
+pub struct OtherChain {
+    /// What differs.
+    pub field: &'static str,
+    /// The server's word.
+    pub given: String,
+    /// The caller's settings.
+    pub expected: String,
+}
+
+impl Status {
+    /// Whether the server says that it serves this chain of this deployment.
+    ///
+    /// # Errors
+    /// [`OtherChain`].
+    pub fn check_chain(&self, chain_id: u64, deployment: &Deployment) -> Result<(), OtherChain> {
+        let other = |field, given: String, expected: String| Err(OtherChain { field, given, expected });
+        if self.chain_id != chain_id {
+            return other("chainId", self.chain_id.to_string(), chain_id.to_string());
+        }
+        if self.l1_chain_id != deployment.l1_chain_id {
+            return other("l1ChainId", self.l1_chain_id.to_string(), deployment.l1_chain_id.to_string());
+        }
+        if self.inbox != deployment.inbox {
+            return other("inbox", self.inbox.to_string(), deployment.inbox.to_string());
+        }
+        Ok(())
+    }
 }
 
 /// Parameter of `blind_submitRefusal`: a member says why it does not acknowledge.
