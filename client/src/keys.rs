@@ -37,14 +37,14 @@ pub struct KeySource {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// A file cannot be read or written.
-    #[error("{action} {path}: {source}")]
+    #[error("{action} {path}: {cause}")]
     Io {
         /// What was tried.
         action: &'static str,
         /// On which file.
         path: PathBuf,
         /// What the operating system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The file is not a key file.
     #[error("{path} is not an Ethereum key file (keystore V3): {reason}")]
@@ -119,7 +119,7 @@ impl KeySource {
 pub fn open(path: &Path, password: &str) -> Result<SigningKey, KeyError> {
     let not_a_key_file = |reason: String| KeyError::NotAKeyFile { path: path.to_owned(), reason };
     let text = read_bounded(path, MAX_KEY_FILE_BYTES).map_err(|error| match error {
-        KeyError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => not_a_key_file(
+        KeyError::Io { cause, .. } if cause.kind() == io::ErrorKind::InvalidData => not_a_key_file(
             "it is no text; a member's key file belongs into `key` of its own role alone".to_owned(),
         ),
         other => other,
@@ -173,9 +173,8 @@ pub fn store(key: &SigningKey, path: &Path, password: &str) -> Result<(), KeyErr
     if path.exists() {
         return Err(KeyError::Exists { path: path.to_owned() });
     }
-    let io = |action: &'static str| {
-        move |source: io::Error| KeyError::Io { action, path: path.to_owned(), source }
-    };
+    let io =
+        |action: &'static str| move |cause: io::Error| KeyError::Io { action, path: path.to_owned(), cause };
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(io("cannot create the folder of"))?;
     // The library writes with the process's default permissions, so it writes into a folder of ours first.
@@ -214,7 +213,7 @@ pub fn store(key: &SigningKey, path: &Path, password: &str) -> Result<(), KeyErr
 /// # Errors
 /// [`KeyError::Io`] when the folder cannot be read.
 pub fn list(dir: &Path) -> Result<Vec<(Address, PathBuf)>, KeyError> {
-    let io = |source| KeyError::Io { action: "cannot list", path: dir.to_owned(), source };
+    let io = |cause| KeyError::Io { action: "cannot list", path: dir.to_owned(), cause };
     let mut keys = Vec::new();
     for entry in fs::read_dir(dir).map_err(io)? {
         let path = entry.map_err(io)?.path();
@@ -242,7 +241,7 @@ struct Header {
 }
 
 fn read_bounded(path: &Path, limit_bytes: u64) -> Result<Zeroizing<String>, KeyError> {
-    let io = |source| KeyError::Io { action: "cannot read", path: path.to_owned(), source };
+    let io = |cause| KeyError::Io { action: "cannot read", path: path.to_owned(), cause };
     let length = fs::metadata(path).map_err(io)?.len();
     if length > limit_bytes {
         let reason = format!("{length} bytes, at most {limit_bytes}");
@@ -297,6 +296,9 @@ mod tests {
         assert!(matches!(import("00", &dir.path().join("a"), "p"), Err(KeyError::NotAKey)));
         assert!(matches!(import(&"0".repeat(64), &dir.path().join("a"), "p"), Err(KeyError::NotAKey)));
         assert!(matches!(open(&dir.path().join("none"), "p"), Err(KeyError::Io { .. })));
+        let missing = open(&dir.path().join("none"), "p").unwrap_err();
+        assert!(missing.to_string().contains("No such file"), "{missing}");
+        assert!(std::error::Error::source(&missing).is_none(), "said once");
         for text in ["", "{}", "{\"version\":1}", "not json"] {
             let path = dir.path().join("broken");
             fs::write(&path, text).unwrap();

@@ -19,12 +19,12 @@ pub struct Node {
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The node refused, or gave no answer.
-    #[error("{method}: {source}")]
+    #[error("{method}: {cause}")]
     Call {
         /// The method.
         method: String,
         /// What came instead of a result.
-        source: ReceivedError,
+        cause: ReceivedError,
     },
     /// The result is not what the method gives.
     #[error("{method}: the node's answer is not understood: {answer:.200}")]
@@ -79,7 +79,7 @@ impl Node {
         self.client
             .request(method, list)
             .await
-            .map_err(|error| NodeError::Call { method: method.to_owned(), source: error.into() })
+            .map_err(|error| NodeError::Call { method: method.to_owned(), cause: error.into() })
     }
 
     async fn quantity(&self, method: &str, params: &[Value]) -> Result<U256, NodeError> {

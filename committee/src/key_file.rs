@@ -121,12 +121,12 @@ impl fmt::Debug for OpenedKey {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// The operating system refused.
-    #[error("key file {path}: {source}")]
+    #[error("key file {path}: {cause}")]
     Io {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A key file is never overwritten.
     #[error("key file {path} exists already; it is never overwritten")]
@@ -412,7 +412,7 @@ fn nonce_of(nonce: &[u8; NONCE_BYTES]) -> Nonce<XChaCha20Poly1305> {
 }
 
 fn read_bounded(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
-    let fail = |source| KeyFileError::Io { path: path.to_owned(), source };
+    let fail = |cause| KeyFileError::Io { path: path.to_owned(), cause };
     let mut bytes = Zeroizing::new(Vec::new());
     let file = File::open(path).map_err(fail)?;
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
@@ -425,9 +425,9 @@ fn read_bounded(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
 /// Writes beside the target, syncs, then links the finished file to its name: linking fails where a rename
 /// would silently replace an existing key.
 fn write_new(path: &Path, bytes: &[u8]) -> Result<(), KeyFileError> {
-    let fail = |source: io::Error| match source.kind() {
+    let fail = |cause: io::Error| match cause.kind() {
         io::ErrorKind::AlreadyExists => KeyFileError::Exists { path: path.to_owned() },
-        _ => KeyFileError::Io { path: path.to_owned(), source },
+        _ => KeyFileError::Io { path: path.to_owned(), cause },
     };
     let mut name = path.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?.to_owned();
     name.push(format!(".{}.new", std::process::id()));

@@ -26,12 +26,12 @@ pub enum LockError {
     )]
     InUse(PathBuf),
     /// The operating system refused.
-    #[error("cannot lock {path}: {source}")]
+    #[error("cannot lock {path}: {cause}")]
     Io {
         /// The lock file or its folder.
         path: PathBuf,
         /// What it said.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -40,7 +40,7 @@ impl DataLock {
     pub fn acquire(folder: &Path) -> Result<Self, LockError> {
         let failed = |path: &Path| {
             let path = path.to_path_buf();
-            move |source| LockError::Io { path, source }
+            move |cause| LockError::Io { path, cause }
         };
         std::fs::create_dir_all(folder).map_err(failed(folder))?;
         let path = folder.join(LOCK_FILE);
@@ -49,7 +49,7 @@ impl DataLock {
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(LockError::InUse(folder.to_path_buf())),
-            Err(TryLockError::Error(source)) => Err(LockError::Io { path, source }),
+            Err(TryLockError::Error(cause)) => Err(LockError::Io { path, cause }),
         }
     }
 }

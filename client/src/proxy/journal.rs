@@ -43,12 +43,12 @@ pub enum JournalError {
     #[error("the proxy's journal: {0}")]
     Database(#[from] rusqlite::Error),
     /// The file cannot be created or locked.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     File {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Another proxy works on this file.
     #[error("{0} is in use by another proxy: two would send everything twice")]
@@ -345,7 +345,7 @@ fn forget_old(connection: &Connection, oldest_kept: i64) -> Result<usize, rusqli
 fn claim(path: &Path) -> Result<File, JournalError> {
     let open = |path: &Path| {
         let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-        opened.map_err(|source| JournalError::File { path: path.to_owned(), source })
+        opened.map_err(|cause| JournalError::File { path: path.to_owned(), cause })
     };
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
@@ -354,7 +354,7 @@ fn claim(path: &Path) -> Result<File, JournalError> {
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(JournalError::InUse(path.to_owned())),
-        Err(TryLockError::Error(source)) => return Err(JournalError::File { path: lock_path, source }),
+        Err(TryLockError::Error(cause)) => return Err(JournalError::File { path: lock_path, cause }),
     }
     // The database gives its side files the permissions of the main one.
     drop(open(path)?);

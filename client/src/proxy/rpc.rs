@@ -86,7 +86,7 @@ fn unreachable_server(cause: &str) -> RpcError {
 
 fn node_error(error: NodeError) -> RpcError {
     match error {
-        NodeError::Call { source: ReceivedError::Refused(refusal), .. } => refusal,
+        NodeError::Call { cause: ReceivedError::Refused(refusal), .. } => refusal,
         other => unreachable_server(&other.to_string()),
     }
 }

@@ -601,7 +601,7 @@ impl Wallets {
     pub async fn call(&self, method: &str, params: Value) -> Result<Value, RpcError> {
         let params: Vec<Value> = params.as_array().cloned().unwrap_or_default();
         self.client.call(method, &params).await.map_err(|error| match error {
-            NodeError::Call { source: ReceivedError::Refused(refusal), .. } => refusal,
+            NodeError::Call { cause: ReceivedError::Refused(refusal), .. } => refusal,
             other => panic!("{method}: {other}"),
         })
     }

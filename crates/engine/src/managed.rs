@@ -81,14 +81,14 @@ pub enum ManagedNodeError {
     #[error("no execution node at {0}: build it with scripts/build-node or set BLINDFOLD_NODE")]
     NoBinary(PathBuf),
     /// A file or the process could not be handled.
-    #[error("{action} {path}: {source}")]
+    #[error("{action} {path}: {cause}")]
     Io {
         /// What was tried.
         action: &'static str,
         /// On which file.
         path: PathBuf,
         /// Why it failed.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The folder belongs to another chain.
     #[error("the folder {0} belongs to a chain with another genesis")]
@@ -187,14 +187,14 @@ impl ManagedNode {
 
     /// Kills it at once (SIGKILL), as a crash would, and waits for its end.
     pub async fn kill(&mut self) -> Result<(), ManagedNodeError> {
-        self.child.kill().await.map_err(|source| self.io("cannot kill", source))
+        self.child.kill().await.map_err(|cause| self.io("cannot kill", cause))
     }
 
     /// Lets it write its state down and end; kills it if that takes too long.
     pub async fn stop(&mut self) -> Result<(), ManagedNodeError> {
         drop(self.child.stdin.take());
         match timeout(Duration::from_millis(STOP_TIMEOUT_MS), self.child.wait()).await {
-            Ok(ended) => ended.map(|_| ()).map_err(|source| self.io("cannot wait for", source)),
+            Ok(ended) => ended.map(|_| ()).map_err(|cause| self.io("cannot wait for", cause)),
             Err(_) => self.kill().await,
         }
     }
@@ -206,8 +206,8 @@ impl ManagedNode {
         Ok(())
     }
 
-    fn io(&self, action: &'static str, source: io::Error) -> ManagedNodeError {
-        ManagedNodeError::Io { action, path: self.config.binary.clone(), source }
+    fn io(&self, action: &'static str, cause: io::Error) -> ManagedNodeError {
+        ManagedNodeError::Io { action, path: self.config.binary.clone(), cause }
     }
 }
 
@@ -219,7 +219,7 @@ fn log_path(config: &ManagedNodeConfig) -> PathBuf {
 fn prepare(config: &ManagedNodeConfig) -> Result<(), ManagedNodeError> {
     let io = |action, path: &Path| {
         let path = path.to_owned();
-        move |source| ManagedNodeError::Io { action, path, source }
+        move |cause| ManagedNodeError::Io { action, path, cause }
     };
     let dir = &config.data_dir;
     fs::create_dir_all(dir).map_err(io("cannot create", dir))?;
@@ -253,7 +253,7 @@ async fn spawn(config: &ManagedNodeConfig) -> Result<(Child, Ready), ManagedNode
         .create(true)
         .append(true)
         .open(&log)
-        .map_err(|source| ManagedNodeError::Io { action: "cannot write", path: log.clone(), source })?;
+        .map_err(|cause| ManagedNodeError::Io { action: "cannot write", path: log.clone(), cause })?;
     let mut child = Command::new(&config.binary)
         .arg("--datadir")
         .arg(config.data_dir.join("chain"))
@@ -270,10 +270,10 @@ async fn spawn(config: &ManagedNodeConfig) -> Result<(Child, Ready), ManagedNode
         .stderr(log_file)
         .kill_on_drop(true)
         .spawn()
-        .map_err(|source| ManagedNodeError::Io {
+        .map_err(|cause| ManagedNodeError::Io {
             action: "cannot start",
             path: config.binary.clone(),
-            source,
+            cause,
         })?;
     let stdout = child.stdout.take().expect("standard output was asked for as a pipe");
     let mut line = String::new();
@@ -281,8 +281,8 @@ async fn spawn(config: &ManagedNodeConfig) -> Result<(Child, Ready), ManagedNode
     let read = timeout(Duration::from_millis(config.ready_timeout_ms), reader.read_line(&mut line)).await;
     match read {
         Err(_) => Err(ManagedNodeError::NotReady { timeout_ms: config.ready_timeout_ms, log }),
-        Ok(Err(source)) => {
-            Err(ManagedNodeError::Io { action: "cannot read from", path: config.binary.clone(), source })
+        Ok(Err(cause)) => {
+            Err(ManagedNodeError::Io { action: "cannot read from", path: config.binary.clone(), cause })
         }
         Ok(Ok(0)) => {
             let status = child.wait().await.map_or_else(

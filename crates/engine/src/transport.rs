@@ -29,12 +29,12 @@ const ERROR_TEXT_LIMIT_CHARS: usize = 512;
 #[derive(Debug, thiserror::Error)]
 pub enum JwtSecretError {
     /// The file cannot be read or written.
-    #[error("cannot use the secret file {path}: {source}")]
+    #[error("cannot use the secret file {path}: {cause}")]
     File {
         /// The file.
         path: String,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Not 64 hex digits.
     #[error("the Engine API secret must be 64 hex digits, with or without 0x")]
@@ -69,7 +69,7 @@ impl JwtSecret {
     pub fn from_file(path: &Path) -> Result<Self, JwtSecretError> {
         let text = Zeroizing::new(
             fs::read_to_string(path)
-                .map_err(|source| JwtSecretError::File { path: path.display().to_string(), source })?,
+                .map_err(|cause| JwtSecretError::File { path: path.display().to_string(), cause })?,
         );
         Self::from_hex(&text)
     }

@@ -87,12 +87,12 @@ pub enum AnvilError {
         packages: PathBuf,
     },
     /// The program or its log file cannot be used.
-    #[error("cannot start {program}: {source}")]
+    #[error("cannot start {program}: {cause}")]
     Start {
         /// The program.
         program: PathBuf,
         /// Why.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// It ended, or did not listen in time.
     #[error("anvil does not listen: {output}")]
@@ -120,7 +120,7 @@ impl ManagedAnvil {
     /// # Errors
     /// [`AnvilError`].
     pub async fn spawn(config: &AnvilConfig) -> Result<Self, AnvilError> {
-        let start = |source| AnvilError::Start { program: config.program.clone(), source };
+        let start = |cause| AnvilError::Start { program: config.program.clone(), cause };
         let mut log = config.log.as_ref().map(std::fs::File::create).transpose().map_err(start)?;
         let mut command = Command::new(&config.program);
         command

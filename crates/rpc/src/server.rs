@@ -112,12 +112,12 @@ impl fmt::Debug for ServerConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {addr}: {source}")]
+    #[error("cannot listen on {addr}: {cause}")]
     Bind {
         /// The address.
         addr: SocketAddr,
         /// What the operating system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The PROXY protocol is switched on and no proxy is trusted.
     #[error("proxy_protocol needs trusted_proxies: nobody else's header is read")]
@@ -373,8 +373,8 @@ pub(crate) async fn listen(
     limits: Limits,
     stop: StopHandle,
 ) -> Result<Listening, ServeError> {
-    let listener = TcpListener::bind(addr).await.map_err(|source| ServeError::Bind { addr, source })?;
-    let local_addr = listener.local_addr().map_err(|source| ServeError::Bind { addr, source })?;
+    let listener = TcpListener::bind(addr).await.map_err(|cause| ServeError::Bind { addr, cause })?;
+    let local_addr = listener.local_addr().map_err(|cause| ServeError::Bind { addr, cause })?;
     let (alive, accepting) = watch::channel(());
     let panicked = limits.panicked.clone();
     tokio::spawn(async move {
