@@ -214,7 +214,7 @@ pub(super) async fn run(args: &StatusArgs) -> Result<()> {
     let faults = l1.recent_faults(from, standing.block).await?;
     let runs = l1.recent_runs(from, standing.block).await?;
     let parent_items = l1.head_header().await?.map_or(0, |header| header.envelope_count);
-    let registry = registry(&l1.epochs().await?, l1.announced_end().await?, standing.block);
+    let registry = registry(&l1.epochs().await?, l1.announced_end().await?, &standing);
     let mut report = report(&standing, registry, &hints, &faults, &runs, parent_items);
     report.listed_from = from;
     let mut addresses: Vec<Address> = hints.postings.iter().map(|posting| posting.publisher).collect();
@@ -228,7 +228,14 @@ pub(super) async fn run(args: &StatusArgs) -> Result<()> {
     print(args.read.json, &report, text(&report))
 }
 
-fn registry(epochs: &Epochs, end: Option<AnnouncedEnd>, newest: u64) -> Registry {
+fn registry(epochs: &Epochs, end: Option<AnnouncedEnd>, standing: &Standing) -> Registry {
+    // The contract keeps what nothing comes of any more: the committee is back, or the epoch ended at its last number.
+    let stands = |end: &AnnouncedEnd| {
+        let is_back = end.for_silence && standing.last_certified_at >= end.announced_at;
+        let next = standing.head.number.saturating_add(1);
+        let ended = epochs.at(next).is_some_and(|serving| serving.epoch > end.epoch);
+        !is_back && !ended
+    };
     let entry = |epoch: &blindfold_protocol::Epoch| EpochEntry {
         epoch: epoch.epoch,
         first: epoch.first,
@@ -238,14 +245,14 @@ fn registry(epochs: &Epochs, end: Option<AnnouncedEnd>, newest: u64) -> Registry
         members: epoch.members.len(),
         threshold: epoch.threshold,
     };
-    let later = epochs.sequencers().iter().filter(|change| change.from_block > newest);
+    let later = epochs.sequencers().iter().filter(|change| change.from_block > standing.block);
     Registry {
         block: epochs.read_at(),
         epochs: epochs.as_slice().iter().map(entry).collect(),
-        announced_end: end.map(|AnnouncedEnd { epoch, until, for_silence }| End {
-            epoch,
-            until,
-            for_silence,
+        announced_end: end.filter(stands).map(|end| End {
+            epoch: end.epoch,
+            until: end.until,
+            for_silence: end.for_silence,
         }),
         rule_sets: epochs
             .rules()
@@ -545,16 +552,24 @@ pub(super) mod tests {
         let epochs = epochs.with_rules(vec![RulesChange { first: 90, rules: 2 }]).unwrap();
         let named = vec![change(0, 5), change(400, 6), change(1_900, 7)];
         let epochs = epochs.with_sequencers(named, 1_040).unwrap();
-        registry(&epochs, Some(AnnouncedEnd { epoch: 1, until: 1_300, for_silence: false }), 1_050)
+        let end = AnnouncedEnd { epoch: 1, announced_at: 900, until: 1_300, for_silence: false };
+        registry(&epochs, Some(end), &standing(1_050))
     }
 
     #[test]
     fn an_end_for_silence_says_what_takes_it_back_and_nothing_is_said_of_nothing() {
-        let silent = AnnouncedEnd { epoch: 1, until: 9, for_silence: true };
-        let rows = registry_rows(&registry(&Epochs::default(), Some(silent), 5), 5);
-        assert!(rows[1].1.contains("unless something certified comes"), "{rows:?}");
-        let rows = registry_rows(&registry(&Epochs::default(), None, 5), 5);
-        let values: Vec<&str> = rows.iter().map(|(_, value)| value.as_str()).collect();
+        let standing = standing(1_050);
+        let silent = AnnouncedEnd { epoch: 1, announced_at: 1_001, until: 1_300, for_silence: true };
+        let rows = |epochs: &Epochs, end| registry_rows(&registry(epochs, end, &standing), standing.block);
+        let shown = rows(&Epochs::default(), Some(silent));
+        assert!(shown[1].1.contains("unless something certified comes"), "{shown:?}");
+        let back = AnnouncedEnd { announced_at: 1_000, ..silent };
+        let over = Epochs::new(vec![epoch(1, 1, 7), epoch(2, 8, 20)]).unwrap();
+        for (epochs, end) in [(&Epochs::default(), back), (&over, silent)] {
+            assert_eq!(rows(epochs, Some(end))[1].1, "none");
+        }
+        let shown = rows(&Epochs::default(), None);
+        let values: Vec<&str> = shown.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values, ["none", "none", "the first one", "none named"]);
     }
 

@@ -75,6 +75,8 @@ pub struct NewEpoch {
 pub struct AnnouncedEnd {
     /// The epoch.
     pub epoch: u64,
+    /// The block in which it was announced.
+    pub announced_at: u64,
     /// After this block the next header that L1 makes is its last.
     pub until: u64,
     /// Announced for silence: something certified since takes it back.
@@ -90,7 +92,12 @@ impl L1Client {
         let registry = self.inner.config.contracts.registry;
         let call = CommitteeRegistry::endingCall {};
         let found = self.inner.rpc.view("ending", registry, &call, "latest").await?;
-        let end = AnnouncedEnd { epoch: found.epoch, until: found.until, for_silence: found.forSilence };
+        let end = AnnouncedEnd {
+            epoch: found.epoch,
+            announced_at: found.announcedAt,
+            until: found.until,
+            for_silence: found.forSilence,
+        };
         Ok((end.epoch != 0).then_some(end))
     }
 
