@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use blindfold_committee::key_file::KeyFileCost;
@@ -172,6 +172,19 @@ pub fn run(cli: Cli) -> Result<()> {
     // A thread that hangs must not keep a process whose role has ended.
     runtime.shutdown_timeout(Duration::from_millis(THREADS_END_TIMEOUT_MS));
     done
+}
+
+/// What a program that ended so gives to the system. An error is told last, in one line with its causes: a stack backtrace,
+/// which `anyhow` would print after it where the environment asks for one, hides it from whoever reads the end of a log.
+#[must_use]
+pub fn exit_code(outcome: Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("Error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 async fn dispatch(command: Command) -> Result<()> {

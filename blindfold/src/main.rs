@@ -1,9 +1,10 @@
 //! The one binary. A subcommand parses, wires libraries together and runs.
 
-use anyhow::Result;
-use blindfold::cli::Cli;
+use std::process::ExitCode;
+
+use blindfold::cli::{Cli, exit_code, run};
 use clap::Parser;
 
-fn main() -> Result<()> {
-    blindfold::cli::run(Cli::parse())
+fn main() -> ExitCode {
+    exit_code(run(Cli::parse()))
 }

@@ -1,10 +1,12 @@
 //! `scripts/devnet --adversary`.
 
-use anyhow::Result;
+use std::process::ExitCode;
+
+use blindfold::cli::exit_code;
 use blindfold_e2e::adversary::{AdversaryArgs, run};
 use clap::Parser;
 
 #[tokio::main]
-async fn main() -> Result<()> {
-    run(AdversaryArgs::parse()).await
+async fn main() -> ExitCode {
+    exit_code(run(AdversaryArgs::parse()).await)
 }

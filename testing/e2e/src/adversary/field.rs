@@ -8,6 +8,7 @@ use blindfold::devnet::{
     Devnet, DevnetOptions, MEMBERS, Progress, THRESHOLD,
     accounts::{HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
     ports::{Ports, http, local},
+    process::RoleProcess,
 };
 use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
 use blindfold_l1::{Bond, CommitteeSettings, L1Error, L1Writer};
@@ -59,6 +60,8 @@ pub const FUNDS_WEI: u128 = 10_000 * 1_000_000_000_000_000_000;
 pub const MAX_BATCH: u32 = 8;
 /// How long anything may take that is waited for.
 pub const WAIT: Duration = Duration::from_secs(90);
+/// Lines of each log that are shown when a case fails.
+const LOG_LINES: usize = 10;
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Looks again and again until there is an answer. Who does not answer now may do so later.
@@ -251,6 +254,17 @@ impl Field {
             }
         }
         Ok(ended)
+    }
+
+    /// Each role and the last lines of its log.
+    pub fn last_log_lines(&mut self) -> Vec<(String, String)> {
+        let last = |process: &mut RoleProcess| {
+            let tail = process.log_tail();
+            let lines: Vec<&str> = tail.lines().collect();
+            let lines = &lines[lines.len().saturating_sub(LOG_LINES)..];
+            (process.name().to_owned(), lines.join("\n"))
+        };
+        self.devnet.processes().map(last).collect()
     }
 
     /// The roles that do not run, whoever ended them.

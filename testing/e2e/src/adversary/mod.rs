@@ -350,6 +350,12 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
         }
         let failed = outcome.is_err();
         report.lock().case(name, started.elapsed().as_secs_f64(), outcome, &logs);
+        if failed {
+            // Where the folder goes with the machine, this is all that is left.
+            for (role, lines) in field.last_log_lines() {
+                println!("{role}, the end of its log:\n{lines}");
+            }
+        }
         for ended in ended {
             println!("{ended}");
         }
