@@ -8,8 +8,8 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, NextStep, PendingL1Header, Refusal,
-    VoidRun, announce, limits::DEPOSIT_READ_STEP_BLOCKS,
+    AnnouncedEnd, HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, NextStep,
+    PendingL1Header, Refusal, VoidRun, announce, limits::DEPOSIT_READ_STEP_BLOCKS,
 };
 use blindfold_protocol::{B256, Epochs, LedgerEvent};
 use blindfold_runtime::Patience;
@@ -216,6 +216,10 @@ impl L1View for L1Cache {
         self.inner.epochs().await
     }
 
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+        self.inner.announced_end().await
+    }
+
     async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
         match self.at_hand(after, through, cursor) {
             Some(news) => Ok(news),
@@ -402,6 +406,8 @@ mod tests {
         bridge: AtomicU64,
     }
 
+    const ENDING: AnnouncedEnd = AnnouncedEnd { epoch: 1, announced_at: 2, until: 90, for_silence: false };
+
     fn block(number: u64) -> L1Origin {
         L1Origin {
             number,
@@ -487,6 +493,10 @@ mod tests {
             self.up()?;
             Ok(Epochs::default())
         }
+
+        async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+            Ok(Some(ENDING))
+        }
     }
 
     fn blocks(news: &L1News) -> Vec<u64> {
@@ -531,6 +541,12 @@ mod tests {
         cache.refresh(7, 6).await.unwrap();
         let news = cache.facts(7, 8, 6).await.unwrap();
         assert_eq!((blocks(&news), indices(&news)), (vec![8], vec![6, 7]));
+    }
+
+    #[tokio::test]
+    async fn an_announced_end_is_told_through_it() {
+        let cache = L1Cache::new(Script::at(5));
+        assert_eq!(L1View::announced_end(&cache).await, Ok(Some(ENDING)));
     }
 
     #[tokio::test]

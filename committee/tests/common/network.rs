@@ -17,7 +17,7 @@ use blindfold_bte::{
     dealer,
 };
 use blindfold_chain::{
-    EpochParameters, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet,
+    AnnouncedEnd, EpochParameters, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet,
     PendingL1Header, PostedChain, Sealed, Tracker, VoidRun,
 };
 use blindfold_l1::{FoundData, PostedData, PostedHints, PostedRun, Posting};
@@ -215,6 +215,8 @@ pub struct ScriptedL1 {
     pub unusable: AtomicBool,
     /// Whether its next answers about them can be used.
     pub next_usable: Mutex<VecDeque<bool>>,
+    /// The end of an epoch that is announced.
+    pub ending: Mutex<Option<AnnouncedEnd>>,
 }
 
 impl ScriptedL1 {
@@ -230,6 +232,7 @@ impl ScriptedL1 {
             hangs: AtomicBool::new(false),
             unusable: AtomicBool::new(false),
             next_usable: Mutex::default(),
+            ending: Mutex::default(),
         })
     }
 
@@ -269,6 +272,10 @@ impl L1View for ScriptedL1 {
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
         self.up().await;
         Ok((number <= self.finalized.load(Ordering::SeqCst)).then(|| Self::block(number)))
+    }
+
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+        Ok(*self.ending.lock())
     }
 
     async fn facts(&self, after: u64, through: u64, _cursor: u64) -> Result<L1News, L1Fault> {

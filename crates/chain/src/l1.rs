@@ -10,7 +10,7 @@ use blindfold_protocol::{
 use crate::HeaderId;
 
 pub use blindfold_engine::L1Origin;
-pub use blindfold_l1::L1Deposit;
+pub use blindfold_l1::{AnnouncedEnd, L1Deposit};
 
 /// Entries of the forced queue that [`L1View::facts`] gives at most: a header's, and the first that it may leave out.
 pub const MAX_FORCED_ENTRIES: usize = MAX_FORCED_ITEMS + 1;
@@ -33,6 +33,12 @@ pub trait L1View: Send + Sync {
 
     /// The epochs registered in `CommitteeRegistry`, in order.
     async fn epochs(&self) -> Result<Epochs, L1Fault>;
+
+    /// The end of an epoch at the head that is announced, and that nothing has taken back; whether or not it is due. Asked
+    /// often, so answered from what is known already.
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+        Ok(None)
+    }
 
     /// Everything that the validity rule asks of blocks `after + 1 ..= through`, and the forced queue from entry
     /// `cursor` on as far as it stood at block `through`, at most [`MAX_FORCED_ENTRIES`]. `through` is final and not

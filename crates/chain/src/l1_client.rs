@@ -1,7 +1,7 @@
 //! The client of the contracts as a view of L1.
 
 use async_trait::async_trait;
-use blindfold_l1::{L1Client, L1Deposit, L1Error, Recovery, UnfinalL1Header};
+use blindfold_l1::{AnnouncedEnd, L1Client, L1Deposit, L1Error, Recovery, UnfinalL1Header};
 use blindfold_protocol::{B256, Epochs};
 
 use crate::l1::MAX_FORCED_ENTRIES;
@@ -34,6 +34,10 @@ impl L1View for L1Client {
 
     async fn epochs(&self) -> Result<Epochs, L1Fault> {
         Ok(L1Client::epochs(self).await?)
+    }
+
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+        Ok(self.final_end().await?)
     }
 
     async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {

@@ -13,6 +13,7 @@
 
 mod ancestors;
 pub mod announce;
+mod closing;
 mod executor;
 mod hints;
 mod intake;
@@ -34,6 +35,7 @@ mod settlement;
 mod tracker;
 
 pub use ancestors::{HeaderSource, TakenRun};
+pub use closing::Closing;
 pub use executor::{
     BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor,
     ExecutorDeps, ExecutorStatus, HaltLimits, InnerTransaction, NewBlock, OpenedBatches,
@@ -41,8 +43,8 @@ pub use executor::{
 pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
 pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{
-    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, PendingL1Header, VoidRun,
-    origin_facts,
+    AnnouncedEnd, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES,
+    PendingL1Header, VoidRun, origin_facts,
 };
 pub use l1_rounds::{L1Round, L1Rounds};
 pub use next_look::NextLook;

@@ -45,6 +45,8 @@ pub const MAX_PENDING_L1_HEADERS: usize = 1_024;
 pub const DEAD_BRANCH_HEADERS: u64 = 4_096;
 /// The part of `postingDeadline` that has to be left for posting when a header is voted for: one in so many.
 pub const POSTING_MARGIN: u64 = 8;
+/// The most of an announced end's notice that is kept for posting alone: one part in so many. The rest is for sealing.
+pub const CLOSING_NOTICE_PART: u64 = 4;
 /// First pause after a look for posted data that failed, in milliseconds; it doubles.
 pub const DATA_RETRY_MS: u64 = 1_000;
 /// Longest such pause, in milliseconds: each look may read much.

@@ -7,7 +7,10 @@ use blindfold_bte::{
 };
 use blindfold_protocol::{B256, Epoch, Epochs, RulesChange, SequencerChange};
 
-use crate::{L1Client, L1Error, contracts::CommitteeRegistry};
+use crate::{
+    L1Client, L1Error,
+    contracts::{BlindedInbox, CommitteeRegistry},
+};
 
 /// One coordinate as EIP-2537 has it: 16 zero bytes and 48 of the number.
 const COORDINATE_BYTES: usize = 64;
@@ -36,6 +39,8 @@ pub(crate) struct Registry {
     records: Vec<EpochRecord>,
     rules: Vec<RulesChange>,
     sequencers: Vec<SequencerChange>,
+    /// An announced end that is still in force. The count of changes leaves it out, so it is read for each block.
+    ending: Option<AnnouncedEnd>,
 }
 
 /// A member of a committee to be registered.
@@ -75,7 +80,7 @@ pub struct NewEpoch {
 pub struct AnnouncedEnd {
     /// The epoch.
     pub epoch: u64,
-    /// The block in which it was announced.
+    /// The block of the announcement.
     pub announced_at: u64,
     /// After this block the next header that L1 makes is its last.
     pub until: u64,
@@ -89,9 +94,30 @@ impl L1Client {
     /// # Errors
     /// The errors of a call.
     pub async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
+        self.ending("latest").await
+    }
+
+    /// The end of an epoch that is announced after the newest final block, and that nothing certified has taken back since.
+    ///
+    /// # Errors
+    /// As [`L1Client::epoch_records`].
+    pub async fn final_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
+        Ok(self.registry().await?.ending)
+    }
+
+    /// Whether the end of this number's epoch is due after the newest block: the header of that number is L1's to make.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn end_due(&self, number: u64) -> Result<bool, L1Error> {
+        let registry = self.inner.config.contracts.registry;
+        self.inner.rpc.view("endDue", registry, &CommitteeRegistry::endDueCall { number }, "latest").await
+    }
+
+    async fn ending(&self, block: &str) -> Result<Option<AnnouncedEnd>, L1Error> {
         let registry = self.inner.config.contracts.registry;
         let call = CommitteeRegistry::endingCall {};
-        let found = self.inner.rpc.view("ending", registry, &call, "latest").await?;
+        let found = self.inner.rpc.view("ending", registry, &call, block).await?;
         let end = AnnouncedEnd {
             epoch: found.epoch,
             announced_at: found.announcedAt,
@@ -99,6 +125,17 @@ impl L1Client {
             for_silence: found.forSilence,
         };
         Ok((end.epoch != 0).then_some(end))
+    }
+
+    /// The announced end, unless its committee was silent and is back: the rule of `endDue`.
+    async fn ending_in_force(&self, block: &str) -> Result<Option<AnnouncedEnd>, L1Error> {
+        let Some(end) = self.ending(block).await? else { return Ok(None) };
+        if end.for_silence {
+            let (inbox, call) = (self.inner.config.deployment.inbox, BlindedInbox::lastCertifiedAtCall {});
+            let certified_at = self.inner.rpc.view("lastCertifiedAt", inbox, &call, block).await?;
+            return Ok((certified_at < end.announced_at).then_some(end));
+        }
+        Ok(Some(end))
     }
 
     /// The last change of the rule set after the newest block, if there is one: while it is far enough ahead it can be taken
@@ -154,11 +191,12 @@ impl L1Client {
             Err(L1Error::Malformed { .. }) if known.is_none() => return Ok(Registry::default()),
             Err(error) => return Err(error),
         };
+        let ending = self.ending_in_force(block).await?;
         if let Some(known) = known.as_mut().filter(|known| known.revision == revision) {
-            known.block = finalized;
+            (known.block, known.ending) = (finalized, ending);
             return Ok(known.clone());
         }
-        let mut read = Registry { revision, block: finalized, ..Registry::default() };
+        let mut read = Registry { revision, block: finalized, ending, ..Registry::default() };
         let count = rpc.view("epochCount", address, &CommitteeRegistry::epochCountCall {}, block).await?;
         for epoch in 1..=count {
             let found =

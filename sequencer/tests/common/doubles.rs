@@ -11,8 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    CertifiedRun, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES,
-    PostedChain, VoidRun,
+    AnnouncedEnd, CertifiedRun, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View,
+    MAX_FORCED_ENTRIES, PostedChain, VoidRun,
 };
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
@@ -84,6 +84,8 @@ pub struct ScriptedL1 {
     pub epochs: Mutex<Epochs>,
     /// Keys of sequencers; none for the chain's alone.
     pub sequencers: Mutex<Vec<SequencerChange>>,
+    /// The end of an epoch that is announced.
+    pub ending: Mutex<Option<AnnouncedEnd>>,
     state: Mutex<L1State>,
     down: AtomicBool,
     /// Nothing that it says of its headers can be used.
@@ -110,9 +112,9 @@ impl ScriptedL1 {
     pub fn new(epochs: Epochs) -> Arc<Self> {
         let state = Mutex::new(L1State { finalized: 3, ..L1State::default() });
         let (down, newest_ms) = (AtomicBool::new(false), AtomicU64::new(0));
-        let sequencers = Mutex::default();
+        let (sequencers, ending) = (Mutex::default(), Mutex::default());
         let unusable = AtomicBool::new(false);
-        Arc::new(Self { epochs: Mutex::new(epochs), sequencers, state, down, unusable, newest_ms })
+        Arc::new(Self { epochs: Mutex::new(epochs), sequencers, ending, state, down, unusable, newest_ms })
     }
 
     /// A deposit in the next block, which is final at once.
@@ -229,6 +231,11 @@ impl L1View for ScriptedL1 {
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
         self.up()?;
         Ok((number <= self.state.lock().finalized).then(|| l1_block(number)))
+    }
+
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+        self.up()?;
+        Ok(*self.ending.lock())
     }
 
     async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {

@@ -24,7 +24,7 @@ use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::{Duration, Instant, timeout};
 
 use crate::limits::{CALLERS_READS, EPOCHS_PATIENCE_MS, EPOCHS_PAUSE_MS};
-use crate::{L1Fault, L1View};
+use crate::{Closing, L1Fault, L1View};
 
 pub use accounts::{ProofRefusal, ProvedAccount};
 pub use advance::{SealRefusal, Sealed};
@@ -109,6 +109,8 @@ struct Shared {
     /// What L1 says up to its newest final block, read before a header names it.
     ahead: RwLock<ahead::Ahead>,
     overruled: RwLock<overruled::Overruled>,
+    /// The epoch whose end is announced, as L1 told last.
+    closing: RwLock<Option<Closing>>,
     certificates_paired: AtomicU64,
     earlier: accounts::EarlierLedgers,
     /// Places for reads that callers ask for.
@@ -143,6 +145,7 @@ impl Tracker {
             said: RwLock::default(),
             ahead: RwLock::default(),
             overruled: RwLock::default(),
+            closing: RwLock::default(),
             certificates_paired: AtomicU64::default(),
             earlier: accounts::EarlierLedgers::default(),
             callers: Semaphore::new(CALLERS_READS),
@@ -293,6 +296,18 @@ impl Tracker {
     pub async fn epoch_at(&self, number: u64, origin: u64) -> Result<Epoch, Refusal> {
         self.sequencer_at(origin).await?;
         self.epoch(number).await
+    }
+
+    /// The announced end of the epoch of this number, as L1 told last, whether or not it is due (rule E-10).
+    pub fn closing(&self, number: u64) -> Option<Closing> {
+        let closing = (*self.shared.closing.read())?;
+        let epochs = self.shared.epochs.read();
+        epochs.at(number).is_some_and(|epoch| epoch.epoch == closing.epoch).then_some(closing)
+    }
+
+    /// [`closing`](Self::closing), once nothing more of the epoch is to be sealed.
+    pub fn closed(&self, number: u64) -> Option<Closing> {
+        self.closing(number).filter(|closing| self.newest_l1_block() >= closing.closed_from())
     }
 
     /// Asks L1 for the epochs. Where an answer is known already it is not waited for long, nor asked for soon again.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{HeaderId, Refusal, Tracker};
 use crate::limits::{L1_HEADERS_AGE_MS, L1_HEADERS_PATIENCE_MS, MAX_PENDING_L1_HEADERS, POSTING_MARGIN};
-use crate::{L1Fault, PendingL1Header};
+use crate::{Closing, L1Fault, PendingL1Header};
 
 /// What L1 told last about the headers that it made.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Tracker {
         self.shared.overruled.read().newest.max(self.shared.epochs.read().read_at())
     }
 
-    /// Asks L1 which headers it made, and how far it is.
+    /// Asks L1 which headers it made, how far it is, and whether an epoch is to end at the head.
     pub(super) async fn look_for_l1_headers(&self) -> Result<(), L1Fault> {
         self.shared.overruled.write().asked_at = Instant::now();
         let l1 = &self.shared.l1;
@@ -77,6 +77,9 @@ impl Tracker {
         let shown = l1.l1_headers_not_final().await?;
         let finalized = l1.finalized().await?.number;
         let headers = l1.l1_headers_from(self.certified().number.saturating_add(1)).await?;
+        let closing = l1.announced_end().await?;
+        let deadline = self.shared.config.timing.posting_deadline;
+        *self.shared.closing.write() = closing.map(|end| Closing::of(&end, deadline));
         let pending = self.shared.overruled.read().pending.clone();
         let mut gone = Vec::new();
         for made in pending.into_iter().filter(|made| !shown.contains(made)) {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES, PendingL1Header, VoidRun,
+    AnnouncedEnd, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES,
+    PendingL1Header, VoidRun,
 };
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
@@ -35,6 +36,8 @@ pub struct ScriptedL1 {
     /// Hashes of blocks that are not final.
     pub shown: Mutex<BTreeMap<u64, B256>>,
     pub void_runs: Mutex<Vec<VoidRun>>,
+    /// The end of an epoch that is announced.
+    pub ending: Mutex<Option<AnnouncedEnd>>,
     /// Up to which number headers are posted.
     pub posted: Mutex<u64>,
     pub fault: Mutex<Option<L1Fault>>,
@@ -59,6 +62,7 @@ impl ScriptedL1 {
             not_final: Mutex::default(),
             shown: Mutex::default(),
             void_runs: Mutex::default(),
+            ending: Mutex::default(),
             posted: Mutex::default(),
             fault: Mutex::default(),
             reorganised: AtomicBool::new(false),
@@ -140,6 +144,11 @@ impl L1View for ScriptedL1 {
             l1_block(number)
         };
         Ok((number <= *self.finalized.lock()).then_some(shown))
+    }
+
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+        self.up()?;
+        Ok(*self.ending.lock())
     }
 
     async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
