@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blindfold_chain::{HeaderId, PendingL1Header};
+use blindfold_chain::{AnnouncedEnd, HeaderId, PendingL1Header};
 use blindfold_committee::{Evidence, PeerUrl};
 use blindfold_protocol::{
     B256, Canonical, Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare,
@@ -476,6 +476,33 @@ async fn a_header_that_l1_went_past_is_not_acknowledged() {
     // L1 took it back.
     machine.l1.not_final.lock().clear();
     machine.l1.shown.lock().insert(l1_block, B256::repeat_byte(0x33));
+    sequencer.wait("an acknowledgement", |state| !acknowledged(state, 2).is_empty()).await;
+}
+
+/// Certified, it could not be posted any more, and would stop whoever took it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_header_with_an_origin_near_the_end_of_its_epoch_is_not_acknowledged() {
+    const CLOSED: u64 = 30;
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let machine = Machine::new(2, sequencer.url());
+    *machine.l1.ending.lock() =
+        Some(AnnouncedEnd { epoch: 1, announced_at: 0, until: CLOSED + 10, for_silence: false });
+    let sealer = Sealer::new().await;
+    let at = |l1_block| [&machine.l1, &sealer.l1].map(|l1| l1.set_finalized(l1_block));
+    at(CLOSED - 1);
+    let _member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let last = sealer.seal(vec![]).await;
+    sequencer.publish(&last.batch, &last.verdicts);
+    sequencer.wait("the last one", |state| !acknowledged(state, 1).is_empty()).await;
+    at(CLOSED);
+    let late = sealer.seal(vec![]).await;
+    sequencer.publish(&late.batch, &late.verdicts);
+    sequencer.wait("a refusal", |state| refused_for(state, 2, "epoch_ends")).await;
+    assert!(acknowledged(&sequencer.double.state.lock(), 2).is_empty());
+    // The governor took it back.
+    *machine.l1.ending.lock() = None;
     sequencer.wait("an acknowledgement", |state| !acknowledged(state, 2).is_empty()).await;
 }
 

@@ -11,6 +11,7 @@
 
 use blindfold_l1::AnnouncedEnd;
 
+use crate::Refusal;
 use crate::limits::{CLOSING_NOTICE_PART, POSTING_MARGIN};
 
 /// An epoch whose end at the head is announced.
@@ -41,6 +42,11 @@ impl Closing {
     /// The first L1 block from which on nothing more is voted for, certified, or opened before it is posted.
     pub fn settled_from(&self) -> u64 {
         self.until.saturating_sub(self.margin / 2)
+    }
+
+    /// Nothing more is voted for or certified of its epoch.
+    pub(crate) fn refusal(&self, number: u64) -> Refusal {
+        Refusal::EpochEnds { number, epoch: self.epoch, until: self.until }
     }
 
     /// Whether the end is due, where L1's newest block is this one.

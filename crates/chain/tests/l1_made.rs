@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use blindfold_chain::limits::POSTING_MARGIN;
 use blindfold_chain::{
-    CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Fault, NewBlock, NextStep,
-    PendingL1Header, ReadApi, ReadContext, Refusal, RoleView, SealRefusal, VoidRun,
+    AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Fault, NewBlock, NextStep,
+    PendingL1Header, ReadApi, ReadContext, Refusal, RoleView, SealRefusal, Sealed, VoidRun,
 };
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{B256, Bundle, Canonical, CertifiedBatch, EnvelopeFault, ForcedEntry, SealedBatch};
@@ -455,6 +455,57 @@ async fn what_nobody_could_post_in_time_is_not_voted_for() {
     let outcome = node.accept_certificate(&certificate_of(&first.batch)).await.unwrap();
     assert_eq!(outcome, CertificateOutcome::Advanced);
     node.may_be_certified(2).await.unwrap();
+}
+
+/// Once the end of its epoch is due L1 takes nothing certified of it, however young it is.
+#[tokio::test]
+async fn what_may_not_be_posted_before_its_epoch_ends_gets_no_vote() {
+    const CLOSED: u64 = 9_000;
+    const SETTLED: u64 = 9_500;
+    let l1 = l1();
+    let sequencer = Sequencer::new(&l1).await;
+    let node = tracker_on(memory(), &l1).await;
+    let at = async |l1_block: u64| {
+        *l1.finalized.lock() = l1_block;
+        node.follow_l1().await.unwrap();
+    };
+    // A quarter of its notice is less than an eighth of the posting deadline.
+    let end = AnnouncedEnd { epoch: 1, announced_at: 6_000, until: 10_000, for_silence: false };
+    at(CLOSED - 1).await;
+    let last = sequencer.seal(0, vec![]).await;
+    at(CLOSED).await;
+    let late = sequencer.seal(1_000, vec![]).await;
+    for sealed in [&last, &late] {
+        node.apply_sealed(&sealed.batch).await.unwrap();
+    }
+    let vote = async |sealed: &Sealed| {
+        let vote = node.may_be_voted_for(&sealed.batch.header).await;
+        vote.map_err(|refused| (refused.as_str(), refused.next_step()))
+    };
+    let refused = Err(("epoch_ends", NextStep::Retry));
+    *l1.ending.lock() = Some(AnnouncedEnd { epoch: 2, ..end });
+    at(CLOSED).await;
+    assert_eq!((vote(&last).await, vote(&late).await), (Ok(()), Ok(())), "another epoch ends");
+    *l1.ending.lock() = Some(end);
+    at(CLOSED).await;
+    assert_eq!((vote(&last).await, vote(&late).await), (Ok(()), refused));
+    at(SETTLED - 1).await;
+    assert_eq!(vote(&last).await, Ok(()), "its own origin decides");
+    at(SETTLED).await;
+    assert_eq!(vote(&last).await, refused);
+    let uncertified = node.may_be_certified(1).await.unwrap_err();
+    assert!(
+        matches!(uncertified, Refusal::EpochEnds { number: 1, epoch: 1, until: 10_000 }),
+        "{uncertified}"
+    );
+    // Whoever certified it all the same had the means to post it.
+    let outcome = node.accept_certificate(&certificate_of(&late.batch)).await.unwrap();
+    assert_eq!(outcome, CertificateOutcome::Advanced);
+    *l1.ending.lock() = None;
+    at(SETTLED).await;
+    let next = sequencer.seal(2_000, vec![]).await;
+    node.apply_sealed(&next.batch).await.unwrap();
+    assert_eq!(vote(&next).await, Ok(()), "it was taken back");
 }
 
 #[tokio::test]

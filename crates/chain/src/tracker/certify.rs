@@ -121,9 +121,15 @@ impl Tracker {
     /// next one, whose certificates cover what it adopted. Only the last header of an epoch has to have one of its own.
     ///
     /// # Errors
-    /// As [`may_be_certified`](Self::may_be_certified); [`Refusal::OutOfOffice`].
+    /// As [`may_be_certified`](Self::may_be_certified), and [`Refusal::EpochEnds`] by the header's own origin, which is the
+    /// same for everybody; [`Refusal::OutOfOffice`].
     pub async fn may_be_voted_for(&self, header: &BatchHeader) -> Result<(), Refusal> {
         self.may_be_certified(header.number).await?;
+        if let Some(closing) = self.closing(header.number)
+            && header.l1_origin_number >= closing.closed_from()
+        {
+            return Err(closing.refusal(header.number));
+        }
         let (until, read_at) = {
             let epochs = self.shared.epochs.read();
             (epochs.sequencer_until(header.l1_origin_number), epochs.read_at())

@@ -114,9 +114,15 @@ impl Tracker {
     ///
     /// # Errors
     /// [`Refusal::OverruledByL1`] where this chain up to `number` lacks a header that L1 made, final or not;
-    /// [`Refusal::TooOldForL1`] where its oldest header without a certificate cannot be posted in time; the store's.
+    /// [`Refusal::TooOldForL1`] where its oldest header without a certificate cannot be posted in time;
+    /// [`Refusal::EpochEnds`] where the end of its epoch is about to be due; the store's.
     pub async fn may_be_certified(&self, number: u64) -> Result<(), Refusal> {
         self.not_overruled(number, &[]).await?;
+        if let Some(closing) = self.closing(number)
+            && self.newest_l1_block() >= closing.settled_from()
+        {
+            return Err(closing.refusal(number));
+        }
         let oldest = self.certified().number.saturating_add(1).min(number);
         let head = self.head();
         // Mostly there is but one without a certificate, and no batch has to be read for it.

@@ -183,6 +183,18 @@ pub enum Refusal {
         /// L1's newest block.
         newest: u64,
     },
+    /// The end of the header's epoch is announced, and what is not posted by then L1 takes no more.
+    #[error(
+        "header {number}: the end of epoch {epoch} is due after L1 block {until}, and it may not be posted by then"
+    )]
+    EpochEnds {
+        /// Batch number.
+        number: u64,
+        /// Its epoch.
+        epoch: u64,
+        /// The last L1 block before the end is due.
+        until: u64,
+    },
     /// L1 made a header in place of one that is certified here: nobody posted ours in time. What follows it here is
     /// void; begin anew from what L1 has.
     #[error(
@@ -245,6 +257,8 @@ impl Refusal {
             Self::NotMadeByL1 { .. } => NextStep::Retry,
             // Final soon, and then followed; or taken back by L1.
             Self::OverruledByL1 { .. } | Self::TooOldForL1 { .. } => NextStep::Retry,
+            // The governor may take the announcement back.
+            Self::EpochEnds { .. } => NextStep::Retry,
             Self::ReplacedByL1 { .. } => NextStep::Reject,
             Self::VoidedByL1 { .. } => NextStep::Stop,
             Self::UnknownEpoch { .. } => NextStep::Retry,
@@ -281,6 +295,7 @@ impl Refusal {
             Self::ReplacedByL1 { .. } => "replaced_by_l1",
             Self::OverruledByL1 { .. } => "overruled_by_l1",
             Self::TooOldForL1 { .. } => "too_old_for_l1",
+            Self::EpochEnds { .. } => "epoch_ends",
             Self::OutOfOffice { .. } => "out_of_office",
             Self::VoidedByL1 { .. } => "voided_by_l1",
             Self::Store(_) => "storage",
