@@ -94,6 +94,14 @@ pub enum ShareRefusal {
         /// Its header's L1 origin.
         origin: u64,
     },
+    /// The end of the batch's epoch is about to be due, and L1 takes nothing certified of it then.
+    #[error("batch {number} is not posted, and the end of its epoch is due after L1 block {until}")]
+    EpochEnds {
+        /// Number asked for.
+        number: u64,
+        /// The last L1 block before the end is due.
+        until: u64,
+    },
     /// Too many calls wait.
     #[error("too many calls wait for shares")]
     Busy,
@@ -121,6 +129,7 @@ impl ShareRefusal {
             Self::ItemSkipped { .. } => "item_skipped",
             Self::UnreleasedTooLong { .. } => "unreleased_too_long",
             Self::UnpostedTooLong { .. } => "unposted_too_long",
+            Self::EpochEnds { .. } => "epoch_ends",
             Self::Busy => "busy",
             Self::Unavailable(refusal) => refusal.as_str(),
             Self::Store(_) => "storage",
@@ -141,6 +150,7 @@ impl From<ShareRefusal> for RpcError {
             | ShareRefusal::ItemSkipped { .. } => Self::refused(reason, refusal),
             ShareRefusal::NotValidatedHere { .. }
             | ShareRefusal::UnpostedTooLong { .. }
+            | ShareRefusal::EpochEnds { .. }
             | ShareRefusal::NotCertified { .. }
             | ShareRefusal::Unavailable(_) => Self::unavailable(reason, refusal),
             ShareRefusal::Busy => Self::busy(reason, refusal),

@@ -9,6 +9,9 @@
 //! half of that deadline after the origin of the oldest header that is not posted a member gives no shares of that batch
 //! either, nor of any above it, until it is posted.
 //!
+//! Nor is what is not posted opened any more shortly before the announced end of its epoch is due (rule E-10): from then on
+//! nothing certified of it is posted, however young it is.
+//!
 //! L1 counts the deadline on its newest block, final or not, and so does a member: while finality stalls, the time runs.
 
 use std::{
@@ -91,10 +94,16 @@ impl Unreleased {
         let Heights { finalized, newest, posted } =
             known_or_asked(&self.seen, self.asked()).await.map_err(unavailable)?;
         let oldest = self.oldest_unposted(posted, Unposted { number, origin }).await?;
-        if newest < oldest.origin.saturating_add(self.half.min(self.half_unposted)) {
+        // That of the oldest one decides: what stands above it ends with it, whatever its own epoch.
+        let settled = self.tracker.closing(oldest.number).filter(|closing| newest >= closing.settled_from());
+        if settled.is_none() && newest < oldest.origin.saturating_add(self.half.min(self.half_unposted)) {
             return Ok(());
         }
-        let posted_at = match self.l1.posted_at(number).await.map_err(unavailable)? {
+        let posted_at = self.l1.posted_at(number).await.map_err(unavailable)?;
+        if let (None, Some(closing)) = (posted_at, settled) {
+            return Err(ShareRefusal::EpochEnds { number, until: closing.until });
+        }
+        let posted_at = match posted_at {
             Some(posted_at) => posted_at,
             // Not posted: its origin says since when it could have been, or that of what has to be posted before it.
             None if newest >= oldest.origin.saturating_add(self.half_unposted) => {

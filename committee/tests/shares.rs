@@ -5,6 +5,7 @@ mod common;
 use std::{sync::Arc, time::Duration};
 
 use blindfold_bte::{Backend, Ciphertext, CiphertextPoint, Opening, Portable};
+use blindfold_chain::AnnouncedEnd;
 use blindfold_committee::MemberHandle;
 use blindfold_protocol::{
     B256, Bundle, Canonical, Certificate, Envelope, Hello, Party, ReleaseShare, SealedBatch, SigningKey,
@@ -573,4 +574,33 @@ async fn what_stands_on_an_unposted_header_is_not_opened_after_its_time() {
         member.stop().await;
         assert_eq!(given, expected, "posted: {posted}");
     }
+}
+
+/// Once the end of its epoch is due L1 takes nothing certified of it, however young it is: what was opened by then would be
+/// ordered again in the clear.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_not_be_posted_before_its_epoch_ends_is_not_opened() {
+    const SETTLED: u64 = 350;
+    let stage = Stage::new(0).await;
+    let l1 = stage.sealer.l1.clone();
+    let batch = stage.validated(vec![envelope(1, 1).encode()]).await;
+    let certificate = certify(&batch, &[1, 2, 4]);
+    let end = AnnouncedEnd { epoch: 1, announced_at: 0, until: 400, for_silence: false };
+    // L1's height is remembered for a while, so each step has a member of its own.
+    let given = async |ending, height, posted: Option<u64>| {
+        *l1.ending.lock() = ending;
+        l1.set_finalized(height);
+        *l1.posted.lock() = posted.map(|block| (1, block)).into_iter().collect();
+        let mut machine = Machine::new(2, stage.sequencer.url());
+        machine.l1 = l1.clone();
+        let member = machine.start().await;
+        sealed(&member, 1).await;
+        let given = share(&client(&member), 1, &certificate).await.map(|_| ());
+        member.stop().await;
+        given.map_err(|error| (error.reason.into_owned(), error.retry))
+    };
+    assert_eq!(given(Some(end), SETTLED - 1, None).await, Ok(()));
+    assert_eq!(given(Some(end), SETTLED, None).await, Err(later("epoch_ends")));
+    assert_eq!(given(Some(end), SETTLED, Some(SETTLED - 1)).await, Ok(()), "posted");
+    assert_eq!(given(None, SETTLED, None).await, Ok(()), "taken back");
 }
