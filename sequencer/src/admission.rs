@@ -2,12 +2,12 @@
 
 use std::{net::IpAddr, ops::RangeInclusive, sync::Arc, time::Instant};
 
-use blindfold_chain::Office;
+use blindfold_chain::{Closing, Office};
 use blindfold_l1::GivenPromise;
 use blindfold_protocol::{
     Address, B256, Canonical, Envelope, EnvelopeFault, Epoch, Promise,
     block::block_second,
-    limits::{EXPIRY_WINDOW, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
+    limits::{EXPIRY_WINDOW, HANDOVER_BLOCKS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
     validity::{ChainState, CheckedEnvelope, most_after},
 };
 use blindfold_store::PendingEnvelope;
@@ -67,6 +67,9 @@ impl Core {
         }
         if !self.recovered() {
             return Err(AdmissionRefusal::Recovering);
+        }
+        if let Some(Closing { epoch, until, .. }) = self.tracker.closed(self.tracker.head().number + 1) {
+            return Err(AdmissionRefusal::EpochEnds { epoch, until });
         }
         if source.is_some_and(|source| !self.sources.allow(source, Instant::now())) {
             return Err(AdmissionRefusal::SourceLimit);
@@ -312,6 +315,13 @@ impl Core {
         let terms = |detail: String| AdmissionRefusal::PromiseTerms { detail };
         if !self.office().promises(self.tracker.newest_l1_block()) {
             return Err(terms("this sequencer's time ends soon: ask the next one".to_owned()));
+        }
+        let newest = self.tracker.newest_l1_block();
+        let closing = self.tracker.closing(self.tracker.head().number.saturating_add(1));
+        if let Some(closing) = closing
+            && newest.saturating_add(HANDOVER_BLOCKS) >= closing.closed_from()
+        {
+            return Err(terms(format!("epoch {} ends soon", closing.epoch)));
         }
         let sealing = &self.config.sealing;
         let (head, generation) =

@@ -7,7 +7,9 @@ use std::{
 };
 
 use axum::{Json, Router, routing::get};
-use blindfold_chain::{ExecutionState, Executor, ExecutorStatus, NewBlock, Office, announce, verdicts};
+use blindfold_chain::{
+    Closing, ExecutionState, Executor, ExecutorStatus, NewBlock, Office, announce, verdicts,
+};
 use blindfold_protocol::limits::EXPIRY_WINDOW;
 use blindfold_rpc::Readiness;
 use blindfold_store::StoreError;
@@ -138,8 +140,8 @@ impl Core {
                 office => out_of_office(&office),
             },
         );
-        let epoch = self.tracker.epoch(head.number + 1).await;
-        tell("epoch", epoch.err().map(|refusal| refusal.to_string()));
+        let epoch = self.tracker.epoch(head.number + 1).await.err().map(|refusal| refusal.to_string());
+        tell("epoch", epoch.or_else(|| self.tracker.closed(head.number + 1).map(epoch_ends)));
         let waiting = head.number.saturating_sub(self.tracker.certified().number);
         let limit = u64::from(self.config.sealing.max_uncertified_headers);
         tell("committee", (waiting >= limit).then(|| format!("{waiting} headers wait for certificates")));
@@ -172,6 +174,15 @@ impl Core {
             }
         }
     }
+}
+
+/// Why nothing is sealed for an epoch any more.
+fn epoch_ends(closing: Closing) -> String {
+    let (epoch, from, until) = (closing.epoch, closing.closed_from(), closing.until);
+    format!(
+        "the end of epoch {epoch} is due after L1 block {until}: from L1 block {from} on nothing is sealed for it, so that \
+         what is certified can be posted in time"
+    )
 }
 
 /// `/refusals` of the admin server: what members refused lately.

@@ -31,6 +31,7 @@ pub const ADMISSION_REASONS: &[&str] = &[
     "source_limit",
     "overloaded",
     "no_epoch",
+    "epoch_ends",
     "promise_terms",
     "promise_capacity",
     "backlogged",
@@ -109,6 +110,16 @@ pub enum AdmissionRefusal {
     /// L1 has registered no epoch for the next number.
     #[error("no epoch is registered for the next batch")]
     NoEpoch,
+    /// The end of the epoch is near: the header that L1 makes then bars the envelope.
+    #[error(
+        "epoch {epoch} ends after L1 block {until}, and nothing more is sealed for it: make another envelope then"
+    )]
+    EpochEnds {
+        /// The epoch.
+        epoch: u64,
+        /// The last L1 block before its end is due.
+        until: u64,
+    },
     /// The envelope's own terms do not allow a promise: send it without asking for one, or change them.
     #[error("no promise is given for this envelope: {detail}")]
     PromiseTerms {
@@ -153,6 +164,7 @@ impl AdmissionRefusal {
             Self::SourceLimit => "source_limit",
             Self::Overloaded => "overloaded",
             Self::NoEpoch => "no_epoch",
+            Self::EpochEnds { .. } => "epoch_ends",
             Self::PromiseTerms { .. } => "promise_terms",
             Self::PromiseCapacity { .. } => "promise_capacity",
             Self::Backlogged { .. } => "backlogged",
@@ -184,6 +196,7 @@ impl From<AdmissionRefusal> for RpcError {
             | AdmissionRefusal::Overloaded => Self::busy(reason, refusal),
             AdmissionRefusal::PromiseTerms { .. } => Self::refused(reason, refusal),
             AdmissionRefusal::NoEpoch
+            | AdmissionRefusal::EpochEnds { .. }
             | AdmissionRefusal::Recovering
             | AdmissionRefusal::OutOfOffice
             | AdmissionRefusal::Storage

@@ -60,6 +60,8 @@ pub(crate) enum SealOutcome {
     /// A header that we signed for the next number, or a later one, is not in the chain here: what is known here is less than
     /// what was signed.
     SignedAbove,
+    /// The end of the next number's epoch is near: what is sealed may not be posted by then.
+    EpochEnds,
     /// L1 was never seen, or the block in which it made the last header is not final here yet.
     AwaitingL1,
 }
@@ -95,6 +97,7 @@ impl Core {
         let limits = &self.config.sealing;
         let mut pauses = Backoff::new(limits.retry_ms, MAX_RETRY_MS);
         let mut patience = Patience::new(limits.storage_exit_ms);
+        let mut ending = false;
         loop {
             tokio::select! {
                 biased;
@@ -107,6 +110,14 @@ impl Core {
                 Ok(outcome) => {
                     pauses.reset();
                     patience.reset();
+                    let ends = outcome == SealOutcome::EpochEnds;
+                    match (std::mem::replace(&mut ending, ends), ends) {
+                        (false, true) => tracing::warn!(
+                            "the announced end of the epoch is near: nothing more is sealed for it"
+                        ),
+                        (true, false) => tracing::info!("sealing goes on"),
+                        _ => {}
+                    }
                     match outcome {
                         // Another one seals, or ours was taken back for what is not here yet: whoever seals again asks anew
                         // what was signed meanwhile.
@@ -176,6 +187,9 @@ impl Core {
             tracing::warn!(%refusal, number, "no epoch");
             SealFailure::NoEpoch(number)
         })?;
+        if self.tracker.closed(number).is_some() {
+            return Ok(SealOutcome::EpochEnds);
+        }
         if number == epoch.first && in_flight > 0 {
             // A run posted to L1 lies in one epoch and ends with a certificate of its own. The certified head has one,
             // so the last header of an epoch gets it before the next epoch begins.
@@ -279,14 +293,17 @@ impl Core {
         }
     }
 
-    /// The origins that the next header may have: those of our term, and not too old to be posted; after a header that L1
-    /// made, those that have seen it.
+    /// The origins that the next header may have: those of our term, not too old to be posted, nor too near to the end of its
+    /// epoch; after a header that L1 made, those that have seen it.
     fn origins(&self, head: &Head) -> Vec<L1Origin> {
         let office = self.office();
         let ours = |origin: &L1Origin| office.origins().is_some_and(|term| term.contains(&origin.number));
+        let closed_from =
+            self.tracker.closing(head.number + 1).map_or(u64::MAX, |closing| closing.closed_from());
         let mut origins = self.l1.origins(head.l1_origin);
         origins.retain(|origin| {
             origin.number >= head.made_at
+                && origin.number < closed_from
                 && ours(origin)
                 && self.tracker.too_late_for(origin.number).is_none()
         });

@@ -586,6 +586,7 @@ fn the_reasons_of_admission_are_those_of_the_sequencer() {
         AdmissionRefusal::SourceLimit,
         AdmissionRefusal::Overloaded,
         AdmissionRefusal::NoEpoch,
+        AdmissionRefusal::EpochEnds { epoch: 1, until: 1 },
         AdmissionRefusal::PromiseTerms { detail: String::new() },
         AdmissionRefusal::PromiseCapacity { batches: 1 },
         AdmissionRefusal::Backlogged { behind: "posting" },

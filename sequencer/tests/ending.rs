@@ -1,0 +1,63 @@
+//! The end of an epoch at the head: what is sealed can be posted before it is due.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use blindfold_chain::AnnouncedEnd;
+use blindfold_protocol::{Canonical, limits::HANDOVER_BLOCKS};
+use common::{EPOCH, Running, World, within};
+
+/// The end is announced, for so many blocks later.
+fn announce(world: &World, notice: u64) {
+    let announced_at = world.l1.finalized();
+    let until = announced_at + notice;
+    *world.l1.ending.lock() = Some(AnnouncedEnd { epoch: EPOCH, announced_at, until, for_silence: false });
+}
+
+/// Two more rounds of the posting task.
+async fn rounds(running: &Running<'_>) {
+    let mut attempts = running.world.inbox.attempts.subscribe();
+    let now = *attempts.borrow_and_update();
+    within("rounds of posting", attempts.wait_for(|count| *count >= now + 2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_sealed_that_may_not_be_posted_before_the_epoch_ends() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.send_bytes(world.envelope(1, 1).encode(), true).await.unwrap();
+    // The last quarter is for posting alone.
+    announce(&world, 400);
+    world.l1.advance_by(300 - HANDOVER_BLOCKS);
+    let tracker = running.handle.tracker();
+    running
+        .eventually("the announcement to be known", async || {
+            let closing = tracker.closing(tracker.head().number + 1);
+            closing
+                .is_some_and(|closing| tracker.newest_l1_block() + HANDOVER_BLOCKS >= closing.closed_from())
+        })
+        .await;
+    let refusal = running.send_bytes(world.envelope(2, 2).encode(), true).await.unwrap_err();
+    assert_eq!(refusal.reason, "promise_terms");
+    running.send(&world.envelope(2, 3)).await.unwrap();
+    world.l1.advance_by(HANDOVER_BLOCKS);
+    running
+        .eventually("the readiness to say so", async || {
+            let reasons = running.handle.readiness().reasons();
+            reasons.get("epoch").is_some_and(|reason| reason.contains("nothing is sealed for it"))
+        })
+        .await;
+    assert_eq!(running.reason(&world.envelope(2, 4)).await, "epoch_ends");
+    // Not even to close a second.
+    let sealed = running.handle.tracker().head().number;
+    world.clock.advance(60_000);
+    rounds(&running).await;
+    assert_eq!(running.handle.tracker().head().number, sealed);
+    // The governor takes it back.
+    *world.l1.ending.lock() = None;
+    running.sealed(sealed + 1).await;
+    let envelope = world.envelope(2, 4);
+    running.eventually("admission", async || running.send(&envelope).await.is_ok()).await;
+    running.handle.shutdown().await;
+}
