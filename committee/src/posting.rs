@@ -65,5 +65,8 @@ async fn look(context: &Context, poster: &mut SubstitutePoster) -> Result<Look, 
         context.metrics.runs_posted.increment();
         tracing::warn!(first, last, "posted certified headers that the sequencer keeps from L1");
     }
+    if let Some(number) = look.ended {
+        tracing::warn!(number, "had L1 make the last header of an epoch whose end was announced and is due");
+    }
     Ok(look)
 }

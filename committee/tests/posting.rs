@@ -8,10 +8,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use blindfold_chain::{HeaderId, PostFault, PostedHead, RunPoster};
+use blindfold_chain::{AnnouncedEnd, HeaderId, PostFault, PostedHead, RunPoster};
 use blindfold_committee::MemberHandle;
 use blindfold_l1::{CodedBatch, MAX_TRANSACTION_HEADERS};
-use blindfold_protocol::{BatchHeader, Canonical, Certificate};
+use blindfold_protocol::{B256, BatchHeader, Canonical, Certificate};
 use common::{
     Machine, certified,
     network::{FIRST_ORIGIN, MEMBERS, ScriptedL1, Sealer, certify, chain_config, envelope, within},
@@ -40,6 +40,10 @@ struct Inbox {
     stale: usize,
     /// Looks at the head.
     looks: usize,
+    /// Whether the announced end was taken back a moment ago.
+    taken_back: bool,
+    /// Numbers of the headers that L1 was made to make.
+    ended: Vec<u64>,
 }
 
 /// The inbox on an L1 where every transaction has a block of its own.
@@ -69,6 +73,11 @@ impl ScriptedInbox {
             }
         };
         within(what, wait).await;
+    }
+
+    fn paid_and_ended(&self) -> (Vec<Paid>, Vec<u64>) {
+        let inbox = self.state.lock();
+        (inbox.paid.clone(), inbox.ended.clone())
     }
 
     /// Two more looks, of which the second began after this.
@@ -147,6 +156,21 @@ impl RunPoster for ScriptedInbox {
     async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, PostFault> {
         Ok(!self.state.lock().data.contains(&header.number))
     }
+
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<u64>, PostFault> {
+        let mut inbox = self.state.lock();
+        if inbox.taken_back {
+            return Ok(None);
+        }
+        assert_eq!(inbox.posted.last().map(|last| last.hash), Some(head.hash()), "after L1's head");
+        let number = head.number + 1;
+        inbox.posted.push(HeaderId { number, hash: B256::repeat_byte(0xee) });
+        inbox.ended.push(number);
+        let block = self.block() + 1;
+        self.l1.unfinal.fetch_add(1, Ordering::SeqCst);
+        self.changed.notify_waiters();
+        Ok(Some(block))
+    }
 }
 
 /// Members that post to one inbox on one L1.
@@ -161,9 +185,12 @@ struct Scene {
 
 impl Scene {
     async fn new(members: &[u16]) -> Self {
+        Self::on(ScriptedL1::new(), members).await
+    }
+
+    async fn on(l1: Arc<ScriptedL1>, members: &[u16]) -> Self {
         let sequencer = SequencerDouble::start().await;
         sequencer.double.state.lock().aggregate = false;
-        let l1 = ScriptedL1::new();
         let inbox = ScriptedInbox::of(&l1);
         let mut machines = Vec::new();
         let mut handles = Vec::new();
@@ -355,5 +382,56 @@ async fn a_long_queue_goes_to_l1_in_full_transactions() {
     let paid = scene.inbox.state.lock().paid.clone();
     assert_eq!(paid[..2], [Paid::Headers(FULL), Paid::Run(FULL + 1)]);
     assert_eq!(paid[2..], (1..=FULL).map(Paid::Data).collect::<Vec<_>>());
+    scene.stop().await;
+}
+
+/// An L1 on which the end of the first epoch is announced for so many blocks later.
+fn ending_after(blocks: u64) -> Arc<ScriptedL1> {
+    let l1 = ScriptedL1::new();
+    let (announced_at, until) = (FIRST_ORIGIN, FIRST_ORIGIN + blocks);
+    *l1.ending.lock() = Some(AnnouncedEnd { epoch: 1, announced_at, until, for_silence: false });
+    l1
+}
+
+/// However young it is: once the end is due L1 takes nothing certified of the epoch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn before_its_epoch_ends_everything_is_posted() {
+    let scene = Scene::on(ending_after(400), &[2]).await;
+    scene.certified(vec![]).await;
+    scene.inbox.looked_at().await;
+    // The last 100 blocks are for posting alone, and members take turns in the first 25.
+    scene.pass_to(311);
+    scene.inbox.looked_at().await;
+    assert_eq!(scene.inbox.state.lock().paid, [], "not its turn");
+    scene.pass_to(312);
+    scene.inbox.until("its posting", |inbox| !inbox.paid.is_empty()).await;
+    assert_eq!(scene.inbox.state.lock().paid, [Paid::Run(1)]);
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_epoch_whose_end_is_due_is_ended_and_nothing_late_is_paid_for() {
+    let scene = Scene::on(ending_after(400), &[1]).await;
+    let first = scene.certified(vec![]).await;
+    scene.inbox.state.lock().posted.push(HeaderId { number: 1, hash: first.hash() });
+    scene.inbox.looked_at().await;
+    scene.pass_to(398);
+    scene.certified(vec![]).await;
+    // Full nodes come first.
+    for late in [398, 400, 407] {
+        scene.pass_to(late);
+        scene.inbox.looked_at().await;
+        let (paid, ended) = scene.inbox.paid_and_ended();
+        assert!(paid.is_empty() && ended.is_empty(), "{late}: {paid:?} {ended:?}");
+    }
+    scene.inbox.state.lock().taken_back = true;
+    scene.pass_to(408);
+    scene.inbox.looked_at().await;
+    assert!(scene.inbox.state.lock().ended.is_empty(), "not due any more");
+    scene.inbox.state.lock().taken_back = false;
+    scene.inbox.until("its end", |inbox| !inbox.ended.is_empty()).await;
+    scene.inbox.looked_at().await;
+    let (paid, ended) = scene.inbox.paid_and_ended();
+    assert!(paid.is_empty() && ended == [2], "{paid:?} {ended:?}");
     scene.stop().await;
 }

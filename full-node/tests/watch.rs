@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blindfold_chain::{HeaderId, PostFault, PostedHead, RunPoster, Sealed, announce};
+use blindfold_chain::{AnnouncedEnd, HeaderId, PostFault, PostedHead, RunPoster, Sealed, announce};
 use blindfold_full_node::Counters;
 use blindfold_full_node::watch::{
     BookError, CaseBook, Claim, Court, Fault, FaultKind, Finding, HintEvidence, Judge, PostedBatch,
@@ -261,6 +261,14 @@ impl RunPoster for Reporter {
 
     async fn lacks_data(&self, _: &BatchHeader) -> Result<bool, PostFault> {
         Ok(false)
+    }
+
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<u64>, PostFault> {
+        let mut contracts = self.contracts.lock();
+        assert_eq!(contracts.headers.last(), Some(&(head.number, head.hash())), "after L1's head");
+        contracts.newest += 1;
+        contracts.headers.push((head.number + 1, B256::repeat_byte(0xee)));
+        Ok(Some(contracts.newest))
     }
 
     async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<u64, PostFault> {
@@ -875,4 +883,24 @@ async fn what_is_overdue_is_posted_at_once_while_something_else_is_not_answered(
         assert!(round.trouble.is_some() && (round.more || posted() == OVERDUE), "look {looks}: {round:?}");
     }
     assert!(looks > 1);
+}
+
+/// Once the end is due L1 takes nothing certified of the epoch, however young it is, and makes the last header itself.
+#[tokio::test]
+async fn an_epoch_that_is_to_end_is_posted_in_time_and_ended() {
+    let scene = Scene::new().await;
+    let sealed = scene.sequencer.seal_envelopes(10, &[]).await;
+    scene.sequencer.certify(&sealed).await;
+    let origin = sealed.batch.header.l1_origin_number;
+    let end = AnnouncedEnd { epoch: 1, announced_at: origin, until: origin + 400, for_silence: false };
+    *scene.sequencer.l1.ending.lock() = Some(end);
+    scene.machine.tracker.follow_l1().await.expect("L1 answers");
+    let mut node = scene.node().await;
+    // The last 100 blocks are for posting alone; nobody ends the epoch before they are over.
+    for (after, posted) in [(299, 0), (300, 1), (400, 1), (401, 2), (410, 2)] {
+        scene.contracts.lock().newest = origin + after;
+        assert_eq!(node.round().await, WatchRound::default());
+        assert_eq!(scene.contracts.lock().headers.len(), posted, "{after} blocks after the announcement");
+    }
+    node.shows("runs_posted_total", 1);
 }

@@ -66,6 +66,9 @@ pub trait L1Poster: Send + Sync {
     /// Which headers above number `above` L1 holds without their data, among the next that were posted in final blocks
     /// after `after`. It says nothing new when all were looked at.
     async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault>;
+
+    /// Has L1 make the header after this one, its head, as the last one of its epoch; `None` where that one's end is not due.
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Receipt>, PostFault>;
 }
 
 impl From<Sent> for Receipt {
@@ -100,6 +103,14 @@ impl L1Poster for L1Writer {
 
     async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault> {
         Ok(L1Writer::data_standing(self, above, after).await?)
+    }
+
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Receipt>, PostFault> {
+        // The announcement may have been taken back in a block that is not final.
+        if !self.client().end_due(head.number.saturating_add(1)).await? {
+            return Ok(None);
+        }
+        Ok(Some(self.post_l1_header(head).await?.into()))
     }
 }
 
@@ -247,6 +258,9 @@ impl Core {
         if let Some(intent) = self.open_intent(posted.number).await? {
             return self.post_data_of(l1, intent, sent).await;
         }
+        if self.end_at_head_after(l1, posted).await? {
+            return Ok(false);
+        }
         let limits = RunLimits { max_headers: limits.max_headers, max_bytes: limits.max_bytes };
         let Some(run) = next_run(&self.tracker, posted.number + 1, limits).await? else { return Ok(false) };
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
@@ -254,6 +268,24 @@ impl Core {
         let receipt = l1.post(&run).await?;
         *sent.lock() = Some(SentRun { intent, receipt, more: run.more });
         self.close_intent(intent).await?;
+        Ok(true)
+    }
+
+    /// Has L1 make the last header of the next number's epoch, if its announced end is due: nothing else is taken for that
+    /// number any more, and the next epoch begins behind it (rule E-10).
+    async fn end_at_head_after(&self, l1: &dyn L1Poster, posted: PostedHead) -> Result<bool, Hindrance> {
+        let number = posted.number.saturating_add(1);
+        let Some(closing) = self.tracker.closing(number).filter(|closing| closing.is_due(posted.block))
+        else {
+            return Ok(false);
+        };
+        // Before the first certified header L1 makes none.
+        let Some(head) = self.store.batch(posted.number).await? else { return Ok(false) };
+        let Some(Receipt { block, transaction }) = l1.end_at_head(&head.sealed.header).await? else {
+            return Ok(false);
+        };
+        let epoch = closing.epoch;
+        tracing::warn!(number, epoch, block, %transaction, "had L1 make the last header of an epoch that was to end");
         Ok(true)
     }
 

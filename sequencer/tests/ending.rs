@@ -1,18 +1,21 @@
-//! The end of an epoch at the head: what is sealed can be posted before it is due.
+//! The end of an epoch at the head: what is sealed can be posted before it is due, and L1 is made to make the last header.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
+use std::sync::atomic::Ordering;
+
 use blindfold_chain::AnnouncedEnd;
 use blindfold_protocol::{Canonical, limits::HANDOVER_BLOCKS};
 use common::{EPOCH, Running, World, within};
 
-/// The end is announced, for so many blocks later.
-fn announce(world: &World, notice: u64) {
+/// The end is announced, for so many blocks later; gives the last one before it is due.
+fn announce(world: &World, notice: u64) -> u64 {
     let announced_at = world.l1.finalized();
     let until = announced_at + notice;
     *world.l1.ending.lock() = Some(AnnouncedEnd { epoch: EPOCH, announced_at, until, for_silence: false });
+    until
 }
 
 /// Two more rounds of the posting task.
@@ -59,5 +62,35 @@ async fn nothing_is_sealed_that_may_not_be_posted_before_the_epoch_ends() {
     running.sealed(sealed + 1).await;
     let envelope = world.envelope(2, 4);
     running.eventually("admission", async || running.send(&envelope).await.is_ok()).await;
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_sequencer_has_l1_make_the_last_header_once_the_end_is_due() {
+    let world = World::new();
+    let running = world.start_funded(&[1]).await;
+    running.certify_through(1).await;
+    let mut posted = world.inbox.posted.subscribe();
+    within("a posting", posted.wait_for(|posted| *posted >= 1)).await.unwrap();
+    let until = announce(&world, 40_000);
+    // Known once the end of the promises is.
+    world.l1.advance_by(40_000 - 1_800);
+    running
+        .eventually("the readiness to say so", async || {
+            running.handle.readiness().reasons().contains_key("epoch")
+        })
+        .await;
+    world.inbox.newest.store(until - 1_000, Ordering::SeqCst);
+    rounds(&running).await;
+    assert!(world.inbox.ended.borrow().is_empty(), "not due");
+    world.inbox.taken_back.store(true, Ordering::SeqCst);
+    world.inbox.newest.store(until + 1, Ordering::SeqCst);
+    rounds(&running).await;
+    assert!(world.inbox.ended.borrow().is_empty(), "not due any more");
+    world.inbox.taken_back.store(false, Ordering::SeqCst);
+    let mut ended = world.inbox.ended.subscribe();
+    within("the end", ended.wait_for(|ended| !ended.is_empty())).await.unwrap();
+    rounds(&running).await;
+    assert_eq!(*world.inbox.ended.borrow(), [2], "once");
     running.handle.shutdown().await;
 }

@@ -5,12 +5,16 @@
 //! - SP-1: once a quarter of the deadline has passed since the origin of the first one. Members take turns during an eighth
 //!   more, counted from when each first saw that header certified and not posted, if that is later: they do not all pay for
 //!   the same run. Whoever posts one header now and then moves nobody's turn at the others.
+//!   Where the end of its epoch is announced, once the last blocks before that have begun (rule E-10), and members take
+//!   turns during a quarter of those.
 //! - SP-2: headers come first. With its data a run goes in one transaction where that is all there is; of a longer queue as
 //!   many headers go in each as a transaction holds, and what fills their batches keeps none of them from L1.
 //! - SP-3: data of one's own postings follows, oldest first, where L1 still lacks it, up to 16 MiB a day. What is owed is on
 //!   disk before the headers go out.
 //! - SP-4: what L1's next blocks take no more is left, and nothing is posted by an answer that is older than one's own last
 //!   transaction.
+//! - SP-5: once an announced end of the next number's epoch is due L1 is made to make that header, by full nodes at once, by
+//!   members one after another.
 
 use std::{
     collections::VecDeque,
@@ -24,14 +28,20 @@ use blindfold_protocol::{BatchHeader, Certificate};
 use blindfold_store::StoreError;
 use thiserror::Error;
 
-use crate::{CertifiedHeaders, CertifiedRun, HeaderId, RunLimits, Tracker, coded, next_headers, next_run};
+use crate::{
+    CertifiedHeaders, CertifiedRun, Closing, HeaderId, RunLimits, Tracker, coded, next_headers, next_run,
+};
 
 /// Headers are posted once this part of `postingDeadline` has passed since their origin.
 const OVERDUE_PART: u64 = 4;
 /// Members take turns during this part of the deadline.
 const TURNS_PART: u64 = 8;
+/// Members take turns during this part of the last blocks before an epoch's announced end.
+const CLOSING_TURNS_PART: u64 = 4;
 /// A transaction is in a block some blocks after the newest.
 const MARGIN_BLOCKS: u64 = 3;
+/// Each member leaves those before it so many L1 blocks to have L1 make the last header of an epoch.
+const ENDING_TURN_BLOCKS: u64 = 8;
 /// What goes into one transaction together with its data.
 const WITH_DATA: RunLimits = RunLimits { max_headers: 64, max_bytes: 100_000 };
 /// The most bytes of batches whose data is posted in a day: who fills batches with garbage pays nothing for it.
@@ -95,6 +105,9 @@ pub trait RunPoster: Send + Sync {
 
     /// Whether L1 lacks the data of this posted header.
     async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, PostFault>;
+
+    /// Has L1 make the header after this one, its head, as the last one of its epoch; `None` where that one's end is not due.
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<u64>, PostFault>;
 }
 
 #[async_trait]
@@ -130,6 +143,14 @@ impl RunPoster for L1Writer {
         let standing = self.data_standing(number.saturating_sub(1), block.saturating_sub(1)).await?;
         Ok(standing.lacking.iter().any(|(first, last)| (*first..=*last).contains(&number)))
     }
+
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<u64>, PostFault> {
+        // The announcement may have been taken back in a block that is not final.
+        if !self.client().end_due(head.number.saturating_add(1)).await? {
+            return Ok(None);
+        }
+        Ok(Some(self.post_l1_header(head).await?.block))
+    }
 }
 
 /// Why nothing was posted. The next look begins where L1 and the disk stand then.
@@ -150,6 +171,8 @@ pub struct Look {
     pub posted: Option<(u64, u64)>,
     /// Whether there is more to do at once.
     pub more: bool,
+    /// The number that L1 was made to make the header of, the last one of its epoch.
+    pub ended: Option<u64>,
 }
 
 /// Whose turn it is to post in the sequencer's place.
@@ -168,19 +191,36 @@ pub enum Turn {
 
 impl Turn {
     /// The L1 block from which on a header with this origin is posted, where something certified was first seen to be
-    /// missing on L1 in block `since` (SP-1).
-    pub fn begins(self, origin: u64, since: u64, posting_deadline: u32) -> u64 {
+    /// missing on L1 in block `since`, and the end of its epoch may be announced (SP-1).
+    pub fn begins(self, origin: u64, since: u64, posting_deadline: u32, closing: Option<Closing>) -> u64 {
         let deadline = u64::from(posting_deadline);
-        let base = origin.saturating_add(deadline.div_ceil(OVERDUE_PART)).max(since);
+        let overdue = origin.saturating_add(deadline.div_ceil(OVERDUE_PART));
+        let usual = self.after(overdue.max(since), deadline / TURNS_PART, origin.saturating_add(deadline));
+        let Some(closing) = closing else { return usual };
+        let (closed, until) = (closing.closed_from(), closing.until);
+        let turns = until.saturating_sub(closed) / CLOSING_TURNS_PART;
+        usual.min(self.after(closed.max(since), turns, until))
+    }
+
+    /// The turn after block `base`, where members take turns during so many blocks, and half of those left at most.
+    fn after(self, base: u64, turns: u64, end: u64) -> u64 {
         match self {
             Self::FullNode => base,
             Self::Member { index, of } => {
-                let left = origin.saturating_add(deadline).saturating_sub(base);
-                let turns = (deadline / TURNS_PART).min(left / 2);
+                let turns = turns.min(end.saturating_sub(base) / 2);
                 let of = of.max(1);
                 base.saturating_add(turns.saturating_mul(index.min(of).into()) / u64::from(of))
             }
         }
+    }
+
+    /// The L1 block from which on L1 is made to make the last header of an epoch whose end is due after block `until`.
+    pub fn ends(self, until: u64) -> u64 {
+        let wait = match self {
+            Self::FullNode => 1,
+            Self::Member { index, .. } => ENDING_TURN_BLOCKS * u64::from(index),
+        };
+        until.saturating_add(wait)
     }
 }
 
@@ -250,14 +290,24 @@ impl SubstitutePoster {
             return Ok(Look::default());
         }
         let first = number.saturating_add(1);
+        let closing = self.tracker.closing(first);
+        if closing.is_some_and(|closing| newest >= turn.ends(closing.until))
+            && let Some(head) = store.batch(number).await?
+            && let Some(block) = self.l1.end_at_head(&head.sealed.header).await?
+        {
+            self.sent_at = self.sent_at.max(block);
+            return Ok(Look { ended: Some(first), ..Look::default() });
+        }
         let Some(run) = next_run(&self.tracker, first, WITH_DATA).await? else {
             return self.post_owed_data(number).await;
         };
         let since = self.missing.since(number, self.tracker.certified().number, newest);
         let deadline = self.tracker.config().timing.posting_deadline;
         let origin = run.batches.first().map_or(newest, |batch| batch.sealed.header.l1_origin_number);
-        let too_late = newest.saturating_add(MARGIN_BLOCKS) > origin.saturating_add(u64::from(deadline));
-        if newest < turn.begins(origin, since, deadline) || too_late {
+        let end =
+            closing.map_or(u64::MAX, |closing| closing.until).min(origin.saturating_add(deadline.into()));
+        let too_late = newest.saturating_add(MARGIN_BLOCKS) > end;
+        if newest < turn.begins(origin, since, deadline, closing) || too_late {
             return self.post_owed_data(number).await;
         }
         let queue = match run.more {
@@ -269,7 +319,7 @@ impl SubstitutePoster {
             Some(queue) => self.post_headers(first, queue).await?,
             None => self.post_run(first, run).await?,
         };
-        Ok(Look { posted: Some((first, last)), more: alone })
+        Ok(Look { posted: Some((first, last)), more: alone, ended: None })
     }
 
     /// Posts a run with its data.
@@ -312,7 +362,7 @@ impl SubstitutePoster {
             }
         }
         self.settle(number).await?;
-        Ok(Look { posted: None, more: true })
+        Ok(Look { more: true, ..Look::default() })
     }
 
     /// Whether so many bytes of data are posted today.
@@ -373,6 +423,8 @@ impl SubstitutePoster {
 
 #[cfg(test)]
 mod tests {
+    use blindfold_l1::AnnouncedEnd;
+
     use super::*;
 
     #[test]
@@ -408,18 +460,42 @@ mod tests {
         for deadline in [1, 7, 20, 14_400, u32::MAX] {
             let (origin, end) = (100, 100 + u64::from(deadline));
             for since in [0, 100, 100 + u64::from(deadline) * 3 / 8, end - 1] {
-                let turn = |index, of| Turn::Member { index, of }.begins(origin, since, deadline);
+                let turn = |index, of| Turn::Member { index, of }.begins(origin, since, deadline, None);
                 let turns: Vec<u64> = (1..=64).map(|index| turn(index, 64)).collect();
-                let first = Turn::FullNode.begins(origin, since, deadline);
+                let first = Turn::FullNode.begins(origin, since, deadline, None);
                 assert!(turns.is_sorted() && turns[0] >= first && turns[63] <= end, "{deadline} {since}");
             }
         }
-        let turns = |since| [1, 2, 3, 4].map(|index| Turn::Member { index, of: 4 }.begins(0, since, 14_400));
+        let turns =
+            |since| [1, 2, 3, 4].map(|index| Turn::Member { index, of: 4 }.begins(0, since, 14_400, None));
         assert_eq!(turns(0), [4_050, 4_500, 4_950, 5_400]);
         // Seen late, they are still one after another.
         assert_eq!(turns(9_000), [9_450, 9_900, 10_350, 10_800]);
         assert_eq!(turns(14_000), [14_050, 14_100, 14_150, 14_200]);
         // Not what the registry could say.
-        assert_eq!(Turn::Member { index: 9, of: 0 }.begins(0, 0, 14_400), 5_400);
+        assert_eq!(Turn::Member { index: 9, of: 0 }.begins(0, 0, 14_400, None), 5_400);
+    }
+
+    #[test]
+    fn everybody_posts_in_time_before_an_announced_end() {
+        let end = AnnouncedEnd { epoch: 1, announced_at: 0, until: 50_400, for_silence: false };
+        let closing = Closing::of(&end, 14_400);
+        let begins = |turn: Turn, origin, since| {
+            turn.begins(origin, since, 14_400, Some(closing)) - closing.closed_from()
+        };
+        let turns =
+            |origin, since| [1, 2, 3, 4].map(|index| begins(Turn::Member { index, of: 4 }, origin, since));
+        let (closed, until) = (closing.closed_from(), closing.until);
+        assert_eq!(begins(Turn::FullNode, closed - 1, closed - 1), 0, "however young it is");
+        assert_eq!(turns(closed - 1, closed - 1), [112, 225, 337, 450]);
+        assert!(closed + 450 < closing.settled_from(), "as long as it is still opened");
+        // Seen late, they are still one after another.
+        assert_eq!(turns(closed - 1, until - 80), [1_730, 1_740, 1_750, 1_760]);
+        // What was overdue long before is posted by its age.
+        let member = |closing| Turn::Member { index: 4, of: 4 }.begins(30_000, 30_010, 14_400, closing);
+        assert_eq!((member(None), member(Some(closing))), (35_400, 35_400));
+        // Full nodes first.
+        let ends = [1, 2, 4].map(|index| Turn::Member { index, of: 4 }.ends(until) - until);
+        assert_eq!((Turn::FullNode.ends(until) - until, ends), (1, [8, 16, 32]));
     }
 }

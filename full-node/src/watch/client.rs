@@ -95,6 +95,10 @@ impl RunPoster for L1Watch {
     async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, PostFault> {
         self.poster()?.lacks_data(header).await
     }
+
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<u64>, PostFault> {
+        RunPoster::end_at_head(self.poster()?, head).await
+    }
 }
 
 fn evidence_of(claim: &Claim) -> B256 {

@@ -437,6 +437,10 @@ pub struct ScriptedInbox {
     pub output_faults: Mutex<Vec<PostFault>>,
     /// Counts the looks for what can be claimed.
     pub output_looks: tokio::sync::watch::Sender<u64>,
+    /// Whether the announced end of the epoch was taken back a moment ago.
+    pub taken_back: AtomicBool,
+    /// Numbers of the headers that L1 was made to make, each the last of its epoch.
+    pub ended: tokio::sync::watch::Sender<Vec<u64>>,
     pub posted: tokio::sync::watch::Sender<u64>,
     pub attempts: tokio::sync::watch::Sender<u64>,
 }
@@ -467,6 +471,8 @@ impl ScriptedInbox {
             proposals: Mutex::default(),
             output_faults: Mutex::default(),
             output_looks: tokio::sync::watch::Sender::new(0),
+            taken_back: AtomicBool::new(false),
+            ended: tokio::sync::watch::Sender::new(Vec::new()),
             posted: tokio::sync::watch::Sender::new(0),
             attempts: tokio::sync::watch::Sender::new(0),
         })
@@ -571,6 +577,18 @@ impl L1Poster for ScriptedInbox {
     async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, PostFault> {
         let span = (headers[0].number, headers[headers.len() - 1].number);
         Ok(!self.data.lock().contains(&span))
+    }
+
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Receipt>, PostFault> {
+        let number = head.number + 1;
+        let mut posted = self.head.lock();
+        if self.taken_back.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
+        assert_eq!(posted.hash, head.hash(), "after L1's head");
+        *posted = PostedHead { number, hash: merkle::leaf(b"made by L1"), block: 0 };
+        self.ended.send_modify(|ended| ended.push(number));
+        Ok(Some(Receipt { transaction: merkle::leaf(b"the end"), block: self.next_block() }))
     }
 
     async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault> {

@@ -367,14 +367,19 @@ pub(super) async fn last_header(field: &Field) -> Result<BatchHeader> {
     run.headers.last().copied().context("a run with headers")
 }
 
-/// Has L1 make the header after `parent` as soon as it may.
+/// Has L1 make the header after `parent` as soon as it may. Gives the gas; none where somebody else was faster, as roles are
+/// at the end of an epoch.
 pub(super) async fn make_header(field: &Field, parent: &BatchHeader) -> Result<u64> {
     for _ in 0..MINING_ATTEMPTS {
+        if field.devnet.l1.posted_head().await?.number > parent.number {
+            return Ok(0);
+        }
         match field.devnet.l1.standing().await?.l1_header_due(parent.envelope_count) {
             L1HeaderDue::Now { .. } => match field.reporter().post_l1_header(parent).await {
                 Ok(sent) => return Ok(sent.gas_used),
                 // The block that it came into, or was tried on, belonged to the committee.
-                Err(L1Error::Reverted { reason, .. }) if reason.starts_with("L1HeaderNotDue") => {}
+                Err(L1Error::Reverted { reason, .. })
+                    if reason.starts_with("L1HeaderNotDue") || reason.starts_with("WrongParent") => {}
                 Err(L1Error::Failed { .. }) => {}
                 Err(error) => return Err(error.into()),
             },
