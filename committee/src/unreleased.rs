@@ -9,7 +9,7 @@
 //! half of that deadline after the origin of the oldest header that is not posted a member gives no shares of that batch
 //! either, nor of any above it, until it is posted.
 //!
-//! Nor is what is not posted opened any more shortly before the announced end of its epoch is due (rule E-10): from then on
+//! Nor is what is not posted opened any more shortly before the announced end of its epoch is due (rule E-11): from then on
 //! nothing certified of it is posted, however young it is.
 //!
 //! L1 counts the deadline on its newest block, final or not, and so does a member: while finality stalls, the time runs.

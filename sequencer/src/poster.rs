@@ -272,7 +272,7 @@ impl Core {
     }
 
     /// Has L1 make the last header of the next number's epoch, if its announced end is due: nothing else is taken for that
-    /// number any more, and the next epoch begins behind it (rule E-10).
+    /// number any more, and the next epoch begins behind it (rule E-11).
     async fn end_at_head_after(&self, l1: &dyn L1Poster, posted: PostedHead) -> Result<bool, Hindrance> {
         let number = posted.number.saturating_add(1);
         let Some(closing) = self.tracker.closing(number).filter(|closing| closing.is_due(posted.block))

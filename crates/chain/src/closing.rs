@@ -1,4 +1,4 @@
-//! The last blocks of an epoch whose end at the head is announced (rule E-10).
+//! The last blocks of an epoch whose end at the head is announced (rule E-11).
 //!
 //! Once that end is due L1 takes nothing certified of the epoch any more, however young it is, and makes the epoch's last
 //! header itself. What is certified and not posted by then is lost, and what was opened of it is public. So the last

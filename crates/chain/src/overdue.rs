@@ -5,7 +5,7 @@
 //! - SP-1: once a quarter of the deadline has passed since the origin of the first one. Members take turns during an eighth
 //!   more, counted from when each first saw that header certified and not posted, if that is later: they do not all pay for
 //!   the same run. Whoever posts one header now and then moves nobody's turn at the others.
-//!   Where the end of its epoch is announced, once the last blocks before that have begun (rule E-10), and members take
+//!   Where the end of its epoch is announced, once the last blocks before that have begun (rule E-11), and members take
 //!   turns during a quarter of those.
 //! - SP-2: headers come first. With its data a run goes in one transaction where that is all there is; of a longer queue as
 //!   many headers go in each as a transaction holds, and what fills their batches keeps none of them from L1.

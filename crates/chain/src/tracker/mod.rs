@@ -298,7 +298,7 @@ impl Tracker {
         self.epoch(number).await
     }
 
-    /// The announced end of the epoch of this number, as L1 told last, whether or not it is due (rule E-10).
+    /// The announced end of the epoch of this number, as L1 told last, whether or not it is due (rule E-11).
     pub fn closing(&self, number: u64) -> Option<Closing> {
         let closing = (*self.shared.closing.read())?;
         let epochs = self.shared.epochs.read();
