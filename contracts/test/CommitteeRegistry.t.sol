@@ -4,9 +4,29 @@ pragma solidity 0.8.37;
 import { CommitteeRegistry } from "../src/CommitteeRegistry.sol";
 import { RegistrySchedule } from "../src/RegistrySchedule.sol";
 import { RegistrySettings } from "../src/interfaces/ICommitteeRegistry.sol";
+import { IMemberStakes } from "../src/interfaces/IMemberStakes.sol";
 import { Bls12381 } from "../src/libraries/Bls12381.sol";
 import { BlsSigner } from "./helpers/BlsSigner.sol";
 import { Deployment } from "./helpers/Deployment.sol";
+
+/// @dev Binds whatever it is told.
+contract BoundStakes is IMemberStakes {
+    struct Binding {
+        bytes32 keyHash;
+        uint64 epoch;
+        uint64 lastNumber;
+    }
+
+    Binding[] public bindings;
+
+    function bind(bytes32 keyHash, uint64 epoch, uint64 lastNumber) external {
+        bindings.push(Binding({ keyHash: keyHash, epoch: epoch, lastNumber: lastNumber }));
+    }
+
+    function count() external view returns (uint256) {
+        return bindings.length;
+    }
+}
 
 contract CommitteeRegistryTest is Deployment {
     bytes32 internal constant HEADER_HASH = keccak256("header");
@@ -77,6 +97,7 @@ contract CommitteeRegistryTest is Deployment {
         checkEqual(read.memberKeys.length, 4, "n");
         for (uint256 i = 0; i < 4; i++) {
             checkEqual(read.memberKeys[i], members[i].key, "key");
+            checkEqual(registry.memberKey(1, uint16(i + 1)), members[i].key, "alone");
         }
         checkEqual(registry.encryptionKey(1), given.encryptionKey, "ek");
     }
@@ -313,6 +334,47 @@ contract CommitteeRegistryTest is Deployment {
         CommitteeRegistry.Member[] memory members = committee(4);
         vm.prank(GOVERNOR);
         registry.registerEpoch(parameters(10, 4), members);
+    }
+
+    /// @dev Numbers that L1 gave out in the last epoch's name are that one's; the next one begins behind them.
+    function testAnEpochBeginsBehindTheHead() public {
+        registerEpoch(10, 4, 3);
+        CommitteeRegistry.Member[] memory members = committee(1);
+        for (uint64 head = 10; head < 12; head++) {
+            uint256 snapshot = vm.snapshotState();
+            vm.mockCall(address(inbox), abi.encodeCall(inbox.head, ()), abi.encode(head, 0, 0, 0));
+            vm.prank(GOVERNOR);
+            vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.EmptyEpoch.selector, head + 1, head));
+            registry.registerEpoch(parameters(head, 1), members);
+            uint64 revision = registry.revision();
+            vm.prank(GOVERNOR);
+            registry.registerEpoch(parameters(head + 1, 1), members);
+            (uint64 first, uint64 last) = registry.numbersOf(1);
+            checkEqual(last, head, "last of 1");
+            (first, last) = registry.numbersOf(2);
+            checkEqual(first, head + 1, "first of 2");
+            checkEqual(last, head + 1, "last of 2");
+            checkEqual(registry.revision(), revision + (head == 10 ? 1 : 2), "an end more");
+            vm.revertToState(snapshot);
+        }
+    }
+
+    /// @dev What a member has at stake is bound to the epoch and its last number, member by member.
+    function testEveryMembersStakeIsBound() public {
+        BoundStakes bound = new BoundStakes();
+        registry = new CommitteeRegistry(
+            GOVERNOR, address(inbox), address(2), anyKey, IMemberStakes(bound), defaultSettings()
+        );
+        checkEqual(address(registry.stakes()), address(bound), "stakes");
+        registerEpoch(10, 2, 2);
+        registerEpoch(30, 1, 1);
+        checkEqual(bound.count(), 3, "each once");
+        for (uint256 i = 0; i < 3; i++) {
+            (bytes32 keyHash, uint64 epoch, uint64 lastNumber) = bound.bindings(i);
+            checkEqual(keyHash, keccak256(BlsSigner.key(memberSecret(i % 2 + 1))), "key");
+            checkEqual(epoch, i / 2 + 1, "epoch");
+            checkEqual(lastNumber, i < 2 ? 10 : 30, "last number");
+        }
     }
 
     /// @dev Another committee that holds shares of the same key.
