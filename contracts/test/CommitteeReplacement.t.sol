@@ -398,6 +398,23 @@ contract CommitteeReplacementTest is Deployment {
         );
     }
 
+    /// @dev However near its numbers are: nothing was certified for them.
+    function testAnEpochThatHasNotBegunEndsAtANearNumber() public {
+        deployContracts();
+        registerEpoch(4, 4, 3);
+        registerEpoch(EPOCH_LAST, 4, 3);
+        postRun(run(3));
+        vm.startPrank(GOVERNOR);
+        registry.endEpoch(2, 7);
+        (uint64 first, uint64 last) = registry.numbersOf(2);
+        checkEqual(first, 5, "first");
+        checkEqual(last, 7, "last");
+        registry.endEpoch(2, 4);
+        checkEqual(registry.servingEpoch(5), 2, "the last one serves on");
+        vm.expectRevert(abi.encodeWithSelector(CommitteeRegistry.UnknownEpoch.selector, 0));
+        registry.epochOf(5);
+    }
+
     /// @dev An epoch that was taken back stays without a number, whatever becomes of those before it.
     function testAnEpochThatWasTakenBackStaysSo() public {
         registerEpoch(2 * EPOCH_LAST, 4, 3);
