@@ -411,7 +411,7 @@ fn registry_rows(registry: &Registry, newest: u64) -> Vec<(&'static str, String)
         ("epochs", if epochs.is_empty() { none() } else { epochs.join("\n") }),
         ("announced end", registry.announced_end.as_ref().map_or_else(none, end)),
         ("rule sets", listed(registry.rule_sets.iter().rev().map(rules), "the first one")),
-        ("next sequencer", listed(registry.next_sequencers.iter().map(sequencer), "none named")),
+        ("named next", listed(registry.next_sequencers.iter().map(sequencer), "none named")),
     ]
 }
 
