@@ -100,6 +100,8 @@ impl<'a, S: Storage> Settled<'a, S> {
                 }
                 // A copy may come, with the same premises.
                 (Err(Refusal::InvalidProof), Some(turn)) => self.attempts.failed(turn),
+                // One may when the accounts hold more.
+                (Err(Refusal::ConfidentialSupply), _) => {}
                 (Err(_), _) => known.forget(&item.id, place),
             }
             self.recent.push(outcome);

@@ -15,8 +15,8 @@ use crate::executor::limits::Verdicts;
 use crate::executor::screen::Screened;
 use crate::executor::settled::Settled;
 use crate::executor::{
-    Check, MAX_INVALID_PER_ACCOUNT, MAX_INVALID_PER_BATCH, MAX_INVALID_PER_NONCE, MAX_UNHASHED_TRANSACTIONS,
-    Proofs, Receipt, ahead, execute,
+    Check, MAX_AHEAD_TRANSACTIONS, MAX_INVALID_PER_ACCOUNT, MAX_INVALID_PER_BATCH, MAX_INVALID_PER_NONCE,
+    MAX_UNHASHED_TRANSACTIONS, Proofs, Receipt, ahead, execute,
 };
 use crate::state::{MemoryStorage, Premises, Refusal, Remembered};
 use crate::transaction::{ConfidentialTransaction as T, Withdraw};
@@ -170,6 +170,25 @@ fn more_than_all_accounts_hold_never_leaves_them() {
     assert_eq!((calls, executed.head.confidential), (vec![3], 0));
     world.storage.commit(&executed);
     assert_eq!([0, 1, 2].map(|owner| world.account(owner).nonce), [2, 1, 2]);
+}
+
+/// A verdict that came ahead of a turn at which the accounts held too little is kept for a copy that comes when they hold
+/// enough: its premises are the same.
+#[test]
+fn what_is_known_to_be_bad_is_not_verified_again_when_the_accounts_hold_enough() {
+    let world = World::funded(2, 1000);
+    let T::Withdraw(mut withdraw) = world.withdraw(0, world.address(0), 1) else { panic!("a withdrawal") };
+    withdraw.amount = 1500;
+    let bad = T::Withdraw(withdraw).encode();
+    let first =
+        [world.withdraw(1, world.address(1), 900).encode(), bad.clone(), world.deposit(0, 0, 500).encode()];
+    let batch = [&first[..], &vec![vec![0]; MAX_AHEAD_TRANSACTIONS], &[bad]].concat();
+    let (executed, calls) = counted(&world, &batch);
+    let (want, _) = one_by_one(&world, &batch);
+    assert_eq!(executed.receipts, want);
+    assert_eq!(executed.receipts[1].outcome, Err(Refusal::ConfidentialSupply));
+    assert_eq!(executed.receipts.last().unwrap().outcome, Err(Refusal::InvalidProof));
+    assert_eq!(calls, [2]);
 }
 
 /// Payments from account to account, each of which pays from what it got: the first one by one, then ever more together.
