@@ -39,6 +39,7 @@ pub(super) fn look<S: Storage>(
         attempts: settled.attempts().clone(),
         open: Open::default(),
         asked: HashMap::new(),
+        claimed: 0,
         resting: 0,
         unsettled: 0,
         passed_over: false,
@@ -65,6 +66,8 @@ struct Ahead<'a, S> {
     open: Open,
     /// Questions of each account.
     asked: HashMap<Address, usize>,
+    /// What open proofs take out of the accounts, in base units; the ledger has it in them still.
+    claimed: u64,
     /// Questions that rest on others.
     resting: usize,
     /// Transactions since the first question. They are gone through again if its answer is no.
@@ -122,6 +125,9 @@ impl<S: Storage> Ahead<'_, S> {
                 return Ok(());
             }
         };
+        // Behind open proofs it was judged with more in the accounts than they leave there.
+        let held = self.ledger.head.confidential.saturating_sub(self.claimed);
+        self.passed_over |= judged.effects.paid_out > held;
         if !self.attempts.allow(&turn) {
             self.becomes(Err(Refusal::TooManyAttempts));
             return Ok(());
@@ -143,6 +149,7 @@ impl<S: Storage> Ahead<'_, S> {
                 if self.batch.is_rivalled(place) {
                     self.open.rest(turn.0);
                 }
+                self.claimed = self.claimed.saturating_add(judged.effects.paid_out);
                 self.ledger.put_open(&judged.effects);
                 self.record(Ok(judged.effects));
             }
@@ -213,8 +220,10 @@ impl<S: Storage> Ahead<'_, S> {
     fn becomes(&mut self, outcome: Result<Effects, Refusal>) {
         match &outcome {
             Ok(effects) => self.ledger.put(effects),
-            // Open proofs may have taken out of the accounts what makes this too much.
-            Err(Refusal::SupplyOverflow) => self.passed_over |= !self.found.questions.is_empty(),
+            // Open proofs may have left so little in the accounts that this is not what is met first, or is not met.
+            Err(Refusal::SupplyOverflow | Refusal::TooManyAccounts) => {
+                self.passed_over |= !self.found.questions.is_empty();
+            }
             Err(_) => {}
         }
         self.record(outcome);

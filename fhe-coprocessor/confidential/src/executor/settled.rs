@@ -80,8 +80,7 @@ impl<'a, S: Storage> Settled<'a, S> {
         Beneath(&self.ledger)
     }
 
-    /// Takes what became of the next transactions. It may end early, at a payment that was judged with more in the accounts
-    /// than open proofs have left there.
+    /// Takes what became of the next transactions.
     pub(super) fn take(
         &mut self,
         batch: &Batch<'_>,
@@ -89,9 +88,6 @@ impl<'a, S: Storage> Settled<'a, S> {
         known: &mut Known,
     ) {
         for outcome in outcomes {
-            if outcome.as_ref().is_ok_and(|effects| !self.ledger.covers(effects)) {
-                break;
-            }
             let (place, item) = (self.len(), &batch.items[self.len()]);
             match (&outcome, turn(item)) {
                 (Ok(effects), _) => {

@@ -186,11 +186,6 @@ impl<'a, S: Storage> Ledger<'a, S> {
         Ok(account)
     }
 
-    /// Whether the accounts hold what leaves them. It is so where the effects were judged on this very state.
-    pub(crate) const fn covers(&self, effects: &Effects) -> bool {
-        self.head.confidential >= effects.paid_out
-    }
-
     /// Puts what a transaction made in place.
     pub(crate) fn put(&mut self, effects: &Effects) {
         // Judging has seen to it that neither bound is met.

@@ -15,8 +15,9 @@ use crate::executor::limits::Verdicts;
 use crate::executor::screen::Screened;
 use crate::executor::settled::Settled;
 use crate::executor::{
-    Check, MAX_AHEAD_TRANSACTIONS, MAX_INVALID_PER_ACCOUNT, MAX_INVALID_PER_BATCH, MAX_INVALID_PER_NONCE,
-    MAX_UNHASHED_TRANSACTIONS, Proofs, Receipt, ahead, execute,
+    Check, MAX_AHEAD_TRANSACTIONS, MAX_IDLE_TRANSACTIONS, MAX_INVALID_PER_ACCOUNT, MAX_INVALID_PER_BATCH,
+    MAX_INVALID_PER_NONCE, MAX_TRANSACTIONS_PER_QUESTION, MAX_UNHASHED_TRANSACTIONS, Proofs, Receipt, ahead,
+    execute,
 };
 use crate::state::{MemoryStorage, Premises, Refusal, Remembered};
 use crate::transaction::{ConfidentialTransaction as T, Withdraw};
@@ -172,6 +173,29 @@ fn more_than_all_accounts_hold_never_leaves_them() {
     assert_eq!([0, 1, 2].map(|owner| world.account(owner).nonce), [2, 1, 2]);
 }
 
+/// A bad withdrawal comes again behind an open one, after which the accounts hold too little for it: it is refused for that,
+/// as one after the other refuses it, and it is no attempt.
+#[test]
+fn what_is_known_to_be_bad_is_no_attempt_where_the_accounts_hold_too_little() {
+    let world = World::funded(2, 1000);
+    let T::Withdraw(mut withdraw) = world.withdraw(0, world.address(0), 1) else { panic!("a withdrawal") };
+    withdraw.amount = 1500;
+    let bad = T::Withdraw(withdraw).encode();
+    // The one behind it is found when this one is known.
+    let idle = vec![vec![0]; MAX_IDLE_TRANSACTIONS + 2 * MAX_TRANSACTIONS_PER_QUESTION];
+    let open = world.withdraw(1, world.address(1), 900).encode();
+    // As many as make the last ones one too many, were they attempts.
+    for copies in [1, MAX_INVALID_PER_NONCE + 1] {
+        let batch =
+            [&[bad.clone()][..], &idle, std::slice::from_ref(&open), &vec![bad.clone(); copies]].concat();
+        let (executed, calls) = counted(&world, &batch);
+        let (want, _) = one_by_one(&world, &batch);
+        assert_eq!(executed.receipts, want);
+        assert_eq!(executed.receipts.last().unwrap().outcome, Err(Refusal::ConfidentialSupply));
+        assert_eq!(calls, [1, 1]);
+    }
+}
+
 /// A verdict that came ahead of a turn at which the accounts held too little is kept for a copy that comes when they hold
 /// enough: its premises are the same.
 #[test]
@@ -308,6 +332,19 @@ enum Step {
         of: prop::sample::Index,
         place: prop::sample::Index,
     },
+    /// An honest withdrawal of so many eighths of what all accounts held at first, if the account has as much.
+    Large {
+        owner: usize,
+        eighths: u64,
+    },
+    /// A withdrawal that nothing proves, of so many eighths of what all accounts held at first: in some places, with so
+    /// much that does not decode behind the first of them that it is known there.
+    Greedy {
+        owner: usize,
+        eighths: u64,
+        idle: usize,
+        places: Vec<prop::sample::Index>,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -325,19 +362,34 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (owner.clone(), 0u64..4).prop_map(|(owner, ahead)| Step::Early(owner, ahead)),
         2 => (owner.clone(), 0u64..4, 1u64..40, index.clone())
             .prop_map(|(owner, ahead, count, place)| Step::Flood { owner, ahead, count, place }),
-        1 => (owner, 1u64..90, index.clone())
+        1 => (owner.clone(), 1u64..90, index.clone())
             .prop_map(|(owner, count, place)| Step::Row { owner, count, place }),
         3 => (index.clone(), index.clone()).prop_map(|(of, place)| Step::Copy { of, place }),
-        2 => (index.clone(), index).prop_map(|(of, place)| Step::Again { of, place }),
+        2 => (index.clone(), index.clone()).prop_map(|(of, place)| Step::Again { of, place }),
+        2 => (owner.clone(), 1u64..3).prop_map(|(owner, eighths)| Step::Large { owner, eighths }),
+        2 => (owner, 3u64..9, 0usize..80, prop::collection::vec(index, 1..40))
+            .prop_map(|(owner, eighths, idle, places)| Step::Greedy { owner, eighths, idle, places }),
     ]
 }
 
 /// The batch that these steps make.
 fn mixed(world: &World, steps: &[Step]) -> Vec<Vec<u8>> {
     let mut ahead = World { storage: world.storage.clone(), ..World::new(OWNERS as u8) };
-    let mut batch: Vec<Vec<u8>> = Vec::new();
+    let (mut batch, mut later): (Vec<Vec<u8>>, Vec<_>) = Default::default();
+    let eighth = world.storage.head().confidential / 8;
     for (number, step) in steps.iter().enumerate() {
         let made = match *step {
+            Step::Large { owner, eighths } => ahead.withdraw(owner, ahead.address(owner), eighths * eighth),
+            Step::Greedy { owner, eighths, idle, ref places } => {
+                let mut withdrawal = ahead.withdraw(owner, ahead.address(owner), 1);
+                let T::Withdraw(withdraw) = &mut withdrawal else { panic!("a withdrawal") };
+                withdraw.amount = eighths * eighth + number as u64;
+                batch.push(withdrawal.encode());
+                let behind = batch.len();
+                batch.extend(vec![vec![0; 2]; idle]);
+                later.extend(places.iter().map(|place| (behind, *place, withdrawal.encode())));
+                continue;
+            }
             Step::Pay { from, to } | Step::Hollow { from, to } => ahead.transfer(from, to, 10, MINIMUM_FEE),
             Step::Withdraw { from, to } => ahead.withdraw(from, ahead.address(to), 10),
             Step::Deposit { from, to } => ahead.deposit(from, to, 10),
@@ -381,6 +433,11 @@ fn mixed(world: &World, steps: &[Step]) -> Vec<Vec<u8>> {
         ahead.submit(&made);
         let bytes = made.encode();
         batch.push(if matches!(step, Step::Hollow { .. }) { bad(&bytes, 9) } else { bytes });
+    }
+    // Somewhere behind the first of them.
+    for (behind, place, copy) in later {
+        let place = behind + place.index(batch.len() + 1 - behind);
+        batch.insert(place, copy);
     }
     batch
 }
