@@ -70,7 +70,7 @@ impl Coprocessor {
         let genesis = deployment.genesis().unwrap();
         let ledger = ledger(&settings, &store).await;
         let first = batch_record((0, B256::ZERO), 0, Vec::new(), ledger.genesis());
-        store.put_confidential_batch(first).await.unwrap();
+        store.put_confidential_batch(first.into()).await.unwrap();
         let state = VerifiedState::open(Arc::clone(&settings), &genesis, Arc::clone(&store)).await.unwrap();
         Self { settings, public, store, state }
     }
@@ -94,7 +94,7 @@ impl Coprocessor {
         let number = head.number + 1;
         let batch =
             batch_record((number, B256::with_last_byte(number as u8)), head.sequence, items, execution);
-        self.store.put_confidential_batch(batch).await.unwrap();
+        self.store.put_confidential_batch(batch.into()).await.unwrap();
         refusal
     }
 

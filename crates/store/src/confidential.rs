@@ -4,6 +4,8 @@
 //! counts the applied ones, and version 0 is the genesis. The state root of every version is kept. Accounts, tree nodes
 //! and public balances are kept as they stand at the end of each batch, which is stored in one step.
 
+use std::sync::Arc;
+
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 
@@ -135,8 +137,9 @@ pub struct ConfidentialBatchRecord {
 pub trait ConfidentialStore: Send + Sync {
     /// Stores what a batch changes. The first one is the genesis, number 0; every other follows the newest.
     ///
-    /// The same batch again is no error; another outcome for a stored number is refused.
-    async fn put_confidential_batch(&self, batch: ConfidentialBatchRecord) -> Result<(), StoreError>;
+    /// The same batch again is no error; another outcome for a stored number is refused. Shared, for it is large and may
+    /// have to be offered more than once.
+    async fn put_confidential_batch(&self, batch: Arc<ConfidentialBatchRecord>) -> Result<(), StoreError>;
 
     /// The newest batch; none before the genesis.
     async fn confidential_head(&self) -> Result<Option<ConfidentialHead>, StoreError>;

@@ -1,6 +1,8 @@
 //! The coprocessor's tables: batches in one step, versions, pruning, and what is refused.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use std::sync::Arc;
+
 use alloy_primitives::{Address, B256};
 use blindfold_store::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
@@ -84,7 +86,8 @@ async fn a_batch_is_stored_in_one_step_and_read_by_version() {
     let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
     assert_eq!(store.confidential_head().await.unwrap(), None);
     for record in [genesis(), batch(1, 1..=3), empty(2, 3), batch(3, 4..=4)] {
-        store.put_confidential_batch(record.clone()).await.unwrap();
+        let record = Arc::new(record);
+        store.put_confidential_batch(Arc::clone(&record)).await.unwrap();
         store.put_confidential_batch(record).await.unwrap();
     }
     assert_eq!(store.confidential_head().await.unwrap(), Some(head(3, 4)));
@@ -125,7 +128,7 @@ async fn a_batch_is_stored_in_one_step_and_read_by_version() {
 #[tokio::test]
 async fn the_place_where_a_transaction_was_applied_comes_first() {
     let store = SqliteStore::in_memory().unwrap();
-    store.put_confidential_batch(genesis()).await.unwrap();
+    store.put_confidential_batch(genesis().into()).await.unwrap();
     let mut record = batch(1, 1..=3);
     let places = (1..).zip([false, true, false]);
     record.transactions = places.map(|(at, applied)| transaction(at, 7, applied, &[])).collect();
@@ -133,7 +136,7 @@ async fn the_place_where_a_transaction_was_applied_comes_first() {
         transaction.version = version;
     }
     record.head.version = 1;
-    store.put_confidential_batch(record).await.unwrap();
+    store.put_confidential_batch(record.into()).await.unwrap();
     assert_eq!(store.confidential_transaction(word(7)).await.unwrap().unwrap().record.sequence, 2);
     assert_eq!(store.confidential_transaction(word(8)).await.unwrap(), None);
 }
@@ -142,11 +145,11 @@ async fn the_place_where_a_transaction_was_applied_comes_first() {
 async fn what_does_not_follow_is_refused() {
     let store = SqliteStore::in_memory().unwrap();
     let not_next = |expected, offered| Err(StoreError::NotNext { expected, offered });
-    assert_eq!(store.put_confidential_batch(batch(1, 1..=1)).await, not_next(0, 1));
-    store.put_confidential_batch(genesis()).await.unwrap();
-    assert_eq!(store.put_confidential_batch(batch(2, 1..=1)).await, not_next(1, 2));
-    let reason = |record| async {
-        match store.put_confidential_batch(record).await {
+    assert_eq!(store.put_confidential_batch(batch(1, 1..=1).into()).await, not_next(0, 1));
+    store.put_confidential_batch(genesis().into()).await.unwrap();
+    assert_eq!(store.put_confidential_batch(batch(2, 1..=1).into()).await, not_next(1, 2));
+    let reason = |record: ConfidentialBatchRecord| async {
+        match store.put_confidential_batch(record.into()).await {
             Err(StoreError::Inconsistent { what: What::ConfidentialBatch, reason, .. }) => reason,
             other => panic!("{other:?}"),
         }
@@ -158,12 +161,12 @@ async fn what_does_not_follow_is_refused() {
     assert_eq!(store.confidential_nodes(TreeName::Public, &[(0, 0)], 3).await.unwrap(), [None]);
     let changes = ConfidentialBatchRecord { accounts: vec![account(0, 1)], ..empty(1, 0) };
     assert!(reason(changes).await.contains("without a transaction"));
-    store.put_confidential_batch(batch(1, 1..=1)).await.unwrap();
+    store.put_confidential_batch(batch(1, 1..=1).into()).await.unwrap();
     let mut other = batch(1, 1..=1);
     other.head.state_root = word(99);
     let conflict =
         StoreError::Conflict { what: What::ConfidentialBatch, number: 1, stored: word(1), offered: word(99) };
-    assert_eq!(store.put_confidential_batch(other).await, Err(conflict));
+    assert_eq!(store.put_confidential_batch(other.into()).await, Err(conflict));
     assert_eq!(store.confidential_head().await.unwrap(), Some(head(1, 1)));
 }
 
@@ -171,7 +174,7 @@ async fn what_does_not_follow_is_refused() {
 async fn pruning_keeps_what_a_version_needs() {
     let store = SqliteStore::in_memory().unwrap();
     for record in [genesis(), batch(1, 1..=1), batch(2, 2..=2), batch(3, 3..=3)] {
-        store.put_confidential_batch(record).await.unwrap();
+        store.put_confidential_batch(record.into()).await.unwrap();
     }
     store.prune_confidential(2).await.unwrap();
     assert_eq!(store.confidential_account(party(1), 1).await.unwrap(), None);
@@ -193,13 +196,13 @@ async fn a_reader_sees_what_another_writes_and_writes_nothing() {
     let store = SqliteStore::open(&path).unwrap();
     let reader = SqliteStore::open_reader(&path).unwrap();
     assert_eq!(reader.confidential_head().await.unwrap(), None);
-    store.put_confidential_batch(genesis()).await.unwrap();
+    store.put_confidential_batch(genesis().into()).await.unwrap();
     assert_eq!(reader.confidential_head().await.unwrap(), Some(head(0, 0)));
-    store.put_confidential_batch(batch(1, 1..=3)).await.unwrap();
+    store.put_confidential_batch(batch(1, 1..=3).into()).await.unwrap();
     let found = reader.confidential_transactions_from(2, 10).await.unwrap();
     assert_eq!(found.iter().map(|one| one.record.sequence).collect::<Vec<_>>(), [2, 3]);
     assert_eq!(reader.confidential_transactions_from(0, 1).await.unwrap()[0].record.sequence, 1);
-    assert!(reader.put_confidential_batch(batch(2, 4..=4)).await.is_err());
+    assert!(reader.put_confidential_batch(batch(2, 4..=4).into()).await.is_err());
     // The lock is the writer's alone; without a writer the reader goes on.
     assert!(matches!(SqliteStore::open(&path), Err(StoreError::InUse(_))));
     drop(store);

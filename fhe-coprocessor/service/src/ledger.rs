@@ -150,7 +150,7 @@ fn parties(transaction: &ConfidentialTransaction) -> Vec<Address> {
 }
 
 impl<P: Proofs + Send> Ledger<P> {
-    fn execution(&self, items: &[CommittedItem], executed: &Executed) -> Execution {
+    fn execution(&self, items: &[CommittedItem], executed: Executed) -> Execution {
         let outcomes = items.iter().zip(&executed.receipts).map(|(item, receipt)| {
             let transaction = ConfidentialTransaction::decode(self.settings.parameters(), &item.bytes).ok();
             let refusal = receipt.outcome.err().map(|refusal| refusal.as_str().to_owned());
@@ -165,20 +165,21 @@ impl<P: Proofs + Send> Ledger<P> {
                 parties: named.map(parties).unwrap_or_default(),
             }
         });
-        let account = |account: &Arc<Account>| ConfidentialAccountRecord {
+        let account = |account: Arc<Account>| ConfidentialAccountRecord {
             index: account.identity.index,
             owner: account.identity.owner,
             state: account.encode(&self.settings),
         };
         Execution {
             outcomes: outcomes.collect(),
-            accounts: executed.accounts.iter().map(account).collect(),
             nodes: nodes_of([
                 (Tree::Accounts, &executed.account_nodes[..]),
                 (Tree::Public, &executed.public_nodes),
             ]),
             balances: balances_of(&executed.public),
             roots: roots_of(&executed.head),
+            // Each is dropped when it is written: there may be many.
+            accounts: executed.accounts.into_iter().map(account).collect(),
         }
     }
 }
@@ -201,7 +202,7 @@ impl<P: Proofs + Send> Machine for Ledger<P> {
             .install(|| execute(&self.settings, &self.state, self.proofs.as_ref(), self.head, &batch))?;
         self.state.apply(&executed);
         self.head = executed.head;
-        Ok(self.execution(items, &executed))
+        Ok(self.execution(items, executed))
     }
 }
 

@@ -279,7 +279,7 @@ async fn opened_state(
     }
     let genesis = batch_record((0, B256::ZERO), 0, Vec::new(), machine.genesis());
     let head = genesis.head;
-    store.put_confidential_batch(genesis).await?;
+    store.put_confidential_batch(genesis.into()).await?;
     Ok(head)
 }
 

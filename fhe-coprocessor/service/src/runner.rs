@@ -155,8 +155,8 @@ impl Runner {
         let record = self.certified(number).await?;
         let outcomes = self.outcomes(&record).await?;
         let items = confidential_items(&outcomes);
-        let batch = self.execute(&record, items).await?;
-        self.store(batch.clone()).await?;
+        let batch = Arc::new(self.execute(&record, items).await?);
+        self.store(&batch).await?;
         self.announce(&batch);
         self.prune(batch.head.version).await
     }
@@ -272,10 +272,10 @@ impl Runner {
     }
 
     /// Stores a batch, however often that takes: the machine is ahead of the disk until it is done.
-    async fn store(&mut self, batch: ConfidentialBatchRecord) -> Result<(), End> {
+    async fn store(&mut self, batch: &Arc<ConfidentialBatchRecord>) -> Result<(), End> {
         let mut pause = Pause::default();
         loop {
-            match self.store.put_confidential_batch(batch.clone()).await {
+            match self.store.put_confidential_batch(Arc::clone(batch)).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.retry() => self.wait(&mut pause, &error.to_string()).await?,
                 Err(error) => return Err(error.into()),

@@ -1,5 +1,7 @@
 //! The coprocessor's tables.
 
+use std::sync::Arc;
+
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
@@ -246,7 +248,7 @@ fn prune(connection: &Connection, version: u64) -> Result<(), StoreError> {
 
 #[async_trait]
 impl ConfidentialStore for SqliteStore {
-    async fn put_confidential_batch(&self, batch: ConfidentialBatchRecord) -> Result<(), StoreError> {
+    async fn put_confidential_batch(&self, batch: Arc<ConfidentialBatchRecord>) -> Result<(), StoreError> {
         self.write(move |connection| put_batch(connection, &batch)).await
     }
 

@@ -160,7 +160,7 @@ disk! { Store {
 
 disk! { ConfidentialStore {}
     writes {
-        fn put_confidential_batch(batch: ConfidentialBatchRecord);
+        fn put_confidential_batch(batch: Arc<ConfidentialBatchRecord>);
         fn prune_confidential(version: u64);
     }
     reads {
