@@ -188,7 +188,9 @@ impl Account {
             let bytes = reader.take(field, Ciphertext::encoded_bytes(parameters))?;
             let ciphertext = Ciphertext::decode(parameters, bytes)
                 .map_err(|fault| AccountFault::Ciphertext { field, fault })?;
-            Ok(Arc::new(Sum::new(ciphertext)))
+            let sum = Sum::new(ciphertext);
+            // One for all accounts: `pending` is nothing most of the time.
+            Ok(if sum == **settings.zero() { Arc::clone(settings.zero()) } else { Arc::new(sum) })
         };
         let (available, pending) = (sum("available")?, sum("pending")?);
         reader.finish()?;

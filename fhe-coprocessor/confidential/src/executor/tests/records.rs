@@ -1,5 +1,7 @@
 //! Leaves, records and old versions.
 
+use std::sync::Arc;
+
 use alloy_primitives::{Address, B256, keccak256};
 use blindfold_protocol::DecodeError;
 use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
@@ -69,6 +71,11 @@ fn a_record_gives_the_account_back_and_nothing_else_does() {
     let record = account.encode(&world.settings);
     let read = Account::decode(&world.settings, &record).unwrap();
     assert_eq!((&read, read.leaf()), (&*account, account.leaf()));
+    // What is nothing takes no room.
+    let sender = Account::decode(&world.settings, &world.account(0).encode(&world.settings)).unwrap();
+    assert_eq!(&sender, &*world.account(0));
+    assert!(Arc::ptr_eq(&sender.pending, world.settings.zero()));
+    assert!(!Arc::ptr_eq(&sender.available, world.settings.zero()));
     for cut in 0..record.len() {
         assert!(matches!(
             Account::decode(&world.settings, &record[..cut]),
