@@ -150,6 +150,9 @@ pub trait ConfidentialStore: Send + Sync {
     /// The first kept version, not below this one, that ends a batch: where accounts can be read.
     async fn confidential_batch_end(&self, version: u64) -> Result<Option<u64>, StoreError>;
 
+    /// The place of an owner's account in the tree, as it stands now; none where there is no account.
+    async fn confidential_index(&self, owner: Address) -> Result<Option<u32>, StoreError>;
+
     /// An account as it stands at a version that ends a batch.
     async fn confidential_account(
         &self,

@@ -99,6 +99,8 @@ async fn a_batch_is_stored_in_one_step_and_read_by_version() {
         assert_eq!(store.confidential_account(party(1), version).await.unwrap(), state);
     }
     assert_eq!(store.confidential_account(party(8), 4).await.unwrap(), None);
+    assert_eq!(store.confidential_index(party(1)).await.unwrap(), Some(0));
+    assert_eq!(store.confidential_index(party(8)).await.unwrap(), None);
     assert_eq!(store.confidential_accounts(0, 10).await.unwrap(), [account(0, 4)]);
     assert_eq!(store.confidential_accounts(1, 10).await.unwrap(), []);
     let nodes = store.confidential_nodes(TreeName::Accounts, &[(0, 0), (0, 1)], 3).await.unwrap();

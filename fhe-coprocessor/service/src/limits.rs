@@ -26,7 +26,7 @@ pub const PRUNE_STEP_VERSIONS: u64 = 1_024;
 pub const MAX_TRANSFERS_PER_CALL: usize = 64;
 /// How often readiness is brought up to date, in milliseconds.
 pub const READINESS_INTERVAL_MS: u64 = 500;
-/// Accounts kept in memory; about 60 KB each.
+/// Accounts kept in memory; about 50 KB each.
 pub const MAX_CACHED_ACCOUNTS: usize = 1_024;
 /// Public accounts kept in memory; about 100 bytes each.
 pub const MAX_CACHED_PUBLIC_ACCOUNTS: usize = 262_144;

@@ -1,6 +1,7 @@
 //! The stored state as the state machine reads it.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
@@ -31,10 +32,25 @@ struct Cache {
     accounts: HashMap<Address, Arc<Account>>,
 }
 
-/// Forgets everything where there is more than the limit: it is in the store.
-fn bound<K, V>(cache: &mut HashMap<K, V>, limit: usize) {
-    if cache.len() > limit {
+/// Keeps this one too; at the limit everything else is forgotten first, for it is in the store.
+fn keep<K: Eq + Hash, V>(cache: &mut HashMap<K, V>, limit: usize, key: K, value: V) {
+    if cache.len() >= limit && !cache.contains_key(&key) {
         cache.clear();
+    }
+    cache.insert(key, value);
+}
+
+impl Cache {
+    fn keep_node(&mut self, tree: Tree, place: Place, hash: B256) {
+        keep(&mut self.nodes, MAX_CACHED_NODES, (tree, place), hash);
+    }
+
+    fn keep_public(&mut self, address: Address, account: PublicAccount) {
+        keep(&mut self.public, MAX_CACHED_PUBLIC_ACCOUNTS, address, account);
+    }
+
+    fn keep_account(&mut self, account: &Arc<Account>) {
+        keep(&mut self.accounts, MAX_CACHED_ACCOUNTS, account.identity.owner, Arc::clone(account));
     }
 }
 
@@ -46,18 +62,14 @@ impl StoredState {
     /// Takes over what a batch changed; it is in the store before the next one is executed.
     pub(crate) fn apply(&self, executed: &Executed) {
         let mut cache = self.cache.lock();
-        bound(&mut cache.nodes, MAX_CACHED_NODES);
-        bound(&mut cache.public, MAX_CACHED_PUBLIC_ACCOUNTS);
-        bound(&mut cache.accounts, MAX_CACHED_ACCOUNTS);
         // Versions ascend: the last one of a place stays.
         for (tree, nodes) in
             [(Tree::Accounts, &executed.account_nodes), (Tree::Public, &executed.public_nodes)]
         {
-            cache.nodes.extend(nodes.iter().map(|node| ((tree, node.place), node.hash)));
+            nodes.iter().for_each(|node| cache.keep_node(tree, node.place, node.hash));
         }
-        cache.public.extend(executed.public.iter().copied());
-        let changed = executed.accounts.iter();
-        cache.accounts.extend(changed.map(|account| (account.identity.owner, Arc::clone(account))));
+        executed.public.iter().for_each(|(address, account)| cache.keep_public(*address, *account));
+        executed.accounts.iter().for_each(|account| cache.keep_account(account));
     }
 
     fn damaged(fault: &dyn std::fmt::Display) -> StoreError {
@@ -68,6 +80,13 @@ impl StoredState {
 impl Storage for StoredState {
     type Error = StoreError;
 
+    fn is_registered(&self, owner: &Address) -> Result<bool, StoreError> {
+        if self.cache.lock().accounts.contains_key(owner) {
+            return Ok(true);
+        }
+        Ok(self.runtime.block_on(self.store.confidential_index(*owner))?.is_some())
+    }
+
     fn account(&self, owner: &Address) -> Result<Option<Arc<Account>>, StoreError> {
         if let Some(known) = self.cache.lock().accounts.get(owner) {
             return Ok(Some(Arc::clone(known)));
@@ -76,7 +95,7 @@ impl Storage for StoredState {
         let account = record.map(|record| Account::decode(&self.settings, &record.state)).transpose();
         let account = account.map_err(|fault| Self::damaged(&fault))?.map(Arc::new);
         if let Some(account) = &account {
-            self.cache.lock().accounts.insert(*owner, Arc::clone(account));
+            self.cache.lock().keep_account(account);
         }
         Ok(account)
     }
@@ -92,7 +111,7 @@ impl Storage for StoredState {
             nonce: record.nonce,
         });
         if let Some(account) = account {
-            self.cache.lock().public.insert(*address, account);
+            self.cache.lock().keep_public(*address, account);
         }
         Ok(account)
     }
@@ -106,7 +125,7 @@ impl Storage for StoredState {
         let found = self.store.confidential_nodes(tree_name(tree), &places, version);
         let hash = self.runtime.block_on(found)?.into_iter().next().flatten();
         if let Some(hash) = hash {
-            self.cache.lock().nodes.insert((tree, place), hash);
+            self.cache.lock().keep_node(tree, place, hash);
         }
         Ok(hash)
     }
@@ -123,11 +142,14 @@ pub(crate) const fn tree_name(tree: Tree) -> TreeName {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-    use blindfold_confidential::state::{Genesis, Head};
+    use blindfold_confidential::Fr;
+    use blindfold_confidential::state::{Genesis, Head, Identity};
     use blindfold_confidential::statement::Domain;
     use blindfold_confidential::tree::Written;
     use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
-    use blindfold_store::SqliteStore;
+    use blindfold_store::{
+        ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, SqliteStore,
+    };
 
     use super::*;
 
@@ -149,13 +171,17 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_kept_in_memory_exists_and_is_bounded() {
+    fn settings() -> Settings {
         let parameters = Parameters::toy().unwrap();
         let public = PublicPolynomial::insecure(&parameters, &[7; 32]);
         let auditor = SecretKey::derive(&public, &[0xaa; 32]).public_key();
         let domain = Domain { l1_chain_id: 1, chain_id: 42, contract: address(1) };
-        let settings = Settings::new(domain, &public, &auditor, address(2), 3).unwrap();
+        Settings::new(domain, &public, &auditor, address(2), 3).unwrap()
+    }
+
+    #[test]
+    fn what_is_kept_in_memory_exists_and_is_bounded() {
+        let settings = settings();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(folder.path().join("store.sqlite")).unwrap());
@@ -173,11 +199,67 @@ mod tests {
         assert_eq!(kept(), [0, 0, 0], "nothing of what does not exist");
 
         let head = Genesis::new(&[]).unwrap().head;
-        let many = MAX_CACHED_PUBLIC_ACCOUNTS.max(MAX_CACHED_NODES) + 1;
-        state.apply(&crediting(head, many));
-        assert_eq!(kept(), [many, many, 0]);
+        state.apply(&crediting(head, 10));
+        assert_eq!(kept(), [10, 10, 0]);
         assert_eq!(state.public_account(&address(5)).unwrap().map(|account| account.index), Some(5));
-        state.apply(&crediting(head, 2));
-        assert_eq!(kept(), [2, 2, 0]);
+        // One batch that changes more than is kept.
+        state.apply(&crediting(head, MAX_CACHED_PUBLIC_ACCOUNTS.max(MAX_CACHED_NODES) + 3));
+        let [nodes, public, _] = kept();
+        assert!((1..=MAX_CACHED_NODES).contains(&nodes), "{nodes}");
+        assert!((1..=MAX_CACHED_PUBLIC_ACCOUNTS).contains(&public), "{public}");
+    }
+
+    /// A batch can name far more accounts than are kept, and change them.
+    #[test]
+    fn accounts_are_kept_up_to_the_limit_within_a_batch() {
+        const MANY: usize = MAX_CACHED_ACCOUNTS + 3;
+        let settings = settings();
+        let account = |index| {
+            let (owner, key) = (address(index), settings.auditor().clone());
+            let secret_commitment = Fr::from(index as u64);
+            let identity = Identity { index: index as u32, owner, key, secret_commitment };
+            Arc::new(Account::new(&settings, identity))
+        };
+        let accounts: Vec<Arc<Account>> = (0..MANY).map(account).collect();
+        let genesis = Genesis::new(&[]).unwrap().head;
+        let record = |account: &Arc<Account>| ConfidentialAccountRecord {
+            index: account.identity.index,
+            owner: account.identity.owner,
+            state: account.encode(&settings),
+        };
+        let batch = ConfidentialBatchRecord {
+            head: ConfidentialHead {
+                number: 0,
+                hash: B256::ZERO,
+                sequence: 0,
+                version: 0,
+                accounts: MANY as u32,
+                public_accounts: 0,
+                accounts_root: genesis.accounts_root,
+                public_root: genesis.public_root,
+                confidential: 0,
+                state_root: genesis.state_root(),
+            },
+            transactions: vec![],
+            accounts: accounts.iter().map(record).collect(),
+            nodes: vec![],
+            balances: vec![],
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let store = Arc::new(SqliteStore::in_memory().unwrap());
+        runtime.block_on(store.put_confidential_batch(batch.into())).unwrap();
+        let state = StoredState::new(store, Arc::new(settings.clone()), runtime.handle().clone());
+        let kept = || state.cache.lock().accounts.len();
+
+        assert!(accounts.iter().all(|account| state.is_registered(&account.identity.owner).unwrap()));
+        assert!(!state.is_registered(&address(MANY)).unwrap());
+        assert_eq!(kept(), 0, "whether there is an account is known without it");
+        for account in &accounts {
+            assert_eq!(state.account(&account.identity.owner).unwrap().as_ref(), Some(account));
+            assert!((1..=MAX_CACHED_ACCOUNTS).contains(&kept()), "{}", kept());
+        }
+        state.apply(&Executed { accounts: accounts.clone(), ..crediting(genesis, 0) });
+        assert!((1..=MAX_CACHED_ACCOUNTS).contains(&kept()), "{}", kept());
+        assert_eq!(state.account(&address(0)).unwrap().as_ref(), Some(&accounts[0]), "read again");
     }
 }

@@ -272,6 +272,14 @@ impl ConfidentialStore for SqliteStore {
         .await
     }
 
+    async fn confidential_index(&self, owner: Address) -> Result<Option<u32>, StoreError> {
+        self.read(move |connection| {
+            let sql = "SELECT account FROM confidential_owners WHERE owner = ?1";
+            first(connection, sql, [owner.as_slice()], |row| narrow(row, 0, What::ConfidentialAccount))
+        })
+        .await
+    }
+
     async fn confidential_account(
         &self,
         owner: Address,

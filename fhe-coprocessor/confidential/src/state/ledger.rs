@@ -23,6 +23,12 @@ pub trait Storage: Sync {
     /// Why nothing could be read.
     type Error: Send;
 
+    /// Whether an owner has an account: cheaper than the account.
+    ///
+    /// # Errors
+    /// The store's.
+    fn is_registered(&self, owner: &Address) -> Result<bool, Self::Error>;
+
     /// The account of an owner.
     ///
     /// # Errors
@@ -84,16 +90,17 @@ impl Head {
     }
 }
 
-/// A store that is asked for each account once: also for those that are not there, which a batch can name again and again.
+/// A store that is asked once for each public account and for each account that is not there, which a batch can name again
+/// and again. Accounts that are there are large, and a batch can name any number: how many to keep is the store's to know.
 pub(crate) struct Remembered<'a, S> {
     storage: &'a S,
-    accounts: Mutex<HashMap<Address, Option<Arc<Account>>>>,
+    registered: Mutex<HashMap<Address, bool>>,
     public: Mutex<HashMap<Address, Option<PublicAccount>>>,
 }
 
 impl<'a, S> Remembered<'a, S> {
     pub(crate) fn new(storage: &'a S) -> Self {
-        Self { storage, accounts: Mutex::default(), public: Mutex::default() }
+        Self { storage, registered: Mutex::default(), public: Mutex::default() }
     }
 }
 
@@ -115,8 +122,18 @@ fn remembered<T: Clone, E>(
 impl<S: Storage> Storage for Remembered<'_, S> {
     type Error = S::Error;
 
+    fn is_registered(&self, owner: &Address) -> Result<bool, S::Error> {
+        remembered(&self.registered, owner, || self.storage.is_registered(owner))
+    }
+
     fn account(&self, owner: &Address) -> Result<Option<Arc<Account>>, S::Error> {
-        remembered(&self.accounts, owner, || self.storage.account(owner))
+        let registered = || self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        if registered().get(owner) == Some(&false) {
+            return Ok(None);
+        }
+        let account = self.storage.account(owner)?;
+        registered().insert(*owner, account.is_some());
+        Ok(account)
     }
 
     fn public_account(&self, address: &Address) -> Result<Option<PublicAccount>, S::Error> {
@@ -133,6 +150,10 @@ pub(crate) struct Beneath<'a, S>(pub(crate) &'a Ledger<'a, S>);
 
 impl<S: Storage> Storage for Beneath<'_, S> {
     type Error = S::Error;
+
+    fn is_registered(&self, owner: &Address) -> Result<bool, S::Error> {
+        self.0.is_registered(owner)
+    }
 
     fn account(&self, owner: &Address) -> Result<Option<Arc<Account>>, S::Error> {
         match self.0.accounts.get(owner) {
@@ -165,6 +186,13 @@ pub(crate) struct Ledger<'a, S> {
 impl<'a, S: Storage> Ledger<'a, S> {
     pub(crate) fn new(settings: &'a Settings, storage: &'a S, head: Head) -> Self {
         Self { settings, storage, head, accounts: HashMap::new(), public: HashMap::new() }
+    }
+
+    pub(crate) fn is_registered(&self, owner: &Address) -> Result<bool, S::Error> {
+        match self.accounts.get(owner) {
+            Some(known) => Ok(known.is_some()),
+            None => self.storage.is_registered(owner),
+        }
     }
 
     pub(crate) fn account(&mut self, owner: &Address) -> Result<Option<Arc<Account>>, S::Error> {

@@ -138,6 +138,10 @@ impl MemoryStorage {
 impl Storage for MemoryStorage {
     type Error = Infallible;
 
+    fn is_registered(&self, owner: &Address) -> Result<bool, Infallible> {
+        Ok(self.accounts.contains_key(owner))
+    }
+
     fn account(&self, owner: &Address) -> Result<Option<Arc<Account>>, Infallible> {
         Ok(self.accounts.get(owner).cloned())
     }

@@ -71,7 +71,7 @@ pub(crate) fn judge<S: Storage>(
 }
 
 fn judge_register<S: Storage>(ledger: &mut Ledger<'_, S>, register: &Register) -> Judgement<S> {
-    if ledger.account(&register.owner).map_err(Stop::Storage)?.is_some() {
+    if ledger.is_registered(&register.owner).map_err(Stop::Storage)? {
         return Err(Refusal::AlreadyRegistered.into());
     }
     // The last index stays free, so that the count fits its type.
@@ -88,7 +88,10 @@ fn judge_register<S: Storage>(ledger: &mut Ledger<'_, S>, register: &Register) -
 }
 
 fn judge_deposit<S: Storage>(ledger: &mut Ledger<'_, S>, deposit: &Deposit) -> Judgement<S> {
-    let account = receiver(ledger, &deposit.account)?;
+    // Anybody can sign a deposit: the account, which is large, is read for one that can be paid.
+    if !ledger.is_registered(&deposit.account).map_err(Stop::Storage)? {
+        return Err(Refusal::UnknownReceiver.into());
+    }
     let payer = ledger.public_account(&deposit.from).map_err(Stop::Storage)?;
     check_nonce(payer.map_or(0, |payer| payer.nonce), deposit.nonce)?;
     if deposit.amount < ledger.settings.minimum_fee().max(1) {
@@ -96,6 +99,7 @@ fn judge_deposit<S: Storage>(ledger: &mut Ledger<'_, S>, deposit: &Deposit) -> J
     }
     let payer = payer.ok_or(Refusal::InsufficientFunds)?;
     let left = payer.balance.checked_sub(deposit.amount).ok_or(Refusal::InsufficientFunds)?;
+    let account = receiver(ledger, &deposit.account)?;
     let pending = credited(&account, |sum| sum.add_public(&balance::limbs(deposit.amount)))?;
     ledger.head.confidential.checked_add(deposit.amount).ok_or(Refusal::SupplyOverflow)?;
     let payer = PublicAccount { balance: left, nonce: payer.nonce + 1, ..payer };

@@ -167,6 +167,7 @@ disk! { ConfidentialStore {}
         fn confidential_head() -> Option<ConfidentialHead>;
         fn confidential_head_at(version: u64) -> Option<ConfidentialHead>;
         fn confidential_batch_end(version: u64) -> Option<u64>;
+        fn confidential_index(owner: Address) -> Option<u32>;
         fn confidential_account(owner: Address, version: u64) -> Option<ConfidentialAccountRecord>;
         fn confidential_accounts(from: u32, limit: usize) -> Vec<ConfidentialAccountRecord>;
         fn confidential_nodes(tree: TreeName, places: &[(u8, u32)], version: u64) -> Vec<Option<B256>>;

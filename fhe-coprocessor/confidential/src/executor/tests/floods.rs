@@ -1,14 +1,15 @@
 //! What somebody puts into a batch to have much verified or kept: counted, and without an effect on the result.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, Weak};
 
-use alloy_primitives::{B256, keccak256};
+use alloy_primitives::{Address, B256, keccak256};
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
 
 use super::batches::{bad, chain, counted, outcomes};
-use super::world::{Double, MINIMUM_FEE, World, honest, no_proof};
+use super::world::{Double, MINIMUM_FEE, SUPPLY, World, domain, honest, no_proof};
 use crate::executor::batch::Batch;
 use crate::executor::known::Known;
 use crate::executor::limits::Verdicts;
@@ -19,8 +20,11 @@ use crate::executor::{
     MAX_INVALID_PER_NONCE, MAX_TRANSACTIONS_PER_QUESTION, MAX_UNHASHED_TRANSACTIONS, Proofs, Receipt, ahead,
     execute,
 };
-use crate::state::{MemoryStorage, Premises, Refusal, Remembered};
-use crate::transaction::{ConfidentialTransaction as T, Withdraw};
+use crate::state::{
+    Account, Identity, MemoryStorage, Premises, PublicAccount, Refusal, Remembered, Storage, Tree,
+};
+use crate::transaction::{ConfidentialTransaction as T, Deposit, Withdraw};
+use crate::tree::Place;
 
 /// What anybody can send in the name of an account: a withdrawal that nothing proves.
 fn garbage(world: &World, owner: usize, nonce: u64, number: u64) -> Vec<u8> {
@@ -278,6 +282,89 @@ fn states_are_kept_until_they_are_hashed() {
     }
     let made = settled.finish();
     assert_eq!((made.outcomes.iter().flatten().count(), made.accounts.len()), (count, 1));
+}
+
+/// A store in which every address has an account, made when it is read. It counts those that are kept.
+struct Everybody<'a> {
+    world: &'a World,
+    read: Mutex<(usize, Vec<Weak<Account>>, usize)>,
+}
+
+impl Storage for Everybody<'_> {
+    type Error = Infallible;
+
+    fn is_registered(&self, _: &Address) -> Result<bool, Infallible> {
+        Ok(true)
+    }
+
+    fn account(&self, owner: &Address) -> Result<Option<Arc<Account>>, Infallible> {
+        let like = self.world.account(0);
+        let identity = Arc::new(Identity { owner: *owner, ..Identity::clone(&like.identity) });
+        let account = Arc::new(Account { identity, ..Account::clone(&like) });
+        let mut read = self.read.lock().unwrap();
+        let (count, kept, most) = &mut *read;
+        kept.retain(|account| account.strong_count() > 0);
+        kept.push(Arc::downgrade(&account));
+        *count += 1;
+        *most = kept.len().max(*most);
+        Ok(Some(account))
+    }
+
+    fn public_account(&self, address: &Address) -> Result<Option<PublicAccount>, Infallible> {
+        self.world.storage.public_account(address)
+    }
+
+    fn node(&self, tree: Tree, place: Place, version: u64) -> Result<Option<B256>, Infallible> {
+        self.world.storage.node(tree, place, version)
+    }
+}
+
+/// What a batch is refused for, how many accounts are read for it, and how many of them are kept at a time.
+fn naming_everybody(
+    world: &World,
+    transaction: impl Fn(Address) -> T,
+) -> (HashSet<Option<Refusal>>, usize, usize) {
+    let everybody = Everybody { world, read: Mutex::default() };
+    let address = |number: usize| Address::left_padding_from(&number.to_be_bytes());
+    let count = 3 * MAX_AHEAD_TRANSACTIONS;
+    let batch: Vec<Vec<u8>> = (1..=count).map(|number| transaction(address(number)).encode()).collect();
+    let Ok(executed) = execute(&world.settings, &everybody, &Double, *world.storage.head(), &batch);
+    let (read, _, most) = everybody.read.into_inner().unwrap();
+    (outcomes(&executed).into_iter().map(Result::err).collect(), read, most)
+}
+
+/// For the bytes of a withdrawal without its turn an account is read, which is many times as large: of all that a batch names
+/// so, some are kept at a time.
+#[test]
+fn accounts_that_a_batch_only_names_are_not_kept() {
+    let world = World::funded(1, 1000);
+    let T::Withdraw(withdraw) = world.withdraw(0, world.address(0), 10) else { panic!("a withdrawal") };
+    let early = |account| T::Withdraw(Box::new(Withdraw { account, nonce: 99, ..(*withdraw).clone() }));
+    let (refused, read, most) = naming_everybody(&world, early);
+    assert_eq!(refused, HashSet::from([Some(Refusal::NonceTooHigh)]));
+    assert_eq!(read, 3 * MAX_AHEAD_TRANSACTIONS);
+    assert!(most <= MAX_AHEAD_TRANSACTIONS, "{most} are kept");
+}
+
+/// Nor are accounts read for deposits that their payer's public account refuses: anybody can sign one.
+#[test]
+fn a_deposit_that_nobody_can_pay_reads_no_account() {
+    let world = World::funded(1, 1000);
+    for (amount, more, refusal) in [
+        (255, 1, Refusal::NonceTooHigh),
+        (MINIMUM_FEE - 1, 0, Refusal::AmountTooLow),
+        (SUPPLY, 0, Refusal::InsufficientFunds),
+    ] {
+        let T::Deposit(deposit) = world.deposit(0, 0, amount) else { panic!("a deposit") };
+        let to = |account| {
+            let nonce = deposit.nonce + more;
+            let mut transaction = T::Deposit(Deposit { account, nonce, ..deposit.clone() });
+            transaction.sign(&domain(), &world.owners[0].signing);
+            transaction
+        };
+        let (refused, read, _) = naming_everybody(&world, to);
+        assert_eq!((refused, read), (HashSet::from([Some(refusal)]), 0));
+    }
 }
 
 const OWNERS: usize = 4;
