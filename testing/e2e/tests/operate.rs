@@ -160,7 +160,7 @@ fn a_members_settings_are_documented() {
 }
 
 #[test]
-fn the_helpers_settings_are_documented() {
+fn the_hint_publishers_settings_are_documented() {
     let minimal = json!({
         "chain": "rollup.json", "parameters": ["parameters.bin"], "l1": l1(), "hint_publisher": {},
     });
@@ -174,7 +174,7 @@ fn the_helpers_settings_are_documented() {
             ("/l1_posting", posting),
         ],
     );
-    check_settings::<HintPublisherSettings>("### Settings of the helper", &minimal, &full);
+    check_settings::<HintPublisherSettings>("### Settings of the hint publisher", &minimal, &full);
 }
 
 #[test]
@@ -286,11 +286,11 @@ fn every_metric_is_documented_and_no_other() {
     let sequencer = names_in(include_str!("../../../sequencer/src/metrics.rs"));
     let proxy = names_in(include_str!("../../../client/src/proxy/mod.rs"));
     let member = blindfold_committee::MemberMetrics::new().expect("registers").registry;
-    let helper = blindfold_hint_publisher::HintPublisherMetrics::new().expect("registers").registry;
+    let hint_publisher = blindfold_hint_publisher::HintPublisherMetrics::new().expect("registers").registry;
     for (heading, registered) in [
         ("### Metrics of the sequencer", sequencer),
         ("### Metrics of a committee member", names_of(&member)),
-        ("### Metrics of the helper", names_of(&helper)),
+        ("### Metrics of the hint publisher", names_of(&hint_publisher)),
         ("### Metrics of a full node", names_of(&full_node)),
         ("### Metrics of the coprocessor", names_of(&coprocessor)),
         ("### Metrics of the proxy", proxy),
