@@ -203,23 +203,33 @@ contract CommitteeRegistryTest is Deployment {
         given.maxBatch = 0;
         expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.ZeroMaxBatch.selector));
         given = parameters(10, 3);
-        given.encryptionKey = new bytes(575);
-        expectRefusal(
-            given, members, abi.encodeWithSelector(CommitteeRegistry.BadEncryptionKeyLength.selector, 575)
-        );
+        for (uint256 size = 575; size <= 577; size += 2) {
+            given.encryptionKey = new bytes(size);
+            expectRefusal(
+                given,
+                members,
+                abi.encodeWithSelector(CommitteeRegistry.BadEncryptionKeyLength.selector, size)
+            );
+        }
         given = parameters(10, 3);
         given.encryptionKey[0] = 0xff; // what stands for no element of GT here
         expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.BadEncryptionKey.selector));
         given = parameters(10, 3);
         given.h1 = new bytes(256); // the identity
         expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.BadH1.selector));
-        given.h1 = new bytes(255);
-        expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.BadH1.selector));
+        for (uint256 size = 255; size <= 257; size += 2) {
+            given.h1 = new bytes(size);
+            given.h1[254] = 0x01;
+            expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.BadH1.selector));
+        }
         given.h1 = outsideTheSubgroup();
         expectRefusal(given, members, abi.encodePacked(Bls12381.InvalidPoint.selector));
         given = parameters(10, 3);
         given.parametersLocation = string(new bytes(513));
         expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.LocationTooLong.selector, 513));
+        given.parametersLocation = string(new bytes(512));
+        vm.prank(GOVERNOR);
+        registry.registerEpoch(given, members);
     }
 
     function testBadThreshold() public {
