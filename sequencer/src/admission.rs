@@ -84,11 +84,28 @@ impl Core {
         if let Some(known) = self.known(&id, &bytes, promise).await? {
             return Ok(known);
         }
+        let bytes: Arc<[u8]> = bytes.into();
+        let refusal = match self.admit_new(&envelope, id, Arc::clone(&bytes), promise).await {
+            Err(refusal @ AdmissionRefusal::Fault { fault: EnvelopeFault::FeeNonceUsed, .. }) => refusal,
+            answer => return answer,
+        };
+        // Maybe by itself: a call with the same envelope came in first, and it was sealed since it was looked for.
+        self.known(&id, &bytes, promise).await?.ok_or(refusal)
+    }
+
+    /// Admits an envelope that was not known when it was looked for.
+    async fn admit_new(
+        self: &Arc<Self>,
+        envelope: &Envelope,
+        id: B256,
+        bytes: Arc<[u8]>,
+        promise: bool,
+    ) -> Result<Admitted, AdmissionRefusal> {
         let pending = self.pool.lock().bytes() as u64;
         if let Some(behind) = self.backlog.behind(pending, bytes.len() as u64) {
             return Err(AdmissionRefusal::Backlogged { behind });
         }
-        let meta = self.meta_of(&envelope, id, bytes.len(), None);
+        let meta = self.meta_of(envelope, id, bytes.len(), None);
         // A full pool or a greedy payer costs no verification. The check that counts comes with the place itself.
         let room = self.pool.lock().check(&meta);
         if !matches!(room, Err(PoolRefusal::NoncePending)) {
@@ -98,13 +115,12 @@ impl Core {
             let pool = self.pool.lock();
             self.tracker.with_state(|state| self.funded(&pool, state, &meta))?;
         }
-        let (epoch, number) = self.epoch_for(&envelope).await?;
-        let bytes: Arc<[u8]> = bytes.into();
+        let (epoch, number) = self.epoch_for(envelope).await?;
         let checked = self
             .verifier
             .verify(Arc::clone(&bytes), epoch, number)
             .await?
-            .map_err(|kind| explain(kind, &envelope, number))?;
+            .map_err(|kind| explain(kind, envelope, number))?;
         let core = Arc::clone(self);
         let item = PoolItem { bytes, checked: Arc::new(checked) };
         to_end(async move { core.take_place(meta, item, promise).await }).await

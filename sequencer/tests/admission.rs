@@ -377,3 +377,23 @@ async fn a_sequencer_that_stops_admits_nothing_more() {
     let error = client.send_envelope(bytes, None).await.unwrap_err();
     assert!(ReceivedError::from(error).retry());
 }
+
+/// An envelope comes in twice before it is known. The second call is checked late, when the first has been sealed: its nonce
+/// is used by itself.
+#[tokio::test]
+async fn an_envelope_that_was_sealed_while_it_was_checked_again_is_known() {
+    let world = World::with(|config, _| {
+        // What makes no whole group waits for others.
+        config.admission.proof_batch_items = 2;
+        config.admission.proof_wait_us = 1_000_000;
+    });
+    let running = world.start_funded(&[1, 2]).await;
+    let (envelope, other) = (world.envelope(1, 1), world.envelope(2, 1));
+    let sent = [&envelope, &other, &envelope];
+    let mut calls = sent.iter();
+    let answers = futures(sent.len(), || running.send(calls.next().unwrap())).await;
+    let refusals: Vec<String> =
+        answers.into_iter().filter_map(Result::err).map(|refusal| refusal.reason.into_owned()).collect();
+    assert!(refusals.is_empty() || refusals == ["already_known"], "{refusals:?}");
+    running.handle.shutdown().await;
+}
