@@ -77,6 +77,9 @@ async fn sequencer_sees_l1_through(field: &mut Field, relay: &L1Relay, w: Option
     everything_posted(field).await?;
     let dir = field.devnet.dir().to_owned();
     field.devnet.process("sequencer")?.kill().await?;
+    if let Some(seconds) = w {
+        relay.claim_origin_age(seconds);
+    }
     let chain = w.map(|seconds| other_w(&dir, seconds)).transpose()?;
     change_settings(&dir, "sequencer", "sequencer", |table| {
         section(table, "l1")?.insert("url".to_owned(), relay.url().into());
