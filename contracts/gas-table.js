@@ -79,12 +79,17 @@ const CONTRACTS = [
   "HintRegistry", "HintVerifier", "MemberStakes", "OutputRegistry", "SequencerFaults",
 ];
 
+// EIP-170: nothing longer can be deployed.
+const CODE_LIMIT = 24576;
+
 function sizeTable() {
   return table(
-    ["contract", "code, bytes (limit 24,576)"],
+    ["contract", `code, bytes (limit ${digits(CODE_LIMIT)})`],
     CONTRACTS.map((name) => {
       const artifact = JSON.parse(fs.readFileSync(path.join(__dirname, "out", `${name}.sol`, `${name}.json`), "utf8"));
-      return [`\`${name}\``, digits((artifact.deployedBytecode.object.length - 2) / 2)];
+      const bytes = (artifact.deployedBytecode.object.length - 2) / 2;
+      if (bytes > CODE_LIMIT) throw new Error(`${name} has ${bytes} bytes of code, ${CODE_LIMIT} can be deployed: split it`);
+      return [`\`${name}\``, digits(bytes)];
     }),
   );
 }
