@@ -77,9 +77,6 @@ impl Tracker {
         let shown = l1.l1_headers_not_final().await?;
         let finalized = l1.finalized().await?.number;
         let headers = l1.l1_headers_from(self.certified().number.saturating_add(1)).await?;
-        let closing = l1.announced_end().await?;
-        let deadline = self.shared.config.timing.posting_deadline;
-        *self.shared.closing.write() = closing.map(|end| Closing::of(&end, deadline));
         let pending = self.shared.overruled.read().pending.clone();
         let mut gone = Vec::new();
         for made in pending.into_iter().filter(|made| !shown.contains(made)) {
@@ -89,6 +86,10 @@ impl Tracker {
             }
         }
         self.shared.overruled.write().take(newest, headers, shown, &gone);
+        // Last: the registry may be long to read, or not be told at all, and what L1 made counts without it.
+        let closing = l1.announced_end().await?;
+        let deadline = self.shared.config.timing.posting_deadline;
+        *self.shared.closing.write() = closing.map(|end| Closing::of(&end, deadline));
         Ok(())
     }
 
