@@ -372,6 +372,11 @@ pub(super) async fn last_header(field: &Field) -> Result<BatchHeader> {
 pub(super) async fn make_header(field: &Field, parent: &BatchHeader) -> Result<u64> {
     for _ in 0..MINING_ATTEMPTS {
         if field.devnet.l1.posted_head().await?.number > parent.number {
+            ensure!(
+                is_by_l1(field, parent.number + 1).await?,
+                "a certified header follows {}",
+                parent.number
+            );
             return Ok(0);
         }
         match field.devnet.l1.standing().await?.l1_header_due(parent.envelope_count) {
@@ -390,6 +395,18 @@ pub(super) async fn make_header(field: &Field, parent: &BatchHeader) -> Result<u
         }
     }
     bail!("L1 does not come to make the header after {}", parent.number)
+}
+
+/// Whether the posted header of this number is one that L1 made, in a final block or not.
+async fn is_by_l1(field: &Field, number: u64) -> Result<bool> {
+    let l1 = &field.devnet.l1;
+    let new = l1.l1_headers_not_final().await?;
+    let known = l1.all_l1_headers().await?;
+    Ok(new
+        .iter()
+        .map(|made| made.number)
+        .chain(known.iter().map(|made| made.header.number))
+        .any(|it| it == number))
 }
 
 /// The fee deposit leaves without the rollup.
