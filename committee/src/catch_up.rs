@@ -5,22 +5,21 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use blindfold_chain::Tracker;
+use blindfold_chain::{
+    Gathering, GivenRun, Tracker,
+    limits::{MAX_ROUND_BYTES, MAX_RUN_TIMEOUTS},
+};
 use blindfold_protocol::{Certificate, Party, SealedBatch, limits::MAX_UNCERTIFIED_HEADERS};
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, CommitteeApiClient, HttpClient, ReceivedError,
     http_client,
     types::{BatchInfo, HeldBatch, Status},
 };
-use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
+use futures::{StreamExt, future::join_all, stream, stream::FuturesUnordered};
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{MemberConfig, introduce::Introductions};
-
-/// How often as long as one call a whole run of a member may take: up to sixteen batches that are certified together.
-const MAX_RUN_TIMEOUTS: u32 = 4;
-/// Item bytes after which a round ends, so that what is fetched and not yet applied stays bounded.
-const MAX_ROUND_BYTES: usize = 16 * 1024 * 1024;
 
 /// A batch as the sequencer tells it.
 pub(crate) struct ToldBatch {
@@ -70,7 +69,7 @@ pub(crate) struct PeerRound {
     pub(crate) uncertified: Vec<ToldBatch>,
     /// Others may have more.
     pub(crate) more: bool,
-    /// Members that claimed to hold more than they gave.
+    /// Members that claimed to hold more than they gave, or took too long to give it.
     pub(crate) failed: Vec<u16>,
 }
 
@@ -115,6 +114,7 @@ pub(crate) struct Sources {
     sequencer: HttpClient,
     peers: Vec<(u16, HttpClient)>,
     run_timeout: Duration,
+    gathering: Gathering,
 }
 
 impl Sources {
@@ -133,9 +133,9 @@ impl Sources {
             .map(|peer| Ok((peer.member, http_client(&peer.url, &client(Party::Member(peer.member)))?)))
             .collect::<Result<_, ClientBuildError>>()?;
         let sequencer = http_client(&config.sequencer_url, &client(Party::Sequencer))?;
-        let run_timeout =
-            Duration::from_millis(config.limits.fetch_timeout_ms).saturating_mul(MAX_RUN_TIMEOUTS);
-        Ok(Self { tracker, sequencer, peers, run_timeout })
+        let fetch_timeout = Duration::from_millis(config.limits.fetch_timeout_ms);
+        let run_timeout = fetch_timeout.saturating_mul(MAX_RUN_TIMEOUTS);
+        Ok(Self { tracker, sequencer, peers, run_timeout, gathering: Gathering::new(fetch_timeout) })
     }
 
     pub(crate) fn has_peers(&self) -> bool {
@@ -188,80 +188,75 @@ impl Sources {
         }
     }
 
-    /// Asks the other members for certified batches from a number on, and, where nobody has one, for the longest run that
-    /// somebody holds, if that is wanted. All say what they hold; who answers first gives as much of it as it can.
+    /// Asks the other members for certified batches from a number on, and, where nobody gives one, for the longest run that
+    /// somebody holds, if that is wanted. All say what they hold; those that hold what is wanted are asked for it one
+    /// beside the other, as far as they are slow.
     pub(crate) async fn fetch_from_peers(self: Arc<Self>, wanted: WantedOfPeers) -> PeerRound {
-        let mut round = PeerRound::default();
+        let holders = Mutex::new(Vec::new());
         let peers = self.peers.iter().filter(|(member, _)| !wanted.without.contains(member));
-        let claim = |(member, client): &'_ (u16, HttpClient)| {
-            let (member, client) = (*member, client.clone());
-            async move {
-                let status = CommitteeApiClient::get_status(&client).await.map_err(ReceivedError::from);
-                (member, client, status)
-            }
+        let claims: FuturesUnordered<_> = peers.map(|(member, client)| claim_of(*member, client)).collect();
+        let claims = claims.filter_map(|claim| {
+            let claim = claim.map(|Claim { member, certified, acknowledged }| {
+                holders.lock().push((member, acknowledged));
+                (member, certified)
+            });
+            std::future::ready(claim)
+        });
+        let run_of = |member, number| self.run_or_nothing(member, number);
+        let gathered = self.gathering.runs(claims, run_of, wanted.from, wanted.limit).await;
+        let mut round = PeerRound {
+            more: !gathered.runs.is_empty() || !gathered.slow.is_empty(),
+            failed: gathered.left_alone().collect(),
+            certified: gathered.runs.into_iter().map(|(_, run)| run).collect(),
+            uncertified: Vec::new(),
         };
-        let mut claims: FuturesUnordered<_> = peers.map(claim).collect();
-        let mut holders = Vec::new();
-        while let Some((member, client, status)) = claims.next().await {
-            let status = match status {
-                Ok(status) => status,
-                Err(error) => {
-                    tracing::debug!(member, %error, "a member does not say what it holds");
-                    continue;
-                }
-            };
-            self.take_from(&mut round, &wanted, member, &client, status.certified).await;
-            if !round.certified.is_empty() {
-                round.more = true;
-                return round;
-            }
-            holders.push((member, client, status.acknowledged));
-        }
-        if wanted.uncertified {
-            self.fetch_held(&mut round, wanted.from, &holders).await;
+        if round.certified.is_empty() && wanted.uncertified {
+            self.fetch_held(&mut round, wanted.from, holders.into_inner()).await;
         }
         round
     }
 
-    /// One member's certified runs up to the number that it claims.
-    async fn take_from(
-        &self,
-        round: &mut PeerRound,
-        wanted: &WantedOfPeers,
-        member: u16,
-        client: &HttpClient,
-        claimed: u64,
-    ) {
-        let (mut number, mut bytes) = (wanted.from, 0);
-        while claimed >= number && number - wanted.from < wanted.limit && bytes <= MAX_ROUND_BYTES {
-            let Ok(run) = self.run_of(member, client, number).await else {
-                tracing::warn!(member, number, "a member claims to hold more than it gives");
-                round.failed.push(member);
-                return;
-            };
-            bytes += run.bytes();
-            number = run.certificate.number + 1;
-            round.certified.push(run);
+    async fn run_or_nothing(&self, member: u16, number: u64) -> Option<CertifiedRun> {
+        let run = self.run_of(member, number).await.ok();
+        if run.is_none() {
+            tracing::warn!(member, number, "a member claims to hold more than it gives");
         }
+        run
     }
 
-    /// The longest run without a certificate that one of these members holds, one at a time: each may be large.
-    async fn fetch_held(&self, round: &mut PeerRound, from: u64, holders: &[(u16, HttpClient, u64)]) {
-        for (member, client, acknowledged) in holders {
-            let longer = from.saturating_add(round.uncertified.len() as u64);
-            if *acknowledged < longer || round.failed.contains(member) {
-                continue;
+    /// The longest run without a certificate that one of these members holds, of those up to the number that they
+    /// acknowledged; the next one is asked beside those that are slow.
+    async fn fetch_held(&self, round: &mut PeerRound, from: u64, mut holders: Vec<(u16, u64)>) {
+        holders.retain(|(member, _)| !round.failed.contains(member));
+        let (longest, failed) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+        let held_by = async |member: u16, acknowledged: u64| {
+            let longer = from.saturating_add(longest.lock().len() as u64);
+            if acknowledged < longer {
+                return None;
             }
-            match self.run_of(*member, client, from).await {
-                Ok(run) => {
-                    round.certified.push(run);
-                    round.more = true;
-                    return;
-                }
-                Err(held) if held.len() > round.uncertified.len() => round.uncertified = held,
-                Err(_) => round.failed.push(*member),
+            let held = match self.run_of(member, from).await {
+                Ok(run) => return Some(run),
+                Err(held) => held,
+            };
+            let mut longest = longest.lock();
+            if held.len() > longest.len() {
+                *longest = held;
+            } else {
+                failed.lock().push(member);
             }
+            None
+        };
+        let asked =
+            stream::iter(holders).map(|(member, acknowledged)| (member, held_by(member, acknowledged)));
+        let hedged = self.gathering.hedge().first(asked).await;
+        round.failed.extend(hedged.slow);
+        if let Some((_, run)) = hedged.first {
+            round.certified.push(run);
+            round.more = true;
+        } else {
+            round.uncertified = longest.into_inner();
         }
+        round.failed.extend(failed.into_inner());
     }
 
     async fn fetch_uncertified(&self, round: &mut Round, first: u64, head: u64, mut next: Option<ToldBatch>) {
@@ -342,13 +337,10 @@ impl Sources {
     /// sending an acknowledgement once a descendant is certified, so not every number has one. Without a certificate
     /// that stands, what it holds. Nothing is asked for beyond a header that the sequencer did not sign: anybody makes up
     /// headers that follow each other. Those that L1 made, L1 tells.
-    async fn run_of(
-        &self,
-        member: u16,
-        client: &HttpClient,
-        number: u64,
-    ) -> Result<CertifiedRun, Vec<ToldBatch>> {
+    async fn run_of(&self, member: u16, number: u64) -> Result<CertifiedRun, Vec<ToldBatch>> {
         let mut held: Vec<ToldBatch> = Vec::new();
+        let client = self.peers.iter().find(|(peer, _)| *peer == member).map(|(_, client)| client);
+        let Some(client) = client else { return Err(held) };
         let deadline = Instant::now() + self.run_timeout;
         // No more headers ever wait for a certificate, so it comes within as many.
         for number in (number..).take(MAX_UNCERTIFIED_HEADERS) {
@@ -391,8 +383,11 @@ impl Sources {
     }
 }
 
-impl CertifiedRun {
-    /// The bytes of its items.
+impl GivenRun for CertifiedRun {
+    fn last(&self) -> u64 {
+        self.certificate.number
+    }
+
     fn bytes(&self) -> usize {
         self.batches.iter().flat_map(|batch| &batch.items).map(Vec::len).sum()
     }
@@ -404,6 +399,23 @@ impl ToldBatch {
         let certificate = self.certificate?;
         let batches = vec![Arc::new(self.sealed.clone())];
         Some(CertifiedRun { source: Source::Sequencer, batches, certificate })
+    }
+}
+
+/// What a member says that it holds.
+struct Claim {
+    member: u16,
+    certified: u64,
+    acknowledged: u64,
+}
+
+async fn claim_of(member: u16, client: &HttpClient) -> Option<Claim> {
+    match CommitteeApiClient::get_status(client).await.map_err(ReceivedError::from) {
+        Ok(status) => Some(Claim { member, certified: status.certified, acknowledged: status.acknowledged }),
+        Err(error) => {
+            tracing::debug!(member, %error, "a member does not say what it holds");
+            None
+        }
     }
 }
 

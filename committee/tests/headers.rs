@@ -547,26 +547,43 @@ struct Asked {
     statuses: usize,
 }
 
-/// A member that makes up headers without end, and gives each when the test lets it.
+/// A member that gives its batches when the test lets it. What it claims beyond those that it has it makes up.
 #[derive(Clone)]
-struct MakesUp {
+struct PeerDouble {
+    held: Vec<HeldBatch>,
     template: SealedBatch,
     claims: u64,
     asked: Arc<watch::Sender<Asked>>,
     answers: Arc<Semaphore>,
+    /// It says what it holds once this one was asked for batch 1.
+    after: Option<watch::Receiver<Asked>>,
 }
 
-impl MakesUp {
+impl PeerDouble {
     fn new(template: &SealedBatch, claims: u64) -> Self {
         let (asked, answers) = (Arc::default(), Arc::new(Semaphore::new(0)));
-        Self { template: template.clone(), claims, asked, answers }
+        Self { held: Vec::new(), template: template.clone(), claims, asked, answers, after: None }
+    }
+
+    /// One that holds these, each with a certificate of its own.
+    fn holding(batches: &[Arc<SealedBatch>]) -> Self {
+        let held = |batch: &Arc<SealedBatch>| HeldBatch {
+            sealed: Encoded::new(batch),
+            certificate: Some(Encoded::new(&certify(batch, &[1, 2, 3]))),
+        };
+        let held = batches.iter().map(held).collect();
+        Self { held, ..Self::new(&batches[0], batches.len() as u64) }
     }
 
     async fn serve(&self) -> (ServerHandle, PeerUrl) {
+        self.serve_as(2).await
+    }
+
+    async fn serve_as(&self, member: u16) -> (ServerHandle, PeerUrl) {
         let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
         let server = serve(config, self.clone().into_rpc(), None).await.expect("it serves");
         let url = format!("http://{}", server.local_addr());
-        (server, PeerUrl { member: 2, url })
+        (server, PeerUrl { member, url })
     }
 
     async fn until(&self, what: &str, condition: impl FnMut(&Asked) -> bool) {
@@ -575,7 +592,7 @@ impl MakesUp {
 }
 
 #[async_trait]
-impl CommitteeApiServer for MakesUp {
+impl CommitteeApiServer for PeerDouble {
     async fn get_certified(
         &self,
         _: &Extensions,
@@ -587,6 +604,9 @@ impl CommitteeApiServer for MakesUp {
     async fn get_sealed(&self, _: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
         self.asked.send_modify(|asked| asked.numbers.push(number));
         self.answers.acquire().await.expect("open").forget();
+        if let Some(held) = self.held.get(number as usize - 1) {
+            return Ok(Some(held.clone()));
+        }
         let mut batch = self.template.clone();
         batch.header.number = 0;
         for next in 1..=number {
@@ -616,6 +636,9 @@ impl CommitteeApiServer for MakesUp {
 
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
         self.asked.send_modify(|asked| asked.statuses += 1);
+        if let Some(mut other) = self.after.clone() {
+            other.wait_for(|asked| asked.numbers.contains(&1)).await.expect("it serves");
+        }
         Ok(CommitteeStatus {
             member: 2,
             epoch: 1,
@@ -638,7 +661,7 @@ async fn a_member_that_makes_up_headers_slowly_holds_up_nothing() {
     let sealer = Sealer::new().await;
     let first = sealer.seal_envelopes(&[envelope(1, 1)]).await;
     let second = sealer.seal_envelopes(&[envelope(2, 1)]).await;
-    let lies = MakesUp::new(&first.batch, CLAIMED);
+    let lies = PeerDouble::new(&first.batch, CLAIMED);
     let (_server, peer) = lies.serve().await;
     let mut machine = Machine::new(1, sequencer.url());
     machine.config.peers = vec![peer];
@@ -661,6 +684,36 @@ async fn a_member_that_makes_up_headers_slowly_holds_up_nothing() {
     assert!(asked.iter().all(|number| [1, CLAIMED].contains(number)), "{asked:?}");
 }
 
+/// One member that tells first what it holds, and takes its time to give it, served alone whoever lagged behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_is_true_and_slow_is_overtaken_and_left_alone() {
+    const NEVER_MS: u64 = 3_000_000;
+    let sealer = Sealer::new().await;
+    let mut batches = Vec::new();
+    for n in 1..=5 {
+        batches.push(sealer.seal_envelopes(&[envelope(n, 1)]).await.batch);
+    }
+    let slow = PeerDouble::holding(&batches);
+    let quick = PeerDouble { after: Some(slow.asked.subscribe()), ..PeerDouble::holding(&batches) };
+    quick.answers.add_permits(100);
+    let (_servers, peers): (Vec<_>, Vec<_>) =
+        [slow.serve_as(2).await, quick.serve_as(3).await].into_iter().unzip();
+    let silent = SequencerDouble::start().await;
+    let mut machine = Machine::new(1, silent.url());
+    machine.config.peers = peers;
+    machine.config.limits.fetch_timeout_ms = NEVER_MS;
+    machine.config.limits.peer_check_ms = NEVER_MS;
+    machine.config.limits.first_look_ms = 10;
+    let member = machine.start().await;
+    certified(&member, 5).await;
+
+    // The first look and one round asked it, and the next round asked the other one alone.
+    quick.until("the next round", |asked| asked.statuses >= 3).await;
+    let asked = slow.asked.borrow();
+    assert_eq!((asked.statuses, asked.numbers.iter().filter(|number| **number == 1).count()), (2, 1));
+    assert!(asked.numbers.iter().all(|number| [1, 5].contains(number)), "{:?}", asked.numbers);
+}
+
 /// While nothing is certified, members say so: nobody is asked for batches again and again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_are_asked_for_batches_that_they_hold_certified_alone() {
@@ -668,7 +721,7 @@ async fn members_are_asked_for_batches_that_they_hold_certified_alone() {
     sequencer.double.state.lock().aggregate = false;
     let sealer = Sealer::new().await;
     let first = sealer.seal_envelopes(&[envelope(1, 1)]).await;
-    let honest = MakesUp::new(&first.batch, 0);
+    let honest = PeerDouble::new(&first.batch, 0);
     let (_server, peer) = honest.serve().await;
     let mut machine = Machine::new(1, sequencer.url());
     machine.config.peers = vec![peer];

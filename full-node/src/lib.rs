@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    ExecutionState, Executor, ExecutorDeps, HintIntake, L1View, OpenError, ParameterSet, ReadApi,
+    ExecutionState, Executor, ExecutorDeps, Gathering, HintIntake, L1View, OpenError, ParameterSet, ReadApi,
     ReadContext, RoleView, Settlement, SettlementView, Tracker, passthrough,
 };
 use blindfold_engine::ExecutionClient;
@@ -204,6 +204,7 @@ impl FullNode {
                 counters: counters.clone(),
             },
             members,
+            gathering: Gathering::new(Duration::from_millis(config.member_timeout_ms)),
             sequencer,
             hub: hub.clone(),
             counters: counters.clone(),

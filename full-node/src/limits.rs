@@ -6,8 +6,8 @@ pub const DEFAULT_HINT_DEADLINE_MS: u64 = 5_000;
 pub const MAX_HINT_DEADLINE_MS: u64 = 3_600_000;
 /// How long a member may take for one answer, in milliseconds, unless set otherwise.
 pub const DEFAULT_MEMBER_TIMEOUT_MS: u64 = 5_000;
-/// How often as long a whole run of a member may take: up to sixteen batches that are certified together.
-pub const MAX_RUN_TIMEOUTS: u32 = 4;
+/// Batches that one round of asking members brings at most.
+pub const MAX_MEMBER_ROUND_BATCHES: u64 = 64;
 /// Longest pause before a member is asked again that claimed to hold what it did not give, in milliseconds.
 pub const MAX_MEMBER_PAUSE_MS: u64 = 300_000;
 /// The longest time for a member's answer that can be set, in milliseconds.

@@ -2,29 +2,24 @@
 
 use std::sync::Arc;
 
+use blindfold_chain::Gathered;
 use blindfold_runtime::Pauses;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::task::JoinSet;
 
-use crate::limits::MAX_MEMBER_PAUSE_MS;
+use crate::limits::{MAX_MEMBER_PAUSE_MS, MAX_MEMBER_ROUND_BATCHES};
 use crate::members::{CertifiedRun, Member};
 use crate::node::Node;
 
 /// What a round gave.
-#[derive(Debug, Default)]
-pub(crate) struct MemberRound {
-    /// The first run that came, and whose it is.
-    pub(crate) run: Option<(u16, CertifiedRun)>,
-    /// Members that claimed to hold more than they gave.
-    failed: Vec<u16>,
-}
+pub(crate) type MemberRound = Gathered<CertifiedRun>;
 
 /// Rounds over all members, one at a time. Nothing is taken in them. Dropping it ends the one under way.
 pub(crate) struct MemberRounds {
     node: Arc<Node>,
     under_way: JoinSet<MemberRound>,
-    /// Members that claimed to hold more than they gave.
+    /// Members that claimed to hold more than they gave, or were slow to give it.
     pauses: Pauses<u16>,
 }
 
@@ -47,12 +42,8 @@ impl MemberRounds {
     /// The end of the round under way; for ever where there is none. Nothing is lost when the future is dropped.
     pub(crate) async fn ended(&mut self) -> MemberRound {
         match self.under_way.join_next().await {
-            Some(ended) => {
-                // One that panicked ends the role.
-                let round = ended.unwrap_or_default();
-                round.failed.iter().for_each(|member| self.pause(*member));
-                round
-            }
+            // One that panicked ends the role.
+            Some(ended) => ended.unwrap_or_default(),
             None => std::future::pending().await,
         }
     }
@@ -73,35 +64,26 @@ impl MemberRounds {
     }
 }
 
-/// Asks all at once what they hold, and whoever answers first for it.
+/// Asks all at once what they hold, and those that hold what is wanted for it, one beside the other as far as they are slow.
 async fn round(node: &Node, members: &[Member], number: u64) -> MemberRound {
-    let mut round = MemberRound::default();
-    let claim = |member: &'_ Member| {
+    let claim = |member: &Member| {
         let member = member.clone();
-        async move { (member.certified().await, member) }
+        async move { (member.index(), member.certified().await) }
     };
-    let mut claims: FuturesUnordered<_> = members.iter().map(claim).collect();
-    while let Some((claim, member)) = claims.next().await {
-        let index = member.index();
-        match claim {
-            Ok(certified) if certified >= number => {}
-            // While nothing is certified, nobody is asked for batches.
-            Ok(_) => continue,
-            Err(fault) => {
-                tracing::debug!(member = index, %fault, "the member does not say what it holds");
-                continue;
-            }
-        }
-        match member.certified_run(number, &node.tracker).await {
-            Ok(run) => {
-                round.run = Some((index, run));
-                break;
-            }
-            Err(fault) => {
-                tracing::warn!(number, member = index, %fault, "the member claims to hold more than it gives");
-                round.failed.push(index);
-            }
-        }
-    }
-    round
+    let claims: FuturesUnordered<_> = members.iter().map(claim).collect();
+    let claims = claims.filter_map(|(member, claim)| {
+        let claim = claim.inspect_err(|fault| {
+            tracing::debug!(member, %fault, "the member does not say what it holds");
+        });
+        // While nothing is certified, nobody is asked for batches.
+        std::future::ready(claim.ok().map(|certified| (member, certified)))
+    });
+    let run_of = async |member: u16, number: u64| {
+        let run = node.members.by_index(member)?.certified_run(number, &node.tracker).await;
+        run.inspect_err(|fault| {
+            tracing::warn!(number, member, %fault, "the member claims to hold more than it gives");
+        })
+        .ok()
+    };
+    node.gathering.runs(claims, run_of, number, MAX_MEMBER_ROUND_BATCHES).await
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use blindfold_chain::Tracker;
+use blindfold_chain::limits::MAX_RUN_TIMEOUTS;
+use blindfold_chain::{GivenRun, Tracker};
 use blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS;
 use blindfold_protocol::{Certificate, ReleaseShare, SealedBatch, SingletonShare};
 use blindfold_rpc::{
@@ -13,7 +14,6 @@ use blindfold_rpc::{
 use futures::stream::{FuturesUnordered, Stream};
 
 use crate::config::MemberEndpoint;
-use crate::limits::MAX_RUN_TIMEOUTS;
 
 /// Why a member's answer is of no use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +56,16 @@ pub struct CertifiedRun {
     pub certificate: Certificate,
 }
 
+impl GivenRun for CertifiedRun {
+    fn last(&self) -> u64 {
+        self.batches.last().map_or(0, |batch| batch.header.number)
+    }
+
+    fn bytes(&self) -> usize {
+        self.batches.iter().flat_map(|batch| &batch.items).map(Vec::len).sum()
+    }
+}
+
 /// One member.
 #[derive(Clone, Debug)]
 pub struct Member {
@@ -89,6 +99,11 @@ impl Members {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Member> {
         self.members.iter()
+    }
+
+    /// The one with this index.
+    pub fn by_index(&self, index: u16) -> Option<&Member> {
+        self.members.iter().find(|member| member.index == index)
     }
 
     /// How many there are.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_chain::{
-    CertificateOutcome, HintIntake, HintsFault, HintsRefusal, NextStep, Refusal, Tracker, announce,
+    CertificateOutcome, Gathering, HintIntake, HintsFault, HintsRefusal, NextStep, Refusal, Tracker, announce,
 };
 use blindfold_protocol::{BatchHints, Certificate, Release, SignedHeader};
 use blindfold_rpc::{BlindApiClient, HttpClient, Hub};
@@ -25,6 +25,8 @@ pub(crate) struct Node {
     pub(crate) intake: HintIntake,
     pub(crate) decryption: LocalDecryption,
     pub(crate) members: Members,
+    /// How members are asked for what the sequencer does not give.
+    pub(crate) gathering: Gathering,
     /// `None` where the node follows from L1 alone.
     pub(crate) sequencer: Option<HttpClient>,
     pub(crate) hub: Hub,

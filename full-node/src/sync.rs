@@ -15,7 +15,7 @@ use crate::follower::{Follower, decoded, end_of};
 use crate::keeper::Wake;
 use crate::limits::MAX_SYNC_BATCHES;
 use crate::member_rounds::MemberRound;
-use crate::members::Member;
+use crate::members::{CertifiedRun, Member};
 use crate::node::Node;
 
 /// How a run of catching up ended.
@@ -143,34 +143,46 @@ impl Follower {
         }
     }
 
-    /// Takes what a member gave of what the sequencer withholds, and goes on asking where there may be more.
+    /// Takes what members gave of what the sequencer withholds, and goes on asking where there may be more.
     pub(crate) async fn on_members(&mut self, round: MemberRound) {
-        let Some((member, run)) = round.run else { return };
-        let (before, last) = (self.node.tracker.certified().number, run.certificate.number);
-        // The feed may have been faster.
-        if last > before {
-            match self.take_certified(run.batches, run.certificate).await {
-                Ok(()) => {
-                    self.member_rounds.trust(member);
-                    self.node.counters.batches_from_members.add(last - before);
-                    tracing::warn!(
-                        first = before + 1,
-                        last,
-                        member,
-                        "a member gave what the sequencer withholds"
-                    );
-                    self.take_parked().await;
-                }
-                Err(refusal) => {
-                    self.node.certificate_refused(last, &refusal);
-                    if refusal.next_step() != NextStep::Reject {
-                        return;
-                    }
+        let left_alone: Vec<u16> = round.left_alone().collect();
+        let mut more = !round.runs.is_empty() || !round.slow.is_empty();
+        for (member, run) in round.runs {
+            match self.take_given(member, run).await {
+                Ok(()) => {}
+                Err(NextStep::Reject) => {
                     self.member_rounds.pause(member);
+                    break;
+                }
+                Err(_) => {
+                    more = false;
+                    break;
                 }
             }
         }
-        self.member_rounds.begin(self.node.tracker.certified().number);
+        // Whoever gave something and was slow with the next counts as slow.
+        left_alone.iter().for_each(|member| self.member_rounds.pause(*member));
+        if more {
+            self.member_rounds.begin(self.node.tracker.certified().number);
+        }
+    }
+
+    /// Takes one run, or says what to do next.
+    async fn take_given(&mut self, member: u16, run: CertifiedRun) -> Result<(), NextStep> {
+        let (before, last) = (self.node.tracker.certified().number, run.certificate.number);
+        // The feed may have been faster.
+        if last <= before {
+            return Ok(());
+        }
+        if let Err(refusal) = self.take_certified(run.batches, run.certificate).await {
+            self.node.certificate_refused(last, &refusal);
+            return Err(refusal.next_step());
+        }
+        self.member_rounds.trust(member);
+        self.node.counters.batches_from_members.add(last - before);
+        tracing::warn!(first = before + 1, last, member, "a member gave what the sequencer withholds");
+        self.take_parked().await;
+        Ok(())
     }
 }
 

@@ -222,6 +222,17 @@ async fn numbers_certified_through_a_descendant_come_from_members_too() {
     executed(&node, 1).await;
 }
 
+/// One member that tells first what it holds, and takes its time to give it, served alone whoever lagged behind.
+#[tokio::test]
+async fn a_member_that_is_true_and_slow_is_overtaken() {
+    let mut world = withheld().await;
+    world.config.member_timeout_ms = MAX_MEMBER_TIMEOUT_MS;
+    *world.members.archive.slow.lock() = Some(2);
+    let node = world.start().await;
+    certified_through(&node, 2).await;
+    assert_eq!(node.counters().by_name()["batches_from_members"], 2);
+}
+
 /// One member that makes up headers, on a chain where nothing happens for a moment. It is asked for one of them, and
 /// while it does not answer the feed goes on.
 #[tokio::test]

@@ -6,6 +6,7 @@
 //!   ones, takes certificates, gives way to the certified header when the sequencer signed two.
 //! - [`verify_hints`]: what the batch says, proved and not believed; [`HintIntake`] stores what stands.
 //! - [`Executor`]: one L2 block per second from certified and hinted batches, through an execution client.
+//! - [`Gathering`]: fetching certified batches from members, of whom some may be slow.
 //! - [`Settlement`]: which batches are safe and which are final on L1, for the execution client to know.
 //! - [`SubstitutePoster`]: posting to L1 what the sequencer keeps from it.
 //! - [`Fork`]: where a disk and L1 part, and the way back.
@@ -15,6 +16,7 @@ mod ancestors;
 pub mod announce;
 mod closing;
 mod executor;
+mod gather;
 mod hints;
 mod intake;
 mod l1;
@@ -40,6 +42,7 @@ pub use executor::{
     BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor,
     ExecutorDeps, ExecutorStatus, HaltLimits, InnerTransaction, NewBlock, OpenedBatches,
 };
+pub use gather::{Gathered, Gathering, GivenRun};
 pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
 pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{

@@ -67,5 +67,15 @@ pub const KEPT_POSTED_HEADERS: u64 = 256;
 pub const TOPIC_BUFFER_EVENTS: usize = 1_024;
 /// Parsed block records kept for receipts.
 pub const MAX_CACHED_BLOCKS: usize = 64;
+/// How often as long as one answer a whole run of a member may take: up to sixteen batches that are certified together. It
+/// is also how long a round of asking members may take.
+pub const MAX_RUN_TIMEOUTS: u32 = 4;
+/// How long after one member the next is asked for the same run, at first and where an answer may take longer than four
+/// times that, in milliseconds.
+pub const MAX_ASK_STEP_MS: u64 = 1_000;
+/// Members that are asked for the same run at a time.
+pub const MAX_ASKED_AT_ONCE: usize = 4;
+/// Item bytes after which a round ends, so that what is fetched and not yet applied stays bounded.
+pub const MAX_ROUND_BYTES: usize = 16 * 1024 * 1024;
 /// Reads of the store that callers from outside have under way; the store has four readers.
 pub const CALLERS_READS: usize = 2;

@@ -9,6 +9,7 @@
 //!   that ends after a panic of any thread.
 //! - [`Backoff`]: pauses that double up to a limit, with jitter from a seed.
 //! - [`Pauses`]: peers whose answers came to nothing, who are left alone for a while.
+//! - [`Hedge`]: asking several peers for the same thing, the next beside one that is slow; [`Pace`]: how soon.
 //! - [`Patience`]: how long something may fail without a break before its role gives up.
 //!
 //! Sleeping is tokio's: under its paused clock the same code runs in virtual time.
@@ -31,6 +32,7 @@
 mod agreement;
 mod backoff;
 mod clock;
+mod hedge;
 mod panics;
 mod pauses;
 mod tasks;
@@ -38,6 +40,7 @@ mod tasks;
 pub use agreement::{Agreement, Disagreement};
 pub use backoff::{Backoff, Patience};
 pub use clock::{Clock, MAX_OFFSET_MS, SteadyClock, SystemTimeSource, TimeSource};
+pub use hedge::{Hedge, Hedged, Pace};
 pub use panics::{Cancelled, blocking, joined, panic_words, panicked, watch_panics};
 pub use pauses::Pauses;
 pub use tasks::{Failure, Spawner, Stop, Tasks, until};

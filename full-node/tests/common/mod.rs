@@ -8,7 +8,7 @@ pub mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
@@ -48,20 +48,40 @@ impl RoleView for SequencerRole {
 }
 
 /// What the sequencer's answers leave out or change.
-#[derive(Default)]
 pub struct Mischief {
     /// Answers no batch at all.
     pub withhold_batches: AtomicBool,
     /// Answers batches without hints, and no hints.
     pub withhold_hints: AtomicBool,
-    /// Never answers when it is asked for hints.
+    /// Answers when it is asked for hints as often as [`hint_answers`](Self::hint_answers) lets it.
     pub stall_hints: AtomicBool,
+    pub hint_answers: Semaphore,
     pub hints_asked: AtomicUsize,
+    /// Gives this batch no more once the next one was asked for: whoever asks waits.
+    pub stalled_batch: AtomicU64,
+    pub last_batch_asked: AtomicU64,
     /// Hints given in place of the true ones.
     pub forged_hints: Mutex<Option<BatchHints>>,
     /// A certificate given in place of the true one.
     pub forged_certificate: Mutex<Option<Certificate>>,
     pub batches_asked: AtomicUsize,
+}
+
+impl Default for Mischief {
+    fn default() -> Self {
+        Self {
+            withhold_batches: AtomicBool::default(),
+            withhold_hints: AtomicBool::default(),
+            stall_hints: AtomicBool::default(),
+            hint_answers: Semaphore::new(0),
+            hints_asked: AtomicUsize::default(),
+            stalled_batch: AtomicU64::default(),
+            last_batch_asked: AtomicU64::default(),
+            forged_hints: Mutex::default(),
+            forged_certificate: Mutex::default(),
+            batches_asked: AtomicUsize::default(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -82,6 +102,10 @@ impl BlindApiServer for Api {
 
     async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
         self.mischief.batches_asked.fetch_add(1, Ordering::SeqCst);
+        let last = self.mischief.last_batch_asked.fetch_max(number, Ordering::SeqCst);
+        if number == self.mischief.stalled_batch.load(Ordering::SeqCst) && last > number {
+            std::future::pending::<()>().await;
+        }
         if self.mischief.withhold_batches.load(Ordering::SeqCst) {
             return Ok(None);
         }
@@ -104,7 +128,7 @@ impl BlindApiServer for Api {
     async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
         self.mischief.hints_asked.fetch_add(1, Ordering::SeqCst);
         if self.mischief.stall_hints.load(Ordering::SeqCst) {
-            std::future::pending::<()>().await;
+            self.mischief.hint_answers.acquire().await.expect("open").forget();
         }
         if self.mischief.withhold_hints.load(Ordering::SeqCst) {
             return Ok(None);
@@ -230,11 +254,14 @@ pub struct Archive {
     pub through_descendant: Mutex<BTreeSet<u64>>,
     /// A member that makes up headers without end, and the batch that it makes them of.
     pub makes_up: Mutex<Option<(u16, SealedBatch)>>,
-    /// Whether that one gives its answers: else it keeps the caller waiting.
+    /// A member that has what it claims, and takes its time to give it. The others say what they hold once it was asked.
+    pub slow: Mutex<Option<u16>>,
+    /// Whether these two give their answers: else they keep the caller waiting.
     pub answers: Semaphore,
     /// Every number that a batch was asked for, and of which member.
     pub batches_asked: Mutex<Vec<(u16, u64)>>,
     pub statuses_asked: AtomicUsize,
+    pub shares_asked: AtomicUsize,
     pub shares_given: AtomicUsize,
 }
 
@@ -246,9 +273,11 @@ impl Archive {
             lying: Mutex::default(),
             through_descendant: Mutex::default(),
             makes_up: Mutex::default(),
+            slow: Mutex::default(),
             answers: Semaphore::new(0),
             batches_asked: Mutex::default(),
             statuses_asked: AtomicUsize::new(0),
+            shares_asked: AtomicUsize::new(0),
             shares_given: AtomicUsize::new(0),
         }
     }
@@ -331,6 +360,9 @@ impl CommitteeApiServer for MemberDouble {
             self.archive.answers.acquire().await.expect("open").forget();
             return Ok(Some(HeldBatch { sealed: Encoded::new(&batch), certificate: None }));
         }
+        if *self.archive.slow.lock() == Some(self.member) {
+            self.archive.answers.acquire().await.expect("open").forget();
+        }
         let alone = !self.archive.through_descendant.lock().contains(&number);
         let Some((mut batch, _)) = self.archive.certified.lock().get(&number).cloned() else {
             return Ok(None);
@@ -351,6 +383,7 @@ impl CommitteeApiServer for MemberDouble {
         certificate: Encoded<Certificate>,
     ) -> Result<Encoded<ReleaseShare>, RpcError> {
         self.speaks()?;
+        self.archive.shares_asked.fetch_add(1, Ordering::SeqCst);
         let (sealed, verdicts) = self.archive.get(number)?;
         let certificate = certificate.decode_param()?;
         assert!(certificate.number >= number, "a certificate of the batch or of a descendant");
@@ -388,6 +421,11 @@ impl CommitteeApiServer for MemberDouble {
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
         self.speaks()?;
         self.archive.statuses_asked.fetch_add(1, Ordering::SeqCst);
+        let slow = *self.archive.slow.lock();
+        if let Some(slow) = slow.filter(|slow| *slow != self.member) {
+            let asked = || self.archive.batches_asked.lock().iter().any(|(member, _)| *member == slow);
+            eventually("the slow member is asked", asked).await;
+        }
         let held = self.archive.certified.lock().last_key_value().map_or(0, |(number, _)| *number);
         let certified = if self.made_up(1).is_some() { u64::MAX } else { held };
         Ok(CommitteeStatus {
