@@ -56,7 +56,7 @@ pub(crate) struct Round {
     pub(crate) stuck: Option<String>,
     /// It did not say where it stands.
     pub(crate) silent: bool,
-    /// Certified batches are there or may be there that it did not give.
+    /// It says that certified batches are there that it did not give, or says nothing.
     pub(crate) withheld: bool,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Wanted {
     pub(crate) from: u64,
     /// Batches in one round.
     pub(crate) limit: u64,
-    /// Whether it gave what cannot be taken: others are asked for what is certified.
+    /// Whether it gave what cannot be taken a moment ago: it is not asked for what is certified.
     pub(crate) refused: bool,
 }
 
@@ -147,11 +147,6 @@ impl Sources {
         self.peers.iter().map(|(member, _)| *member)
     }
 
-    /// How many there are that can be asked.
-    pub(crate) fn count(&self) -> usize {
-        self.peers.len() + 1
-    }
-
     /// Asks the sequencer for what is missing.
     pub(crate) async fn fetch(self: Arc<Self>, wanted: Wanted) -> Round {
         let mut round = Round::default();
@@ -178,7 +173,7 @@ impl Sources {
             let told = self.sealed(number).await;
             let run = told.as_ref().filter(|_| !wanted.refused).and_then(ToldBatch::certified);
             let Some(run) = self.standing(number, run).await else {
-                round.withheld = wanted.refused || status.certified >= number;
+                round.withheld = status.certified >= number;
                 self.fetch_uncertified(&mut round, number, status.head.number, told).await;
                 return round;
             };

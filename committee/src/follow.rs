@@ -4,7 +4,7 @@
 //! order of number, certificates wait for their header, and whatever is missing is fetched.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -78,6 +78,13 @@ enum Taken {
     CatchUp,
 }
 
+/// A certified run that was not taken.
+struct Untaken {
+    reason: String,
+    /// Whether somebody else may have what can be taken.
+    rejected: bool,
+}
+
 /// The headers that L1 made, as far as they were new here.
 type L1Round = Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal>;
 
@@ -94,14 +101,12 @@ pub(crate) struct Follower {
     ask_peers: bool,
     /// It did not say where it stands when it was asked last.
     silent: bool,
-    /// Who gave certified headers with other items than theirs: not asked for what is certified until the gap is closed.
-    without: BTreeSet<Source>,
     /// The round that asks the sequencer, at most one.
     rounds: JoinSet<Round>,
     /// The round that asks the other members, at most one.
     peer_rounds: JoinSet<PeerRound>,
-    /// Members whose answers came to nothing.
-    peer_pauses: Pauses<u16>,
+    /// Whose answers came to nothing: not asked for what is certified for a while.
+    pauses: Pauses<Source>,
     /// No round asks the other members before this.
     peers_at: Instant,
     /// Nor for what is not certified before this.
@@ -144,7 +149,7 @@ impl Follower {
         let limits = &context.config.limits;
         let pause = Duration::from_millis(limits.header_retry_ms);
         let [patience, l1_patience] = [Patience::new(limits.stuck_exit_ms); 2];
-        let peer_pauses = Pauses::new(limits.peer_check_ms, MAX_PEER_PAUSE_MS);
+        let pauses = Pauses::new(limits.peer_check_ms, MAX_PEER_PAUSE_MS);
         let held_pauses = Backoff::new(limits.peer_check_ms, MAX_PEER_PAUSE_MS);
         Self {
             context,
@@ -156,10 +161,9 @@ impl Follower {
             behind: true,
             ask_peers: false,
             silent: false,
-            without: BTreeSet::new(),
             rounds: JoinSet::new(),
             peer_rounds: JoinSet::new(),
-            peer_pauses,
+            pauses,
             peers_at: Instant::now(),
             held_at: Instant::now(),
             held_pauses,
@@ -344,8 +348,8 @@ impl Follower {
                 // What waits may belong to the branch that L1 ended; what follows L1's headers comes again.
                 self.waiting.clear();
                 self.certificates.clear();
-                // Nor did members fail that could show L1's headers alone.
-                self.peer_pauses.clear();
+                // Nor did those fail who could show L1's headers alone, and what gave way may be right now.
+                self.pauses.clear();
                 self.context.metrics.certified.set(self.context.tracker.certified().number);
                 self.behind = true;
                 // What follows L1's headers may have come before this round told of them.
@@ -692,9 +696,7 @@ impl Follower {
         match self.context.tracker.accept_certified_run_after(&run.batches, &run.certificate, own_vote).await
         {
             Ok((applied, _)) => {
-                if let Source::Member(member) = run.source {
-                    self.peer_pauses.succeeded(&member);
-                }
+                self.pauses.succeeded(&run.source);
                 if let Some((ours, certified)) = given_up {
                     self.context.metrics.followed_other_certificate.increment();
                     self.acknowledger.forget_from(ours.number);
@@ -715,12 +717,9 @@ impl Follower {
                     self.context.metrics.bad_certificates.increment();
                     let (hash, source) = (last.header.hash(), run.source);
                     tracing::warn!(number, %hash, ?source, %refusal, "certified batch refused: asking others");
-                    self.without.insert(source);
-                    if let Source::Member(member) = source {
-                        self.peer_pauses.failed(member);
-                    }
-                    if self.without.len() >= self.sources.count() {
-                        self.without.clear();
+                    // The same may come again on another way: it fails once.
+                    if self.pauses.is_over(&source) {
+                        self.pauses.failed(source);
                     }
                     (self.behind, self.ask_peers) = (true, true);
                     Taken::Refused
@@ -752,7 +751,8 @@ impl Follower {
         let wanted = Wanted {
             from: self.context.tracker.certified().number + 1,
             limit: self.context.config.limits.catch_up_batches,
-            refused: self.without.contains(&Source::Sequencer),
+            // Where there is nobody else, it may give what is right next time.
+            refused: self.sources.has_peers() && !self.pauses.is_over(&Source::Sequencer),
         };
         self.rounds.spawn(Arc::clone(&self.sources).fetch(wanted));
     }
@@ -771,9 +771,7 @@ impl Follower {
         if uncertified {
             self.held_at = now + self.held_pauses.pause();
         }
-        let left_out = |member: &u16| {
-            self.without.contains(&Source::Member(*member)) || !self.peer_pauses.is_over(member)
-        };
+        let left_out = |member: &u16| !self.pauses.is_over(&Source::Member(*member));
         let wanted = WantedOfPeers {
             from: self.context.tracker.certified().number + 1,
             limit: self.context.config.limits.catch_up_batches,
@@ -786,23 +784,21 @@ impl Follower {
     async fn on_round(&mut self, round: Result<Round, JoinError>) {
         let before = self.place();
         let round = joined(round).unwrap_or_default();
-        let without = self.without.len();
-        let refused = self.take_runs(round.certified).await;
+        let untaken = self.take_runs(round.certified).await;
         self.take_told(round.uncertified).await;
         self.silent = round.silent;
         self.ask_peers |= round.withheld;
-        let stuck = refused.or(round.stuck);
+        // What cannot be taken is not asked for again while somebody else may have it.
+        let other_to_ask = self.sources.has_peers() && untaken.as_ref().is_some_and(|run| run.rejected);
+        let stuck = untaken.map(|run| run.reason).or(round.stuck);
         let readiness = &self.context.readiness;
         match &stuck {
             None => readiness.set_ready(FOLLOWING),
             Some(reason) => readiness.set_not_ready(FOLLOWING, reason.as_str()),
         }
         self.behind |= round.more || stuck.is_some();
-        if !self.behind && !self.ask_peers && self.peer_rounds.is_empty() {
-            self.without.clear();
-        }
         // What brought nothing is not tried again at once, unless there is somebody else to ask.
-        if self.place() == before && !round.more && self.without.len() <= without {
+        if self.place() == before && !round.more && !other_to_ask {
             self.fetch_at = self.after_a_pause();
         }
     }
@@ -810,20 +806,20 @@ impl Follower {
     async fn on_peer_round(&mut self, round: Result<PeerRound, JoinError>) {
         let before = self.place();
         let round = joined(round).unwrap_or_default();
-        for member in round.failed {
-            self.peer_pauses.failed(member);
-        }
-        let without = self.without.len();
-        let refused = self.take_runs(round.certified).await;
+        let untaken = self.take_runs(round.certified).await;
         self.take_told(round.uncertified).await;
+        // Whoever gave something and was slow with the next counts as slow.
+        for member in round.failed {
+            self.pauses.failed(Source::Member(member));
+        }
         if self.place() != before {
             self.held_pauses.reset();
             self.held_at = Instant::now();
         }
         // The sequencer may have what follows, or the same once it can be taken.
-        self.behind |= self.place() != before || refused.is_some();
-        self.ask_peers |= round.more && refused.is_none();
-        if self.place() == before && self.without.len() <= without {
+        self.behind |= self.place() != before || untaken.is_some();
+        self.ask_peers |= round.more && untaken.is_none();
+        if self.place() == before && !untaken.is_some_and(|run| run.rejected) {
             self.peers_at = self.after_a_pause();
         }
     }
@@ -833,14 +829,17 @@ impl Follower {
     }
 
     /// Takes consecutive certified runs, or says which one cannot be taken.
-    async fn take_runs(&mut self, runs: Vec<CertifiedRun>) -> Option<String> {
+    async fn take_runs(&mut self, runs: Vec<CertifiedRun>) -> Option<Untaken> {
         for run in runs {
             let number = run.certificate.number;
             // The feed may have been faster.
-            if number > self.context.tracker.certified().number
-                && !matches!(self.take_certified(&run).await, Taken::Done)
-            {
-                return Some(format!("certified batch {number} cannot be taken"));
+            if number > self.context.tracker.certified().number {
+                let rejected = match self.take_certified(&run).await {
+                    Taken::Done => continue,
+                    taken => matches!(taken, Taken::Refused),
+                };
+                let reason = format!("certified batch {number} cannot be taken");
+                return Some(Untaken { reason, rejected });
             }
         }
         None

@@ -333,6 +333,59 @@ async fn who_gives_other_items_under_a_certified_header_is_passed_over() {
     assert_eq!(second.tracker().certified(), first.tracker().certified());
 }
 
+/// Once it had given what could not be taken, the sequencer was never again asked for what is certified.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sequencer_that_was_refused_is_asked_again() {
+    const LAST: u64 = 40;
+    let sealer = Sealer::new().await;
+    let mut batches = Vec::new();
+    for number in 1..=LAST {
+        let items = if number == 1 { vec![envelope(1, 1).encode()] } else { vec![] };
+        let batch = sealer.seal(items).await;
+        let certificate = sealer.certify(&batch.batch, &[1, 2, 3]).await;
+        batches.push((batch, certificate));
+    }
+    let (first, certificate) = batches.remove(0);
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let mut altered = (*first.batch).clone();
+    altered.items[0][40] ^= 1;
+    sequencer.keep(&altered, &first.verdicts);
+    sequencer.keep_certificate(&certificate);
+    let peer = PeerDouble::holding(&[first.batch]);
+    let (_server, url) = peer.serve().await;
+    let mut machine = Machine::new(1, sequencer.url());
+    machine.config.limits.peer_check_ms = 1_500;
+    machine.config.peers = vec![url];
+    let member = machine.start().await;
+    // The other member gives what is right once the sequencer was refused.
+    let refused = "blindfold_committee_bad_certificates_total{role=\"committee\"}";
+    within("the refusal", async {
+        while !member.metrics().registry.render().contains(&format!("{refused} 1")) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    peer.answers.add_permits(100);
+    certified(&member, 1).await;
+    let checks = |count| {
+        let before = peer.asked.borrow().statuses;
+        peer.until("checks", move |asked| asked.statuses >= before + count)
+    };
+    checks(2).await;
+
+    // From here on it is right, and nobody else has it.
+    for (batch, certificate) in &batches {
+        sequencer.keep(&batch.batch, &batch.verdicts);
+        sequencer.keep_certificate(certificate);
+    }
+    let before = peer.asked.borrow().statuses;
+    certified(&member, LAST).await;
+    // One check finds out, and one round brings all of it.
+    let asked = peer.asked.borrow().statuses - before;
+    assert!(asked <= 2, "the other member was asked {asked} times");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missed_and_disordered_notifications_are_made_up_for() {
     let sequencer = SequencerDouble::start().await;
