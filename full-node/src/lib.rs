@@ -38,7 +38,7 @@ use blindfold_rpc::{
     AdminConfig, BlindApiServer, ClientBuildError, ClientConfig, Hub, NODE_ONLY_METHODS, READ_METHODS,
     Readiness, ServeError, ServerConfig, ServerHandle, admin, http_client, serve,
 };
-use blindfold_runtime::{Failure, Patience, Tasks};
+use blindfold_runtime::{Failure, Patience, Pauses, Tasks};
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::{Metrics, MetricsError};
 use tokio::sync::mpsc;
@@ -54,7 +54,9 @@ use compare::Comparison;
 use follower::Follower;
 use from_l1::FromL1;
 use keeper::Keeper;
-use limits::{MAX_ANNOUNCED_BLOCKS, MAX_WATCHED_BATCHES, READINESS_INTERVAL_MS, STUCK_EXIT_MS};
+use limits::{
+    MAX_ANNOUNCED_BLOCKS, MAX_MEMBER_PAUSE_MS, MAX_WATCHED_BATCHES, READINESS_INTERVAL_MS, STUCK_EXIT_MS,
+};
 use node::{Node, stopped};
 use watch::{BookError, CaseBook, Judge, WatchConfig, WatchConfigError, WatchL1, Watcher, WatcherDeps};
 
@@ -205,6 +207,10 @@ impl FullNode {
             },
             members,
             gathering: Gathering::new(Duration::from_millis(config.member_timeout_ms)),
+            ancestor_pauses: parking_lot::Mutex::new(Pauses::new(
+                config.member_timeout_ms,
+                MAX_MEMBER_PAUSE_MS,
+            )),
             sequencer,
             hub: hub.clone(),
             counters: counters.clone(),

@@ -9,7 +9,7 @@ use blindfold_chain::{
 };
 use blindfold_protocol::{BatchHints, Certificate, Release, SignedHeader};
 use blindfold_rpc::{BlindApiClient, HttpClient, Hub};
-use blindfold_runtime::{Patience, Spawner};
+use blindfold_runtime::{Patience, Pauses, Spawner};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
@@ -20,6 +20,13 @@ use crate::limits::MAX_PARKED_ENTRIES;
 use crate::members::Members;
 use crate::watch::CaseBook;
 
+/// Who may have an ancestor of a certified batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AncestorSource {
+    Sequencer,
+    Member(u16),
+}
+
 pub(crate) struct Node {
     pub(crate) tracker: Tracker,
     pub(crate) intake: HintIntake,
@@ -27,6 +34,8 @@ pub(crate) struct Node {
     pub(crate) members: Members,
     /// How members are asked for what the sequencer does not give.
     pub(crate) gathering: Gathering,
+    /// Who was slow to give an ancestor, or did not have it.
+    pub(crate) ancestor_pauses: Mutex<Pauses<AncestorSource>>,
     /// `None` where the node follows from L1 alone.
     pub(crate) sequencer: Option<HttpClient>,
     pub(crate) hub: Hub,

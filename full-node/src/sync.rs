@@ -8,15 +8,14 @@ use blindfold_chain::{Applied, HeaderSource, L1Round, NextStep, Refusal, announc
 use blindfold_protocol::{Certificate, SealedBatch};
 use blindfold_rpc::types::BatchInfo;
 use blindfold_rpc::{BlindApiClient, ReceivedError};
-use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
+use futures::{StreamExt, stream};
 
 use crate::follower::{Follower, decoded, end_of};
 use crate::keeper::Wake;
 use crate::limits::MAX_SYNC_BATCHES;
 use crate::member_rounds::MemberRound;
-use crate::members::{CertifiedRun, Member};
-use crate::node::Node;
+use crate::members::CertifiedRun;
+use crate::node::{AncestorSource, Node};
 
 /// How a run of catching up ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,27 +185,49 @@ impl Follower {
     }
 }
 
+impl Node {
+    /// The batch of this number as the sequencer or a member has it.
+    async fn batch_of(&self, source: AncestorSource, number: u64) -> Option<SealedBatch> {
+        match source {
+            AncestorSource::Sequencer => {
+                let info = self.sequencer.as_ref()?.get_batch(number).await.ok()??;
+                decoded(&info.sealed)
+            }
+            AncestorSource::Member(member) => {
+                let held = self.members.by_index(member)?.held(number).await.ok()?;
+                held.map(|held| held.sealed)
+            }
+        }
+    }
+
+    /// Whom to ask for an ancestor, in this order: last those that were slow or did not have one a moment ago.
+    fn ancestor_sources(&self) -> Vec<AncestorSource> {
+        let sequencer = self.sequencer.as_ref().map(|_| AncestorSource::Sequencer);
+        let members = self.members.iter().map(|member| AncestorSource::Member(member.index()));
+        let mut sources: Vec<_> = sequencer.into_iter().chain(members).collect();
+        let pauses = self.ancestor_pauses.lock();
+        sources.sort_by_key(|source| !pauses.is_over(source));
+        sources
+    }
+}
+
 #[async_trait]
 impl HeaderSource for Node {
     async fn header(&self, number: u64, hash: B256) -> Option<Arc<SealedBatch>> {
         let fits = |sealed: &SealedBatch| sealed.header.number == number && sealed.header.hash() == hash;
-        let sequencer = async {
-            let info = self.sequencer.as_ref()?.get_batch(number).await.ok()??;
-            decoded(&info.sealed)
-        };
-        let member = |member: &'_ Member| {
-            let member = member.clone();
-            async move { member.held(number).await.ok().flatten().map(|held| held.sealed) }.boxed()
-        };
-        // All at once: one that is slow holds nobody up who has it.
-        let mut answers: FuturesUnordered<_> = self.members.iter().map(member).collect();
-        answers.push(sequencer.boxed());
-        while let Some(answer) = answers.next().await {
-            if let Some(sealed) = answer.filter(fits) {
-                return Some(Arc::new(sealed));
-            }
+        // Each may be large: the next is asked beside one that is slow.
+        let asked = stream::iter(self.ancestor_sources()).map(|source| {
+            let batch = self.batch_of(source, number);
+            (source, async move { batch.await.filter(fits) })
+        });
+        let hedged = self.gathering.hedge().first(asked).await;
+        let mut pauses = self.ancestor_pauses.lock();
+        for source in hedged.failed.into_iter().chain(hedged.slow) {
+            pauses.failed(source);
         }
-        None
+        let (source, sealed) = hedged.first?;
+        pauses.succeeded(&source);
+        Some(Arc::new(sealed))
     }
 
     /// Ours would be forgotten when it gives way.

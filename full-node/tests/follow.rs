@@ -7,7 +7,7 @@ mod faulty;
 use std::sync::atomic::Ordering;
 
 use blindfold_chain::announce;
-use blindfold_full_node::{ConfigError, StartError, limits::MAX_MEMBER_TIMEOUT_MS};
+use blindfold_full_node::{ConfigError, FullNode, StartError, limits::MAX_MEMBER_TIMEOUT_MS};
 use blindfold_protocol::{B256, HintEntry};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
@@ -231,6 +231,43 @@ async fn a_member_that_is_true_and_slow_is_overtaken() {
     let node = world.start().await;
     certified_through(&node, 2).await;
     assert_eq!(node.counters().by_name()["batches_from_members"], 2);
+}
+
+/// A node that was shown header 1, and a chain certified at 2 whose header 1 is another one. Members have it, too.
+async fn other_ancestor(world: &World) -> FullNode {
+    let node = world.start().await;
+    let other = Sequencer::new(&world.l1).await;
+    let shown = other.seal_envelopes(300, &[envelope(7)]).await;
+    world.sequencer.publish(&announce::header(&shown.batch, shown.hash, &shown.verdicts));
+    let mut heads = node.tracker().watch_sealed();
+    within("the first header", heads.wait_for(|head| head.hash == shown.hash))
+        .await
+        .expect("the tracker lives");
+    let one = world.sequencer.sealing.seal_envelopes(250, &[envelope(1)]).await;
+    let two = world.sequencer.sealing.seal(1_000, vec![]).await;
+    for sealed in [&one, &two] {
+        world.members.archive.put(sealed);
+    }
+    world.sequencer.certify(&two).await;
+    certified_through(&node, 2).await;
+    assert_eq!(node.tracker().certified().hash, two.hash);
+    node
+}
+
+/// Sequencer and members were asked all at once, each for megabytes.
+#[tokio::test]
+async fn an_ancestor_is_fetched_once() {
+    let world = World::new().await;
+    let _node = other_ancestor(&world).await;
+    assert_eq!(*world.members.archive.batches_asked.lock(), []);
+}
+
+#[tokio::test]
+async fn a_sequencer_that_lets_an_ancestor_hang_holds_up_nothing() {
+    let world = World::new().await;
+    world.sequencer.mischief.stalled_batch.store(1, Ordering::SeqCst);
+    let _node = other_ancestor(&world).await;
+    assert!(!world.members.archive.batches_asked.lock().is_empty());
 }
 
 /// One member that makes up headers, on a chain where nothing happens for a moment. It is asked for one of them, and
