@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindfold_chain::{Executor, HintsRefusal, accepted};
-use blindfold_protocol::BatchHints;
-use blindfold_runtime::Pauses;
+use blindfold_runtime::{Pauses, joined};
 use blindfold_store::StoreError;
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, timeout};
 
 use crate::limits::{
-    HINTS_PATIENCE_MS, MAX_DECRYPTION_PAUSE_MS, MAX_HINTS_PAUSE_MS, MAX_WATCHED_BATCHES,
-    MIN_DECRYPTION_PAUSE_MS, MIN_HINTS_PAUSE_MS,
+    HINTS_PATIENCE_MS, MAX_DECRYPTION_PAUSE_MS, MAX_HINTS_PATIENCE_MS, MAX_HINTS_PAUSE_MS,
+    MAX_WATCHED_BATCHES, MIN_DECRYPTION_PAUSE_MS, MIN_HINTS_PAUSE_MS,
 };
 use crate::node::{Node, stopped};
 
@@ -36,6 +36,13 @@ struct Waiting {
     pause_ms: u64,
 }
 
+/// What the sequencer answered.
+struct Answer {
+    /// Whether these were true hints, which are stored now.
+    taken: bool,
+    took: Duration,
+}
+
 pub(crate) struct Keeper {
     node: Arc<Node>,
     executor: Executor,
@@ -48,8 +55,12 @@ pub(crate) struct Keeper {
     /// The next number to look at.
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// The sequencer, while it is slow to say what hints it has.
-    slow: Pauses<()>,
+    /// The question for hints that the sequencer has not answered yet, at most one.
+    question: JoinSet<Option<Answer>>,
+    /// Whether it was quick to answer the last one.
+    quick: bool,
+    /// The sequencer, while it gives no answers.
+    silent: Pauses<()>,
 }
 
 impl Keeper {
@@ -73,7 +84,9 @@ impl Keeper {
             certified_before,
             next,
             waiting: BTreeMap::new(),
-            slow: Pauses::new(MIN_HINTS_PAUSE_MS, MAX_HINTS_PAUSE_MS),
+            question: JoinSet::new(),
+            quick: true,
+            silent: Pauses::new(MIN_HINTS_PAUSE_MS, MAX_HINTS_PAUSE_MS),
         }
     }
 
@@ -94,6 +107,9 @@ impl Keeper {
                 tokio::select! {
                     changed = certified.changed(), if room => return changed.is_ok(),
                     wake = self.wakes.recv() => self.wake(wake),
+                    Some(answer) = self.question.join_next() => {
+                        self.answered(answer);
+                    }
                     () = sleep_until(due.map(|(_, due)| due)) => {
                         if let Some((number, _)) = due {
                             self.see_to(number).await;
@@ -177,9 +193,7 @@ impl Keeper {
                 return false;
             }
         }
-        if let Some(hints) = self.fetch(number).await
-            && self.node.take_hints(hints).await.is_ok()
-        {
+        if self.fetch(number).await {
             return true;
         }
         if !late {
@@ -189,20 +203,48 @@ impl Keeper {
         self.decrypt(number).await
     }
 
-    /// The hints that the sequencer has, if it says so soon: one that takes its time with each batch would keep all that
-    /// wait behind it from being opened here.
-    async fn fetch(&mut self, number: u64) -> Option<BatchHints> {
-        if !self.slow.is_over(&()) {
-            return None;
+    /// Asks the sequencer for a batch's hints; whether they are here now. One that does not answer soon keeps nothing from
+    /// being opened here: its answer is taken when it comes, it is asked for no others until then, and after a slow one no
+    /// batch waits for the next.
+    async fn fetch(&mut self, number: u64) -> bool {
+        if !self.silent.is_over(&()) || !self.question.is_empty() {
+            return false;
         }
-        let patience = Duration::from_millis(HINTS_PATIENCE_MS);
-        let Ok(hints) = tokio::time::timeout(patience, self.node.fetch_hints(number)).await else {
-            tracing::warn!(number, "the sequencer is slow to give hints: it is not asked for a while");
-            self.slow.failed(());
-            return None;
+        let node = Arc::clone(&self.node);
+        self.question.spawn(async move {
+            let (patience, asked) = (Duration::from_millis(MAX_HINTS_PATIENCE_MS), Instant::now());
+            let hints = timeout(patience, node.fetch_hints(number)).await.ok()?;
+            let took = asked.elapsed();
+            let taken = match hints {
+                Some(hints) => node.take_hints(hints).await.is_ok(),
+                None => false,
+            };
+            Some(Answer { taken, took })
+        });
+        if !self.quick {
+            return false;
+        }
+        match timeout(Duration::from_millis(HINTS_PATIENCE_MS), self.question.join_next()).await {
+            Ok(answer) => answer.is_some_and(|answer| self.answered(answer)),
+            Err(_) => {
+                tracing::warn!(number, "the sequencer is slow to give hints: no batch waits for them");
+                self.quick = false;
+                false
+            }
+        }
+    }
+
+    /// Whether the answer brought true hints.
+    fn answered(&mut self, answer: Result<Option<Answer>, JoinError>) -> bool {
+        let Some(Answer { taken, took }) = joined(answer).ok().flatten() else {
+            tracing::warn!("the sequencer gives no answer about hints: it is not asked for a while");
+            self.quick = false;
+            self.silent.failed(());
+            return false;
         };
-        self.slow.succeeded(&());
-        hints
+        self.quick = took <= Duration::from_millis(HINTS_PATIENCE_MS);
+        self.silent.succeeded(&());
+        taken
     }
 
     async fn decrypt(&self, number: u64) -> bool {

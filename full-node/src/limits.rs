@@ -27,9 +27,12 @@ pub const MAX_PARKED_ENTRIES: usize = 64;
 pub const MAX_ANNOUNCED_BLOCKS: usize = 1_024;
 /// Batches without hints that are watched at a time; later ones follow.
 pub const MAX_WATCHED_BATCHES: usize = 64;
-/// How long the sequencer may take to give the hints of a batch, in milliseconds.
+/// How long a batch waits here for the sequencer to give its hints, in milliseconds. One that takes longer goes on giving
+/// them beside what is opened here.
 pub const HINTS_PATIENCE_MS: u64 = 2_000;
-/// First pause before it is asked again when it took longer, in milliseconds; it doubles.
+/// How long it may take in all, in milliseconds.
+pub const MAX_HINTS_PATIENCE_MS: u64 = 25_000;
+/// First pause before it is asked again when it took longer still, in milliseconds; it doubles.
 pub const MIN_HINTS_PAUSE_MS: u64 = 10_000;
 /// Longest such pause, in milliseconds.
 pub const MAX_HINTS_PAUSE_MS: u64 = 300_000;

@@ -199,6 +199,32 @@ async fn a_sequencer_that_is_slow_to_give_hints_is_asked_once() {
     assert_eq!(world.sequencer.mischief.hints_asked.load(Ordering::SeqCst), 1);
 }
 
+/// An answer of the sequencer that took longer than two seconds was thrown away and asked for again: a node with a slow
+/// line never got the hints of a large batch.
+#[tokio::test]
+async fn hints_that_come_late_are_taken_beside_opening_the_batch_here() {
+    let mut world = World::new().await;
+    world.config.hint_deadline_ms = 0;
+    let mischief = &world.sequencer.mischief;
+    mischief.stall_hints.store(true, Ordering::SeqCst);
+    let node = world.start().await;
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let (release, hints) = open_batch(&one.batch, &one.verdicts);
+    world.sequencer.certify(&one).await;
+    eventually("the question", || mischief.hints_asked.load(Ordering::SeqCst) == 1).await;
+    world.sequencer.machine.intake.submit(Some(release), hints).await.unwrap();
+    // No member gives a share, so the batch is not opened here; what is asked for them says that this was tried.
+    let archive = &world.members.archive;
+    eventually("a try", || archive.shares_asked.load(Ordering::SeqCst) > 0).await;
+    mischief.hint_answers.add_permits(100);
+    let two = world.sequencer.sealing.seal(1_000, vec![]).await;
+    world.sequencer.publish(&announce::header(&two.batch, two.hash, &two.verdicts));
+    world.sequencer.certify(&two).await;
+    executed(&node, 1).await;
+    assert_eq!(mischief.hints_asked.load(Ordering::SeqCst), 1);
+    assert_eq!(node.counters().by_name()["batches_decrypted_locally"], 0);
+}
+
 /// After an input/output error the store takes no write until the process starts anew, so the process has to end.
 #[tokio::test]
 async fn a_disk_error_ends_the_node() {
