@@ -33,6 +33,7 @@ impl RoleView for SequencerView {
             ("batches_sealed", metrics.batches_sealed.get()),
             ("closing_headers", metrics.closing_headers.get()),
             ("seal_failures", metrics.seal_failures.get()),
+            ("seal_waits", metrics.seal_waits.get()),
             ("acknowledgements", metrics.acknowledgements.get()),
             ("certificates", metrics.certificates.get()),
             ("member_refusals", metrics.member_refusals.get()),

@@ -183,18 +183,21 @@ impl Core {
             return Ok(SealOutcome::Idle);
         };
         let Frame { origin, mut timestamp_ms, ref forced } = frame;
-        let epoch = self.tracker.epoch_at(number, origin.number).await.map_err(|refusal| {
-            tracing::warn!(%refusal, number, "no epoch");
-            SealFailure::NoEpoch(number)
-        })?;
+        let epoch = self.tracker.epoch_at(number, origin.number).await;
         if self.tracker.closed(number).is_some() {
             return Ok(SealOutcome::EpochEnds);
         }
-        if number == epoch.first && in_flight > 0 {
-            // A run posted to L1 lies in one epoch and ends with a certificate of its own. The certified head has one,
-            // so the last header of an epoch gets it before the next epoch begins.
+        let begins =
+            self.tracker.rules_begin(number) || epoch.as_ref().is_ok_and(|epoch| number == epoch.first);
+        if begins && in_flight > 0 {
+            // A run posted to L1 lies in one epoch, is of one rule set and ends with a certificate of its own. The certified
+            // head has one, so the last header before either changes gets it before that.
             return Ok(SealOutcome::AwaitingCertificates);
         }
+        let epoch = epoch.map_err(|refusal| {
+            tracing::warn!(%refusal, number, "no epoch");
+            SealFailure::NoEpoch(number)
+        })?;
         self.arrived.clear();
         let mut choice = self.choose(&head, timestamp_ms, &epoch, frame.room(self.room(&head, timestamp_ms)));
         let overflows =

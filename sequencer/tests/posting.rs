@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::atomic::Ordering;
 
-use blindfold_protocol::B256;
+use blindfold_protocol::{B256, RulesChange};
 use blindfold_rpc::BlindApiClient;
 use blindfold_sequencer::{PostFault, PostedHead};
 use common::{EPOCH, LAST_NUMBER, Running, World, epoch, within};
@@ -144,6 +144,29 @@ async fn a_run_ends_with_its_epoch() {
     running.certify(4).await;
     posted(&running, 4).await;
     assert_eq!(*world.inbox.runs.lock(), [(1, 3), (4, 4)]);
+    running.handle.shutdown().await;
+}
+
+/// L1 takes no run of two rule sets, and this build seals of the first one alone: it stops before the second, when what it
+/// sealed can be posted.
+#[tokio::test]
+async fn a_rule_set_ends_with_a_certificate_of_its_own() {
+    let world = World::with(|_, _| {});
+    let change = RulesChange { first: 3, rules: 2 };
+    let epochs = world.l1.epochs.lock().clone().with_rules(vec![change]).unwrap();
+    *world.l1.epochs.lock() = epochs;
+    let running = world.start_funded(&[1]).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    let counter = async |name: &str| running.client.get_status().await.unwrap().counters[name];
+    running
+        .eventually("a slot", async || counter("seal_waits").await + counter("seal_failures").await > 0)
+        .await;
+    assert_eq!(counter("seal_failures").await, 0, "it waits for the certificate");
+    running.certify(2).await;
+    running.eventually("the end", async || counter("seal_failures").await > 0).await;
+    assert_eq!(running.handle.tracker().head().number, 2);
+    posted(&running, 2).await;
     running.handle.shutdown().await;
 }
 

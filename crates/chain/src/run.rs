@@ -35,7 +35,8 @@ pub struct CertifiedHeaders {
     pub certificate: Certificate,
 }
 
-/// The longest run from `first` within the limits that ends with a certificate of its own and lies in one epoch. When no
+/// The longest run from `first` within the limits that ends with a certificate of its own, lies in one epoch and is of one
+/// rule set. When no
 /// header within the limits has one (its certificate came through a descendant), the run goes on to the first that has:
 /// at most the headers once in flight more. `None` where nothing certified is left that L1 did not make.
 ///
@@ -77,7 +78,7 @@ async fn longest<T>(
     keep: impl Fn(BatchRecord) -> T,
 ) -> Result<Option<(Vec<T>, Certificate)>, StoreError> {
     let certified = tracker.certified().number;
-    let (mut kept, mut run_epoch, mut end) = (Vec::new(), None, None);
+    let (mut kept, mut run_kind, mut end) = (Vec::new(), None, None);
     let mut bytes = 0usize;
     for number in first..=certified {
         if end.is_some() && kept.len() >= limits.max_headers {
@@ -89,9 +90,9 @@ async fn longest<T>(
             break;
         }
         let size = record.sealed.encode().len();
-        let epoch = record.sealed.header.epoch;
-        let other_epoch = *run_epoch.get_or_insert(epoch) != epoch;
-        if other_epoch || end.is_some() && bytes.saturating_add(size) > limits.max_bytes {
+        let kind = (record.sealed.header.epoch, record.sealed.header.rules);
+        let other_kind = *run_kind.get_or_insert(kind) != kind;
+        if other_kind || end.is_some() && bytes.saturating_add(size) > limits.max_bytes {
             break;
         }
         bytes = bytes.saturating_add(size);

@@ -310,6 +310,12 @@ impl Tracker {
         self.closing(number).filter(|closing| self.newest_l1_block() >= closing.closed_from())
     }
 
+    /// Whether another rule set than that of the number before begins with this one, as L1's word on epochs was last read.
+    pub fn rules_begin(&self, number: u64) -> bool {
+        let epochs = self.shared.epochs.read();
+        epochs.rules_at(number) != epochs.rules_at(number.saturating_sub(1))
+    }
+
     /// Asks L1 for the epochs. Where an answer is known already it is not waited for long, nor asked for soon again.
     pub(super) async fn read_epochs(&self, known: bool) -> Result<(), L1Fault> {
         let asked = self.shared.l1.epochs();
