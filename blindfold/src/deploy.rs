@@ -15,7 +15,9 @@ use blindfold_l1::{
     Addresses, CommitteeSettings, DEFAULT_CLAIM_DELAY, DEFAULT_FORCED_FEE_PER_BYTE_WEI,
     DEFAULT_FORCED_GAS_PRICE_WEI, DeployConfig, L1Writer, NewEpoch, NewMember, deploy,
 };
-use blindfold_protocol::{ChainConfig, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
+use blindfold_protocol::{
+    ChainConfig, L1Timing, MIN_SOUND_POSTING_DEADLINE, SigningKey, limits::DEFAULT_BLOCK_GAS,
+};
 use clap::{Args, Subcommand};
 
 use crate::{
@@ -281,6 +283,22 @@ impl FixedArgs {
     }
 }
 
+/// What the contracts take and a chain hardly works with.
+fn warning_about(timing: &L1Timing) -> Option<String> {
+    let blocks = timing.posting_deadline;
+    (blocks < MIN_SOUND_POSTING_DEADLINE).then(|| {
+        format!(
+            "WARNING: --posting-deadline {blocks} is too short for an L1 whose blocks are final after 64 or more. Members \
+             give no shares of a batch that is not posted {half} L1 blocks after its origin, and each origin is a final block \
+             already: batches would stay unopened whenever posting takes a little longer. The deadline is fixed for good; \
+             unless this is an L1 of your own for tests, deploy anew with --posting-deadline {MIN_SOUND_POSTING_DEADLINE} or \
+             more (default: {default})",
+            half = blocks / 2,
+            default = L1Timing::default().posting_deadline,
+        )
+    })
+}
+
 /// Options of `blindfold l1 register`.
 #[derive(Args, Debug)]
 pub struct RegisterArgs {
@@ -336,6 +354,9 @@ async fn run_deploy(args: &DeployArgs) -> Result<()> {
     let key = args.account.open()?;
     let l1_chain_id = Node::new(&args.account.l1)?.chain_id().await?;
     let config = args.plan(l1_chain_id, key.address())?;
+    if let Some(warning) = warning_about(&config.timing) {
+        eprintln!("{warning}");
+    }
     let out = NewFile::create(&args.out)?;
     eprintln!("deploying the contracts from {}", key.address());
     let addresses = deploy(&args.account.l1, &key, config).await?;
@@ -496,6 +517,19 @@ mod tests {
         assert_eq!((config.forced_gas_price_wei, config.deposits_without_outlet), (8, true));
         let amounts = (config.forced_fee_per_byte_wei, config.publisher_bond_wei, config.challenge_stake_wei);
         assert_eq!(amounts, (7, 2_000_000_000_000_000_000, 5_000_000_000));
+    }
+
+    #[test]
+    fn a_posting_deadline_that_is_too_short_for_shares_is_warned_of() {
+        let warning = |blocks| {
+            let flags = [format!("--posting-deadline={blocks}"), "--forced-delay=10".to_owned()];
+            warning_about(&fixed(&[&flags[0], &flags[1]]).unwrap().timing)
+        };
+        let told = warning(MIN_SOUND_POSTING_DEADLINE - 1).unwrap();
+        assert!(told.contains("--posting-deadline 399") && told.contains("199 L1 blocks"), "{told}");
+        assert!(told.contains("deploy anew with --posting-deadline 400"), "{told}");
+        assert_eq!(warning(MIN_SOUND_POSTING_DEADLINE), None);
+        assert_eq!(warning_about(&fixed(&[]).unwrap().timing), None);
     }
 
     #[test]

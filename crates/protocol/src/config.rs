@@ -69,6 +69,11 @@ pub struct ChainConfig {
     pub genesis_l1_origin: u64,
 }
 
+/// The shortest `postingDeadline` that leaves members time to give shares, in L1 blocks. They give none of a batch whose
+/// L1 origin is half of it old while it is not posted, and an origin is final, so already some 65 to 100 blocks old, when
+/// it is sealed.
+pub const MIN_SOUND_POSTING_DEADLINE: u32 = 400;
+
 /// `Timing` of the contracts, fixed at deployment, in L1 blocks unless the name says another unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

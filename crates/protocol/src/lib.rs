@@ -34,7 +34,7 @@ pub use block::{Second, Seconds};
 pub use bundle::{Bundle, BundleFault, BundleItem};
 pub use certificate::CertificateFault;
 pub use codec::{Canonical, DecodeError, hex_canonical};
-pub use config::{ChainConfig, ConfigFault, L1Timing};
+pub use config::{ChainConfig, ConfigFault, L1Timing, MIN_SOUND_POSTING_DEADLINE};
 pub use eip712::Deployment;
 pub use envelope::{Envelope, EnvelopeHeader};
 pub use epoch::{Epoch, EpochFault, Epochs, FIRST_RULES, RulesChange, SequencerChange};
