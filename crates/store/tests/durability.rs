@@ -62,7 +62,7 @@ fn child_that_writes_until_killed() {
     let Ok(path) = std::env::var(CHILD_PATH) else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = SqliteStore::open(path).unwrap();
+        let store = reopen(path.as_ref());
         let mut tasks = tokio::task::JoinSet::new();
         let newest = store.heads().await.unwrap().sealed.unwrap_or((0, B256::ZERO));
         let sealing = store.clone();
@@ -144,7 +144,7 @@ async fn kill_in_the_middle_of_writes() {
 #[tokio::test]
 async fn child_that_writes_until_refused() {
     let Ok(path) = std::env::var(REFUSED_CHILD_PATH) else { return };
-    let store = SqliteStore::open(path).unwrap();
+    let store = reopen(path.as_ref());
     let mut number = 0;
     let error = loop {
         number += 1;
@@ -179,8 +179,9 @@ async fn a_failing_disk_stops_the_store() {
         .env(REFUSED_CHILD_PATH, &path)
         .output()
         .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let output = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.contains("\nrefused true true"), "{output}");
+    assert!(output.contains("\nrefused true true"), "{output}\n{said}");
     let acked = output.lines().filter(|line| line.starts_with("acked envelope ")).count();
     assert!(acked > 0);
     assert!(reopen(&path).pending_envelopes().await.unwrap().len() >= acked);
