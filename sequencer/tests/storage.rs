@@ -19,6 +19,9 @@ use common::{
 };
 use tokio::task::JoinSet;
 
+/// What the sequencer reads for callers alone.
+const OF_CALLERS: &str = "envelope_location";
+
 async fn start<'w>(world: &'w World) -> (Running<'w>, Arc<FaultyStore>) {
     world.l1.deposit(payer(1).address(), RICH);
     let store = FaultyStore::new(world.store().await);
@@ -165,11 +168,12 @@ async fn callers_reads_leave_readers_to_the_sequencer() {
     let world = World::new();
     let (running, store) = start(&world).await;
     let tracker = running.handle.tracker().clone();
-    store.hold("batch");
+    store.hold(OF_CALLERS);
     let mut asking = JoinSet::new();
     for _ in 0..20 {
         let tracker = tracker.clone();
-        asking.spawn(async move { tracker.for_caller(tracker.store().batch(1)).await.unwrap().is_some() });
+        let location = async move { tracker.for_caller(tracker.store().envelope_location(B256::ZERO)).await };
+        asking.spawn(async move { location.await.unwrap().is_none() });
     }
     store.somebody_waits().await;
     // The tasks run on this thread, one after the other.
@@ -316,14 +320,14 @@ async fn reads_for_callers_that_hang_up_leave_readers_to_the_sequencer() {
     let world = World::new();
     let (running, store) = start(&world).await;
     let addr = running.handle.rpc_addr();
-    let get_batch = async || ask(addr, "blind_getBatch", &serde_json::json!([1])).await;
-    store.hold("batch");
+    let get_receipt = async || ask(addr, "blind_getReceipt", &serde_json::json!([B256::ZERO])).await;
+    store.hold(OF_CALLERS);
     for reads in 1..=CALLERS_READS {
-        let asked = get_batch().await;
+        let asked = get_receipt().await;
         store.waits(reads).await;
         hang_up(asked).await;
     }
-    let staying = get_batch().await;
+    let staying = get_receipt().await;
     // It has come that far when calls after it, which read no disk, are answered.
     for _ in 0..3 {
         running.client.get_fee_account(payer(1).address()).await.unwrap();
