@@ -36,9 +36,7 @@ pub trait L1View: Send + Sync {
 
     /// The end of an epoch at the head that is announced, and that nothing has taken back; whether or not it is due. Asked
     /// often, so answered from what is known already.
-    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
-        Ok(None)
-    }
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault>;
 
     /// Everything that the validity rule asks of blocks `after + 1 ..= through`, and the forced queue from entry
     /// `cursor` on as far as it stood at block `through`, at most [`MAX_FORCED_ENTRIES`]. `through` is final and not

@@ -154,10 +154,7 @@ impl L1Client {
     ) -> Result<(), L1Error> {
         let given = match self.inner.rpc.view(role, at, &call, "latest").await {
             // What has no such function reverts, or answers nothing that could be an address.
-            Err(L1Error::Reverted { .. }) => {
-                return Err(L1Error::OtherContract { name: contract, address: at, role });
-            }
-            Err(L1Error::Malformed { reason, .. }) if reason.starts_with(role) => {
+            Err(L1Error::Reverted { .. } | L1Error::Undecodable { .. }) => {
                 return Err(L1Error::OtherContract { name: contract, address: at, role });
             }
             given => given?,
@@ -178,7 +175,7 @@ impl L1Client {
         let block = format!("{:#x}", self.finalized().await?.number);
         match self.inner.rpc.view(name, to, call, &block).await {
             Ok(value) => Ok(Some(value)),
-            Err(L1Error::Malformed { .. }) => Ok(None),
+            Err(L1Error::Undecodable { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }

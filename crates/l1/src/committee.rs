@@ -188,7 +188,7 @@ impl L1Client {
         let revision = match rpc.view("revision", address, &CommitteeRegistry::revisionCall {}, block).await {
             Ok(revision) => revision,
             // Before the registry's own block is final there is no code to answer.
-            Err(L1Error::Malformed { .. }) if known.is_none() => return Ok(Registry::default()),
+            Err(L1Error::Undecodable { .. }) if known.is_none() => return Ok(Registry::default()),
             Err(error) => return Err(error),
         };
         let ending = self.ending_in_force(block).await?;

@@ -95,6 +95,14 @@ pub enum L1Error {
         /// What did not fit.
         reason: String,
     },
+    /// What stands at the contract's address answers nothing that its interface knows; nothing at all where there is no code.
+    #[error("what answered the contract's {call} is no answer to it: {reason}")]
+    Undecodable {
+        /// The function.
+        call: &'static str,
+        /// What did not fit.
+        reason: String,
+    },
     /// The endpoint's own error.
     #[error("L1 refused {method}: {message} (code {code})")]
     Rpc {
@@ -265,6 +273,7 @@ impl L1Error {
             | Self::HttpStatus { .. }
             | Self::ResponseTooLarge { .. }
             | Self::Malformed { .. }
+            | Self::Undecodable { .. }
             | Self::Rpc { .. }
             | Self::WrongChain { .. }
             | Self::NoContract { .. }

@@ -161,10 +161,8 @@ impl Rpc {
             .try_call("eth_call", json!([{ "to": to, "data": data }, block]))
             .await
             .map_err(|error| refusal(name, "eth_call", error))?;
-        C::abi_decode_returns(&answer).map_err(|error| L1Error::Malformed {
-            method: "eth_call".to_owned(),
-            reason: format!("{name}: {error}"),
-        })
+        C::abi_decode_returns(&answer)
+            .map_err(|error| L1Error::Undecodable { call: name, reason: error.to_string() })
     }
 }
 

@@ -91,7 +91,7 @@ async fn an_answer_of_another_shape_is_refused() {
     let endpoint = rpc(|_, _| Answer::Result("0x".into()));
     let call = contracts::BlindedInbox::openAccusationsCall {};
     let error = endpoint.view("openAccusations", Address::ZERO, &call, "latest").await.unwrap_err();
-    assert!(matches!(error, L1Error::Malformed { .. }), "{error:?}");
+    assert!(matches!(error, L1Error::Undecodable { call: "openAccusations", .. }), "{error:?}");
 }
 
 #[test]
