@@ -181,10 +181,21 @@ pub fn exit_code(outcome: Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("Error: {error:#}");
+            eprintln!("Error: {}", in_one_line(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error with its causes. Some errors name their cause themselves: what was said already is not said again.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
 }
 
 async fn dispatch(command: Command) -> Result<()> {
@@ -264,6 +275,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_cause_is_told_twice() {
+        let names_it = || anyhow::anyhow!("refused").context("settings: refused").context("sequencer.toml");
+        assert_eq!(in_one_line(&names_it()), "sequencer.toml: settings: refused");
+        let does_not = anyhow::anyhow!("refused").context("settings");
+        assert_eq!(in_one_line(&does_not), "settings: refused");
     }
 
     const ADDRESS: &str = "0x4200000000000000000000000000000000000011";
