@@ -21,10 +21,11 @@ pub use network::{
 };
 pub use story::first_transfer;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, pin::pin};
 
 use anyhow::Result;
 use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::roles::asked_to_stop;
 use ports::Ports;
@@ -79,7 +80,7 @@ pub async fn run(args: DevnetArgs) -> Result<()> {
         }
         anyhow::Ok(devnet)
     };
-    let devnet = tokio::select! {
+    let mut devnet = tokio::select! {
         started = starting => started?,
         stopped = asked_to_stop() => {
             stopped?;
@@ -93,8 +94,25 @@ pub async fn run(args: DevnetArgs) -> Result<()> {
     };
     devnet.print_urls();
     if !args.once {
-        asked_to_stop().await?;
+        until_asked_to_stop(&mut devnet, &progress).await?;
     }
     progress.step("stopping");
     devnet.stop().await
+}
+
+/// Waits for Ctrl-C, and says which role ended by itself meanwhile. The others run on.
+async fn until_asked_to_stop(devnet: &mut Devnet, progress: &Progress) -> Result<()> {
+    let mut stop = pin!(asked_to_stop());
+    let mut child_ends = signal(SignalKind::child())?;
+    loop {
+        for process in devnet.processes() {
+            if let Some(report) = process.report_ended()? {
+                progress.step(report);
+            }
+        }
+        tokio::select! {
+            stopped = &mut stop => return stopped,
+            _ = child_ends.recv() => {}
+        }
+    }
 }

@@ -153,6 +153,21 @@ impl RoleProcess {
         }
     }
 
+    /// As [`RoleProcess::ended`], told once: the status, the end of the log, and how to start it again.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn report_ended(&mut self) -> Result<Option<String>> {
+        let Some(status) = self.ended()? else { return Ok(None) };
+        self.child = None;
+        let (name, log) = (&self.name, self.log.display());
+        let (tail, binary, arguments) = (self.log_tail(), self.binary.display(), self.arguments.join(" "));
+        Ok(Some(format!(
+            "{name} ended ({status}); the end of {log}:\n{}\nto start it again: {binary} {arguments}",
+            tail.trim_end()
+        )))
+    }
+
     /// Its process id.
     ///
     /// # Errors
