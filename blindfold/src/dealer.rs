@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use blindfold_bte::{bls, dealer};
 use blindfold_committee::key_file::{self, KeyFileCost, KeyFilePublic};
 use blindfold_protocol::{B256, limits::MAX_MEMBERS};
+use blindfold_runtime::rng;
 use rand::Rng;
 use zeroize::Zeroizing;
 
@@ -77,7 +78,7 @@ pub fn deal(what: &Deal<'_>) -> Result<Dealt> {
     }
     fs::create_dir_all(what.out).with_context(|| format!("{}", what.out.display()))?;
     let file = NewFile::create(&path)?;
-    let mut rng = rand::rng();
+    let mut rng = rng();
     let (parameters, keys) = dealer::deal(what.max_batch, what.members, what.threshold, &mut rng)?;
     let parameters_hash = B256::from(parameters.hash());
     file.write(&parameters.encode())?;

@@ -18,6 +18,7 @@ use blindfold_l1::{
 use blindfold_protocol::{
     ChainConfig, L1Timing, MIN_SOUND_POSTING_DEADLINE, SigningKey, limits::DEFAULT_BLOCK_GAS,
 };
+use blindfold_runtime::rng;
 use clap::{Args, Subcommand};
 
 use crate::{
@@ -386,7 +387,7 @@ async fn run_register(args: &RegisterArgs) -> Result<()> {
 pub fn new_epoch(parameters: &Path, members: &[PathBuf], last: u64, location: String) -> Result<NewEpoch> {
     let bytes = fs::read(parameters).with_context(|| format!("{}", parameters.display()))?;
     let parameters = Parameters::decode(&bytes).with_context(|| format!("{}", parameters.display()))?;
-    parameters.check(&mut rand::rng()).context("the parameters fail their checks: do not use them")?;
+    parameters.check(&mut rng()).context("the parameters fail their checks: do not use them")?;
     let parameters_hash = B256::from(parameters.hash());
     let mut public = Vec::with_capacity(members.len());
     for path in members {

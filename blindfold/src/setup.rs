@@ -3,7 +3,6 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Instant,
 };
 
 use alloy_primitives::{Address, B256, Bytes};
@@ -15,6 +14,7 @@ use blindfold_client::{
 };
 use blindfold_confidential::Ring;
 use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
+use blindfold_runtime::{blocking, now, random};
 use clap::{Args, Subcommand};
 use zeroize::Zeroizing;
 
@@ -91,7 +91,7 @@ pub struct DeploymentArgs {
 /// # Errors
 /// Whatever the command meets.
 pub async fn run(command: SetupCommand) -> Result<()> {
-    tokio::task::spawn_blocking(move || match command {
+    blocking(move || match command {
         SetupCommand::Dev(args) => {
             eprintln!("a development set-up: this process knows what proofs are forged with until it ends");
             let pinned = development_keys(&args.out)?;
@@ -115,8 +115,8 @@ fn print_keys(json: bool, pinned: &provers::Pinned) -> Result<()> {
 /// # Errors
 /// When a file cannot be written.
 pub fn development_keys(dir: &Path) -> Result<provers::Pinned> {
-    let started = Instant::now();
-    let seed: [u8; 32] = rand::random();
+    let started = now();
+    let seed: [u8; 32] = random();
     let mut told = |circuit: provers::ConfidentialCircuit| {
         eprintln!("[{:6.1} s] keys of the circuit {}", started.elapsed().as_secs_f64(), circuit.name());
     };
@@ -153,7 +153,7 @@ pub fn made(
     allocations: Vec<Allocation>,
     auditor: &[u8; 32],
 ) -> Result<ConfidentialDeployment> {
-    let seed: [u8; 32] = rand::random();
+    let seed: [u8; 32] = random();
     let public = PublicPolynomial::new(&Parameters::balance()?, &seed)?;
     let auditor_key = SecretKey::derive(&Arc::clone(&public), auditor).public_key();
     Ok(ConfidentialDeployment {

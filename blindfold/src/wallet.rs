@@ -19,6 +19,7 @@ use anyhow::{Context, Result, bail};
 use blindfold_client::{Call, KeySource, Wallet, WalletEndpoints, keys};
 use blindfold_l1::{L1Client, L1Writer};
 use blindfold_protocol::SigningKey;
+use blindfold_runtime::rng;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -217,7 +218,7 @@ pub async fn run(args: WalletArgs) -> Result<()> {
     let json = args.json;
     match args.command {
         WalletCommand::New { keys, password_file } => {
-            let key = SigningKey::random(&mut rand::rng());
+            let key = SigningKey::random(&mut rng());
             stored(&key, &keys, &password_file, json)
         }
         WalletCommand::Import { secret_file, keys, password_file } => {

@@ -6,10 +6,8 @@ use blindfold_bte::EncryptionKey;
 use blindfold_l1::L1Client;
 use blindfold_protocol::{ChainConfig, Epoch, Epochs};
 use blindfold_rpc::types::EncryptionKeyInfo;
-use tokio::{
-    sync::Mutex,
-    time::{Duration, Instant},
-};
+use blindfold_runtime::{Instant, now};
+use tokio::{sync::Mutex, time::Duration};
 
 /// The first batch.
 const GENESIS_NUMBER: u64 = 1;
@@ -106,7 +104,7 @@ impl Kept {
 
     fn put(&mut self, key: CommitteeKey) {
         self.keys.retain(|(_, kept)| kept.epoch.epoch != key.epoch.epoch);
-        self.keys.push((Instant::now(), key));
+        self.keys.push((now(), key));
         if self.keys.len() > MAX_KEPT {
             self.keys.remove(0);
         }
@@ -134,7 +132,7 @@ impl KeptKeys {
     ) -> Result<CommitteeKey, CommitteeKeyError> {
         let mut kept = self.kept.lock().await;
         kept.keys.retain(|(since, _)| since.elapsed() < self.max_age);
-        let paused = kept.paused_until.is_some_and(|until| Instant::now() < until);
+        let paused = kept.paused_until.is_some_and(|until| now() < until);
         let known = kept.of(number);
         if let Some((since, key)) = &known
             && (paused || since.elapsed() < refresh)
@@ -153,7 +151,7 @@ impl KeptKeys {
             Err(error @ CommitteeKeyError::L1(_)) => {
                 let Some((_, key)) = known else { return Err(error) };
                 tracing::warn!(%error, epoch = key.epoch.epoch, "the committee's key is the one L1 told last");
-                kept.paused_until = Some(Instant::now() + PAUSE);
+                kept.paused_until = Some(now() + PAUSE);
                 Ok(key)
             }
             Err(error) => {

@@ -6,6 +6,7 @@ use blindfold_protocol::{
     limits::EXPIRY_WINDOW,
     validity::most_after,
 };
+use blindfold_runtime::{random, rng};
 
 use crate::{committee_key::CommitteeKey, transaction::SignedTransaction};
 
@@ -143,7 +144,7 @@ impl EnvelopeMaker<'_> {
         in_place_of: Option<InPlaceOf>,
     ) -> Result<Envelope, BuildError> {
         let common = in_place_of.unwrap_or_else(|| InPlaceOf {
-            fee_nonce: rand::random(),
+            fee_nonce: random(),
             expiry: offer.expiry(self.committee.epoch.last),
         });
         let fees = Fees {
@@ -168,7 +169,7 @@ impl EnvelopeMaker<'_> {
         let bundle = Bundle::of_transactions(transactions.iter().map(|transaction| transaction.raw.to_vec()));
         let gas_limit =
             transactions.iter().fold(0u64, |sum, transaction| sum.saturating_add(transaction.gas_limit));
-        let alone = InPlaceOf { fee_nonce: rand::random(), expiry: self.committee.epoch.last };
+        let alone = InPlaceOf { fee_nonce: random(), expiry: self.committee.epoch.last };
         self.sealed(&bundle, gas_limit, Fees::default(), alone, generation)
     }
 
@@ -180,7 +181,7 @@ impl EnvelopeMaker<'_> {
         InPlaceOf { fee_nonce, expiry }: InPlaceOf,
         generation: u16,
     ) -> Result<Envelope, BuildError> {
-        let mut rng = rand::rng();
+        let mut rng = rng();
         let fields = EnvelopeFields {
             chain_id: self.chain.chain_id,
             deployment: self.chain.deployment,

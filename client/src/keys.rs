@@ -11,6 +11,7 @@ use std::{
 
 use alloy_primitives::{Address, hex};
 use blindfold_protocol::SigningKey;
+use blindfold_runtime::{random, rng};
 use eth_keystore::KeystoreError;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -145,7 +146,7 @@ pub fn open(path: &Path, password: &str) -> Result<SigningKey, KeyError> {
 /// # Errors
 /// As [`store`].
 pub fn create(path: &Path, password: &str) -> Result<SigningKey, KeyError> {
-    let key = SigningKey::random(&mut rand::rng());
+    let key = SigningKey::random(&mut rng());
     store(&key, path, password)?;
     Ok(key)
 }
@@ -178,7 +179,7 @@ pub fn store(key: &SigningKey, path: &Path, password: &str) -> Result<(), KeyErr
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(io("cannot create the folder of"))?;
     // The library writes with the process's default permissions, so it writes into a folder of ours first.
-    let staging = dir.join(format!(".key-{:016x}", rand::random::<u64>()));
+    let staging = dir.join(format!(".key-{:016x}", random::<u64>()));
     fs::create_dir(&staging).map_err(io("cannot create"))?;
     let written = fs::set_permissions(&staging, fs::Permissions::from_mode(0o700))
         .map_err(io("cannot protect"))
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn a_folder_lists_its_keys_by_address() {
         let dir = tempfile::tempdir().unwrap();
-        let key = SigningKey::random(&mut rand::rng());
+        let key = SigningKey::random(&mut rng());
         store(&key, &dir.path().join(file_name(&key.address())), "p").unwrap();
         fs::write(dir.path().join("notes.txt"), "no key").unwrap();
         let listed = list(dir.path()).unwrap();

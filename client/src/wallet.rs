@@ -12,10 +12,11 @@ use blindfold_rpc::{
     http_client,
     types::{EnvelopeState, OtherChain, Receipt, SendOptions, Status},
 };
+use blindfold_runtime::now;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::json;
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, sleep};
 
 use crate::{
     committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource, KeptKeys},
@@ -391,7 +392,7 @@ impl Wallet {
         timeout_ms: u64,
         mut progress: impl FnMut(EnvelopeState),
     ) -> Result<Receipt, WalletError> {
-        let started = Instant::now();
+        let started = now();
         let timed_out = |waited_ms| waited_ms >= timeout_ms;
         let mut last = None;
         loop {

@@ -1,11 +1,11 @@
 //! Acknowledging: the word on disk first, then the signature, then the sequencer until the number is certified.
 
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, sync::Arc};
 
 use blindfold_chain::{NextStep, Refusal};
 use blindfold_protocol::{Acknowledgement, B256, BatchHeader, certificate};
 use blindfold_rpc::{Encoded, HttpClient, ReceivedError, SequencerApiClient, types};
-use blindfold_runtime::Backoff;
+use blindfold_runtime::{Backoff, Instant, now};
 use blindfold_store::StoreError;
 use futures::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
@@ -122,7 +122,7 @@ impl Acknowledger {
         if i64::try_from(number).is_ok_and(|number| number > acknowledged) {
             context.metrics.acknowledged.set(number);
         }
-        let (next_send, pauses) = (Instant::now(), self.pauses());
+        let (next_send, pauses) = (now(), self.pauses());
         let pending = Pending { acknowledgement, next_send, pauses, sending: false };
         self.pending.lock().insert(number, pending);
         self.wake.notify_one();
@@ -138,15 +138,15 @@ impl Acknowledger {
         let mut owed = self.owed.lock();
         let entry = owed.entry(number).or_insert_with(|| Owed {
             header_hash,
-            again_at: Instant::now(),
+            again_at: now(),
             pauses: self.pauses(),
         });
-        (entry.header_hash, entry.again_at) = (header_hash, Instant::now() + entry.pauses.pause());
+        (entry.header_hash, entry.again_at) = (header_hash, now() + entry.pauses.pause());
     }
 
     /// What is to be acknowledged now that failed before, and when to look again.
     pub(crate) fn owed(&self, certified: u64) -> (Vec<(u64, B256)>, Option<Instant>) {
-        let now = Instant::now();
+        let now = now();
         let mut owed = self.owed.lock();
         owed.retain(|number, _| *number > certified);
         let due = owed.iter().filter(|(_, entry)| entry.again_at <= now);
@@ -198,7 +198,7 @@ impl Acknowledger {
 
     /// What has to be sent now and is not on its way.
     fn take_due(&self, certified: u64) -> Vec<Acknowledgement> {
-        let now = Instant::now();
+        let now = now();
         let mut pending = self.pending.lock();
         pending.retain(|number, _| *number > certified);
         let mut due = Vec::new();
@@ -222,7 +222,7 @@ impl Acknowledger {
                 entry.pauses.reset();
             }
             entry.sending = false;
-            entry.next_send = Instant::now() + entry.pauses.pause();
+            entry.next_send = now() + entry.pauses.pause();
         }
         match result {
             Ok(()) => tracing::debug!(number, "acknowledged"),
@@ -258,7 +258,7 @@ impl Acknowledger {
 /// Never, if there is nothing to wait for.
 pub(crate) async fn sleep_until(at: Option<Instant>) {
     match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
+        Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

@@ -15,9 +15,10 @@ use blindfold_rpc::{
     http_client,
     types::{BatchInfo, HeldBatch, Status},
 };
+use blindfold_runtime::now;
 use futures::{StreamExt, future::join_all, stream, stream::FuturesUnordered};
 use parking_lot::Mutex;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 use crate::{MemberConfig, introduce::Introductions};
 
@@ -336,7 +337,7 @@ impl Sources {
         let mut held: Vec<ToldBatch> = Vec::new();
         let client = self.peers.iter().find(|(peer, _)| *peer == member).map(|(_, client)| client);
         let Some(client) = client else { return Err(held) };
-        let deadline = Instant::now() + self.run_timeout;
+        let deadline = now() + self.run_timeout;
         // No more headers ever wait for a certificate, so it comes within as many.
         for number in (number..).take(MAX_UNCERTIFIED_HEADERS) {
             let Ok(Some(batch)) = timeout_at(deadline, held_by(member, client, number)).await else { break };

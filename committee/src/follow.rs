@@ -3,18 +3,14 @@
 //! The loop looks at what it holds after every event, so a lost event costs time and nothing else: headers wait in
 //! order of number, certificates wait for their header, and whatever is missing is fetched.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use blindfold_chain::{Applied, CLOCK_SKEW_MS, CertificateOutcome, NextStep, Refusal};
 use blindfold_protocol::{
     B256, BatchHeader, Certificate, SealedBatch, SignedHeader, limits::MAX_UNCERTIFIED_HEADERS,
 };
 use blindfold_rpc::{Feed, FeedEvent, FeedItem, Topic};
-use blindfold_runtime::{Backoff, Patience, Pauses, joined};
+use blindfold_runtime::{Backoff, Instant, Patience, Pauses, joined, now};
 use tokio::{
     sync::watch,
     task::{JoinError, JoinSet},
@@ -164,16 +160,16 @@ impl Follower {
             rounds: JoinSet::new(),
             peer_rounds: JoinSet::new(),
             pauses,
-            peers_at: Instant::now(),
-            held_at: Instant::now(),
+            peers_at: now(),
+            held_at: now(),
             held_pauses,
             l1_rounds: JoinSet::new(),
             surveys: JoinSet::new(),
-            survey_at: Instant::now(),
+            survey_at: now(),
             held_back: false,
-            peer_check_at: Instant::now() + pause,
-            fetch_at: Instant::now(),
-            l1_at: Instant::now(),
+            peer_check_at: now() + pause,
+            fetch_at: now(),
+            l1_at: now(),
             retry_at: None,
             patience,
             l1_patience,
@@ -222,7 +218,7 @@ impl Follower {
 
     fn survey(&mut self) {
         let limits = &self.context.config.limits;
-        self.survey_at = Instant::now() + Duration::from_millis(limits.peer_check_ms);
+        self.survey_at = now() + Duration::from_millis(limits.peer_check_ms);
         let limit = Duration::from_millis(limits.first_look_ms);
         self.surveys.spawn(Arc::clone(&self.sources).survey(limit));
     }
@@ -240,7 +236,7 @@ impl Follower {
             self.acknowledge_again().await;
         }
         if self.context.voting.from().is_none() && self.surveys.is_empty() {
-            if Instant::now() >= self.survey_at {
+            if now() >= self.survey_at {
                 self.survey();
             } else {
                 self.retry_by(self.survey_at);
@@ -255,7 +251,7 @@ impl Follower {
                 self.behind = true;
                 // The sequencer first, and the others a moment later: one that does not answer shall not delay it.
                 let pause = Duration::from_millis(self.context.config.limits.header_retry_ms);
-                self.peer_check_at = Instant::now() + pause;
+                self.peer_check_at = now() + pause;
             }
             FeedItem::Event(FeedEvent::Header(notification)) => match notification.sealed.decode() {
                 Ok(sealed) => self.on_header(Arc::new(sealed)).await,
@@ -285,7 +281,7 @@ impl Follower {
     async fn on_header(&mut self, sealed: Arc<SealedBatch>) {
         if sealed.claims_l1() {
             // What L1 makes, L1 tells.
-            self.l1_at = Instant::now();
+            self.l1_at = now();
             return;
         }
         let number = sealed.header.number;
@@ -320,7 +316,7 @@ impl Follower {
 
     /// Asks L1 now and then for headers that it made. It may take long to answer; what the sequencer sends goes on.
     fn ask_l1(&mut self) {
-        let now = Instant::now();
+        let now = now();
         if self.l1_rounds.is_empty() {
             if now >= self.l1_at {
                 self.l1_at = now + Duration::from_millis(L1_CHECK_INTERVAL_MS);
@@ -419,7 +415,7 @@ impl Follower {
     }
 
     fn retry_in(&mut self, pause_ms: u64) {
-        self.retry_by(Instant::now() + Duration::from_millis(pause_ms));
+        self.retry_by(now() + Duration::from_millis(pause_ms));
     }
 
     fn retry_by(&mut self, at: Instant) {
@@ -439,12 +435,12 @@ impl Follower {
         let wait = Duration::from_millis(self.context.config.limits.certificate_wait_ms);
         let since = match self.uncertified_since {
             Some((number, since)) if number == certified => since,
-            _ => Instant::now(),
+            _ => now(),
         };
         if since.elapsed() >= wait {
             self.behind = true;
             self.ask_peers = true;
-            self.uncertified_since = Some((certified, Instant::now()));
+            self.uncertified_since = Some((certified, now()));
             self.retry_in(self.context.config.limits.certificate_wait_ms);
         } else {
             self.uncertified_since = Some((certified, since));
@@ -480,7 +476,7 @@ impl Follower {
             self.refuse(number, hash, "origin_stale");
             return Taken::Later;
         }
-        let started = Instant::now();
+        let started = now();
         match self.context.tracker.apply_sealed(sealed).await {
             Ok(applied) if applied.is_new() => {
                 self.patience.reset();
@@ -732,7 +728,7 @@ impl Follower {
     /// Begins to fetch what is missing, unless that is under way or was tried a moment ago.
     fn fetch_when_behind(&mut self) {
         if self.sources.has_peers() {
-            let now = Instant::now();
+            let now = now();
             if now >= self.peer_check_at {
                 (self.behind, self.ask_peers) = (true, true);
                 self.peer_check_at = now + Duration::from_millis(self.context.config.limits.peer_check_ms);
@@ -743,7 +739,7 @@ impl Follower {
         if !self.behind || !self.rounds.is_empty() {
             return;
         }
-        if Instant::now() < self.fetch_at {
+        if now() < self.fetch_at {
             self.retry_by(self.fetch_at);
             return;
         }
@@ -814,7 +810,7 @@ impl Follower {
         }
         if self.place() != before {
             self.held_pauses.reset();
-            self.held_at = Instant::now();
+            self.held_at = now();
         }
         // The sequencer may have what follows, or the same once it can be taken.
         self.behind |= self.place() != before || untaken.is_some();
@@ -825,7 +821,7 @@ impl Follower {
     }
 
     fn after_a_pause(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.context.config.limits.header_retry_ms)
+        now() + Duration::from_millis(self.context.config.limits.header_retry_ms)
     }
 
     /// Takes consecutive certified runs, or says which one cannot be taken.

@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc};
 
 use blindfold_protocol::{Deployment, Hello, Party, PartyKey};
 use blindfold_rpc::{ClientConfig, Doorkeeper, Introduction};
-use blindfold_runtime::Clock;
+use blindfold_runtime::{Clock, random};
 
 use crate::{key_file::OpenedKey, member::Context};
 
@@ -24,7 +24,7 @@ impl Introductions {
     pub(crate) fn client(&self, server: Party) -> ClientConfig {
         let (key, deployment, clock) = (Arc::clone(&self.key), self.deployment, Arc::clone(&self.clock));
         let introduction = Introduction::new(move || {
-            let nonce = rand::random::<[u8; 16]>().into();
+            let nonce = random::<[u8; 16]>().into();
             Hello::of_member(&key.bls_key, key.public.member, &deployment, server, clock.now_ms(), nonce)
         });
         ClientConfig { introduction: Some(introduction), ..ClientConfig::default() }

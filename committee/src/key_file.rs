@@ -31,6 +31,7 @@ use std::{
 use argon2::{Algorithm, Argon2, Params, Version};
 use blindfold_bte::{MemberKey, MemberKeyError, Parameters, bls};
 use blindfold_protocol::B256;
+use blindfold_runtime::rng;
 use chacha20poly1305::{
     KeyInit, XChaCha20Poly1305,
     aead::{AeadInOut, Nonce},
@@ -250,7 +251,7 @@ fn open_bytes(bytes: &[u8], password: &[u8], parameters: &Parameters) -> Result<
         return Err(KeyFileError::OtherParameters { expected: parameters_hash, found });
     }
     let opened = unseal(container, password)?;
-    opened.member_key.check(parameters, &mut rand::rng()).map_err(KeyFileError::Shares)?;
+    opened.member_key.check(parameters, &mut rng()).map_err(KeyFileError::Shares)?;
     Ok(opened)
 }
 

@@ -1,10 +1,8 @@
 //! Work for whoever asks, kept to a part of the time.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
+use blindfold_runtime::{Instant, now};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// One task at a time, and [`Pace::REST`] times as much rest as work once the [`Pace::SAVED`] is used up. A
@@ -31,13 +29,13 @@ impl Pace {
     pub(crate) const SAVED: Duration = Duration::from_millis(500);
 
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Savings { left: Self::SAVED, at: Instant::now() })))
+        Self(Arc::new(Mutex::new(Savings { left: Self::SAVED, at: now() })))
     }
 
     /// `None` while somebody works, or while all that was saved is used up.
     pub(crate) fn turn(&self) -> Option<Turn> {
         let mut savings = Arc::clone(&self.0).try_lock_owned().ok()?;
-        let now = Instant::now();
+        let now = now();
         savings.is_enough(now).then_some(Turn { savings, since: now })
     }
 }
@@ -59,7 +57,7 @@ impl Savings {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let now = Instant::now();
+        let now = now();
         self.savings.spend(now.duration_since(self.since), now);
     }
 }
@@ -83,7 +81,7 @@ mod tests {
 
     #[test]
     fn rest_takes_ten_times_as_long_as_work() {
-        let start = Instant::now();
+        let start = now();
         let mut savings = Savings { left: Pace::SAVED, at: start };
         let mut now = start;
         assert!(savings.is_enough(now));

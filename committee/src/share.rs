@@ -13,6 +13,7 @@ use blindfold_protocol::{
     B256, Canonical, Certificate, CertifiedBatch, Envelope, Epoch, ReleaseShare, SingletonShare, certificate,
 };
 use blindfold_rpc::{Encoded, RpcError, types::HeldBatch};
+use blindfold_runtime::now;
 use blindfold_store::{BatchRecord, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit, Semaphore};
@@ -520,7 +521,7 @@ impl ShareService {
                 let seconds = self.context.metrics.share_seconds.clone();
                 let pds = self
                     .compute(move || {
-                        let started = std::time::Instant::now();
+                        let started = now();
                         let pds = sub_batches(&record, epoch.max_batch)
                             .iter()
                             .map(|indices| {

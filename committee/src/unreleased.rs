@@ -14,13 +14,11 @@
 //!
 //! L1 counts the deadline on its newest block, final or not, and so does a member: while finality stalls, the time runs.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use blindfold_chain::{L1Fault, L1View, Refusal, Tracker};
 use blindfold_protocol::L1Timing;
+use blindfold_runtime::{Instant, now};
 use blindfold_store::StoreError;
 use parking_lot::Mutex;
 use tokio::time::timeout;
@@ -187,7 +185,7 @@ impl Unreleased {
 }
 
 fn keep(seen: &Mutex<Seen>, heights: Heights) {
-    *seen.lock() = Seen { heights: Some((heights, Instant::now())), paused_until: None };
+    *seen.lock() = Seen { heights: Some((heights, now())), paused_until: None };
 }
 
 /// How far L1 is, or was a moment ago. While it is away or slow, what it said before counts, and shares do not wait for it
@@ -198,7 +196,7 @@ async fn known_or_asked(
 ) -> Result<Heights, L1Fault> {
     let known = {
         let seen = seen.lock();
-        let paused = seen.paused_until.is_some_and(|until| Instant::now() < until);
+        let paused = seen.paused_until.is_some_and(|until| now() < until);
         let known = seen.younger(MAX_HEIGHT_AGE_MS);
         match seen.younger(HEIGHT_INTERVAL_MS).or(known.filter(|_| paused)) {
             Some(heights) => return Ok(heights),
@@ -216,7 +214,7 @@ async fn known_or_asked(
             Ok(heights)
         }
         Ok(Err(_)) | Err(_) => {
-            seen.lock().paused_until = Some(Instant::now() + Duration::from_millis(HEIGHT_INTERVAL_MS));
+            seen.lock().paused_until = Some(now() + Duration::from_millis(HEIGHT_INTERVAL_MS));
             Ok(known)
         }
     }
@@ -235,7 +233,7 @@ mod tests {
     }
 
     fn seen(ago_ms: u64) -> Mutex<Seen> {
-        let at = Instant::now().checked_sub(Duration::from_millis(ago_ms)).expect("a machine that runs");
+        let at = now().checked_sub(Duration::from_millis(ago_ms)).expect("a machine that runs");
         Mutex::new(Seen { heights: Some((heights(10), at)), paused_until: None })
     }
 

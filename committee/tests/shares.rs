@@ -13,6 +13,7 @@ use blindfold_protocol::{
 use blindfold_rpc::{
     ClientConfig, CommitteeApiClient, Encoded, HttpClient, Introduction, RpcError, code, http_client,
 };
+use blindfold_runtime::random;
 use common::{
     Machine, certified, client,
     network::{
@@ -340,7 +341,7 @@ async fn forged_certificates_keep_nobody_from_a_share() {
 fn introduced(machine: &Machine, member: &MemberHandle, key: &Arc<SigningKey>) -> HttpClient {
     let (key, clock) = (Arc::clone(key), machine.clock.clock());
     let introduction = Introduction::new(move || {
-        let nonce = rand::random::<[u8; 16]>().into();
+        let nonce = random::<[u8; 16]>().into();
         let server = Party::Member(1);
         Hello::of_helper(&key, &chain_config().deployment, server, clock.now_ms(), nonce)
     });

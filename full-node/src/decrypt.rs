@@ -13,6 +13,7 @@ use blindfold_bte::{
 use blindfold_chain::{EpochParameters, ParameterSet, Tracker, check_release_shape, verdicts};
 use blindfold_protocol::validity::sub_batches;
 use blindfold_protocol::{BatchHints, Canonical, Certificate, Envelope, HintEntry, Release};
+use blindfold_runtime::rng;
 use blindfold_store::{BatchRecord, StoreError};
 use futures::StreamExt;
 
@@ -341,8 +342,7 @@ fn combine_all(
         }
         // Nothing proves the release: either all ciphertexts are malformed or a share is wrong.
         let points: Vec<CiphertextPoint> = batch.items.iter().map(|item| item.point).collect();
-        let found =
-            backend.find_liars(&mut rand::rng(), parameters.parameters(), &points, &honest(&liars))?;
+        let found = backend.find_liars(&mut rng(), parameters.parameters(), &points, &honest(&liars))?;
         liars.extend(found);
         if let Ok(release) = parameters.parameters().combine(&honest(&liars)) {
             let openings = finalize(backend, parameters, batch, &release)?;

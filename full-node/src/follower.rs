@@ -9,9 +9,8 @@ use blindfold_chain::{HintsRefusal, L1Rounds, NextStep, Refusal, announce};
 use blindfold_protocol::{BatchHints, Canonical, Certificate, SealedBatch};
 use blindfold_rpc::types::BlockNotification;
 use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic, Wire};
-use blindfold_runtime::Patience;
+use blindfold_runtime::{Instant, Patience, now};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use crate::keeper::Wake;
 use crate::limits::{MAX_PARKED_ENTRIES, STUCK_EXIT_MS, SYNC_RETRY_MS};
@@ -41,7 +40,7 @@ impl Follower {
     pub(crate) fn new(node: Arc<Node>, poll_interval_ms: u64, in_sync: watch::Sender<bool>) -> Self {
         let poll_interval = Duration::from_millis(poll_interval_ms);
         let progress = node.tracker.certified().number;
-        let sync_at = Instant::now() + poll_interval;
+        let sync_at = now() + poll_interval;
         let l1_rounds = L1Rounds::new(node.tracker.clone());
         let member_rounds = MemberRounds::new(Arc::clone(&node), poll_interval_ms);
         Self {
@@ -226,7 +225,7 @@ impl Follower {
     /// Catches up shortly, unless that is due earlier anyway.
     pub(crate) fn soon(&mut self) {
         self.in_sync.send_replace(false);
-        self.sync_at = self.sync_at.min(Instant::now() + Duration::from_millis(SYNC_RETRY_MS));
+        self.sync_at = self.sync_at.min(now() + Duration::from_millis(SYNC_RETRY_MS));
     }
 
     /// Fetches what is missing: from the sequencer, and, beside what follows, from members when it does not give it.
@@ -249,7 +248,7 @@ impl Follower {
             SyncEnd::Later => Duration::from_millis(SYNC_RETRY_MS),
         };
         self.in_sync.send_replace(matches!(end, SyncEnd::Done));
-        self.sync_at = Instant::now() + pause;
+        self.sync_at = now() + pause;
     }
 }
 

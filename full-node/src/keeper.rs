@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindfold_chain::{Executor, HintsRefusal, accepted};
-use blindfold_runtime::{Pauses, joined};
+use blindfold_runtime::{Instant, Pauses, joined, now};
 use blindfold_store::StoreError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::limits::{
     HINTS_PATIENCE_MS, MAX_DECRYPTION_PAUSE_MS, MAX_HINTS_PATIENCE_MS, MAX_HINTS_PAUSE_MS,
@@ -134,9 +134,9 @@ impl Keeper {
         while self.next <= certified && self.waiting.len() < MAX_WATCHED_BATCHES {
             let record = self.node.tracker.store().batch(self.next).await?;
             if record.is_some_and(|record| record.hints.is_none() && accepted(&record) > 0) {
-                let deadline = Instant::now() + self.deadline;
+                let deadline = now() + self.deadline;
                 // What was certified before we listened may have its hints already.
-                let due = if self.next <= self.certified_before { Instant::now() } else { deadline };
+                let due = if self.next <= self.certified_before { now() } else { deadline };
                 self.waiting.insert(self.next, Waiting { due, deadline, pause_ms: MIN_DECRYPTION_PAUSE_MS });
             }
             self.next += 1;
@@ -145,7 +145,7 @@ impl Keeper {
     }
 
     fn wake(&mut self, wake: Option<Wake>) {
-        let now = Instant::now();
+        let now = now();
         match wake {
             Some(Wake::Wrong(number)) => {
                 if let Some(waiting) = self.waiting.get_mut(&number) {
@@ -161,11 +161,11 @@ impl Keeper {
     /// The time to look for a batch's hints has come.
     async fn see_to(&mut self, number: u64) {
         let behind = self.behind.as_ref().is_some_and(|behind| behind.borrow().is_some());
-        let now = Instant::now();
+        let asked_at = now();
         if let Some(waiting) = self.waiting.get_mut(&number).filter(|_| behind) {
-            waiting.deadline = waiting.deadline.max(now + Duration::from_millis(waiting.pause_ms));
+            waiting.deadline = waiting.deadline.max(asked_at + Duration::from_millis(waiting.pause_ms));
         }
-        let late = self.waiting.get(&number).is_some_and(|waiting| waiting.deadline <= now);
+        let late = self.waiting.get(&number).is_some_and(|waiting| waiting.deadline <= asked_at);
         let opened = self.open(number, late).await;
         let Some(waiting) = self.waiting.get_mut(&number) else { return };
         if opened {
@@ -176,7 +176,7 @@ impl Keeper {
             waiting.due = waiting.deadline;
             return;
         }
-        waiting.due = Instant::now() + Duration::from_millis(waiting.pause_ms);
+        waiting.due = now() + Duration::from_millis(waiting.pause_ms);
         waiting.pause_ms = MAX_DECRYPTION_PAUSE_MS.min(waiting.pause_ms * 2);
     }
 
@@ -212,7 +212,7 @@ impl Keeper {
         }
         let node = Arc::clone(&self.node);
         self.question.spawn(async move {
-            let (patience, asked) = (Duration::from_millis(MAX_HINTS_PATIENCE_MS), Instant::now());
+            let (patience, asked) = (Duration::from_millis(MAX_HINTS_PATIENCE_MS), now());
             let hints = timeout(patience, node.fetch_hints(number)).await.ok()?;
             let took = asked.elapsed();
             let taken = match hints {

@@ -17,11 +17,11 @@ use blindfold_protocol::{
 use blindfold_rpc::{
     BlindApiClient, Feed, FeedEvent, FeedItem, HttpClient, Readiness, ReceivedError, Topic, types::BatchInfo,
 };
-use blindfold_runtime::{Cancelled, Patience, Spawner, joined};
+use blindfold_runtime::{Cancelled, Instant, Patience, Spawner, joined, now};
 use tokio::{
     sync::watch,
     task::{AbortHandle, Id, JoinError, JoinSet},
-    time::{Instant, MissedTickBehavior, sleep_until},
+    time::{MissedTickBehavior, sleep_until},
 };
 
 use crate::{BatchView, WorkFault, status::SharedStatus, work::Workshop};
@@ -128,7 +128,7 @@ impl Coordinator {
                 },
                 Some(done) = self.tasks.join_next_with_id() => self.on_done(done).await,
                 _ = sweep.tick() => self.sweep().await,
-                () = sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {}
+                () = sleep_until(retry.unwrap_or_else(now)), if retry.is_some() => {}
             }
             self.fetch_backlog();
             self.report();
@@ -331,7 +331,7 @@ impl Coordinator {
         });
         self.backlog.insert(number);
         let pause = Duration::from_millis(self.shop.config.limits.batch_retry_ms);
-        self.retry_at.insert(number, Instant::now() + pause);
+        self.retry_at.insert(number, now() + pause);
     }
 
     /// Compares with the sequencer: what is certified and has no hints goes to the backlog, what is sealed begins.
@@ -373,7 +373,7 @@ impl Coordinator {
 
     /// Fetches the oldest of the backlog, as many as may be caught up with at the same time.
     fn fetch_backlog(&mut self) {
-        let now = Instant::now();
+        let now = now();
         self.retry_at.retain(|_, at| *at > now);
         let mut free = self.shop.config.limits.catch_up_batches.saturating_sub(self.fetching.len());
         let working =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindfold_protocol::{Deployment, Hello, Party, SigningKey};
 use blindfold_rpc::limits::{MAX_PEER_REQUEST_BYTES, MAX_REQUEST_BYTES};
 use blindfold_rpc::{ClientConfig, Introduction};
-use blindfold_runtime::{Clock, SteadyClock};
+use blindfold_runtime::{Clock, SteadyClock, random};
 
 /// Makes clients that show who we are, where there is a key to show it with.
 pub(crate) struct Introductions {
@@ -24,7 +24,7 @@ impl Introductions {
         let introduction = self.key.as_ref().map(|key| {
             let (key, deployment, clock) = (Arc::clone(key), self.deployment, Arc::clone(&self.clock));
             Introduction::new(move || {
-                let nonce = rand::random::<[u8; 16]>().into();
+                let nonce = random::<[u8; 16]>().into();
                 Hello::of_helper(&key, &deployment, server, clock.now_ms(), nonce)
             })
         });

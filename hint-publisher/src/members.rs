@@ -12,10 +12,10 @@ use blindfold_protocol::{Certificate, Party, ReleaseShare, SingletonShare};
 use blindfold_rpc::{
     ClientBuildError, ClientConfig, CommitteeApiClient, Encoded, HttpClient, ReceivedError, http_client,
 };
-use blindfold_runtime::Backoff;
+use blindfold_runtime::{Backoff, Instant, now};
 use futures::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 
 use crate::{
     HintPublisherConfig, HintPublisherMetrics, introduce::Introductions, metrics::member_label,
@@ -192,7 +192,7 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
         hedge: Duration,
     ) -> Self {
         let mut answers =
-            Self { ask, running: FuturesUnordered::new(), rest: order, hedge_at: Instant::now() + hedge };
+            Self { ask, running: FuturesUnordered::new(), rest: order, hedge_at: now() + hedge };
         for _ in 0..first {
             answers.ask_another();
         }

@@ -10,12 +10,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Instant,
 };
 
 use blindfold_bte::{Backend, BatchError, Ciphertext, G1_BYTES, Opening, PreDecrypted, Release};
 use blindfold_chain::EpochParameters;
 use blindfold_protocol::{Certificate, ReleaseShare};
+use blindfold_runtime::{now, rng};
 
 use crate::{BatchView, HintPublisherMetrics, WorkFault, members::Members, pool::Pool};
 
@@ -157,7 +157,7 @@ impl Releaser<'_> {
         let seconds = if heavy { &self.metrics.decrypt_seconds } else { &self.metrics.finalize_seconds };
         let seconds = seconds.clone();
         let work = move || {
-            let started = Instant::now();
+            let started = now();
             let mut liars = BTreeSet::new();
             for (place, sub_batch) in sub_batches.iter_mut().enumerate().filter(|(_, it)| !it.is_open()) {
                 let own = own_shares(&shares, place);
@@ -212,10 +212,8 @@ impl Opener<'_> {
         };
         if !opened.as_ref().is_some_and(|(_, openings)| proves_itself(openings)) {
             let points = self.view.points(self.place);
-            let found = self
-                .backend
-                .find_liars(&mut rand::rng(), scheme, &points, shares)
-                .map_err(WorkFault::Batch)?;
+            let found =
+                self.backend.find_liars(&mut rng(), scheme, &points, shares).map_err(WorkFault::Batch)?;
             if !found.is_empty() {
                 return Ok(found);
             }

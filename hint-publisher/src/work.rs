@@ -1,9 +1,6 @@
 //! One batch, from its sealing to its published hints.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use blindfold_bte::{
     Backend, BatchError, Blinding, Check, CombineError, Opening, PreDecrypted, STATED_MIN, SingletonError,
@@ -11,6 +8,7 @@ use blindfold_bte::{
 use blindfold_chain::{EpochParameters, ParameterSet};
 use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
 use blindfold_rpc::HttpClient;
+use blindfold_runtime::now;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
@@ -100,7 +98,7 @@ impl Workshop {
         let behind = certificate.borrow().is_some();
         let predecrypted = if behind { None } else { Some(self.predecrypt(&view, &parameters).await?) };
         let certificate = wait_for(&mut certificate).await?;
-        let certified = Instant::now();
+        let certified = now();
         let releaser = Releaser {
             view: &view,
             parameters: &parameters,
@@ -151,7 +149,7 @@ impl Workshop {
         let (number, view, scheme) = (view.number, Arc::clone(view), Arc::clone(parameters.parameters()));
         let (backend, seconds) = (Arc::clone(&self.backend), self.metrics.predecrypt_seconds.clone());
         let work = move || {
-            let started = Instant::now();
+            let started = now();
             let result = (0..view.sub_batches())
                 .map(|sub_batch| backend.predecrypt(&scheme, &view.points(sub_batch)))
                 .collect::<Result<Vec<_>, _>>();

@@ -1,6 +1,6 @@
 //! Admission: every check of an envelope with its precise refusal, then durable, then acknowledged.
 
-use std::{net::IpAddr, ops::RangeInclusive, sync::Arc, time::Instant};
+use std::{net::IpAddr, ops::RangeInclusive, sync::Arc};
 
 use blindfold_chain::{Closing, Office};
 use blindfold_l1::GivenPromise;
@@ -10,6 +10,7 @@ use blindfold_protocol::{
     limits::{EXPIRY_WINDOW, HANDOVER_BLOCKS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
     validity::{ChainState, CheckedEnvelope, most_after},
 };
+use blindfold_runtime::{now, spawn};
 use blindfold_store::PendingEnvelope;
 
 use crate::{
@@ -40,7 +41,7 @@ impl Core {
         bytes: Vec<u8>,
         promise: bool,
     ) -> Result<Admitted, AdmissionRefusal> {
-        let started = Instant::now();
+        let started = now();
         let result = self.admit_checked(source, bytes, promise).await;
         match &result {
             Ok(_) => self.metrics.admission_seconds.observe_duration(started.elapsed()),
@@ -71,7 +72,7 @@ impl Core {
         if let Some(Closing { epoch, until, .. }) = self.tracker.closed(self.tracker.head().number + 1) {
             return Err(AdmissionRefusal::EpochEnds { epoch, until });
         }
-        if source.is_some_and(|source| !self.sources.allow(source, Instant::now())) {
+        if source.is_some_and(|source| !self.sources.allow(source, now())) {
             return Err(AdmissionRefusal::SourceLimit);
         }
         if bytes.len() > MAX_ENVELOPE_BYTES {
@@ -484,7 +485,7 @@ impl Core {
 async fn to_end(
     step: impl Future<Output = Result<Admitted, AdmissionRefusal>> + Send + 'static,
 ) -> Result<Admitted, AdmissionRefusal> {
-    blindfold_runtime::joined(tokio::spawn(step).await).unwrap_or(Err(AdmissionRefusal::ShuttingDown))
+    blindfold_runtime::joined(spawn(step).await).unwrap_or(Err(AdmissionRefusal::ShuttingDown))
 }
 
 /// How many headers later, at most `limit`, the base fee is `max_fee` or less whatever comes; `None` if it is not now.

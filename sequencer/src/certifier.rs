@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
-    time::Instant,
 };
 
 use blindfold_chain::{Refusal as TrackerRefusal, announce};
@@ -11,6 +10,7 @@ use blindfold_protocol::{
     Acknowledgement, B256, Canonical, Certificate, Epoch, certificate, messages::ACKNOWLEDGEMENT_BYTES,
 };
 use blindfold_rpc::types::Refusal;
+use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
 
 use crate::{config::PeerConfig, core::Core, gate::Gate, refusal::SubmissionRefusal};
@@ -65,13 +65,8 @@ impl Certifier {
 
     /// Begins collecting for a header, before it is announced.
     pub(crate) fn begin(&self, number: u64, hash: B256, epoch: Arc<Epoch>) {
-        let entry = Collected {
-            hash,
-            epoch,
-            sealed: Instant::now(),
-            acknowledgements: BTreeMap::new(),
-            certified: false,
-        };
+        let entry =
+            Collected { hash, epoch, sealed: now(), acknowledgements: BTreeMap::new(), certified: false };
         let mut numbers = self.numbers.lock();
         numbers.insert(number, entry);
         let certified = numbers.values().filter(|entry| entry.certified).count();

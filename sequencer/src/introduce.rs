@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc};
 
 use blindfold_protocol::{Address, Deployment, Hello, Party, PartyKey, SigningKey};
 use blindfold_rpc::{Doorkeeper, Introduction};
-use blindfold_runtime::Clock;
+use blindfold_runtime::{Clock, random};
 
 use crate::core::Core;
 
@@ -17,7 +17,7 @@ pub fn introduction(
 ) -> Introduction {
     let (key, clock) = (Arc::clone(key), Arc::clone(clock));
     Introduction::new(move || {
-        let nonce = rand::random::<[u8; 16]>().into();
+        let nonce = random::<[u8; 16]>().into();
         Hello::of_sequencer(&key, &deployment, server, clock.now_ms(), nonce)
     })
 }

@@ -1,10 +1,7 @@
 //! What is looked after once in a while: headers announced again, certificates retried, old outcomes forgotten,
 //! readiness told.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use axum::{Json, Router, routing::get};
 use blindfold_chain::{
@@ -12,6 +9,7 @@ use blindfold_chain::{
 };
 use blindfold_protocol::limits::EXPIRY_WINDOW;
 use blindfold_rpc::Readiness;
+use blindfold_runtime::now;
 use blindfold_store::StoreError;
 use tokio::{
     sync::broadcast::{self, error::RecvError},
@@ -39,7 +37,7 @@ impl Core {
         let mut ticks = interval(Duration::from_millis(KEEP_INTERVAL_MS));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = self.stop.clone();
-        let mut progress = (self.tracker.certified(), Instant::now());
+        let mut progress = (self.tracker.certified(), now());
         let mut pruned = self.tracker.head().number / PRUNE_EVERY_BATCHES;
         loop {
             tokio::select! {
@@ -55,9 +53,9 @@ impl Core {
             }
             let certified = self.tracker.certified();
             if certified != progress.0 {
-                progress = (certified, Instant::now());
+                progress = (certified, now());
             } else if progress.1.elapsed() >= Duration::from_millis(ANNOUNCE_AGAIN_MS) {
-                progress.1 = Instant::now();
+                progress.1 = now();
                 self.announce_again(certified.number).await;
             }
             let head = self.tracker.head().number;

@@ -3,7 +3,7 @@
 
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ use blindfold_chain::{
     PendingL1Header, Refusal, VoidRun, announce, limits::DEPOSIT_READ_STEP_BLOCKS,
 };
 use blindfold_protocol::{B256, Epochs, LedgerEvent};
-use blindfold_runtime::Patience;
+use blindfold_runtime::{Instant, Patience, now};
 use parking_lot::RwLock;
 
 use crate::core::Core;
@@ -284,7 +284,7 @@ pub(crate) async fn follow_l1(core: Arc<Core>) {
         if held.is_none() {
             let head = core.tracker.head();
             match core.l1.look(head.l1_origin, head.forced_cursor).await {
-                Ok(look) => held = Some((Instant::now(), look)),
+                Ok(look) => held = Some((now(), look)),
                 Err(fault) => {
                     core.metrics.l1_failures.increment();
                     if !std::mem::replace(&mut reported, true) {

@@ -18,12 +18,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use blindfold_chain::{NextStep, Office, Refusal, verdicts};
 use blindfold_protocol::{B256, BatchHeader, Certificate, SealedBatch, SignedHeader, limits::CLOCK_SKEW_MS};
-use blindfold_runtime::{Cancelled, joined};
+use blindfold_runtime::{Cancelled, Instant, joined, now};
 use blindfold_store::StoreError;
 use thiserror::Error;
 use tokio::task::JoinSet;
@@ -160,7 +160,7 @@ impl Core {
         committee: &Arc<dyn Committee>,
         poster: Option<&Arc<dyn L1Poster>>,
     ) -> bool {
-        let mut since = Instant::now();
+        let mut since = now();
         let mut stop = self.stop.clone();
         while !self.recovered() {
             let outcome = tokio::select! {
@@ -172,7 +172,7 @@ impl Core {
             let Err(hindrance) = outcome else { break };
             if matches!(hindrance, Hindrance::OutOfOffice(_)) {
                 // Only then all are waited for.
-                since = Instant::now();
+                since = now();
             }
             if hindrance.is_fatal() {
                 self.fail("recovery", hindrance.to_string());

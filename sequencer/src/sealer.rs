@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use blindfold_chain::{ExecutionState, L1News, L1Origin, Office, SealRefusal, Sealed, announce, makes_block};
@@ -12,7 +12,7 @@ use blindfold_protocol::{
     limits::{CLOCK_SKEW_MS, MAX_BATCH_ITEMS, MAX_FORCED_ITEMS, MAX_SECOND_BYTES},
     validity::{CheckedItem, Head, Verdict},
 };
-use blindfold_runtime::{Backoff, Patience};
+use blindfold_runtime::{Backoff, Instant, Patience, now};
 use blindfold_store::StoreError;
 use thiserror::Error;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -154,7 +154,7 @@ impl Core {
 
     /// One attempt to seal the next header.
     pub(crate) async fn seal_once(&self, open: &mut OpenSecond) -> Result<SealOutcome, SealFailure> {
-        let started = Instant::now();
+        let started = now();
         if self.reopened.swap(false, Ordering::SeqCst) {
             *open = self.open_second().await?;
         }

@@ -1,7 +1,8 @@
 //! Limit of envelopes per network address: one token bucket each, in a table of bounded size.
 
-use std::{collections::HashMap, net::IpAddr, time::Instant};
+use std::{collections::HashMap, net::IpAddr};
 
+use blindfold_runtime::Instant;
 use parking_lot::Mutex;
 
 /// Token buckets by network address. An IPv6 address counts by its /64, which is what one customer gets.
@@ -66,12 +67,14 @@ fn prefix(source: IpAddr) -> IpAddr {
 mod tests {
     use std::time::Duration;
 
+    use blindfold_runtime::now;
+
     use super::*;
 
     #[test]
     fn burst_then_rate() {
         let limits = SourceLimits::new(10, 3, 100);
-        let start = Instant::now();
+        let start = now();
         let address: IpAddr = "10.0.0.1".parse().unwrap();
         for _ in 0..3 {
             assert!(limits.allow(address, start));
@@ -85,7 +88,7 @@ mod tests {
     #[test]
     fn one_ipv6_network_is_one_source() {
         let limits = SourceLimits::new(1, 1, 100);
-        let now = Instant::now();
+        let now = now();
         assert!(limits.allow("2001:db8::1".parse().unwrap(), now));
         assert!(!limits.allow("2001:db8::2".parse().unwrap(), now));
         assert!(limits.allow("2001:db8:0:1::1".parse().unwrap(), now));
@@ -96,7 +99,7 @@ mod tests {
     #[test]
     fn the_table_is_bounded_and_forgets_idle_sources() {
         let limits = SourceLimits::new(1, 1, 2);
-        let now = Instant::now();
+        let now = now();
         assert!(limits.allow("10.0.0.1".parse().unwrap(), now));
         assert!(limits.allow("10.0.0.2".parse().unwrap(), now));
         assert!(!limits.allow("10.0.0.3".parse().unwrap(), now));

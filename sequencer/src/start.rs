@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, atomic::AtomicBool},
-    time::Instant,
 };
 
 use blindfold_bte::Backend;
@@ -21,7 +20,7 @@ use blindfold_protocol::{
 use blindfold_rpc::{
     AdminConfig, Hub, READ_METHODS, Readiness, ServeError, ServerConfig, ServerHandle, admin, serve,
 };
-use blindfold_runtime::{Agreement, Clock, Failure, Tasks};
+use blindfold_runtime::{Agreement, Clock, Failure, Tasks, now, rng};
 use blindfold_store::{PendingEnvelope, Store, StoreError};
 use blindfold_telemetry::MetricsError;
 use parking_lot::Mutex;
@@ -277,7 +276,7 @@ impl Sequencer {
         core.compare_clocks().await;
         core.restore_mempool().await?;
         // Once before anything is served; where too few answer, again and again until it may seal.
-        match core.recover(&deps.committee, poster.as_deref(), Instant::now()).await {
+        match core.recover(&deps.committee, poster.as_deref(), now()).await {
             Err(hindrance) if hindrance.is_fatal() => {
                 return Err(StartError::Recovery(hindrance.to_string()));
             }
@@ -500,7 +499,7 @@ impl Core {
         group: &[PendingEnvelope],
     ) -> Vec<Result<CheckedEnvelope, &'static str>> {
         let items: Vec<&[u8]> = group.iter().map(|envelope| envelope.bytes.as_slice()).collect();
-        let checked = check_items(&self.chain, epoch, &items, &mut rand::rng());
+        let checked = check_items(&self.chain, epoch, &items, &mut rng());
         checked.into_iter().map(|item| item.map_err(|rejected| rejected.fault.as_str())).collect()
     }
 }

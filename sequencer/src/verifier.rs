@@ -7,10 +7,10 @@ use blindfold_protocol::{
     ChainConfig, EnvelopeFault, Epoch,
     validity::{CheckedEnvelope, check_proofs, check_static},
 };
-use blindfold_runtime::{Cancelled, Spawner, blocking, until};
+use blindfold_runtime::{Cancelled, Spawner, blocking, now, rng, until};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
-    time::{Instant, timeout_at},
+    time::timeout_at,
 };
 
 use crate::{config::AdmissionConfig, metrics::SequencerMetrics, refusal::AdmissionRefusal};
@@ -78,7 +78,7 @@ async fn form_groups(
     while let Some(first) = jobs.recv().await {
         let mut group = Vec::with_capacity(limits.proof_batch_items);
         group.push(first);
-        let deadline = Instant::now() + Duration::from_micros(limits.proof_wait_us);
+        let deadline = now() + Duration::from_micros(limits.proof_wait_us);
         while group.len() < limits.proof_batch_items {
             match timeout_at(deadline, jobs.recv()).await {
                 Ok(Some(job)) => group.push(job),
@@ -113,7 +113,7 @@ fn check_group(chain: &ChainConfig, group: Vec<Job>) {
             Err(fault) => drop(job.answer.send(Err(fault))),
         }
     }
-    for (answer, checked) in asking.into_iter().zip(check_proofs(passed, &mut rand::rng())) {
+    for (answer, checked) in asking.into_iter().zip(check_proofs(passed, &mut rng())) {
         drop(answer.send(checked.map_err(|rejected| rejected.fault)));
     }
 }

@@ -13,6 +13,7 @@ use blindfold_protocol::{BatchHints, Hello, HintEntry, Party, Release, SigningKe
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, Encoded, HttpClient, Introduction, SequencerApiClient, http_client,
 };
+use blindfold_runtime::spawn;
 use common::{Running, World, ask, backend::Watched, hang_up, refused, within};
 
 /// More than wait in the strangers' queue.
@@ -90,7 +91,7 @@ async fn a_flood_of_strangers_hints_keeps_no_helper_out() {
     assert_eq!(watched.hints.load(SeqCst), 1, "one at a time");
 
     let client = helper(&world, &running);
-    let of_helper = tokio::spawn({
+    let of_helper = spawn({
         let (release, hints) = (release.clone(), hints.clone());
         async move { client.submit_hints(Encoded::new(&release), Encoded::new(&hints)).await }
     });

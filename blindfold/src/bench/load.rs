@@ -18,12 +18,13 @@ use blindfold_rpc::{
     BlindApiClient, ClientConfig, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, HttpClient,
     SequencerApiClient, Topic, http_client,
 };
+use blindfold_runtime::{Instant, blocking, now, spawn};
 use clap::Args;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::{
     sync::Semaphore,
-    time::{Duration, Instant, MissedTickBehavior, interval, sleep},
+    time::{Duration, MissedTickBehavior, interval, sleep},
 };
 
 use crate::{
@@ -137,8 +138,8 @@ pub async fn run(args: LoadArgs) -> Result<()> {
 
     let observed = Arc::new(Mutex::new(Observed::default()));
     let watchers = [
-        tokio::spawn(watch(feed(&args.rpc, &[Topic::Headers, Topic::Certificates]), observed.clone())),
-        tokio::spawn(watch(feed(&args.node, &[Topic::Blocks]), observed.clone())),
+        spawn(watch(feed(&args.rpc, &[Topic::Headers, Topic::Certificates]), observed.clone())),
+        spawn(watch(feed(&args.node, &[Topic::Blocks]), observed.clone())),
     ];
     send(&args, envelopes, &sequencer, &observed).await;
     sleep(Duration::from_millis(DRAIN_MS)).await;
@@ -171,10 +172,10 @@ async fn fund(keys: &[SigningKey], sequencer: &HttpClient, l1: &L1Client) -> Res
             .deposit(key.address(), crate::devnet::FEE_DEPOSIT_WEI)
             .await?;
     }
-    let deadline = Instant::now() + Duration::from_millis(DEPOSIT_TIMEOUT_MS);
+    let deadline = now() + Duration::from_millis(DEPOSIT_TIMEOUT_MS);
     for key in empty {
         while sequencer.get_fee_account(key.address()).await?.balance == 0 {
-            if Instant::now() > deadline {
+            if now() > deadline {
                 bail!("the deposit of {} does not count after {DEPOSIT_TIMEOUT_MS} ms", key.address());
             }
             sleep(Duration::from_millis(250)).await;
@@ -211,7 +212,7 @@ async fn encrypted(
     let count = usize::try_from(args.rate.saturating_mul(args.seconds))?;
     eprintln!("encrypting {count} envelopes");
     let (chain, keys) = (chain.clone(), keys.to_vec());
-    tokio::task::spawn_blocking(move || {
+    blocking(move || {
         let one = |index: usize| -> Result<Envelope> {
             let account = index % keys.len();
             let fields = TransactionFields {
@@ -264,7 +265,7 @@ async fn send(
     for envelope in envelopes {
         tick.tick().await;
         let id = envelope.id();
-        observed.lock().sent.insert(id, Instant::now());
+        observed.lock().sent.insert(id, now());
         let Ok(slot) = slots.clone().try_acquire_owned() else {
             *observed.lock().refused.entry("client_overloaded".to_owned()).or_default() += 1;
             continue;
@@ -275,7 +276,7 @@ async fn send(
             let mut observed = observed.lock();
             match answer {
                 Ok(_) => {
-                    observed.admitted.insert(id, Instant::now());
+                    observed.admitted.insert(id, now());
                 }
                 Err(error) => {
                     let error = blindfold_rpc::ReceivedError::from(error);
@@ -292,7 +293,7 @@ async fn send(
 async fn watch(mut feed: Feed, observed: Arc<Mutex<Observed>>) {
     while let Some(item) = feed.next().await {
         let FeedItem::Event(event) = item else { continue };
-        let now = Instant::now();
+        let now = now();
         let mut observed = observed.lock();
         match event {
             FeedEvent::Header(header) => {

@@ -7,6 +7,7 @@ mod load;
 mod machine;
 
 use anyhow::Result;
+use blindfold_runtime::blocking;
 use clap::Subcommand;
 
 /// What is measured.
@@ -40,10 +41,8 @@ pub enum BenchCommand {
 /// Whatever keeps it from measuring.
 pub async fn run(command: BenchCommand) -> Result<()> {
     match command {
-        BenchCommand::Bte(args) => tokio::task::spawn_blocking(move || bte::run(&args)).await?,
-        BenchCommand::Coprocessor(args) => {
-            tokio::task::spawn_blocking(move || coprocessor::run(&args)).await?
-        }
+        BenchCommand::Bte(args) => blocking(move || bte::run(&args)).await?,
+        BenchCommand::Coprocessor(args) => blocking(move || coprocessor::run(&args)).await?,
         BenchCommand::Load(args) => load::run(args).await,
         BenchCommand::Attack(args) => attack::run(args).await,
     }

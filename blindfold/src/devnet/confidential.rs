@@ -4,7 +4,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Instant,
 };
 
 use alloy_primitives::{Address, B256};
@@ -17,6 +16,7 @@ use blindfold_protocol::ChainConfig;
 use blindfold_rlwe::rlwe::PublicPolynomial;
 use blindfold_rpc::confidential::ConfidentialApiClient;
 use blindfold_rpc::{ClientConfig, HttpClient, http_client};
+use blindfold_runtime::{Instant, now};
 use tokio::time::{Duration, sleep};
 
 use super::{
@@ -123,7 +123,7 @@ impl Story<'_> {
 
     /// Sends a transaction and waits until it is applied.
     async fn applied(&self, user: &User, what: &str, made: Made) -> Result<Outcome> {
-        let (started, id) = (Instant::now(), made.id);
+        let (started, id) = (now(), made.id);
         user.wallet.send_confidential(id, made.bytes).await.with_context(|| what.to_owned())?;
         let outcome = self.outcome(id, started).await.with_context(|| what.to_owned())?;
         if let Some(reason) = &outcome.reason {

@@ -5,7 +5,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use alloy_primitives::{Address, U256};
@@ -18,6 +18,7 @@ use blindfold_l1::{
 };
 use blindfold_protocol::{ChainConfig, Deployment, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use blindfold_rpc::{ClientConfig, CommitteeApiClient, http_client};
+use blindfold_runtime::{Instant, blocking, now, random};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -135,12 +136,12 @@ impl DevnetOptions {
 /// Tells a person what is happening.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    since: std::time::Instant,
+    since: Instant,
 }
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { since: std::time::Instant::now() }
+        Self { since: now() }
     }
 }
 
@@ -190,7 +191,7 @@ impl Devnet {
             "committee keys: {MEMBERS} members, {THRESHOLD} needed, B = {}",
             options.max_batch
         ));
-        fs::write(dir.join("password"), format!("{:032x}\n", rand::random::<u128>()))?;
+        fs::write(dir.join("password"), format!("{:032x}\n", random::<u128>()))?;
         let dealt = dealt(&dir, options.max_batch).await?;
 
         progress.step("L1: contracts, committee, fee deposits");
@@ -222,7 +223,7 @@ impl Devnet {
         if options.confidential {
             progress.step("confidential balances: the circuits' keys (kept for later runs), a deployment");
             let (dir, chain, accounts) = (dir.clone(), chain.clone(), options.accounts);
-            tokio::task::spawn_blocking(move || confidential::prepare(&dir, &chain, accounts)).await??;
+            blocking(move || confidential::prepare(&dir, &chain, accounts)).await??;
         }
 
         progress.step("roles: sequencer, members, helper, full node, proxy");
@@ -261,12 +262,12 @@ impl Devnet {
     async fn members_decided(&self) -> Result<()> {
         for (member, (rpc, _)) in (1u16..).zip(&self.ports.members) {
             let client = http_client(&http(*rpc), &ClientConfig::default())?;
-            let deadline = Instant::now() + Duration::from_millis(MEMBER_START_MS);
+            let deadline = now() + Duration::from_millis(MEMBER_START_MS);
             while !CommitteeApiClient::get_status(&client)
                 .await
                 .is_ok_and(|status| status.votes_from.is_some())
             {
-                ensure!(Instant::now() < deadline, "member {member} does not start");
+                ensure!(now() < deadline, "member {member} does not start");
                 tokio::time::sleep(Duration::from_millis(MEMBER_POLL_MS)).await;
             }
         }
@@ -437,7 +438,7 @@ async fn dealt(dir: &Path, max_batch: u32) -> Result<Dealt> {
     let out = dir.join("committee");
     let password = fs::read_to_string(dir.join("password"))?.trim().to_owned();
     // Dealing is minutes of arithmetic for large B.
-    tokio::task::spawn_blocking(move || {
+    blocking(move || {
         deal(&Deal {
             max_batch,
             members: MEMBERS,

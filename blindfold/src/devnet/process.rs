@@ -6,10 +6,11 @@ use std::{
     fs::OpenOptions,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
+use blindfold_runtime::now;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -110,7 +111,7 @@ impl RoleProcess {
     /// # Errors
     /// When the process ends, or is not ready in time; both with the end of its log.
     pub async fn ready(&mut self) -> Result<()> {
-        let started = Instant::now();
+        let started = now();
         loop {
             if let Some(status) = self.ended()? {
                 bail!(

@@ -1,13 +1,12 @@
 //! The first encrypted transfer, told as it happens.
 
-use std::time::Instant;
-
 use alloy_primitives::{Bytes, U256};
 use anyhow::{Context, Result, bail};
 use blindfold_client::{
     Node,
     transaction::{TransactionFields, sign},
 };
+use blindfold_runtime::now;
 use serde_json::json;
 use tokio::time::{Duration, sleep};
 
@@ -39,7 +38,7 @@ pub async fn first_transfer(devnet: &Devnet, progress: &Progress) -> Result<()> 
     };
     let (raw, hash) = sign(&fields, &from);
     wait_for_deposit(devnet).await?;
-    let started = Instant::now();
+    let started = now();
     let told = |what: String| progress.step(format!("  +{:>5} ms  {what}", started.elapsed().as_millis()));
 
     progress
@@ -107,7 +106,7 @@ fn sentence(state: &str, receipt: &serde_json::Value) -> String {
 async fn wait_for_deposit(devnet: &Devnet) -> Result<()> {
     let node = Node::new(&http(devnet.ports.sequencer.0))?;
     let payer = super::accounts::named_key(super::accounts::PROXY).address();
-    let started = Instant::now();
+    let started = now();
     loop {
         let account = node.call("blind_getFeeAccount", &[json!(payer)]).await?;
         if account["balance"].as_str().is_some_and(|balance| balance != "0x0") {

@@ -11,6 +11,7 @@ use blindfold_committee::key_file;
 use blindfold_l1::{Acknowledged, Sent};
 use blindfold_protocol::{Certificate, certificate::signers};
 use blindfold_rpc::types::BatchInfo;
+use blindfold_runtime::random;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -177,7 +178,7 @@ pub(super) async fn run(command: &StakeCommand) -> Result<()> {
             let writer = write.connect().await?.1;
             eprintln!("committing to the report; it is made one block later");
             // Needed for as long as this runs: should it end in between, another commitment does as well.
-            let salt = B256::from(rand::random::<[u8; 32]>());
+            let salt = B256::from(random::<[u8; 32]>());
             let sent = writer.report_members(&first, &second, salt).await?;
             let named = members.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
             done(write, &format!("stakes taken of members who signed two headers {number}: {named}"), &sent)

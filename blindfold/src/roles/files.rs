@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 use blindfold_bte::Parameters;
 use blindfold_chain::{EpochParameters, L1View, ParameterSet};
 use blindfold_protocol::{ChainConfig, Epochs};
+use blindfold_runtime::{now, rng, spawn};
 use blindfold_store::SqliteStore;
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, sleep};
 
 use super::BackendSettings;
 
@@ -50,7 +51,7 @@ pub async fn load_parameters(
     for path in paths {
         let parameters = read_parameters(path)?;
         parameters
-            .check(&mut rand::rng())
+            .check(&mut rng())
             .with_context(|| format!("{} fails its checks: do not use it", path.display()))?;
         files.push((path, Arc::new(parameters.with_memory_limit(backend.max_lines_bytes))));
     }
@@ -71,7 +72,7 @@ pub async fn load_parameters(
     }
     let set = Arc::new(ParameterSet::new(matched)?);
     set.adopt(&epochs);
-    tokio::spawn(follow_epochs(Arc::downgrade(&set), l1));
+    spawn(follow_epochs(Arc::downgrade(&set), l1));
     Ok(set)
 }
 
@@ -100,7 +101,7 @@ pub(super) fn read_parameters(path: &Path) -> Result<Parameters> {
 
 /// The epochs on L1's newest final block. A committee that was just registered is waited for until it is final.
 async fn registered_epochs(l1: &dyn L1View) -> Result<Epochs> {
-    let deadline = Instant::now() + Duration::from_millis(EPOCH_TIMEOUT_MS);
+    let deadline = now() + Duration::from_millis(EPOCH_TIMEOUT_MS);
     let mut told = false;
     loop {
         let missing = match l1.epochs().await {
@@ -109,7 +110,7 @@ async fn registered_epochs(l1: &dyn L1View) -> Result<Epochs> {
             Err(fault) if fault.is_transient() => fault.to_string(),
             Err(fault) => return Err(fault).context("the epochs registered on L1"),
         };
-        if Instant::now() > deadline {
+        if now() > deadline {
             bail!("{missing}; register the committee first (docs/operate.md), then start again");
         }
         if !told {

@@ -16,12 +16,12 @@ use std::{
     path::Path,
     sync::Arc,
     thread,
-    time::Instant,
 };
 
 use blindfold_bte::{Backend, Parameters, TableError, UnknownBackend, auto, by_name};
 use blindfold_chain::ParameterSet;
 use blindfold_protocol::Epoch;
+use blindfold_runtime::{Instant, now};
 
 /// Folder below the role's own.
 const FOLDER: &str = "tables";
@@ -122,7 +122,7 @@ fn provide_all(
 fn provide(folder: &Path, parameters: &Parameters, backend: &dyn Backend) -> Option<Source> {
     let points = parameters.table_points(parameters.max_batch())?;
     let path = folder.join(format!("{}-{points}.table", hex::encode(parameters.hash())));
-    let started = Instant::now();
+    let started = now();
     let source = match read(&path, points, parameters) {
         Ok(()) => Source::Disk,
         Err(because) => {

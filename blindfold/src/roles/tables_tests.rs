@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use blindfold_bte::{Portable, dealer};
+use blindfold_runtime::{now, rng};
 
 use super::*;
 
@@ -16,7 +17,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let (parameters, _) = dealer::deal(MAX_BATCH, 3, 2, &mut rand::rng()).unwrap();
+        let (parameters, _) = dealer::deal(MAX_BATCH, 3, 2, &mut rng()).unwrap();
         Self { dir: tempfile::tempdir().unwrap(), file: parameters.encode(), backend: Portable::new(1) }
     }
 
@@ -143,7 +144,7 @@ fn without_a_disk_the_table_is_there_all_the_same() {
 
 #[test]
 fn a_single_ciphertext_needs_no_table() {
-    let (parameters, _) = dealer::deal(1, 1, 1, &mut rand::rng()).unwrap();
+    let (parameters, _) = dealer::deal(1, 1, 1, &mut rng()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     assert!(provide(dir.path(), &parameters, &Portable::new(1)).is_none());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -159,7 +160,7 @@ fn tables_come_in_the_background() {
         Arc::new(Portable::new(1)),
         Lines::OfTheNewest,
     );
-    let started = Instant::now();
+    let started = now();
     while !stage.path().exists() {
         assert!(started.elapsed().as_secs() < 60, "no table was written");
         thread::sleep(std::time::Duration::from_millis(5));

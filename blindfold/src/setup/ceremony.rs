@@ -4,7 +4,6 @@ use std::{
     fs::File,
     io::BufReader,
     path::{Path, PathBuf},
-    time::Instant,
 };
 
 use alloy_primitives::B256;
@@ -14,6 +13,7 @@ use blindfold_client::confidential::{
     provers::{absent, write_new},
 };
 use blindfold_confidential::Ring;
+use blindfold_runtime::now;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -291,7 +291,7 @@ impl TranscriptArgs {
 /// A phase 1 that goes on from a transcript. Tells each round on standard error.
 fn imported(path: &Path, log_size: u8) -> Result<PowersState> {
     let file = File::open(path).with_context(|| path.display().to_string())?;
-    let started = Instant::now();
+    let started = now();
     let mut done = |round: u32| {
         eprintln!("[{:6.1} s] round {round} of the transcript holds", started.elapsed().as_secs_f64());
     };
@@ -348,7 +348,7 @@ fn line(name: &str, one: &Contributed) -> String {
 
 /// Tells each part on standard error, with the time since the start.
 fn progress() -> impl FnMut(Part) {
-    let started = Instant::now();
+    let started = now();
     move |part| {
         let what = match part {
             Part::Powers => "checking phase 1".to_owned(),

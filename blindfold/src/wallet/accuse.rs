@@ -11,6 +11,7 @@ use blindfold_client::Node;
 use blindfold_l1::{ACCUSATION_STAKE_WEI, Accusation, AccusationState, GivenPromise, L1Client, L1Writer};
 use blindfold_protocol::{ChainConfig, Epochs, Promise};
 use blindfold_rpc::{Encoded, types::Receipt};
+use blindfold_runtime::random;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -114,7 +115,7 @@ pub(super) async fn run(args: &AccuseArgs, json: bool) -> Result<()> {
     let writer = L1Writer::new(l1, args.key.open()?);
     eprintln!("committing to the accusation; it is made one block later");
     // Needed for as long as this runs: should it end in between, another commitment does as well.
-    let salt = B256::from(rand::random::<[u8; 32]>());
+    let salt = B256::from(random::<[u8; 32]>());
     let sent = writer.report_omission(&promise, salt).await?;
     let accusation = writer.client().accusation(&given).await?;
     print(json, &value(&given, &accusation, sent.transaction), text(&promise, &accusation, sent.block))

@@ -13,8 +13,9 @@ use anyhow::{Result, bail};
 use blindfold_client::Wallet;
 use blindfold_client::confidential::provers::{self, Progress, Proving, ProvingKeys};
 use blindfold_client::confidential::{Auditor, ConfidentialWallet, Made, Outcome, VerifiedState};
+use blindfold_runtime::now;
 use clap::{Args, Subcommand};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::{ChainArgs, KeyArgs, ServerArgs, print, wallet};
 use crate::{
@@ -216,12 +217,12 @@ impl SendArgs {
 }
 
 async fn outcome(state: &VerifiedState, id: B256, seconds: u64) -> Result<Outcome> {
-    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let deadline = now() + Duration::from_secs(seconds);
     loop {
         if let Some(outcome) = state.outcome(id).await? {
             return Ok(outcome);
         }
-        if Instant::now() > deadline {
+        if now() > deadline {
             bail!(
                 "the coprocessor has not executed {id} after {seconds} s; its envelope stays valid until it expires"
             );
@@ -232,7 +233,7 @@ async fn outcome(state: &VerifiedState, id: B256, seconds: u64) -> Result<Outcom
 
 /// Tells where proving stands: one line that is written over on a terminal, a line for each part elsewhere.
 fn progress() -> Progress {
-    let (started, terminal) = (std::time::Instant::now(), std::io::stderr().is_terminal());
+    let (started, terminal) = (now(), std::io::stderr().is_terminal());
     Box::new(move |part| {
         let what = match part {
             Proving::Key => "reading the proving key".to_owned(),

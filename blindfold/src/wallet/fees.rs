@@ -8,9 +8,10 @@ use blindfold_rpc::{
     ReceivedError,
     types::{LedgerAt, LedgerTag},
 };
+use blindfold_runtime::now;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, sleep};
 
 use super::{ChainArgs, KeyArgs, connected, ether, print, wei_u128};
 
@@ -147,7 +148,7 @@ async fn payable(
     l1: &L1Client,
     limit: Duration,
 ) -> Result<(FeeProof, AccountProof)> {
-    let started = Instant::now();
+    let started = now();
     let delay = l1.claim_delay().await?;
     let mut told = false;
     loop {

@@ -1,15 +1,13 @@
 //! The proxy's held transactions in memory, by sender and nonce. No I/O: the journal and the servers are the caller's.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    time::Instant,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use alloy_primitives::{Address, B256, Bytes};
 use blindfold_protocol::{
     Expiry,
     limits::{MAX_BUNDLE_ITEMS, MAX_MESSAGE_BYTES},
 };
+use blindfold_runtime::Instant;
 
 use super::journal::EnvelopeRow;
 use crate::transaction::SignedTransaction;
@@ -377,6 +375,7 @@ mod tests {
 
     use alloy_primitives::U256;
     use blindfold_protocol::SigningKey;
+    use blindfold_runtime::now;
 
     use super::*;
     use crate::transaction::{TransactionFields, sign};
@@ -384,10 +383,6 @@ mod tests {
     const GAS: u64 = 21_000;
     const LONG: Duration = Duration::from_secs(3_600);
     const EXPIRY: Expiry = Expiry::new(0, 9);
-
-    fn now() -> Instant {
-        Instant::now()
-    }
 
     fn transaction(key: u8, nonce: u64, input: usize) -> SignedTransaction {
         let fields = TransactionFields {

@@ -1,15 +1,13 @@
 //! The methods a wallet sees. Everything not listed here or in the allow-list is refused.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use alloy_primitives::{Address, B256, Bytes};
 use blindfold_rpc::{
     NODE_ONLY_METHODS, Passthrough, READ_METHODS, ReceivedError, RpcError,
     jsonrpsee::{RpcModule, core::RegisterMethodError, types::ErrorObjectOwned},
 };
+use blindfold_runtime::now;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -162,7 +160,7 @@ async fn send_raw_transaction(inner: &Arc<Inner>, raw: Bytes) -> Result<B256, Rp
         JournalError::Known => refusal("already_known", false, "already known"),
         other => RpcError::internal(other),
     })?;
-    pool.take(transaction, Instant::now() + Duration::from_millis(inner.config.bundle_window_ms));
+    pool.take(transaction, now() + Duration::from_millis(inner.config.bundle_window_ms));
     drop(pool);
     inner.metrics.accepted.increment();
     inner.wake.notify_one();

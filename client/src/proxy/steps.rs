@@ -4,11 +4,10 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
-    time::Instant,
 };
 
 use alloy_primitives::{Address, B256};
-use blindfold_runtime::Backoff;
+use blindfold_runtime::{Backoff, Instant};
 use parking_lot::Mutex;
 use tokio::task::{Id, JoinError, JoinSet};
 
@@ -140,6 +139,8 @@ pub(super) type Ended = Result<(Id, Result<(), RoundError>), JoinError>;
 mod tests {
     use std::time::Duration;
 
+    use blindfold_runtime::now;
+
     use super::*;
     use crate::node::NodeError;
 
@@ -157,7 +158,7 @@ mod tests {
     #[tokio::test]
     async fn what_failed_waits_longer_each_time() {
         let mut steps = Steps::new(PAUSE_MS);
-        let mut now = Instant::now();
+        let mut now = now();
         let mut tries = 0;
         for _ in 0..240 {
             steps.begin(sender(1), now, failing());
@@ -179,7 +180,7 @@ mod tests {
     #[tokio::test]
     async fn a_step_that_hangs_delays_no_other() {
         let mut steps = Steps::new(PAUSE_MS);
-        let now = Instant::now();
+        let now = now();
         steps.begin(sender(1), now, std::future::pending());
         steps.begin(sender(1), now, async { panic!("it is under way") });
         steps.begin(sender(2), now, async { Ok(()) });
@@ -199,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn everybody_has_a_turn() {
         let mut steps = Steps::new(PAUSE_MS);
-        let (now, all) = (Instant::now(), (1..=3 * MAX_CONCURRENT_STEPS as u8).collect::<Vec<u8>>());
+        let (now, all) = (now(), (1..=3 * MAX_CONCURRENT_STEPS as u8).collect::<Vec<u8>>());
         for _ in 0..3 {
             for n in steps.in_turn(all.clone(), sender) {
                 steps.begin(sender(n), now, async { Ok(()) });
@@ -216,7 +217,7 @@ mod tests {
     #[tokio::test]
     async fn a_step_that_panics_is_one_that_failed() {
         let mut steps = Steps::new(PAUSE_MS);
-        let now = Instant::now();
+        let now = now();
         steps.begin(Subject::Node, now, async { panic!("a bug") });
         let ended = steps.join_next().await.unwrap();
         assert!(matches!(steps.ended(ended, now), Err(RoundError::Step(_))));

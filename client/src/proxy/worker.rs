@@ -1,9 +1,6 @@
 //! Puts held transactions into envelopes, sends them, and follows each until its transactions are in a block or given up.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use alloy_primitives::{Address, B256, Bytes};
 use blindfold_protocol::{Canonical, Envelope, EnvelopeFault};
@@ -11,6 +8,7 @@ use blindfold_rpc::{
     BlindApiClient, Encoded, ReceivedError, RpcError, SequencerApiClient, code,
     types::{EnvelopeState, OtherChain, Receipt, Status, TransactionOutcome},
 };
+use blindfold_runtime::{Cancelled, blocking, now};
 use tokio::{
     sync::watch,
     task::JoinError,
@@ -96,6 +94,9 @@ pub enum RoundError {
     /// The user's node.
     #[error("the node: {0}")]
     Node(#[from] NodeError),
+    /// The proxy ends.
+    #[error(transparent)]
+    Ends(#[from] Cancelled),
     /// The user's node, asked for a receipt.
     #[error("the node: {0}")]
     NodeRpc(ReceivedError),
@@ -140,21 +141,21 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let window = Duration::from_millis(inner.config.bundle_window_ms);
     let mut steps = Steps::new(inner.config.poll_interval_ms);
     let work = async {
-        let mut next_round = Instant::now() + poll;
+        let mut next_round = now() + poll;
         loop {
             tokio::select! {
                 // A wallet that sends several transactions gets them into one envelope.
                 () = inner.wake.notified() => sleep(window).await,
-                () = sleep_until(next_round.into()) => {}
+                () = sleep_until(next_round) => {}
                 Some(ended) = steps.join_next() => {
-                    if let Err(error) = steps.ended(ended, Instant::now()) {
+                    if let Err(error) = steps.ended(ended, now()) {
                         inner.metrics.failures.increment();
                         tracing::warn!(%error, "trying again later");
                     }
                     continue;
                 }
             }
-            next_round = Instant::now() + poll;
+            next_round = now() + poll;
             round(&inner, &mut steps);
         }
     };
@@ -166,7 +167,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 /// One round: begins what can be looked up, made and sent now. None of it waits for another.
 fn round(inner: &Arc<Inner>, steps: &mut Steps) {
-    let now = Instant::now();
+    let now = now();
     let under_way = inner.pool.lock().envelopes();
     if !under_way.is_empty() {
         let (node, reached) = (Arc::clone(inner), Arc::clone(&steps.reached));
@@ -226,7 +227,7 @@ async fn make(
     let hashes: Vec<B256> = bundle.iter().map(|transaction| transaction.hash).collect();
     let (in_place_of, earlier) = replaced.unzip();
     let making = Arc::clone(inner);
-    let envelope = tokio::task::spawn_blocking(move || {
+    let envelope = blocking(move || {
         EnvelopeMaker { chain: &making.chain, committee: &committee, payer: &making.payer }
             .of_transactions_in_place_of(&bundle, &offer, in_place_of)
     })
@@ -412,7 +413,7 @@ async fn follow_at_node(
                 .map_or_else(|| late.outcome(), |reason| late.correct(Outcome::Unopened(reason)));
             end(inner, id, |_| outcome.clone()).await
         }
-        (None, Some(LeftOut { replace_from: Some(from), .. })) if *from <= Instant::now() => {
+        (None, Some(LeftOut { replace_from: Some(from), .. })) if *from <= now() => {
             replace(inner, id, under_way).await
         }
         (None, Some(_)) => Ok(()),
@@ -439,7 +440,7 @@ async fn leave_out(
     let attempts = carried.iter().map(|(_, attempts)| *attempts).max().unwrap_or_default();
     let replaced = REPLACEABLE.contains(&reason.as_str()) && attempts < inner.config.max_attempts;
     let pause = Duration::from_millis(retry_pause_ms(inner.config.poll_interval_ms, attempts));
-    let replace_from = replaced.then(|| Instant::now() + pause);
+    let replace_from = replaced.then(|| now() + pause);
     inner.pool.lock().left_out(&id, LeftOut { reason, replace_from });
     Ok(())
 }
@@ -530,7 +531,7 @@ async fn end(inner: &Arc<Inner>, id: B256, outcome: impl Fn(&B256) -> Outcome) -
     for (hash, next) in &next {
         count(inner, hash, next);
     }
-    inner.pool.lock().settle(&id, &next, Instant::now() + Duration::from_millis(pause_ms));
+    inner.pool.lock().settle(&id, &next, now() + Duration::from_millis(pause_ms));
     inner.wake.notify_one();
     Ok(())
 }

@@ -18,6 +18,7 @@ use blindfold_coprocessor::{CommittedItem, Ledger, Machine, batch_record};
 use blindfold_protocol::{Signature65, SigningKey};
 use blindfold_rlwe::rlwe::{PublicKey, PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance;
+use blindfold_runtime::{blocking, rng};
 use blindfold_store::{ConfidentialStore, SqliteStore};
 
 use crate::common::{chain, key};
@@ -85,7 +86,7 @@ impl Coprocessor {
         let mut ledger = ledger(&self.settings, &self.store).await;
         let items = vec![CommittedItem { item: 0, position: 0, bytes: bytes.to_vec() }];
         // It reads the store while it executes, on a thread that may block.
-        let executed = tokio::task::spawn_blocking(move || {
+        let executed = blocking(move || {
             let execution = ledger.execute(&items).unwrap();
             (items, execution)
         });
@@ -124,7 +125,7 @@ impl Coprocessor {
         let of = |key: &SigningKey| account_secret(&self.settings, &self.public, key).public_key();
         let auditor = SecretKey::derive(&self.public, &AUDITOR_SEED).public_key();
         let recipients: [&PublicKey; 3] = [&of(from), &of(to), &auditor];
-        let (ciphertext, _) = balance::encrypt(&self.public, &recipients, amount, &mut rand::rng()).unwrap();
+        let (ciphertext, _) = balance::encrypt(&self.public, &recipients, amount, &mut rng()).unwrap();
         let sender = self.state.account(from.address()).await.unwrap().unwrap();
         Transfer {
             sender: from.address(),

@@ -5,10 +5,9 @@ use std::future::{Future, ready};
 use std::pin::pin;
 use std::time::Duration;
 
-use blindfold_runtime::{Hedge, Pace};
+use blindfold_runtime::{Hedge, Pace, now};
 use futures::{FutureExt, Stream, StreamExt, stream};
 use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use crate::limits::{MAX_ASK_STEP_MS, MAX_ASKED_AT_ONCE, MAX_ROUND_BYTES, MAX_RUN_TIMEOUTS};
 
@@ -63,7 +62,7 @@ impl Gathering {
 
     /// How members are asked from now on.
     pub fn hedge(&self) -> Hedge {
-        let deadline = Instant::now() + self.run_timeout;
+        let deadline = now() + self.run_timeout;
         Hedge { step: self.pace.lock().step(), at_most: MAX_ASKED_AT_ONCE, deadline }
     }
 
@@ -110,7 +109,7 @@ impl Gathering {
         }
         match gathered.runs.is_empty() {
             false => self.pace.lock().succeeded(),
-            true if Instant::now() >= hedge.deadline => self.pace.lock().failed(),
+            true if now() >= hedge.deadline => self.pace.lock().failed(),
             true => {}
         }
         gathered

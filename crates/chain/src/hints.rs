@@ -7,6 +7,7 @@ use blindfold_bte::{
 };
 use blindfold_protocol::validity::{Verdict, sub_batches};
 use blindfold_protocol::{BatchHints, Canonical, Envelope, EnvelopeFault, HintEntry, Release, SealedBatch};
+use blindfold_runtime::rng;
 
 use crate::EpochParameters;
 
@@ -218,7 +219,7 @@ fn open_keys(
     let items: Vec<_> = keys.iter().map(|(claim, key)| (&claim.ad, &claim.ciphertext, key)).collect();
     // A few at random first: whoever makes keys up has all of them wrong, and costs us no more than these.
     if keys.len() > 8 * SAMPLED_KEYS {
-        for index in rand::seq::index::sample(&mut rand::rng(), keys.len(), SAMPLED_KEYS) {
+        for index in rand::seq::index::sample(&mut rng(), keys.len(), SAMPLED_KEYS) {
             let opened = backend.open_hints(parameters.encryption_key(), &items[index..=index]);
             if opened.iter().any(Result::is_err) {
                 return Err(HintsFault::WrongKey { index: keys[index].0.index });
@@ -254,7 +255,7 @@ fn check_malformed(
             blinding: blindings.get(position),
         })
         .collect();
-    let opened = backend.open_singletons(&mut rand::rng(), parameters.parameters(), &items);
+    let opened = backend.open_singletons(&mut rng(), parameters.parameters(), &items);
     let mut wrong_blinding = false;
     for ((Claim { index, .. }, _), opened) in claims.iter().zip(opened) {
         let index = *index;

@@ -1,7 +1,6 @@
 //! When posted data that is missing is looked for again (rule PD-7).
 
-use blindfold_runtime::Backoff;
-use tokio::time::Instant;
+use blindfold_runtime::{Backoff, Instant, now};
 
 use crate::limits::{DATA_MAX_RETRY_MS, DATA_RETRY_MS};
 
@@ -24,7 +23,7 @@ impl Default for NextLook {
 impl NextLook {
     /// Whether it is time, with this newest final block.
     pub fn is_due(&self, finalized: u64) -> bool {
-        self.is_due_at(finalized, Instant::now())
+        self.is_due_at(finalized, now())
     }
 
     fn is_due_at(&self, finalized: u64, now: Instant) -> bool {
@@ -40,7 +39,7 @@ impl NextLook {
 
     /// Something that may be the data could not be read.
     pub fn after_failure(&mut self) {
-        self.after_failure_at(Instant::now());
+        self.after_failure_at(now());
     }
 
     fn after_failure_at(&mut self, now: Instant) {
@@ -56,7 +55,7 @@ mod tests {
 
     #[test]
     fn absence_waits_for_blocks_and_failure_for_a_pause_that_doubles() {
-        let now = Instant::now();
+        let now = now();
         let after = |ms| now + Duration::from_millis(ms);
         let mut look = NextLook::default();
         assert!(look.is_due_at(0, now));

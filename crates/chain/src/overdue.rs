@@ -16,15 +16,12 @@
 //! - SP-5: once an announced end of the next number's epoch is due L1 is made to make that header, by full nodes at once, by
 //!   members one after another.
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blindfold_l1::{CodedBatch, L1Error, L1Writer, MAX_TRANSACTION_HEADERS, Recovery};
 use blindfold_protocol::{BatchHeader, Certificate};
+use blindfold_runtime::{Instant, now};
 use blindfold_store::StoreError;
 use thiserror::Error;
 
@@ -266,7 +263,7 @@ pub struct SubstitutePoster {
 impl SubstitutePoster {
     /// One that has not looked yet.
     pub fn new(l1: Arc<dyn RunPoster>, tracker: Tracker) -> Self {
-        Self { l1, tracker, sent_at: 0, missing: Missing::default(), data: (Instant::now(), 0) }
+        Self { l1, tracker, sent_at: 0, missing: Missing::default(), data: (now(), 0) }
     }
 
     /// Posts the next certified headers that L1 lacks, if they wait for long; else a batch's data that is owed. `newest` is
@@ -369,7 +366,7 @@ impl SubstitutePoster {
     fn may_spend(&mut self, bytes: usize) -> bool {
         let (since, spent) = &mut self.data;
         if since.elapsed() >= DAY {
-            (*since, *spent) = (Instant::now(), 0);
+            (*since, *spent) = (now(), 0);
         }
         let sum = spent.saturating_add(bytes);
         // The first of a day goes out however long it is.

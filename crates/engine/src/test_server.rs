@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blindfold_runtime::spawn;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -27,9 +28,9 @@ pub(crate) async fn serve(script: impl Fn(&str, &Value) -> Answer + Send + Sync 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let script = Arc::new(script);
-    tokio::spawn(async move {
+    spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(connection(stream, script.clone()));
+            spawn(connection(stream, script.clone()));
         }
     });
     url

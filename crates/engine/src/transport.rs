@@ -4,10 +4,11 @@ use std::{
     fmt, fs, io,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use blindfold_runtime::wall_ms;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -173,7 +174,7 @@ impl Endpoint {
             .map_err(|error| malformed(format!("the request has no JSON form: {error}")))?;
         let mut request = self.client.post(&self.url).header("content-type", "application/json").body(body);
         if let Some(secret) = &self.secret {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let now = wall_ms() / 1_000;
             let token = secret.lock().unwrap_or_else(PoisonError::into_inner).token(now);
             request = request.bearer_auth(token);
         }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use blindfold_protocol::SigningKey;
+use blindfold_runtime::blocking;
 use serde_json::{Value, json};
 
 use crate::{L1Error, transport::Rpc};
@@ -160,12 +161,10 @@ impl ManagedAnvil {
             chain_id: config.chain_id,
             rpc: Rpc::new("http://127.0.0.1", CALL_TIMEOUT_MS)?,
         };
-        let listening = tokio::task::spawn_blocking(move || {
-            told.recv_timeout(Duration::from_millis(START_TIMEOUT_MS)).ok()
-        })
-        .await
-        .ok()
-        .flatten();
+        let listening = blocking(move || told.recv_timeout(Duration::from_millis(START_TIMEOUT_MS)).ok())
+            .await
+            .ok()
+            .flatten();
         let Some(address) = listening else {
             let _ = running.child.kill();
             let mut output = Vec::new();

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use alloy_eips::eip4844::BYTES_PER_BLOB;
 use alloy_primitives::Bytes;
 use blindfold_protocol::B256;
+use blindfold_runtime::blocking;
 use serde::Deserialize;
 
 use crate::{
@@ -73,8 +74,7 @@ impl Beacon {
             return Err(L1Error::Malformed { method: GET_BLOBS.to_owned(), reason });
         }
         let wanted = hashes.to_vec();
-        let join = tokio::task::spawn_blocking(move || pick(answer.data, &wanted));
-        join.await.map_err(|error| L1Error::Malformed {
+        blocking(move || pick(answer.data, &wanted)).await.map_err(|error| L1Error::Malformed {
             method: GET_BLOBS.to_owned(),
             reason: format!("the check of the blobs ended: {error}"),
         })

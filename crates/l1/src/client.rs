@@ -1,16 +1,13 @@
 //! Reading L1: the newest final block, origins, and the checks when the connection is made.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_eth::Block;
 use alloy_sol_types::SolCall;
 use blindfold_engine::L1Origin;
+use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -185,7 +182,7 @@ impl L1Client {
     /// # Errors
     /// [`L1Error::FinalityBroken`] when the endpoint replaces a final block; the errors of a call.
     pub async fn finalized(&self) -> Result<L1Origin, L1Error> {
-        let called = Instant::now();
+        let called = now();
         let mut finalized = self.inner.finalized.lock().await;
         let poll_interval = Duration::from_millis(self.inner.config.poll_interval_ms);
         if let Some((asked, origin)) = finalized.known
@@ -202,7 +199,7 @@ impl L1Client {
         let newest = match self.block("finalized").await {
             Ok(newest) => newest,
             Err(error) => {
-                finalized.failed = Some((Instant::now(), error.clone()));
+                finalized.failed = Some((now(), error.clone()));
                 return Err(error);
             }
         };
@@ -220,7 +217,7 @@ impl L1Client {
             _ => newest,
         };
         self.keep(newest)?;
-        finalized.known = Some((Instant::now(), newest));
+        finalized.known = Some((now(), newest));
         Ok(newest)
     }
 

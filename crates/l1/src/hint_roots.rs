@@ -1,6 +1,7 @@
 //! What `HintRegistry` stores for hints, wherever their data are.
 
 use blindfold_protocol::{B256, Canonical};
+use blindfold_runtime::blocking;
 
 use crate::{BlobFault, DataPlace, HintBlobs, HintPosting, HintTree, L1Error, MAX_RUN_HINT_BYTES};
 
@@ -22,7 +23,7 @@ impl HintRoots {
     pub async fn of(first: u64, hints: HintPosting) -> Result<Self, L1Error> {
         let fits = hints.encode().len() <= MAX_RUN_HINT_BYTES;
         let calldata = fits.then(|| HintTree::new(&hints, first).root());
-        let made = tokio::task::spawn_blocking(move || HintBlobs::of(&hints)).await;
+        let made = blocking(move || HintBlobs::of(&hints)).await;
         let blobs = match made {
             Ok(Ok(blobs)) => Some(blobs.root(first)),
             Ok(Err(BlobFault::TooLong { .. })) => None,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::Address;
 use alloy_sol_types::SolEvent;
+use blindfold_runtime::blocking;
 
 use crate::{
     L1Client, L1Error, L1MadeHeader,
@@ -166,7 +167,7 @@ impl L1Client {
             tracing::warn!(path = %path.display(), %reason, "L1 is read from the beginning: the journal is of no use");
             Ok(None)
         };
-        let loaded = tokio::task::spawn_blocking(move || file.load(&deployment, start)).await;
+        let loaded = blocking(move || file.load(&deployment, start)).await;
         let (journal, hash) = match loaded {
             Ok(Ok(None)) => return Ok(None),
             Ok(Ok(Some(Ok(found)))) => found,
@@ -197,7 +198,7 @@ impl L1Client {
         let (journal, hash) = (journal.clone(), newest.hash);
         let (deployment, start) = (self.inner.config.deployment, self.inner.config.start_block);
         let path = file.path.clone();
-        let saved = tokio::task::spawn_blocking(move || file.save(&journal, hash, &deployment, start)).await;
+        let saved = blocking(move || file.save(&journal, hash, &deployment, start)).await;
         // Whether or not it went well: not again before as many blocks more.
         *self.inner.journal_saved.lock() = newest.number;
         match saved {

@@ -1,6 +1,6 @@
 //! Sending transactions: one at a time, fees from the newest block, replaced when they do not get into a block.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use alloy_consensus::{SignableTransaction, TxEip1559, TxEip4844, TxEip4844WithSidecar, TxEnvelope};
 use alloy_eips::{
@@ -10,6 +10,7 @@ use alloy_eips::{
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U64, U256};
 use alloy_rpc_types_eth::TransactionReceipt;
 use blindfold_protocol::SigningKey;
+use blindfold_runtime::{blocking, now};
 use serde_json::json;
 use tokio::sync::Mutex;
 
@@ -185,7 +186,7 @@ impl Sender {
 
     /// Waits for the receipt.
     async fn confirmed(&self, call: &'static str, transaction: B256) -> Result<Sent, L1Error> {
-        let started = Instant::now();
+        let started = now();
         let limit = Duration::from_millis(self.confirmation_timeout_ms);
         loop {
             let receipt: Result<Option<TransactionReceipt>, _> =
@@ -239,7 +240,7 @@ async fn prepare(blobs: Vec<Blob>) -> Result<Option<BlobTransactionSidecarEip759
     if blobs.is_empty() {
         return Ok(None);
     }
-    let done = tokio::task::spawn_blocking(move || sidecar(blobs)).await;
+    let done = blocking(move || sidecar(blobs)).await;
     let done = done.unwrap_or_else(|error| Err(BlobFault::Kzg(error.to_string())));
     done.map(Some).map_err(L1Error::Blobs)
 }

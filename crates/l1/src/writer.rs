@@ -1,14 +1,12 @@
 //! Writing to the contracts of one deployment.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use alloy_primitives::{Address, Bytes, TxKind, U256};
 use alloy_sol_types::SolCall;
 use blindfold_bte::bls::Signature as BlsSignature;
 use blindfold_protocol::{BatchHeader, Canonical, Certificate, SigningKey};
+use blindfold_runtime::now;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -241,7 +239,7 @@ impl L1Writer {
         value: U256,
         call: &C,
     ) -> Result<Sent, L1Error> {
-        let started = Instant::now();
+        let started = now();
         let limit = Duration::from_millis(self.client.config().confirmation_timeout_ms);
         loop {
             match self.send(name, to, value, call).await {

@@ -1,6 +1,8 @@
 //! The method traits. `…Server` traits are implemented by the roles and turned into methods by `into_rpc()`; `…Client`
 //! traits are implemented for every client of this crate.
 
+#![expect(clippy::disallowed_methods, reason = "tasks that the macro of the library spawns")]
+
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
     Acknowledgement, BatchHints, Certificate, CertifiedBatch, Release, ReleaseShare, SingletonShare,

@@ -7,12 +7,12 @@ use std::{
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use axum::http::{HeaderMap, HeaderValue, Request};
 use blindfold_protocol::{Deployment, Hello, Party, PartyKey, hello::MAX_HELLO_CHARS};
-use blindfold_runtime::{blocking, joined};
+use blindfold_runtime::{Instant, blocking, joined, now, spawn};
 use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
@@ -159,7 +159,7 @@ impl Doorkeeper {
         }
         let place = self.enter(group(address), text)?;
         let doorkeeper = self.clone();
-        let judging = tokio::spawn(async move {
+        let judging = spawn(async move {
             let _held = held;
             doorkeeper.judge_in_turn(hello, address, place).await
         });
@@ -185,7 +185,7 @@ impl Doorkeeper {
             if let Some(of_group) = judged.doubtful.get_mut(&place.group) {
                 of_group.bad = of_group.lately() + 1;
                 if of_group.bad == 1 {
-                    of_group.since = Instant::now();
+                    of_group.since = now();
                 }
                 if let Some(waiting) = of_group.waiting.get_mut(&place.text) {
                     waiting.found_bad = true;
@@ -214,7 +214,7 @@ impl Doorkeeper {
             }
         }
         let of_group = judged.doubtful.entry(group).or_insert_with(|| Doubtful {
-            since: Instant::now(),
+            since: now(),
             bad: 0,
             waiting: HashMap::new(),
         });
@@ -271,7 +271,7 @@ impl Introduction {
             return Some(value.clone());
         }
         let value = HeaderValue::try_from((self.0.make)().to_string()).ok()?;
-        *kept = Some((Instant::now(), value.clone()));
+        *kept = Some((now(), value.clone()));
         Some(value)
     }
 }
@@ -461,7 +461,7 @@ mod tests {
             (
                 stranger(n),
                 Doubtful {
-                    since: Instant::now(),
+                    since: now(),
                     bad: 1,
                     waiting: HashMap::from([(String::new(), Waiting::default())]),
                 },

@@ -1,10 +1,8 @@
 //! A subscription that outlives its connection.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
+use blindfold_runtime::{Backoff, now, spawn};
 use futures::{StreamExt, stream::SelectAll};
 use jsonrpsee::core::client::Subscription;
 use serde::Serialize;
@@ -134,7 +132,7 @@ impl Feed {
     /// faults of it are logged at every attempt.
     pub fn start(url: impl Into<String>, topics: impl Into<Vec<Topic>>, config: FeedConfig) -> Self {
         let (sender, items) = mpsc::channel(config.buffer_events.max(1));
-        let task = tokio::spawn(follow(url.into(), topics.into(), config, sender));
+        let task = spawn(follow(url.into(), topics.into(), config, sender));
         Self { items, task }
     }
 
@@ -165,23 +163,23 @@ enum Lost {
 
 async fn follow(url: String, topics: Vec<Topic>, config: FeedConfig, items: mpsc::Sender<FeedItem>) {
     let mut connected_before = false;
-    let mut pause_ms = config.backoff_initial_ms.max(1);
+    let mut pauses = Backoff::new(config.backoff_initial_ms, config.backoff_max_ms);
     let shown = blindfold_telemetry::redact_url(&url);
     loop {
-        let started = Instant::now();
+        let started = now();
         let lost = follow_once(&url, &topics, &config, &items, &mut connected_before).await;
         if matches!(lost, Lost::ConsumerGone) || items.is_closed() {
             return;
         }
         if started.elapsed() >= Duration::from_millis(FEED_STABLE_MS) {
-            pause_ms = config.backoff_initial_ms.max(1);
+            pauses.reset();
         }
-        tracing::warn!(url = shown, reason = %lost, pause_ms, "feed lost; connecting again");
+        let pause = pauses.pause();
+        tracing::warn!(url = shown, reason = %lost, ?pause, "feed lost; connecting again");
         tokio::select! {
-            () = tokio::time::sleep(jittered(pause_ms)) => {}
+            () = tokio::time::sleep(pause) => {}
             () = items.closed() => return,
         }
-        pause_ms = pause_ms.saturating_mul(2).min(config.backoff_max_ms.max(1));
     }
 }
 
@@ -229,10 +227,4 @@ async fn follow_once(
             return Lost::ConsumerGone;
         }
     }
-}
-
-/// Between half and the whole pause, so that the clients of a server that restarts do not come all at once.
-fn jittered(pause_ms: u64) -> Duration {
-    let random = RandomState::new().hash_one(pause_ms);
-    Duration::from_millis(pause_ms / 2 + random % (pause_ms / 2 + 1))
 }

@@ -1,8 +1,8 @@
 //! What every call passes before it reaches a method: rate, the list of what is served, and the form of errors.
 
-use std::{borrow::Cow, fmt, future::Future, sync::Arc, time::Duration, time::Instant};
+use std::{borrow::Cow, fmt, future::Future, sync::Arc, time::Duration};
 
-use blindfold_runtime::joined;
+use blindfold_runtime::{Instant, joined, now, spawn};
 use futures::future::OptionFuture;
 use jsonrpsee::{
     BatchResponseBuilder, MethodResponse, Methods, ResponsePayload,
@@ -101,7 +101,7 @@ where
 {
     /// The answer, and its part of the budget.
     async fn answer(&self, request: Request<'_>) -> (MethodResponse, Option<Lease>) {
-        let started = Instant::now();
+        let started = now();
         match self.admit(&request).await {
             Ok(held) => self.to_the_end(owned(request), held, started).await,
             Err(refusal) => {
@@ -158,7 +158,7 @@ where
             (MethodResponse::error(id, error).with_extensions(extensions), None)
         };
         let (guard, panic_answer) = (self.clone(), failed.clone());
-        let task = tokio::spawn(async move {
+        let task = spawn(async move {
             // The connection, and with it its place, is one of them.
             let _connection = request.extensions.clone();
             let method = request.method.clone();

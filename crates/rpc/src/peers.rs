@@ -4,10 +4,11 @@ use std::{
     collections::{HashMap, VecDeque},
     net::{IpAddr, Ipv6Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use blindfold_protocol::Party;
+use blindfold_runtime::{Instant, now};
 use tokio::sync::Notify;
 
 use crate::limits::{
@@ -158,7 +159,7 @@ impl Peers {
         }
         let mut state = self.state();
         let Some(known) = state.account(account, self.burst()) else { return false };
-        let now = Instant::now();
+        let now = now();
         let refill = now.duration_since(known.refilled).as_secs_f64() * f64::from(self.calls_per_second);
         known.calls_left = (known.calls_left + refill).min(self.burst());
         known.refilled = now;
@@ -259,7 +260,7 @@ impl State {
                 return None;
             }
         }
-        let fresh = || Counts { connections: 0, calls_left: burst, refilled: Instant::now() };
+        let fresh = || Counts { connections: 0, calls_left: burst, refilled: now() };
         Some(self.accounts.entry(account).or_insert_with(fresh))
     }
 

@@ -11,7 +11,7 @@ use axum::{
     extract::Request,
     http::{HeaderValue, Response, StatusCode, header},
 };
-use blindfold_runtime::panic_words;
+use blindfold_runtime::{panic_words, spawn};
 use futures::FutureExt;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -377,7 +377,7 @@ pub(crate) async fn listen(
     let local_addr = listener.local_addr().map_err(|cause| ServeError::Bind { addr, cause })?;
     let (alive, accepting) = watch::channel(());
     let panicked = limits.panicked.clone();
-    tokio::spawn(async move {
+    spawn(async move {
         let _alive = alive;
         accept(listener, router, limits, stop).await;
     });
@@ -443,7 +443,7 @@ async fn accept(listener: TcpListener, router: Router, limits: Limits, stop: Sto
             Ok(place) => {
                 let (router, limits, stop) = (router.clone(), limits.clone(), stop.clone());
                 let panicked = limits.panicked.clone();
-                tokio::spawn(async move {
+                spawn(async move {
                     let served = connection(stream, peer, router, place, limits, stop);
                     if let Some(Err(refused)) = panicked.watch("a connection", served).await {
                         tracing::debug!(%peer, %refused, "connection refused");

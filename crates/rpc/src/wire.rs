@@ -10,9 +10,10 @@ use std::{
     time::Duration,
 };
 
+use blindfold_runtime::{Instant, now};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Instant, Sleep},
+    time::Sleep,
 };
 
 use crate::{
@@ -84,7 +85,7 @@ impl<S> Wire<S> {
         };
         let left = self.left;
         let blocked = self.blocked.get_or_insert_with(|| {
-            let since = Instant::now();
+            let since = now();
             Blocked { since, timeout: Box::pin(tokio::time::sleep_until(since + left)) }
         });
         if blocked.timeout.as_mut().poll(context).is_pending() {
@@ -179,6 +180,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
 
 #[cfg(test)]
 mod tests {
+    use blindfold_runtime::spawn;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -195,8 +197,8 @@ mod tests {
         let (ours, mut theirs) = wire(16, PATIENCE);
         let (mut read, mut write) = tokio::io::split(ours);
         theirs.write_all(b"call").await.expect("fits");
-        let started = Instant::now();
-        let writing = tokio::spawn(async move { write.write_all(&[0; 100]).await });
+        let started = now();
+        let writing = spawn(async move { write.write_all(&[0; 100]).await });
         tokio::task::yield_now().await;
         let fault = read.read(&mut [0; 4]).await.expect_err("not read");
         assert_eq!(fault.kind(), io::ErrorKind::TimedOut);
@@ -207,7 +209,7 @@ mod tests {
     #[tokio::test]
     async fn a_byte_now_and_then_does_not_keep_a_connection() {
         let (mut ours, mut theirs) = wire(16, PATIENCE);
-        let reading = tokio::spawn(async move {
+        let reading = spawn(async move {
             let mut taken = 0;
             while theirs.read_u8().await.is_ok() {
                 taken += 1;
@@ -225,7 +227,7 @@ mod tests {
     async fn who_reads_at_the_least_rate_gets_everything() {
         // More than a slow machine's pauses.
         let (mut ours, mut theirs) = wire(1 << 16, Duration::from_secs(10));
-        let reading = tokio::spawn(async move {
+        let reading = spawn(async move {
             let (mut taken, mut buffer) = (0, vec![0; 1 << 16]);
             loop {
                 match theirs.read(&mut buffer).await {

@@ -11,6 +11,7 @@ use blindfold_rpc::{
     ReceivedError, SequencerApiClient, ServeError, admin, http_client, serve, types::Refusal,
     types::SendOptions, ws_client,
 };
+use blindfold_runtime::spawn;
 use common::*;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -369,9 +370,9 @@ async fn shutdown_is_graceful() {
         .unwrap();
     let server = serve(config(0), module, None).await.unwrap();
     let addr = server.local_addr();
-    let calling = tokio::spawn(async move { call(addr, "slow", "[]").await });
+    let calling = spawn(async move { call(addr, "slow", "[]").await });
     begun.notified().await;
-    let stopping = tokio::spawn(server.shutdown());
+    let stopping = spawn(server.shutdown());
     // The listener is gone once connections are refused; only then may the call end.
     while TcpStream::connect(addr).await.is_ok() {
         tokio::task::yield_now().await;

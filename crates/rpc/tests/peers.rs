@@ -9,7 +9,6 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::Instant,
 };
 
 use blindfold_protocol::{Address, Deployment, Hello, Party, PartyKey, SigningKey};
@@ -18,6 +17,7 @@ use blindfold_rpc::{
     limits::{HELLO_PAUSE_MS, MAX_BAD_HELLOS, MAX_PEER_REQUEST_BYTES},
     serve, ws_client,
 };
+use blindfold_runtime::now;
 use common::{config, error, methods, raw};
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
@@ -199,7 +199,7 @@ async fn a_hello_belongs_to_the_address_that_showed_it_first() {
 async fn bad_hellos_on_connections_that_are_closed_at_once_are_not_all_verified() {
     let (server, looked_up) = member().await;
     let addr = server.local_addr();
-    let began = Instant::now();
+    let began = now();
     for nonce in 0..200 {
         let hello = hello(&key(9), Party::Member(1), NOW_MS, nonce);
         let request = format!("GET / HTTP/1.1\r\nhost: x\r\n{HELLO_HEADER}: {hello}\r\n\r\n");

@@ -10,6 +10,7 @@ use blindfold_rpc::{
     FeedEvent, Hub, ServerConfig, ServerHandle, jsonrpsee::RpcModule, limits::LARGE_ANSWERS_OF_SHARE_EIGHTHS,
     serve, types::BlockNotification,
 };
+use blindfold_runtime::spawn;
 use common::{call, config, error, methods};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -263,7 +264,7 @@ async fn a_call_goes_on_to_its_end_in_its_connections_place_when_its_caller_hang
         while common::raw(addr, ask.as_bytes()).await.is_empty() {}
         // A server that stops waits for such calls, too.
         begin_and_hang_up(&mut under_way).await;
-        let stopping = tokio::spawn(server.shutdown());
+        let stopping = spawn(server.shutdown());
         while TcpStream::connect(addr).await.is_ok() {
             tokio::task::yield_now().await;
         }

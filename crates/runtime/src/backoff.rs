@@ -1,8 +1,10 @@
 //! Pauses between attempts.
 
-use std::{collections::hash_map::RandomState, hash::BuildHasher, time::Duration};
+use std::time::Duration;
 
 use tokio::time::Instant;
+
+use crate::environment::{now, random};
 
 /// Pauses that double from a first to a longest, each with jitter: between half and the whole of it, so that those who
 /// failed together do not come again together.
@@ -15,9 +17,9 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Jitter from the operating system's randomness.
+    /// Jitter from [`rng`](crate::rng).
     pub fn new(initial_ms: u64, max_ms: u64) -> Self {
-        Self::seeded(initial_ms, max_ms, RandomState::new().hash_one(initial_ms))
+        Self::seeded(initial_ms, max_ms, random())
     }
 
     /// Jitter that is the same for the same seed.
@@ -59,7 +61,7 @@ impl Patience {
 
     /// It failed again. True when it has been failing for longer than the limit.
     pub fn failed(&mut self) -> bool {
-        self.failed_at(Instant::now())
+        self.failed_at(now())
     }
 
     fn failed_at(&mut self, now: Instant) -> bool {
@@ -115,7 +117,7 @@ mod tests {
 
     #[test]
     fn patience_runs_out_without_a_success_only() {
-        let start = Instant::now();
+        let start = now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut patience = Patience::new(1_000);
         assert!(!patience.failed_at(at(0)) && !patience.failed_at(at(999)));

@@ -1,12 +1,11 @@
 //! Time that does not jump.
 
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
+
+use crate::environment::{now, wall_ms};
 
 /// Wall time this far from a [`SteadyClock`] has jumped: it is not followed any more.
 pub const MAX_OFFSET_MS: u64 = 1_000;
@@ -46,15 +45,13 @@ pub struct SystemTimeSource {
 
 impl Default for SystemTimeSource {
     fn default() -> Self {
-        Self { start: Instant::now() }
+        Self { start: now() }
     }
 }
 
 impl TimeSource for SystemTimeSource {
     fn wall_ms(&self) -> u64 {
-        // Before 1970 the clock is broken; zero is far from every other clock.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+        wall_ms()
     }
 
     fn monotonic_ms(&self) -> u64 {

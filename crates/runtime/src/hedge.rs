@@ -2,8 +2,9 @@
 
 use std::{future::Future, pin::pin, time::Duration};
 
+use crate::{Instant, now};
 use futures::{Stream, StreamExt, stream::FuturesUnordered};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 
 /// Asks one peer first, and the next beside it as soon as one fails or none has answered for a while: a slow one holds
 /// nobody up, and while the first one is quick no other is asked.
@@ -39,10 +40,10 @@ impl Hedge {
         // Who is asked, by place, and since when.
         let mut asked: Vec<(usize, K, Instant)> = Vec::new();
         let mut hedged = Hedged { first: None, failed: Vec::new(), slow: Vec::new() };
-        let (mut places, mut next_at, mut more) = (0, Instant::now(), true);
+        let (mut places, mut next_at, mut more) = (0, now(), true);
         while more || !answers.is_empty() {
             let room = more && answers.len() < self.at_most.max(1);
-            let due = answers.is_empty() || Instant::now() >= next_at;
+            let due = answers.is_empty() || now() >= next_at;
             tokio::select! {
                 biased;
                 Some((place, answer)) = answers.next() => {
@@ -55,11 +56,11 @@ impl Hedge {
                         break;
                     }
                     hedged.failed.push(peer);
-                    next_at = Instant::now();
+                    next_at = now();
                 }
                 peer = peers.next(), if room && due => match peer {
                     Some((peer, answer)) => {
-                        let (place, now) = (places, Instant::now());
+                        let (place, now) = (places, now());
                         places += 1;
                         asked.push((place, peer, now));
                         answers.push(async move { (place, answer.await) });
@@ -121,7 +122,7 @@ mod tests {
     const NEVER: Duration = Duration::from_secs(3_000);
 
     fn hedge(step: Duration, at_most: usize, until: Duration) -> Hedge {
-        Hedge { step, at_most, deadline: Instant::now() + until }
+        Hedge { step, at_most, deadline: now() + until }
     }
 
     fn gives(peer: u16) -> (u16, BoxFuture<'static, Option<u16>>) {

@@ -7,6 +7,8 @@
 //!   of the whole role.
 //! - [`blocking`]: work off the async threads, whose panic goes on in whoever waits for it. [`watch_panics`]: a process
 //!   that ends after a panic of any thread.
+//! - [`now`], [`wall_ms`], [`spawn`], [`rng`], [`random`]: what would make two runs of one seed differ is asked for here and
+//!   nowhere else (`disallowed-methods` in `clippy.toml`), so that a [`Simulation`] can give it.
 //! - [`Backoff`]: pauses that double up to a limit, with jitter from a seed.
 //! - [`Pauses`]: peers whose answers came to nothing, who are left alone for a while.
 //! - [`Hedge`]: asking several peers for the same thing, the next beside one that is slow; [`Pace`]: how soon.
@@ -32,6 +34,7 @@
 mod agreement;
 mod backoff;
 mod clock;
+mod environment;
 mod hedge;
 mod panics;
 mod pauses;
@@ -40,7 +43,9 @@ mod tasks;
 pub use agreement::{Agreement, Disagreement};
 pub use backoff::{Backoff, Patience};
 pub use clock::{Clock, MAX_OFFSET_MS, SteadyClock, SystemTimeSource, TimeSource};
+pub use environment::{Random, Simulation, now, random, rng, spawn, wall_ms};
 pub use hedge::{Hedge, Hedged, Pace};
-pub use panics::{Cancelled, blocking, joined, panic_words, panicked, watch_panics};
+pub use panics::{Cancelled, blocking, blocking_among, joined, panic_words, panicked, watch_panics};
 pub use pauses::Pauses;
 pub use tasks::{Failure, Spawner, Stop, Tasks, until};
+pub use tokio::time::Instant;

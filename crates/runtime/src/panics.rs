@@ -13,9 +13,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::watch, task::JoinError};
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinSet},
+};
 
-use crate::Failure;
+use crate::{Failure, environment::simulated};
 
 /// Work was cancelled: the runtime ends, or whoever had it gave it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +37,22 @@ impl std::error::Error for Cancelled {}
 /// # Errors
 /// When the runtime ends before it.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Cancelled> {
-    joined(tokio::task::spawn_blocking(work).await)
+    if simulated() {
+        return Ok(work());
+    }
+    #[expect(clippy::disallowed_methods, reason = "this is where everybody else asks")]
+    let task = tokio::task::spawn_blocking(work);
+    joined(task.await)
+}
+
+/// [`blocking`] as one task among several. What has not begun when the set is dropped never does.
+pub fn blocking_among<T: Send + 'static>(tasks: &mut JoinSet<T>, work: impl FnOnce() -> T + Send + 'static) {
+    if simulated() {
+        tasks.spawn(std::future::ready(work()));
+        return;
+    }
+    #[expect(clippy::disallowed_methods, reason = "this is where everybody else asks")]
+    tasks.spawn_blocking(work);
 }
 
 /// What a task came to. Its panic goes on in the caller.
@@ -125,7 +143,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_cancelled_task_is_no_bug() {
-        let task = tokio::spawn(std::future::pending::<()>());
+        let task = crate::spawn(std::future::pending::<()>());
         task.abort();
         assert_eq!(joined(task.await), Err(Cancelled));
     }

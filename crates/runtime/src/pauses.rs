@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tokio::time::Instant;
-
-use crate::Backoff;
+use crate::{Backoff, Instant, now};
 
 /// Peers whose answers came to nothing, each left alone for a pause that doubles as long as that goes on.
 #[derive(Clone, Debug)]
@@ -22,12 +20,12 @@ impl<K: Ord> Pauses<K> {
 
     /// Whether this one can be asked now.
     pub fn is_over(&self, peer: &K) -> bool {
-        self.is_over_at(peer, Instant::now())
+        self.is_over_at(peer, now())
     }
 
     /// What this one gave came to nothing.
     pub fn failed(&mut self, peer: K) {
-        self.failed_at(peer, Instant::now());
+        self.failed_at(peer, now());
     }
 
     fn is_over_at(&self, peer: &K, now: Instant) -> bool {
@@ -61,7 +59,7 @@ mod tests {
     #[test]
     fn who_fails_is_left_alone_for_longer_each_time() {
         let mut pauses = Pauses::new(1_000, 8_000);
-        let mut now = Instant::now();
+        let mut now = now();
         for longest_ms in [1_000, 2_000, 4_000, 8_000, 8_000] {
             assert!(pauses.is_over_at(&1, now));
             pauses.failed_at(1, now);

@@ -3,9 +3,10 @@
 //! `cargo run --release -p blindfold-store --example group_commit -- [folder]`; the folder decides which disk is
 //! measured, the temporary one by default.
 
-use std::{path::PathBuf, time::Instant};
+use std::path::PathBuf;
 
 use blindfold_protocol::B256;
+use blindfold_runtime::now;
 use blindfold_store::{PendingEnvelope, SqliteStore, Store, StoreError};
 
 const ENVELOPE_BYTES: usize = 622;
@@ -18,7 +19,7 @@ async fn main() -> Result<(), StoreError> {
         let path = folder.join(format!("group-commit-{}-{callers}.db", std::process::id()));
         let store = SqliteStore::open(&path)?;
         let each = if callers == 1 { WRITES / 16 } else { WRITES / callers };
-        let started = Instant::now();
+        let started = now();
         let mut tasks = tokio::task::JoinSet::new();
         for caller in 0..callers {
             let store = store.clone();

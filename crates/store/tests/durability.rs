@@ -12,6 +12,7 @@ use std::{
 
 use alloy_primitives::B256;
 use blindfold_protocol::ledger::LedgerDelta;
+use blindfold_runtime::spawn;
 use blindfold_store::{FIRST_SCHEMA, SCHEMA_VERSION, SqliteStore, Store, StoreError, What};
 use common::*;
 
@@ -201,7 +202,7 @@ async fn a_closed_store_is_one_file_that_nobody_holds() {
         store.put_sealed(record).await.unwrap();
         // A write and a read whose callers went away.
         let (write, read) = (other.clone(), other.clone());
-        let abandoned = tokio::spawn(async move {
+        let abandoned = spawn(async move {
             let _ = tokio::join!(write.put_acknowledged(number, B256::ZERO, 1), read.batches(1, 100));
         });
         tokio::task::yield_now().await;

@@ -3,9 +3,10 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use blindfold_runtime::{Instant, now};
 use tracing::{Event, Level, Metadata, Subscriber, callsite::Identifier};
 use tracing_subscriber::{Layer, layer::Context};
 
@@ -103,7 +104,7 @@ impl LineLimit {
 
 impl<S: Subscriber> Layer<S> for LineLimit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
-        let now = Instant::now();
+        let now = now();
         for Suppressed { target, line, lines } in self.over(now) {
             // Comes back here as a line of its own, with nothing more to tell.
             tracing::warn!(place = target, line, lines, "lines like earlier ones were suppressed");
@@ -182,7 +183,7 @@ mod tests {
             }
         }
         let window = Duration::from_secs(60);
-        let (limit, begin) = (LineLimit::new(window), Instant::now());
+        let (limit, begin) = (LineLimit::new(window), now());
         let admitted = (0..100).filter(|_| limit.admit(&METADATA, begin)).count();
         assert_eq!(admitted, MAX_LINES_PER_WINDOW as usize);
         assert_eq!(limit.over(begin + window / 2), []);

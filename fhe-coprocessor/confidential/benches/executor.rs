@@ -4,6 +4,8 @@
 //! passes), in batches of 512 from as many senders as there are. With one, N transfers are proved first and their proofs
 //! verified; FILE keeps them, so that the next run need not prove.
 
+#![expect(clippy::disallowed_methods, reason = "real time is what is measured")]
+
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -4,6 +4,8 @@
 //! shaped like a confidential transfer: of 25,000 committed values 10,000 small and 15,000 of 66 bits, and 35,000
 //! private ones of full size (evaluations at a challenge, inverses of range checks).
 
+#![expect(clippy::disallowed_methods, reason = "real time is what is measured")]
+
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 

@@ -12,9 +12,9 @@ use blindfold_rpc::types::BatchInfo;
 use blindfold_rpc::{
     BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, HttpClient, ReceivedError, Topic, Wire,
 };
+use blindfold_runtime::now;
 use blindfold_store::StoreError;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use crate::counters::Counters;
 use crate::limits::{MAX_SYNC_BATCHES, SYNC_RETRY_MS};
@@ -51,7 +51,7 @@ impl Follower {
     /// Follows until told to stop.
     pub(crate) async fn run(mut self, feed_url: String, mut stop: watch::Receiver<bool>) {
         let mut feed = Feed::start(feed_url, TOPICS.to_vec(), FeedConfig::default());
-        let mut next = Instant::now();
+        let mut next = now();
         loop {
             let step = async {
                 tokio::select! {
@@ -74,7 +74,7 @@ impl Follower {
             };
             let Some(end) = end else { continue };
             self.in_sync.send_replace(end == End::Done);
-            next = Instant::now()
+            next = now()
                 + match end {
                     End::Done => self.poll_interval,
                     End::More => Duration::ZERO,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_protocol::{Canonical, SignedHeader, header::BATCH_HEADER_BYTES};
+use blindfold_runtime::random;
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
@@ -131,7 +132,7 @@ impl CaseBook {
         if cases.len() >= MAX_CASES || cases.iter().any(same) {
             return Ok(false);
         }
-        cases.push(Case { salt: B256::from(rand::random::<[u8; 32]>()), matter });
+        cases.push(Case { salt: B256::from(random::<[u8; 32]>()), matter });
         self.write(cases).await?;
         Ok(true)
     }

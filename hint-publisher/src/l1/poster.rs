@@ -1,16 +1,12 @@
 //! What is left to do on L1, and doing it, oldest run first.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use blindfold_bte::Backend;
 use blindfold_chain::ParameterSet;
 use blindfold_protocol::{B256, BatchHints};
 use blindfold_rpc::Readiness;
-use blindfold_runtime::Backoff;
+use blindfold_runtime::{Backoff, now};
 use tokio::{sync::watch, time::sleep};
 
 use super::{
@@ -130,7 +126,7 @@ impl HintPoster {
 
     /// Posts until told to stop. What is under way then is found on L1 at the next start.
     pub(crate) async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        let started = Instant::now();
+        let started = now();
         let mut pauses = Backoff::new(self.config.retry_ms, self.config.max_retry_ms);
         loop {
             let clock_ms = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -10,17 +10,17 @@ use serde_json::Value;
 
 /// What each workspace crate may depend on directly (development dependencies apart). Drawn in docs/architecture.md.
 const CHAIN: &[(&str, &[&str])] = &[
-    ("blindfold-telemetry", &[]),
     ("blindfold-runtime", &[]),
+    ("blindfold-telemetry", &["runtime"]),
     ("blindfold-bte", &["reference"]), // optional, off by default
     ("blindfold-reference", &[]),
     ("blindfold-gpu", &["bte", "ptx"]), // ptx: optional, for tests, outside the workspace
     ("blindfold-rlwe", &[]),
     ("blindfold-protocol", &["bte"]),
     ("blindfold-rpc", &["protocol", "bte", "runtime", "telemetry"]),
-    ("blindfold-store", &["protocol", "bte", "telemetry"]),
-    ("blindfold-engine", &["protocol", "telemetry"]),
-    ("blindfold-l1", &["protocol", "bte", "engine", "telemetry"]),
+    ("blindfold-store", &["protocol", "bte", "runtime", "telemetry"]),
+    ("blindfold-engine", &["protocol", "runtime", "telemetry"]),
+    ("blindfold-l1", &["protocol", "bte", "engine", "runtime", "telemetry"]),
     ("blindfold-chain", &["protocol", "bte", "rpc", "store", "engine", "l1", "runtime", "telemetry"]),
     (
         "blindfold-sequencer",

@@ -12,7 +12,8 @@ use blindfold_client::{
     },
 };
 use blindfold_confidential::{state::Settings, transaction::ConfidentialTransaction};
-use tokio::time::{Instant, sleep};
+use blindfold_runtime::{Instant, now};
+use tokio::time::sleep;
 
 use super::{
     Measured,
@@ -165,7 +166,7 @@ impl Crowd {
             let sent = user.wallet.send_confidential(made.id, made.bytes.clone()).await?;
             bytes += REQUEST_BYTES + 2 * usize::try_from(sent.bytes)?;
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = now() + PATIENCE;
         for made in made {
             let outcome = self.outcome(made.id, deadline).await?;
             let reason = outcome.reason.as_deref();
@@ -179,7 +180,7 @@ impl Crowd {
             if let Some(outcome) = self.state.outcome(id).await? {
                 return Ok(outcome);
             }
-            ensure!(Instant::now() < deadline, "{id} is not executed after {} s", PATIENCE.as_secs());
+            ensure!(now() < deadline, "{id} is not executed after {} s", PATIENCE.as_secs());
             sleep(LOOK_INTERVAL).await;
         }
     }

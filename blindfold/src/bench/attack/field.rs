@@ -7,7 +7,8 @@ use blindfold_bte::{EncryptionKey, dealer};
 use blindfold_client::{CommitteeKey, Node};
 use blindfold_protocol::ChainConfig;
 use blindfold_rpc::{BlindApiClient, ClientConfig, HttpClient, http_client};
-use tokio::time::{Duration, Instant, sleep};
+use blindfold_runtime::{Instant, now, rng};
+use tokio::time::{Duration, sleep};
 
 use super::{Measured, Usage, floods::Flood};
 use crate::devnet::{
@@ -89,7 +90,7 @@ impl Field {
         let roles = ["sequencer", "hint-publisher", "full-node"].map(str::to_owned);
         let devnet = Devnet::start(options, progress).await?;
         let committee = CommitteeKey::fetch(&devnet.l1, 1, None).await?;
-        let (parameters, _) = dealer::deal(1, 1, 1, &mut rand::rng())?;
+        let (parameters, _) = dealer::deal(1, 1, 1, &mut rng())?;
         let config = ClientConfig::default();
         let field = Self {
             chain: Arc::clone(&devnet.chain),
@@ -110,11 +111,11 @@ impl Field {
             idle_ms_per_second: BTreeMap::new(),
             devnet,
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = now() + PATIENCE;
         for index in 0..accounts {
             let payer = account_key(index).address();
             while field.sequencer.get_fee_account(payer).await?.balance == 0 {
-                if Instant::now() > deadline {
+                if now() > deadline {
                     bail!("the deposit of {payer} does not count after {} s", PATIENCE.as_secs());
                 }
                 sleep(LOOK_INTERVAL).await;
@@ -136,7 +137,7 @@ impl Field {
     /// Looks what the network uses while nobody sends anything.
     pub(super) async fn idle(&mut self, progress: &Progress) -> Result<()> {
         progress.step("what the network uses by itself");
-        let (before, started) = (self.usage()?, Instant::now());
+        let (before, started) = (self.usage()?, now());
         sleep(IDLE).await;
         let seconds = started.elapsed().as_secs_f64();
         for (role, (after, _)) in self.usage()? {
@@ -150,7 +151,7 @@ impl Field {
     pub(super) async fn begin(&mut self) -> Result<Meter> {
         let paid = self.paid().await?;
         let (cpu_ms_before, resident_kib) = split(self.usage()?);
-        let since = Instant::now();
+        let since = now();
         Ok(Meter { paid, resident_kib, cpu_ms: BTreeMap::new(), seconds: 0.0, since, cpu_ms_before })
     }
 
@@ -167,7 +168,7 @@ impl Field {
     /// Counts again.
     pub(super) fn resume(&mut self, meter: &mut Meter) -> Result<()> {
         (meter.cpu_ms_before, _) = split(self.usage()?);
-        meter.since = Instant::now();
+        meter.since = now();
         Ok(())
     }
 

@@ -6,10 +6,8 @@ use anyhow::{Context, Result, bail};
 use blindfold_l1::{CodedBatch, L1Error, L1Writer, Sent};
 use blindfold_protocol::Canonical;
 use blindfold_rpc::BlindApiClient;
-use tokio::{
-    task::JoinSet,
-    time::{Instant, sleep},
-};
+use blindfold_runtime::now;
+use tokio::{task::JoinSet, time::sleep};
 
 use super::{
     Measured,
@@ -102,7 +100,7 @@ impl Field {
 
     /// Waits until a batch that is opened has the first `count` entries of the queue behind it.
     async fn forced_through(&self, count: u64) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = now() + PATIENCE;
         loop {
             let hinted = BlindApiClient::get_status(&self.node).await?.hinted;
             let batch = self.node.get_batch(hinted).await?;
@@ -111,7 +109,7 @@ impl Field {
             {
                 return Ok(());
             }
-            if Instant::now() > deadline {
+            if now() > deadline {
                 bail!("{count} forced items are in no batch after {} s", PATIENCE.as_secs());
             }
             sleep(LOOK_INTERVAL).await;

@@ -14,9 +14,10 @@ use blindfold_rpc::{
     BlindApiClient, CommitteeApiClient, Encoded, ReceivedError, SequencerApiClient,
     types::{EnvelopeState, SendOptions},
 };
+use blindfold_runtime::{now, rng};
 use tokio::{
     task::JoinSet,
-    time::{Duration, Instant, MissedTickBehavior, interval, sleep},
+    time::{Duration, MissedTickBehavior, interval, sleep},
 };
 
 use super::{
@@ -100,7 +101,7 @@ impl Field {
 
     /// Waits until an envelope's end, and with it that of those before it.
     pub(super) async fn finished(&self, id: B256, flood: Flood) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = now() + PATIENCE;
         loop {
             let receipt = self.node.get_receipt(id).await?;
             match receipt.map(|receipt| receipt.state) {
@@ -115,7 +116,7 @@ impl Field {
                     }
                     return Ok(());
                 }
-                _ if Instant::now() > deadline => {
+                _ if now() > deadline => {
                     bail!("envelope {id} of {} is not final after {} s", flood.name(), PATIENCE.as_secs())
                 }
                 _ => sleep(LOOK_INTERVAL).await,
@@ -224,7 +225,7 @@ impl Field {
         // The header names the committee's key in any case.
         let encrypted = |to: &EncryptionKey, message: &[u8]| -> Result<Envelope> {
             let ad = honest.header.hash();
-            let (ciphertext, proof, _) = to.encrypt(&ad.0, message, &[], &mut rand::rng())?;
+            let (ciphertext, proof, _) = to.encrypt(&ad.0, message, &[], &mut rng())?;
             Ok(Envelope::sign(honest.header, ciphertext, proof, key))
         };
         let envelope = match flood {

@@ -1,12 +1,11 @@
 //! One batch with everything that the operations need, and what their results must be.
 
-use std::time::Instant;
-
 use anyhow::{Context, Result, ensure};
 use blindfold_bte::{
     Backend, Ciphertext, CiphertextPoint, EncryptionKey, HintItem, MemberKey, Opening, Parameters, Proof,
     ProofItem, Release, SessionKey, dealer,
 };
+use blindfold_runtime::{now, random, rng};
 
 /// Length of each message, in bytes: a transfer's envelope.
 pub(super) const MESSAGE_BYTES: usize = 300;
@@ -44,15 +43,15 @@ impl Fixture {
     /// Deals, encrypts and releases on all cores, through `backend`; says on standard error how long it took.
     pub(super) fn new(batch: u32, members: u16, backend: &dyn Backend) -> Result<Self> {
         eprintln!("B = {batch}: dealing to {members} members and encrypting");
-        let started = Instant::now();
-        let mut rng = rand::rng();
+        let started = now();
+        let mut rng = rng();
         let (parameters, keys) = dealer::deal(batch, members, threshold(members), &mut rng)?;
         let dealt = started.elapsed();
         let ek = parameters.encryption_key();
         let mut made = Vec::with_capacity(batch as usize);
         for _ in 0..batch {
-            let ad: [u8; 32] = rand::random();
-            let message: Vec<u8> = (0..MESSAGE_BYTES).map(|_| rand::random()).collect();
+            let ad: [u8; 32] = random();
+            let message: Vec<u8> = (0..MESSAGE_BYTES).map(|_| random()).collect();
             let (ciphertext, proof, key) = ek.encrypt(&ad, &message, b"benchmark", &mut rng)?;
             made.push(Made { ad, message, ciphertext, proof, key });
         }

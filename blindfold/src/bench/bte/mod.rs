@@ -8,10 +8,11 @@ mod own;
 mod peer;
 mod report;
 
-use std::{collections::BTreeMap, time::Instant};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use blindfold_bte::{DEFAULT_LINES_MAX_BYTES, auto};
+use blindfold_runtime::now;
 use clap::{Args, ValueEnum};
 
 use self::{
@@ -153,14 +154,14 @@ fn measure(
     rounds: usize,
 ) -> Result<Vec<Taken>> {
     for contender in contenders.iter_mut() {
-        let started = Instant::now();
+        let started = now();
         contender.prepare(fixture)?;
         let (name, seconds) = (contender.name(), started.elapsed().as_secs_f64());
         eprintln!("B = {}: {name} on {} prepared in {seconds:.1} s", fixture.batch(), contender.threads());
     }
     let mut taken = vec![Taken::new(); contenders.len()];
     for round in 1..=rounds {
-        let started = Instant::now();
+        let started = now();
         for operation in operations {
             for (contender, taken) in contenders.iter_mut().zip(&mut taken) {
                 if let Some(sample) = contender.run(*operation, fixture)? {

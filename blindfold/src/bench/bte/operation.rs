@@ -1,8 +1,9 @@
 //! What is timed, and how one sample is taken.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
+use blindfold_runtime::now;
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -91,7 +92,7 @@ pub(super) fn sample<T>(
 ) -> Result<Sample> {
     let (mut wall, mut cpu, mut calls) = (Duration::ZERO, Duration::ZERO, 0);
     while calls == 0 || wall < SAMPLE_MIN {
-        let (started, cpu_started) = (Instant::now(), cpu_time());
+        let (started, cpu_started) = (now(), cpu_time());
         let result = work()?;
         wall += started.elapsed();
         cpu += cpu_time().saturating_sub(cpu_started);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use blindfold_bte::{Backend, Parameters, PreDecrypted};
+use blindfold_runtime::rng;
 
 use super::Contender;
 use super::fixture::Fixture;
@@ -82,7 +83,7 @@ impl Own {
 
     /// Verification of shares: with one it is the check of a member, with all the search for liars.
     fn find_liars(&self, fixture: &Fixture, shares: &[(u16, [u8; 48])]) -> Result<Sample> {
-        let (mut rng, parameters) = (rand::rng(), self.parameters()?);
+        let (mut rng, parameters) = (rng(), self.parameters()?);
         sample(
             || Ok(self.backend.find_liars(&mut rng, parameters, &fixture.points, shares)?),
             |liars| {
@@ -93,7 +94,7 @@ impl Own {
     }
 
     fn verify_proofs(&self, fixture: &Fixture) -> Result<Sample> {
-        let (mut rng, proofs) = (rand::rng(), fixture.proofs());
+        let (mut rng, proofs) = (rng(), fixture.proofs());
         sample(
             || Ok(self.backend.verify_proofs(&mut rng, &proofs)),
             |results| {
@@ -186,7 +187,7 @@ impl Contender for Own {
 
 /// The same messages again, under other randomness: what comes out is checked by opening it.
 fn encrypt(fixture: &Fixture) -> Result<Sample> {
-    let mut rng = rand::rng();
+    let mut rng = rng();
     sample(
         || {
             let encrypted = fixture

@@ -5,6 +5,7 @@ use blindfold_reference::{
     Ciphertext, CrossTerms, Encrypted, Headers, Prepared, Reference, Weight, randomness_hint, release_share,
     verify_proof, verify_share,
 };
+use blindfold_runtime::random;
 
 use super::Contender;
 use super::fixture::{Fixture, Made};
@@ -62,7 +63,7 @@ impl Loaded {
                 .map(|made| randomness_hint(&made.ad, &made.message, made.key.as_bytes()))
                 .collect(),
             targets: reference.unblind(&cross, &fixture.release.to_bytes())?,
-            weights: headers.iter().map(|_| rand::random()).collect(),
+            weights: headers.iter().map(|_| random()).collect(),
             headers,
             cross,
             reference,

@@ -11,6 +11,7 @@ use blindfold_elgamal_baseline::{
     registration::{Register, Rollover},
     spend::{Order, Premises, Spend, verify_together},
 };
+use blindfold_runtime::rng;
 use rand::{SeedableRng, rngs::StdRng};
 
 use super::plan::{FEE, Plan};
@@ -129,7 +130,7 @@ fn prove(
 
 /// Where the weights of a verification come from: nobody must foresee them.
 fn weights() -> StdRng {
-    StdRng::from_rng(&mut rand::rng())
+    StdRng::from_rng(&mut rng())
 }
 
 /// The state after batches, none of whose transactions may be refused.

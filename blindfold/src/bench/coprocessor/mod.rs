@@ -8,9 +8,8 @@ mod plan;
 mod prover;
 mod report;
 
-use std::time::Instant;
-
 use anyhow::{Context, Result, ensure};
+use blindfold_runtime::{Instant, now};
 use clap::Args;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -148,7 +147,7 @@ impl Times {
 }
 
 fn timed<T>(task: impl FnOnce() -> T) -> (Times, T) {
-    let (started, cpu_started) = (Instant::now(), cpu_time());
+    let (started, cpu_started) = (now(), cpu_time());
     let result = task();
     let cpu = cpu_time().saturating_sub(cpu_started);
     let times = Times { wall_ms: started.elapsed().as_secs_f64() * 1e3, cpu_ms: cpu.as_secs_f64() * 1e3 };
@@ -168,12 +167,12 @@ impl Progress {
 
     fn new(what: &'static str, of: usize) -> Self {
         eprintln!("{what}: {of}");
-        Self { what, of, started: Instant::now(), told: Instant::now() }
+        Self { what, of, started: now(), told: now() }
     }
 
     fn at(&mut self, done: usize) {
         if done == self.of || self.told.elapsed().as_secs() >= Self::EVERY_S {
-            self.told = Instant::now();
+            self.told = now();
             let seconds = self.started.elapsed().as_secs_f64();
             eprintln!("{}: {done} of {} in {seconds:.0} s", self.what, self.of);
         }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use blindfold_client::confidential::invoice::{Invoicing, Lines, Order, PriceList, Total};
 use blindfold_rpc::limits::MAX_CONFIDENTIAL_REQUEST_BYTES;
 use blindfold_rpc::{ClientConfig, http_client};
+use blindfold_runtime::rng;
 use clap::{Args, Subcommand};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -158,7 +159,7 @@ async fn done(command: InvoiceCommand) -> Result<(Value, String)> {
     Ok(match command {
         C::Order { lines, out, key, at } => {
             let listed = Lines::parse(&text(&lines)?).with_context(|| lines.display().to_string())?;
-            let order = at.invoicing()?.order(&key.open()?, &listed, &mut rand::rng())?;
+            let order = at.invoicing()?.order(&key.open()?, &listed, &mut rng())?;
             written(&out, &order)?;
             let (count, key_hash, quantities_hash) =
                 (order.lines.len(), order.key_hash(), order.quantities_hash());
@@ -172,7 +173,7 @@ async fn done(command: InvoiceCommand) -> Result<(Value, String)> {
         }
         C::Prices { lines, order, out, at } => {
             let listed = Lines::parse(&text(&lines)?).with_context(|| lines.display().to_string())?;
-            let prices = at.invoicing()?.prices(&document(&order)?, &listed, &mut rand::rng())?;
+            let prices = at.invoicing()?.prices(&document(&order)?, &listed, &mut rng())?;
             written(&out, &prices)?;
             let text = format!(
                 "prices  {}  {}\nKeep it from the payer: with his key it is the price list.",

@@ -11,6 +11,7 @@ use blindfold_confidential::transaction::{EncodedProof, PROOF_BYTES};
 use blindfold_confidential::{Fr, Ring};
 use blindfold_groth16::{Circuit, ProveError, Prover, Stage, Statement, Verifier, VerifyError};
 use blindfold_rlwe::rlwe::HedgedRng;
+use blindfold_runtime::rng;
 use zeroize::Zeroizing;
 
 use super::{ConfidentialCircuit, KeysError, Pinned, files};
@@ -113,7 +114,7 @@ impl ProvingKeys {
         let prover: Prover<Bls12_381, C> = Prover::new(circuit, key).map_err(KeysError::from)?;
         let mut told = |stage| progress(Proving::Stage(stage));
         let secret: Zeroizing<Vec<u8>> = Zeroizing::new(secret.iter().map(|s| s.to_le_bytes()[0]).collect());
-        let mut rng = HedgedRng::new(&secret, &[b"proof", &statement.digest()], &mut rand::rng());
+        let mut rng = HedgedRng::new(&secret, &[b"proof", &statement.digest()], &mut rng());
         let proof = prover.prove_with(statement, witness, &mut rng, &mut told)?;
         progress(Proving::Check);
         verifier.verify(statement, &proof).map_err(ProvingError::Malformed)?;

@@ -13,6 +13,7 @@ use blindfold_confidential::{PolynomialError, secret_commitment};
 use blindfold_protocol::SigningKey;
 use blindfold_rlwe::rlwe::{EncryptError, HedgedRng, PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance::BalanceError;
+use blindfold_runtime::rng;
 use zeroize::Zeroizing;
 
 use super::provers::ProvingError;
@@ -117,7 +118,7 @@ impl ConfidentialWallet {
     /// Randomness for what is made of `message`: it follows from the key, the message and fresh bytes, so that a generator
     /// that repeats itself gives nothing away.
     fn randomness(&self, message: &[&[u8]]) -> HedgedRng {
-        HedgedRng::new(&self.key.to_bytes()[..], message, &mut rand::rng())
+        HedgedRng::new(&self.key.to_bytes()[..], message, &mut rng())
     }
 
     /// The account's owner.

@@ -5,6 +5,7 @@ use blindfold_confidential::circuits::Randomness;
 use blindfold_confidential::state::{Claim, Premises, Settings};
 use blindfold_confidential::transaction::{ConfidentialTransaction as T, EncodedProof};
 use blindfold_rlwe::rlwe::{EncryptionWitness, PublicKey};
+use blindfold_runtime::blocking;
 use zeroize::Zeroizing;
 
 use super::{ConfidentialError, ConfidentialWallet};
@@ -19,7 +20,7 @@ impl ConfidentialWallet {
         mut progress: Progress,
     ) -> Result<EncodedProof, ConfidentialError> {
         let (keys, ring) = (keys.clone(), *self.settings.ring());
-        let proved = tokio::task::spawn_blocking(move || keys.prove(ring, &witness, &mut *progress));
+        let proved = blocking(move || keys.prove(ring, &witness, &mut *progress));
         Ok(proved.await.map_err(|_| ConfidentialError::Interrupted)??)
     }
 

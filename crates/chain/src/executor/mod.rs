@@ -28,6 +28,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use blindfold_bte::Backend;
 use blindfold_engine::{BlockId, ExecutionClient};
+use blindfold_runtime::spawn;
 use blindfold_store::{BlockRecord, StoreError};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
@@ -164,7 +165,7 @@ impl Executor {
         let (settled, of_runner) = watch::channel(Settled::default());
         let runner = run::Runner::open(deps, Arc::clone(&opened), blocks.clone(), of_runner, stopped).await?;
         let status = runner.status();
-        let task = parking_lot::Mutex::new(Some(tokio::spawn(runner.run(halt))));
+        let task = parking_lot::Mutex::new(Some(spawn(runner.run(halt))));
         Ok(Self { inner: Arc::new(Inner { opened, blocks, status, settled, stop, task }) })
     }
 

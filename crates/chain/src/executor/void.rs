@@ -1,8 +1,7 @@
 //! What L1 can have declared void while it does not answer.
 
-use std::time::Instant;
-
 use blindfold_engine::L1Origin;
+use blindfold_runtime::{Instant, now};
 
 use crate::limits::LEAST_L1_BLOCK_MS;
 
@@ -38,7 +37,7 @@ impl VoidRuns {
     pub(super) fn read(&mut self, seen: &L1Origin, runs: usize) {
         self.checked = runs;
         self.first.get_or_insert(*seen);
-        self.last = Some((*seen, Instant::now()));
+        self.last = Some((*seen, now()));
     }
 
     /// Whether a batch with this origin cannot be void in a block that is final now.

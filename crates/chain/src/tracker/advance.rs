@@ -7,6 +7,7 @@ use blindfold_protocol::validity::{
     self, AppliedBatch, CheckedItem, HeaderFault, L1Facts, SealFault, Verdict,
 };
 use blindfold_protocol::{BatchHeader, Epoch, SealedBatch, SigningKey};
+use blindfold_runtime::rng;
 use blindfold_store::StoreError;
 use tokio::time::{Duration, timeout};
 
@@ -324,7 +325,7 @@ impl Tracker {
         let (config, epoch) = (Arc::clone(&self.shared.config), epoch.clone());
         let check = move || {
             let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
-            let checked = validity::check_items(&config, &epoch, &slices, &mut rand::rng());
+            let checked = validity::check_items(&config, &epoch, &slices, &mut rng());
             items.into_iter().zip(checked).collect()
         };
         blindfold_runtime::blocking(check).await.ok()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindfold_protocol::validity::{self, CheckedEnvelope, CheckedItem, Verdict};
 use blindfold_protocol::{ChainConfig, Epoch, SealedBatch};
-use blindfold_runtime::joined;
+use blindfold_runtime::{blocking_among, joined, rng};
 use tokio::task::JoinSet;
 
 use super::Refusal;
@@ -26,10 +26,10 @@ pub async fn check_items(
     let mut tasks = JoinSet::new();
     for (chunk, start) in (0..count).step_by(CHECK_CHUNK_ITEMS).enumerate() {
         let (config, epoch, sealed) = (Arc::clone(config), Arc::clone(epoch), Arc::clone(sealed));
-        tasks.spawn_blocking(move || {
+        blocking_among(&mut tasks, move || {
             let end = count.min(start + CHECK_CHUNK_ITEMS);
             let items: Vec<&[u8]> = sealed.items[start..end].iter().map(Vec::as_slice).collect();
-            (chunk, validity::check_items(&config, &epoch, &items, &mut rand::rng()))
+            (chunk, validity::check_items(&config, &epoch, &items, &mut rng()))
         });
     }
     let mut chunks = Vec::with_capacity(tasks.len());

@@ -18,10 +18,11 @@ use alloy_primitives::{Address, B256};
 use blindfold_protocol::ledger::{Account, FeeLedger};
 use blindfold_protocol::validity::{BaseFees, ChainState, CheckedEnvelope, CheckedItem, Head, Verdict};
 use blindfold_protocol::{Canonical, ChainConfig, EnvelopeFault, Epoch, Epochs, limits::RULES};
+use blindfold_runtime::{Instant, now, spawn};
 use blindfold_store::{Store, StoreError, What};
 use parking_lot::RwLock;
 use tokio::sync::{Mutex, Semaphore, watch};
-use tokio::time::{Duration, Instant, timeout};
+use tokio::time::{Duration, timeout};
 
 use crate::limits::{CALLERS_READS, EPOCHS_PATIENCE_MS, EPOCHS_PAUSE_MS};
 use crate::{Closing, L1Fault, L1View};
@@ -234,7 +235,7 @@ impl Tracker {
         change: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let writer = Arc::clone(&self.shared.writer).lock_owned().await;
-        let task = tokio::spawn(async move {
+        let task = spawn(async move {
             let _writer = writer;
             change.await
         });
@@ -274,7 +275,7 @@ impl Tracker {
     /// [`Refusal::NoEpoch`], [`Refusal::UnknownRules`]; [`Refusal::L1`] where nothing is known.
     pub async fn epoch(&self, number: u64) -> Result<Epoch, Refusal> {
         let known = self.shared.epochs.read().at(number).is_some();
-        let paused = self.shared.epochs_paused.read().is_some_and(|until| Instant::now() < until);
+        let paused = self.shared.epochs_paused.read().is_some_and(|until| now() < until);
         let away = if known && paused { None } else { self.read_epochs(known).await.err() };
         let epochs = self.shared.epochs.read();
         let rules = epochs.rules_at(number);
@@ -330,7 +331,7 @@ impl Tracker {
             asked.await
         };
         let pause = Duration::from_millis(EPOCHS_PAUSE_MS);
-        *self.shared.epochs_paused.write() = answer.is_err().then(|| Instant::now() + pause);
+        *self.shared.epochs_paused.write() = answer.is_err().then(|| now() + pause);
         *self.shared.epochs.write() = answer?;
         Ok(())
     }

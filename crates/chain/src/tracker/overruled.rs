@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use blindfold_protocol::SealedBatch;
-use tokio::time::{Instant, timeout};
+use blindfold_runtime::{Instant, now, spawn};
+use tokio::time::timeout;
 
 use super::{HeaderId, Refusal, Tracker};
 use crate::limits::{L1_HEADERS_AGE_MS, L1_HEADERS_PATIENCE_MS, MAX_PENDING_L1_HEADERS, POSTING_MARGIN};
@@ -35,7 +36,7 @@ pub(super) struct Overruled {
 impl Default for Overruled {
     fn default() -> Self {
         let (headers, pending) = (Vec::new(), Vec::new());
-        Self { headers, pending, newest: 0, fell_back: false, asked_at: Instant::now() }
+        Self { headers, pending, newest: 0, fell_back: false, asked_at: now() }
     }
 }
 
@@ -70,7 +71,7 @@ impl Tracker {
 
     /// Asks L1 which headers it made, how far it is, and whether an epoch is to end at the head.
     pub(super) async fn look_for_l1_headers(&self) -> Result<(), L1Fault> {
-        self.shared.overruled.write().asked_at = Instant::now();
+        self.shared.overruled.write().asked_at = now();
         let l1 = &self.shared.l1;
         let newest = l1.newest().await?;
         // In this order: what becomes final in between is among the final ones.
@@ -102,7 +103,7 @@ impl Tracker {
         }
         // It goes on when it takes longer, for the next one who asks.
         let tracker = self.clone();
-        let asked = tokio::spawn(async move {
+        let asked = spawn(async move {
             if let Err(fault) = tracker.look_for_l1_headers().await {
                 tracing::debug!(%fault, "L1 does not tell which headers it made");
             }

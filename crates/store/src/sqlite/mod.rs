@@ -19,6 +19,7 @@ use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release,
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
+use blindfold_runtime::blocking;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
@@ -154,7 +155,7 @@ impl SqliteStore {
             return self.writer.write(query).await;
         };
         let place = Arc::clone(&readers.places).acquire_owned().await.map_err(|_| StoreError::Closed)?;
-        let task = tokio::task::spawn_blocking(move || {
+        let found = blocking(move || {
             let taken = readers.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             // There are as many places as connections.
             let mut connection = taken.ok_or(StoreError::Closed)?;
@@ -167,7 +168,7 @@ impl SqliteStore {
             drop(place);
             found
         });
-        task.await.map_err(|error| StoreError::Failed(error.to_string()))?
+        found.await.map_err(|_| StoreError::Closed)?
     }
 }
 
