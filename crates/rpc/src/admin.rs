@@ -17,7 +17,7 @@ use blindfold_runtime::Spawner;
 use jsonrpsee::server::stop_channel;
 
 use crate::{
-    Inbound, ServeError, ServerHandle,
+    Inbound, ServeError, ServerHandle, carrier,
     limits::WRITE_PATIENCE_MS,
     peers::Peers,
     server::{Limits, Panicked, listen},
@@ -102,6 +102,10 @@ pub async fn admin(
 ) -> Result<ServerHandle, ServeError> {
     if !config.addr.ip().is_loopback() {
         tracing::warn!(addr = %config.addr, "the admin server listens beyond this machine; it has no authentication");
+    }
+    if carrier::carrier().is_some() {
+        let (listening, stop) = carrier::nobody(config.addr);
+        return Ok(ServerHandle::new(listening, stop));
     }
     let ready = move || {
         let readiness = readiness.clone();

@@ -1,14 +1,20 @@
 //! Clients with limits and timeouts.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use blindfold_telemetry::redact_url;
-use jsonrpsee::core::client::async_client::PingConfig;
+use jsonrpsee::core::{
+    ClientError,
+    client::{BatchResponse, ClientT, Subscription, SubscriptionClientT, async_client::PingConfig},
+    params::BatchRequestBuilder,
+    traits::ToRpcParams,
+};
 use jsonrpsee_http_client::{HeaderMap, HttpBackend, HttpClientBuilder, RpcLogger, RpcService};
 use jsonrpsee_ws_client::{WsClient, WsClientBuilder};
-
+use serde::de::DeserializeOwned;
 use tower::ServiceBuilder;
 
+use crate::carrier::{Link, carrier};
 use crate::doorkeeper::{HELLO_HEADER, Introduce, IntroduceLayer, Introduction};
 use crate::limits::{
     CLIENT_CONNECT_TIMEOUT_MS, CLIENT_MAX_CONCURRENT_CALLS, CLIENT_REQUEST_TIMEOUT_MS,
@@ -17,7 +23,75 @@ use crate::limits::{
 };
 
 /// A client for single calls.
-pub type HttpClient = jsonrpsee_http_client::HttpClient<RpcLogger<RpcService<Introduce<HttpBackend>>>>;
+#[derive(Clone)]
+pub struct HttpClient(Way);
+
+type OverHttp = jsonrpsee_http_client::HttpClient<RpcLogger<RpcService<Introduce<HttpBackend>>>>;
+
+#[derive(Clone)]
+enum Way {
+    Net(OverHttp),
+    Carried(Link),
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HttpClient")
+    }
+}
+
+impl ClientT for HttpClient {
+    async fn notification<Params: ToRpcParams + Send>(
+        &self,
+        method: &str,
+        params: Params,
+    ) -> Result<(), ClientError> {
+        match &self.0 {
+            Way::Net(client) => client.notification(method, params).await,
+            Way::Carried(link) => link.notification(method, params).await,
+        }
+    }
+
+    async fn request<R: DeserializeOwned, Params: ToRpcParams + Send>(
+        &self,
+        method: &str,
+        params: Params,
+    ) -> Result<R, ClientError> {
+        match &self.0 {
+            Way::Net(client) => client.request(method, params).await,
+            Way::Carried(link) => link.request(method, params).await,
+        }
+    }
+
+    async fn batch_request<'a, R: DeserializeOwned + fmt::Debug + 'a>(
+        &self,
+        batch: BatchRequestBuilder<'a>,
+    ) -> Result<BatchResponse<'a, R>, ClientError> {
+        match &self.0 {
+            Way::Net(client) => client.batch_request(batch).await,
+            Way::Carried(link) => link.batch_request(batch).await,
+        }
+    }
+}
+
+/// For what has a subscription among its methods; there are none over HTTP.
+impl SubscriptionClientT for HttpClient {
+    async fn subscribe<'a, N: DeserializeOwned, Params: ToRpcParams + Send>(
+        &self,
+        _subscribe_method: &'a str,
+        _params: Params,
+        _unsubscribe_method: &'a str,
+    ) -> Result<Subscription<N>, ClientError> {
+        Err(ClientError::HttpNotImplemented)
+    }
+
+    async fn subscribe_to_method<N: DeserializeOwned>(
+        &self,
+        _method: &str,
+    ) -> Result<Subscription<N>, ClientError> {
+        Err(ClientError::HttpNotImplemented)
+    }
+}
 
 /// Limits of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +159,9 @@ pub enum ClientBuildError {
 /// A client for single calls; connects at the first call and keeps the connection.
 pub fn http_client(url: &str, config: &ClientConfig) -> Result<HttpClient, ClientBuildError> {
     check_scheme(url, "http", "https", "http:// or https://")?;
+    if let Some(carrier) = carrier() {
+        return Ok(HttpClient(Way::Carried(Link::new(carrier, url, config))));
+    }
     HttpClientBuilder::default()
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
         .request_timeout(Duration::from_millis(config.request_timeout_ms))
@@ -93,6 +170,7 @@ pub fn http_client(url: &str, config: &ClientConfig) -> Result<HttpClient, Clien
         .max_concurrent_requests(config.max_concurrent_calls)
         .set_http_middleware(ServiceBuilder::new().layer(IntroduceLayer(config.introduction.clone())))
         .build(url)
+        .map(|client| HttpClient(Way::Net(client)))
         .map_err(|error| connect_error(url, &error.to_string()))
 }
 

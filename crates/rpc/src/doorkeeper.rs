@@ -262,6 +262,11 @@ impl Introduction {
         Self(Arc::new(Introducing { make: Box::new(make), kept: Mutex::default() }))
     }
 
+    /// Who introduces himself.
+    pub(crate) fn party(&self) -> Party {
+        (self.0.make)().peer
+    }
+
     /// The header's value now.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);

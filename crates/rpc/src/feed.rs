@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use blindfold_runtime::{Backoff, now, spawn};
-use futures::{StreamExt, stream::SelectAll};
-use jsonrpsee::core::client::Subscription;
+use futures::{
+    StreamExt,
+    stream::{BoxStream, SelectAll},
+};
+use jsonrpsee::core::{ClientError, client::Subscription};
+use jsonrpsee_ws_client::WsClient;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use crate::{
     BlindApiClient, ClientBuildError, ClientConfig, ReceivedError, Topic,
+    carrier::{Link, carrier},
     limits::{FEED_BACKOFF_INITIAL_MS, FEED_BACKOFF_MAX_MS, FEED_BUFFER_EVENTS, FEED_STABLE_MS},
     types::{
         BlockNotification, CertificateNotification, HeaderNotification, HintsNotification,
@@ -183,6 +188,34 @@ async fn follow(url: String, topics: Vec<Topic>, config: FeedConfig, items: mpsc
     }
 }
 
+/// What one topic's subscription gives; its end is the connection's.
+type Notifications = BoxStream<'static, Result<Box<RawValue>, serde_json::Error>>;
+
+enum Connection {
+    Net(WsClient),
+    Carried(Link),
+}
+
+impl Connection {
+    async fn open(url: &str, config: &ClientConfig) -> Result<Self, ClientBuildError> {
+        match carrier() {
+            Some(carrier) => Ok(Self::Carried(Link::new(carrier, url, config))),
+            None => Ok(Self::Net(ws_client(url, config).await?)),
+        }
+    }
+
+    async fn subscribe(&self, topic: Topic) -> Result<Notifications, ClientError> {
+        match self {
+            Self::Net(client) => {
+                let subscription: Subscription<Box<RawValue>> =
+                    client.subscribe_topic(topic.as_str().to_owned()).await?;
+                Ok(subscription.boxed())
+            }
+            Self::Carried(link) => Ok(link.topic(topic).await?.boxed()),
+        }
+    }
+}
+
 async fn follow_once(
     url: &str,
     topics: &[Topic],
@@ -190,18 +223,16 @@ async fn follow_once(
     items: &mpsc::Sender<FeedItem>,
     connected_before: &mut bool,
 ) -> Lost {
-    let client = match ws_client(url, &config.client).await {
-        Ok(client) => client,
+    let connection = match Connection::open(url, &config.client).await {
+        Ok(connection) => connection,
         Err(error) => return error.into(),
     };
     let mut notifications = SelectAll::new();
-    for topic in topics {
-        let subscription: Subscription<Box<RawValue>> =
-            match client.subscribe_topic(topic.as_str().to_owned()).await {
-                Ok(subscription) => subscription,
-                Err(error) => return Lost::Subscribe(error.into()),
-            };
-        let topic = *topic;
+    for topic in topics.iter().copied() {
+        let subscription = match connection.subscribe(topic).await {
+            Ok(subscription) => subscription,
+            Err(error) => return Lost::Subscribe(error.into()),
+        };
         // The end of one subscription must end the connection, so it is made an item: a merged stream would go on
         // with the others in silence.
         let ended = futures::stream::once(async { None });

@@ -7,10 +7,12 @@
 //!   reads to the execution client, and a refusal of everything that would show a plaintext.
 //! - [`admin()`]: `/healthz`, `/readyz`, `/metrics` on a port of their own.
 //! - [`http_client`], [`ws_client`], [`Feed`]: clients with limits, and a subscription that reconnects.
+//! - [`carrier`]: where a simulation carries calls in place of sockets.
 
 pub mod admin;
 mod answers;
 pub mod api;
+pub mod carrier;
 mod client;
 pub mod confidential;
 mod doorkeeper;

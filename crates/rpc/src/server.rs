@@ -27,6 +27,7 @@ use tower::{Service, ServiceExt};
 use crate::{
     AllowedOrigins, CallObserver, Doorkeeper, Inbound, KnownPeer, Passthrough, PeerAddress,
     answers::{Budget, Outbox, Recipient},
+    carrier,
     inbound::proxied_for,
     limits::{
         ACCEPT_RETRY_MS, CALL_TIMEOUT_MS, CONNECTION_BUFFER_MESSAGES, HEADER_TIMEOUT_MS, MAX_ANSWER_BYTES,
@@ -202,6 +203,10 @@ pub async fn serve(
         return Err(ServeError::NoTrustedProxy);
     }
     let methods = methods.into();
+    if let Some(carrier) = carrier::carrier() {
+        let (listening, stop) = carrier::listen(carrier, config.addr, methods, config.doorkeeper.is_some())?;
+        return Ok(ServerHandle::new(listening, stop));
+    }
     let inbound = Arc::new(config.inbound.clone());
     let peers = Peers::new(
         config.max_connections,
@@ -364,6 +369,13 @@ pub(crate) struct Listening {
     pub(crate) local_addr: SocketAddr,
     accepting: watch::Receiver<()>,
     panicked: Panicked,
+}
+
+impl Listening {
+    /// At this address, as long as `accepting` has its sender.
+    pub(crate) fn new(local_addr: SocketAddr, accepting: watch::Receiver<()>) -> Self {
+        Self { local_addr, accepting, panicked: Panicked::default() }
+    }
 }
 
 /// Binds and serves a router until `stop` fires; used by the JSON-RPC and the admin server.
