@@ -152,13 +152,12 @@ pub(crate) async fn forget_intent_above(store: &dyn Store, number: u64) -> Resul
     }
 }
 
-/// A run that went out, until L1 says what came of it.
+/// What went out last, until L1 says what came of it.
 #[derive(Clone, Copy, Debug)]
-struct SentRun {
-    intent: Intent,
+struct Outgoing {
     receipt: Receipt,
-    /// Whether there were more headers to post.
-    more: bool,
+    /// What is stored of the run, and whether there were more headers to post; none for a header that L1 was had to make.
+    run: Option<(Intent, bool)>,
 }
 
 /// Why a round of posting did nothing.
@@ -230,11 +229,11 @@ impl Core {
         &self,
         l1: &dyn L1Poster,
         limits: &PostingConfig,
-        sent: &Mutex<Option<SentRun>>,
+        sent: &Mutex<Option<Outgoing>>,
     ) -> Result<bool, Hindrance> {
         let posted = l1.posted_head().await?;
         let last = *sent.lock();
-        if let Some(SentRun { receipt, .. }) = last
+        if let Some(Outgoing { receipt, .. }) = last
             && posted.block < receipt.block
         {
             // One of several servers behind the endpoint lags behind: it has not seen the transaction.
@@ -243,7 +242,7 @@ impl Core {
         self.check_posted(posted).await?;
         self.metrics.posted_number.set(posted.number);
         *sent.lock() = None;
-        if let Some(SentRun { intent, receipt, more }) = last {
+        if let Some(Outgoing { receipt, run: Some((intent, more)) }) = last {
             let (last, transaction) = (intent.last, receipt.transaction);
             // The transaction succeeds as well where L1 passed over the run, because it made a header itself meanwhile:
             // what is posted its head says.
@@ -258,7 +257,8 @@ impl Core {
         if let Some(intent) = self.open_intent(posted.number).await? {
             return self.post_data_of(l1, intent, sent).await;
         }
-        if self.end_at_head_after(l1, posted).await? {
+        if let Some(receipt) = self.end_at_head_after(l1, posted).await? {
+            *sent.lock() = Some(Outgoing { receipt, run: None });
             return Ok(false);
         }
         let limits = RunLimits { max_headers: limits.max_headers, max_bytes: limits.max_bytes };
@@ -266,27 +266,31 @@ impl Core {
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
         self.store.put_meta(INTENT_KEY, &intent.encode()).await?;
         let receipt = l1.post(&run).await?;
-        *sent.lock() = Some(SentRun { intent, receipt, more: run.more });
+        *sent.lock() = Some(Outgoing { receipt, run: Some((intent, run.more)) });
         self.close_intent(intent).await?;
         Ok(true)
     }
 
     /// Has L1 make the last header of the next number's epoch, if its announced end is due: nothing else is taken for that
     /// number any more, and the next epoch begins behind it (rule E-11).
-    async fn end_at_head_after(&self, l1: &dyn L1Poster, posted: PostedHead) -> Result<bool, Hindrance> {
+    async fn end_at_head_after(
+        &self,
+        l1: &dyn L1Poster,
+        posted: PostedHead,
+    ) -> Result<Option<Receipt>, Hindrance> {
         let number = posted.number.saturating_add(1);
         let Some(closing) = self.tracker.closing(number).filter(|closing| closing.is_due(posted.block))
         else {
-            return Ok(false);
+            return Ok(None);
         };
         // Before the first certified header L1 makes none.
-        let Some(head) = self.store.batch(posted.number).await? else { return Ok(false) };
-        let Some(Receipt { block, transaction }) = l1.end_at_head(&head.sealed.header).await? else {
-            return Ok(false);
-        };
-        let epoch = closing.epoch;
-        tracing::warn!(number, epoch, block, %transaction, "had L1 make the last header of an epoch that was to end");
-        Ok(true)
+        let Some(head) = self.store.batch(posted.number).await? else { return Ok(None) };
+        let made = l1.end_at_head(&head.sealed.header).await?;
+        if let Some(Receipt { block, transaction }) = made {
+            let epoch = closing.epoch;
+            tracing::warn!(number, epoch, block, %transaction, "had L1 make the last header of an epoch that was to end");
+        }
+        Ok(made)
     }
 
     /// The data of a run whose headers are there: where it may not have followed them, it goes out now.
@@ -294,13 +298,13 @@ impl Core {
         &self,
         l1: &dyn L1Poster,
         intent: Intent,
-        sent: &Mutex<Option<SentRun>>,
+        sent: &Mutex<Option<Outgoing>>,
     ) -> Result<bool, Hindrance> {
         let batches = self.batches_of(intent.first, intent.last).await?;
         let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
         if l1.lacks_new_data(&headers).await? {
             match l1.post_data(&batches).await {
-                Ok(receipt) => *sent.lock() = Some(SentRun { intent, receipt, more: true }),
+                Ok(receipt) => *sent.lock() = Some(Outgoing { receipt, run: Some((intent, true)) }),
                 Err(fault @ PostFault::Unavailable(_)) => return Err(fault.into()),
                 // The headers that come next do not wait for it: once these are final it is seen to be lacking.
                 Err(fault) => {

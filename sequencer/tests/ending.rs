@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use blindfold_chain::AnnouncedEnd;
 use blindfold_protocol::{Canonical, limits::HANDOVER_BLOCKS};
+use blindfold_sequencer::PostedHead;
 use common::{EPOCH, Running, World, within};
 
 /// The end is announced, for so many blocks later; gives the last one before it is due.
@@ -92,5 +93,32 @@ async fn the_sequencer_has_l1_make_the_last_header_once_the_end_is_due() {
     within("the end", ended.wait_for(|ended| !ended.is_empty())).await.unwrap();
     rounds(&running).await;
     assert_eq!(*world.inbox.ended.borrow(), [2], "once");
+    running.handle.shutdown().await;
+}
+
+/// An answer from before the block of a transaction says nothing of what came of it (PD-6).
+#[tokio::test]
+async fn a_server_that_lags_makes_nobody_end_an_epoch_twice() {
+    let world = World::new();
+    let running = world.start_funded(&[1]).await;
+    running.certify_through(1).await;
+    let mut posted = world.inbox.posted.subscribe();
+    within("a posting", posted.wait_for(|posted| *posted >= 1)).await.unwrap();
+    let until = announce(&world, 40_000);
+    world.l1.advance_by(40_000 - 1_800);
+    running
+        .eventually("the readiness to say so", async || {
+            running.handle.readiness().reasons().contains_key("epoch")
+        })
+        .await;
+    // The server that lags gives the next answers, as of the first block in which the end is due.
+    *world.inbox.lagging.lock() = Some((60, PostedHead { block: until + 1, ..world.inbox.head() }));
+    world.inbox.newest.store(until + 1, Ordering::SeqCst);
+    let mut ended = world.inbox.ended.subscribe();
+    within("the end", ended.wait_for(|ended| !ended.is_empty())).await.unwrap();
+    for _ in 0..4 {
+        rounds(&running).await;
+    }
+    assert_eq!(*world.inbox.ended.borrow(), [2]);
     running.handle.shutdown().await;
 }

@@ -11,7 +11,7 @@ use blindfold_chain::limits::EPOCHS_PATIENCE_MS;
 use blindfold_chain::{L1Fault, NextStep, Refusal, SealRefusal, Tracker};
 use blindfold_protocol::limits::{HANDOVER_BLOCKS, MAX_UNCERTIFIED_HEADERS};
 use blindfold_protocol::validity::HeaderFault;
-use blindfold_protocol::{Canonical, Epoch, Epochs, SealedBatch, SequencerChange, SigningKey};
+use blindfold_protocol::{Canonical, Epoch, Epochs, RulesChange, SealedBatch, SequencerChange, SigningKey};
 use support::{doubles::*, *};
 
 /// The first L1 block of the next key.
@@ -176,6 +176,22 @@ async fn the_last_header_of_an_epoch_is_voted_for_whoever_sealed_it() {
     let last = seal(&node, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
     *l1.finalized.lock() = FROM + HANDOVER_BLOCKS;
     node.epoch(1).await.unwrap();
+    assert_eq!(node.may_be_voted_for(&first.header).await.unwrap_err().as_str(), "out_of_office");
+    node.may_be_voted_for(&last.header).await.unwrap();
+}
+
+/// So does the last one of a rule set, which the sealer waits for before it seals the next.
+#[tokio::test]
+async fn the_last_header_of_a_rule_set_is_voted_for_whoever_sealed_it() {
+    let l1 = l1_with_two();
+    let rules = vec![RulesChange { first: 3, rules: 2 }];
+    *l1.epochs.lock() = Epochs::new(vec![epoch()]).unwrap().with_rules(rules).unwrap();
+    let node = tracker_on(memory(), &l1).await;
+    let first = seal(&node, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
+    let last = seal(&node, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
+    *l1.finalized.lock() = FROM + HANDOVER_BLOCKS;
+    node.epoch(1).await.unwrap();
+    assert!(node.rules_begin(3));
     assert_eq!(node.may_be_voted_for(&first.header).await.unwrap_err().as_str(), "out_of_office");
     node.may_be_voted_for(&last.header).await.unwrap();
 }

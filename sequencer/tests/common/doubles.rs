@@ -585,7 +585,11 @@ impl L1Poster for ScriptedInbox {
         if self.taken_back.load(Ordering::SeqCst) {
             return Ok(None);
         }
-        assert_eq!(posted.hash, head.hash(), "after L1's head");
+        if posted.hash != head.hash() {
+            // As the contract refuses it; and the attempt is paid for.
+            self.ended.send_modify(|ended| ended.push(number));
+            return Err(PostFault::Refused("not after L1's head".to_owned()));
+        }
         *posted = PostedHead { number, hash: merkle::leaf(b"made by L1"), block: 0 };
         self.ended.send_modify(|ended| ended.push(number));
         Ok(Some(Receipt { transaction: merkle::leaf(b"the end"), block: self.next_block() }))

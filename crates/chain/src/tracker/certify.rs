@@ -118,7 +118,8 @@ impl Tracker {
 
     /// Whether a vote for this header, which is here, is due: its certificate could be posted, and the sequencer that signed it
     /// is in office, or was a moment ago. A key that is out of office could still sign with old origins, beside the
-    /// next one, whose certificates cover what it adopted. Only the last header of an epoch has to have one of its own.
+    /// next one, whose certificates cover what it adopted. Only the last header of an epoch or of a rule set has to have one of
+    /// its own.
     ///
     /// # Errors
     /// As [`may_be_certified`](Self::may_be_certified), and [`Refusal::EpochEnds`] by the header's own origin, which is the
@@ -137,7 +138,7 @@ impl Tracker {
         let number = header.number;
         // Mostly it is in office, and L1 is not asked for the epoch.
         let left = read_at > until.saturating_add(HANDOVER_BLOCKS);
-        if left && self.epoch(number).await?.last != number {
+        if left && !self.rules_begin(number.saturating_add(1)) && self.epoch(number).await?.last != number {
             return Err(Refusal::OutOfOffice { number, until, read_at });
         }
         Ok(())

@@ -311,6 +311,22 @@ impl Tracker {
         self.closing(number).filter(|closing| self.newest_l1_block() >= closing.closed_from())
     }
 
+    /// The epoch that is registered for this number, as L1's word on epochs was last read.
+    pub fn registered_epoch(&self, number: u64) -> Option<u64> {
+        self.shared.epochs.read().at(number).map(|epoch| epoch.epoch)
+    }
+
+    /// The first number after this epoch, as L1's word on epochs was last read: of the next one, if one is registered.
+    pub fn first_number_after(&self, epoch: u64) -> u64 {
+        let epochs = self.shared.epochs.read();
+        let registered = epochs.as_slice().iter();
+        let next = registered.clone().find(|next| next.epoch > epoch && next.first <= next.last);
+        next.map_or_else(
+            || registered.last().map_or(1, |last| last.last.saturating_add(1)),
+            |next| next.first,
+        )
+    }
+
     /// Whether another rule set than that of the number before begins with this one, as L1's word on epochs was last read.
     pub fn rules_begin(&self, number: u64) -> bool {
         let epochs = self.shared.epochs.read();
