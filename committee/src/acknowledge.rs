@@ -102,7 +102,7 @@ impl Acknowledger {
         if !context.is_member_of(&epoch) {
             return Err(NotAcknowledged::NotAMember { number });
         }
-        context.voting.allows(number, context.tracker.certified().number)?;
+        context.voting.allows(epoch.epoch, context.tracker.certified().number)?;
         context.tracker.may_be_voted_for(header).await?;
         match context.tracker.store().put_acknowledged(number, header_hash, header.l1_origin_number).await {
             Ok(()) => {}

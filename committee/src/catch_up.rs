@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use blindfold_chain::{
-    Gathering, GivenRun, Tracker,
+    Gathering, GivenRun, HeaderId, L1View, Tracker,
     limits::{MAX_ROUND_BYTES, MAX_RUN_TIMEOUTS},
 };
 use blindfold_protocol::{Certificate, Party, SealedBatch, limits::MAX_UNCERTIFIED_HEADERS};
@@ -96,7 +96,8 @@ pub(crate) struct WantedOfPeers {
     pub(crate) uncertified: bool,
 }
 
-/// What the others say of the chain; what a member claims counts only with a header that the sequencer signed.
+/// What the others say of the chain. What a member claims to hold certified counts with its certificate, or where L1 made
+/// it; what it acknowledged beyond that with a header that the sequencer signed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
     /// Other members that answered.
@@ -107,11 +108,14 @@ pub(crate) struct Survey {
     pub(crate) certified: u64,
     /// The certified number that the sequencer tells, if it answers.
     pub(crate) sequencer: Option<u64>,
+    /// The last number that L1 made a header for, as far as it tells.
+    pub(crate) made: u64,
 }
 
 /// Clients of everybody who may have a batch.
 pub(crate) struct Sources {
     tracker: Tracker,
+    l1: Arc<dyn L1View>,
     sequencer: HttpClient,
     peers: Vec<(u16, HttpClient)>,
     run_timeout: Duration,
@@ -122,6 +126,7 @@ impl Sources {
     pub(crate) fn new(
         config: &MemberConfig,
         tracker: Tracker,
+        l1: Arc<dyn L1View>,
         introductions: &Introductions,
     ) -> Result<Self, ClientBuildError> {
         let client = |server| ClientConfig {
@@ -136,7 +141,7 @@ impl Sources {
         let sequencer = http_client(&config.sequencer_url, &client(Party::Sequencer))?;
         let fetch_timeout = Duration::from_millis(config.limits.fetch_timeout_ms);
         let run_timeout = fetch_timeout.saturating_mul(MAX_RUN_TIMEOUTS);
-        Ok(Self { tracker, sequencer, peers, run_timeout, gathering: Gathering::new(fetch_timeout) })
+        Ok(Self { tracker, l1, sequencer, peers, run_timeout, gathering: Gathering::new(fetch_timeout) })
     }
 
     pub(crate) fn has_peers(&self) -> bool {
@@ -274,11 +279,13 @@ impl Sources {
     pub(crate) async fn survey(self: Arc<Self>, limit: Duration) -> Survey {
         let sequencer =
             async { timeout(limit, self.status()).await.ok()?.ok().map(|status| status.certified) };
+        let made = timeout(limit, self.last_made()).await.ok().flatten();
         let members =
-            self.peers.iter().map(|(member, client)| timeout(limit, self.standing_of(*member, client)));
+            self.peers.iter().map(|(member, client)| timeout(limit, self.standing_of(*member, client, made)));
         let members = join_all(members);
         let (sequencer, members) = tokio::join!(sequencer, members);
-        let mut survey = Survey { sequencer, ..Survey::default() };
+        let made = made.map_or(0, |made| made.number);
+        let mut survey = Survey { sequencer, made, ..Survey::default() };
         for (highest, certified) in members.into_iter().filter_map(|answer| answer.ok().flatten()) {
             survey.answers += 1;
             survey.highest = survey.highest.max(highest);
@@ -287,30 +294,75 @@ impl Sources {
         survey
     }
 
-    /// The highest number that a member acknowledged or holds certified, and the highest that it holds certified.
-    async fn standing_of(&self, member: u16, client: &HttpClient) -> Option<(u64, u64)> {
+    /// The last header that L1 made, if it made one and tells.
+    async fn last_made(&self) -> Option<HeaderId> {
+        let number = self.l1.last_l1_header().await.ok()??;
+        let made = self.l1.l1_header(number).await.ok()??;
+        Some(HeaderId { number, hash: made.header.hash() })
+    }
+
+    /// The highest number that a member acknowledged or holds certified, and the highest that it holds certified on a branch
+    /// that L1 did not end. `None` for one that does not answer, or does not show what it claims.
+    async fn standing_of(
+        &self,
+        member: u16,
+        client: &HttpClient,
+        made: Option<HeaderId>,
+    ) -> Option<(u64, u64)> {
         let status = CommitteeApiClient::get_status(client).await.ok()?;
-        let mut highest = status.acknowledged.max(status.certified);
-        if highest > 0 {
-            let held = match held_by(member, client, highest).await {
-                // It acknowledged a header that gave way to another one.
-                None if highest > status.certified && status.certified > 0 => {
-                    highest = status.certified;
-                    held_by(member, client, highest).await
-                }
-                held => held,
-            };
-            let sealed = held?.sealed;
-            if !self.tracker.is_signed(&sealed) && !sealed.claims_l1() {
+        let mut certified = status.certified;
+        if certified > 0 {
+            let held = held_by(member, client, certified).await?;
+            if !self.is_certified(&held).await {
                 tracing::warn!(
                     member,
-                    number = highest,
-                    "a member claims a header that the sequencer did not sign"
+                    number = certified,
+                    "a member claims what it does not show a certificate of"
                 );
                 return None;
             }
+            if let Some(made) = made.filter(|made| made.number <= certified) {
+                let on_branch = match made.number == certified {
+                    true => held,
+                    false => held_by(member, client, made.number).await?,
+                };
+                if on_branch.sealed.header.hash() != made.hash {
+                    certified = made.number.saturating_sub(1);
+                }
+            }
         }
-        Some((highest, status.certified))
+        let mut highest = status.certified;
+        // Nobody votes further ahead of a certificate than headers may wait for one.
+        let most = highest.saturating_add(MAX_UNCERTIFIED_HEADERS as u64);
+        if status.acknowledged > highest {
+            match held_by(member, client, status.acknowledged).await {
+                Some(held) if self.tracker.is_signed(&held.sealed) => highest = status.acknowledged.min(most),
+                Some(_) => {
+                    let number = status.acknowledged;
+                    tracing::warn!(
+                        member,
+                        number,
+                        "a member claims a header that the sequencer did not sign"
+                    );
+                    return None;
+                }
+                // It acknowledged a header that gave way to another one.
+                None if highest > 0 => {}
+                None => return None,
+            }
+        }
+        Some((highest, certified))
+    }
+
+    /// Whether what a member holds is certified, here or by what it shows, or was made by L1.
+    async fn is_certified(&self, held: &ToldBatch) -> bool {
+        let (number, hash) = (held.sealed.header.number, held.sealed.header.hash());
+        if let Some(certificate) = held.certificate {
+            let named = (certificate.number, certificate.header_hash) == (number, hash);
+            return named && self.tracker.verify_certificate(&certificate).await.is_ok();
+        }
+        let made = self.l1.l1_header(number).await.ok().flatten();
+        held.sealed.claims_l1() && made.is_some_and(|made| made.header.hash() == hash)
     }
 
     async fn status(&self) -> Result<Status, ReceivedError> {

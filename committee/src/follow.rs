@@ -232,10 +232,10 @@ impl Follower {
     /// Votes for what had to wait, and asks the others while that decides whether we vote.
     async fn vote_late(&mut self) {
         let (head, certified) = (self.context.tracker.head().number, self.context.tracker.certified().number);
-        if self.held_back && self.context.voting.allows(head, certified).is_ok() {
+        if self.held_back && self.context.may_vote(head).is_ok() {
             self.acknowledge_again().await;
         }
-        if self.context.voting.from().is_none() && self.surveys.is_empty() {
+        if self.context.voting.wants_survey(certified) && self.surveys.is_empty() {
             if now() >= self.survey_at {
                 self.survey();
             } else {

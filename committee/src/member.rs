@@ -124,7 +124,7 @@ impl Context {
             certified: self.tracker.certified().number,
             refusals: self.refusals.list(),
             second_headers_refused: self.evidence.refused(),
-            votes_from: self.voting.from(),
+            votes_from: self.votes_from(),
         }
     }
 }
@@ -184,7 +184,7 @@ impl Member {
         }
         let way_back = Arc::new(WayBack::open(tracker.clone()).await?);
         let agreement = Agreement::new(Arc::clone(&clock), config.limits.max_l1_age_ms);
-        let sources = Arc::new(Sources::new(&config, tracker.clone(), &introductions)?);
+        let sources = Arc::new(Sources::new(&config, tracker.clone(), Arc::clone(&l1), &introductions)?);
         metrics.acknowledged.set(acknowledged.unwrap_or_default());
         metrics.certified.set(tracker.certified().number);
         let tasks = Tasks::new();

@@ -1,7 +1,8 @@
 //! Whether this member may vote: a disk that does not know what was signed before could sign a second time.
 //!
-//! - C-1: a fresh disk votes from the first number of the epoch after every number that may have been voted for. Only
-//!   before the chain's first certified header it votes at once, for then nobody has voted for anything that counts.
+//! - C-1: a fresh disk votes in the epochs after every number that may have been voted for, by whatever numbers the registry
+//!   gives them later. It votes at once only before the chain's first certified header, and with a key that the epoch before
+//!   had not before the first one of an epoch: then nobody has voted for anything that counts.
 //! - C-2: a disk that does not know a vote which a certificate carries is older than the member's last vote. It is
 //!   treated as a fresh one from then on.
 //! - C-3: after every start the member votes only when its chain reaches what the other members that answer hold
@@ -10,7 +11,7 @@
 use std::sync::Arc;
 
 use blindfold_chain::Tracker;
-use blindfold_protocol::{Certificate, certificate, limits::MAX_UNCERTIFIED_HEADERS};
+use blindfold_protocol::{Certificate, Epoch, certificate, limits::MAX_UNCERTIFIED_HEADERS};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
@@ -20,8 +21,8 @@ use crate::{
     member::{Context, is_member_of},
 };
 
-/// Where the first number that this disk votes for is stored; empty while it is not decided.
-const KEY: &str = "committee.votes_from";
+/// Where the last epoch is stored in which this disk does not vote; empty while it is not decided.
+const KEY: &str = "committee.votes_after_epoch";
 /// Name of the readiness condition.
 pub(crate) const VOTING: &str = "voting";
 
@@ -38,19 +39,29 @@ pub(crate) enum Abstains {
     )]
     Undecided,
     /// The disk is fresh, or was, in this epoch.
-    #[error("this disk does not know what the member voted for below number {from}, and votes from there on")]
+    #[error(
+        "this disk does not know what the member voted for up to epoch {epoch}, and votes in the next one"
+    )]
     Until {
-        /// The first number that it votes for.
-        from: u64,
+        /// The last epoch in which it does not vote.
+        epoch: u64,
     },
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// The first number that this disk votes for.
-    from: Option<u64>,
-    /// What the others held certified at the start; unknown until they were asked.
-    reach: Option<u64>,
+    /// The last epoch in which this disk does not vote; 0 for one that knows every vote.
+    after: Option<u64>,
+    /// What the others held certified since the start; unknown until they were asked.
+    reach: Option<Reach>,
+}
+
+/// A number that others hold certified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reach {
+    certified: u64,
+    /// The last number that L1 had made a header for then: one that it makes later may end the branch.
+    made: u64,
 }
 
 /// The rules C-1 to C-3 with what is known for them.
@@ -63,13 +74,13 @@ impl Voting {
     pub(crate) async fn open(store: Arc<dyn Store>) -> Result<Self, StoreError> {
         let stored = store.meta(KEY).await?;
         // What is damaged is not decided.
-        let from = stored.and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
-        Ok(Self { store, state: Mutex::new(State { from, reach: None }) })
+        let after = stored.and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
+        Ok(Self { store, state: Mutex::new(State { after, reach: None }) })
     }
 
-    /// The first number that this disk votes for, once that is decided.
-    pub(crate) fn from(&self) -> Option<u64> {
-        self.state.lock().from
+    /// The last epoch in which this disk does not vote, once that is decided; 0 for one that knows every vote.
+    pub(crate) fn after(&self) -> Option<u64> {
+        self.state.lock().after
     }
 
     /// Rule C-2, for a certificate that stands: whether it carries a vote of this member that its disk does not know.
@@ -80,7 +91,7 @@ impl Voting {
         certificate: &Certificate,
     ) {
         let number = certificate.number;
-        if self.from().is_none_or(|from| number < from)
+        if self.after().is_none_or(|after| certificate.epoch <= after)
             || !certificate::signers(certificate).contains(&us.member)
             || !tracker.epoch(number).await.is_ok_and(|epoch| is_member_of(us, &epoch))
         {
@@ -104,26 +115,41 @@ impl Voting {
         }
     }
 
-    /// Whether the member may vote for `number` while its chain is certified up to `certified`.
-    pub(crate) fn allows(&self, number: u64, certified: u64) -> Result<(), Abstains> {
-        let State { from, reach } = *self.state.lock();
-        if reach.is_none_or(|reach| certified < reach) {
+    /// Whether the member may vote in this epoch while its chain is certified up to `certified`.
+    pub(crate) fn allows(&self, epoch: u64, certified: u64) -> Result<(), Abstains> {
+        let State { after, reach } = *self.state.lock();
+        if reach.is_none_or(|reach| certified < reach.certified) {
             return Err(Abstains::CatchingUp);
         }
-        match from {
+        match after {
             None => Err(Abstains::Undecided),
-            Some(from) if number < from => Err(Abstains::Until { from }),
+            Some(after) if epoch <= after => Err(Abstains::Until { epoch: after }),
             Some(_) => Ok(()),
         }
     }
 
-    async fn decide(&self, from: Option<u64>) -> Result<(), StoreError> {
-        let bytes = from.map_or_else(Vec::new, |from| from.to_be_bytes().to_vec());
+    /// Whether the others are to be asked, again if need be.
+    pub(crate) fn wants_survey(&self, certified: u64) -> bool {
+        let State { after, reach } = *self.state.lock();
+        after.is_none() || reach.is_none_or(|reach| certified < reach.certified)
+    }
+
+    async fn decide(&self, after: Option<u64>) -> Result<(), StoreError> {
+        let bytes = after.map_or_else(Vec::new, |after| after.to_be_bytes().to_vec());
         // Nothing is voted for while it is written.
-        self.state.lock().from = None;
+        self.state.lock().after = None;
         self.store.put_meta(KEY, &bytes).await?;
-        self.state.lock().from = from;
+        self.state.lock().after = after;
         Ok(())
+    }
+}
+
+impl Reach {
+    /// What is known with one survey more. A silent member does not take back what it showed; where L1 made another header
+    /// since, what was shown before may be of a branch that it ended.
+    fn after(known: Option<Self>, survey: &Survey) -> Self {
+        let known = known.filter(|known| known.made == survey.made).map_or(0, |known| known.certified);
+        Self { certified: known.max(survey.certified), made: survey.made }
     }
 }
 
@@ -132,17 +158,17 @@ impl Context {
     pub(crate) async fn take_survey(&self, survey: &Survey) {
         {
             let mut state = self.voting.state.lock();
-            state.reach = Some(state.reach.unwrap_or_default().max(survey.certified));
-            if state.from.is_some() {
+            state.reach = Some(Reach::after(state.reach, survey));
+            if state.after.is_some() {
                 return;
             }
         }
-        let Some(from) = self.first_vote(survey).await else { return };
-        match self.voting.decide(Some(from)).await {
-            Ok(()) if from > 1 => {
+        let Some(after) = self.unknown_epoch(survey).await else { return };
+        match self.voting.decide(Some(after)).await {
+            Ok(()) if after > 0 => {
                 tracing::warn!(
-                    from,
-                    "this disk is fresh, or older than the member's last vote: it votes later"
+                    epoch = after,
+                    "this disk is fresh, or older than the member's last vote: it votes after this epoch"
                 );
             }
             Ok(()) => {}
@@ -150,8 +176,8 @@ impl Context {
         }
     }
 
-    /// Rule C-1. `None` while too few answer.
-    async fn first_vote(&self, survey: &Survey) -> Option<u64> {
+    /// Rule C-1: the last epoch that the member may have voted in. `None` while too few answer.
+    async fn unknown_epoch(&self, survey: &Survey) -> Option<u64> {
         let posted = match self.l1.posted_at(1).await {
             Ok(posted) => posted.is_some(),
             Err(fault) => {
@@ -161,7 +187,7 @@ impl Context {
         };
         let certified = self.tracker.certified().number;
         if !posted && certified.max(survey.certified) == 0 && survey.sequencer.unwrap_or_default() == 0 {
-            return Some(1);
+            return Some(0);
         }
         let epoch = self.tracker.epoch(certified + 1).await.ok()?;
         // Of the t that signed a certificate, this member may be one and all dishonest ones may be: among t others is an
@@ -178,7 +204,33 @@ impl Context {
             // Nobody votes for a number that no epoch contains.
             Err(_) => self.tracker.epoch(reach).await.ok()?,
         };
-        Some(last.last.saturating_add(1))
+        // Nobody has voted in it that would say so, and this key had no vote before.
+        if reach < last.first && self.is_member_of(&last) && !self.had_a_vote_before(&last).await? {
+            return Some(last.epoch.saturating_sub(1));
+        }
+        Some(last.epoch)
+    }
+
+    /// Whether our key is one of the epoch before this one. `None` if L1 does not tell.
+    async fn had_a_vote_before(&self, epoch: &Epoch) -> Option<bool> {
+        if epoch.first <= 1 {
+            return Some(false);
+        }
+        let before = self.tracker.epoch(epoch.first - 1).await.ok()?;
+        let ours = &self.key.public.bls_public_key;
+        Some(before.members.iter().any(|key| key.to_bytes() == *ours))
+    }
+
+    /// Whether the member may vote for `number` now.
+    pub(crate) fn may_vote(&self, number: u64) -> Result<(), Abstains> {
+        // Where no epoch is registered nobody votes.
+        let epoch = self.tracker.registered_epoch(number).unwrap_or_default();
+        self.voting.allows(epoch, self.tracker.certified().number)
+    }
+
+    /// The first number that this disk votes for, as the registry has it now, once that is decided.
+    pub(crate) fn votes_from(&self) -> Option<u64> {
+        self.voting.after().map(|after| self.tracker.first_number_after(after))
     }
 
     /// Rule C-2, see [`Voting::check_own_vote`].
@@ -188,8 +240,7 @@ impl Context {
 
     /// Shows in the readiness whether this member votes for the next header.
     pub(crate) fn show_voting(&self) {
-        let (head, certified) = (self.tracker.head().number, self.tracker.certified().number);
-        match self.voting.allows(head + 1, certified) {
+        match self.may_vote(self.tracker.head().number + 1) {
             Ok(()) => self.readiness.set_ready(VOTING),
             Err(abstains) => self.readiness.set_not_ready(VOTING, abstains.to_string()),
         }
@@ -207,18 +258,19 @@ mod tests {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory().expect("opens"));
         let voting = Voting::open(Arc::clone(&store)).await.expect("opens");
         assert_eq!(voting.allows(1, 0), Err(Abstains::CatchingUp));
-        voting.state.lock().reach = Some(0);
+        let reach = |certified| Some(Reach { certified, made: 0 });
+        voting.state.lock().reach = reach(0);
         assert_eq!(voting.allows(1, 0), Err(Abstains::Undecided));
-        voting.decide(Some(7)).await.expect("stored");
-        assert_eq!(voting.allows(6, 5), Err(Abstains::Until { from: 7 }));
-        assert_eq!(voting.allows(7, 6), Ok(()));
+        voting.decide(Some(1)).await.expect("stored");
+        assert_eq!(voting.allows(1, 5), Err(Abstains::Until { epoch: 1 }));
+        assert_eq!(voting.allows(2, 6), Ok(()));
 
         let again = Voting::open(Arc::clone(&store)).await.expect("opens");
-        assert_eq!((again.from(), again.allows(7, 6)), (Some(7), Err(Abstains::CatchingUp)));
-        again.state.lock().reach = Some(9);
-        assert_eq!(again.allows(9, 8), Err(Abstains::CatchingUp));
-        assert_eq!(again.allows(10, 9), Ok(()));
+        assert_eq!((again.after(), again.allows(2, 6)), (Some(1), Err(Abstains::CatchingUp)));
+        again.state.lock().reach = reach(9);
+        assert_eq!((again.allows(2, 8), again.wants_survey(8)), (Err(Abstains::CatchingUp), true));
+        assert_eq!((again.allows(2, 9), again.wants_survey(9)), (Ok(()), false));
         again.decide(None).await.expect("stored");
-        assert_eq!(Voting::open(store).await.expect("opens").from(), None);
+        assert_eq!(Voting::open(store).await.expect("opens").after(), None);
     }
 }

@@ -1,0 +1,249 @@
+//! What other members say of the chain, when one starts: no claim that is not shown silences it (C-3).
+
+mod common;
+
+use async_trait::async_trait;
+use blindfold_chain::L1MadeHeader;
+use blindfold_committee::{MemberHandle, PeerUrl};
+use blindfold_protocol::{Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare};
+use blindfold_rpc::{
+    CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle,
+    jsonrpsee::Extensions,
+    serve,
+    types::{CommitteeStatus, HeldBatch},
+};
+use common::{
+    Machine, certified,
+    network::{self, Sealer},
+    sealed,
+    sequencer::SequencerDouble,
+    votes_from,
+};
+
+/// Member 4: it says that this batch is certified, and shows it, without any certificate.
+#[derive(Clone)]
+struct Liar {
+    shown: SealedBatch,
+}
+
+impl Liar {
+    async fn serve(&self) -> (ServerHandle, PeerUrl) {
+        let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
+        let server = serve(config, self.clone().into_rpc(), None).await.expect("it serves");
+        let url = format!("http://{}", server.local_addr());
+        (server, PeerUrl { member: 4, url })
+    }
+}
+
+#[async_trait]
+impl CommitteeApiServer for Liar {
+    async fn get_certified(
+        &self,
+        _: &Extensions,
+        _: u64,
+    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+        Ok(None)
+    }
+
+    async fn get_sealed(&self, _: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
+        let here = number == self.shown.header.number;
+        Ok(here.then(|| HeldBatch { sealed: Encoded::new(&self.shown), certificate: None }))
+    }
+
+    async fn get_share(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: Encoded<Certificate>,
+    ) -> Result<Encoded<ReleaseShare>, RpcError> {
+        Err(RpcError::unavailable("not_certified", "not here"))
+    }
+
+    async fn get_singleton(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: u32,
+    ) -> Result<Encoded<SingletonShare>, RpcError> {
+        Err(RpcError::unavailable("not_certified", "not here"))
+    }
+
+    async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
+        let number = self.shown.header.number;
+        Ok(CommitteeStatus {
+            member: 4,
+            epoch: 1,
+            acknowledged: number,
+            certified: number,
+            refusals: vec![],
+            second_headers_refused: 0,
+            votes_from: Some(1),
+        })
+    }
+}
+
+/// Three of four members certify; the fourth is dishonest and votes for nothing. One of the three is started anew, and the
+/// liar is among its peers: its vote is needed, and comes.
+async fn one_restart(lie: impl AsyncFnOnce(&Sealer) -> SealedBatch) {
+    let sequencer = SequencerDouble::start().await;
+    let mut machines: Vec<Machine> = (1..=3).map(|member| Machine::new(member, sequencer.url())).collect();
+    let mut members: Vec<MemberHandle> = Vec::new();
+    for machine in &machines {
+        members.push(machine.start().await);
+    }
+    for member in &members {
+        assert_eq!(votes_from(member).await, 1);
+    }
+    sequencer.followed_by(3).await;
+    let sealer = Sealer::new().await;
+    let first = sealer.seal(vec![]).await;
+    sequencer.publish(&first.batch, &first.verdicts);
+    for member in &members {
+        certified(member, 1).await;
+    }
+    sealer.certify(&first.batch, &[1, 2, 3]).await;
+
+    let third = members.pop().expect("three");
+    third.stop().await;
+    machines[2].close_disk().await;
+    // Sealed while it is away: without it there is no certificate.
+    let second = sealer.seal(vec![]).await;
+    sequencer.publish(&second.batch, &second.verdicts);
+    for member in &members {
+        sealed(member, 2).await;
+    }
+    let (_server, liar) = Liar { shown: lie(&sealer).await }.serve().await;
+    let url = |member: &MemberHandle| format!("http://{}", member.rpc_addr());
+    machines[2].config.peers =
+        (1..).zip(&members).map(|(member, handle)| PeerUrl { member, url: url(handle) }).collect();
+    machines[2].config.peers.push(liar);
+    machines[2].config.limits.peer_check_ms = 50;
+    let third = machines[2].start().await;
+    certified(&third, 2).await;
+}
+
+/// Nobody signs for L1, so anybody makes up such a header, for any number. L1 tells which it made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_header_that_a_member_says_l1_made_silences_nobody() {
+    one_restart(async |_| {
+        let mut made_up = SealedBatch::by_l1(Sealer::new().await.seal(vec![]).await.batch.header, vec![]);
+        made_up.header.number = 1_000_000_000;
+        assert!(made_up.claims_l1());
+        made_up
+    })
+    .await;
+}
+
+/// Else the member would wait for a certificate that its own vote is to make.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_header_without_a_certificate_that_a_member_calls_certified_silences_nobody() {
+    one_restart(async |sealer| held(sealer, 2).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_tells_the_truth_silences_nobody() {
+    one_restart(async |sealer| held(sealer, 1).await).await;
+}
+
+async fn held(sealer: &Sealer, number: u64) -> SealedBatch {
+    sealer.tracker.store().batch(number).await.expect("a disk").expect("sealed").sealed
+}
+
+/// A member took a certificate that was kept from L1 until L1 made a header in its place, and is not rebuilt yet.
+/// Members that are rebuilt one after another would halt the chain so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let mut machine = Machine::new(2, sequencer.url());
+    let member = machine.start().await;
+    assert_eq!(votes_from(&member).await, 1);
+    sequencer.followed_by(1).await;
+    let (sealer, other) = (Sealer::new().await, Sealer::new().await);
+    let first = sealer.seal(vec![]).await;
+    sequencer.publish(&first.batch, &first.verdicts);
+    sequencer.publish_certificate(&sealer.certify(&first.batch, &[1, 3, 4]).await);
+    certified(&member, 1).await;
+    member.stop().await;
+    machine.close_disk().await;
+    // The branch that L1 ended: 2 and 3 were certified, and nobody posted them.
+    other.seal(vec![]).await;
+    other.seal_envelopes(&[network::envelope(1, 1)]).await;
+    let dead = other.seal(vec![]).await;
+    let certificate = network::certify(&dead.batch, &[1, 3, 4]);
+    let epoch = network::epochs().at(2).cloned().expect("registered");
+    let header = sealer.tracker.with_state(|state| {
+        state.l1_header::<Vec<u8>>(network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
+    });
+    let l1_block = network::FIRST_ORIGIN + 1;
+    let made = L1MadeHeader { header, items: vec![], l1_block };
+    for l1 in [&machine.l1, &sealer.l1] {
+        l1.l1_headers.lock().push(made.clone());
+        l1.set_finalized(l1_block);
+    }
+    sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
+    let (_server, peer) =
+        NotRebuilt { liar: Liar { shown: dead.batch.as_ref().clone() }, certificate }.serve().await;
+    machine.config.peers = vec![peer];
+    machine.config.limits.peer_check_ms = 50;
+    let member = machine.start().await;
+    certified(&member, 2).await;
+    let next = sealer.seal_at(network::START_MS + 1_250, vec![]).await;
+    sequencer.publish(&next.batch, &next.verdicts);
+    sealed(&member, 3).await;
+    sequencer.wait("a vote", |state| state.acknowledgements.iter().any(|ack| ack.number == 3)).await;
+}
+
+/// An honest member that holds the dead branch, with its certificate.
+#[derive(Clone)]
+struct NotRebuilt {
+    liar: Liar,
+    certificate: Certificate,
+}
+
+impl NotRebuilt {
+    async fn serve(&self) -> (ServerHandle, PeerUrl) {
+        let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
+        let server = serve(config, self.clone().into_rpc(), None).await.expect("it serves");
+        let url = format!("http://{}", server.local_addr());
+        (server, PeerUrl { member: 4, url })
+    }
+}
+
+#[async_trait]
+impl CommitteeApiServer for NotRebuilt {
+    async fn get_certified(
+        &self,
+        _: &Extensions,
+        _: u64,
+    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+        Ok(None)
+    }
+
+    async fn get_sealed(&self, caller: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
+        let held = self.liar.get_sealed(caller, number).await?;
+        Ok(held.map(|held| HeldBatch { certificate: Some(Encoded::new(&self.certificate)), ..held }))
+    }
+
+    async fn get_share(
+        &self,
+        caller: &Extensions,
+        number: u64,
+        certificate: Encoded<Certificate>,
+    ) -> Result<Encoded<ReleaseShare>, RpcError> {
+        self.liar.get_share(caller, number, certificate).await
+    }
+
+    async fn get_singleton(
+        &self,
+        caller: &Extensions,
+        number: u64,
+        index: u32,
+    ) -> Result<Encoded<SingletonShare>, RpcError> {
+        self.liar.get_singleton(caller, number, index).await
+    }
+
+    async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
+        self.liar.get_status().await
+    }
+}
