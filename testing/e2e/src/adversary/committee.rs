@@ -398,7 +398,7 @@ pub(super) async fn make_header(field: &Field, parent: &BatchHeader) -> Result<u
 }
 
 /// Whether the posted header of this number is one that L1 made, in a final block or not.
-async fn is_by_l1(field: &Field, number: u64) -> Result<bool> {
+pub(super) async fn is_by_l1(field: &Field, number: u64) -> Result<bool> {
     let l1 = &field.devnet.l1;
     let new = l1.l1_headers_not_final().await?;
     let known = l1.all_l1_headers().await?;

@@ -92,6 +92,7 @@ const HELP: &str = "Cases:
                            members release nothing, and all of it is called malformed: struck out, then void
   silent_committee         void without a release; headers made by L1, and an exit, without any committee
   dead_committee_replaced  it is gone for good: its epoch ends at L1's head, and another one goes on
+  announced_end            a released batch is kept from L1 until its epoch ends: it is posted, the next committee goes on
   mangled_copy_forced_first
                            an envelope with a damaged proof goes first: the genuine one is no duplicate of it
   mangled_copy_keeps_promise
@@ -161,7 +162,7 @@ const GROUPS: [Group; 4] = [
         name: "short-epoch",
         last_number: rotation::FIRST_EPOCH_LAST,
         timing: TIMING,
-        cases: &["rotation", "silent_committee", "dead_committee_replaced"],
+        cases: &["rotation", "silent_committee", "dead_committee_replaced", "announced_end"],
     },
     Group {
         name: "floods",
@@ -229,6 +230,7 @@ async fn case(name: &str, field: &mut Field) -> Outcome {
         "promise_flood" => floods::promise_flood(field).await,
         "rotation" => rotation::rotation(field).await,
         "dead_committee_replaced" => rotation::dead_committee_replaced(field).await,
+        "announced_end" => rotation::announced_end(field).await,
         "unreleased_run_claimed_malformed" => committee::unreleased_run_claimed_malformed(field).await,
         "double_acknowledgement" => committee::double_acknowledgement(field).await,
         "silent_committee" => committee::silent_committee(field).await,

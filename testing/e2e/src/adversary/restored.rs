@@ -157,7 +157,7 @@ fn posting_interval(field: &Field, interval_ms: i64) -> Result<i64> {
 }
 
 /// The sequencer starts anew with little to post and a long time to do so. Gives the time that it took before.
-async fn sequencer_hesitates(field: &mut Field) -> Result<i64> {
+pub(super) async fn sequencer_hesitates(field: &mut Field) -> Result<i64> {
     everything_posted(field).await?;
     let usual_ms = posting_interval(field, HESITATION_MS)?;
     field.devnet.kill_and_restart("sequencer").await?;
@@ -165,7 +165,7 @@ async fn sequencer_hesitates(field: &mut Field) -> Result<i64> {
 }
 
 /// The sequencer, which may be gone, starts anew and posts as before.
-async fn sequencer_goes_on(field: &mut Field, usual_ms: i64) -> Result<()> {
+pub(super) async fn sequencer_goes_on(field: &mut Field, usual_ms: i64) -> Result<()> {
     posting_interval(field, usual_ms)?;
     let sequencer = field.devnet.process("sequencer")?;
     if sequencer.pid().is_ok() {

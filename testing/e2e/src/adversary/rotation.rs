@@ -1,23 +1,26 @@
-//! A new committee: in the middle of everything, and in the place of one that is gone.
+//! A new committee: in the middle of everything, in the place of one that is gone, and behind one whose end was announced.
 
 use std::path::PathBuf;
 
 use alloy_primitives::U256;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use blindfold::{
     dealer::{Deal, deal},
     deploy::new_epoch,
     devnet::{MEMBERS, THRESHOLD, stake_members},
 };
+use blindfold_chain::Closing;
 use blindfold_committee::key_file::KeyFileCost;
 use blindfold_l1::Sent;
 use blindfold_protocol::{B256, Envelope};
 use blindfold_rpc::types::Status;
+use serde_json::json;
 
 use super::{
-    committee::{everything_posted, last_header, make_header, members, mine_to},
+    committee::{everything_posted, is_by_l1, last_header, make_header, members, mine_to},
     field::{COMMITTEES, Field, MAX_BATCH, TIMING, until},
     report::{Gas, Outcome},
+    restored::{sequencer_goes_on, sequencer_hesitates},
     roles::{change_settings, section},
 };
 
@@ -35,13 +38,25 @@ const FOLDER: &str = "committee-2";
 const THIRD_EPOCH_LAST: u64 = SECOND_EPOCH_LAST - 1;
 /// Folder of its keys.
 const THIRD_FOLDER: &str = "committee-3";
+/// Last batch number of the fourth, which comes behind the third.
+const FOURTH_EPOCH_LAST: u64 = SECOND_EPOCH_LAST;
+/// Folder of its keys.
+const FOURTH_FOLDER: &str = "committee-4";
+/// Blocks before those that are for posting alone, in which a batch is to be released.
+const RELEASED_BEFORE: u64 = 20;
+/// Seconds between two blocks of L1 while somebody has to post in the last of them, on a slow machine too; and else.
+const SLOW_BLOCKS_S: u64 = 4;
+const BLOCKS_S: u64 = 1;
+/// How often a batch is made that the sequencer is not to have posted.
+const ATTEMPTS: usize = 4;
 
 /// A second epoch with another committee's key, while envelopes for both are under way.
 pub async fn rotation(field: &mut Field) -> Outcome {
     let mut gas = Gas::default();
     let registered = register(field, FOLDER, SECOND_EPOCH_LAST).await?;
     gas.step("registerEpoch", registered.gas_used);
-    wait_for_notice(field, registered.block).await?;
+    // An epoch's certificates count when the notice is over, and its numbers come soon.
+    everything_posted_on_the_way_to(field, registered.block + u64::from(COMMITTEES.epoch_notice)).await?;
     know(field, FOLDER).await?;
 
     // From here on these users' envelopes are for the second committee.
@@ -145,6 +160,101 @@ pub async fn dead_committee_replaced(field: &mut Field) -> Outcome {
     Ok(gas)
 }
 
+/// The end of an epoch is announced, and its sequencer keeps what it had released from L1, which takes nothing of that
+/// epoch once the end is due: somebody else posts it in time. Then roles have L1 make the last header, and the next
+/// committee goes on behind it.
+pub async fn announced_end(field: &mut Field) -> Outcome {
+    let mut gas = Gas::default();
+    register(field, FOURTH_FOLDER, FOURTH_EPOCH_LAST).await?;
+    let governor = field.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
+    let announced = governor.announce_end(false).await?;
+    gas.step("announceEnd", announced.gas_used);
+    let end = until("the announcement", async || Ok(field.devnet.l1.announced_end().await?)).await?;
+    let closing = Closing::of(&end, TIMING.posting_deadline);
+    ensure!(
+        end.until == announced.block + u64::from(COMMITTEES.epoch_notice) && !end.for_silence,
+        "expected the notice of an epoch, seen {end:?}"
+    );
+    know(field, FOURTH_FOLDER).await?;
+    everything_posted_on_the_way_to(field, closing.closed_from().saturating_sub(RELEASED_BEFORE)).await?;
+
+    let usual_ms = sequencer_hesitates(field).await?;
+    let released = released_and_kept(field).await?;
+    field.raw.call("evm_setIntervalMining", json!([SLOW_BLOCKS_S])).await?;
+    mine_to(field, closing.closed_from()).await?;
+    // What it takes before it sees that block may be sealed: not in the way of the other user's next one.
+    let late = field.with_committee_of(2, released).await?;
+    let (raw, _) = late.transfer(late.nonce, U256::from(1));
+    let envelope = late.envelope(raw.to_vec()).await?;
+    until("the sequencer to admit nothing", async || match late.try_submit(&envelope, false).await? {
+        Err(reason) if reason == "epoch_ends" => Ok(Some(())),
+        Ok(_) => Ok(None),
+        Err(reason) if reason == "already_known" => Ok(None),
+        Err(reason) => bail!("expected the refusal epoch_ends, seen {reason}"),
+    })
+    .await?;
+    until("somebody else to post what the sequencer keeps", async || {
+        Ok((field.devnet.l1.posted_head().await?.number >= released).then_some(()))
+    })
+    .await?;
+    field.raw.call("evm_setIntervalMining", json!([BLOCKS_S])).await?;
+    let ours = field.batch(released).await?.hash;
+    let run = field.posted_run(released).await?;
+    ensure!(
+        run.headers.iter().any(|header| header.hash() == ours),
+        "expected batch {released} on L1 as it was certified"
+    );
+
+    let last = certified_and_posted(field).await?;
+    mine_to(field, end.until + 1).await?;
+    until("a role to have L1 make the epoch's last header", async || {
+        Ok(field.devnet.l1.announced_end().await?.is_none().then_some(()))
+    })
+    .await?;
+    let head = last_header(field).await?.number;
+    ensure!(
+        head == last + 1 && is_by_l1(field, head).await?,
+        "expected L1's own header after {last}, seen {head}"
+    );
+
+    take_over(field, FOURTH_FOLDER).await?;
+    members_are_ready(field).await?;
+    field.users[1] = field.with_committee_of(1, head + 1).await?;
+    sequencer_goes_on(field, usual_ms).await?;
+    let (_, receipt) = field.transfer(1).await?;
+    let number = receipt.number.context("a number")?;
+    ensure!(number > head, "expected a batch after {head}, seen {number}");
+    field.posted_run(number).await?;
+    Ok(gas)
+}
+
+/// The last number, once what is certified of it is on L1.
+async fn certified_and_posted(field: &Field) -> Result<u64> {
+    until("everything certified to be on L1", async || {
+        let last = field.status().await?.certified;
+        Ok((field.devnet.l1.posted_head().await?.number == last).then_some(last))
+    })
+    .await
+}
+
+/// The number of a batch that was released and executed, and that the sequencer has not posted.
+async fn released_and_kept(field: &mut Field) -> Result<u64> {
+    for _ in 0..ATTEMPTS {
+        // So near to the end nothing is promised.
+        let user = &mut field.users[1];
+        let (raw, _) = user.transfer(user.nonce, U256::from(1));
+        user.nonce += 1;
+        let envelope = user.envelope(raw.to_vec()).await?;
+        field.users[1].submit(&envelope, false).await?;
+        let number = field.executed(envelope.id()).await?.number.context("a number")?;
+        // After its start it posts once.
+        if field.devnet.l1.posted_head().await?.number < number {
+            return Ok(number);
+        }
+    }
+    bail!("the sequencer had posted everything in each of {ATTEMPTS} attempts")
+}
+
 /// Deals a committee's keys and registers them.
 async fn register(field: &Field, folder: &str, last: u64) -> Result<Sent> {
     let dir = field.devnet.dir();
@@ -176,17 +286,16 @@ async fn register(field: &Field, folder: &str, last: u64) -> Result<Sent> {
     Ok(sent)
 }
 
-/// An epoch's certificates count when the notice is over, and its numbers come soon. In small steps: what is certified
-/// meanwhile has to reach L1 before its origin is too old, and does so before the next step.
-async fn wait_for_notice(field: &Field, registered_at: u64) -> Result<()> {
-    let counts_from = registered_at + u64::from(COMMITTEES.epoch_notice);
+/// Mines until L1 is at this height, in small steps: what is certified meanwhile has to reach L1 before its origin is too
+/// old, and does so before the next step.
+async fn everything_posted_on_the_way_to(field: &Field, block: u64) -> Result<()> {
     loop {
         let height = field.raw.height().await?;
-        if height >= counts_from {
+        if height >= block {
             return Ok(());
         }
         everything_posted(field).await?;
-        mine_to(field, counts_from.min(height + NOTICE_STEP_BLOCKS)).await?;
+        mine_to(field, block.min(height + NOTICE_STEP_BLOCKS)).await?;
     }
 }
 
