@@ -8,14 +8,17 @@ use std::time::Duration;
 use blindfold_chain::{HintsRefusal, L1Rounds, NextStep, Refusal, announce};
 use blindfold_protocol::{BatchHints, Canonical, Certificate, SealedBatch};
 use blindfold_rpc::types::BlockNotification;
-use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic, Wire};
-use blindfold_runtime::{Instant, Patience, now};
+use blindfold_rpc::{Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic, Wire};
+use blindfold_runtime::{Instant, Patience, joined, now};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep_until;
 
 use crate::keeper::Wake;
 use crate::limits::{MAX_PARKED_ENTRIES, STUCK_EXIT_MS, SYNC_RETRY_MS};
 use crate::member_rounds::MemberRounds;
 use crate::node::{Node, stopped};
+use crate::sequencer_round::SequencerRound;
 use crate::sync::SyncEnd;
 
 pub(crate) struct Follower {
@@ -23,14 +26,27 @@ pub(crate) struct Follower {
     /// Hints that came before their certificate.
     parked: BTreeMap<u64, BatchHints>,
     poll_interval: Duration,
-    /// When to catch up next, whatever the feed says.
+    /// When to ask the sequencer next, whatever the feed says.
     sync_at: Instant,
-    /// Where the last catching up by the clock found us.
+    /// Something is missing that a round under way may have passed already.
+    again: bool,
+    /// The feed began anew after the last round: hints that it would have brought may be at the sequencer.
+    missed: bool,
+    /// Where the last round ended.
     progress: u64,
+    /// The certified head as the loop saw it last.
+    certified: u64,
+    /// When to ask members beside the sequencer, unless anybody brings something certified before.
+    members_at: Instant,
+    /// When to ask L1 next, while the sequencer is asked, for headers that it made.
+    l1_at: Instant,
     /// Whether the feed stands and everything it spoke of is taken.
     pub(crate) in_sync: watch::Sender<bool>,
     l1_rounds: L1Rounds,
+    pub(crate) sequencer_round: SequencerRound,
     pub(crate) member_rounds: MemberRounds,
+    /// The question where a sequencer whose feed began stands, at most one.
+    standing: JoinSet<()>,
     /// How long L1 gave no usable answer about the headers that it made. It counts by itself: on a quiet chain nothing else
     /// goes on, and where something else is stuck, a good answer of L1 does not help.
     pub(crate) l1_patience: Patience,
@@ -40,18 +56,26 @@ impl Follower {
     pub(crate) fn new(node: Arc<Node>, poll_interval_ms: u64, in_sync: watch::Sender<bool>) -> Self {
         let poll_interval = Duration::from_millis(poll_interval_ms);
         let progress = node.tracker.certified().number;
-        let sync_at = now() + poll_interval;
+        let next_at = now() + poll_interval;
         let l1_rounds = L1Rounds::new(node.tracker.clone());
+        let sequencer_round = SequencerRound::new(Arc::clone(&node));
         let member_rounds = MemberRounds::new(Arc::clone(&node), poll_interval_ms);
         Self {
             node,
             parked: BTreeMap::new(),
             poll_interval,
-            sync_at,
+            sync_at: next_at,
+            again: false,
+            missed: false,
             progress,
+            certified: progress,
+            members_at: next_at,
+            l1_at: next_at,
             in_sync,
             l1_rounds,
+            sequencer_round,
             member_rounds,
+            standing: JoinSet::new(),
             l1_patience: Patience::new(STUCK_EXIT_MS),
         }
     }
@@ -60,15 +84,23 @@ impl Follower {
     pub(crate) async fn run(mut self, feed_url: String, mut stop: watch::Receiver<bool>) {
         let mut feed = Feed::start(feed_url, Topic::ALL.to_vec(), FeedConfig::default());
         loop {
+            self.note_progress();
+            let asked = self.sequencer_round.is_under_way();
             let step = async {
                 tokio::select! {
                     item = feed.next() => match item {
                         Some(item) => self.item(item).await,
                         None => return false,
                     },
-                    () = tokio::time::sleep_until(self.sync_at) => self.catch_up().await,
-                    round = self.l1_rounds.ended() => self.on_l1(round),
+                    told = self.sequencer_round.told() => self.on_told(told).await,
                     round = self.member_rounds.ended() => self.on_members(round).await,
+                    round = self.l1_rounds.ended() => self.on_l1(round),
+                    Some(heard) = self.standing.join_next() => {
+                        let _ = joined(heard);
+                    }
+                    () = sleep_until(self.sync_at), if !asked => self.catch_up().await,
+                    () = sleep_until(self.members_at), if asked => self.ask_members(),
+                    () = sleep_until(self.l1_at), if asked => self.ask_l1(),
                 }
                 true
             };
@@ -85,10 +117,10 @@ impl Follower {
 
     async fn item(&mut self, item: FeedItem) {
         match item {
-            FeedItem::Connected => self.connected().await,
+            FeedItem::Connected => self.connected(),
             FeedItem::Reconnected => {
                 self.node.counters.feed_reconnections.increment();
-                self.connected().await;
+                self.connected();
             }
             FeedItem::Event(event) => self.event(event).await,
             FeedItem::Invalid { topic, reason } => {
@@ -102,18 +134,12 @@ impl Follower {
         }
     }
 
-    async fn connected(&mut self) {
-        self.catch_up().await;
+    fn connected(&mut self) {
+        (self.again, self.missed, self.sync_at) = (true, true, now());
         self.wake_keeper(Wake::Missed);
-        if let Some(sequencer) = &self.node.sequencer
-            && let Ok(status) = sequencer.get_status().await
-        {
-            let chain = self.node.tracker.config();
-            if let Err(other) = status.check_chain(chain.chain_id, &chain.deployment) {
-                tracing::error!("the sequencer {other}");
-            } else if status.block.number > 0 {
-                self.announced(status.block.number, status.block.hash).await;
-            }
+        if self.standing.is_empty() {
+            let node = Arc::clone(&self.node);
+            self.standing.spawn(async move { node.hear_standing().await });
         }
     }
 
@@ -142,7 +168,9 @@ impl Follower {
                     self.wake_keeper(Wake::Wrong(number));
                 }
             },
-            FeedEvent::Block(BlockNotification { number, hash, .. }) => self.announced(number, hash).await,
+            FeedEvent::Block(BlockNotification { number, hash, .. }) => {
+                self.node.heard_of_block(number, hash).await
+            }
         }
     }
 
@@ -217,23 +245,28 @@ impl Follower {
         let _ = self.node.wakes.try_send(wake);
     }
 
-    async fn announced(&self, number: u64, hash: alloy_primitives::B256) {
-        // Its receiver only reads memory and disk, so this never waits long.
-        let _ = self.node.announced.send((number, hash)).await;
-    }
-
     /// Catches up shortly, unless that is due earlier anyway.
     pub(crate) fn soon(&mut self) {
         self.in_sync.send_replace(false);
+        self.again = true;
         self.sync_at = self.sync_at.min(now() + Duration::from_millis(SYNC_RETRY_MS));
     }
 
-    /// Fetches what is missing: from the sequencer, and, beside what follows, from members when it does not give it.
+    /// Begins to fetch what is missing, beside what follows: from the sequencer, and from members when it does not give it,
+    /// or takes its time.
     async fn catch_up(&mut self) {
+        self.again = false;
+        // What L1 made comes before what the sequencer has in its place.
+        self.l1_at = now() + self.poll_interval;
         if let Some(round) = self.l1_rounds.round().await {
             self.on_l1(round);
         }
-        let end = self.sync_with_sequencer().await;
+        self.members_at = self.after_a_step();
+        self.sequencer_round.ask(self.node.tracker.certified().number.saturating_add(1));
+    }
+
+    /// The round over the sequencer's batches has ended.
+    pub(crate) async fn caught_up(&mut self, end: SyncEnd) {
         let certified = self.node.tracker.certified().number;
         let stalled = certified == self.progress;
         self.progress = certified;
@@ -242,13 +275,43 @@ impl Follower {
             self.member_rounds.begin(certified);
         }
         self.take_parked().await;
+        if std::mem::take(&mut self.missed) {
+            self.wake_keeper(Wake::Missed);
+        }
+        let retry = Duration::from_millis(SYNC_RETRY_MS);
+        let by_clock = if self.again { retry.min(self.poll_interval) } else { self.poll_interval };
         let pause = match end {
-            SyncEnd::Done | SyncEnd::Unavailable | SyncEnd::Rejected => self.poll_interval,
-            SyncEnd::More => Duration::ZERO,
-            SyncEnd::Later => Duration::from_millis(SYNC_RETRY_MS),
+            SyncEnd::More if !stalled => Duration::ZERO,
+            SyncEnd::More | SyncEnd::Later => retry,
+            SyncEnd::Done | SyncEnd::Unavailable | SyncEnd::Rejected => by_clock,
         };
-        self.in_sync.send_replace(matches!(end, SyncEnd::Done));
+        self.in_sync.send_replace(matches!(end, SyncEnd::Done) && !self.again);
         self.sync_at = now() + pause;
+    }
+
+    /// Gives the sequencer its time anew, whoever brought something certified.
+    fn note_progress(&mut self) {
+        let certified = self.node.tracker.certified().number;
+        if certified > self.certified {
+            self.certified = certified;
+            self.members_at = self.after_a_step();
+        }
+    }
+
+    /// Asks members beside a sequencer that is slow to bring anything.
+    fn ask_members(&mut self) {
+        self.member_rounds.begin(self.node.tracker.certified().number);
+        self.members_at = self.after_a_step().max(now() + self.poll_interval);
+    }
+
+    fn ask_l1(&mut self) {
+        self.l1_rounds.begin();
+        self.l1_at = now() + self.poll_interval;
+    }
+
+    /// When the next is asked beside one that was asked now.
+    fn after_a_step(&self) -> Instant {
+        now() + self.node.gathering.hedge().step
     }
 }
 

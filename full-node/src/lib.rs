@@ -19,6 +19,7 @@ pub mod limits;
 mod member_rounds;
 mod members;
 mod node;
+mod sequencer_round;
 mod sync;
 pub mod watch;
 

@@ -40,8 +40,6 @@ pub const MAX_HINTS_PAUSE_MS: u64 = 300_000;
 pub const MIN_DECRYPTION_PAUSE_MS: u64 = 500;
 /// Longest pause between two tries, in milliseconds.
 pub const MAX_DECRYPTION_PAUSE_MS: u64 = 30_000;
-/// How many batches one run of catching up takes before the feed is looked at again.
-pub const MAX_SYNC_BATCHES: u64 = 512;
 /// L1 blocks read in one step by a node that follows from L1 alone: what they hold is in memory at once.
 pub const L1_STEP_BLOCKS: u64 = 64;
 /// How often readiness is brought up to date, in milliseconds.

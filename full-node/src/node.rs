@@ -207,6 +207,24 @@ impl Node {
         }
     }
 
+    /// Asks the sequencer where it stands, and which chain it is on.
+    pub(crate) async fn hear_standing(&self) {
+        let Some(sequencer) = &self.sequencer else { return };
+        let Ok(status) = sequencer.get_status().await else { return };
+        let chain = self.tracker.config();
+        if let Err(other) = status.check_chain(chain.chain_id, &chain.deployment) {
+            tracing::error!("the sequencer {other}");
+        } else if status.block.number > 0 {
+            self.heard_of_block(status.block.number, status.block.hash).await;
+        }
+    }
+
+    /// The sequencer announced this block.
+    pub(crate) async fn heard_of_block(&self, number: u64, hash: B256) {
+        // Its receiver only reads memory and disk, so this never waits long.
+        let _ = self.announced.send((number, hash)).await;
+    }
+
     /// The hints that the sequencer holds for a batch.
     pub(crate) async fn fetch_hints(&self, number: u64) -> Option<BatchHints> {
         match self.sequencer.as_ref()?.get_hints(number).await {

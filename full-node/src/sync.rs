@@ -6,23 +6,23 @@ use alloy_primitives::B256;
 use async_trait::async_trait;
 use blindfold_chain::{Applied, HeaderSource, L1Round, NextStep, Refusal, announce};
 use blindfold_protocol::{Certificate, SealedBatch};
+use blindfold_rpc::BlindApiClient;
 use blindfold_rpc::types::BatchInfo;
-use blindfold_rpc::{BlindApiClient, ReceivedError};
 use futures::{StreamExt, stream};
 
 use crate::follower::{Follower, decoded, end_of};
 use crate::keeper::Wake;
-use crate::limits::MAX_SYNC_BATCHES;
 use crate::member_rounds::MemberRound;
 use crate::members::CertifiedRun;
 use crate::node::{AncestorSource, Node};
+use crate::sequencer_round::Told;
 
-/// How a run of catching up ended.
+/// How a round over the sequencer's batches ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncEnd {
     /// Everything the peer has is here.
     Done,
-    /// There is more to fetch at once.
+    /// Something else is missing first: ask anew.
     More,
     /// Something has to come first, by itself: try again after a pause.
     Later,
@@ -54,25 +54,21 @@ impl Follower {
         }
     }
 
-    /// Asks the sequencer for each batch above the certified head.
-    pub(crate) async fn sync_with_sequencer(&mut self) -> SyncEnd {
-        let first = self.node.tracker.certified().number + 1;
-        let Some(sequencer) = self.node.sequencer.clone() else { return SyncEnd::Unavailable };
-        for number in first..first + MAX_SYNC_BATCHES {
-            let info = match sequencer.get_batch(number).await {
-                Ok(Some(info)) => info,
-                Ok(None) => return SyncEnd::Done,
-                Err(error) => {
-                    let error = ReceivedError::from(error);
-                    tracing::debug!(number, %error, "the sequencer gives no batch");
-                    return SyncEnd::Unavailable;
-                }
-            };
-            if let Err(end) = self.take_batch(number, info).await {
-                return end;
+    /// Takes what the sequencer told, and asks for the next number, until it has no more.
+    pub(crate) async fn on_told(&mut self, told: Told) {
+        let (number, end) = match told {
+            Ok((number, info)) => (number, self.take_batch(number, info).await.err()),
+            Err(end) => return self.caught_up(end).await,
+        };
+        let certified = self.node.tracker.certified().number;
+        match end {
+            Some(end) if number > certified => self.caught_up(end).await,
+            // What was not taken, somebody else has brought meanwhile.
+            _ => {
+                self.take_parked().await;
+                self.sequencer_round.ask(number.max(certified).saturating_add(1));
             }
         }
-        SyncEnd::More
     }
 
     async fn take_batch(&mut self, number: u64, info: BatchInfo) -> Result<(), SyncEnd> {
@@ -142,7 +138,7 @@ impl Follower {
         }
     }
 
-    /// Takes what members gave of what the sequencer withholds, and goes on asking where there may be more.
+    /// Takes what members gave before the sequencer did, and goes on asking where there may be more.
     pub(crate) async fn on_members(&mut self, round: MemberRound) {
         let left_alone: Vec<u16> = round.left_alone().collect();
         let mut more = !round.runs.is_empty() || !round.slow.is_empty();
@@ -179,7 +175,7 @@ impl Follower {
         }
         self.member_rounds.trust(member);
         self.node.counters.batches_from_members.add(last - before);
-        tracing::warn!(first = before + 1, last, member, "a member gave what the sequencer withholds");
+        tracing::warn!(first = before + 1, last, member, "a member gave what the sequencer has not given");
         self.take_parked().await;
         Ok(())
     }

@@ -5,18 +5,21 @@ mod common;
 mod faulty;
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use blindfold_chain::announce;
 use blindfold_full_node::{ConfigError, FullNode, StartError, limits::MAX_MEMBER_TIMEOUT_MS};
 use blindfold_protocol::{B256, HintEntry};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
+use blindfold_rpc::limits::CLIENT_REQUEST_TIMEOUT_MS;
 use blindfold_rpc::types::{BlockNotification, EnvelopeState};
 use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, ReceivedError, Topic};
 use blindfold_store::StoreError;
 use common::support::*;
 use common::*;
 use faulty::FaultyStore;
+use tokio::time::timeout;
 
 #[tokio::test]
 async fn what_the_feed_brings_is_verified_executed_and_served() {
@@ -257,6 +260,78 @@ async fn a_member_that_is_true_and_slow_is_overtaken() {
     let node = world.start().await;
     certified_through(&node, 2).await;
     assert_eq!(node.counters().by_name()["batches_from_members"], 2);
+}
+
+/// Ten certified batches that all members have, and a sequencer that gives the first ones and takes its time with the
+/// next. Nothing comes by the feed.
+async fn slow_after(given: usize) -> World {
+    let mut world = World::new().await;
+    world.config.member_poll_interval_ms = 50;
+    world.sequencer.mischief.stall_batches.store(true, Ordering::SeqCst);
+    world.sequencer.mischief.batch_answers.add_permits(given);
+    for second in 0..10 {
+        let sealed = world.sequencer.sealing.seal(second * 1_000, vec![]).await;
+        world.sequencer.sealing.certify(&sealed).await;
+        world.members.archive.put(&sealed);
+    }
+    world
+}
+
+/// Waits less long than the sequencer may take for one answer.
+async fn certified_meanwhile(node: &FullNode, number: u64) {
+    let patience = Duration::from_millis(CLIENT_REQUEST_TIMEOUT_MS / 2);
+    let came = timeout(patience, certified_through(node, number)).await;
+    assert!(came.is_ok(), "certified {} of {number}", node.tracker().certified().number);
+}
+
+/// A sequencer that gives each batch truly, and takes almost its time-out for it, had a node that lags behind to itself:
+/// members were asked only when it had ended.
+#[tokio::test]
+async fn a_sequencer_that_is_true_and_slow_keeps_no_node_from_what_members_hold() {
+    let world = slow_after(1).await;
+    let mischief = &world.sequencer.mischief;
+    let node = world.start().await;
+    certified_meanwhile(&node, 10).await;
+    assert!(node.counters().by_name()["batches_from_members"] >= 9);
+    assert_eq!(mischief.batches_asked.load(Ordering::SeqCst), 2, "one question at a time");
+    // What it gives too late does no harm, and the next question is for what is missing then.
+    let next = world.sequencer.sealing.seal(10_000, vec![]).await;
+    world.sequencer.sealing.certify(&next).await;
+    mischief.batch_answers.add_permits(2);
+    certified_meanwhile(&node, 11).await;
+}
+
+/// L1 was asked for the headers that it made before the sequencer was asked, and not again until that had ended.
+#[tokio::test]
+async fn a_header_of_l1s_is_taken_while_the_sequencer_is_slow() {
+    let world = slow_after(10).await;
+    let node = world.start().await;
+    certified_meanwhile(&node, 10).await;
+    let mischief = &world.sequencer.mischief;
+    eventually("the question", || mischief.batches_asked.load(Ordering::SeqCst) == 11).await;
+    world.l1.l1_headers.lock().push(world.sequencer.sealing.l1_header(20_000, vec![]));
+    certified_meanwhile(&node, 11).await;
+}
+
+#[tokio::test]
+async fn what_the_feed_brings_waits_for_no_answer_of_the_sequencer() {
+    let world = World::new().await;
+    let mischief = &world.sequencer.mischief;
+    mischief.stall_batches.store(true, Ordering::SeqCst);
+    mischief.stall_status.store(true, Ordering::SeqCst);
+    let node = world.start().await;
+    let asked =
+        || [&mischief.batches_asked, &mischief.statuses_asked].map(|asked| asked.load(Ordering::SeqCst));
+    eventually("a question", || asked() != [0, 0]).await;
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    world.sequencer.certify(&one).await;
+    world.sequencer.hint(&one).await;
+    let two = world.sequencer.seal(1_000, &[]).await;
+    world.sequencer.certify(&two).await;
+    certified_meanwhile(&node, 2).await;
+    executed(&node, 1).await;
+    assert_eq!(asked(), [1, 1]);
+    within("its end", node.shutdown()).await;
 }
 
 /// A node that was shown header 1, and a chain certified at 2 whose header 1 is another one. Members have it, too.

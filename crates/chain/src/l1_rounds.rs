@@ -25,13 +25,18 @@ impl L1Rounds {
         Self { tracker, under_way: JoinSet::new() }
     }
 
-    /// Begins a round, if none is under way, and waits for it a moment. `None`: L1 has not answered yet, and what it says
-    /// comes by [`ended`](Self::ended), or by the next call.
-    pub async fn round(&mut self) -> Option<L1Round> {
+    /// Begins a round, if none is under way.
+    pub fn begin(&mut self) {
         if self.under_way.is_empty() {
             let tracker = self.tracker.clone();
             self.under_way.spawn(async move { tracker.follow_l1().await });
         }
+    }
+
+    /// [Begins](Self::begin) a round and waits for it a moment. `None`: L1 has not answered yet, and what it says comes by
+    /// [`ended`](Self::ended), or by the next call.
+    pub async fn round(&mut self) -> Option<L1Round> {
+        self.begin();
         timeout(Duration::from_millis(L1_HEADERS_PATIENCE_MS), self.ended()).await.ok()
     }
 

@@ -51,6 +51,12 @@ impl RoleView for SequencerRole {
 pub struct Mischief {
     /// Answers no batch at all.
     pub withhold_batches: AtomicBool,
+    /// Answers when it is asked for batches as often as [`batch_answers`](Self::batch_answers) lets it.
+    pub stall_batches: AtomicBool,
+    pub batch_answers: Semaphore,
+    /// Lets whoever asks where it stands wait.
+    pub stall_status: AtomicBool,
+    pub statuses_asked: AtomicUsize,
     /// Answers batches without hints, and no hints.
     pub withhold_hints: AtomicBool,
     /// Answers when it is asked for hints as often as [`hint_answers`](Self::hint_answers) lets it.
@@ -71,6 +77,10 @@ impl Default for Mischief {
     fn default() -> Self {
         Self {
             withhold_batches: AtomicBool::default(),
+            stall_batches: AtomicBool::default(),
+            batch_answers: Semaphore::new(0),
+            stall_status: AtomicBool::default(),
+            statuses_asked: AtomicUsize::default(),
             withhold_hints: AtomicBool::default(),
             stall_hints: AtomicBool::default(),
             hint_answers: Semaphore::new(0),
@@ -105,6 +115,9 @@ impl BlindApiServer for Api {
         let last = self.mischief.last_batch_asked.fetch_max(number, Ordering::SeqCst);
         if number == self.mischief.stalled_batch.load(Ordering::SeqCst) && last > number {
             std::future::pending::<()>().await;
+        }
+        if self.mischief.stall_batches.load(Ordering::SeqCst) {
+            self.mischief.batch_answers.acquire().await.expect("open").forget();
         }
         if self.mischief.withhold_batches.load(Ordering::SeqCst) {
             return Ok(None);
@@ -152,6 +165,10 @@ impl BlindApiServer for Api {
     }
 
     async fn get_status(&self) -> Result<Status, RpcError> {
+        self.mischief.statuses_asked.fetch_add(1, Ordering::SeqCst);
+        if self.mischief.stall_status.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         self.reads.get_status().await
     }
 

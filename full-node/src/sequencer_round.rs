@@ -1,0 +1,61 @@
+//! Asking the sequencer for what the feed did not bring, beside following: one that is slow holds nothing up.
+
+use std::sync::Arc;
+
+use blindfold_rpc::types::BatchInfo;
+use blindfold_rpc::{BlindApiClient, ReceivedError};
+use blindfold_runtime::joined;
+use tokio::task::JoinSet;
+
+use crate::node::Node;
+use crate::sync::SyncEnd;
+
+/// The batch of a number, or why there is none.
+pub(crate) type Told = Result<(u64, BatchInfo), SyncEnd>;
+
+/// A round over the sequencer's batches, number by number. One question is under way at a time, so that one answer is in
+/// memory and the next question asks for what is still missing then. Nothing is taken here. Dropping it ends the question
+/// under way.
+pub(crate) struct SequencerRound {
+    node: Arc<Node>,
+    question: JoinSet<Told>,
+}
+
+impl SequencerRound {
+    pub(crate) fn new(node: Arc<Node>) -> Self {
+        Self { node, question: JoinSet::new() }
+    }
+
+    pub(crate) fn is_under_way(&self) -> bool {
+        !self.question.is_empty()
+    }
+
+    /// Asks for the batch of this number, unless a question is under way.
+    pub(crate) fn ask(&mut self, number: u64) {
+        if !self.is_under_way() {
+            let node = Arc::clone(&self.node);
+            self.question.spawn(async move { told(&node, number).await });
+        }
+    }
+
+    /// The answer to the question under way; for ever where there is none. Nothing is lost when the future is dropped.
+    pub(crate) async fn told(&mut self) -> Told {
+        match self.question.join_next().await {
+            Some(told) => joined(told).unwrap_or(Err(SyncEnd::Unavailable)),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn told(node: &Node, number: u64) -> Told {
+    let Some(sequencer) = &node.sequencer else { return Err(SyncEnd::Unavailable) };
+    match sequencer.get_batch(number).await {
+        Ok(Some(info)) => Ok((number, info)),
+        Ok(None) => Err(SyncEnd::Done),
+        Err(error) => {
+            let error = ReceivedError::from(error);
+            tracing::debug!(number, %error, "the sequencer gives no batch");
+            Err(SyncEnd::Unavailable)
+        }
+    }
+}
