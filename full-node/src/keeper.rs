@@ -34,6 +34,8 @@ struct Waiting {
     /// From when on to open it here.
     deadline: Instant,
     pause_ms: u64,
+    /// Another batch's question kept the sequencer from being asked: it is once that one is answered.
+    queued: bool,
 }
 
 /// What the sequencer answered.
@@ -57,8 +59,11 @@ pub(crate) struct Keeper {
     waiting: BTreeMap<u64, Waiting>,
     /// The question for hints that the sequencer has not answered yet, at most one.
     question: JoinSet<Option<Answer>>,
-    /// Whether it was quick to answer the last one.
-    quick: bool,
+    /// The batch that it is about.
+    asked: u64,
+    /// Whether the last answer brought true hints in time, as the first is expected to. Only then is the next one worth
+    /// waiting for: "none", said late enough, would hold up every batch.
+    gave: bool,
     /// The sequencer, while it gives no answers.
     silent: Pauses<()>,
 }
@@ -85,7 +90,8 @@ impl Keeper {
             next,
             waiting: BTreeMap::new(),
             question: JoinSet::new(),
-            quick: true,
+            asked: 0,
+            gave: true,
             silent: Pauses::new(MIN_HINTS_PAUSE_MS, MAX_HINTS_PAUSE_MS),
         }
     }
@@ -137,7 +143,10 @@ impl Keeper {
                 let deadline = now() + self.deadline;
                 // What was certified before we listened may have its hints already.
                 let due = if self.next <= self.certified_before { now() } else { deadline };
-                self.waiting.insert(self.next, Waiting { due, deadline, pause_ms: MIN_DECRYPTION_PAUSE_MS });
+                self.waiting.insert(
+                    self.next,
+                    Waiting { due, deadline, pause_ms: MIN_DECRYPTION_PAUSE_MS, queued: false },
+                );
             }
             self.next += 1;
         }
@@ -172,6 +181,7 @@ impl Keeper {
             self.waiting.remove(&number);
             return;
         }
+        waiting.queued = !late && !self.question.is_empty() && self.asked != number;
         if !late {
             waiting.due = waiting.deadline;
             return;
@@ -203,14 +213,15 @@ impl Keeper {
         self.decrypt(number).await
     }
 
-    /// Asks the sequencer for a batch's hints; whether they are here now. One that does not answer soon keeps nothing from
-    /// being opened here: its answer is taken when it comes, it is asked for no others until then, and after a slow one no
-    /// batch waits for the next.
+    /// Asks the sequencer for a batch's hints; whether they are here now. A batch waits for the answer for a moment, and only
+    /// where the last one was of use: else it is opened here beside the question. An answer that comes late is taken, too,
+    /// and none other is asked for until then.
     async fn fetch(&mut self, number: u64) -> bool {
         if !self.silent.is_over(&()) || !self.question.is_empty() {
             return false;
         }
         let node = Arc::clone(&self.node);
+        self.asked = number;
         self.question.spawn(async move {
             let (patience, asked) = (Duration::from_millis(MAX_HINTS_PATIENCE_MS), now());
             let hints = timeout(patience, node.fetch_hints(number)).await.ok()?;
@@ -221,14 +232,14 @@ impl Keeper {
             };
             Some(Answer { taken, took })
         });
-        if !self.quick {
+        if !self.gave {
             return false;
         }
         match timeout(Duration::from_millis(HINTS_PATIENCE_MS), self.question.join_next()).await {
             Ok(answer) => answer.is_some_and(|answer| self.answered(answer)),
             Err(_) => {
                 tracing::warn!(number, "the sequencer is slow to give hints: no batch waits for them");
-                self.quick = false;
+                self.gave = false;
                 false
             }
         }
@@ -238,12 +249,16 @@ impl Keeper {
     fn answered(&mut self, answer: Result<Option<Answer>, JoinError>) -> bool {
         let Some(Answer { taken, took }) = joined(answer).ok().flatten() else {
             tracing::warn!("the sequencer gives no answer about hints: it is not asked for a while");
-            self.quick = false;
+            self.gave = false;
             self.silent.failed(());
             return false;
         };
-        self.quick = took <= Duration::from_millis(HINTS_PATIENCE_MS);
+        self.gave = taken && took <= Duration::from_millis(HINTS_PATIENCE_MS);
         self.silent.succeeded(&());
+        let now = now();
+        for waiting in self.waiting.values_mut().filter(|waiting| waiting.queued) {
+            (waiting.queued, waiting.due) = (false, now);
+        }
         taken
     }
 

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use blindfold_chain::announce;
-use blindfold_full_node::{ConfigError, FullNode, StartError, limits::MAX_MEMBER_TIMEOUT_MS};
+use blindfold_full_node::{
+    ConfigError, FullNode, StartError, limits::HINTS_PATIENCE_MS, limits::MAX_MEMBER_TIMEOUT_MS,
+};
 use blindfold_protocol::{B256, HintEntry};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
@@ -200,6 +202,51 @@ async fn a_sequencer_that_is_slow_to_give_hints_is_asked_once() {
     }
     executed(&node, 3).await;
     assert_eq!(world.sequencer.mischief.hints_asked.load(Ordering::SeqCst), 1);
+}
+
+/// "None", said a moment before a batch stops waiting for it, held up every batch for that long.
+#[tokio::test]
+async fn a_sequencer_that_takes_its_time_to_have_no_hints_holds_up_nothing() {
+    const BATCHES: u64 = 12;
+    let mut world = World::new().await;
+    world.config.hint_deadline_ms = 0;
+    let mischief = &world.sequencer.mischief;
+    mischief.withhold_hints.store(true, Ordering::SeqCst);
+    mischief.no_hints_after_ms.store(HINTS_PATIENCE_MS - 100, Ordering::SeqCst);
+    let node = world.start().await;
+    for second in 0..=BATCHES {
+        let sealed = world.sequencer.seal(second * 1_000, &[envelope(second + 1)]).await;
+        world.members.archive.put(&sealed);
+        world.sequencer.certify(&sealed).await;
+    }
+    executed(&node, BATCHES).await;
+    // One batch waited for its answer; the others were opened beside the questions that fitted in.
+    let asked = mischief.hints_asked.load(Ordering::SeqCst) as u64;
+    assert!(asked < BATCHES / 2, "asked {asked} times, and each time waited for the answer");
+}
+
+/// After one answer "none" no batch waits for the next, and each gets its turn to be asked for all the same, long before
+/// it would be opened here.
+#[tokio::test]
+async fn hints_that_are_at_the_sequencer_are_fetched_one_by_one_beside_one_that_is_missing() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("node.sqlite");
+    let node = world.start_on(&path).await;
+    let mut sealed = Vec::new();
+    for second in 0..6 {
+        let batch = world.sequencer.seal(second * 1_000, &[envelope(second + 1)]).await;
+        world.sequencer.certify(&batch).await;
+        sealed.push(batch);
+    }
+    certified_through(&node, 6).await;
+    node.shutdown().await;
+    for batch in &sealed[1..] {
+        let (release, hints) = open_batch(&batch.batch, &batch.verdicts);
+        world.sequencer.machine.intake.submit(Some(release), hints).await.unwrap();
+    }
+    let node = world.start_on(&path).await;
+    eventually("the hints", || node.counters().by_name()["hints_verified"] == 5).await;
 }
 
 /// An answer of the sequencer that took longer than two seconds was thrown away and asked for again: a node with a slow

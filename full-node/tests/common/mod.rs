@@ -63,6 +63,8 @@ pub struct Mischief {
     pub stall_hints: AtomicBool,
     pub hint_answers: Semaphore,
     pub hints_asked: AtomicUsize,
+    /// Has no hints, and says so after as many milliseconds.
+    pub no_hints_after_ms: AtomicU64,
     /// Gives this batch no more once the next one was asked for: whoever asks waits.
     pub stalled_batch: AtomicU64,
     pub last_batch_asked: AtomicU64,
@@ -85,6 +87,7 @@ impl Default for Mischief {
             stall_hints: AtomicBool::default(),
             hint_answers: Semaphore::new(0),
             hints_asked: AtomicUsize::default(),
+            no_hints_after_ms: AtomicU64::default(),
             stalled_batch: AtomicU64::default(),
             last_batch_asked: AtomicU64::default(),
             forged_hints: Mutex::default(),
@@ -142,6 +145,11 @@ impl BlindApiServer for Api {
         self.mischief.hints_asked.fetch_add(1, Ordering::SeqCst);
         if self.mischief.stall_hints.load(Ordering::SeqCst) {
             self.mischief.hint_answers.acquire().await.expect("open").forget();
+        }
+        let none_after_ms = self.mischief.no_hints_after_ms.load(Ordering::SeqCst);
+        if none_after_ms > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(none_after_ms)).await;
+            return Ok(None);
         }
         if self.mischief.withhold_hints.load(Ordering::SeqCst) {
             return Ok(None);
