@@ -2,6 +2,7 @@
 
 mod confidential;
 mod convert;
+mod disk;
 mod reads;
 mod schema;
 mod writer;
@@ -23,6 +24,8 @@ use blindfold_runtime::blocking;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
+use disk::Inline;
+pub use disk::{Condition, Disk, Trouble};
 pub use schema::{FIRST_SCHEMA, SCHEMA_VERSION};
 use writer::Writer;
 pub use writer::{MAX_GROUP_WRITES, MAX_LOG_BYTES, WRITE_QUEUE_LIMIT};
@@ -123,6 +126,12 @@ impl SqliteStore {
         Ok(Self { writer, readers: None })
     }
 
+    /// The store on a disk in memory. Whoever had that disk before reads and writes it no more. Its operations run where
+    /// they are awaited: for simulations.
+    pub fn on(disk: &Disk) -> Self {
+        Self { writer: Writer::Inline(Inline::take(disk)), readers: None }
+    }
+
     /// Gives this clone up and waits until the files are closed: until every other clone is gone, too, and everything
     /// queued is written. Then the database is one file again, with no log beside it, and its lock is free.
     pub async fn close(self) {
@@ -150,6 +159,9 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
+        if let Writer::Inline(inline) = &self.writer {
+            return inline.read(query).await;
+        }
         let Some(readers) = self.readers.clone() else {
             // A database in memory has one connection.
             return self.writer.write(query).await;

@@ -8,6 +8,7 @@ use std::{fs, path::PathBuf, thread};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::disk::Inline;
 use crate::StoreError;
 
 /// Most writes that wait for the writer; further callers wait for a place.
@@ -19,14 +20,14 @@ pub const MAX_GROUP_WRITES: usize = 256;
 pub const MAX_LOG_BYTES: u64 = 64 << 20;
 
 /// Tells the caller its outcome once it is known whether the transaction stands.
-type Finish = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+pub(super) type Finish = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// A queued write. Given a connection it runs and says what is to become of what it wrote; without one it does nothing.
 /// The finish then answers its caller.
-type Job = Box<dyn FnOnce(Option<&Connection>) -> (Written, Finish) + Send>;
+pub(super) type Job = Box<dyn FnOnce(Option<&Connection>) -> (Written, Finish) + Send>;
 
 /// What is to become of what a job wrote.
-enum Written {
+pub(super) enum Written {
     Keep,
     Undo,
     /// The disk failed under it: nothing is to be written any more.
@@ -35,10 +36,13 @@ enum Written {
 
 /// The callers' side of the writer.
 #[derive(Clone, Debug)]
-pub(super) struct Writer {
-    jobs: mpsc::Sender<Job>,
-    /// Why the disk takes no more writes. Its sender is gone when the thread has closed everything.
-    stopped: watch::Receiver<Option<String>>,
+pub(super) enum Writer {
+    Thread {
+        jobs: mpsc::Sender<Job>,
+        /// Why the disk takes no more writes. Its sender is gone when the thread has closed everything.
+        stopped: watch::Receiver<Option<String>>,
+    },
+    Inline(Inline),
 }
 
 impl Writer {
@@ -54,12 +58,12 @@ impl Writer {
             drop(keep);
             drop(stop);
         })?;
-        Ok(Self { jobs, stopped })
+        Ok(Self::Thread { jobs, stopped })
     }
 
     /// Gives this clone up and waits for the end of the thread.
     pub(super) async fn close(self) {
-        let Self { jobs, mut stopped } = self;
+        let Self::Thread { jobs, mut stopped } = self else { return };
         drop(jobs);
         // What is awaited is the loss of the sender.
         while stopped.changed().await.is_ok() {}
@@ -67,7 +71,10 @@ impl Writer {
 
     /// [`Store::stopped`](crate::Store::stopped).
     pub(super) fn stopped(&self) -> impl Future<Output = String> + Send + 'static {
-        let mut stopped = self.stopped.clone();
+        let mut stopped = match self {
+            Self::Thread { stopped, .. } => stopped.clone(),
+            Self::Inline(inline) => inline.stopped(),
+        };
         async move {
             match stopped.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone()) {
                 Some(reason) => StoreError::Stopped(reason).to_string(),
@@ -83,6 +90,10 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
+        let jobs = match self {
+            Self::Thread { jobs, .. } => jobs,
+            Self::Inline(inline) => return inline.write(operation).await,
+        };
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
             let outcome = connection.map_or(Err(StoreError::Closed), operation);
@@ -100,7 +111,7 @@ impl Writer {
             });
             (written, finish)
         });
-        self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        jobs.send(job).await.map_err(|_| StoreError::Closed)?;
         answered.await.map_err(|_| StoreError::Closed)?
     }
 }
