@@ -17,7 +17,7 @@ pub use confidential::{
 };
 pub use network::{
     Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, L1_NODE, PROCESSES, Progress, SequencerUrl,
-    stake_members,
+    is_run, remove_run, stake_members,
 };
 pub use story::first_transfer;
 
@@ -38,7 +38,7 @@ pub const THRESHOLD: u16 = 3;
 /// Options of `blindfold devnet`.
 #[derive(Args, Clone, Debug)]
 pub struct DevnetArgs {
-    /// Folder for everything the run writes; removed at the end unless --keep
+    /// Folder for everything the run writes; removed at the end unless --keep. Must be empty, or an earlier run's
     #[arg(long, default_value = "target/devnet/run")]
     dir: PathBuf,
     /// Ciphertexts in one sub-batch at most
@@ -85,9 +85,8 @@ pub async fn run(args: DevnetArgs) -> Result<()> {
         stopped = asked_to_stop() => {
             stopped?;
             // What was started is dropped, and so killed, by now.
-            let ours = args.dir.join("logs").is_dir() && args.dir.join("password").is_file();
-            if ours && !args.keep {
-                std::fs::remove_dir_all(&args.dir)?;
+            if is_run(&args.dir) && !args.keep {
+                remove_run(&args.dir)?;
             }
             return Ok(());
         }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use alloy_primitives::{Address, U256};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use blindfold_client::{keys, node::Node};
 use blindfold_committee::key_file::{self, KeyFileCost};
 use blindfold_engine::{Genesis, ManagedNode, ManagedNodeConfig};
@@ -64,6 +64,10 @@ const MEMBER_START_MS: u64 = 60_000;
 const MEMBER_POLL_MS: u64 = 20;
 /// How long the full node waits for hints before it decrypts by itself.
 const HINT_DEADLINE_MS: u64 = 4_000;
+
+/// The file by which a run's folder is known for one.
+const MARKER: &str = ".blindfold-devnet";
+const MARKER_TEXT: &str = "The next run of `blindfold devnet` with this folder removes all that is in it.\n";
 
 /// Every role that is a process of its own, in order of start.
 pub const PROCESSES: [&str; 8] =
@@ -411,27 +415,60 @@ impl Devnet {
         }
         drop(self.anvil);
         if !self.keep {
-            fs::remove_dir_all(&self.dir).with_context(|| format!("{}", self.dir.display()))?;
+            remove_run(&self.dir)?;
         }
         Ok(())
     }
 }
 
-/// An empty folder with an absolute path. A folder with foreign content is not touched.
+/// Whether a run made this folder, so that the next one may remove it with all that is in it.
+#[must_use]
+pub fn is_run(dir: &Path) -> bool {
+    dir.join(MARKER).is_file()
+}
+
+/// An empty folder with an absolute path. Of a folder with content only an earlier run's is emptied: an operator's holds
+/// files of the same names (`rollup.json`, `password`, `keys`).
 fn prepared(dir: &Path) -> Result<PathBuf> {
+    let at = || dir.display().to_string();
     if dir.exists() {
-        let ours = dir.join("rollup.json").exists() || fs::read_dir(dir)?.next().is_none();
-        let interrupted = dir.join("password").exists();
-        if !(ours || interrupted) {
-            bail!(
-                "{} holds something else than an earlier run; name another folder with --dir",
-                dir.display()
-            );
-        }
-        fs::remove_dir_all(dir).with_context(|| format!("{}", dir.display()))?;
+        let is_empty = fs::read_dir(dir).with_context(at)?.next().is_none();
+        ensure!(
+            is_empty || is_run(dir),
+            "{} is not empty, and no run of the devnet made it ({MARKER} is missing): nothing there was touched. Name another \
+             folder with --dir, or empty this one yourself",
+            dir.display()
+        );
+        remove_run(dir)?;
     }
-    fs::create_dir_all(dir.join("logs")).with_context(|| format!("{}", dir.display()))?;
+    fs::create_dir_all(dir).with_context(at)?;
+    // First, so that a run that ends at any moment from here on leaves a folder that the next one takes.
+    fs::write(dir.join(MARKER), MARKER_TEXT).with_context(at)?;
+    fs::create_dir_all(dir.join("logs")).with_context(at)?;
     Ok(dir.canonicalize()?)
+}
+
+/// Removes a run's folder; the marker last, so that what is interrupted can be done again.
+///
+/// # Errors
+/// When something in it cannot be removed.
+pub fn remove_run(dir: &Path) -> Result<()> {
+    let at = || dir.display().to_string();
+    for entry in fs::read_dir(dir).with_context(at)? {
+        let entry = entry.with_context(at)?;
+        let path = entry.path();
+        if entry.file_name() == MARKER {
+            continue;
+        }
+        // A link counts as a file, so that nothing outside the folder goes.
+        let removed = if entry.file_type().with_context(at)?.is_dir() {
+            fs::remove_dir_all(&path)
+        } else {
+            fs::remove_file(&path)
+        };
+        removed.with_context(|| path.display().to_string())?;
+    }
+    fs::remove_dir_all(dir).with_context(at)
 }
 
 async fn dealt(dir: &Path, max_batch: u32) -> Result<Dealt> {
@@ -583,4 +620,46 @@ fn role_processes(
     }
     add("proxy", "proxy", layout.write("proxy", &layout.proxy())?, options.ports.proxy.1);
     Ok(processes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `docs/operate.md` sets up, and scripts/deploy.
+    fn operators(dir: &Path) -> [PathBuf; 3] {
+        let files = ["rollup.json", "password", "keys/governor.json"].map(|name| dir.join(name));
+        fs::create_dir(dir.join("keys")).unwrap();
+        for file in &files {
+            fs::write(file, "x").unwrap();
+        }
+        files
+    }
+
+    #[test]
+    fn an_operators_folder_is_no_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = operators(dir.path());
+        let refused = prepared(dir.path()).map_err(|error| error.to_string());
+        for file in &files {
+            assert!(file.is_file(), "{}: {refused:?}", file.display());
+        }
+        let refused = refused.unwrap_err();
+        assert!(refused.contains("--dir") && refused.contains("nothing there was touched"), "{refused}");
+        assert!(!is_run(dir.path()));
+    }
+
+    #[test]
+    fn a_run_that_ends_early_leaves_a_folder_for_the_next_one() {
+        let parent = tempfile::tempdir().unwrap();
+        for dir in [parent.path().to_owned(), parent.path().join("new/run")] {
+            let made = prepared(&dir).unwrap();
+            assert!(is_run(&made));
+            fs::write(made.join("logs/l1.log"), "x").unwrap();
+            assert!(!prepared(&dir).unwrap().join("logs/l1.log").exists());
+            operators(&dir);
+            remove_run(&dir).unwrap();
+            assert!(!dir.exists());
+        }
+    }
 }

@@ -33,7 +33,7 @@ mod successor;
 use std::{fs, path::PathBuf, sync::Arc, time::Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use blindfold::devnet::{MEMBERS, Progress, ports::Ports};
+use blindfold::devnet::{MEMBERS, Progress, is_run, ports::Ports, remove_run};
 use blindfold_protocol::L1Timing;
 use clap::Parser;
 use parking_lot::Mutex;
@@ -284,8 +284,8 @@ pub async fn run(args: AdversaryArgs) -> Result<()> {
         if !args.keep {
             for group in &GROUPS {
                 let dir = args.dir.join(group.name);
-                if dir.exists() {
-                    fs::remove_dir_all(dir)?;
+                if is_run(&dir) {
+                    remove_run(&dir)?;
                 }
             }
             // What else is in there is not ours.
