@@ -1,19 +1,21 @@
 //! `blindfold l1` and `blindfold genesis`: what a rollup team does once before the roles start.
 
+pub(crate) mod begun;
+
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_bte::{Parameters, bls};
-use blindfold_client::{KeySource, node::Node};
+use blindfold_client::KeySource;
 use blindfold_committee::key_file;
 use blindfold_engine::Genesis;
 use blindfold_l1::{
     Addresses, CommitteeSettings, DEFAULT_CLAIM_DELAY, DEFAULT_FORCED_FEE_PER_BYTE_WEI,
-    DEFAULT_FORCED_GAS_PRICE_WEI, DeployConfig, L1Writer, NewEpoch, NewMember, deploy,
+    DEFAULT_FORCED_GAS_PRICE_WEI, DeployConfig, L1Writer, NewEpoch, NewMember,
 };
 use blindfold_protocol::{
     ChainConfig, L1Timing, MIN_SOUND_POSTING_DEADLINE, SigningKey, limits::DEFAULT_BLOCK_GAS,
@@ -345,29 +347,10 @@ pub struct GenesisArgs {
 /// Whatever L1 or a file objects to.
 pub async fn run(command: L1Command) -> Result<()> {
     match command {
-        L1Command::Deploy(args) => run_deploy(&args).await,
+        L1Command::Deploy(args) => begun::run(&args, io::stdout()).await,
         L1Command::Register(args) => run_register(&args).await,
         L1Command::Hand(command) => l1_commands::run(command).await,
     }
-}
-
-async fn run_deploy(args: &DeployArgs) -> Result<()> {
-    let key = args.account.open()?;
-    let l1_chain_id = Node::new(&args.account.l1)?.chain_id().await?;
-    let config = args.plan(l1_chain_id, key.address())?;
-    if let Some(warning) = warning_about(&config.timing) {
-        eprintln!("{warning}");
-    }
-    let out = NewFile::create(&args.out)?;
-    eprintln!("deploying the contracts from {}", key.address());
-    let addresses = deploy(&args.account.l1, &key, config).await?;
-    let chain = serde_json::to_string_pretty(&args.settings(&config, &addresses))?;
-    // From here on they exist: whatever comes, where they are has been said.
-    println!("{chain}");
-    out.write(chain.as_bytes())
-        .context("the contracts are deployed: keep the settings above, they are what rollup.json holds")?;
-    eprintln!("written to {}; now register a committee", args.out.display());
-    Ok(())
 }
 
 async fn run_register(args: &RegisterArgs) -> Result<()> {

@@ -1,23 +1,11 @@
 //! Bringing up the contracts of a new deployment.
 
-use alloy_primitives::{Address, Bytes, TxKind, U256, Uint};
-use alloy_sol_types::SolConstructor;
+use alloy_primitives::Address;
 use blindfold_protocol::{Deployment, L1Timing, SigningKey};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    L1Client, L1Config, L1Contracts, L1Error,
-    config::DEFAULT_CONFIRMATION_TIMEOUT_MS,
-    contracts::{
-        BlindedInbox, CommitteeRegistry, DepositPortal, EncryptionKeyVerifier, FeeVault, ForcedQueue,
-        HintRegistry, HintVerifier, MemberStakes, OutputRegistry,
-    },
-    sender::{Call, Sender},
-    transport::Rpc,
-};
+use crate::{DeployPlan, L1Config, L1Contracts, L1Error, contracts::BlindedInbox};
 
-/// Calls during a deployment may take this long.
-const REQUEST_TIMEOUT_MS: u64 = 30_000;
 /// What a forced byte costs unless said otherwise, in wei: the 40 gas of a posted byte at 1 gwei.
 pub const DEFAULT_FORCED_FEE_PER_BYTE_WEI: u128 = 40_000_000_000;
 /// The least price of the gas that a forced item reserves unless said otherwise, in wei: 10,000,000 gas cost 0.0001 ether.
@@ -122,7 +110,7 @@ pub struct Addresses {
     pub deposit_portal: Address,
     /// `OutputRegistry`.
     pub output_registry: Address,
-    /// The block in which the first of them was deployed: nothing happened before it.
+    /// The first block that can hold one of them: nothing happened before it.
     pub block: u64,
 }
 
@@ -151,94 +139,15 @@ impl Addresses {
     }
 }
 
-/// Deploys the contracts from the account of `key`, which must send nothing else meanwhile: some are told the
-/// address of another before that one exists.
+/// Deploys the contracts from the account of `key`, which must send nothing else meanwhile. Whoever cannot afford to lose a
+/// deployment that breaks off keeps the [`DeployPlan`].
 ///
 /// # Errors
-/// [`L1Error::WrongChain`]; [`L1Error::NoContract`] or [`L1Error::OtherDeployment`] when the account sent something in
-/// between; [`L1Error::Reverted`] for settings that a contract refuses; the errors of a call.
+/// As [`DeployPlan::new`] and [`DeployPlan::carry_out`].
 pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result<Addresses, L1Error> {
-    let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS)?;
-    let given = rpc.chain_id().await?;
-    if given != config.l1_chain_id {
-        return Err(L1Error::WrongChain { expected: config.l1_chain_id, given });
-    }
-    let sender = Sender::new(rpc, config.l1_chain_id, key.clone(), DEFAULT_CONFIRMATION_TIMEOUT_MS);
-    let nonce = sender.nonce().await?;
-    let [registry, queue, inbox, vault, verifier, hints, portal, outputs, key_verifier, stakes] =
-        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|later| key.address().create(nonce + later));
-
-    let committees = config.committees;
-    let settings = CommitteeRegistry::RegistrySettings {
-        epochNotice: committees.epoch_notice,
-        switchLead: committees.switch_lead,
-        minMembers: committees.min_members,
-        minThreshold: committees.min_threshold,
-    };
-    let arguments = CommitteeRegistry::constructorCall {
-        governor_: config.governor,
-        inbox_: inbox,
-        sequencer_: config.sequencer,
-        keyVerifier_: key_verifier,
-        stakes_: if config.member_stake_wei == 0 { Address::ZERO } else { stakes },
-        settings,
-    };
-    let code = &CommitteeRegistry::BYTECODE;
-    let block = create(&sender, "CommitteeRegistry", code, &arguments.abi_encode()).await?;
-    let arguments = ForcedQueue::constructorCall {
-        inbox_: inbox,
-        registry_: registry,
-        feePerByteWei_: config.forced_fee_per_byte_wei,
-        minGasPriceWei_: config.forced_gas_price_wei,
-    };
-    create(&sender, "ForcedQueue", &ForcedQueue::BYTECODE, &arguments.abi_encode()).await?;
-    let arguments =
-        BlindedInbox::constructorCall { registry_: registry, queue_: queue, timing_: timing(&config.timing) };
-    create(&sender, "BlindedInbox", &BlindedInbox::BYTECODE, &arguments.abi_encode()).await?;
-    let arguments =
-        FeeVault::constructorCall { inbox_: inbox, registry_: registry, claimDelay_: config.claim_delay };
-    create(&sender, "FeeVault", &FeeVault::BYTECODE, &arguments.abi_encode()).await?;
-    create(&sender, "HintVerifier", &HintVerifier::BYTECODE, &[]).await?;
-    let arguments = HintRegistry::constructorCall {
-        inbox_: inbox,
-        registry_: registry,
-        verifier_: verifier,
-        publisherBond_: config.publisher_bond_wei,
-        challengeStake_: config.challenge_stake_wei,
-    };
-    create(&sender, "HintRegistry", &HintRegistry::BYTECODE, &arguments.abi_encode()).await?;
-    let arguments = DepositPortal::constructorCall {
-        governor_: config.governor,
-        takesDepositsWithoutOutlet_: config.deposits_without_outlet,
-    };
-    create(&sender, "DepositPortal", &DepositPortal::BYTECODE, &arguments.abi_encode()).await?;
-    let arguments = OutputRegistry::constructorCall { inbox_: inbox };
-    create(&sender, "OutputRegistry", &OutputRegistry::BYTECODE, &arguments.abi_encode()).await?;
-    create(&sender, "EncryptionKeyVerifier", &EncryptionKeyVerifier::BYTECODE, &[]).await?;
-    if config.member_stake_wei != 0 {
-        let arguments = MemberStakes::constructorCall {
-            registry_: registry,
-            inbox_: inbox,
-            stakeWei_: Uint::<96, 2>::saturating_from(config.member_stake_wei),
-        };
-        create(&sender, "MemberStakes", &MemberStakes::BYTECODE, &arguments.abi_encode()).await?;
-    }
-
-    let addresses = Addresses {
-        l1_chain_id: config.l1_chain_id,
-        registry,
-        forced_queue: queue,
-        inbox,
-        fee_vault: vault,
-        hint_verifier: verifier,
-        hint_registry: hints,
-        deposit_portal: portal,
-        output_registry: outputs,
-        block,
-    };
-    // That each is where it should be and names the others.
-    L1Client::connect(addresses.client_config(url)).await?;
-    Ok(addresses)
+    let plan = DeployPlan::new(url, key.address(), &config).await?;
+    plan.carry_out(url, key).await?;
+    Ok(*plan.addresses())
 }
 
 pub(crate) fn timing(timing: &L1Timing) -> BlindedInbox::Timing {
@@ -251,10 +160,4 @@ pub(crate) fn timing(timing: &L1Timing) -> BlindedInbox::Timing {
         withdrawalDelay: timing.withdrawal_delay,
         maxOriginAgeSeconds: timing.max_origin_age_seconds,
     }
-}
-
-async fn create(sender: &Sender, name: &'static str, code: &Bytes, arguments: &[u8]) -> Result<u64, L1Error> {
-    let input = [code.as_ref(), arguments].concat().into();
-    let (to, value, blobs) = (TxKind::Create, U256::ZERO, Vec::new());
-    Ok(sender.send(Call { name, to, value, input, blobs, size_limit_bytes: None }).await?.block)
 }

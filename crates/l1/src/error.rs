@@ -130,7 +130,9 @@ pub enum L1Error {
         address: Address,
     },
     /// The contracts are not those of one deployment.
-    #[error("{contract} names {given} as its {role}, the configuration says {expected}")]
+    #[error(
+        "{contract} names {given} as its {role} where this deployment has {expected}: use the rollup.json of this deployment"
+    )]
     OtherDeployment {
         /// Which contract was asked.
         contract: &'static str,
@@ -164,6 +166,37 @@ pub enum L1Error {
         expected: String,
         /// What the contract says.
         given: String,
+    },
+    /// Deposits count from a block on that L1 does not have: the chain could never begin.
+    #[error(
+        "genesisL1Origin is {origin} in the chain's settings, L1's newest block is {newest}: use the rollup.json of this \
+         deployment, and an L1 node that has caught up"
+    )]
+    OriginAhead {
+        /// What the settings say.
+        origin: u64,
+        /// L1's newest block.
+        newest: u64,
+    },
+    /// A contract of a deployment can never get to its address.
+    #[error(
+        "{name} cannot get to {address} any more: {account} used its nonce {nonce} for something else, or the creation failed"
+    )]
+    NonceUsed {
+        /// The contract.
+        name: &'static str,
+        /// Where the others expect it.
+        address: Address,
+        /// The deploying account.
+        account: Address,
+        /// The nonce that would have brought it there.
+        nonce: u64,
+    },
+    /// A member's stake is above what the contract can ask for.
+    #[error("a member's stake of {wei} wei does not fit the contract's 96 bits")]
+    StakeTooLarge {
+        /// In wei.
+        wei: u128,
     },
     /// A block that is asked for as final is not final.
     #[error("L1 block {number} is not final, the newest final block is {finalized}")]
@@ -280,6 +313,9 @@ impl L1Error {
             | Self::OtherDeployment { .. }
             | Self::OtherContract { .. }
             | Self::OtherSetting { .. }
+            | Self::OriginAhead { .. }
+            | Self::NonceUsed { .. }
+            | Self::StakeTooLarge { .. }
             | Self::FinalityBroken { .. }
             | Self::TransactionTooLarge { .. }
             | Self::GasAboveLimit { .. }

@@ -11,12 +11,13 @@ mod in_front;
 mod stage;
 mod stakes;
 
+use alloy_primitives::{U64, U256};
 use alloy_sol_types::SolCall;
 use blindfold_bte::bls::SecretKey;
 use blindfold_l1::{
-    AnvilConfig, AnvilError, CodedBatch, DataFault, DeployConfig, HintPosting, L1Client, L1Config,
-    L1Contracts, L1Error, L1Writer, MAX_RUN_HINT_BYTES, ManagedAnvil, NewEpoch, NewMember, PostedBatch,
-    PostedEntry, PostedRun, Recovery, RunFault, contracts::BlindedInbox, deploy, dev_key,
+    AnvilConfig, AnvilError, CodedBatch, DataFault, DeployConfig, DeployPlan, HintPosting, L1Client,
+    L1Config, L1Contracts, L1Error, L1Writer, MAX_RUN_HINT_BYTES, ManagedAnvil, NewEpoch, NewMember,
+    PostedBatch, PostedEntry, PostedRun, Recovery, RunFault, contracts::BlindedInbox, deploy, dev_key,
 };
 use blindfold_protocol::{Address, B256, Bytes, Canonical, Certificate, SigningKey, certificate};
 use serde_json::json;
@@ -349,6 +350,82 @@ async fn other_chains_and_deployments_are_noticed_at_once() {
     let refused = DeployConfig { governor: Address::ZERO, ..deploy_config() };
     let error = deploy(stage.anvil.url(), &key(0), refused).await.unwrap_err();
     assert!(matches!(error, L1Error::Reverted { call: "CommitteeRegistry", .. }), "{error}");
+}
+
+async fn nonce(anvil: &ManagedAnvil, account: Address) -> u64 {
+    let nonce = anvil.call("eth_getTransactionCount", json!([account, "latest"])).await.unwrap();
+    serde_json::from_value::<U64>(nonce).unwrap().to()
+}
+
+#[tokio::test]
+async fn a_deployment_that_broke_off_is_continued_and_nothing_is_paid_twice() {
+    let anvil = anvil().await;
+    let (url, deployer) = (anvil.url(), key(USER));
+    let balance = |wei: u128| (deployer.address(), format!("{wei:#x}"));
+    let config = DeployConfig { member_stake_wei: 1, ..deploy_config() };
+    let plan = DeployPlan::new(url, deployer.address(), &config).await.unwrap();
+    let whole = plan.funds(url).await.unwrap();
+    assert!(whole.needed < whole.balance && plan.is_untouched(url).await.unwrap());
+
+    // Ether for some contracts only.
+    anvil.call("anvil_setBalance", json!(balance(u128::try_from(whole.needed).unwrap() / 3))).await.unwrap();
+    let short = plan.funds(url).await.unwrap();
+    assert!(short.needed > short.balance);
+    plan.carry_out(url, &deployer).await.unwrap_err();
+    let sent = nonce(&anvil, deployer.address()).await - plan.nonce();
+    assert!((1..9).contains(&sent) && !plan.is_untouched(url).await.unwrap(), "{sent}");
+    assert!(plan.funds(url).await.unwrap().needed < whole.needed);
+
+    anvil.call("anvil_setBalance", json!(balance(10u128.pow(20)))).await.unwrap();
+    let again = DeployPlan::again(deployer.address(), plan.nonce(), plan.addresses().block, &config).unwrap();
+    assert_eq!((again.code_hash(), again.addresses()), (plan.code_hash(), plan.addresses()));
+    for _ in 0..2 {
+        again.carry_out(url, &deployer).await.unwrap();
+        assert_eq!(nonce(&anvil, deployer.address()).await - plan.nonce(), 10);
+        assert_eq!(again.funds(url).await.unwrap().needed, U256::ZERO);
+    }
+    L1Client::connect(plan.addresses().client_config(url)).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_deploying_costs_is_told_closely_before() {
+    let anvil = anvil().await;
+    let deployer = key(USER);
+    let plan = DeployPlan::new(anvil.url(), deployer.address(), &deploy_config()).await.unwrap();
+    let gas = plan.gas();
+    plan.carry_out(anvil.url(), &deployer).await.unwrap();
+    let mut used = 0;
+    for block in 1..=9 {
+        let block = anvil.call("eth_getBlockByNumber", json!([format!("{block:#x}"), false])).await.unwrap();
+        used += serde_json::from_value::<U64>(block["gasUsed"].clone()).unwrap().to::<u64>();
+    }
+    assert!((used..used * 3 / 2).contains(&gas), "{gas} told, {used} used");
+}
+
+#[tokio::test]
+async fn a_creation_that_no_block_takes_is_replaced_and_a_used_nonce_ends_the_deployment() {
+    let anvil = anvil().await;
+    let (url, deployer) = (anvil.url(), key(USER));
+    let mut plan = DeployPlan::new(url, deployer.address(), &deploy_config()).await.unwrap();
+    plan.confirmation_timeout_ms = 1;
+    anvil.call("evm_setAutomine", json!([false])).await.unwrap();
+    let error = plan.carry_out(url, &deployer).await.unwrap_err();
+    assert!(matches!(error, L1Error::Unconfirmed { call: "CommitteeRegistry", .. }), "{error}");
+    assert!(!plan.is_untouched(url).await.unwrap());
+    anvil.mine(1).await.unwrap();
+    anvil.call("evm_setAutomine", json!([true])).await.unwrap();
+    plan.confirmation_timeout_ms = 60_000;
+    plan.carry_out(url, &deployer).await.unwrap();
+    assert_eq!(nonce(&anvil, deployer.address()).await - plan.nonce(), 9);
+
+    let other = DeployPlan::new(url, deployer.address(), &deploy_config()).await.unwrap();
+    let client = L1Client::connect(plan.addresses().client_config(url)).await.unwrap();
+    L1Writer::new(client, deployer.clone()).deposit_publisher_bond(1).await.unwrap();
+    let error = other.carry_out(url, &deployer).await.unwrap_err();
+    assert!(matches!(error, L1Error::NonceUsed { name: "CommitteeRegistry", .. }), "{error}");
+    let stake = DeployConfig { member_stake_wei: 1 << 96, ..deploy_config() };
+    let error = DeployPlan::again(deployer.address(), 0, 1, &stake).unwrap_err();
+    assert_eq!(error, L1Error::StakeTooLarge { wei: 1 << 96 });
 }
 
 #[tokio::test]

@@ -1,0 +1,255 @@
+//! `blindfold l1 deploy`: nothing that is paid for is lost, wherever it breaks off.
+
+use std::{
+    fs,
+    io::{self, ErrorKind, Write},
+    path::Path,
+};
+
+use alloy_primitives::{Address, B256};
+use anyhow::{Context, Result, ensure};
+use blindfold_client::node::Node;
+use blindfold_l1::{DeployConfig, DeployFunds, DeployPlan, L1Error};
+use blindfold_protocol::{ChainConfig, SigningKey};
+use serde::{Deserialize, Serialize};
+
+use super::{DeployArgs, warning_about};
+use crate::{
+    new_file::{self, write_whole},
+    wallet::ether,
+};
+
+/// What the file is called, behind the name of the settings' file, that holds a deployment until it is complete.
+const BEGUN_ENDING: &str = ".deploying";
+
+/// Runs `blindfold l1 deploy`.
+pub(super) async fn run(args: &DeployArgs, mut out: impl Write) -> Result<()> {
+    let chain = deployed(args, &args.account.open()?).await?;
+    // The file holds it: what cannot be printed is not lost.
+    let _ = writeln!(out, "{chain}");
+    let _ = writeln!(io::stderr(), "written to {}; now register a committee", args.out.display());
+    Ok(())
+}
+
+/// A deployment that was begun, in a file beside that of the settings until these are written: it says where the contracts
+/// will be before the first one is paid for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Begun {
+    /// Who deploys, and the nonce of its first transaction. The addresses follow from both.
+    deployer: Address,
+    nonce: u64,
+    /// The first L1 block that can hold a contract.
+    block: u64,
+    /// The hash of all that is sent.
+    code_hash: B256,
+    /// The settings.
+    chain: ChainConfig,
+}
+
+impl Begun {
+    /// What the file says; `None` without one.
+    fn read(path: &Path) -> Result<Option<Self>> {
+        let bytes = match fs::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            bytes => bytes.with_context(|| format!("{}", path.display()))?,
+        };
+        let begun = serde_json::from_slice(&bytes)
+            .with_context(|| format!("{} is no deployment that was begun: move it away", path.display()))?;
+        Ok(Some(begun))
+    }
+
+    /// The same deployment, to be continued.
+    fn plan(&self, args: &DeployArgs, config: &DeployConfig, path: &Path) -> Result<DeployPlan> {
+        let plan = DeployPlan::again(config.governor, self.nonce, self.block, config)?;
+        let chain = args.settings(config, plan.addresses());
+        ensure!(
+            self.deployer == config.governor && self.code_hash == plan.code_hash() && self.chain == chain,
+            "{} holds a deployment by {} that was begun with another key, other flags or another version of this program: \
+             give the same ones to continue it. To begin anew, move that file away; what was paid is lost then",
+            path.display(),
+            self.deployer
+        );
+        Ok(plan)
+    }
+}
+
+/// Deploys, or continues what was begun. Gives the settings, which are written by then.
+async fn deployed(args: &DeployArgs, key: &SigningKey) -> Result<String> {
+    if args.out.symlink_metadata().is_ok() {
+        return Err(new_file::exists(&args.out));
+    }
+    let (url, deployer) = (&args.account.l1, key.address());
+    let config = args.plan(Node::new(url)?.chain_id().await?, deployer)?;
+    if let Some(warning) = warning_about(&config.timing) {
+        eprintln!("{warning}");
+    }
+    let path = new_file::beside(&args.out, BEGUN_ENDING);
+    let begun = Begun::read(&path)?;
+    let plan = match &begun {
+        Some(begun) => begun.plan(args, &config, &path)?,
+        None => DeployPlan::new(url, deployer, &config).await?,
+    };
+    let DeployFunds { needed, balance } = plan.funds(url).await?;
+    ensure!(
+        balance >= needed,
+        "{deployer} has {}, and deploying may take {} at L1's present prices: send it ether, then give the same command again",
+        ether(balance),
+        ether(needed)
+    );
+    let chain = args.settings(&config, plan.addresses());
+    if begun.is_none() {
+        let (nonce, block, code_hash) = (plan.nonce(), plan.addresses().block, plan.code_hash());
+        let begun = Begun { deployer, nonce, block, code_hash, chain: chain.clone() };
+        write_whole(&path, &serde_json::to_vec_pretty(&begun)?)?;
+        eprintln!("deploying the contracts from {deployer}");
+    } else {
+        eprintln!("continuing the deployment by {deployer} that {} holds", path.display());
+    }
+    if let Err(error) = plan.carry_out(url, key).await {
+        let (is_lasting, is_over) = (!error.is_transient(), matches!(error, L1Error::NonceUsed { .. }));
+        let error = anyhow::Error::new(error);
+        if is_lasting && plan.is_untouched(url).await.unwrap_or(false) {
+            fs::remove_file(&path).with_context(|| format!("{}", path.display()))?;
+            return Err(error.context("nothing was sent"));
+        }
+        if is_over {
+            return Err(error.context(format!(
+                "the deployment in {} can never be complete: move that file away to begin anew; what was paid is lost",
+                path.display()
+            )));
+        }
+        return Err(error.context(format!(
+            "the deployment is not complete. {} holds where its contracts are and will be: give the same command again to \
+             continue it, and send nothing else from {deployer} until then",
+            path.display()
+        )));
+    }
+    let chain = serde_json::to_string_pretty(&chain)?;
+    write_whole(&args.out, chain.as_bytes())
+        .with_context(|| format!("the contracts stand, and {} holds the settings", path.display()))?;
+    // The settings are written: what stays says the same.
+    let _ = fs::remove_file(&path);
+    Ok(chain)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use blindfold_client::keys;
+    use blindfold_l1::{AnvilConfig, ManagedAnvil, dev_key};
+
+    use super::*;
+    use crate::roles::{L1Settings, load_chain};
+
+    #[derive(clap::Parser)]
+    struct Deployed {
+        #[command(flatten)]
+        args: DeployArgs,
+    }
+
+    /// Whatever is printed is lost.
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(ErrorKind::StorageFull.into())
+        }
+    }
+
+    async fn anvil() -> ManagedAnvil {
+        let contracts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../contracts");
+        let config = AnvilConfig::installed(&contracts).expect("scripts/contracts setup installs anvil");
+        ManagedAnvil::spawn(&config).await.unwrap()
+    }
+
+    /// `l1 deploy` with anvil's first account into `dir`.
+    fn deploy_args(anvil: &ManagedAnvil, dir: &Path, flags: &[&str]) -> DeployArgs {
+        let at = |name: &str| dir.join(name).display().to_string();
+        if !dir.join("key.json").exists() {
+            fs::write(dir.join("password"), "p").unwrap();
+            keys::store(&dev_key(0).unwrap(), &dir.join("key.json"), "p").unwrap();
+        }
+        let given = [
+            "deploy".to_owned(),
+            format!("--l1={}", anvil.url()),
+            format!("--key={}", at("key.json")),
+            format!("--password-file={}", at("password")),
+            format!("--out={}", at("rollup.json")),
+            "--chain-id=5".to_owned(),
+            "--sequencer=0x4200000000000000000000000000000000000012".to_owned(),
+        ];
+        let flags = flags.iter().map(|flag| (*flag).to_owned());
+        let Deployed { args } = clap::Parser::try_parse_from(given.into_iter().chain(flags)).unwrap();
+        args
+    }
+
+    /// A deployment by anvil's first account, whose key and settings are in `dir`.
+    pub(crate) async fn deployed_in(dir: &Path) -> ManagedAnvil {
+        let anvil = anvil().await;
+        run(&deploy_args(&anvil, dir, &[]), Full).await.unwrap();
+        anvil.mine(4).await.unwrap();
+        anvil
+    }
+
+    /// How many transactions that account sent.
+    pub(crate) async fn sent(anvil: &ManagedAnvil, block: &str) -> serde_json::Value {
+        let account = dev_key(0).unwrap().address();
+        anvil.call("eth_getTransactionCount", serde_json::json!([account, block])).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_was_deployed_is_written_before_it_is_printed() {
+        let (anvil, dir) = (anvil().await, tempfile::tempdir().unwrap());
+        let args = deploy_args(&anvil, dir.path(), &[]);
+        run(&args, Full).await.unwrap();
+        let chain = load_chain(&args.out).unwrap();
+        L1Settings::new(anvil.url()).connect(&chain).await.unwrap();
+        assert_eq!(sent(&anvil, "latest").await, "0x9");
+        assert!(!dir.path().join("rollup.json.deploying").exists());
+        let again = run(&args, Full).await.unwrap_err().to_string();
+        assert!(again.contains("rollup.json exists already"), "{again}");
+    }
+
+    #[tokio::test]
+    async fn a_deployment_that_was_cut_off_is_continued_with_the_same_flags_only() {
+        let (anvil, dir) = (anvil().await, tempfile::tempdir().unwrap());
+        let args = deploy_args(&anvil, dir.path(), &[]);
+        anvil.call("evm_setAutomine", serde_json::json!([false])).await.unwrap();
+        let first_is_out = async {
+            while sent(&anvil, "pending").await != "0x1" {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            deployed = run(&args, Full) => panic!("{deployed:?}"),
+            () = first_is_out => {}
+        }
+        let begun = Begun::read(&dir.path().join("rollup.json.deploying")).unwrap().unwrap();
+        assert!(!args.out.exists());
+        anvil.mine(1).await.unwrap();
+        anvil.call("evm_setAutomine", serde_json::json!([true])).await.unwrap();
+
+        let other = deploy_args(&anvil, dir.path(), &["--claim-delay=9"]);
+        let refused = run(&other, Full).await.unwrap_err().to_string();
+        assert!(refused.contains("other flags"), "{refused}");
+        run(&args, Full).await.unwrap();
+        assert_eq!(*load_chain(&args.out).unwrap(), begun.chain);
+        assert_eq!(sent(&anvil, "latest").await, "0x9", "nothing was paid for twice");
+    }
+
+    #[tokio::test]
+    async fn too_little_ether_is_told_before_anything_is_sent() {
+        let (anvil, dir) = (anvil().await, tempfile::tempdir().unwrap());
+        let args = deploy_args(&anvil, dir.path(), &[]);
+        let some = serde_json::json!([dev_key(0).unwrap().address(), "0x470de4df820000"]);
+        anvil.call("anvil_setBalance", some).await.unwrap();
+        let refused = run(&args, Full).await.unwrap_err().to_string();
+        assert!(refused.contains("has 0.02 ether") && refused.contains("send it ether"), "{refused}");
+        assert_eq!(sent(&anvil, "latest").await, "0x0");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "the key and its password");
+    }
+}
