@@ -18,7 +18,8 @@ use blindfold_l1::{
     DEFAULT_FORCED_GAS_PRICE_WEI, DeployConfig, L1Writer, NewEpoch, NewMember,
 };
 use blindfold_protocol::{
-    ChainConfig, L1Timing, MIN_SOUND_POSTING_DEADLINE, SigningKey, limits::DEFAULT_BLOCK_GAS,
+    ChainConfig, L1Timing, MIN_SOUND_POSTING_DEADLINE, SigningKey,
+    limits::{DEFAULT_BLOCK_GAS, MAX_MEMBERS},
 };
 use blindfold_runtime::rng;
 use clap::{Args, Subcommand};
@@ -37,6 +38,13 @@ pub const FEE_RECIPIENT: Address = alloy_primitives::address!("42000000000000000
 /// Bytes whose ordering fee the surcharge for malformed envelopes is by default: nodes verify a good envelope of so many
 /// bytes for less than a malformed one takes beyond it (`crates/bte/examples/malformed.rs`).
 const MALFORMED_SURCHARGE_BYTES: u128 = 2_048;
+
+/// The shortest `--max-origin-age-seconds` that does not stop a chain on Ethereum again and again: twice the age that final
+/// blocks have there.
+const MIN_SOUND_ORIGIN_AGE_SECONDS: u32 = 1_800;
+
+/// What a member can have at stake: 96 bits of wei.
+const STAKE_LIMIT_WEI: u128 = 1 << 96;
 
 /// `blindfold l1 …`
 #[derive(Subcommand, Debug)]
@@ -276,6 +284,15 @@ impl FixedArgs {
         );
         ensure!(self.switch_lead > 0, "--switch-lead must not be 0");
         ensure!(
+            usize::from(self.min_members) <= MAX_MEMBERS,
+            "--min-members {}: no committee could be registered, since one has {MAX_MEMBERS} members at most",
+            self.min_members
+        );
+        ensure!(
+            self.member_stake < STAKE_LIMIT_WEI,
+            "--member-stake must be below 2^96 wei: no contract holds more for a member"
+        );
+        ensure!(
             self.min_threshold > 0 && self.min_threshold <= self.min_members,
             "--min-threshold must be between 1 and --min-members"
         );
@@ -287,7 +304,25 @@ impl FixedArgs {
 }
 
 /// What the contracts take and a chain hardly works with.
-fn warning_about(timing: &L1Timing) -> Option<String> {
+fn warnings_about(timing: &L1Timing) -> Vec<String> {
+    warning_about_posting(timing).into_iter().chain(warning_about_origins(timing)).collect()
+}
+
+fn warning_about_origins(timing: &L1Timing) -> Option<String> {
+    let seconds = timing.max_origin_age_seconds;
+    (seconds < MIN_SOUND_ORIGIN_AGE_SECONDS).then(|| {
+        format!(
+            "WARNING: --max-origin-age-seconds {seconds} is too short for an L1 whose blocks are final after a quarter of an \
+             hour. Each origin is a final block, and without one that is young enough nothing is sealed: the chain would stand \
+             still whenever L1 finalizes a little later, or for good. The limit is fixed for good; unless this is an L1 of \
+             your own for tests, deploy anew with --max-origin-age-seconds {MIN_SOUND_ORIGIN_AGE_SECONDS} or more (default: \
+             {default})",
+            default = L1Timing::default().max_origin_age_seconds,
+        )
+    })
+}
+
+fn warning_about_posting(timing: &L1Timing) -> Option<String> {
     let blocks = timing.posting_deadline;
     (blocks < MIN_SOUND_POSTING_DEADLINE).then(|| {
         format!(
@@ -507,13 +542,24 @@ mod tests {
     fn a_posting_deadline_that_is_too_short_for_shares_is_warned_of() {
         let warning = |blocks| {
             let flags = [format!("--posting-deadline={blocks}"), "--forced-delay=10".to_owned()];
-            warning_about(&fixed(&[&flags[0], &flags[1]]).unwrap().timing)
+            warnings_about(&fixed(&[&flags[0], &flags[1]]).unwrap().timing).pop()
         };
         let told = warning(MIN_SOUND_POSTING_DEADLINE - 1).unwrap();
         assert!(told.contains("--posting-deadline 399") && told.contains("199 L1 blocks"), "{told}");
         assert!(told.contains("deploy anew with --posting-deadline 400"), "{told}");
         assert_eq!(warning(MIN_SOUND_POSTING_DEADLINE), None);
-        assert_eq!(warning_about(&fixed(&[]).unwrap().timing), None);
+        assert!(warnings_about(&fixed(&[]).unwrap().timing).is_empty());
+    }
+
+    #[test]
+    fn origins_that_are_never_young_enough_are_warned_of() {
+        let warnings = |seconds: u32| {
+            let flag = format!("--max-origin-age-seconds={seconds}");
+            warnings_about(&fixed(&[&flag]).unwrap().timing)
+        };
+        let told = warnings(MIN_SOUND_ORIGIN_AGE_SECONDS - 1);
+        assert!(told.iter().any(|told| told.contains("--max-origin-age-seconds 1799")), "{told:?}");
+        assert!(warnings(MIN_SOUND_ORIGIN_AGE_SECONDS).is_empty());
     }
 
     #[test]
@@ -530,6 +576,8 @@ mod tests {
             "--challenge-stake=0wei",
             "--publisher-bond=4",
             "--forced-delay=x",
+            "--min-members=65",
+            "--member-stake=79228162514264337593543950336wei",
         ] {
             assert!(fixed(&[flag]).is_err(), "{flag}");
         }

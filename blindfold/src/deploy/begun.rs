@@ -13,7 +13,7 @@ use blindfold_l1::{DeployConfig, DeployFunds, DeployPlan, L1Error};
 use blindfold_protocol::{ChainConfig, SigningKey};
 use serde::{Deserialize, Serialize};
 
-use super::{DeployArgs, warning_about};
+use super::{DeployArgs, warnings_about};
 use crate::{
     new_file::{self, write_whole},
     wallet::ether,
@@ -81,7 +81,7 @@ async fn deployed(args: &DeployArgs, key: &SigningKey) -> Result<String> {
     }
     let (url, deployer) = (&args.account.l1, key.address());
     let config = args.plan(Node::new(url)?.chain_id().await?, deployer)?;
-    if let Some(warning) = warning_about(&config.timing) {
+    for warning in warnings_about(&config.timing) {
         eprintln!("{warning}");
     }
     let path = new_file::beside(&args.out, BEGUN_ENDING);
