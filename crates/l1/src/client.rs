@@ -14,7 +14,9 @@ use serde_json::json;
 use crate::{
     DeployedWith, L1Config, L1Error,
     beacon::Beacon,
-    contracts::{BlindedInbox, CommitteeRegistry, FeeVault, ForcedQueue, HintRegistry, OutputRegistry},
+    contracts::{
+        BlindedInbox, CommitteeRegistry, DepositPortal, FeeVault, ForcedQueue, HintRegistry, OutputRegistry,
+    },
     transport::Rpc,
 };
 
@@ -59,7 +61,7 @@ impl L1Client {
     ///
     /// # Errors
     /// [`L1Error::WrongChain`], [`L1Error::NoContract`], [`L1Error::OtherContract`], [`L1Error::OtherDeployment`],
-    /// [`L1Error::OtherSetting`] when this is not the configured deployment; the errors of a call.
+    /// [`L1Error::OtherSetting`], [`L1Error::OriginAhead`] when this is not the configured deployment; the errors of a call.
     pub async fn connect(config: L1Config) -> Result<Self, L1Error> {
         let client = Self::open(config)?;
         client.check_deployment().await?;
@@ -128,12 +130,27 @@ impl L1Client {
         let vault = contracts.fee_vault;
         self.check_role("FeeVault", vault, "inbox", FeeVault::inboxCall {}, inbox).await?;
         self.check_role("FeeVault", vault, "registry", FeeVault::registryCall {}, registry).await?;
+        // Several contracts have an inbox and a registry.
+        self.ask("FeeVault", vault, "claimDelay", FeeVault::claimDelayCall {}).await?;
         let hints = contracts.hint_registry;
         self.check_role("HintRegistry", hints, "inbox", HintRegistry::inboxCall {}, inbox).await?;
         let verifier = contracts.hint_verifier;
         self.check_role("HintRegistry", hints, "verifier", HintRegistry::verifierCall {}, verifier).await?;
         let outputs = contracts.output_registry;
         self.check_role("OutputRegistry", outputs, "inbox", OutputRegistry::inboxCall {}, inbox).await?;
+        self.ask("OutputRegistry", outputs, "lastProposedAt", OutputRegistry::lastProposedAtCall {}).await?;
+        // The portal names no other contract; it has the registry's governor.
+        let portal = contracts.deposit_portal;
+        let call = DepositPortal::takesDepositsWithoutOutletCall {};
+        self.ask("DepositPortal", portal, "takesDepositsWithoutOutlet", call).await?;
+        let call = CommitteeRegistry::governorCall {};
+        let governor = self.ask("CommitteeRegistry", registry, "governor", call).await?;
+        self.check_role("DepositPortal", portal, "governor", DepositPortal::governorCall {}, governor)
+            .await?;
+        let (origin, newest) = (config.start_block, self.newest_block().await?);
+        if origin > newest {
+            return Err(L1Error::OriginAhead { origin, newest });
+        }
         let Some(expected) = config.deployed_with else { return Ok(()) };
         let call = CommitteeRegistry::firstSequencerCall {};
         let sequencer = rpc.view("firstSequencer", registry, &call, "latest").await?;
@@ -149,17 +166,28 @@ impl L1Client {
         call: C,
         expected: Address,
     ) -> Result<(), L1Error> {
-        let given = match self.inner.rpc.view(role, at, &call, "latest").await {
-            // What has no such function reverts, or answers nothing that could be an address.
-            Err(L1Error::Reverted { .. } | L1Error::Undecodable { .. }) => {
-                return Err(L1Error::OtherContract { name: contract, address: at, role });
-            }
-            given => given?,
-        };
+        let given = self.ask(contract, at, role, call).await?;
         if given != expected {
             return Err(L1Error::OtherDeployment { contract, role, expected, given });
         }
         Ok(())
+    }
+
+    /// What the contract answers to a question that only its kind, or few others, can answer.
+    async fn ask<C: SolCall>(
+        &self,
+        contract: &'static str,
+        at: Address,
+        role: &'static str,
+        call: C,
+    ) -> Result<C::Return, L1Error> {
+        match self.inner.rpc.view(role, at, &call, "latest").await {
+            // What has no such function reverts, or answers nothing that could be meant.
+            Err(L1Error::Reverted { .. } | L1Error::Undecodable { .. }) => {
+                Err(L1Error::OtherContract { name: contract, address: at, role })
+            }
+            answer => answer,
+        }
     }
 
     /// Calls a view on the state after the newest final block; `None` before the contract's own block is final.

@@ -250,15 +250,31 @@ const REGISTRY: Address = Address::repeat_byte(2);
 const HINTS: Address = Address::repeat_byte(4);
 const SEQUENCER: Address = Address::repeat_byte(9);
 
+/// The newest block of the L1 that [`connected`] connects to.
+const NEWEST: u64 = 100;
+const PORTAL: Address = Address::repeat_byte(6);
+const OUTPUTS: Address = Address::repeat_byte(7);
+const GOVERNOR: Address = Address::repeat_byte(8);
+
 /// Connects to contracts that name each other, with the default deadlines and the one sequencer; at `stranger` is one that
 /// has none of their functions.
 async fn connected(settings: DeployedWith, stranger: Option<Address>) -> Result<L1Client, L1Error> {
+    connected_from(settings, stranger, NEWEST).await
+}
+
+/// [`connected`], for a chain whose deposits count after `start_block`.
+async fn connected_from(
+    settings: DeployedWith,
+    stranger: Option<Address>,
+    start_block: u64,
+) -> Result<L1Client, L1Error> {
     let (inbox, verifier) = (Address::repeat_byte(1), Address::repeat_byte(5));
     let url = serve(move |method, params| {
         let reverted = Answer::Error { code: 3, message: "execution reverted", data: Some("0x".to_owned()) };
         let result = match method {
             "eth_chainId" => json!("0x1"),
             "eth_getCode" => json!("0x01"),
+            "eth_blockNumber" => json!(format!("{NEWEST:#x}")),
             "eth_call" => {
                 let to: Address = params[0]["to"].as_str().unwrap().parse().unwrap();
                 let data: Bytes = params[0]["data"].as_str().unwrap().parse().unwrap();
@@ -276,6 +292,16 @@ async fn connected(settings: DeployedWith, stranger: Option<Address>) -> Result<
                     }
                     HintRegistry::verifierCall::SELECTOR => {
                         HintRegistry::verifierCall::abi_encode_returns(&verifier)
+                    }
+                    FeeVault::claimDelayCall::SELECTOR => FeeVault::claimDelayCall::abi_encode_returns(&1),
+                    OutputRegistry::lastProposedAtCall::SELECTOR => {
+                        OutputRegistry::lastProposedAtCall::abi_encode_returns(&0)
+                    }
+                    DepositPortal::takesDepositsWithoutOutletCall::SELECTOR => {
+                        DepositPortal::takesDepositsWithoutOutletCall::abi_encode_returns(&true)
+                    }
+                    DepositPortal::governorCall::SELECTOR => {
+                        DepositPortal::governorCall::abi_encode_returns(&GOVERNOR)
                     }
                     CommitteeRegistry::firstSequencerCall::SELECTOR => {
                         CommitteeRegistry::firstSequencerCall::abi_encode_returns(&SEQUENCER)
@@ -298,11 +324,11 @@ async fn connected(settings: DeployedWith, stranger: Option<Address>) -> Result<
         forced_queue: Address::repeat_byte(3),
         hint_registry: HINTS,
         hint_verifier: verifier,
-        deposit_portal: Address::repeat_byte(6),
-        output_registry: Address::repeat_byte(7),
+        deposit_portal: PORTAL,
+        output_registry: OUTPUTS,
     };
     let config = L1Config::with_contracts(url, deployment, contracts);
-    L1Client::connect(L1Config { deployed_with: Some(settings), ..config }).await
+    L1Client::connect(L1Config { deployed_with: Some(settings), start_block, ..config }).await
 }
 
 #[tokio::test]
@@ -337,9 +363,21 @@ async fn settings_that_the_contracts_were_not_deployed_with_are_named() {
 #[tokio::test]
 async fn an_address_with_another_contract_is_named() {
     let settings = DeployedWith { timing: L1Timing::default(), sequencer: SEQUENCER };
-    for (address, contract) in [(HINTS, "HintRegistry"), (VAULT, "FeeVault"), (REGISTRY, "CommitteeRegistry")]
-    {
+    for (address, contract) in [
+        (HINTS, "HintRegistry"),
+        (VAULT, "FeeVault"),
+        (REGISTRY, "CommitteeRegistry"),
+        (PORTAL, "DepositPortal"),
+        (OUTPUTS, "OutputRegistry"),
+    ] {
         let refused = connected(settings, Some(address)).await.unwrap_err().to_string();
         assert!(refused.contains(contract) && refused.contains(&address.to_string()), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn a_chain_does_not_begin_above_l1s_newest_block() {
+    let settings = DeployedWith { timing: L1Timing::default(), sequencer: SEQUENCER };
+    let error = connected_from(settings, None, NEWEST + 1).await.unwrap_err();
+    assert_eq!(error, L1Error::OriginAhead { origin: NEWEST + 1, newest: NEWEST });
 }

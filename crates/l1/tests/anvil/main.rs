@@ -347,6 +347,24 @@ async fn other_chains_and_deployments_are_noticed_at_once() {
         let error = L1Client::connect(L1Config { contracts, ..stage.config() }).await.unwrap_err();
         assert!(matches!(error, L1Error::OtherDeployment { .. }), "{error}");
     }
+    // Contracts of this deployment that answer for its inbox and registry, too, in places that are not theirs.
+    let own = stage.addresses.contracts();
+    for (name, contracts) in [
+        ("FeeVault", L1Contracts { fee_vault: own.hint_registry, ..own }),
+        ("FeeVault", L1Contracts { fee_vault: own.forced_queue, ..own }),
+        ("OutputRegistry", L1Contracts { output_registry: own.fee_vault, ..own }),
+        ("DepositPortal", L1Contracts { deposit_portal: own.fee_vault, ..own }),
+    ] {
+        match L1Client::connect(L1Config { contracts, ..stage.config() }).await {
+            Err(L1Error::OtherContract { name: told, .. }) => assert_eq!(told, name),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    let governed = DeployConfig { governor: key(USER).address(), ..deploy_config() };
+    let governed = deploy(stage.anvil.url(), &key(0), governed).await.unwrap();
+    let contracts = L1Contracts { deposit_portal: governed.deposit_portal, ..own };
+    let error = L1Client::connect(L1Config { contracts, ..stage.config() }).await.unwrap_err();
+    assert!(matches!(error, L1Error::OtherDeployment { contract: "DepositPortal", .. }), "{error}");
     let refused = DeployConfig { governor: Address::ZERO, ..deploy_config() };
     let error = deploy(stage.anvil.url(), &key(0), refused).await.unwrap_err();
     assert!(matches!(error, L1Error::Reverted { call: "CommitteeRegistry", .. }), "{error}");
