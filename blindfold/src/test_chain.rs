@@ -1,7 +1,7 @@
 //! Settings of a chain, for tests.
 
-use alloy_primitives::Address;
-use blindfold_protocol::{ChainConfig, Deployment, L1Timing, limits::DEFAULT_BLOCK_GAS};
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::{BatchHeader, ChainConfig, Deployment, L1Timing, limits::DEFAULT_BLOCK_GAS};
 
 pub fn chain() -> ChainConfig {
     let address = Address::repeat_byte;
@@ -26,5 +26,28 @@ pub fn chain() -> ChainConfig {
         min_gas_base_fee: 1,
         malformed_surcharge: 0,
         genesis_l1_origin: 0,
+    }
+}
+
+/// An empty header.
+pub fn header() -> BatchHeader {
+    BatchHeader {
+        number: 1,
+        parent_hash: B256::ZERO,
+        timestamp_ms: 0,
+        l1_origin_number: 0,
+        l1_origin_hash: B256::ZERO,
+        l1_origin_time: 0,
+        envelope_root: B256::ZERO,
+        data_hash: B256::ZERO,
+        envelope_count: 0,
+        envelope_bytes: 0,
+        gas: 0,
+        base_fee: 0,
+        gas_base_fee: 0,
+        fee_ledger_root: B256::ZERO,
+        forced_cursor: 0,
+        epoch: 1,
+        rules: 1,
     }
 }

@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 use anyhow::{Result, bail, ensure};
-use blindfold_l1::{L1Client, L1Writer, PostingState, RecentHints, RecentPosting, RunReference};
+use blindfold_l1::{L1Client, L1Writer, PostedRun, PostingState, RecentHints, RecentPosting, RunReference};
 use blindfold_protocol::ChainConfig;
 use clap::Args;
 use serde::Serialize;
@@ -24,6 +24,9 @@ pub(super) const VOID_EXAMPLE: &str = "Examples:
 Without a number: lists the runs of the last --blocks that can be declared void, and sends nothing. Nothing of a void
 run is ever executed: its fees stay paid, its surcharges return. Postings of the run whose publisher was struck are
 dropped first; the deadline counts anew from that strike.";
+
+/// Runs that are read at most to see whether they have items: two calls for each.
+const MAX_READ_RUNS: usize = 32;
 
 /// Options of `finalize`.
 #[derive(Args, Debug)]
@@ -148,15 +151,21 @@ pub(super) async fn void(args: &VoidArgs) -> Result<()> {
     let l1 = writer.client();
     let (newest, deadline) = (l1.newest_block().await?, u64::from(l1.timing().await?.hint_deadline));
     let blocks = args.blocks.unwrap_or(2 * deadline);
-    let (waiting, hints) = without_hints(l1, &chain, newest, blocks).await?;
+    let (mut waiting, hints) = without_hints(l1, &chain, newest, blocks).await?;
     let Some(last) = args.last else {
-        return list(&waiting, &hints, newest, deadline, args.write.read.json);
+        let unread = without_empty(&mut waiting, async |run| l1.headers_of(run).await).await?;
+        return list(&waiting, unread, &hints, newest, deadline, args.write.read.json);
     };
     let Some(run) = waiting.iter().find(|run| run.last == last) else {
         bail!(
             "no run without hints ends with batch {last} in the last {blocks} L1 blocks: `blindfold l1 void` lists them"
         );
     };
+    ensure!(
+        l1.headers_of(run).await?.is_none_or(|run| has_items(&run)),
+        "batches {}–{last} have no items: they wait for no hints, and declaring them void would change nothing",
+        run.first
+    );
     let from = hints.void_from(run, deadline);
     ensure!(
         newest >= from,
@@ -187,6 +196,26 @@ async fn declare(writer: &L1Writer, run: &RunReference, json: bool) -> Result<()
     print(json, &value, text)
 }
 
+fn has_items(run: &PostedRun) -> bool {
+    run.headers.iter().any(|header| header.envelope_count != 0)
+}
+
+/// Takes out the runs without items, which wait for no hints; of the oldest [`MAX_READ_RUNS`]. Gives how many were not read.
+pub(super) async fn without_empty<E>(
+    runs: &mut Vec<RunReference>,
+    read: impl AsyncFn(&RunReference) -> Result<Option<PostedRun>, E>,
+) -> Result<usize, E> {
+    let unread = runs.split_off(runs.len().min(MAX_READ_RUNS));
+    for run in std::mem::take(runs) {
+        if read(&run).await?.is_none_or(|posted| has_items(&posted)) {
+            runs.push(run);
+        }
+    }
+    let count = unread.len();
+    runs.extend(unread);
+    Ok(count)
+}
+
 /// The runs of the range that have no hints on L1 and are not void, and what happened to hints in it.
 pub(super) async fn without_hints(
     l1: &L1Client,
@@ -201,7 +230,14 @@ pub(super) async fn without_hints(
     Ok((runs, hints))
 }
 
-fn list(waiting: &[RunReference], hints: &RecentHints, newest: u64, deadline: u64, json: bool) -> Result<()> {
+fn list(
+    waiting: &[RunReference],
+    unread: usize,
+    hints: &RecentHints,
+    newest: u64,
+    deadline: u64,
+    json: bool,
+) -> Result<()> {
     let due: Vec<Due> = waiting
         .iter()
         .map(|run| Due {
@@ -216,6 +252,12 @@ fn list(waiting: &[RunReference], hints: &RecentHints, newest: u64, deadline: u6
         [] => format!("no run can be declared void; {} wait for hints", waiting.len()),
         due => due.iter().map(line).collect::<Vec<_>>().join("\n"),
     };
+    let text = match unread {
+        0 => text,
+        unread => {
+            format!("{text}\nthe newest {unread} runs without hints were not read, and may have no items")
+        }
+    };
     print(json, &due, text)
 }
 
@@ -229,8 +271,29 @@ fn line(due: &Due) -> String {
 #[cfg(test)]
 mod tests {
     use alloy_primitives::Address;
+    use blindfold_protocol::BatchHeader;
 
     use super::*;
+    use crate::test_chain::header;
+
+    #[tokio::test]
+    async fn runs_without_items_wait_for_no_hints() {
+        let run =
+            |number| RunReference { first: number, last: number, posted_at: 9, header_root: B256::ZERO };
+        let read = async |run: &RunReference| {
+            // The third is in no block any more.
+            let header =
+                BatchHeader { number: run.last, envelope_count: u32::from(run.last == 2), ..header() };
+            Ok::<_, ()>((run.last != 3).then_some(PostedRun { run: *run, headers: vec![header] }))
+        };
+        let mut runs: Vec<_> = (1..=4).map(run).collect();
+        assert_eq!(without_empty(&mut runs, read).await, Ok(0));
+        assert_eq!(runs, [run(2), run(3)]);
+        let many = u64::try_from(MAX_READ_RUNS).unwrap() + 5;
+        let mut runs: Vec<_> = (1..=many).map(run).collect();
+        assert_eq!(without_empty(&mut runs, read).await, Ok(5));
+        assert_eq!(runs.len(), 2 + 5);
+    }
 
     fn posting(id: u64, last: u64, posted_at: u64, state: PostingState) -> RecentPosting {
         RecentPosting { id, first: last - 1, last, publisher: Address::ZERO, posted_at, state }

@@ -10,7 +10,7 @@ use blindfold_protocol::Epochs;
 use clap::Args;
 use serde::Serialize;
 
-use super::{ReadArgs, range_start, table};
+use super::{ReadArgs, hints::without_empty, range_start, table};
 use crate::wallet::{ether, print};
 
 pub(super) const EXAMPLE: &str = "Examples:
@@ -61,9 +61,9 @@ struct Head {
     number: u64,
     hash: B256,
     l1_origin: u64,
-    /// L1 block of the last posting, whoever made the header.
+    /// L1 block of the last posting, whoever made the header; 0 for none.
     posted_at: u64,
-    /// L1 block of the last certified posting.
+    /// L1 block of the last certified posting; 0 for none.
     certified_at: u64,
 }
 
@@ -184,6 +184,8 @@ struct Hints {
     void: Vec<(u64, u64)>,
     /// Runs of the range without hints: first, last, and the L1 block from which on they may be declared void.
     waiting: Vec<(u64, u64, u64)>,
+    /// How many of these were not read, and may have no items.
+    waiting_unread: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -212,11 +214,14 @@ pub(super) async fn run(args: &StatusArgs) -> Result<()> {
     let from = range_start(standing.block, blocks, &chain);
     let hints = l1.recent_hints(from, standing.block).await?;
     let faults = l1.recent_faults(from, standing.block).await?;
-    let runs = l1.recent_runs(from, standing.block).await?;
+    let mut runs = l1.recent_runs(from, standing.block).await?;
+    runs.retain(|run| !hints.covers(run.last));
+    let unread = without_empty(&mut runs, async |run| l1.headers_of(run).await).await?;
     let parent_items = l1.head_header().await?.map_or(0, |header| header.envelope_count);
     let registry = registry(&l1.epochs().await?, l1.announced_end().await?, &standing);
     let mut report = report(&standing, registry, &hints, &faults, &runs, parent_items);
     report.listed_from = from;
+    report.hints.waiting_unread = unread;
     let mut addresses: Vec<Address> = hints.postings.iter().map(|posting| posting.publisher).collect();
     addresses.sort_unstable();
     addresses.dedup();
@@ -274,8 +279,9 @@ fn report(
     parent_items: u32,
 ) -> Report {
     let due = standing.l1_header_due(parent_items);
-    // None is made before the first certified header.
+    // Before the first certified header L1 makes none, and the inbox holds the block of its deployment as that of a posting.
     let posted = standing.head.number != 0;
+    let block_of = |at: u64| if posted { at } else { 0 };
     Report {
         block: standing.block,
         listed_from: 0,
@@ -283,8 +289,8 @@ fn report(
             number: standing.head.number,
             hash: standing.head.hash,
             l1_origin: standing.head.l1_origin_number,
-            posted_at: standing.head_posted_at,
-            certified_at: standing.last_certified_at,
+            posted_at: block_of(standing.head_posted_at),
+            certified_at: block_of(standing.last_certified_at),
         },
         l1_headers: L1Headers {
             made: standing.l1_made,
@@ -339,6 +345,7 @@ fn hints_of(standing: &Standing, hints: &RecentHints, runs: &[RunReference]) -> 
         struck: count(PostingState::Struck),
         void: hints.void.clone(),
         waiting: waiting.map(|run| (run.first, run.last, hints.void_from(run, deadline))).collect(),
+        waiting_unread: 0,
     }
 }
 
@@ -421,6 +428,10 @@ fn text(report: &Report) -> String {
         0 => "nothing yet".to_owned(),
         at => format!("L1 block {at}, {} blocks ago", report.block.saturating_sub(at)),
     };
+    let certified = match head.certified_at {
+        0 => "nothing yet".to_owned(),
+        at => format!("last in L1 block {at}"),
+    };
     let next_l1 = match (l1_headers.due, l1_headers.from) {
         (true, _) => "the next is due: `blindfold l1 post-header`".to_owned(),
         (false, Some(from)) => format!("the next not before L1 block {from}"),
@@ -448,13 +459,18 @@ fn text(report: &Report) -> String {
     let without = |(first, last, from): &(u64, u64, u64)| {
         format!("batches {first}–{last}, void from L1 block {from} on")
     };
+    let mut waiting_runs = listed(hints.waiting.iter().map(without), "no run");
+    if hints.waiting_unread > 0 {
+        let unread = format!("\nof which {} were not read, and may have no items", hints.waiting_unread);
+        waiting_runs.push_str(&unread);
+    }
     let publisher =
         |p: &Publisher| format!("{}: bond {} for {} open postings", p.address, ether(p.total), p.open);
     let mut rows = vec![
         ("L1 block", report.block.to_string()),
         ("head", format!("{} {} (L1 origin {})", head.number, head.hash, head.l1_origin)),
         ("last posting", posted),
-        ("certified", format!("last in L1 block {}", head.certified_at)),
+        ("certified", certified),
         ("made by L1", format!("{}; {next_l1}", l1_headers.made)),
         ("forced items", format!("{} of {} wait, {} due{next_forced}", waiting, forced.length, forced.due)),
         ("sequencer", format!("{}: bond {}{announced}", sequencer.address, ether(sequencer.bond))),
@@ -470,7 +486,7 @@ fn text(report: &Report) -> String {
             ),
         ),
         ("open hints", listed(hints.open.iter().map(open), "none")),
-        ("without hints", listed(hints.waiting.iter().map(without), "no run")),
+        ("without hints", waiting_runs),
         ("void runs", listed(hints.void.iter().map(|(a, b)| format!("batches {a}–{b}")), "none lately")),
         ("publishers", listed(report.publishers.iter().map(publisher), "none lately")),
         ("outputs", format!("claimed up to L2 block {}", report.last_output)),
@@ -660,10 +676,16 @@ pub(super) mod tests {
     #[test]
     fn before_the_first_posting_nothing_is_due() {
         let mut standing = standing(5_000);
-        (standing.head.number, standing.head_posted_at, standing.last_certified_at) = (0, 0, 0);
+        // The inbox begins with the block of its deployment in both.
+        (standing.head.number, standing.head_posted_at, standing.last_certified_at) = (0, 9, 9);
         let report = report(&standing, governed(), &RecentHints::default(), &[], &[], 0);
         assert!(!report.l1_headers.due && report.l1_headers.from.is_none());
-        assert!(text(&report).contains("nothing yet"));
+        let text = text(&report);
+        for part in ["last posting   nothing yet", "certified      nothing yet"] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!((&json["head"]["postedAt"], &json["head"]["certifiedAt"]), (&0.into(), &0.into()));
     }
 
     #[test]
