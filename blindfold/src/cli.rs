@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use blindfold_committee::key_file::KeyFileCost;
 use blindfold_protocol::limits::MAX_MEMBERS;
 use blindfold_telemetry::{LogFormat, init_logging};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::{
     bench::BenchCommand,
@@ -146,6 +146,23 @@ struct DealerArgs {
     json: bool,
 }
 
+impl Cli {
+    /// Parses the process's command line; ends the process where it cannot be, or asks for help.
+    #[must_use]
+    pub fn of_process() -> Self {
+        let parsed = Self::from_arg_matches(&command().get_matches());
+        parsed.unwrap_or_else(|error| error.format(&mut command()).exit())
+    }
+}
+
+/// The command line. Its help shows no value of an environment variable: URLs may hold secrets.
+fn command() -> clap::Command {
+    fn without_values(command: clap::Command) -> clap::Command {
+        command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(without_values)
+    }
+    without_values(Cli::command())
+}
+
 /// Runs a parsed command line.
 ///
 /// # Errors
@@ -268,9 +285,20 @@ fn run_dealer(args: &DealerArgs) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+
+    #[test]
+    fn help_shows_no_value_of_an_environment_variable() {
+        fn shown(command: &clap::Command) -> Vec<String> {
+            let own = command
+                .get_arguments()
+                .filter(|arg| arg.get_env().is_some() && !arg.is_hide_env_values_set())
+                .map(|arg| format!("{} {}", command.get_name(), arg.get_id()));
+            own.chain(command.get_subcommands().flat_map(shown)).collect()
+        }
+        command().debug_assert();
+        assert_eq!(shown(&command()), [""; 0]);
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use blindfold::cli::{Cli, exit_code, run};
-use clap::Parser;
 
 fn main() -> ExitCode {
-    exit_code(run(Cli::parse()))
+    exit_code(run(Cli::of_process()))
 }
