@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
-use blindfold_bte::{bls, dealer};
+use anyhow::{Context, Result, bail, ensure};
+use blindfold_bte::{Parameters, bls, dealer};
 use blindfold_committee::key_file::{self, KeyFileCost, KeyFilePublic};
 use blindfold_protocol::{B256, limits::MAX_MEMBERS};
 use blindfold_runtime::rng;
@@ -48,6 +48,38 @@ impl Deal<'_> {
         );
         Ok(())
     }
+
+    /// Refuses a folder with files of a dealing, and says where one was cut off: minutes may pass until the last file.
+    fn check_place(&self) -> Result<()> {
+        let parameters = parameters_in(self.out);
+        let keys = (1..=MAX_MEMBERS).map(|member| key_in(self.out, member));
+        let keys: Vec<PathBuf> = keys.filter(|path| path.exists()).collect();
+        let Some(first) = keys.first().or_else(|| Some(&parameters).filter(|path| path.exists())) else {
+            return Ok(());
+        };
+        let exists = format!("{} exists already; a key is never overwritten", first.display());
+        let dealt = fs::read(&parameters).ok().and_then(|bytes| Parameters::decode(&bytes).ok());
+        match dealt.map(|dealt| usize::from(dealt.members())) {
+            Some(members) if members == keys.len() => bail!("{exists}: name another folder with --out"),
+            members => bail!(
+                "{exists}. The dealing in {} is incomplete: {}, with {} key files. If it was interrupted, remove parameters.bin \
+                 and every member-*.key there, which nobody can use, and deal again; if its key files were handed out, name \
+                 another folder with --out",
+                self.out.display(),
+                members
+                    .map_or("no whole parameters.bin".to_owned(), |n| format!("parameters of {n} members")),
+                keys.len()
+            ),
+        }
+    }
+}
+
+fn parameters_in(folder: &Path) -> PathBuf {
+    folder.join("parameters.bin")
+}
+
+fn key_in(folder: &Path, member: usize) -> PathBuf {
+    folder.join(format!("member-{member}.key"))
 }
 
 /// What was written.
@@ -70,12 +102,8 @@ pub struct Dealt {
 /// An empty password, a committee that L1 refuses or no scheme has, or files that cannot be written.
 pub fn deal(what: &Deal<'_>) -> Result<Dealt> {
     what.check()?;
-    let (path, key_path) =
-        (what.out.join("parameters.bin"), |member| what.out.join(format!("member-{member}.key")));
-    for member in 1..=what.members {
-        let path = key_path(member);
-        ensure!(!path.exists(), "{} exists already; a key is never overwritten", path.display());
-    }
+    what.check_place()?;
+    let path = parameters_in(what.out);
     fs::create_dir_all(what.out).with_context(|| format!("{}", what.out.display()))?;
     let file = NewFile::create(&path)?;
     let mut rng = rng();
@@ -87,7 +115,7 @@ pub fn deal(what: &Deal<'_>) -> Result<Dealt> {
         let mut key_material = Zeroizing::new([0u8; 32]);
         rng.fill_bytes(key_material.as_mut_slice());
         let bls_key = bls::SecretKey::generate(key_material.as_slice())?;
-        let path = key_path(key.index());
+        let path = key_in(what.out, key.index().into());
         let password = what.password.as_bytes();
         let public = key_file::create(&path, password, key, &bls_key, parameters_hash, what.cost, &mut rng)?;
         members.push((path, public));
@@ -119,9 +147,19 @@ mod tests {
             assert!(!out.join("parameters.bin").exists(), "{says}");
         }
         assert_eq!(deal(&what).unwrap().members.len(), 4);
-        fs::remove_file(out.join("parameters.bin")).unwrap();
-        let refused = deal(&what).err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(refused.contains("member-1.key exists already"), "{refused}");
-        assert!(!out.join("parameters.bin").exists());
+        let refused = || deal(&what).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused().contains("member-1.key exists already"), "{}", refused());
+        assert!(!refused().contains("incomplete"), "{}", refused());
+        // As a process leaves it that ends in the middle: first while it deals, then while it writes the keys.
+        fs::remove_file(out.join("member-4.key")).unwrap();
+        for says in ["parameters of 4 members, with 3 key files", "no whole parameters.bin, with 0 key files"]
+        {
+            assert!(refused().contains(says) && refused().contains("remove"), "{}", refused());
+            for member in 1..4 {
+                let _ = fs::remove_file(out.join(format!("member-{member}.key")));
+            }
+            fs::write(out.join("parameters.bin"), "").unwrap();
+        }
+        assert!(!out.join("member-1.key").exists());
     }
 }
