@@ -106,6 +106,11 @@ async fn sequencer(command: &SequencerBondCommand) -> Result<()> {
         SequencerBondCommand::Announce(args) => {
             let amount = wei_u128(&args.amount)?;
             let (_, writer) = args.write.connect().await?;
+            ensure!(
+                amount != 0 || writer.client().bond(writer.address()).await?.unlocks_at != 0,
+                "nothing is announced of the bond of {}, so there is nothing to take back",
+                writer.address()
+            );
             let sent = writer.announce_bond_withdrawal(amount).await?;
             show_sequencer(writer.address(), writer.client(), Some(&sent), args.write.read.json).await
         }

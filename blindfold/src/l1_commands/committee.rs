@@ -1,6 +1,6 @@
 //! `blindfold l1 committee`: what the governor changes about epochs and rule sets, each with notice.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use blindfold_l1::{AnnouncedEnd, Sent};
 use blindfold_protocol::{Epochs, RulesChange};
 use clap::{Args, Subcommand};
@@ -71,8 +71,9 @@ pub struct SendArgs {
 pub(super) async fn run(command: &CommitteeCommand) -> Result<()> {
     match command {
         CommitteeCommand::End { epoch, last, write } => {
-            let sent = write.connect().await?.1.end_epoch(*epoch, *last).await.map_err(advised)?;
-            done(write, &format!("epoch {epoch} ends with batch {last}"), &sent)
+            let writer = write.connect().await?.1;
+            let sent = writer.end_epoch(*epoch, *last).await.map_err(advised)?;
+            done(write, &ended(*epoch, writer.client().numbers_of(*epoch).await?), &sent)
         }
         CommitteeCommand::Silent(SendArgs { write }) => {
             let writer = write.connect().await?.1;
@@ -87,6 +88,10 @@ pub(super) async fn run(command: &CommitteeCommand) -> Result<()> {
         }
         CommitteeCommand::EndAtHead { take_back, write } => {
             let writer = write.connect().await?.1;
+            ensure!(
+                !*take_back || writer.client().announced_end().await?.is_some(),
+                "no end is announced, so there is nothing to take back: `blindfold l1 status` shows what is"
+            );
             let sent = writer.announce_end(*take_back).await.map_err(advised)?;
             if *take_back {
                 return done(write, "no end is announced any more", &sent);
@@ -109,6 +114,15 @@ pub(super) async fn run(command: &CommitteeCommand) -> Result<()> {
             let last = writer.client().last_rules_change().await?;
             done(write, &scheduled(RulesChange { first: *from, rules: *rules }, last), &sent)
         }
+    }
+}
+
+/// What became of an epoch that was ended at a number. Before its first one it is taken back whole.
+fn ended(epoch: u64, (first, last): (u64, u64)) -> String {
+    if last < first {
+        format!("epoch {epoch} is taken back whole: it has no batch")
+    } else {
+        format!("epoch {epoch} ends with batch {last}")
     }
 }
 
@@ -156,6 +170,12 @@ mod tests {
         for last in [None, Some(RulesChange { first: 100, rules: 2 })] {
             assert!(scheduled(asked, last).contains("taken back: rule set 2 stays"));
         }
+    }
+
+    #[test]
+    fn an_epoch_that_is_taken_back_whole_is_not_said_to_end_with_a_batch() {
+        assert_eq!(ended(2, (1_001, 1_000)), "epoch 2 is taken back whole: it has no batch");
+        assert_eq!(ended(2, (1_001, 1_001)), "epoch 2 ends with batch 1001");
     }
 
     #[test]

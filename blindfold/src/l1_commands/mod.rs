@@ -145,6 +145,40 @@ fn range_start(newest: u64, blocks: u64, chain: &ChainConfig) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deploy::begun::tests::{deployed_in, sent};
+
+    #[derive(clap::Parser)]
+    struct Hand {
+        #[command(subcommand)]
+        command: HandCommand,
+    }
+
+    #[tokio::test]
+    async fn what_would_change_nothing_is_refused_before_it_is_paid_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let anvil = deployed_in(dir.path()).await;
+        let (at, before) =
+            (|name: &str| dir.path().join(name).display().to_string(), sent(&anvil, "latest").await);
+        let sequencer = "0x4200000000000000000000000000000000000012";
+        for (line, says) in [
+            ("hand committee end-at-head --take-back", "no end is announced"),
+            ("hand bond sequencer announce 0wei", "nothing is announced"),
+            (&format!("hand sequencer name {sequencer}"), "is the present key"),
+        ] {
+            let account = [
+                format!("--l1={}", anvil.url()),
+                format!("--chain={}", at("rollup.json")),
+                format!("--key={}", at("key.json")),
+                format!("--password-file={}", at("password")),
+            ];
+            let words = line.split(' ').map(str::to_owned).chain(account);
+            let Hand { command } = clap::Parser::try_parse_from(words).unwrap();
+            let refused = run(command).await.map_err(|error| format!("{error:#}"));
+            assert!(refused.as_ref().is_err_and(|refused| refused.contains(says)), "{line}: {refused:?}");
+        }
+        assert_eq!(sent(&anvil, "latest").await, before);
+        assert_eq!(before, "0x9");
+    }
 
     #[test]
     fn columns_are_aligned_and_further_lines_indented() {

@@ -1,7 +1,7 @@
 //! `blindfold l1 sequencer`: whose signature stands under headers, and from when on.
 
 use alloy_primitives::{Address, B256, U256};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use blindfold_l1::{L1Client, Sent};
 use blindfold_protocol::SequencerChange;
 use clap::Subcommand;
@@ -47,6 +47,11 @@ pub(super) async fn run(command: &SequencerCommand) -> Result<()> {
         }
         SequencerCommand::Name { sequencer, write } => {
             let (_, writer) = write.connect().await?;
+            let l1 = writer.client();
+            ensure!(
+                l1.sequencer().await? != *sequencer || l1.last_sequencer().await? != *sequencer,
+                "{sequencer} is the present key, and no other is named: there is no change to take back"
+            );
             let sent = writer.name_sequencer(*sequencer).await.map_err(advised)?;
             show(writer.client(), Some(&sent), write.read.json).await
         }

@@ -5,7 +5,7 @@ use blindfold_bte::{
     EncryptionKey, GT_BYTES,
     bls::{PublicKey, Signature},
 };
-use blindfold_protocol::{B256, Epoch, Epochs, RulesChange, SequencerChange};
+use blindfold_protocol::{Address, B256, Epoch, Epochs, RulesChange, SequencerChange};
 
 use crate::{
     L1Client, L1Error,
@@ -136,6 +136,28 @@ impl L1Client {
             return Ok((certified_at < end.announced_at).then_some(end));
         }
         Ok(Some(end))
+    }
+
+    /// An epoch's first and last batch number, as of the newest block; of one that was taken back the last is before the
+    /// first.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn numbers_of(&self, epoch: u64) -> Result<(u64, u64), L1Error> {
+        let registry = self.inner.config.contracts.registry;
+        let call = CommitteeRegistry::numbersOfCall { epoch };
+        let numbers = self.inner.rpc.view("numbersOf", registry, &call, "latest").await?;
+        Ok((numbers.firstNumber, numbers.lastNumber))
+    }
+
+    /// The key that signs headers once every change that is named by now has begun, as of the newest block.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn last_sequencer(&self) -> Result<Address, L1Error> {
+        let registry = self.inner.config.contracts.registry;
+        let call = CommitteeRegistry::sequencerAtCall { l1Block: u64::MAX };
+        self.inner.rpc.view("sequencerAt", registry, &call, "latest").await
     }
 
     /// The last change of the rule set after the newest block, if there is one: while it is far enough ahead it can be taken
