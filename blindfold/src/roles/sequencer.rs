@@ -45,7 +45,7 @@ impl SequencerSettings {
     /// When it cannot start.
     pub async fn run(self, rebuild_from_l1: bool) -> Result<()> {
         self.sequencer.validate().context("section [sequencer] of the settings")?;
-        check_beacon(&self.sequencer, &self.l1)?;
+        check_posting(&self.sequencer, self.posting_key.as_ref(), &self.l1)?;
         let chain = load_chain(&self.chain)?;
         let posting_key =
             self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
@@ -95,9 +95,16 @@ impl SequencerSettings {
     }
 }
 
-/// Data that cannot be read back counts as lacking: who posts in blobs would post all of it again.
-fn check_beacon(sequencer: &SequencerConfig, l1: &L1Settings) -> Result<()> {
+/// Whether there is what posting needs. Data that cannot be read back counts as lacking: who posts in blobs would post all
+/// of it again.
+fn check_posting(sequencer: &SequencerConfig, key: Option<&KeySource>, l1: &L1Settings) -> Result<()> {
     let SequencerConfig { posting, .. } = sequencer;
+    if posting.enabled && key.is_none() {
+        bail!(
+            "posting_key: an account that pays for postings to L1 is missing; name its key file, or set \
+             sequencer.posting.enabled = false where others post"
+        );
+    }
     if posting.enabled && posting.data == DataPlace::Blobs && l1.beacon_url.is_none() {
         bail!(
             "l1.beacon_url: sequencer.posting.data = \"blobs\" needs a beacon node, to read back what was posted"
@@ -114,10 +121,24 @@ mod tests {
     fn who_posts_in_blobs_needs_a_beacon_node() {
         let mut sequencer = SequencerConfig::default();
         let mut l1 = L1Settings::new("http://127.0.0.1:1");
-        check_beacon(&sequencer, &l1).unwrap();
+        let key = KeySource { file: "posting.json".into(), password_file: None, password_env: None };
+        check_posting(&sequencer, Some(&key), &l1).unwrap();
         sequencer.posting.data = DataPlace::Blobs;
-        assert!(check_beacon(&sequencer, &l1).unwrap_err().to_string().contains("l1.beacon_url"));
+        let refused = check_posting(&sequencer, Some(&key), &l1).unwrap_err().to_string();
+        assert!(refused.contains("l1.beacon_url"), "{refused}");
         l1.beacon_url = Some("http://127.0.0.1:2".to_owned());
-        check_beacon(&sequencer, &l1).unwrap();
+        check_posting(&sequencer, Some(&key), &l1).unwrap();
+    }
+
+    #[test]
+    fn who_posts_needs_an_account_that_pays() {
+        let (mut sequencer, l1) = (SequencerConfig::default(), L1Settings::new("http://127.0.0.1:1"));
+        let refused = check_posting(&sequencer, None, &l1).unwrap_err().to_string();
+        assert!(
+            refused.contains("posting_key") && refused.contains("sequencer.posting.enabled"),
+            "{refused}"
+        );
+        sequencer.posting.enabled = false;
+        check_posting(&sequencer, None, &l1).unwrap();
     }
 }
