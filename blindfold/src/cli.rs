@@ -65,7 +65,7 @@ enum Command {
         after_help = "Examples:\n  blindfold committee --config member-1.toml\n  blindfold committee --config member-1.toml --rebuild-from-l1"
     )]
     Committee(RebuildArgs),
-    /// Be the helper: pre-decrypt, finalize, publish hints
+    /// Be a hint publisher: pre-decrypt, finalize, publish hints
     #[command(
         after_help = "Example:\n  blindfold hint-publisher --config hint-publisher.toml --set backend.threads=8"
     )]

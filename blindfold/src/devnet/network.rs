@@ -230,7 +230,7 @@ impl Devnet {
             blocking(move || confidential::prepare(&dir, &chain, accounts)).await??;
         }
 
-        progress.step("roles: sequencer, members, helper, full node, proxy");
+        progress.step("roles: sequencer, members, hint publisher, full node, proxy");
         let processes = role_processes(&dir, &options, &l1_url)?;
         let l1 = L1Client::connect(L1Config::new(&l1_url, &chain)).await?;
         let mut devnet = Self {
@@ -607,8 +607,8 @@ fn role_processes(
         let name = format!("member-{member}");
         add(&name, "committee", layout.write(&name, &layout.member(member))?, *admin);
     }
-    let helper = layout.write("hint-publisher", &layout.hint_publisher())?;
-    add("hint-publisher", "hint-publisher", helper, options.ports.hint_publisher);
+    let publisher = layout.write("hint-publisher", &layout.hint_publisher())?;
+    add("hint-publisher", "hint-publisher", publisher, options.ports.hint_publisher);
     let full_node = layout.write("full-node", &layout.full_node(HINT_DEADLINE_MS))?;
     add("full-node", "full-node", full_node, options.ports.full_node.1);
     if let Some(ports) = &options.ports.l1_node {
