@@ -4,7 +4,8 @@
 //! machine could read it.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
@@ -176,12 +177,12 @@ pub fn store(key: &SigningKey, path: &Path, password: &str) -> Result<(), KeyErr
     }
     let io =
         |action: &'static str| move |cause: io::Error| KeyError::Io { action, path: path.to_owned(), cause };
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = folder_of(path);
     fs::create_dir_all(dir).map_err(io("cannot create the folder of"))?;
     // The library writes with the process's default permissions, so it writes into a folder of ours first.
     let staging = dir.join(format!(".key-{:016x}", random::<u64>()));
     fs::create_dir(&staging).map_err(io("cannot create"))?;
-    let written = fs::set_permissions(&staging, fs::Permissions::from_mode(0o700))
+    let encrypted = fs::set_permissions(&staging, fs::Permissions::from_mode(0o700))
         .map_err(io("cannot protect"))
         .and_then(|()| {
             let scalar = key.to_bytes();
@@ -194,19 +195,30 @@ pub fn store(key: &SigningKey, path: &Path, password: &str) -> Result<(), KeyErr
             )
             .map_err(|error| io("cannot encrypt")(io::Error::other(error.to_string())))
         })
-        .and_then(|_| fs::read(staging.join("key")).map_err(io("cannot read back")))
-        .and_then(|bytes| {
-            let mut file = fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)
-                .map_err(io("cannot create"))?;
-            io::Write::write_all(&mut file, &bytes).map_err(io("cannot write"))?;
-            file.sync_all().map_err(io("cannot flush"))
-        });
-    let cleaned = fs::remove_dir_all(&staging).map_err(io("cannot remove the staging folder of"));
-    written.and(cleaned)
+        .and_then(|_| fs::read(staging.join("key")).map_err(io("cannot read back")));
+    fs::remove_dir_all(&staging).map_err(io("cannot remove the staging folder of"))?;
+    let bytes = encrypted?;
+    write_new(path, |file| file.write_all(&bytes)).map_err(|cause| match cause.kind() {
+        io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
+        _ => io("cannot write")(cause),
+    })
+}
+
+/// Writes beside the target, syncs, then links the finished file to its name, as for members' key files: what a full disk
+/// cuts off never has the name, and linking fails where a rename would replace another key.
+fn write_new(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<()> {
+    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+    name.push(format!(".{:016x}.new", random::<u64>()));
+    let beside = path.with_file_name(name);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let written = write(&mut file).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&beside, path));
+    let removed = fs::remove_file(&beside);
+    written.and(removed)?;
+    fs::File::open(folder_of(path))?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The key files of a folder, by the address that their names carry ([`file_name`]).
@@ -282,6 +294,24 @@ mod tests {
         let listed = list(dir.path()).unwrap();
         assert_eq!(listed.iter().map(|(address, _)| *address).collect::<Vec<_>>(), [key.address()]);
         assert!(matches!(list(&dir.path().join("none")), Err(KeyError::Io { .. })));
+    }
+
+    #[test]
+    fn a_key_file_has_its_name_only_once_it_is_whole_and_takes_no_other_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("fee.json");
+        let files = || fs::read_dir(dir.path()).unwrap().count();
+        let full = write_new(&path, |file| {
+            file.write_all(b"{\"crypto\"")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(files(), 0, "what was cut off is gone");
+        write_new(&path, |file| file.write_all(b"whole")).unwrap();
+        let second = write_new(&path, |file| file.write_all(b"another"));
+        assert_eq!(second.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!((fs::read(&path).unwrap(), files()), (b"whole".to_vec(), 1));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
