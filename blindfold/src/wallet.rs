@@ -235,8 +235,13 @@ pub async fn run(args: WalletArgs) -> Result<()> {
         }
         WalletCommand::List { keys } => {
             let listed = keys::list(&keys)?;
-            let lines: Vec<String> =
-                listed.iter().map(|(address, path)| format!("{address}  {}", path.display())).collect();
+            let lines: Vec<String> = listed
+                .iter()
+                .map(|(address, path)| {
+                    let address = address.map_or("address unknown".to_owned(), |address| address.to_string());
+                    format!("{address:<42}  {}", path.display())
+                })
+                .collect();
             print(json, &listed, lines.join("\n"))
         }
         WalletCommand::Deposit { amount, payer, key, chain, .. } => {

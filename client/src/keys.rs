@@ -20,6 +20,9 @@ use zeroize::Zeroizing;
 /// A key file longer than this is none.
 const MAX_KEY_FILE_BYTES: u64 = 64 * 1024;
 
+/// The one version read and written.
+const VERSION: u64 = 3;
+
 /// Longest password, in bytes.
 const MAX_PASSWORD_BYTES: u64 = 4 * 1024;
 
@@ -128,8 +131,8 @@ pub fn open(path: &Path, password: &str) -> Result<SigningKey, KeyError> {
     })?;
     serde_json::from_str::<Header>(&text).map_err(|error| not_a_key_file(error.to_string())).and_then(
         |header| match header.version {
-            3 => Ok(()),
-            version => Err(not_a_key_file(format!("version {version}, expected 3"))),
+            VERSION => Ok(()),
+            version => Err(not_a_key_file(format!("version {version}, expected {VERSION}"))),
         },
     )?;
     let scalar = eth_keystore::decrypt_key(path, password.as_bytes()).map(Zeroizing::new).map_err(
@@ -197,11 +200,19 @@ pub fn store(key: &SigningKey, path: &Path, password: &str) -> Result<(), KeyErr
         })
         .and_then(|_| fs::read(staging.join("key")).map_err(io("cannot read back")));
     fs::remove_dir_all(&staging).map_err(io("cannot remove the staging folder of"))?;
-    let bytes = encrypted?;
-    write_new(path, |file| file.write_all(&bytes)).map_err(|cause| match cause.kind() {
+    let text =
+        with_address(&encrypted?, &key.address()).map_err(|error| io("cannot encode")(error.into()))?;
+    write_new(path, |file| file.write_all(text.as_bytes())).map_err(|cause| match cause.kind() {
         io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
         _ => io("cannot write")(cause),
     })
+}
+
+/// The key file with the address in it, as geth writes it: a renamed file still tells whose key it is.
+fn with_address(key_file: &[u8], address: &Address) -> serde_json::Result<String> {
+    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(key_file)?;
+    fields.insert("address".to_owned(), hex::encode(address).into());
+    serde_json::to_string(&fields)
 }
 
 /// Writes beside the target, syncs, then links the finished file to its name, as for members' key files: what a full disk
@@ -221,21 +232,29 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The key files of a folder, by the address that their names carry ([`file_name`]).
+/// The key files of a folder, whatever they are called, by the address that they or their names ([`file_name`]) carry;
+/// those of other programs may carry none.
 ///
 /// # Errors
 /// [`KeyError::Io`] when the folder cannot be read.
-pub fn list(dir: &Path) -> Result<Vec<(Address, PathBuf)>, KeyError> {
+pub fn list(dir: &Path) -> Result<Vec<(Option<Address>, PathBuf)>, KeyError> {
     let io = |cause| KeyError::Io { action: "cannot list", path: dir.to_owned(), cause };
     let mut keys = Vec::new();
     for entry in fs::read_dir(dir).map_err(io)? {
         let path = entry.map_err(io)?.path();
-        let address = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-        if let (Some(address), Some("json")) =
-            (address, path.extension().and_then(|extension| extension.to_str()))
-        {
-            keys.push((address, path));
+        if !path.is_file() {
+            continue;
         }
+        // Secrets of others and binary files lie there, too: what cannot be read as a key file is none of ours.
+        let text = read_bounded(&path, MAX_KEY_FILE_BYTES).ok();
+        let header = text.and_then(|text| serde_json::from_str::<Header>(&text).ok());
+        let Some(header) = header.filter(|header| header.version == VERSION && header.crypto.is_some())
+        else {
+            continue;
+        };
+        let named = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+        let address = header.address.and_then(|address| address.as_str()?.parse().ok());
+        keys.push((address.or(named), path));
     }
     keys.sort_unstable();
     Ok(keys)
@@ -247,10 +266,12 @@ pub fn file_name(address: &Address) -> String {
     format!("{address}.json")
 }
 
-/// Only what tells a key file from anything else.
+/// Only what tells a key file from anything else, and whose it is.
 #[derive(Deserialize)]
 struct Header {
     version: u64,
+    crypto: Option<serde::de::IgnoredAny>,
+    address: Option<serde_json::Value>,
 }
 
 fn read_bounded(path: &Path, limit_bytes: u64) -> Result<Zeroizing<String>, KeyError> {
@@ -286,14 +307,31 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_lists_its_keys_by_address() {
+    fn a_folder_lists_its_keys_by_address_whatever_they_are_called() {
         let dir = tempfile::tempdir().unwrap();
-        let key = SigningKey::random(&mut rng());
-        store(&key, &dir.path().join(file_name(&key.address())), "p").unwrap();
-        fs::write(dir.path().join("notes.txt"), "no key").unwrap();
-        let listed = list(dir.path()).unwrap();
-        assert_eq!(listed.iter().map(|(address, _)| *address).collect::<Vec<_>>(), [key.address()]);
-        assert!(matches!(list(&dir.path().join("none")), Err(KeyError::Io { .. })));
+        let (key, renamed) = (SigningKey::random(&mut rng()), SigningKey::random(&mut rng()));
+        let at = |name: &str| dir.path().join(name);
+        store(&key, &at(&file_name(&key.address())), "p").unwrap();
+        store(&renamed, &at("fee.json"), "p").unwrap();
+        // Another program's, without an address.
+        let mut nameless: serde_json::Value =
+            serde_json::from_slice(&fs::read(at("fee.json")).unwrap()).unwrap();
+        nameless.as_object_mut().unwrap().remove("address").unwrap();
+        fs::write(at("nameless"), nameless.to_string()).unwrap();
+        fs::write(at("notes.txt"), "no key").unwrap();
+        fs::write(at("rollup.json"), "{\"version\":3}").unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        let cut_off = fs::read(at("fee.json")).unwrap()[..100].to_vec();
+        fs::write(at(&file_name(&Address::repeat_byte(1))), cut_off).unwrap();
+        let mut expected = vec![
+            (None, at("nameless")),
+            (Some(key.address()), at(&file_name(&key.address()))),
+            (Some(renamed.address()), at("fee.json")),
+        ];
+        expected.sort_unstable();
+        assert_eq!(list(dir.path()).unwrap(), expected);
+        assert_eq!(open(&at("nameless"), "p").unwrap().address(), renamed.address());
+        assert!(matches!(list(&at("none")), Err(KeyError::Io { .. })));
     }
 
     #[test]
