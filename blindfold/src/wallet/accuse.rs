@@ -5,12 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use alloy_primitives::{Address, B256};
-use anyhow::{Context, Result, bail, ensure};
-use blindfold_client::Node;
+use alloy_primitives::{Address, B256, keccak256};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use blindfold_l1::{ACCUSATION_STAKE_WEI, Accusation, AccusationState, GivenPromise, L1Client, L1Writer};
-use blindfold_protocol::{ChainConfig, Epochs, Promise};
-use blindfold_rpc::{Encoded, types::Receipt};
+use blindfold_protocol::{ChainConfig, Epochs, Promise, Verdict, fault::keeps_promise};
+use blindfold_rpc::{BlindApiClient, ClientConfig, Encoded, ReceivedError, http_client, types::BatchInfo};
 use blindfold_runtime::random;
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -24,8 +23,9 @@ pub(super) const EXAMPLE: &str = "Examples:
       --l1 http://127.0.0.1:8545 --node http://127.0.0.1:9580
   blindfold wallet slash promise.json …      after the answer window
 
-Commits to the accusation, waits for a block, and makes it. The stake is lost to whoever shows the envelope in a batch
-up to the promised number, unless it was skipped for anything but its payer's doing: ask your own node first (--node).";
+Commits to the accusation, waits for a block, and makes it. The stake is lost to whoever shows the promised bytes in a
+batch up to the promised number, accepted, or left out in that very batch by its payer's doing: ask your own node first
+(--node), which has to have that batch certified.";
 
 pub(super) const SLASH_EXAMPLE: &str = "Example:
   blindfold wallet slash promise.json --key key.json --password-file password --chain rollup.json --l1 http://127.0.0.1:8545
@@ -108,7 +108,7 @@ pub(super) async fn run(args: &AccuseArgs, json: bool) -> Result<()> {
     let (promise, given) = load(&args.promise, &settings, &l1.epochs().await?)?;
     ready(&l1, &given).await?;
     if let Some(node) = &args.node {
-        not_kept(node, &promise).await?;
+        not_kept(node, &settings, &promise).await?;
     } else {
         eprintln!("no --node was asked whether the promise was kept; if it was, the stake is lost");
     }
@@ -146,20 +146,45 @@ async fn ready(l1: &L1Client, promise: &GivenPromise) -> Result<()> {
     }
 }
 
-/// Asks the user's node whether the envelope stands where it should.
-async fn not_kept(node: &str, promise: &Promise) -> Result<()> {
-    let id = promise.envelope_id;
-    let answer = Node::new(node)?.call("blind_getReceipt", &[serde_json::json!(id)]).await?;
-    let receipt: Option<Receipt> = serde_json::from_value(answer).context("your node's receipt")?;
-    match receipt.and_then(|receipt| receipt.number) {
-        Some(number) if number <= promise.seal_by => {
-            bail!(
-                "envelope {id} stands in batch {number}, promised by {}: the promise was kept",
-                promise.seal_by
-            )
-        }
-        _ => Ok(()),
+/// Asks the user's node whether the promise was kept, and goes by the rule that L1 goes by.
+async fn not_kept(node: &str, chain: &ChainConfig, promise: &Promise) -> Result<()> {
+    let Promise { envelope_id: id, seal_by, .. } = *promise;
+    let node = http_client(node, &ClientConfig::default())?;
+    let no_word = |error| anyhow!("your node: {}", ReceivedError::from(error));
+    let status = BlindApiClient::get_status(&node).await.map_err(no_word)?;
+    status.check_chain(chain.chain_id, &chain.deployment).map_err(|other| anyhow!("your node {other}"))?;
+    ensure!(
+        status.certified >= seal_by,
+        "your node has certified batches up to {}, and batch {seal_by} may hold the envelope: accuse when it is there",
+        status.certified
+    );
+    let receipt = node.get_receipt(id).await.map_err(no_word)?;
+    // A receipt names the batch that accepted an item of this id, where one did. The promised bytes can be another item.
+    let located = receipt.and_then(|receipt| receipt.number).filter(|number| *number < seal_by);
+    for number in located.into_iter().chain([seal_by]) {
+        let batch = node.get_batch(number).await.map_err(no_word)?;
+        let batch = batch.with_context(|| format!("your node does not have batch {number}"))?;
+        ensure!(
+            !is_kept_in(number, &batch, promise)?,
+            "envelope {id} stands in batch {number}, promised by {seal_by}: the promise was kept"
+        );
     }
+    Ok(())
+}
+
+/// Whether the promised bytes stand in this batch with a verdict that keeps the promise.
+fn is_kept_in(number: u64, batch: &BatchInfo, promise: &Promise) -> Result<bool> {
+    let sealed = batch.sealed.decode().with_context(|| format!("batch {number} of your node"))?;
+    ensure!(
+        sealed.header.number == number && sealed.items.len() == batch.verdicts.len(),
+        "your node's answer for batch {number} is not that batch"
+    );
+    let mut items = sealed.items.iter().zip(&batch.verdicts);
+    Ok(items.any(|(item, verdict)| {
+        let code = Verdict::code_of_reason(verdict.as_deref());
+        keccak256(item) == promise.item_hash
+            && code.is_some_and(|code| keeps_promise(code, number, promise.seal_by))
+    }))
 }
 
 /// Runs `slash`.
@@ -219,48 +244,4 @@ fn text(promise: &Promise, accusation: &Accusation, block: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use blindfold_protocol::{Deployment, SequencerChange, SigningKey};
-
-    use super::*;
-    use crate::test_chain::chain;
-
-    #[test]
-    fn a_stored_promise_is_read_back_only_from_a_sequencer_that_l1_names() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("promise.json");
-        let key = SigningKey::from_bytes(&[7; 32]).unwrap();
-        let chain = chain();
-        let first = SequencerChange { from_block: 0, sequencer: Address::repeat_byte(1) };
-        let named = SequencerChange { from_block: 9, sequencer: key.address() };
-        let strangers = Epochs::default().with_sequencers(vec![first], 9).unwrap();
-        let epochs = Epochs::default().with_sequencers(vec![first, named], 9).unwrap();
-        let promise = Promise::sign(&key, &chain.deployment, B256::repeat_byte(5), B256::repeat_byte(6), 77);
-        store(NewFile::create(&path).unwrap(), &Encoded::new(&promise)).unwrap();
-        let given = GivenPromise::new(&promise, key.address());
-        assert_eq!(load(&path, &chain, &epochs).unwrap(), (promise, given));
-        let stranger = load(&path, &chain, &strangers).unwrap_err().to_string();
-        assert!(stranger.contains("not signed by a sequencer"), "{stranger}");
-
-        let elsewhere = Deployment { l1_chain_id: chain.deployment.l1_chain_id + 1, ..chain.deployment };
-        let other = ChainConfig { deployment: elsewhere, ..chain.clone() };
-        assert!(load(&path, &other, &epochs).unwrap_err().to_string().contains("not signed by a sequencer"));
-        fs::write(&path, "{}").unwrap();
-        assert!(load(&path, &chain, &epochs).unwrap_err().to_string().contains("--promise-file"));
-    }
-
-    #[test]
-    fn an_accusation_says_until_when_it_can_be_answered() {
-        let key = SigningKey::from_bytes(&[7; 32]).unwrap();
-        let promise =
-            Promise::sign(&key, &chain().deployment, B256::repeat_byte(5), B256::repeat_byte(6), 77);
-        let accusation =
-            Accusation { state: AccusationState::Open, accuser: key.address(), answer_until: 7_300 };
-        let text = text(&promise, &accusation, 100);
-        assert!(text.contains("7300") && text.contains("0.1 ether") && text.contains("wallet slash"));
-        let json =
-            serde_json::to_value(value(&GivenPromise::new(&promise, key.address()), &accusation, B256::ZERO))
-                .unwrap();
-        assert_eq!((&json["state"], &json["answerUntil"]), (&"open".into(), &7_300.into()));
-    }
-}
+mod tests;
