@@ -409,6 +409,7 @@ mod tests {
             "wallet force-transaction --transfer ADDRESS 1ether KEY CHAIN",
             "wallet force-transaction --raw 0x02 --gas 21000 KEY CHAIN",
             "wallet send ADDRESS 1ether --promise-file f KEY CHAIN NODE --sequencer http://127.0.0.1:3",
+            "wallet send-again KEY CHAIN NODE SEQUENCER",
             "wallet force-envelope ADDRESS 1ether --l1-password-file q KEY CHAIN NODE",
             "wallet slash KEY CHAIN",
             "dealer --members 1 --threshold 1 --max-batch 8 --out o --password-file p",
@@ -477,6 +478,8 @@ mod tests {
             group.find_subcommand(name).unwrap().get_after_help().map(ToString::to_string).unwrap_or_default()
         };
         for (group, name) in [
+            ("wallet", "send"),
+            ("wallet", "send-again"),
             ("wallet", "force-envelope"),
             ("wallet", "force-transaction"),
             ("wallet", "bridge"),

@@ -5,6 +5,7 @@ mod bridge;
 mod confidential;
 mod fees;
 mod force;
+mod send;
 
 use std::{
     path::{Path, PathBuf},
@@ -25,7 +26,6 @@ use serde::Serialize;
 
 use crate::{
     address::address,
-    new_file::NewFile,
     roles::{L1Settings, load_chain},
 };
 
@@ -89,38 +89,11 @@ enum WalletCommand {
         chain: ChainArgs,
     },
     /// Send an encrypted transfer or call
-    Send {
-        /// Whom
-        #[arg(value_parser = address)]
-        to: Address,
-        /// How much, for example 1ether
-        amount: String,
-        /// Input of the call, 0x-hex
-        #[arg(long, default_value = "0x")]
-        data: Bytes,
-        /// Gas limit; the node estimates by default
-        #[arg(long)]
-        gas: Option<u64>,
-        /// Nonce; the node tells by default
-        #[arg(long)]
-        nonce: Option<u64>,
-        /// Ask for a signed promise, and check it
-        #[arg(long)]
-        promise: bool,
-        /// Keep the signed promise in this file, which must not exist yet: the evidence for `wallet accuse`, should it be
-        /// broken
-        #[arg(long, requires = "promise")]
-        promise_file: Option<PathBuf>,
-        /// Wait for the outcome, this many seconds at most
-        #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
-        wait: Option<u64>,
-        #[command(flatten)]
-        key: KeyArgs,
-        #[command(flatten)]
-        chain: ChainArgs,
-        #[command(flatten)]
-        servers: ServerArgs,
-    },
+    #[command(after_help = send::EXAMPLES)]
+    Send(send::SendArgs),
+    /// Send an envelope once more, as it was: it is executed once at most
+    #[command(after_help = send::AGAIN_EXAMPLE)]
+    SendAgain(send::AgainArgs),
     /// Where an envelope stands
     Status {
         /// Envelope id
@@ -247,23 +220,8 @@ pub async fn run(args: WalletArgs) -> Result<()> {
         WalletCommand::Deposit { amount, payer, key, chain, .. } => {
             deposit(&amount, payer, &key, &chain, json).await
         }
-        WalletCommand::Send {
-            to,
-            amount,
-            data,
-            gas,
-            nonce,
-            promise,
-            promise_file,
-            wait,
-            key,
-            chain,
-            servers,
-        } => {
-            let call = Call { to, value: wei(&amount)?, input: data, gas_limit: gas, nonce };
-            let wallet = wallet(&key, &chain, &servers).await?;
-            send(&wallet, &call, (promise, promise_file), wait, json).await
-        }
+        WalletCommand::Send(args) => send::run(&args, json).await,
+        WalletCommand::SendAgain(args) => send::again(&args, json).await,
         WalletCommand::ForceEnvelope(args) => force::envelope(&args, json).await,
         WalletCommand::ForceTransaction(args) => force::transaction(&args, json).await,
         WalletCommand::Bridge(args) => bridge::run(&args, json).await,
@@ -410,35 +368,6 @@ async fn deposit(
         &serde_json::json!({"payer": payer, "amount": format!("{amount:#x}"), "transaction": sent.transaction, "block": sent.block}),
         text,
     )
-}
-
-async fn send(
-    wallet: &Wallet,
-    call: &Call,
-    (promise, promise_file): (bool, Option<PathBuf>),
-    wait: Option<u64>,
-    json: bool,
-) -> Result<()> {
-    // Made before: a promise that has no place is lost, and with it the evidence.
-    let file = promise_file.as_deref().map(NewFile::create).transpose()?;
-    let sent = wallet.send(call, promise).await?;
-    if let (Some(file), Some(promise)) = (file, &sent.promise) {
-        accuse::store(file, promise)?;
-    }
-    let promised = sent.promised_by.map(|number| format!(", promised by batch {number}")).unwrap_or_default();
-    let text = format!("envelope {}  transaction {}{promised}", sent.envelope, sent.transactions[0]);
-    let Some(seconds) = wait else { return print(json, &sent, text) };
-    if !json {
-        println!("{text}");
-    }
-    let receipt =
-        wallet.wait(sent.envelope, seconds.saturating_mul(1_000), |state| eprintln!("  {state:?}")).await?;
-    let outcome = format!(
-        "{:?} in block {}",
-        receipt.state,
-        receipt.block_number.map_or("none".to_owned(), |n| n.to_string())
-    );
-    print(json, &serde_json::json!({"sent": sent, "receipt": receipt}), outcome)
 }
 
 pub(crate) fn print(json: bool, value: &impl Serialize, text: String) -> Result<()> {

@@ -96,9 +96,9 @@ pub enum WalletError {
         /// The id in the answer.
         got: B256,
     },
-    /// Asked for a promise, the sequencer gave none.
-    #[error("the sequencer gave no promise although asked; send without one, or use another sequencer")]
-    NoPromise,
+    /// Asked for a promise, the sequencer gave none. It has the envelope all the same.
+    #[error("the sequencer has envelope {0}, which may be executed, and gave no promise although asked")]
+    NoPromise(B256),
     /// More gas than a forced envelope may use.
     #[error("{gas} gas is more than a forced envelope may use, {limit}: force it in parts, or give --gas")]
     GasAboveForced {
@@ -120,6 +120,15 @@ pub enum WalletError {
         /// How long was waited, in milliseconds.
         waited_ms: u64,
     },
+}
+
+/// An envelope that is made and not sent yet, so that its names are known before anybody else has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// The envelope.
+    pub envelope: Envelope,
+    /// Hashes of the inner transactions.
+    pub transactions: Vec<B256>,
 }
 
 /// What a sent envelope gives back.
@@ -224,7 +233,42 @@ impl Wallet {
     /// # Errors
     /// [`WalletError`].
     pub async fn send(&self, call: &Call, promise: bool) -> Result<Sent, WalletError> {
+        self.deliver(&self.prepare(call, promise).await?, promise).await
+    }
+
+    /// Encrypts one confidential transaction and sends the envelope. It asks for no gas.
+    ///
+    /// # Errors
+    /// [`WalletError`].
+    pub async fn send_confidential(&self, id: B256, bytes: Vec<u8>) -> Result<Sent, WalletError> {
+        self.deliver(&self.prepare_confidential(id, bytes).await?, false).await
+    }
+
+    /// Signs one transaction and encrypts it, with an offer that is enough for a promise where one will be asked for.
+    ///
+    /// # Errors
+    /// [`WalletError`].
+    pub async fn prepare(&self, call: &Call, promise: bool) -> Result<Prepared, WalletError> {
         let transaction = self.sign(call).await?;
+        let (committee, offer) = self.offer(promise).await?;
+        let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
+        let envelope = maker.of_transactions(std::slice::from_ref(&transaction), &offer)?;
+        Ok(Prepared { envelope, transactions: vec![transaction.hash] })
+    }
+
+    /// Encrypts one confidential transaction.
+    ///
+    /// # Errors
+    /// [`WalletError`].
+    pub async fn prepare_confidential(&self, id: B256, bytes: Vec<u8>) -> Result<Prepared, WalletError> {
+        let (committee, offer) = self.offer(false).await?;
+        let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
+        let bundle = Bundle { items: vec![BundleItem::confidential(bytes)] };
+        let envelope = maker.of_bundle(&bundle, 0, &offer)?;
+        Ok(Prepared { envelope, transactions: vec![id] })
+    }
+
+    async fn offer(&self, promise: bool) -> Result<(CommitteeKey, Offer), WalletError> {
         let status = self.status().await?;
         let committee = self.committee(status.head.number).await?;
         let offer = Offer {
@@ -236,43 +280,31 @@ impl Wallet {
             expiry_batches: DEFAULT_EXPIRY_BATCHES,
             promise,
         };
-        let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
-        let envelope = maker.of_transactions(std::slice::from_ref(&transaction), &offer)?;
-        let promise = self.submit(&envelope, promise).await?;
-        Ok(Sent {
-            envelope: envelope.id(),
-            transactions: vec![transaction.hash],
-            promised_by: promise.map(|promise| promise.seal_by),
-            promise: promise.as_ref().map(Encoded::new),
-            bytes: envelope.encode().len() as u64,
-        })
+        Ok((committee, offer))
     }
 
-    /// Encrypts one confidential transaction and sends the envelope. It asks for no gas.
+    /// Sends an envelope, for the first time or once more: the same bytes are executed once at most. Whatever this fails
+    /// with, somebody may have them by then.
     ///
     /// # Errors
-    /// [`WalletError`].
-    pub async fn send_confidential(&self, id: B256, bytes: Vec<u8>) -> Result<Sent, WalletError> {
-        let status = self.status().await?;
-        let committee = self.committee(status.head.number).await?;
-        let offer = Offer {
-            base_fee: status.base_fee,
-            gas_base_fee: status.gas_base_fee,
-            priority_fee: 0,
-            head: status.head.number,
-            generation: status.head.generation,
-            expiry_batches: DEFAULT_EXPIRY_BATCHES,
-            promise: false,
+    /// As [`Wallet::submit`].
+    pub async fn deliver(&self, prepared: &Prepared, promise: bool) -> Result<Sent, WalletError> {
+        let Prepared { envelope, transactions } = prepared;
+        let promise = match self.submit(envelope, promise).await {
+            // It was taken before: in a batch already, or over, as the wait will tell.
+            Err(WalletError::Sequencer(error)) if error.reason() == "already_known" => {
+                if promise {
+                    return Err(WalletError::NoPromise(envelope.id()));
+                }
+                None
+            }
+            answer => answer?,
         };
-        let maker = EnvelopeMaker { chain: &self.chain, committee: &committee, payer: &self.key };
-        let bundle = Bundle { items: vec![BundleItem::confidential(bytes)] };
-        let envelope = maker.of_bundle(&bundle, 0, &offer)?;
-        self.submit(&envelope, false).await?;
         Ok(Sent {
             envelope: envelope.id(),
-            transactions: vec![id],
-            promised_by: None,
-            promise: None,
+            transactions: transactions.clone(),
+            promised_by: promise.map(|promise| promise.seal_by),
+            promise: promise.as_ref().map(Encoded::new),
             bytes: envelope.encode().len() as u64,
         })
     }
@@ -349,7 +381,7 @@ impl Wallet {
                 self.check_promise(envelope, &promise).await?;
                 Ok(Some(promise))
             }
-            None if promise => Err(WalletError::NoPromise),
+            None if promise => Err(WalletError::NoPromise(id)),
             None => Ok(None),
         }
     }

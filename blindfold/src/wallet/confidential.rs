@@ -17,7 +17,7 @@ use blindfold_runtime::now;
 use clap::{Args, Subcommand};
 use tokio::time::sleep;
 
-use super::{ChainArgs, KeyArgs, ServerArgs, print, wallet};
+use super::{ChainArgs, KeyArgs, ServerArgs, print, send::hand_over, wallet};
 use crate::{
     address::address,
     roles::{executed_here, load_chain, load_deployment},
@@ -193,13 +193,22 @@ impl SendArgs {
         made: Made,
         json: bool,
     ) -> Result<()> {
-        let sent = wallet.send_confidential(made.id, made.bytes).await?;
+        let prepared = wallet.prepare_confidential(made.id, made.bytes).await?;
+        let sent = hand_over(wallet, &prepared, false, None).await?;
         let text = format!("envelope {}  transaction {}", sent.envelope, made.id);
         let Some(seconds) = self.wait else { return print(json, &sent, text) };
         if !json {
             println!("{text}");
         }
-        let outcome = outcome(confidential.state(), made.id, seconds).await?;
+        let outcome = match outcome(confidential.state(), made.id, seconds).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                if json {
+                    print(json, &serde_json::json!({"sent": sent, "outcome": null}), String::new())?;
+                }
+                return Err(error);
+            }
+        };
         let line = match &outcome.reason {
             None => format!("applied in batch {}, version {}", outcome.number, outcome.version),
             Some(reason) => format!(

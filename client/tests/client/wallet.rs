@@ -94,7 +94,7 @@ async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
     let strangers = claim(promise(&key(8), id, item, expiry)).await;
     assert_eq!(strangers, InclusionError::PromiseSignature(sequencer_key().address()));
     *world.registry.away.lock() = false;
-    assert!(matches!(submit(None).await, Err(WalletError::NoPromise)));
+    assert!(matches!(submit(None).await, Err(WalletError::NoPromise(of)) if of == id));
     let other = B256::repeat_byte(1);
     let of_another = claim(promise(&sequencer_key(), other, item, expiry)).await;
     assert_eq!(of_another, InclusionError::PromiseOfAnother(other));
@@ -399,6 +399,36 @@ async fn inclusion_is_believed_only_as_far_as_it_is_proved() {
         BatchHints { entries: batch.hints.entries[1..].to_vec(), ..batch.hints.clone() },
     ] {
         assert_eq!(check(hinted(&foreign)).await, Err(InclusionError::Hints));
+    }
+}
+
+#[tokio::test]
+async fn an_envelope_has_its_names_before_it_is_sent_and_goes_again_as_it_was() {
+    let world = World::start().await;
+    let wallet = wallet(&world);
+    let prepared = wallet.prepare(&call(), true).await.unwrap();
+    let id = prepared.envelope.id();
+    assert!(world.sequencer.state.lock().arrived.is_empty());
+
+    // Whether it was taken is not known: the same bytes go again, and no second envelope.
+    world.sequencer.leave().await;
+    let lost = wallet.deliver(&prepared, false).await;
+    assert!(matches!(lost, Err(WalletError::Sequencer(error)) if error.reason() == "no_answer"));
+    world.sequencer.come_back().await;
+    let sent = wallet.deliver(&prepared, false).await.unwrap();
+    assert_eq!((sent.envelope, &sent.transactions), (id, &prepared.transactions));
+    let known = RpcError::conflict("already_known", "in a batch");
+    world.sequencer.state.lock().refusals.push_back(known.clone());
+    assert_eq!(wallet.deliver(&prepared, false).await.unwrap(), sent);
+    let bytes = Bytes::from(prepared.envelope.encode());
+    assert_eq!(world.sequencer.state.lock().arrived, vec![(id, bytes); 2]);
+
+    // What was taken without a promise, now or before, is told apart from what was not taken.
+    world.sequencer.state.lock().refusals.push_back(known);
+    for without in [wallet.deliver(&prepared, true).await, wallet.deliver(&prepared, true).await] {
+        let text = without.unwrap_err().to_string();
+        assert!(text.contains(&id.to_string()) && text.contains("may be executed"), "{text}");
+        assert!(!text.contains("send without"), "{text}");
     }
 }
 

@@ -1,0 +1,100 @@
+//! What a sender is told, whatever the sequencer answers.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use blindfold_bte::dealer;
+use blindfold_client::{CommitteeKeyError, CommitteeSource, WalletEndpoints};
+use blindfold_protocol::{
+    Bundle, Epochs, SigningKey,
+    envelope_builder::{EnvelopeFields, build},
+};
+use blindfold_rpc::Encoded;
+use blindfold_runtime::rng;
+
+use super::*;
+use crate::test_chain::chain;
+
+const TRANSACTION: B256 = B256::repeat_byte(9);
+const EXPIRY: u64 = 1_077;
+
+struct NoL1;
+
+#[async_trait]
+impl CommitteeSource for NoL1 {
+    async fn epochs(&self) -> Result<Epochs, CommitteeKeyError> {
+        Err(CommitteeKeyError::L1("away".to_owned()))
+    }
+
+    async fn encryption_key(&self, _: u64) -> Result<Vec<u8>, CommitteeKeyError> {
+        Err(CommitteeKeyError::L1("away".to_owned()))
+    }
+}
+
+fn key() -> SigningKey {
+    SigningKey::from_bytes(&[7; 32]).unwrap()
+}
+
+fn prepared() -> Prepared {
+    let (parameters, _) = dealer::deal(4, 3, 2, &mut rng()).unwrap();
+    let fields = EnvelopeFields {
+        chain_id: chain().chain_id,
+        deployment: chain().deployment,
+        epoch: 1,
+        fee_nonce: 5,
+        max_fee: 1,
+        priority_fee: 0,
+        max_gas_fee: 1,
+        gas_limit: 21_000,
+        expiry: EXPIRY,
+        generation: 0,
+    };
+    let bundle = Bundle::of_transactions([vec![2]]);
+    let envelope = build(&parameters.encryption_key(), &fields, &bundle, &key(), &mut rng()).unwrap();
+    Prepared { envelope, transactions: vec![TRANSACTION] }
+}
+
+#[tokio::test]
+async fn whatever_sending_meets_names_the_envelope_and_how_it_goes_again() {
+    let nobody = "http://127.0.0.1:1".to_owned();
+    let endpoints = WalletEndpoints { node: nobody.clone(), sequencer: nobody };
+    let wallet = Wallet::new(chain(), key(), &endpoints, Arc::new(NoL1), None).unwrap();
+    let prepared = prepared();
+    let (id, expiry) = (prepared.envelope.id().to_string(), format!("batch {EXPIRY}"));
+    for (kept, file) in [(None, "the text above"), (Some(Path::new("kept.json")), "kept.json")] {
+        let lost = format!("{:#}", hand_over(&wallet, &prepared, false, kept).await.unwrap_err());
+        let transaction = TRANSACTION.to_string();
+        for part in [&*id, &transaction, "may be executed", &expiry, "send-again", file, "no answer"] {
+            assert!(lost.contains(part), "{part} in {lost}");
+        }
+    }
+}
+
+#[test]
+fn an_envelope_goes_again_as_it_was_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("envelope.json");
+    let prepared = prepared();
+    let text = stored(&prepared).unwrap();
+    fs::write(&path, &text).unwrap();
+    assert_eq!(load(&path).unwrap(), prepared);
+    let id = prepared.envelope.id().to_string();
+    fs::write(&path, text.replace(&id, &B256::ZERO.to_string())).unwrap();
+    assert!(load(&path).unwrap_err().to_string().contains("is damaged"));
+    fs::write(&path, "{}").unwrap();
+    assert!(load(&path).unwrap_err().to_string().contains("--envelope-file"));
+}
+
+#[test]
+fn what_was_sent_is_told_though_nothing_became_of_it_in_time() {
+    let sent = Sent {
+        envelope: B256::repeat_byte(5),
+        transactions: vec![TRANSACTION],
+        promised_by: Some(77),
+        promise: Some(Encoded::from_bytes(vec![1, 2])),
+        bytes: 700,
+    };
+    let told = report(&sent, None);
+    assert_eq!((&told["sent"]["promise"], &told["receipt"]), (&"0x0102".into(), &serde_json::Value::Null));
+    assert_eq!(told["sent"]["envelope"], serde_json::json!(sent.envelope));
+}
