@@ -19,7 +19,8 @@ use alloy_primitives::{
 use anyhow::{Context, Result, bail};
 use blindfold_client::{Call, KeySource, Wallet, WalletEndpoints, keys};
 use blindfold_l1::{L1Client, L1Writer};
-use blindfold_protocol::SigningKey;
+use blindfold_protocol::{EnvelopeFault, SigningKey};
+use blindfold_rpc::types::{EnvelopeState, Receipt};
 use blindfold_runtime::rng;
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -233,12 +234,7 @@ pub async fn run(args: WalletArgs) -> Result<()> {
             let Some(receipt) = wallet(&key, &chain, &servers).await?.receipt(id).await? else {
                 bail!("your node does not know envelope {id} (it knows certified batches only)");
             };
-            let text = format!(
-                "{id}  {:?}{}",
-                receipt.state,
-                receipt.reason.as_deref().map(|r| format!(" ({r})")).unwrap_or_default()
-            );
-            print(json, &receipt, text)
+            print(json, &receipt, standing(&receipt))
         }
         WalletCommand::Check { id, key, chain, servers } => {
             let inclusion = wallet(&key, &chain, &servers).await?.check(id).await?;
@@ -249,6 +245,17 @@ pub async fn run(args: WalletArgs) -> Result<()> {
             print(json, &inclusion, text)
         }
     }
+}
+
+/// Where an envelope stands. What a batch left out may be a copy with another proof or signature, for those do not change
+/// the id; and what kept it out may pass.
+fn standing(receipt: &Receipt) -> String {
+    let reason = receipt.reason.as_deref();
+    let told = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let unopened =
+        receipt.state == EnvelopeState::Skipped && reason.and_then(EnvelopeFault::from_name).is_some();
+    let note = if unopened { "; it, or a copy of it: until it expires it may still be executed" } else { "" };
+    format!("{}  {:?}{told}{note}", receipt.id, receipt.state)
 }
 
 /// A call that is made on L2, whichever way it goes there.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use blindfold_protocol::{
-    Bundle, BundleItem, Canonical, ChainConfig, Envelope, Epochs, Promise, SigningKey,
+    Bundle, BundleItem, Canonical, ChainConfig, Envelope, EnvelopeFault, Epochs, Promise, SigningKey,
     envelope_builder::BuildError,
 };
 use blindfold_rpc::{
@@ -111,12 +111,17 @@ pub enum WalletError {
     #[error("envelope {0} is not in any batch your node knows")]
     Unknown(B256),
     /// Nothing final within the time given.
-    #[error("envelope {id} is still {state:?} after {waited_ms} ms; it stays valid until its expiry")]
+    #[error(
+        "envelope {id} is {} after {waited_ms} ms; it may be executed up to batch {expiry}",
+        seen(*state)
+    )]
     TimedOut {
         /// The envelope.
         id: B256,
         /// Its last known state.
         state: Option<EnvelopeState>,
+        /// The last batch that may hold it.
+        expiry: u64,
         /// How long was waited, in milliseconds.
         waited_ms: u64,
     },
@@ -414,43 +419,93 @@ impl Wallet {
         self.node_rpc.get_receipt(id).await.map_err(|error| WalletError::NodeRpc(error.into()))
     }
 
-    /// Waits until the envelope has a final state; `progress` hears each new state.
+    /// Waits until nothing can change the envelope's state any more; `progress` hears each new state.
     ///
     /// # Errors
     /// [`WalletError::NodeRpc`], [`WalletError::TimedOut`].
     pub async fn wait(
         &self,
-        id: B256,
+        envelope: &Envelope,
         timeout_ms: u64,
         mut progress: impl FnMut(EnvelopeState),
     ) -> Result<Receipt, WalletError> {
+        let (id, expiry) = (envelope.id(), envelope.header.expiry.number());
         let started = now();
         let timed_out = |waited_ms| waited_ms >= timeout_ms;
         let mut last = None;
         loop {
-            let receipt = match self.receipt(id).await {
+            let (receipt, is_final) = match self.standing(envelope).await {
                 // A node that is away for a moment does not end the wait.
                 Err(WalletError::NodeRpc(error))
                     if error.retry() && !timed_out(started.elapsed().as_millis() as u64) =>
                 {
-                    None
+                    (None, false)
                 }
-                receipt => receipt?,
+                standing => standing?,
             };
             if let Some(receipt) = receipt {
                 if last != Some(receipt.state) {
                     progress(receipt.state);
                     last = Some(receipt.state);
                 }
-                if is_final(receipt.state) {
+                if is_final {
                     return Ok(receipt);
                 }
             }
             let waited_ms = started.elapsed().as_millis() as u64;
             if timed_out(waited_ms) {
-                return Err(WalletError::TimedOut { id, state: last, waited_ms });
+                return Err(WalletError::TimedOut { id, state: last, expiry, waited_ms });
             }
             sleep(Duration::from_millis(POLL_INTERVAL_MS)).await;
+        }
+    }
+
+    /// The envelope's receipt, and whether it stays as it is. A receipt is found by the id, which proof and signature do
+    /// not change, so what it says of a skipped item need not be about these bytes.
+    async fn standing(&self, envelope: &Envelope) -> Result<(Option<Receipt>, bool), WalletError> {
+        let id = envelope.id();
+        let receipt = self.receipt(id).await?;
+        if let Some(receipt) = receipt.clone()
+            && self.stays(envelope, &receipt).await?
+        {
+            return Ok((Some(receipt), true));
+        }
+        let status = self.status().await?;
+        let expiry = envelope.header.expiry;
+        let displaced = expiry.is_before(status.head.generation);
+        let expired = status.certified >= expiry.number() && status.head.generation == expiry.generation();
+        if !displaced && !expired {
+            return Ok((receipt, false));
+        }
+        // Asked once more, after the status: the node had every batch that can hold the envelope by then.
+        match self.receipt(id).await? {
+            Some(receipt) => {
+                let is_over = is_final(receipt.state);
+                Ok((Some(receipt), is_over))
+            }
+            None => Ok((Some(in_no_batch(id, displaced)), true)),
+        }
+    }
+
+    /// Whether a receipt says how the envelope ended before its expiry has passed.
+    async fn stays(&self, envelope: &Envelope, receipt: &Receipt) -> Result<bool, WalletError> {
+        let (Some(reason), Some(number), Some(index)) = (&receipt.reason, receipt.number, receipt.index)
+        else {
+            let over = [EnvelopeState::Executed, EnvelopeState::Malformed, EnvelopeState::Void];
+            return Ok(over.contains(&receipt.state));
+        };
+        match EnvelopeFault::from_name(reason) {
+            // Opened: only an accepted item is, and none is accepted twice.
+            None => Ok(is_final(receipt.state)),
+            Some(fault) if is_final(receipt.state) && FAULTS_OF_BYTES.contains(&fault) => {
+                let batch = self.node_rpc.get_batch(number).await;
+                let batch = batch.map_err(|error| WalletError::NodeRpc(error.into()))?;
+                let Some(batch) = batch else { return Ok(false) };
+                let sealed = batch.sealed.decode();
+                let sealed = sealed.map_err(|_| InclusionError::Undecodable("sealed batch"))?;
+                Ok(sealed.items.get(index as usize).is_some_and(|item| *item == envelope.encode()))
+            }
+            Some(_) => Ok(false),
         }
     }
 
@@ -472,7 +527,43 @@ impl Wallet {
     }
 }
 
-/// Whether an envelope's state changes no more.
+/// Faults that the bytes themselves have. What else a batch says of an envelope may be past in a later one.
+const FAULTS_OF_BYTES: &[EnvelopeFault] = &[
+    EnvelopeFault::Undecodable,
+    EnvelopeFault::WrongChain,
+    EnvelopeFault::WrongDeployment,
+    EnvelopeFault::InvalidFeeSignature,
+    EnvelopeFault::InvalidPoint,
+    EnvelopeFault::InvalidProof,
+];
+
+/// What a node says of an envelope that may still be executed.
+fn seen(state: Option<EnvelopeState>) -> String {
+    match state {
+        None => "in no batch that your node knows".to_owned(),
+        Some(EnvelopeState::Skipped) => "skipped, or a copy of it is,".to_owned(),
+        Some(state) => format!("{state:?}").to_lowercase(),
+    }
+}
+
+/// The receipt of an envelope that no batch holds and none can hold any more. Batches that gave way to a header of L1's may
+/// have held it, and have been opened.
+fn in_no_batch(id: B256, displaced: bool) -> Receipt {
+    Receipt {
+        id,
+        state: EnvelopeState::Expired,
+        reason: displaced.then(|| EnvelopeFault::WrongGeneration.as_str().to_owned()),
+        number: None,
+        index: None,
+        header_hash: None,
+        block_number: None,
+        block_hash: None,
+        transactions: None,
+    }
+}
+
+/// Whether an item with this state changes it no more. Of an envelope that says nothing yet where it was skipped or has
+/// expired by a server's word: the item may be a copy with another proof or signature, see [`Wallet::wait`].
 #[must_use]
 pub fn is_final(state: EnvelopeState) -> bool {
     match state {

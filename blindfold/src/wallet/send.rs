@@ -7,10 +7,10 @@ use std::{
 };
 
 use alloy_primitives::{B256, Bytes};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use blindfold_client::{Prepared, Sent, Wallet};
 use blindfold_protocol::{Canonical, Envelope};
-use blindfold_rpc::types::Receipt;
+use blindfold_rpc::types::{EnvelopeState, Receipt};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +22,9 @@ pub(super) const EXAMPLES: &str = "Examples:
       --l1 http://127.0.0.1:8545 --node http://127.0.0.1:9580 --sequencer http://127.0.0.1:9545 --wait
   blindfold wallet send 0x… 1ether --promise --promise-file promise.json --envelope-file envelope.json …
 
-Whatever happens after it was sent, it may be executed until it expires, and `wallet send` once more would pay a second
-time: use `wallet send-again`.";
+The exit status is 0 when the sequencer has the envelope, with --wait when its transaction is in a block. Whatever else
+happens after it was sent, it may be executed until it expires, and `wallet send` once more would pay a second time: use
+`wallet send-again`.";
 
 pub(super) const AGAIN_EXAMPLE: &str = "Example:
   blindfold wallet send-again envelope.json --key key.json --password-file password --chain rollup.json \\
@@ -132,13 +133,16 @@ impl DeliveryArgs {
         if !json {
             println!("{}", line(&sent));
         }
-        let id = prepared.envelope.id();
-        let waited = wallet.wait(id, seconds.saturating_mul(1_000), |state| eprintln!("  {state:?}")).await;
+        let waited = wallet.wait(&prepared.envelope, seconds.saturating_mul(1_000), |state| {
+            let note = if state == EnvelopeState::Skipped { ", it or a copy of it" } else { "" };
+            eprintln!("  {state:?}{note}");
+        });
+        let waited = waited.await;
         if json {
             // Before any error: this is where the promise is.
             print(json, &report(&sent, waited.as_ref().ok()), String::new())?;
         }
-        let outcome = outcome(&waited.with_context(|| may_be_executed(prepared))?);
+        let outcome = outcome(&waited.with_context(|| may_be_executed(prepared))?, &prepared.transactions)?;
         if !json {
             println!("{outcome}");
         }
@@ -189,9 +193,31 @@ fn report(sent: &Sent, receipt: Option<&Receipt>) -> serde_json::Value {
     serde_json::json!({"sent": sent, "receipt": receipt})
 }
 
-fn outcome(receipt: &Receipt) -> String {
-    let block = receipt.block_number.map_or("none".to_owned(), |number| number.to_string());
-    format!("{:?} in block {block}", receipt.state)
+/// What became of the envelope's transactions: nothing but all of them in a block is a success.
+fn outcome(receipt: &Receipt, transactions: &[B256]) -> Result<String> {
+    let id = receipt.id;
+    let reason =
+        |reason: &Option<String>| reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    if receipt.state != EnvelopeState::Executed {
+        let state = format!("{:?}", receipt.state).to_lowercase();
+        bail!("envelope {id} was not executed: it is {state}{}", reason(&receipt.reason));
+    }
+    let left_out = receipt
+        .transactions
+        .iter()
+        .flatten()
+        .find(|one| !one.included && one.hash.is_none_or(|hash| transactions.contains(&hash)));
+    if let Some(left_out) = left_out {
+        let hash = left_out.hash.map(|hash| format!(" {hash}")).unwrap_or_default();
+        bail!(
+            "envelope {id} was opened, and its transaction{hash} left out of the block{}: everybody can read it now",
+            reason(&left_out.reason)
+        );
+    }
+    Ok(format!(
+        "Executed in block {}",
+        receipt.block_number.map_or("none".to_owned(), |number| number.to_string())
+    ))
 }
 
 /// What the file holds.

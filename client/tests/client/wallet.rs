@@ -432,14 +432,90 @@ async fn an_envelope_has_its_names_before_it_is_sent_and_goes_again_as_it_was() 
     }
 }
 
+/// The envelope with another fee signature: another item, with the same id.
+fn copy_of(envelope: &Envelope) -> Envelope {
+    let mut copy = envelope.clone();
+    copy.fee_signature.0[0] ^= 1;
+    assert_eq!(copy.id(), envelope.id());
+    copy
+}
+
+#[tokio::test]
+async fn an_envelope_is_skipped_only_where_these_bytes_are_and_never_will_be_anything_else() {
+    let world = World::start().await;
+    let (wallet, envelope) = (wallet(&world), envelope(&world).await);
+    let (id, expiry) = (envelope.id(), envelope.header.expiry.number());
+    let skipped = |reason: &str| Receipt {
+        reason: Some(reason.to_owned()),
+        number: Some(NUMBER),
+        index: Some(1),
+        ..receipt(id, EnvelopeState::Skipped)
+    };
+    let told = |receipt: Receipt, item: &Envelope| {
+        let batch = Batch::judged(item, receipt.reason.as_deref()).info();
+        let mut node = world.node.state.lock();
+        node.batches.insert(NUMBER, batch);
+        node.receipts.insert(id, receipt);
+    };
+    let now = async || wallet.wait(&envelope, 0, |_| ()).await;
+    let goes_on = |waited: Result<Receipt, WalletError>| {
+        let text = waited.unwrap_err().to_string();
+        assert!(text.contains("may be executed") && text.contains(&format!("batch {expiry}")), "{text}");
+    };
+
+    // Anybody can make a copy that is skipped, and have L1 force it into a batch: the envelope itself comes later.
+    told(skipped("invalid_fee_signature"), &copy_of(&envelope));
+    goes_on(now().await);
+    let (reported, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    let script = async {
+        assert_eq!(reports.recv().await, Some(EnvelopeState::Skipped));
+        world.node.called_again("blind_getReceipt", 2).await;
+        world.node.state.lock().set(id, EnvelopeState::Executed);
+    };
+    let waited = wallet.wait(&envelope, 600_000, |state| reported.send(state).unwrap());
+    let (ended, ()) = tokio::join!(waited, script);
+    assert_eq!(ended.unwrap().state, EnvelopeState::Executed);
+
+    // A fault of these bytes stays. What depends on the batch may pass.
+    told(skipped("invalid_fee_signature"), &envelope);
+    assert_eq!(now().await.unwrap().reason.as_deref(), Some("invalid_fee_signature"));
+    for reason in ["insufficient_funds", "fee_too_low", "fee_nonce_used", "wrong_generation"] {
+        told(skipped(reason), &envelope);
+        goes_on(now().await);
+    }
+    // The sequencer's word, where it is asked as the node: in no batch.
+    for state in [EnvelopeState::Skipped, EnvelopeState::Expired] {
+        world.node.state.lock().receipts.insert(id, receipt(id, state));
+        goes_on(now().await);
+    }
+    // What was opened is over.
+    world.node.state.lock().receipts.insert(id, skipped("bad_bundle"));
+    assert_eq!(now().await.unwrap().reason.as_deref(), Some("bad_bundle"));
+
+    // When the node has every batch that can hold it, whatever was skipped is all there is.
+    told(skipped("invalid_fee_signature"), &copy_of(&envelope));
+    world.node.state.lock().certified = expiry;
+    assert_eq!(now().await.unwrap().state, EnvelopeState::Skipped);
+    world.node.state.lock().set(id, EnvelopeState::Certified);
+    goes_on(now().await);
+    world.node.state.lock().receipts.clear();
+    let none = now().await.unwrap();
+    assert_eq!((none.id, none.state, none.reason), (id, EnvelopeState::Expired, None));
+    // A header that L1 made bars it, and may stand in the place of a batch that held it and was opened.
+    world.node.state.lock().certified = HEAD;
+    world.node.state.lock().generation = 1;
+    assert_eq!(now().await.unwrap().reason.as_deref(), Some("wrong_generation"));
+}
+
 #[tokio::test]
 async fn waiting_ends_with_a_final_state_or_with_the_time_given() {
     let world = World::start().await;
-    let (wallet, id) = (wallet(&world), B256::repeat_byte(5));
-    let timed_out = wallet.wait(id, 0, |_| ()).await;
+    let (wallet, envelope) = (wallet(&world), envelope(&world).await);
+    let id = envelope.id();
+    let timed_out = wallet.wait(&envelope, 0, |_| ()).await;
     assert!(matches!(timed_out, Err(WalletError::TimedOut { state: None, .. })));
     world.node.state.lock().set(id, EnvelopeState::Sealed);
-    let timed_out = wallet.wait(id, 0, |_| ()).await;
+    let timed_out = wallet.wait(&envelope, 0, |_| ()).await;
     assert!(matches!(timed_out, Err(WalletError::TimedOut { state: Some(EnvelopeState::Sealed), .. })));
 
     // A node that is away for a moment does not end it.
@@ -451,7 +527,7 @@ async fn waiting_ends_with_a_final_state_or_with_the_time_given() {
         world.node.state.lock().set(id, EnvelopeState::Executed);
         world.node.come_back().await;
     };
-    let wait = wallet.wait(id, 600_000, |state| {
+    let wait = wallet.wait(&envelope, 600_000, |state| {
         seen.push(state);
         reported.send(state).unwrap();
     });
@@ -459,5 +535,7 @@ async fn waiting_ends_with_a_final_state_or_with_the_time_given() {
     assert_eq!(receipt.unwrap().state, EnvelopeState::Executed);
     assert_eq!(seen, [EnvelopeState::Sealed, EnvelopeState::Executed]);
     world.node.leave().await;
-    assert!(matches!(wallet.wait(id, 0, |_| ()).await, Err(WalletError::NodeRpc(error)) if error.retry()));
+    assert!(
+        matches!(wallet.wait(&envelope, 0, |_| ()).await, Err(WalletError::NodeRpc(error)) if error.retry())
+    );
 }

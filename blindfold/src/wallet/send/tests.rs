@@ -9,7 +9,7 @@ use blindfold_protocol::{
     Bundle, Epochs, SigningKey,
     envelope_builder::{EnvelopeFields, build},
 };
-use blindfold_rpc::Encoded;
+use blindfold_rpc::{Encoded, types::TransactionOutcome};
 use blindfold_runtime::rng;
 
 use super::*;
@@ -83,6 +83,41 @@ fn an_envelope_goes_again_as_it_was_or_not_at_all() {
     assert!(load(&path).unwrap_err().to_string().contains("is damaged"));
     fs::write(&path, "{}").unwrap();
     assert!(load(&path).unwrap_err().to_string().contains("--envelope-file"));
+}
+
+#[test]
+fn only_a_transaction_in_a_block_is_a_success() {
+    let receipt = |state, reason: Option<&str>, transactions: Option<Vec<TransactionOutcome>>| Receipt {
+        id: B256::repeat_byte(5),
+        state,
+        reason: reason.map(str::to_owned),
+        number: Some(7),
+        index: Some(0),
+        header_hash: None,
+        block_number: Some(3),
+        block_hash: None,
+        transactions,
+    };
+    let inner = |included, reason: Option<&str>| {
+        let reason = reason.map(str::to_owned);
+        Some(vec![TransactionOutcome { hash: Some(TRANSACTION), included, reason }])
+    };
+    let ended = |receipt: Receipt| outcome(&receipt, &[TRANSACTION]).map_err(|error| error.to_string());
+    let executed = ended(receipt(EnvelopeState::Executed, None, inner(true, None)));
+    assert_eq!(executed.as_deref(), Ok("Executed in block 3"));
+    for (failed, told) in [
+        (receipt(EnvelopeState::Skipped, Some("invalid_proof"), None), "skipped (invalid_proof)"),
+        (receipt(EnvelopeState::Malformed, None, None), "malformed"),
+        (receipt(EnvelopeState::Expired, None, None), "expired"),
+        (receipt(EnvelopeState::Void, None, None), "void"),
+        (
+            receipt(EnvelopeState::Executed, None, inner(false, Some("nonce_too_low"))),
+            "left out of the block (nonce_too_low)",
+        ),
+    ] {
+        let error = ended(failed).unwrap_err();
+        assert!(error.contains(told) && error.contains("0x0505"), "{error}");
+    }
 }
 
 #[test]
