@@ -471,6 +471,39 @@ mod tests {
     }
 
     #[test]
+    fn what_the_wallets_examples_say_can_be_typed() {
+        let cli = Cli::command();
+        let mut left = vec![cli.find_subcommand("wallet").unwrap()];
+        let mut typed = 0;
+        while let Some(command) = left.pop() {
+            left.extend(command.get_subcommands());
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let help = help.replace("\\\n", " ").replace("0x…", &format!("0x{}", "1".repeat(40)));
+            let exports = help.lines().filter_map(|line| line.trim().strip_prefix("export "));
+            let exported: Vec<_> =
+                exports.flat_map(str::split_whitespace).filter_map(|set| set.split_once('=')).collect();
+            let examples = help.lines().map(str::trim).filter(|line| line.starts_with("blindfold "));
+            // Those that … cuts off go on as another does.
+            for example in examples.filter(|example| !example.contains('…')) {
+                let mut words: Vec<String> = example.split_whitespace().map(str::to_owned).collect();
+                let called = words[1..]
+                    .iter()
+                    .try_fold(&cli, |called, word| called.find_subcommand(word).ok_or(called));
+                let called = called.unwrap_or_else(|called| called);
+                for argument in called.get_arguments() {
+                    let of = |name: &&(&str, &str)| argument.get_env().is_some_and(|env| env == name.0);
+                    if let (Some((_, value)), Some(long)) = (exported.iter().find(of), argument.get_long()) {
+                        words.extend([format!("--{long}"), (*value).to_owned()]);
+                    }
+                }
+                Cli::try_parse_from(&words).unwrap_or_else(|error| panic!("{example}: {error}"));
+                typed += 1;
+            }
+        }
+        assert!(typed >= 15, "{typed}");
+    }
+
+    #[test]
     fn every_command_by_hand_has_an_example() {
         let cli = Cli::command();
         let find = |group: &str, name: &str| {

@@ -9,12 +9,12 @@ use super::{ChainArgs, KeyArgs, connected, ether, print, wei};
 use crate::address::address;
 
 pub(super) const EXAMPLE: &str = "Examples:
-  blindfold wallet bridge --amount 1ether --key key.json --password-file password --chain rollup.json \\
+  blindfold wallet bridge --amount 1ether --no-way-back --key key.json --password-file password --chain rollup.json \\
       --l1 http://127.0.0.1:8545
-  blindfold wallet bridge --amount 1ether --to 0x… --data 0x… --gas 200000 …
+  blindfold wallet bridge --amount 1ether --to 0x… --data 0x… --gas 200000 --no-way-back …
 
 The ether is minted on L2 once its L1 block is final and a header has that origin. Where nothing proves execution to L1
-yet, it cannot come back: then the command sends nothing without --no-way-back.";
+yet, as today, it cannot come back: then the command sends nothing without --no-way-back.";
 
 /// Options of `bridge`.
 #[derive(Args, Debug)]
@@ -115,6 +115,13 @@ mod tests {
         may_send(&portal(None, true), true).unwrap();
         may_send(&portal(Some(Address::repeat_byte(1)), false), false).unwrap();
         assert!(parsed(&["--amount", "1ether", "--no-way-back"]).no_way_back);
+    }
+
+    #[test]
+    fn no_example_is_refused_for_want_of_a_way_back() {
+        let lines = EXAMPLE.replace("\\\n", " ");
+        let mut examples = lines.lines().filter(|line| line.contains("blindfold wallet bridge"));
+        assert!(examples.all(|example| example.contains("--no-way-back")), "{lines}");
     }
 
     #[test]

@@ -25,13 +25,20 @@ use crate::{
 };
 
 /// Examples of the commands.
-pub(crate) const EXAMPLES: &str = "Examples:\n  blindfold wallet confidential register --key k --password-file p --wait\n  \
-    blindfold wallet confidential deposit 1000 --key k --password-file p --wait\n  \
-    blindfold wallet confidential rollover --key k --password-file p --wait\n  \
-    blindfold wallet confidential send 0x… 250 --key k --password-file p --wait\n  \
-    blindfold wallet confidential balance --key k --password-file p\n\n\
-    Amounts are whole base units. The account's secret follows from the key: the key is all there is to keep.\n\
-    Only what a coprocessor of yours executed on this machine is decrypted: --coprocessor-data is its folder.";
+pub(crate) const EXAMPLES: &str = "Examples, with what every command needs in the environment:
+  export BLINDFOLD_KEY=key.json BLINDFOLD_PASSWORD_FILE=password BLINDFOLD_CHAIN=rollup.json \\
+      BLINDFOLD_L1=http://127.0.0.1:8545 BLINDFOLD_NODE_URL=http://127.0.0.1:9580 \\
+      BLINDFOLD_SEQUENCER_URL=http://127.0.0.1:9545 BLINDFOLD_CONFIDENTIAL=confidential.json \\
+      BLINDFOLD_CONFIDENTIAL_KEYS=confidential-keys BLINDFOLD_COPROCESSOR_DATA=coprocessor
+  blindfold wallet confidential register --wait
+  blindfold wallet confidential deposit 1000 --wait
+  blindfold wallet confidential rollover --wait
+  blindfold wallet confidential send 0x… 250 --wait
+  blindfold wallet confidential balance
+
+Each has a flag, too (`blindfold wallet confidential send --help`). Amounts are whole base units. The account's secret
+follows from the key: the key is all there is to keep. Only what a coprocessor of yours executed on this machine is
+decrypted: BLINDFOLD_COPROCESSOR_DATA is its folder.";
 
 /// How often a waiting wallet asks for the outcome.
 const POLL_INTERVAL_MS: u64 = 200;
