@@ -24,7 +24,7 @@ const POLL_INTERVAL_MS: u64 = 2_000;
 
 pub(super) const EXAMPLES: &str = "Examples:
   blindfold wallet withdraw-fees request 0.05ether --key key.json --password-file password --chain rollup.json \\
-      --l1 http://127.0.0.1:8545
+      --l1 http://127.0.0.1:8545 --node http://127.0.0.1:9580
   blindfold wallet withdraw-fees status --node http://127.0.0.1:9580 …
   blindfold wallet withdraw-fees claim --node http://127.0.0.1:9580 …
 
@@ -39,6 +39,9 @@ pub(super) enum FeesCommand {
     Request {
         /// How much, for example 0.1ether, or `all`
         amount: String,
+        /// Your own full node, or the sequencer, asked whether there is anything to withdraw
+        #[arg(long, env = "BLINDFOLD_NODE_URL")]
+        node: Option<String>,
         #[command(flatten)]
         key: KeyArgs,
         #[command(flatten)]
@@ -79,18 +82,32 @@ pub(super) struct ProofArgs {
 /// Runs one of them.
 pub(super) async fn run(command: &FeesCommand, json: bool) -> Result<()> {
     match command {
-        FeesCommand::Request { amount, key, chain } => request(amount, key, chain, json).await,
+        FeesCommand::Request { amount, node, key, chain } => {
+            request(amount, node.as_deref(), key, chain, json).await
+        }
         FeesCommand::Claim { proof, wait } => claim(proof, *wait, json).await,
         FeesCommand::Exit { proof } => exit(proof, json).await,
         FeesCommand::Status { proof } => status(proof, json).await,
     }
 }
 
-async fn request(amount: &str, key: &KeyArgs, chain: &ChainArgs, json: bool) -> Result<()> {
+async fn request(
+    amount: &str,
+    node: Option<&str>,
+    key: &KeyArgs,
+    chain: &ChainArgs,
+    json: bool,
+) -> Result<()> {
     // The vault reads the largest number as everything there is.
     let wanted = if amount == "all" { u128::MAX } else { wei_u128(amount)? };
     let (_, l1) = connected(chain).await?;
     let writer = L1Writer::new(l1, key.open()?);
+    match node {
+        Some(node) => may_request(FeeProof::fetch(node, writer.address(), LATEST).await)?,
+        None => eprintln!(
+            "no --node was asked whether there is anything to withdraw; the vault takes any request"
+        ),
+    }
     let sent = writer.request_withdrawal(wanted).await?;
     let vault = writer.client().vault_account(writer.address()).await?;
     let text = format!(
@@ -110,6 +127,23 @@ async fn request(amount: &str, key: &KeyArgs, chain: &ChainArgs, json: bool) -> 
         "exitBlock": exit_block(&vault),
     });
     print(json, &value, text)
+}
+
+/// Refuses a request that would move nothing. Where nobody answers it is made all the same: it is the way out of a rollup
+/// that is gone.
+fn may_request(shown: Result<FeeProof, FeeProofError>) -> Result<()> {
+    match shown {
+        Ok(shown) => ensure!(
+            shown.account.balance != 0,
+            "nothing to withdraw: the fee account of {} is empty after batch {}; of what was withdrawn see \
+             `blindfold wallet withdraw-fees status`",
+            shown.payer,
+            shown.number
+        ),
+        Err(error @ FeeProofError::NoAccount(_)) => bail!("nothing to withdraw: {error}"),
+        Err(error) => eprintln!("whether there is anything to withdraw is not known: {error}"),
+    }
+    Ok(())
 }
 
 fn exit_block(vault: &VaultAccount) -> u64 {
@@ -306,6 +340,9 @@ fn table(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
+    use alloy_primitives::B256;
+    use blindfold_protocol::{Account, LedgerProof};
+
     use super::*;
 
     fn vault() -> VaultAccount {
@@ -324,6 +361,25 @@ mod tests {
         may_exit(&vault(), 620).unwrap();
         let none = VaultAccount { first_request: 0, last_request: 0, ..vault() };
         assert!(may_exit(&none, 10_000).unwrap_err().to_string().contains("request"));
+    }
+
+    #[test]
+    fn a_request_that_would_move_nothing_is_refused_unless_nobody_knows() {
+        let payer = Address::repeat_byte(7);
+        let refused = |shown| may_request(shown).unwrap_err().to_string();
+        let none = refused(Err(FeeProofError::NoAccount(payer)));
+        assert!(none.contains("nothing to withdraw") && none.contains("a deposit counts once"), "{none}");
+        let shown = |balance| FeeProof {
+            payer,
+            account: Account { balance, withdrawn: 5 },
+            proof: LedgerProof { siblings: Vec::new() },
+            number: 42,
+            header_hash: B256::ZERO,
+            fee_ledger_root: B256::ZERO,
+        };
+        assert!(refused(Ok(shown(0))).contains("empty after batch 42"));
+        may_request(Ok(shown(1))).unwrap();
+        may_request(Err(FeeProofError::Server(ReceivedError::NoAnswer("away".to_owned())))).unwrap();
     }
 
     #[test]
