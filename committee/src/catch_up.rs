@@ -6,10 +6,10 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use blindfold_chain::{
-    Gathering, GivenRun, HeaderId, L1View, Tracker,
+    Gathering, GivenRun, L1Fault, L1View, Tracker,
     limits::{MAX_ROUND_BYTES, MAX_RUN_TIMEOUTS},
 };
-use blindfold_protocol::{Certificate, Party, SealedBatch, limits::MAX_UNCERTIFIED_HEADERS};
+use blindfold_protocol::{B256, Certificate, Party, SealedBatch, limits::MAX_UNCERTIFIED_HEADERS};
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, CommitteeApiClient, HttpClient, ReceivedError,
     http_client,
@@ -108,8 +108,35 @@ pub(crate) struct Survey {
     pub(crate) certified: u64,
     /// The certified number that the sequencer tells, if it answers.
     pub(crate) sequencer: Option<u64>,
-    /// The last number that L1 made a header for, as far as it tells.
-    pub(crate) made: u64,
+    /// The highest epoch of what one of them holds certified.
+    pub(crate) epoch: u64,
+    /// The last number that L1 made a header for, 0 for none, if it tells.
+    pub(crate) made: Option<u64>,
+    /// A member says that L1 made what it holds, and L1 does not tell.
+    pub(crate) unjudged: bool,
+}
+
+/// What one member shows.
+#[derive(Clone, Copy)]
+enum Standing {
+    Shown {
+        /// The highest number that it acknowledged or holds certified.
+        highest: u64,
+        /// The highest that it holds certified on a branch that L1 did not end.
+        certified: u64,
+        /// The epoch of what it holds certified.
+        epoch: u64,
+    },
+    /// It cannot be told, for L1 does not answer.
+    Unjudged,
+}
+
+/// A header that L1 made.
+#[derive(Clone, Copy)]
+struct Made {
+    number: u64,
+    hash: B256,
+    l1_block: u64,
 }
 
 /// Clients of everybody who may have a batch.
@@ -279,56 +306,67 @@ impl Sources {
     pub(crate) async fn survey(self: Arc<Self>, limit: Duration) -> Survey {
         let sequencer =
             async { timeout(limit, self.status()).await.ok()?.ok().map(|status| status.certified) };
-        let made = timeout(limit, self.last_made()).await.ok().flatten();
-        let members =
-            self.peers.iter().map(|(member, client)| timeout(limit, self.standing_of(*member, client, made)));
+        let made = timeout(limit, self.last_made()).await.ok().and_then(Result::ok);
+        let ended = made.flatten();
+        let members = self
+            .peers
+            .iter()
+            .map(|(member, client)| timeout(limit, self.standing_of(*member, client, ended)));
         let members = join_all(members);
         let (sequencer, members) = tokio::join!(sequencer, members);
-        let made = made.map_or(0, |made| made.number);
+        let made = made.map(|made| made.map_or(0, |made| made.number));
         let mut survey = Survey { sequencer, made, ..Survey::default() };
-        for (highest, certified) in members.into_iter().filter_map(|answer| answer.ok().flatten()) {
-            survey.answers += 1;
-            survey.highest = survey.highest.max(highest);
-            survey.certified = survey.certified.max(certified);
+        for standing in members.into_iter().filter_map(|answer| answer.ok().flatten()) {
+            match standing {
+                Standing::Shown { highest, certified, epoch } => {
+                    survey.answers += 1;
+                    survey.highest = survey.highest.max(highest);
+                    survey.certified = survey.certified.max(certified);
+                    survey.epoch = survey.epoch.max(epoch);
+                }
+                Standing::Unjudged => survey.unjudged = true,
+            }
         }
         survey
     }
 
-    /// The last header that L1 made, if it made one and tells.
-    async fn last_made(&self) -> Option<HeaderId> {
-        let number = self.l1.last_l1_header().await.ok()??;
-        let made = self.l1.l1_header(number).await.ok()??;
-        Some(HeaderId { number, hash: made.header.hash() })
+    /// The last header that L1 made, if it made one.
+    async fn last_made(&self) -> Result<Option<Made>, L1Fault> {
+        let Some(number) = self.l1.last_l1_header().await? else { return Ok(None) };
+        let made = self.l1.l1_header(number).await?;
+        Ok(made.map(|made| Made { number, hash: made.header.hash(), l1_block: made.l1_block }))
     }
 
-    /// The highest number that a member acknowledged or holds certified, and the highest that it holds certified on a branch
-    /// that L1 did not end. `None` for one that does not answer, or does not show what it claims.
-    async fn standing_of(
-        &self,
-        member: u16,
-        client: &HttpClient,
-        made: Option<HeaderId>,
-    ) -> Option<(u64, u64)> {
+    /// Where a member stands. `None` for one that does not answer, or does not show what it claims.
+    async fn standing_of(&self, member: u16, client: &HttpClient, made: Option<Made>) -> Option<Standing> {
         let status = CommitteeApiClient::get_status(client).await.ok()?;
-        let mut certified = status.certified;
+        let (mut certified, mut epoch) = (status.certified, 0);
         if certified > 0 {
             let held = held_by(member, client, certified).await?;
-            if !self.is_certified(&held).await {
-                tracing::warn!(
-                    member,
-                    number = certified,
-                    "a member claims what it does not show a certificate of"
-                );
-                return None;
-            }
-            if let Some(made) = made.filter(|made| made.number <= certified) {
-                let on_branch = match made.number == certified {
-                    true => held,
-                    false => held_by(member, client, made.number).await?,
-                };
-                if on_branch.sealed.header.hash() != made.hash {
-                    certified = made.number.saturating_sub(1);
+            match self.is_certified(&held).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::warn!(
+                        member,
+                        number = certified,
+                        "a member claims what it does not show a certificate of"
+                    );
+                    return None;
                 }
+                Err(fault) => {
+                    tracing::debug!(member, number = certified, %fault, "L1 does not tell whether it made this header");
+                    return Some(Standing::Unjudged);
+                }
+            }
+            let header = &held.sealed.header;
+            epoch = header.epoch;
+            // A header above one that L1 made has an origin that knows of it, or it is of the branch that L1 ended.
+            let is_ended = |made: Made| {
+                let another = made.number == certified && made.hash != header.hash();
+                another || made.number < certified && header.l1_origin_number < made.l1_block
+            };
+            if let Some(made) = made.filter(|made| is_ended(*made)) {
+                certified = made.number.saturating_sub(1);
             }
         }
         let mut highest = status.certified;
@@ -351,18 +389,20 @@ impl Sources {
                 None => return None,
             }
         }
-        Some((highest, certified))
+        Some(Standing::Shown { highest, certified, epoch })
     }
 
-    /// Whether what a member holds is certified, here or by what it shows, or was made by L1.
-    async fn is_certified(&self, held: &ToldBatch) -> bool {
+    /// Whether what a member holds is certified by what it shows, or was made by L1.
+    async fn is_certified(&self, held: &ToldBatch) -> Result<bool, L1Fault> {
         let (number, hash) = (held.sealed.header.number, held.sealed.header.hash());
         if let Some(certificate) = held.certificate {
             let named = (certificate.number, certificate.header_hash) == (number, hash);
-            return named && self.tracker.verify_certificate(&certificate).await.is_ok();
+            return Ok(named && self.tracker.verify_certificate(&certificate).await.is_ok());
         }
-        let made = self.l1.l1_header(number).await.ok().flatten();
-        held.sealed.claims_l1() && made.is_some_and(|made| made.header.hash() == hash)
+        if !held.sealed.claims_l1() {
+            return Ok(false);
+        }
+        Ok(self.l1.l1_header(number).await?.is_some_and(|made| made.header.hash() == hash))
     }
 
     async fn status(&self) -> Result<Status, ReceivedError> {

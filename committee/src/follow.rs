@@ -187,7 +187,6 @@ impl Follower {
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => return,
-                () = self.shares.missing_batch() => (self.behind, self.ask_peers) = (true, true),
                 Some(survey) = self.surveys.join_next() => self.on_survey(survey).await,
                 Some(round) = self.rounds.join_next() => self.on_round(round).await,
                 Some(round) = self.peer_rounds.join_next() => self.on_peer_round(round).await,
@@ -196,6 +195,8 @@ impl Follower {
                     Some(item) => self.on_item(item).await,
                     None => return,
                 },
+                // Anybody may ask for shares of what is not here: after what brings it.
+                () = self.shares.missing_batch() => (self.behind, self.ask_peers) = (true, true),
                 () = sleep_until(self.retry_at) => {}
             }
             self.advance().await;

@@ -1,8 +1,8 @@
 //! Whether this member may vote: a disk that does not know what was signed before could sign a second time.
 //!
 //! - C-1: a fresh disk votes in the epochs after every number that may have been voted for, by whatever numbers the registry
-//!   gives them later. It votes at once only before the chain's first certified header, and with a key that the epoch before
-//!   had not before the first one of an epoch: then nobody has voted for anything that counts.
+//!   gives them later. Only before the chain's first certified header it votes at once, for then nobody has voted for
+//!   anything that counts.
 //! - C-2: a disk that does not know a vote which a certificate carries is older than the member's last vote. It is
 //!   treated as a fresh one from then on.
 //! - C-3: after every start the member votes only when its chain reaches what the other members that answer hold
@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use blindfold_chain::Tracker;
-use blindfold_protocol::{Certificate, Epoch, certificate, limits::MAX_UNCERTIFIED_HEADERS};
+use blindfold_protocol::{Certificate, certificate, limits::MAX_UNCERTIFIED_HEADERS};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
@@ -23,6 +23,8 @@ use crate::{
 
 /// Where the last epoch is stored in which this disk does not vote; empty while it is not decided.
 const KEY: &str = "committee.votes_after_epoch";
+/// Where earlier versions stored the first number that the disk votes for; 1 for one that knows every vote.
+const EARLIER_KEY: &str = "committee.votes_from";
 /// Name of the readiness condition.
 pub(crate) const VOTING: &str = "voting";
 
@@ -72,7 +74,12 @@ pub(crate) struct Voting {
 
 impl Voting {
     pub(crate) async fn open(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let stored = store.meta(KEY).await?;
+        let mut stored = store.meta(KEY).await?;
+        if stored.is_none() && store.meta(EARLIER_KEY).await?.is_some_and(|from| from == 1u64.to_be_bytes()) {
+            let knows_all = 0u64.to_be_bytes().to_vec();
+            store.put_meta(KEY, &knows_all).await?;
+            stored = Some(knows_all);
+        }
         // What is damaged is not decided.
         let after = stored.and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
         Ok(Self { store, state: Mutex::new(State { after, reach: None }) })
@@ -145,11 +152,18 @@ impl Voting {
 }
 
 impl Reach {
-    /// What is known with one survey more. A silent member does not take back what it showed; where L1 made another header
-    /// since, what was shown before may be of a branch that it ended.
-    fn after(known: Option<Self>, survey: &Survey) -> Self {
-        let known = known.filter(|known| known.made == survey.made).map_or(0, |known| known.certified);
-        Self { certified: known.max(survey.certified), made: survey.made }
+    /// What is known with one survey more. A silent member does not take back what it showed. Where L1 made a header at or
+    /// below that since, it may be of a branch that L1 ended. While L1 does not tell whether a claim holds, the first survey
+    /// says nothing.
+    fn after(known: Option<Self>, survey: &Survey) -> Option<Self> {
+        let Some(known) = known else {
+            let made = survey.made.unwrap_or_default();
+            return (!survey.unjudged).then_some(Self { certified: survey.certified, made });
+        };
+        let made = survey.made.unwrap_or(known.made);
+        let is_ended = made > known.made && made <= known.certified;
+        let certified = if is_ended { survey.certified } else { known.certified.max(survey.certified) };
+        Some(Self { certified, made })
     }
 }
 
@@ -158,7 +172,7 @@ impl Context {
     pub(crate) async fn take_survey(&self, survey: &Survey) {
         {
             let mut state = self.voting.state.lock();
-            state.reach = Some(Reach::after(state.reach, survey));
+            state.reach = Reach::after(state.reach, survey);
             if state.after.is_some() {
                 return;
             }
@@ -204,27 +218,14 @@ impl Context {
             // Nobody votes for a number that no epoch contains.
             Err(_) => self.tracker.epoch(reach).await.ok()?,
         };
-        // Nobody has voted in it that would say so, and this key had no vote before.
-        if reach < last.first && self.is_member_of(&last) && !self.had_a_vote_before(&last).await? {
-            return Some(last.epoch.saturating_sub(1));
-        }
-        Some(last.epoch)
-    }
-
-    /// Whether our key is one of the epoch before this one. `None` if L1 does not tell.
-    async fn had_a_vote_before(&self, epoch: &Epoch) -> Option<bool> {
-        if epoch.first <= 1 {
-            return Some(false);
-        }
-        let before = self.tracker.epoch(epoch.first - 1).await.ok()?;
-        let ours = &self.key.public.bls_public_key;
-        Some(before.members.iter().any(|key| key.to_bytes() == *ours))
+        // The registry may lag behind what others follow already.
+        Some(last.epoch.max(survey.epoch))
     }
 
     /// Whether the member may vote for `number` now.
     pub(crate) fn may_vote(&self, number: u64) -> Result<(), Abstains> {
-        // Where no epoch is registered nobody votes.
-        let epoch = self.tracker.registered_epoch(number).unwrap_or_default();
+        // Where no epoch is registered nobody votes, and not for that reason.
+        let epoch = self.tracker.registered_epoch(number).unwrap_or(u64::MAX);
         self.voting.allows(epoch, self.tracker.certified().number)
     }
 
@@ -272,5 +273,31 @@ mod tests {
         assert_eq!((again.allows(2, 9), again.wants_survey(9)), (Ok(()), false));
         again.decide(None).await.expect("stored");
         assert_eq!(Voting::open(store).await.expect("opens").after(), None);
+    }
+
+    #[tokio::test]
+    async fn a_disk_of_an_earlier_version_that_knows_every_vote_knows_it_still() {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory().expect("opens"));
+        store.put_meta(EARLIER_KEY, &7u64.to_be_bytes()).await.expect("stored");
+        assert_eq!(Voting::open(Arc::clone(&store)).await.expect("opens").after(), None);
+        store.put_meta(EARLIER_KEY, &1u64.to_be_bytes()).await.expect("stored");
+        assert_eq!(Voting::open(Arc::clone(&store)).await.expect("opens").after(), Some(0));
+        let later = Voting::open(Arc::clone(&store)).await.expect("opens");
+        later.decide(Some(3)).await.expect("stored");
+        assert_eq!(Voting::open(store).await.expect("opens").after(), Some(3));
+    }
+
+    #[test]
+    fn what_was_shown_counts_until_l1_makes_a_header_below_it() {
+        let survey = |certified, made| Survey { certified, made, ..Survey::default() };
+        let known = Reach::after(None, &survey(100, Some(40)));
+        assert_eq!(known, Some(Reach { certified: 100, made: 40 }));
+        // A silent member, or a silent L1, takes nothing back.
+        assert_eq!(Reach::after(known, &survey(0, Some(40))), known);
+        assert_eq!(Reach::after(known, &survey(0, None)), known);
+        assert_eq!(Reach::after(known, &survey(0, Some(101))), Some(Reach { certified: 100, made: 101 }));
+        assert_eq!(Reach::after(known, &survey(90, Some(91))), Some(Reach { certified: 90, made: 91 }));
+        let unjudged = Survey { unjudged: true, ..survey(7, None) };
+        assert_eq!((Reach::after(None, &unjudged), Reach::after(known, &unjudged)), (None, known));
     }
 }

@@ -136,9 +136,9 @@ async fn a_new_committee_that_started_before_the_end_votes_in_its_epoch() {
     votes_for_the_next(&sequencer, &sealer).await;
 }
 
-/// The new committee starts once L1 made the last header of the old one's epoch. Nobody has voted in epoch 2 yet.
+/// Whoever starts with an empty disk in the epoch itself may have voted in it: it does not know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_committee_that_starts_after_the_end_votes_in_its_epoch() {
+async fn a_new_committee_that_starts_after_the_end_votes_in_no_epoch_that_has_begun() {
     let sequencer = SequencerDouble::start().await;
     sequencer.double.state.lock().aggregate = false;
     let sealer = old_chain(&sequencer).await;
@@ -148,9 +148,9 @@ async fn a_new_committee_that_starts_after_the_end_votes_in_its_epoch() {
     for machine in &machines {
         members.push(machine.start().await);
     }
+    let last = registered(MADE).as_slice().last().expect("two epochs").last;
     for member in &members {
         certified(member, MADE).await;
-        assert_eq!(votes_from(member).await, MADE + 1);
+        assert_eq!(votes_from(member).await, last + 1);
     }
-    votes_for_the_next(&sequencer, &sealer).await;
 }
