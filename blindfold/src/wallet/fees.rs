@@ -103,7 +103,14 @@ async fn request(
     let (_, l1) = connected(chain).await?;
     let writer = L1Writer::new(l1, key.open()?);
     match node {
-        Some(node) => may_request(FeeProof::fetch(node, writer.address(), LATEST).await)?,
+        Some(node) => {
+            let shown = FeeProof::fetch(node, writer.address(), LATEST).await;
+            let is_l1s = match &shown {
+                Ok(shown) => matches!(shown.against_head(writer.client()).await, Ok(Some(_))),
+                Err(_) => false,
+            };
+            may_request(shown, is_l1s)?;
+        }
         None => eprintln!(
             "no --node was asked whether there is anything to withdraw; the vault takes any request"
         ),
@@ -129,10 +136,14 @@ async fn request(
     print(json, &value, text)
 }
 
-/// Refuses a request that would move nothing. Where nobody answers it is made all the same: it is the way out of a rollup
-/// that is gone.
-fn may_request(shown: Result<FeeProof, FeeProofError>) -> Result<()> {
+/// Refuses a request that would move nothing, where that is proved against L1's head. Else it is made all the same: it is
+/// the way out of a rollup that is gone, or whose sequencer says that there is nothing.
+fn may_request(shown: Result<FeeProof, FeeProofError>, is_l1s: bool) -> Result<()> {
     match shown {
+        Ok(shown) if shown.account.balance == 0 && !is_l1s => eprintln!(
+            "the node shows an empty account after batch {}, which is not the ledger of L1's head: requesting all the same",
+            shown.number
+        ),
         Ok(shown) => ensure!(
             shown.account.balance != 0,
             "nothing to withdraw: the fee account of {} is empty after batch {}; of what was withdrawn see \
@@ -140,7 +151,6 @@ fn may_request(shown: Result<FeeProof, FeeProofError>) -> Result<()> {
             shown.payer,
             shown.number
         ),
-        Err(error @ FeeProofError::NoAccount(_)) => bail!("nothing to withdraw: {error}"),
         Err(error) => eprintln!("whether there is anything to withdraw is not known: {error}"),
     }
     Ok(())
@@ -364,11 +374,8 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_would_move_nothing_is_refused_unless_nobody_knows() {
+    fn a_request_is_refused_only_where_l1_proves_that_it_would_move_nothing() {
         let payer = Address::repeat_byte(7);
-        let refused = |shown| may_request(shown).unwrap_err().to_string();
-        let none = refused(Err(FeeProofError::NoAccount(payer)));
-        assert!(none.contains("nothing to withdraw") && none.contains("a deposit counts once"), "{none}");
         let shown = |balance| FeeProof {
             payer,
             account: Account { balance, withdrawn: 5 },
@@ -377,9 +384,13 @@ mod tests {
             header_hash: B256::ZERO,
             fee_ledger_root: B256::ZERO,
         };
-        assert!(refused(Ok(shown(0))).contains("empty after batch 42"));
-        may_request(Ok(shown(1))).unwrap();
-        may_request(Err(FeeProofError::Server(ReceivedError::NoAnswer("away".to_owned())))).unwrap();
+        let refused = may_request(Ok(shown(0)), true).unwrap_err().to_string();
+        assert!(refused.contains("empty after batch 42"), "{refused}");
+        // A sequencer that wants to keep the fees says so, too.
+        may_request(Ok(shown(0)), false).unwrap();
+        may_request(Err(FeeProofError::NoAccount(payer)), false).unwrap();
+        may_request(Ok(shown(1)), true).unwrap();
+        may_request(Err(FeeProofError::Server(ReceivedError::NoAnswer("away".to_owned()))), false).unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use alloy_primitives::{Bytes, U256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_client::{SignedTransaction, Wallet};
-use blindfold_l1::{L1Client, L1Writer, Sent};
+use blindfold_l1::{L1Client, L1Error, L1Writer, Sent};
 use blindfold_protocol::{Canonical, ChainConfig};
 use clap::Args;
 use serde::Serialize;
@@ -103,10 +103,14 @@ pub(super) async fn envelope(args: &EnvelopeArgs, json: bool) -> Result<()> {
     let bytes = envelope.encode();
     let writer = L1Writer::new(l1, args.payer.open(&args.key)?);
     let fee = writer.client().forced_envelope_fee(&bytes).await?;
-    let sent = writer
-        .force_envelope(&bytes)
-        .await
-        .context("the envelope was not enqueued; it can be tried again, nothing was paid")?;
+    let sent = writer.force_envelope(&bytes).await.map_err(|error| {
+        let is_out = matches!(error, L1Error::Unconfirmed { .. });
+        anyhow::Error::new(error).context(if is_out {
+            "the envelope may be enqueued still: look for the transaction before anything is sent again, or it is paid twice"
+        } else {
+            "the envelope was not enqueued; it can be tried again, nothing was paid"
+        })
+    })?;
     report(writer.client(), &sent, (Some(envelope.id()), &transaction), fee, json).await
 }
 

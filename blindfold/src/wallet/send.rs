@@ -15,7 +15,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::{CallArgs, ChainArgs, KeyArgs, ServerArgs, accuse, print, wallet};
-use crate::new_file::NewFile;
+use crate::{new_file::NewFile, roles::load_chain};
 
 pub(super) const EXAMPLES: &str = "Examples:
   blindfold wallet send 0x… 1ether --key key.json --password-file password --chain rollup.json \\
@@ -107,6 +107,15 @@ pub(super) async fn run(args: &SendArgs, json: bool) -> Result<()> {
 /// Runs `send-again`.
 pub(super) async fn again(args: &AgainArgs, json: bool) -> Result<()> {
     let prepared = load(&args.envelope)?;
+    let (chain, header) = (load_chain(&args.chain.chain)?, &prepared.envelope.header);
+    ensure!(
+        (header.chain_id, header.deployment) == (chain.chain_id, chain.deployment),
+        "{} is for chain {} and the inbox {}, not for those of {}",
+        args.envelope.display(),
+        header.chain_id,
+        header.deployment.inbox,
+        args.chain.chain.display()
+    );
     let promise_file = args.delivery.new_promise_file()?;
     let wallet = wallet(&args.key, &args.chain, &args.servers).await?;
     args.delivery.deliver(&wallet, &prepared, (promise_file, Some(&args.envelope)), json).await
