@@ -110,14 +110,19 @@ pub fn check_promise(
     envelope: &Envelope,
     promise: &Promise,
 ) -> Result<u64, InclusionError> {
+    let seal_by = check_promised(envelope, promise)?;
+    let sequencer = registered.sequencer_at(registered.read_at()).unwrap_or(chain.sequencer);
+    match signature::recover(&promise.signing_digest(&chain.deployment), &promise.signature) {
+        Ok(signer) if signer == sequencer => Ok(seal_by),
+        _ => Err(InclusionError::PromiseSignature(sequencer)),
+    }
+}
+
+/// What of that needs no L1: whatever but the signature.
+pub(crate) fn check_promised(envelope: &Envelope, promise: &Promise) -> Result<u64, InclusionError> {
     // The very bytes: a promise for a copy with another proof or signature would be kept by what nobody accepts.
     if promise.envelope_id != envelope.id() || promise.item_hash != keccak256(envelope.encode()) {
         return Err(InclusionError::PromiseOfAnother(promise.envelope_id));
-    }
-    let sequencer = registered.sequencer_at(registered.read_at()).unwrap_or(chain.sequencer);
-    match signature::recover(&promise.signing_digest(&chain.deployment), &promise.signature) {
-        Ok(signer) if signer == sequencer => {}
-        _ => return Err(InclusionError::PromiseSignature(sequencer)),
     }
     let (seal_by, expiry) = (promise.seal_by, envelope.header.expiry.number());
     if seal_by > expiry { Err(InclusionError::PromiseTooLate { seal_by, expiry }) } else { Ok(seal_by) }

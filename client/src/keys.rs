@@ -215,17 +215,38 @@ fn with_address(key_file: &[u8], address: &Address) -> serde_json::Result<String
     serde_json::to_string(&fields)
 }
 
-/// Writes beside the target, syncs, then links the finished file to its name, as for members' key files: what a full disk
-/// cuts off never has the name, and linking fails where a rename would replace another key.
+/// Writes beside the target, syncs, then gives the finished file its name: what a full disk cuts off never has it.
 fn write_new(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<()> {
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
     name.push(format!(".{:016x}.new", random::<u64>()));
     let beside = path.with_file_name(name);
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    let written = write(&mut file).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&beside, path));
-    let removed = fs::remove_file(&beside);
-    written.and(removed)?;
+    let written = write(&mut file)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| give_name(&beside, path, |from, to| fs::hard_link(from, to)));
+    // Gone already where it was renamed.
+    let _ = fs::remove_file(&beside);
+    written?;
     fs::File::open(folder_of(path))?.sync_all()
+}
+
+/// Links a file to its name, as for members' key files: that fails where a rename would replace another key. Where the file
+/// system has no such links, it is renamed over an empty file of our own.
+fn give_name(
+    beside: &Path,
+    path: &Path,
+    link: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    match link(beside, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            fs::rename(beside, path).inspect_err(|_| {
+                // It holds nothing. Where it cannot go, the next try says that it is there.
+                let _ = fs::remove_file(path);
+            })
+        }
+        linked => linked,
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -347,6 +368,16 @@ mod tests {
         assert_eq!(files(), 0, "what was cut off is gone");
         write_new(&path, |file| file.write_all(b"whole")).unwrap();
         let second = write_new(&path, |file| file.write_all(b"another"));
+        // The same without links.
+        let (unlinked, part) = (dir.path().join("unlinked.json"), dir.path().join("part"));
+        let none = |_: &Path, _: &Path| Err(io::ErrorKind::Unsupported.into());
+        fs::write(&part, b"whole").unwrap();
+        give_name(&part, &unlinked, none).unwrap();
+        assert!(!part.exists() && fs::read(&unlinked).unwrap() == b"whole");
+        fs::rename(&unlinked, &part).unwrap();
+        let taken = give_name(&part, &path, none).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        fs::remove_file(&part).unwrap();
         assert_eq!(second.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!((fs::read(&path).unwrap(), files()), (b"whole".to_vec(), 1));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

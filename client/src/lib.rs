@@ -26,4 +26,4 @@ pub use keys::{KeyError, KeySource};
 pub use node::{Node, NodeError};
 pub use proxy::{Proxy, ProxyConfig, ProxyError, Resend};
 pub use transaction::{SignedTransaction, TransactionError, TransactionFields};
-pub use wallet::{Call, Prepared, Sent, Wallet, WalletEndpoints, WalletError};
+pub use wallet::{Call, Prepared, Promised, Sent, Wallet, WalletEndpoints, WalletError};

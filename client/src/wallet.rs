@@ -21,7 +21,7 @@ use tokio::time::{Duration, sleep};
 use crate::{
     committee_key::{CommitteeKey, CommitteeKeyError, CommitteeSource, KeptKeys},
     envelopes::{DEFAULT_EXPIRY_BATCHES, EnvelopeMaker, Offer},
-    inclusion::{Inclusion, InclusionError, check_inclusion, check_promise},
+    inclusion::{Inclusion, InclusionError, check_inclusion, check_promise, check_promised},
     node::{Node, NodeError},
     transaction::{SignedTransaction, TransactionError, TransactionFields, sign},
 };
@@ -136,6 +136,15 @@ pub struct Prepared {
     pub transactions: Vec<B256>,
 }
 
+/// A promise that names the envelope in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promised {
+    /// The promise.
+    pub promise: Promise,
+    /// Why L1 could not be asked whose signature it has. Whoever sends once more may get no promise at all.
+    pub unchecked: Option<String>,
+}
+
 /// What a sent envelope gives back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -150,6 +159,9 @@ pub struct Sent {
     /// The signed promise: evidence, should it not be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promise: Option<Encoded<Promise>>,
+    /// Why L1 could not be asked whose signature the promise has, where it did not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promise_unchecked: Option<String>,
     /// Bytes the ordering fee is charged for.
     pub bytes: u64,
 }
@@ -295,7 +307,7 @@ impl Wallet {
     /// As [`Wallet::submit`].
     pub async fn deliver(&self, prepared: &Prepared, promise: bool) -> Result<Sent, WalletError> {
         let Prepared { envelope, transactions } = prepared;
-        let promise = match self.submit(envelope, promise).await {
+        let promised = match self.submit(envelope, promise).await {
             // It was taken before: in a batch already, or over, as the wait will tell.
             Err(WalletError::Sequencer(error)) if error.reason() == "already_known" => {
                 if promise {
@@ -308,8 +320,9 @@ impl Wallet {
         Ok(Sent {
             envelope: envelope.id(),
             transactions: transactions.clone(),
-            promised_by: promise.map(|promise| promise.seal_by),
-            promise: promise.as_ref().map(Encoded::new),
+            promised_by: promised.as_ref().map(|promised| promised.promise.seal_by),
+            promise: promised.as_ref().map(|promised| Encoded::new(&promised.promise)),
+            promise_unchecked: promised.and_then(|promised| promised.unchecked),
             bytes: envelope.encode().len() as u64,
         })
     }
@@ -368,9 +381,8 @@ impl Wallet {
     /// Sends an envelope; checks id and promise of the answer. Gives the promise.
     ///
     /// # Errors
-    /// [`WalletError::Sequencer`], [`WalletError::WrongId`], [`WalletError::CommitteeKey`], [`WalletError::Claim`],
-    /// [`WalletError::NoPromise`].
-    pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<Promise>, WalletError> {
+    /// [`WalletError::Sequencer`], [`WalletError::WrongId`], [`WalletError::Claim`], [`WalletError::NoPromise`].
+    pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<Promised>, WalletError> {
         let sent = self
             .sequencer
             .send_envelope(Encoded::from_bytes(envelope.encode()), Some(SendOptions { promise }))
@@ -383,8 +395,8 @@ impl Wallet {
         match sent.promise {
             Some(promise) => {
                 let promise = promise.decode().map_err(|_| InclusionError::Undecodable("promise"))?;
-                self.check_promise(envelope, &promise).await?;
-                Ok(Some(promise))
+                let unchecked = self.check_promise(envelope, &promise).await?;
+                Ok(Some(Promised { promise, unchecked }))
             }
             None if promise => Err(WalletError::NoPromise(id)),
             None => Ok(None),
@@ -392,23 +404,29 @@ impl Wallet {
     }
 
     /// Checks a promise by what L1 said last. L1 is asked where nothing is known, or another key signed it; while it is
-    /// away its last word counts.
-    async fn check_promise(&self, envelope: &Envelope, promise: &Promise) -> Result<(), WalletError> {
+    /// away its last word counts, and without one this says why: the promise is evidence that comes once.
+    async fn check_promise(
+        &self,
+        envelope: &Envelope,
+        promise: &Promise,
+    ) -> Result<Option<String>, InclusionError> {
         let known = self.registered.lock().clone();
         let checked = known.map(|registered| check_promise(&self.chain, &registered, envelope, promise));
         match checked {
             None | Some(Err(InclusionError::PromiseSignature(_))) => {}
-            Some(checked) => return Ok(checked.map(|_| ())?),
+            Some(checked) => return checked.map(|_| None),
         }
         match self.source.epochs().await {
             Ok(registered) => {
                 let checked = check_promise(&self.chain, &registered, envelope, promise);
                 *self.registered.lock() = Some(registered);
-                checked?;
+                checked.map(|_| None)
             }
-            Err(error) => checked.ok_or(error)?.map(|_| ())?,
+            Err(error) => match checked {
+                Some(checked) => checked.map(|_| None),
+                None => check_promised(envelope, promise).map(|_| Some(error.to_string())),
+            },
         }
-        Ok(())
     }
 
     /// What the user's node knows of an envelope.

@@ -6,10 +6,10 @@ use std::{
     path::Path,
 };
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, U64};
 use anyhow::{Context, Result, ensure};
 use blindfold_client::node::Node;
-use blindfold_l1::{DeployConfig, DeployFunds, DeployPlan, L1Error};
+use blindfold_l1::{BrokenOff, DeployConfig, DeployFunds, DeployPlan, L1Error};
 use blindfold_protocol::{ChainConfig, SigningKey};
 use serde::{Deserialize, Serialize};
 
@@ -66,11 +66,26 @@ impl Begun {
         ensure!(
             self.deployer == config.governor && self.code_hash == plan.code_hash() && self.chain == chain,
             "{} holds a deployment by {} that was begun with another key, other flags or another version of this program: \
-             give the same ones to continue it. To begin anew, move that file away; what was paid is lost then",
+             give the same ones to continue it. To begin anew, move that file away, but only when none of its transactions \
+             waits for a block; what was paid is lost then",
             path.display(),
             self.deployer
         );
         Ok(plan)
+    }
+
+    /// Refuses what cannot have begun on this L1: the chain would count deposits from a block on that it does not have.
+    async fn check_block(&self, node: &Node, path: &Path) -> Result<()> {
+        let newest: U64 = serde_json::from_value(node.call("eth_blockNumber", &[]).await?)?;
+        let newest = newest.to::<u64>();
+        ensure!(
+            self.block <= newest.saturating_add(1),
+            "{} holds a deployment that began at block {}, and L1's newest block is {newest}: use an L1 node that has caught \
+             up. If this is another L1, move that file away",
+            path.display(),
+            self.block
+        );
+        Ok(())
     }
 }
 
@@ -80,14 +95,18 @@ async fn deployed(args: &DeployArgs, key: &SigningKey) -> Result<String> {
         return Err(new_file::exists(&args.out));
     }
     let (url, deployer) = (&args.account.l1, key.address());
-    let config = args.plan(Node::new(url)?.chain_id().await?, deployer)?;
+    let node = Node::new(url)?;
+    let config = args.plan(node.chain_id().await?, deployer)?;
     for warning in warnings_about(&config.timing) {
         eprintln!("{warning}");
     }
     let path = new_file::beside(&args.out, BEGUN_ENDING);
     let begun = Begun::read(&path)?;
     let plan = match &begun {
-        Some(begun) => begun.plan(args, &config, &path)?,
+        Some(begun) => {
+            begun.check_block(&node, &path).await?;
+            begun.plan(args, &config, &path)?
+        }
         None => DeployPlan::new(url, deployer, &config).await?,
     };
     let DeployFunds { needed, balance } = plan.funds(url).await?;
@@ -106,16 +125,19 @@ async fn deployed(args: &DeployArgs, key: &SigningKey) -> Result<String> {
     } else {
         eprintln!("continuing the deployment by {deployer} that {} holds", path.display());
     }
-    if let Err(error) = plan.carry_out(url, key).await {
-        let (is_lasting, is_over) = (!error.is_transient(), matches!(error, L1Error::NonceUsed { .. }));
+    if let Err(BrokenOff { error, has_sent }) = plan.carry_out(url, key).await {
+        let (is_lasting, is_over) = (!error.is_transient(), is_over(&error));
         let error = anyhow::Error::new(error);
-        if is_lasting && plan.is_untouched(url).await.unwrap_or(false) {
+        // What an earlier run began may have transactions that this endpoint does not know.
+        let is_new = begun.is_none() && !has_sent;
+        if is_new && is_lasting && plan.is_untouched(url).await.unwrap_or(false) {
             fs::remove_file(&path).with_context(|| format!("{}", path.display()))?;
             return Err(error.context("nothing was sent"));
         }
         if is_over {
             return Err(error.context(format!(
-                "the deployment in {} can never be complete: move that file away to begin anew; what was paid is lost",
+                "the deployment in {} can never be complete: move that file away to begin anew, when nothing of it waits for \
+                 a block; what was paid is lost",
                 path.display()
             )));
         }
@@ -131,6 +153,18 @@ async fn deployed(args: &DeployArgs, key: &SigningKey) -> Result<String> {
     // The settings are written: what stays says the same.
     let _ = fs::remove_file(&path);
     Ok(chain)
+}
+
+/// Whether something else has an address that the deployment needs.
+fn is_over(error: &L1Error) -> bool {
+    matches!(
+        error,
+        L1Error::NonceUsed { .. }
+            | L1Error::OtherContract { .. }
+            | L1Error::OtherDeployed { .. }
+            | L1Error::OtherDeployment { .. }
+            | L1Error::OtherSetting { .. }
+    )
 }
 
 #[cfg(test)]
@@ -233,12 +267,45 @@ pub(crate) mod tests {
         anvil.mine(1).await.unwrap();
         anvil.call("evm_setAutomine", serde_json::json!([true])).await.unwrap();
 
+        let (path, written) = (dir.path().join("rollup.json.deploying"), serde_json::to_vec(&begun).unwrap());
+        let ahead = Begun { block: 1_000, ..begun };
+        fs::write(&path, serde_json::to_vec(&ahead).unwrap()).unwrap();
+        let refused = run(&args, Full).await.unwrap_err().to_string();
+        assert!(refused.contains("began at block 1000") && refused.contains("caught up"), "{refused}");
+        fs::write(&path, written).unwrap();
+
         let other = deploy_args(&anvil, dir.path(), &["--claim-delay=9"]);
         let refused = run(&other, Full).await.unwrap_err().to_string();
         assert!(refused.contains("other flags"), "{refused}");
         run(&args, Full).await.unwrap();
-        assert_eq!(*load_chain(&args.out).unwrap(), begun.chain);
+        assert_eq!(*load_chain(&args.out).unwrap(), ahead.chain);
         assert_eq!(sent(&anvil, "latest").await, "0x9", "nothing was paid for twice");
+    }
+
+    #[tokio::test]
+    async fn what_an_earlier_run_began_is_kept_whatever_fails_and_a_new_one_waits_for_the_account() {
+        let (anvil, dir) = (anvil().await, tempfile::tempdir().unwrap());
+        let (args, path) = (deploy_args(&anvil, dir.path(), &[]), dir.path().join("rollup.json.deploying"));
+        let account = dev_key(0).unwrap().address();
+        let config = args.plan(31_337, account).unwrap();
+        let plan = DeployPlan::again(account, 0, 1, &config).unwrap();
+        let (nonce, block, code_hash) = (plan.nonce(), plan.addresses().block, plan.code_hash());
+        let chain = args.settings(&config, plan.addresses());
+        let begun = Begun { deployer: account, nonce, block, code_hash, chain };
+        // No creation fits into such a block: nothing is sent.
+        anvil.call("evm_setBlockGasLimit", serde_json::json!(["0x7530"])).await.unwrap();
+        anvil.mine(1).await.unwrap();
+        fs::write(&path, serde_json::to_vec(&begun).unwrap()).unwrap();
+        let refused = run(&args, Full).await.unwrap_err();
+        assert!(format!("{refused:#}").contains("is not complete") && path.exists(), "{refused:#}");
+
+        fs::remove_file(&path).unwrap();
+        anvil.call("evm_setAutomine", serde_json::json!([false])).await.unwrap();
+        let nothing = serde_json::json!([{"from": account, "to": account, "gas": "0x5208"}]);
+        anvil.call("eth_sendTransaction", nothing).await.unwrap();
+        let refused = run(&args, Full).await.unwrap_err().to_string();
+        assert!(refused.contains("(1)") && refused.contains("wait for them"), "{refused}");
+        assert!(!path.exists());
     }
 
     #[tokio::test]

@@ -193,8 +193,11 @@ fn may_be_executed(prepared: &Prepared) -> String {
 
 fn line(sent: &Sent) -> String {
     let promised = sent.promised_by.map(|number| format!(", promised by batch {number}")).unwrap_or_default();
+    let unchecked = sent.promise_unchecked.as_ref();
+    let unchecked = unchecked.map(|reason| format!(", by whom could not be checked: {reason}"));
+    let unchecked = unchecked.unwrap_or_default();
     let transactions: Vec<String> = sent.transactions.iter().map(ToString::to_string).collect();
-    format!("envelope {}  transaction {}{promised}", sent.envelope, transactions.join(" "))
+    format!("envelope {}  transaction {}{promised}{unchecked}", sent.envelope, transactions.join(" "))
 }
 
 /// What `--json --wait` prints, also where no receipt came in time.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use blindfold_client::inclusion::{HintFinding, InclusionError};
 use blindfold_client::{
-    Call, CommitteeKey, CommitteeKeyError, EnvelopeMaker, Offer, SignedTransaction, Wallet, WalletEndpoints,
-    WalletError,
+    Call, CommitteeKey, CommitteeKeyError, EnvelopeMaker, Offer, Promised, SignedTransaction, Wallet,
+    WalletEndpoints, WalletError,
 };
 use blindfold_protocol::{
     BatchHeader, BatchHints, Canonical, Certificate, ChainConfig, Deployment, Envelope, HintEntry, Promise,
@@ -87,10 +87,18 @@ async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
         other => panic!("{other:?}"),
     };
     let honest = promise(&sequencer_key(), id, item, expiry);
-    assert_eq!(submit(Some(honest)).await.unwrap(), Some(honest));
+    let checked = Some(Promised { promise: honest, unchecked: None });
+    // Where L1 never answered, a promise is kept unless it is for something else.
+    *world.registry.away.lock() = true;
+    let kept = submit(Some(honest)).await.unwrap().unwrap();
+    assert!(kept.promise == honest && kept.unchecked.is_some());
+    let of_another = claim(promise(&sequencer_key(), id, B256::ZERO, expiry)).await;
+    assert_eq!(of_another, InclusionError::PromiseOfAnother(id));
+    *world.registry.away.lock() = false;
+    assert_eq!(submit(Some(honest)).await.unwrap(), checked);
     // While L1 is away what it said last counts.
     *world.registry.away.lock() = true;
-    assert_eq!(submit(Some(honest)).await.unwrap(), Some(honest));
+    assert_eq!(submit(Some(honest)).await.unwrap(), checked);
     let strangers = claim(promise(&key(8), id, item, expiry)).await;
     assert_eq!(strangers, InclusionError::PromiseSignature(sequencer_key().address()));
     *world.registry.away.lock() = false;

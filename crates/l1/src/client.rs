@@ -174,7 +174,7 @@ impl L1Client {
     }
 
     /// What the contract answers to a question that only its kind, or few others, can answer.
-    async fn ask<C: SolCall>(
+    pub(crate) async fn ask<C: SolCall>(
         &self,
         contract: &'static str,
         at: Address,

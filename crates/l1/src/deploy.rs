@@ -146,7 +146,7 @@ impl Addresses {
 /// As [`DeployPlan::new`] and [`DeployPlan::carry_out`].
 pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result<Addresses, L1Error> {
     let plan = DeployPlan::new(url, key.address(), &config).await?;
-    plan.carry_out(url, key).await?;
+    plan.carry_out(url, key).await.map_err(|broken_off| broken_off.error)?;
     Ok(*plan.addresses())
 }
 

@@ -1,12 +1,14 @@
 //! What a deployment sends, decided before anything is paid for.
 
+use std::time::Duration;
+
 use alloy_primitives::{Address, B256, Bytes, Keccak256, TxKind, U64, U256, Uint};
-use alloy_sol_types::SolConstructor;
+use alloy_sol_types::{SolCall, SolConstructor};
 use blindfold_protocol::SigningKey;
 use serde_json::json;
 
 use crate::{
-    Addresses, DeployConfig, L1Client, L1Error,
+    Addresses, DeployConfig, DeployedWith, L1Client, L1Config, L1Error,
     config::DEFAULT_CONFIRMATION_TIMEOUT_MS,
     contracts::{
         BlindedInbox, CommitteeRegistry, DepositPortal, EncryptionKeyVerifier, FeeVault, ForcedQueue,
@@ -22,6 +24,12 @@ use crate::{
 const REQUEST_TIMEOUT_MS: u64 = 30_000;
 /// How often one contract is sent, each time with a higher fee, before the deployment is broken off.
 const CREATE_ATTEMPTS: usize = 8;
+/// Pause before another look at a nonce that was used meanwhile: not all of an endpoint's servers may know it yet.
+const USED_NONCE_PAUSE_MS: u64 = 200;
+
+// Places in the order of creation of what only the registry names.
+const KEY_VERIFIER: u64 = 8;
+const STAKES: u64 = 9;
 
 // Gas of a creation (EIP-2028, EIP-3860, and the deposit for each byte of code that stays).
 const CREATION_GAS: u64 = 21_000 + 32_000;
@@ -39,6 +47,7 @@ pub struct DeployPlan {
     deployer: Address,
     nonce: u64,
     addresses: Addresses,
+    config: DeployConfig,
     creations: Vec<Creation>,
     /// How long to wait for a transaction before another one takes its place.
     pub confirmation_timeout_ms: u64,
@@ -61,6 +70,16 @@ impl Creation {
     }
 }
 
+/// A deployment that is not complete.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct BrokenOff {
+    /// Why.
+    pub error: L1Error,
+    /// Whether L1 was given a transaction meanwhile: it may get into a block whatever L1 answered.
+    pub has_sent: bool,
+}
+
 /// What a deployment may cost from here on, and what there is; in wei.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeployFunds {
@@ -75,7 +94,8 @@ impl DeployPlan {
     /// address of another before that one exists.
     ///
     /// # Errors
-    /// [`L1Error::WrongChain`]; as [`DeployPlan::again`]; the errors of a call.
+    /// [`L1Error::WrongChain`]; [`L1Error::TransactionsWait`]; [`L1Error::Behind`]; as [`DeployPlan::again`]; the errors of
+    /// a call.
     pub async fn new(url: &str, deployer: Address, config: &DeployConfig) -> Result<Self, L1Error> {
         let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS)?;
         let given = rpc.chain_id().await?;
@@ -84,6 +104,14 @@ impl DeployPlan {
         }
         let newest: U64 = rpc.call("eth_blockNumber", ()).await?;
         let nonce = crate::fees::nonce(&rpc, deployer).await?;
+        // What waits may yet take the nonces that the addresses follow from.
+        let pending = pending_nonce(&rpc, deployer).await?;
+        if pending < nonce {
+            return Err(L1Error::Behind { account: deployer, expected: nonce, given: pending });
+        }
+        if pending > nonce {
+            return Err(L1Error::TransactionsWait { account: deployer, waiting: pending - nonce });
+        }
         Self::again(deployer, nonce, newest.to::<u64>().saturating_add(1), config)
     }
 
@@ -105,12 +133,13 @@ impl DeployPlan {
             output_registry: at(7),
             block,
         };
-        let creations = (0..).zip(codes(config, &addresses, at(8), at(9))?);
+        let creations = (0..).zip(codes(config, &addresses, at(KEY_VERIFIER), at(STAKES))?);
         let creations = creations.map(|(later, (name, code))| Creation { name, address: at(later), code });
         Ok(Self {
             deployer,
             nonce,
             addresses,
+            config: *config,
             creations: creations.collect(),
             confirmation_timeout_ms: DEFAULT_CONFIRMATION_TIMEOUT_MS,
         })
@@ -164,27 +193,136 @@ impl DeployPlan {
     /// The errors of a call.
     pub async fn is_untouched(&self, url: &str) -> Result<bool, L1Error> {
         let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS)?;
-        let pending: U64 = rpc.call("eth_getTransactionCount", json!([self.deployer, "pending"])).await?;
-        Ok(pending.to::<u64>() == self.nonce)
+        Ok(pending_nonce(&rpc, self.deployer).await? == self.nonce)
     }
 
     /// Brings up every contract that does not stand yet, then checks that each is where it should be and names the others.
     ///
     /// # Errors
     /// [`L1Error::WrongChain`]; [`L1Error::NonceUsed`] when the account sent something else; [`L1Error::Reverted`] for
-    /// settings that a contract refuses; the errors of a call. After a transient one the same plan may be carried out again.
-    pub async fn carry_out(&self, url: &str, key: &SigningKey) -> Result<(), L1Error> {
-        let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS)?;
+    /// settings that a contract refuses; [`L1Error::OtherDeployed`] and those of [`L1Client::connect`] when other contracts
+    /// stand at the addresses; the errors of a call. After a transient one the same plan may be carried out again.
+    pub async fn carry_out(&self, url: &str, key: &SigningKey) -> Result<(), BrokenOff> {
+        let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS).map_err(|error| BrokenOff { error, has_sent: false })?;
+        let (chain_id, timeout_ms) = (self.addresses.l1_chain_id, self.confirmation_timeout_ms);
+        let sender = Sender::new(rpc.clone(), chain_id, key.clone(), timeout_ms);
+        let done = async {
+            self.bring_up(&rpc, &sender).await?;
+            self.check(url).await
+        };
+        done.await.map_err(|error| BrokenOff { error, has_sent: sender.has_sent() })
+    }
+
+    async fn bring_up(&self, rpc: &Rpc, sender: &Sender) -> Result<(), L1Error> {
         let (expected, given) = (self.addresses.l1_chain_id, rpc.chain_id().await?);
         if given != expected {
             return Err(L1Error::WrongChain { expected, given });
         }
-        let sender = Sender::new(rpc.clone(), expected, key.clone(), self.confirmation_timeout_ms);
         for (nonce, creation) in (self.nonce..).zip(&self.creations) {
-            create(&rpc, &sender, creation, nonce).await?;
+            create(rpc, sender, creation, nonce).await?;
         }
-        L1Client::connect(self.addresses.client_config(url)).await.map(drop)
+        Ok(())
     }
+
+    /// Whether all that stands is of this deployment: what an earlier run left at an address is taken for its contract
+    /// because there is code.
+    async fn check(&self, url: &str) -> Result<(), L1Error> {
+        let (config, committees) = (&self.config, &self.config.committees);
+        let Addresses { registry, forced_queue, fee_vault, hint_verifier, hint_registry, .. } =
+            self.addresses;
+        let portal = self.addresses.deposit_portal;
+        let client = L1Client::connect(L1Config {
+            deployed_with: Some(DeployedWith { timing: config.timing, sequencer: config.sequencer }),
+            start_block: self.addresses.block.saturating_sub(1),
+            ..self.addresses.client_config(url)
+        });
+        let client = &client.await?;
+
+        let name = "CommitteeRegistry";
+        let call = CommitteeRegistry::governorCall {};
+        expect(client, (name, registry), "governor", call, config.governor).await?;
+        let call = CommitteeRegistry::epochNoticeCall {};
+        expect(client, (name, registry), "epochNotice", call, committees.epoch_notice).await?;
+        let call = CommitteeRegistry::switchLeadCall {};
+        expect(client, (name, registry), "switchLead", call, committees.switch_lead).await?;
+        let call = CommitteeRegistry::minMembersCall {};
+        expect(client, (name, registry), "minMembers", call, committees.min_members).await?;
+        let call = CommitteeRegistry::minThresholdCall {};
+        expect(client, (name, registry), "minThreshold", call, committees.min_threshold).await?;
+        let key_verifier = self.at(KEY_VERIFIER);
+        let call = CommitteeRegistry::keyVerifierCall {};
+        expect(client, (name, registry), "keyVerifier", call, key_verifier).await?;
+        let stakes = if config.member_stake_wei == 0 { Address::ZERO } else { self.at(STAKES) };
+        let call = CommitteeRegistry::stakesCall {};
+        expect(client, (name, registry), "stakes", call, stakes).await?;
+
+        let queue = ("ForcedQueue", forced_queue);
+        let call = ForcedQueue::feePerByteWeiCall {};
+        expect(client, queue, "feePerByteWei", call, config.forced_fee_per_byte_wei).await?;
+        let call = ForcedQueue::minGasPriceWeiCall {};
+        expect(client, queue, "minGasPriceWei", call, config.forced_gas_price_wei).await?;
+        let call = FeeVault::claimDelayCall {};
+        expect(client, ("FeeVault", fee_vault), "claimDelay", call, config.claim_delay).await?;
+        let hints = ("HintRegistry", hint_registry);
+        let call = HintRegistry::publisherBondCall {};
+        expect(client, hints, "publisherBond", call, config.publisher_bond_wei).await?;
+        let call = HintRegistry::challengeStakeCall {};
+        expect(client, hints, "challengeStake", call, config.challenge_stake_wei).await?;
+        let (portal, field) = (("DepositPortal", portal), "takesDepositsWithoutOutlet");
+        let call = DepositPortal::takesDepositsWithoutOutletCall {};
+        expect(client, portal, field, call, config.deposits_without_outlet).await?;
+
+        // Those without settings: only their kind answers.
+        let call = HintVerifier::MAX_MESSAGE_BYTESCall {};
+        client.ask("HintVerifier", hint_verifier, "MAX_MESSAGE_BYTES", call).await?;
+        let call = EncryptionKeyVerifier::isEncryptionKeyCall { encoded: Bytes::new() };
+        client.ask("EncryptionKeyVerifier", key_verifier, "isEncryptionKey", call).await?;
+        if config.member_stake_wei != 0 {
+            let stakes = ("MemberStakes", stakes);
+            expect(client, stakes, "registry", MemberStakes::registryCall {}, registry).await?;
+            let call = MemberStakes::inboxCall {};
+            expect(client, stakes, "inbox", call, self.addresses.inbox).await?;
+            let wei = stake(config.member_stake_wei)?;
+            expect(client, stakes, "stakeWei", MemberStakes::stakeWeiCall {}, wei).await?;
+        }
+        Ok(())
+    }
+
+    /// Where the account's contract is that comes so many after the first.
+    fn at(&self, later: u64) -> Address {
+        self.deployer.create(self.nonce.saturating_add(later))
+    }
+}
+
+/// Whether the contract answers what it was to be deployed with.
+async fn expect<C>(
+    client: &L1Client,
+    (name, address): (&'static str, Address),
+    field: &'static str,
+    call: C,
+    expected: C::Return,
+) -> Result<(), L1Error>
+where
+    C: SolCall,
+    C::Return: PartialEq + ToString,
+{
+    let given = client.ask(name, address, field, call).await?;
+    if given != expected {
+        let (expected, given) = (expected.to_string(), given.to_string());
+        return Err(L1Error::OtherDeployed { name, address, field, expected, given });
+    }
+    Ok(())
+}
+
+/// The account's next nonce behind all that waits.
+async fn pending_nonce(rpc: &Rpc, account: Address) -> Result<u64, L1Error> {
+    let pending: U64 = rpc.call("eth_getTransactionCount", json!([account, "pending"])).await?;
+    Ok(pending.to())
+}
+
+/// What a member has at stake, as the contract counts it.
+fn stake(wei: u128) -> Result<Uint<96, 2>, L1Error> {
+    Uint::try_from(wei).map_err(|_| L1Error::StakeTooLarge { wei })
 }
 
 async fn has_code(rpc: &Rpc, address: Address) -> Result<bool, L1Error> {
@@ -201,19 +339,27 @@ async fn create(rpc: &Rpc, sender: &Sender, creation: &Creation, nonce: u64) -> 
         if has_code(rpc, address).await? {
             return Ok(());
         }
-        let next = sender.nonce().await?;
+        let (account, next) = (sender.address(), sender.nonce().await?);
         if next > nonce {
-            return Err(L1Error::NonceUsed { name, address, account: sender.address(), nonce });
+            // It may have got into a block between the two questions.
+            if has_code(rpc, address).await? {
+                return Ok(());
+            }
+            return Err(L1Error::NonceUsed { name, address, account, nonce });
         }
         if next < nonce {
-            let reason = format!("{next} where {nonce} are in blocks: the endpoint is behind, try again");
-            return Err(L1Error::Malformed { method: "eth_getTransactionCount".to_owned(), reason });
+            return Err(L1Error::Behind { account, expected: nonce, given: next });
         }
         let (to, value, blobs, input) = (TxKind::Create, U256::ZERO, Vec::new(), code.clone());
-        let call = Call { name, to, value, input, blobs, size_limit_bytes: None };
+        // With another nonce it would take another contract's place.
+        let call = Call { name, to, value, input, blobs, size_limit_bytes: None, nonce: Some(nonce) };
         match (sender.send(call).await, attempts.next()) {
             (Ok(_), _) => return Ok(()),
             (Err(error), Some(_)) if is_in_the_way(&error) => {}
+            // An earlier one got into a block meanwhile: it should be this very contract.
+            (Err(error), Some(_)) if is_used_nonce(&error) => {
+                tokio::time::sleep(Duration::from_millis(USED_NONCE_PAUSE_MS)).await;
+            }
             (Err(error), _) => return Err(error),
         }
     }
@@ -226,6 +372,11 @@ fn is_in_the_way(error: &L1Error) -> bool {
         L1Error::Rpc { message, .. } => message.contains("underpriced"),
         _ => false,
     }
+}
+
+/// Whether L1 has a transaction of the same nonce in a block.
+fn is_used_nonce(error: &L1Error) -> bool {
+    matches!(error, L1Error::Rpc { message, .. } if message.to_lowercase().contains("nonce too low"))
 }
 
 /// Every contract's code with its constructor's arguments, in the order of the addresses.
@@ -284,11 +435,13 @@ fn codes(
     codes.push(("OutputRegistry", with(&OutputRegistry::BYTECODE, arguments.abi_encode())));
     codes.push(("EncryptionKeyVerifier", EncryptionKeyVerifier::BYTECODE.clone()));
     if config.member_stake_wei != 0 {
-        let wei = config.member_stake_wei;
-        let stake = Uint::<96, 2>::try_from(wei).map_err(|_| L1Error::StakeTooLarge { wei })?;
-        let arguments =
-            MemberStakes::constructorCall { registry_: registry, inbox_: inbox, stakeWei_: stake };
+        let wei = stake(config.member_stake_wei)?;
+        let arguments = MemberStakes::constructorCall { registry_: registry, inbox_: inbox, stakeWei_: wei };
         codes.push(("MemberStakes", with(&MemberStakes::BYTECODE, arguments.abi_encode())));
     }
     Ok(codes)
 }
+
+#[cfg(test)]
+#[path = "deploy_plan_tests.rs"]
+mod tests;

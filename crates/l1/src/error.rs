@@ -192,6 +192,40 @@ pub enum L1Error {
         /// The nonce that would have brought it there.
         nonce: u64,
     },
+    /// Transactions of the account are in no block yet, so that where its contracts would be is open.
+    #[error("{account} has transactions that wait for a block ({waiting}): wait for them, or replace them")]
+    TransactionsWait {
+        /// The account.
+        account: Address,
+        /// How many.
+        waiting: u64,
+    },
+    /// The endpoint knows fewer transactions of an account than are in blocks.
+    #[error(
+        "L1 knows of {given} transactions by {account} where {expected} are in blocks: the endpoint is behind, try again"
+    )]
+    Behind {
+        /// The account.
+        account: Address,
+        /// How many are in blocks.
+        expected: u64,
+        /// The endpoint's answer.
+        given: u64,
+    },
+    /// Something else than what was to be deployed stands at a contract's address.
+    #[error("the {name} at {address} has {given} as its {field} where {expected} was to be deployed")]
+    OtherDeployed {
+        /// The contract.
+        name: &'static str,
+        /// Where it is.
+        address: Address,
+        /// What it was asked for.
+        field: &'static str,
+        /// What it was to have.
+        expected: String,
+        /// Its answer.
+        given: String,
+    },
     /// A member's stake is above what the contract can ask for.
     #[error("a member's stake of {wei} wei does not fit the contract's 96 bits")]
     StakeTooLarge {
@@ -294,7 +328,9 @@ impl L1Error {
             Self::Unreachable { .. }
             | Self::Timeout { .. }
             | Self::Unconfirmed { .. }
-            | Self::NotFinal { .. } => Recovery::Retry,
+            | Self::NotFinal { .. }
+            | Self::TransactionsWait { .. }
+            | Self::Behind { .. } => Recovery::Retry,
             // A server that is overloaded or away, or whose credentials are being renewed.
             Self::HttpStatus { status: 401 | 403 | 429 | 500.., .. } => Recovery::Retry,
             Self::Rpc {
@@ -315,6 +351,7 @@ impl L1Error {
             | Self::OtherSetting { .. }
             | Self::OriginAhead { .. }
             | Self::NonceUsed { .. }
+            | Self::OtherDeployed { .. }
             | Self::StakeTooLarge { .. }
             | Self::FinalityBroken { .. }
             | Self::TransactionTooLarge { .. }

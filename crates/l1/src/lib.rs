@@ -79,7 +79,7 @@ pub use deploy::{
     DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, DEFAULT_PUBLISHER_BOND_WEI, DeployConfig,
     deploy,
 };
-pub use deploy_plan::{DeployFunds, DeployPlan};
+pub use deploy_plan::{BrokenOff, DeployFunds, DeployPlan};
 pub use error::{L1Error, Recovery, RunFault};
 pub use evidence::{
     AccountProof, EnvelopeTree, GivenPromise, ItemLeaf, OmissionAnswer, challenge_evidence, commitment,

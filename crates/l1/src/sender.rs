@@ -1,6 +1,9 @@
 //! Sending transactions: one at a time, fees from the newest block, replaced when they do not get into a block.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use alloy_consensus::{SignableTransaction, TxEip1559, TxEip4844, TxEip4844WithSidecar, TxEnvelope};
 use alloy_eips::{
@@ -49,6 +52,8 @@ pub(crate) struct Sender {
     confirmation_timeout_ms: u64,
     /// Held while a transaction is on its way, so that nonces do not collide.
     stuck: Mutex<Option<Fees>>,
+    /// Whether L1 was given a transaction, whatever came of it.
+    has_sent: AtomicBool,
 }
 
 /// A transaction to be sent.
@@ -62,11 +67,20 @@ pub(crate) struct Call {
     pub blobs: Vec<Blob>,
     /// How long the transaction may be, its blobs included.
     pub size_limit_bytes: Option<usize>,
+    /// The only nonce that it may have; otherwise the account's next one.
+    pub nonce: Option<u64>,
 }
 
 impl Sender {
     pub fn new(rpc: Rpc, chain_id: u64, key: SigningKey, confirmation_timeout_ms: u64) -> Self {
-        Self { rpc, chain_id, key, confirmation_timeout_ms, stuck: Mutex::default() }
+        Self {
+            rpc,
+            chain_id,
+            key,
+            confirmation_timeout_ms,
+            stuck: Mutex::default(),
+            has_sent: AtomicBool::new(false),
+        }
     }
 
     pub fn address(&self) -> Address {
@@ -76,6 +90,11 @@ impl Sender {
     /// The account's next nonce, by the newest block.
     pub async fn nonce(&self) -> Result<u64, L1Error> {
         nonce(&self.rpc, self.address()).await
+    }
+
+    /// Whether L1 was given a transaction by this sender, taken or not.
+    pub fn has_sent(&self) -> bool {
+        self.has_sent.load(Ordering::Relaxed)
     }
 
     /// Tries the call, sends it and waits until it is in a block.
@@ -99,7 +118,7 @@ impl Sender {
         let sidecar = prepare(blobs).await?;
         let (name, to) = ("replacement", TxKind::Call(self.address()));
         let (value, input, size_limit_bytes) = (U256::ZERO, Bytes::new(), None);
-        let nothing = Call { name, to, value, input, blobs: Vec::new(), size_limit_bytes };
+        let nothing = Call { name, to, value, input, blobs: Vec::new(), size_limit_bytes, nonce: None };
         self.submit(nothing, sidecar, PLAIN_GAS, stuck).await.map(drop)
     }
 
@@ -110,7 +129,11 @@ impl Sender {
         gas_limit: u64,
         stuck: &mut Option<Fees>,
     ) -> Result<Sent, L1Error> {
-        let fees = Fees::fresh(&self.rpc, self.nonce().await?, sidecar.is_some()).await?.over(*stuck);
+        let nonce = match call.nonce {
+            Some(nonce) => nonce,
+            None => self.nonce().await?,
+        };
+        let fees = Fees::fresh(&self.rpc, nonce, sidecar.is_some()).await?.over(*stuck);
         let envelope = self.sign(&call, sidecar, gas_limit, &fees)?;
         let raw = envelope.encoded_2718();
         if let Some(limit) = call.size_limit_bytes
@@ -121,6 +144,7 @@ impl Sender {
         let transaction = *envelope.tx_hash();
         // From here on the transaction may be out there, whatever the answer.
         let before = stuck.replace(fees);
+        self.has_sent.store(true, Ordering::Relaxed);
         match self.rpc.try_call::<B256>("eth_sendRawTransaction", json!([Bytes::from(raw)])).await {
             Ok(_) => {}
             Err(CallError::Server(payload)) if payload.message.contains("already known") => {}

@@ -227,7 +227,7 @@ impl L1Writer {
     ) -> Result<Sent, L1Error> {
         let input = call.abi_encode().into();
         let (to, blobs, size_limit_bytes) = (TxKind::Call(to), Vec::new(), Some(MAX_TRANSACTION_BYTES));
-        self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes }).await
+        self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None }).await
     }
 
     /// A call that shows evidence. The commitment to it may be in the newest block, on which calls are tried: then it
@@ -267,7 +267,7 @@ impl L1Writer {
         };
         let (to, value) = (TxKind::Call(to), U256::ZERO);
         let (input, size_limit_bytes) = (call.abi_encode().into(), Some(limit));
-        self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes }).await
+        self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None }).await
     }
 }
 

@@ -115,7 +115,7 @@ impl Sender {
     /// # Errors
     /// When it is refused.
     pub async fn submit(&self, envelope: &Envelope, promise: bool) -> Result<Option<Promise>> {
-        Ok(self.wallet.submit(envelope, promise).await?)
+        Ok(self.wallet.submit(envelope, promise).await?.map(|promised| promised.promise))
     }
 
     /// An envelope with these raw bytes as its only item, which reserves so much gas.
@@ -138,7 +138,7 @@ impl Sender {
         promise: bool,
     ) -> Result<Result<Option<Promise>, String>> {
         match self.wallet.submit(envelope, promise).await {
-            Ok(promise) => Ok(Ok(promise)),
+            Ok(promised) => Ok(Ok(promised.map(|promised| promised.promise))),
             Err(WalletError::Sequencer(ReceivedError::Refused(refusal))) => {
                 Ok(Err(refusal.reason.to_string()))
             }

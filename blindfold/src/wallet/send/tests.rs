@@ -127,8 +127,10 @@ fn what_was_sent_is_told_though_nothing_became_of_it_in_time() {
         transactions: vec![TRANSACTION],
         promised_by: Some(77),
         promise: Some(Encoded::from_bytes(vec![1, 2])),
+        promise_unchecked: Some("L1 is away".to_owned()),
         bytes: 700,
     };
+    assert!(line(&sent).ends_with("promised by batch 77, by whom could not be checked: L1 is away"));
     let told = report(&sent, None);
     assert_eq!((&told["sent"]["promise"], &told["receipt"]), (&"0x0102".into(), &serde_json::Value::Null));
     assert_eq!(told["sent"]["envelope"], serde_json::json!(sent.envelope));

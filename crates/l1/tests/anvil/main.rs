@@ -15,9 +15,10 @@ use alloy_primitives::{U64, U256};
 use alloy_sol_types::SolCall;
 use blindfold_bte::bls::SecretKey;
 use blindfold_l1::{
-    AnvilConfig, AnvilError, CodedBatch, DataFault, DeployConfig, DeployPlan, HintPosting, L1Client,
-    L1Config, L1Contracts, L1Error, L1Writer, MAX_RUN_HINT_BYTES, ManagedAnvil, NewEpoch, NewMember,
-    PostedBatch, PostedEntry, PostedRun, Recovery, RunFault, contracts::BlindedInbox, deploy, dev_key,
+    AnvilConfig, AnvilError, CodedBatch, CommitteeSettings, DataFault, DeployConfig, DeployPlan, HintPosting,
+    L1Client, L1Config, L1Contracts, L1Error, L1Writer, MAX_RUN_HINT_BYTES, ManagedAnvil, NewEpoch,
+    NewMember, PostedBatch, PostedEntry, PostedRun, Recovery, RunFault, contracts::BlindedInbox, deploy,
+    dev_key,
 };
 use blindfold_protocol::{Address, B256, Bytes, Canonical, Certificate, SigningKey, certificate};
 use serde_json::json;
@@ -428,18 +429,39 @@ async fn a_creation_that_no_block_takes_is_replaced_and_a_used_nonce_ends_the_de
     plan.confirmation_timeout_ms = 1;
     anvil.call("evm_setAutomine", json!([false])).await.unwrap();
     let error = plan.carry_out(url, &deployer).await.unwrap_err();
-    assert!(matches!(error, L1Error::Unconfirmed { call: "CommitteeRegistry", .. }), "{error}");
-    assert!(!plan.is_untouched(url).await.unwrap());
+    assert!(matches!(error.error, L1Error::Unconfirmed { call: "CommitteeRegistry", .. }), "{error}");
+    assert!(error.has_sent && !plan.is_untouched(url).await.unwrap());
+    let error = DeployPlan::new(url, deployer.address(), &deploy_config()).await.unwrap_err();
+    assert_eq!(error, L1Error::TransactionsWait { account: deployer.address(), waiting: 1 });
     anvil.mine(1).await.unwrap();
     anvil.call("evm_setAutomine", json!([true])).await.unwrap();
     plan.confirmation_timeout_ms = 60_000;
     plan.carry_out(url, &deployer).await.unwrap();
     assert_eq!(nonce(&anvil, deployer.address()).await - plan.nonce(), 9);
 
+    // What stands is of this deployment only with its settings.
+    let whole = deploy_config();
+    let committees = CommitteeSettings { switch_lead: whole.committees.switch_lead + 1, ..whole.committees };
+    for (config, field) in [
+        (DeployConfig { sequencer: Address::repeat_byte(7), ..whole }, "sequencer"),
+        (DeployConfig { committees, ..whole }, "switchLead"),
+        (DeployConfig { claim_delay: whole.claim_delay + 1, ..whole }, "claimDelay"),
+    ] {
+        let other = DeployPlan::again(deployer.address(), plan.nonce(), plan.addresses().block, &config);
+        let error = other.unwrap().carry_out(url, &deployer).await.unwrap_err();
+        assert!(!error.has_sent && !error.error.is_transient());
+        match error.error {
+            L1Error::OtherSetting { field: told, .. } | L1Error::OtherDeployed { field: told, .. } => {
+                assert_eq!(told, field);
+            }
+            other => panic!("{field}: {other}"),
+        }
+    }
+
     let other = DeployPlan::new(url, deployer.address(), &deploy_config()).await.unwrap();
     let client = L1Client::connect(plan.addresses().client_config(url)).await.unwrap();
     L1Writer::new(client, deployer.clone()).deposit_publisher_bond(1).await.unwrap();
-    let error = other.carry_out(url, &deployer).await.unwrap_err();
+    let error = other.carry_out(url, &deployer).await.unwrap_err().error;
     assert!(matches!(error, L1Error::NonceUsed { name: "CommitteeRegistry", .. }), "{error}");
     let stake = DeployConfig { member_stake_wei: 1 << 96, ..deploy_config() };
     let error = DeployPlan::again(deployer.address(), 0, 1, &stake).unwrap_err();
