@@ -20,13 +20,13 @@ use common::{
     votes_from,
 };
 
-/// Member 4: it says that this batch is certified, and shows it, without any certificate.
+/// Member 4: it says that the first of these is certified, and shows them, with what it gives for their certificates.
 #[derive(Clone)]
-struct Liar {
-    shown: SealedBatch,
+struct Peer {
+    shown: Vec<(SealedBatch, Option<Certificate>)>,
 }
 
-impl Liar {
+impl Peer {
     async fn serve(&self) -> (ServerHandle, PeerUrl) {
         let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
         let server = serve(config, self.clone().into_rpc(), None).await.expect("it serves");
@@ -36,7 +36,7 @@ impl Liar {
 }
 
 #[async_trait]
-impl CommitteeApiServer for Liar {
+impl CommitteeApiServer for Peer {
     async fn get_certified(
         &self,
         _: &Extensions,
@@ -46,8 +46,11 @@ impl CommitteeApiServer for Liar {
     }
 
     async fn get_sealed(&self, _: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
-        let here = number == self.shown.header.number;
-        Ok(here.then(|| HeldBatch { sealed: Encoded::new(&self.shown), certificate: None }))
+        let held = self.shown.iter().find(|(batch, _)| batch.header.number == number);
+        Ok(held.map(|(batch, certificate)| HeldBatch {
+            sealed: Encoded::new(batch),
+            certificate: certificate.as_ref().map(Encoded::new),
+        }))
     }
 
     async fn get_share(
@@ -69,7 +72,7 @@ impl CommitteeApiServer for Liar {
     }
 
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
-        let number = self.shown.header.number;
+        let number = self.shown[0].0.header.number;
         Ok(CommitteeStatus {
             member: 4,
             epoch: 1,
@@ -112,7 +115,7 @@ async fn one_restart(lie: impl AsyncFnOnce(&Sealer) -> SealedBatch) {
     for member in &members {
         sealed(member, 2).await;
     }
-    let (_server, liar) = Liar { shown: lie(&sealer).await }.serve().await;
+    let (_server, liar) = Peer { shown: vec![(lie(&sealer).await, None)] }.serve().await;
     let url = |member: &MemberHandle| format!("http://{}", member.rpc_addr());
     machines[2].config.peers =
         (1..).zip(&members).map(|(member, handle)| PeerUrl { member, url: url(handle) }).collect();
@@ -149,8 +152,8 @@ async fn held(sealer: &Sealer, number: u64) -> SealedBatch {
     sealer.tracker.store().batch(number).await.expect("a disk").expect("sealed").sealed
 }
 
-/// A member took a certificate that was kept from L1 until L1 made a header in its place, and is not rebuilt yet.
-/// Members that are rebuilt one after another would halt the chain so.
+/// A member took a certificate that was kept from L1 until L1 made a header in its place. It is not rebuilt yet, or
+/// dishonest. Members that are rebuilt one after another would halt the chain so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
     let sequencer = SequencerDouble::start().await;
@@ -182,8 +185,9 @@ async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
         l1.set_finalized(l1_block);
     }
     sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
-    let (_server, peer) =
-        NotRebuilt { liar: Liar { shown: dead.batch.as_ref().clone() }, certificate }.serve().await;
+    // As if it knew of L1's header, too.
+    let shown = vec![(dead.batch.as_ref().clone(), Some(certificate)), (made.batch(), None)];
+    let (_server, peer) = Peer { shown }.serve().await;
     machine.config.peers = vec![peer];
     machine.config.limits.peer_check_ms = 50;
     let member = machine.start().await;
@@ -192,58 +196,4 @@ async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
     sequencer.publish(&next.batch, &next.verdicts);
     sealed(&member, 3).await;
     sequencer.wait("a vote", |state| state.acknowledgements.iter().any(|ack| ack.number == 3)).await;
-}
-
-/// An honest member that holds the dead branch, with its certificate.
-#[derive(Clone)]
-struct NotRebuilt {
-    liar: Liar,
-    certificate: Certificate,
-}
-
-impl NotRebuilt {
-    async fn serve(&self) -> (ServerHandle, PeerUrl) {
-        let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
-        let server = serve(config, self.clone().into_rpc(), None).await.expect("it serves");
-        let url = format!("http://{}", server.local_addr());
-        (server, PeerUrl { member: 4, url })
-    }
-}
-
-#[async_trait]
-impl CommitteeApiServer for NotRebuilt {
-    async fn get_certified(
-        &self,
-        _: &Extensions,
-        _: u64,
-    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
-        Ok(None)
-    }
-
-    async fn get_sealed(&self, caller: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
-        let held = self.liar.get_sealed(caller, number).await?;
-        Ok(held.map(|held| HeldBatch { certificate: Some(Encoded::new(&self.certificate)), ..held }))
-    }
-
-    async fn get_share(
-        &self,
-        caller: &Extensions,
-        number: u64,
-        certificate: Encoded<Certificate>,
-    ) -> Result<Encoded<ReleaseShare>, RpcError> {
-        self.liar.get_share(caller, number, certificate).await
-    }
-
-    async fn get_singleton(
-        &self,
-        caller: &Extensions,
-        number: u64,
-        index: u32,
-    ) -> Result<Encoded<SingletonShare>, RpcError> {
-        self.liar.get_singleton(caller, number, index).await
-    }
-
-    async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
-        self.liar.get_status().await
-    }
 }
