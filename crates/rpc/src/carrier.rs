@@ -15,7 +15,7 @@ use jsonrpsee::{
     Methods,
     core::{
         ClientError,
-        client::{BatchResponse, ClientT, Subscription, SubscriptionClientT},
+        client::{BatchResponse, ClientT},
         params::BatchRequestBuilder,
         traits::ToRpcParams,
     },
@@ -254,23 +254,5 @@ impl ClientT for Link {
         _batch: BatchRequestBuilder<'a>,
     ) -> Result<BatchResponse<'a, R>, ClientError> {
         Err(ClientError::Custom("calls are carried one by one".to_owned()))
-    }
-}
-
-impl SubscriptionClientT for Link {
-    async fn subscribe<'a, N: DeserializeOwned, Params: ToRpcParams + Send>(
-        &self,
-        _subscribe_method: &'a str,
-        _params: Params,
-        _unsubscribe_method: &'a str,
-    ) -> Result<Subscription<N>, ClientError> {
-        Err(ClientError::HttpNotImplemented)
-    }
-
-    async fn subscribe_to_method<N: DeserializeOwned>(
-        &self,
-        _method: &str,
-    ) -> Result<Subscription<N>, ClientError> {
-        Err(ClientError::HttpNotImplemented)
     }
 }

@@ -2,9 +2,10 @@
 
 use std::{future::Future, pin::pin, time::Duration};
 
-use crate::{Instant, now};
 use futures::{Stream, StreamExt, stream::FuturesUnordered};
 use tokio::time::sleep_until;
+
+use crate::{Instant, now};
 
 /// Asks one peer first, and the next beside it as soon as one fails or none has answered for a while: a slow one holds
 /// nobody up, and while the first one is quick no other is asked.
