@@ -103,6 +103,14 @@ pub enum ShareRefusal {
         /// The last L1 block before the end is due.
         until: u64,
     },
+    /// L1 made a header, in a block that may not be final yet, in the place of this batch's or of one below it.
+    #[error("L1 made header {made} for number {number}: nothing of the branch that it ended is opened")]
+    OverruledByL1 {
+        /// Number of the header that L1 made.
+        number: u64,
+        /// Its hash.
+        made: B256,
+    },
     /// Too many calls wait.
     #[error("too many calls wait for shares")]
     Busy,
@@ -131,6 +139,7 @@ impl ShareRefusal {
             Self::UnreleasedTooLong { .. } => "unreleased_too_long",
             Self::UnpostedTooLong { .. } => "unposted_too_long",
             Self::EpochEnds { .. } => "epoch_ends",
+            Self::OverruledByL1 { .. } => "overruled_by_l1",
             Self::Busy => "busy",
             Self::Unavailable(refusal) => refusal.as_str(),
             Self::Store(_) => "storage",
@@ -152,6 +161,7 @@ impl From<ShareRefusal> for RpcError {
             ShareRefusal::NotValidatedHere { .. }
             | ShareRefusal::UnpostedTooLong { .. }
             | ShareRefusal::EpochEnds { .. }
+            | ShareRefusal::OverruledByL1 { .. }
             | ShareRefusal::NotCertified { .. }
             | ShareRefusal::Unavailable(_) => Self::unavailable(reason, refusal),
             ShareRefusal::Busy => Self::busy(reason, refusal),

@@ -12,6 +12,8 @@
 //! Nor is what is not posted opened any more shortly before the announced end of its epoch is due (rule E-11): from then on
 //! nothing certified of it is posted, however young it is.
 //!
+//! Nor is what L1 ended with a header of its own, nor anything above it: L1's answers on numbers are about its header then.
+//!
 //! L1 counts the deadline on its newest block, final or not, and so does a member: while finality stalls, the time runs.
 
 use std::{sync::Arc, time::Duration};
@@ -27,8 +29,10 @@ use crate::share::ShareRefusal;
 
 /// How often L1's height is asked for, in milliseconds.
 const HEIGHT_INTERVAL_MS: u64 = 12_000;
-/// How old a height may be when L1 does not answer, in milliseconds: far less than half of any sane deadline.
+/// How old a height may be at most when L1 does not answer, in milliseconds.
 const MAX_HEIGHT_AGE_MS: u64 = 600_000;
+/// Time of an L1 block, in milliseconds.
+const L1_BLOCK_MS: u64 = 12_000;
 /// How long a share waits for L1's height where an older one is known, in milliseconds.
 const HEIGHT_PATIENCE_MS: u64 = 500;
 
@@ -73,6 +77,9 @@ pub(crate) struct Unreleased {
     half: u64,
     /// Half of `postingDeadline`, in L1 blocks.
     half_unposted: u64,
+    /// How old a height may be when L1 does not answer, in milliseconds: a quarter of these, so that the deadline itself
+    /// stays far away.
+    max_age_ms: u64,
     seen: Mutex<Seen>,
 }
 
@@ -80,7 +87,17 @@ impl Unreleased {
     pub(crate) fn new(l1: Arc<dyn L1View>, tracker: Tracker, timing: &L1Timing) -> Self {
         let (half, half_unposted) =
             (u64::from(timing.hint_deadline) / 2, u64::from(timing.posting_deadline) / 2);
-        Self { l1, tracker, oldest: Mutex::default(), half, half_unposted, seen: Mutex::default() }
+        let quarter_ms = half.min(half_unposted).saturating_mul(L1_BLOCK_MS) / 4;
+        let max_age_ms = quarter_ms.clamp(HEIGHT_INTERVAL_MS, MAX_HEIGHT_AGE_MS);
+        Self {
+            l1,
+            tracker,
+            oldest: Mutex::default(),
+            half,
+            half_unposted,
+            max_age_ms,
+            seen: Mutex::default(),
+        }
     }
 
     /// Whether shares of this number may still be given. `origin` is its header's L1 origin.
@@ -90,7 +107,8 @@ impl Unreleased {
     pub(crate) async fn check(&self, number: u64, origin: u64) -> Result<(), ShareRefusal> {
         let unavailable = |fault: L1Fault| ShareRefusal::Unavailable(Refusal::L1(fault));
         let Heights { finalized, newest, posted } =
-            known_or_asked(&self.seen, self.asked()).await.map_err(unavailable)?;
+            known_or_asked(&self.seen, self.max_age_ms, self.asked()).await.map_err(unavailable)?;
+        self.not_overruled(number).await?;
         let oldest = self.oldest_unposted(posted, Unposted { number, origin }).await?;
         // That of the oldest one decides: what stands above it ends with it, whatever its own epoch.
         let settled = self.tracker.closing(oldest.number).filter(|closing| newest >= closing.settled_from());
@@ -102,7 +120,12 @@ impl Unreleased {
             return Err(ShareRefusal::EpochEnds { number, until: closing.until });
         }
         let posted_at = match posted_at {
-            Some(posted_at) => posted_at,
+            Some(posted_at) => {
+                // Ours, or the header that L1 made in its place.
+                self.tracker.look_for_final_l1_headers().await.map_err(unavailable)?;
+                self.not_overruled(number).await?;
+                posted_at
+            }
             // Not posted: its origin says since when it could have been, or that of what has to be posted before it.
             None if newest >= oldest.origin.saturating_add(self.half_unposted) => {
                 let Unposted { number, origin } = oldest;
@@ -117,6 +140,13 @@ impl Unreleased {
             return Ok(());
         }
         Err(ShareRefusal::UnreleasedTooLong { number, posted_at })
+    }
+
+    async fn not_overruled(&self, number: u64) -> Result<(), ShareRefusal> {
+        match self.tracker.overruled_at(number).await.map_err(ShareRefusal::Unavailable)? {
+            Some(made) => Err(ShareRefusal::OverruledByL1 { number: made.number, made: made.hash }),
+            None => Ok(()),
+        }
     }
 
     /// Asks how far L1 is now and then, however long it takes to say, so that what is asked for while it is away or slow is
@@ -135,7 +165,10 @@ impl Unreleased {
         let finalized = self.l1.finalized().await?.number;
         let newest = self.l1.newest().await?.max(finalized);
         // Where L1 does not tell, what it told before holds: a lower number is only stricter.
-        let posted = match self.posted().await {
+        // What L1 made up to there is known then.
+        let posted = self.posted().await;
+        let made = self.tracker.look_for_final_l1_headers().await;
+        let posted = match made.and(posted) {
             Ok(posted) => posted,
             Err(fault) => {
                 tracing::debug!(%fault, "what is posted was not told");
@@ -192,12 +225,13 @@ fn keep(seen: &Mutex<Seen>, heights: Heights) {
 /// one after the other.
 async fn known_or_asked(
     seen: &Mutex<Seen>,
+    max_age_ms: u64,
     asked: impl Future<Output = Result<Heights, L1Fault>>,
 ) -> Result<Heights, L1Fault> {
     let known = {
         let seen = seen.lock();
         let paused = seen.paused_until.is_some_and(|until| now() < until);
-        let known = seen.younger(MAX_HEIGHT_AGE_MS);
+        let known = seen.younger(max_age_ms);
         match seen.younger(HEIGHT_INTERVAL_MS).or(known.filter(|_| paused)) {
             Some(heights) => return Ok(heights),
             None => known,
@@ -240,17 +274,23 @@ mod tests {
     #[tokio::test]
     async fn shares_do_not_wait_for_an_l1_that_hangs() {
         let seen = seen(HEIGHT_INTERVAL_MS);
-        assert_eq!(known_or_asked(&seen, pending()).await, Ok(heights(10)));
+        assert_eq!(known_or_asked(&seen, MAX_HEIGHT_AGE_MS, pending()).await, Ok(heights(10)));
         // The next ones do not wait at all, and an answer counts when it comes.
-        assert_eq!(known_or_asked(&seen, pending()).now_or_never(), Some(Ok(heights(10))));
+        assert_eq!(known_or_asked(&seen, MAX_HEIGHT_AGE_MS, pending()).now_or_never(), Some(Ok(heights(10))));
         keep(&seen, heights(12));
-        assert_eq!(known_or_asked(&seen, pending()).now_or_never(), Some(Ok(heights(12))));
+        assert_eq!(known_or_asked(&seen, MAX_HEIGHT_AGE_MS, pending()).now_or_never(), Some(Ok(heights(12))));
+        // One that is older than it may be is not taken.
+        let away = || ready(Err(L1Fault::Unavailable { reason: "away".to_owned() }));
+        assert!(known_or_asked(&self::seen(HEIGHT_INTERVAL_MS), HEIGHT_INTERVAL_MS, away()).await.is_err());
     }
 
     #[tokio::test]
     async fn what_is_not_known_is_asked_for() {
         let (unknown, away) = (Mutex::default(), L1Fault::Unavailable { reason: "away".to_owned() });
-        assert_eq!(known_or_asked(&unknown, ready(Err(away.clone()))).await, Err(away));
-        assert_eq!(known_or_asked(&unknown, ready(Ok(heights(20)))).await, Ok(heights(20)));
+        assert_eq!(known_or_asked(&unknown, MAX_HEIGHT_AGE_MS, ready(Err(away.clone()))).await, Err(away));
+        assert_eq!(
+            known_or_asked(&unknown, MAX_HEIGHT_AGE_MS, ready(Ok(heights(20)))).await,
+            Ok(heights(20))
+        );
     }
 }

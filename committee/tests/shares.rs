@@ -5,10 +5,11 @@ mod common;
 use std::{sync::Arc, time::Duration};
 
 use blindfold_bte::{Backend, Ciphertext, CiphertextPoint, Opening, Portable};
-use blindfold_chain::AnnouncedEnd;
+use blindfold_chain::{AnnouncedEnd, HeaderId, L1MadeHeader, PendingL1Header};
 use blindfold_committee::MemberHandle;
 use blindfold_protocol::{
-    B256, Bundle, Canonical, Certificate, Envelope, Hello, Party, ReleaseShare, SealedBatch, SigningKey,
+    B256, BatchHeader, Bundle, Canonical, Certificate, Envelope, Hello, Party, ReleaseShare, SealedBatch,
+    SigningKey,
 };
 use blindfold_rpc::{
     ClientConfig, CommitteeApiClient, Encoded, HttpClient, Introduction, RpcError, code, http_client,
@@ -604,4 +605,63 @@ async fn what_may_not_be_posted_before_its_epoch_ends_is_not_opened() {
     assert_eq!(given(Some(end), SETTLED, None).await, Err(later("epoch_ends")));
     assert_eq!(given(Some(end), SETTLED, Some(SETTLED - 1)).await, Ok(()), "posted");
     assert_eq!(given(None, SETTLED, None).await, Ok(()), "taken back");
+}
+
+/// What L1 made stands in its place, and by number it is posted: nothing of the branch that L1 ended is opened, however the
+/// deadlines stand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_l1_ended_with_a_header_of_its_own_is_not_opened() {
+    let stage = Stage::new(0).await;
+    let l1 = stage.sealer.l1.clone();
+    let (first, second) = (
+        stage.validated(vec![envelope(1, 1).encode()]).await,
+        stage.validated(vec![envelope(2, 1).encode()]).await,
+    );
+    let certificate = certify(&second, &[1, 2, 4]);
+    let height = first.header.l1_origin_number + 1;
+    let other = Sealer::new().await;
+    let epoch = common::network::epochs().at(1).cloned().expect("registered");
+    let header = other.tracker.with_state(|state| {
+        state.l1_header::<Vec<u8>>(common::network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
+    });
+    l1.set_finalized(height);
+    let above = L1MadeHeader { header: BatchHeader { number: 7, ..header }, items: vec![], l1_block: height };
+    let made = L1MadeHeader { header, items: vec![], l1_block: height };
+    let pending = PendingL1Header {
+        header: HeaderId { number: 1, hash: header.hash() },
+        l1_block: height + 1,
+        l1_hash: B256::repeat_byte(7),
+    };
+    // In a block that is not final; as L1's last one; and below one that the member has nothing of.
+    let ended = [(vec![], vec![pending]), (vec![made.clone()], vec![]), (vec![made, above], vec![])];
+    for (headers, pending) in ended {
+        let mut machine = Machine::new(2, stage.sequencer.url());
+        machine.l1 = l1.clone();
+        let member = machine.start().await;
+        sealed(&member, 2).await;
+        let client = client(&member);
+        share(&client, 2, &certificate).await.expect("given");
+        if !headers.is_empty() {
+            l1.posted.lock().insert(1, height);
+        }
+        *l1.l1_headers.lock() = headers;
+        *l1.not_final.lock() = pending;
+        // What L1 says is heard of within seconds.
+        common::network::within("L1's word", async {
+            while share(&client, 2, &certificate).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+        for number in [1, 2] {
+            assert_eq!(reason(&client, number, &certificate).await, later("overruled_by_l1"), "{number}");
+            let single =
+                client.get_singleton(number, 0).await.map_err(refused).expect_err("it must be refused");
+            assert_eq!(single.reason, "overruled_by_l1");
+        }
+        member.stop().await;
+        l1.l1_headers.lock().clear();
+        l1.not_final.lock().clear();
+        l1.posted.lock().clear();
+    }
 }

@@ -38,15 +38,15 @@ impl Tracker {
         }
         let mut taken = Vec::new();
         let Some(last) = self.shared.l1.last_l1_header().await? else { return Ok(taken) };
+        self.look_for_final_l1_headers().await?;
         let certified = self.certified();
+        if let Some(made) = self.overruled_at(certified.number).await?
+            && let Some(made) = self.shared.l1.l1_header(made.number).await?
+        {
+            // However far L1 is: nothing that it has above that one fits here.
+            self.accept_l1_header(&made).await?;
+        }
         if last <= certified.number {
-            // What L1 made is one chain: if its last header is ours, all are.
-            let known = self.shared.store.batch(last).await?;
-            if known.is_none_or(|known| !known.by_l1)
-                && let Some(made) = self.shared.l1.l1_header(last).await?
-            {
-                self.accept_l1_header(&made).await?;
-            }
             return Ok(taken);
         }
         loop {

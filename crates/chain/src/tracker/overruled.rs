@@ -21,7 +21,9 @@ use crate::{Closing, L1Fault, PendingL1Header};
 /// What L1 told last about the headers that it made.
 #[derive(Debug)]
 pub(super) struct Overruled {
-    /// The final ones that may not be on this chain yet, oldest first.
+    /// Final ones up to this number are on this chain.
+    agreed: u64,
+    /// The final ones above it, oldest first: not on this chain yet, or in the place of one that is.
     headers: Vec<HeaderId>,
     /// Those that are not known to be final, or taken back.
     pending: Vec<PendingL1Header>,
@@ -36,20 +38,13 @@ pub(super) struct Overruled {
 impl Default for Overruled {
     fn default() -> Self {
         let (headers, pending) = (Vec::new(), Vec::new());
-        Self { headers, pending, newest: 0, fell_back: false, asked_at: now() }
+        Self { agreed: 0, headers, pending, newest: 0, fell_back: false, asked_at: now() }
     }
 }
 
 impl Overruled {
-    /// Takes an answer: what L1 made in final blocks, what it made in others, and which of the pending ones are gone.
-    fn take(
-        &mut self,
-        newest: u64,
-        headers: Vec<HeaderId>,
-        shown: Vec<PendingL1Header>,
-        gone: &[PendingL1Header],
-    ) {
-        self.headers = headers;
+    /// Takes an answer: what L1 made in blocks that are not final, and which of the pending ones are gone.
+    fn take(&mut self, newest: u64, shown: Vec<PendingL1Header>, gone: &[PendingL1Header]) {
         self.pending.retain(|made| !gone.contains(made) && !shown.contains(made));
         self.pending.extend(shown);
         // The oldest ones go first: they are the next to be final.
@@ -77,7 +72,7 @@ impl Tracker {
         // In this order: what becomes final in between is among the final ones.
         let shown = l1.l1_headers_not_final().await?;
         let finalized = l1.finalized().await?.number;
-        let headers = l1.l1_headers_from(self.certified().number.saturating_add(1)).await?;
+        self.look_for_final_l1_headers().await?;
         let pending = self.shared.overruled.read().pending.clone();
         let mut gone = Vec::new();
         for made in pending.into_iter().filter(|made| !shown.contains(made)) {
@@ -86,12 +81,48 @@ impl Tracker {
                 gone.push(made);
             }
         }
-        self.shared.overruled.write().take(newest, headers, shown, &gone);
+        self.shared.overruled.write().take(newest, shown, &gone);
         // Last: the registry may be long to read, or not be told at all, and what L1 made counts without it.
         let closing = l1.announced_end().await?;
         let deadline = self.shared.config.timing.posting_deadline;
         *self.shared.closing.write() = closing.map(|end| Closing::of(&end, deadline));
         Ok(())
+    }
+
+    /// Asks L1 which headers it made in final blocks, as far as they are not known to be on this chain.
+    ///
+    /// # Errors
+    /// L1's. A disk that gives no header leaves them unknown.
+    pub async fn look_for_final_l1_headers(&self) -> Result<(), L1Fault> {
+        let (agreed, certified) = (self.shared.overruled.read().agreed, self.certified().number);
+        let mut headers = self.shared.l1.l1_headers_from(agreed.saturating_add(1)).await?;
+        let mut ours = headers.partition_point(|made| made.number <= certified);
+        // They are one chain: below one that is on ours all are.
+        while let Some(made) = ours.checked_sub(1).and_then(|last| headers.get(last)) {
+            match self.shared.store.header_hash(made.number).await {
+                Ok(known) if known == Some(made.hash) => break,
+                Ok(_) => ours -= 1,
+                Err(error) => {
+                    tracing::debug!(number = made.number, %error, "the store gave no header");
+                    ours = 0;
+                }
+            }
+        }
+        let mut overruled = self.shared.overruled.write();
+        if let Some(last) = headers.drain(..ours).next_back() {
+            overruled.agreed = overruled.agreed.max(last.number);
+        }
+        overruled.headers = headers;
+        Ok(())
+    }
+
+    /// The oldest header that L1 made, final or not, in the place of one up to `number` here, or that is missing here, as
+    /// L1 told last.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn overruled_at(&self, number: u64) -> Result<Option<HeaderId>, Refusal> {
+        self.overruled_in(number, &[]).await
     }
 
     /// Asks L1 again where nobody did in the last seconds ([`follow_l1`](Self::follow_l1) does), and waits for it a
@@ -152,6 +183,13 @@ impl Tracker {
     /// made.
     pub(super) async fn not_overruled(&self, number: u64, run: &[Arc<SealedBatch>]) -> Result<(), Refusal> {
         self.heard_of_l1_headers().await;
+        match self.overruled_in(number, run).await? {
+            Some(made) => Err(Refusal::OverruledByL1 { number: made.number, made: made.hash }),
+            None => Ok(()),
+        }
+    }
+
+    async fn overruled_in(&self, number: u64, run: &[Arc<SealedBatch>]) -> Result<Option<HeaderId>, Refusal> {
         let headers: Vec<HeaderId> = {
             let known = self.shared.overruled.read();
             let pending = known.pending.iter().map(|made| &made.header);
@@ -164,9 +202,9 @@ impl Tracker {
                 None => self.hash_at(made.number).await?,
             };
             if ours != made.hash {
-                return Err(Refusal::OverruledByL1 { number: made.number, made: made.hash });
+                return Ok(Some(made));
             }
         }
-        Ok(())
+        Ok(None)
     }
 }
