@@ -9,7 +9,7 @@ use blindfold_chain::{
     Gathering, GivenRun, L1Fault, L1View, Tracker,
     limits::{MAX_ROUND_BYTES, MAX_RUN_TIMEOUTS},
 };
-use blindfold_protocol::{B256, Certificate, Party, SealedBatch, limits::MAX_UNCERTIFIED_HEADERS};
+use blindfold_protocol::{B256, Certificate, Party, SealedBatch, limits::MAX_UNCERTIFIED_RUN};
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, CommitteeApiClient, HttpClient, ReceivedError,
     http_client,
@@ -288,7 +288,8 @@ impl Sources {
     }
 
     async fn fetch_uncertified(&self, round: &mut Round, first: u64, head: u64, mut next: Option<ToldBatch>) {
-        let last = head.min(first.saturating_add(MAX_UNCERTIFIED_HEADERS as u64));
+        let last = head.min(first.saturating_add(MAX_UNCERTIFIED_RUN as u64));
+        let mut bytes = 0;
         for number in first..=last {
             let told = match next.take() {
                 Some(told) => Some(told),
@@ -298,6 +299,16 @@ impl Sources {
                 round.stuck = Some(format!("the sequencer does not give batch {number}"));
                 return;
             };
+            // Of what is here its certificate alone counts, and no room is taken from what is not.
+            let ours = self.tracker.store().header_hash(number).await;
+            if told.certificate.is_none() && ours == Ok(Some(told.sealed.header.hash())) {
+                continue;
+            }
+            if bytes > MAX_ROUND_BYTES {
+                round.more = true;
+                return;
+            }
+            bytes += told.sealed.items.iter().map(Vec::len).sum::<usize>();
             round.uncertified.push(told);
         }
     }
@@ -371,7 +382,7 @@ impl Sources {
         }
         let mut highest = status.certified;
         // Nobody votes further ahead of a certificate than headers may wait for one.
-        let most = highest.saturating_add(MAX_UNCERTIFIED_HEADERS as u64);
+        let most = highest.saturating_add(MAX_UNCERTIFIED_RUN as u64);
         if status.acknowledged > highest {
             match held_by(member, client, status.acknowledged).await {
                 Some(held) if self.tracker.is_signed(&held.sealed) => highest = status.acknowledged.min(most),
@@ -431,7 +442,7 @@ impl Sources {
         let Some(client) = client else { return Err(held) };
         let deadline = now() + self.run_timeout;
         // No more headers ever wait for a certificate, so it comes within as many.
-        for number in (number..).take(MAX_UNCERTIFIED_HEADERS) {
+        for number in (number..).take(MAX_UNCERTIFIED_RUN) {
             let Ok(Some(batch)) = timeout_at(deadline, held_by(member, client, number)).await else { break };
             if !self.tracker.is_signed(&batch.sealed) {
                 tracing::warn!(member, number, "a member gives a header that the sequencer did not sign");

@@ -7,7 +7,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use blindfold_chain::{Applied, CLOCK_SKEW_MS, CertificateOutcome, NextStep, Refusal};
 use blindfold_protocol::{
-    B256, BatchHeader, Certificate, SealedBatch, SignedHeader, limits::MAX_UNCERTIFIED_HEADERS,
+    B256, BatchHeader, Certificate, SealedBatch, SignedHeader,
+    limits::{MAX_UNCERTIFIED_HEADERS, MAX_UNCERTIFIED_RUN},
 };
 use blindfold_rpc::{Feed, FeedEvent, FeedItem, Topic};
 use blindfold_runtime::{Backoff, Instant, Patience, Pauses, joined, now};
@@ -26,7 +27,7 @@ use crate::{
 };
 
 /// Headers and certificates held while the one before them is missing; what is further ahead is fetched later.
-const MAX_WAITING: u64 = 2 * MAX_UNCERTIFIED_HEADERS as u64;
+const MAX_WAITING: u64 = MAX_UNCERTIFIED_RUN as u64;
 /// Longest pause before a member is asked again that claimed to hold what it did not give, and before the others are asked
 /// again for what is not certified, in milliseconds.
 const MAX_PEER_PAUSE_MS: u64 = 300_000;
@@ -454,13 +455,9 @@ impl Follower {
     async fn take_header(&mut self, sealed: &Arc<SealedBatch>) -> Taken {
         let header = &sealed.header;
         let (number, hash) = (header.number, header.hash());
-        if let Some(certificate) =
-            self.certificates.get(&number).filter(|certificate| certificate.header_hash == hash)
-        {
-            // Certified while it waited here: our clock and our acknowledgement do not matter any more.
-            let batches = vec![Arc::clone(sealed)];
-            let run = CertifiedRun { source: Source::Sequencer, batches, certificate: *certificate };
-            self.certificates.remove(&number);
+        if let Some(run) = self.certified_while_waiting(sealed) {
+            // Our clock, our acknowledgement, and how many wait for a certificate do not matter any more.
+            self.certificates.remove(&run.certificate.number);
             return self.take_certified(&run).await;
         }
         let head = self.context.tracker.head().number;
@@ -490,6 +487,20 @@ impl Follower {
             Ok(_) => Taken::Done,
             Err(refusal) => self.refused(refusal, sealed.signed_header()).await,
         }
+    }
+
+    /// The run from this header to the first that waits here, too, and that a certificate here names.
+    fn certified_while_waiting(&self, sealed: &Arc<SealedBatch>) -> Option<CertifiedRun> {
+        let (last, certificate) = self.certificates.range(sealed.header.number..).next()?;
+        let mut batches = vec![Arc::clone(sealed)];
+        let mut expected = sealed.header.hash();
+        for number in sealed.header.number + 1..=*last {
+            let next = self.waiting.get(&number).filter(|next| next.header.parent_hash == expected)?;
+            expected = next.header.hash();
+            batches.push(Arc::clone(next));
+        }
+        let covers = certificate.header_hash == expected;
+        covers.then_some(CertifiedRun { source: Source::Sequencer, batches, certificate: *certificate })
     }
 
     /// Whether the header's L1 origin is more than W behind our clock. Its time need not be: a sequencer whose time lags

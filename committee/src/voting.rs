@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use blindfold_chain::Tracker;
-use blindfold_protocol::{Certificate, certificate, limits::MAX_UNCERTIFIED_HEADERS};
+use blindfold_protocol::{Certificate, certificate, limits::MAX_UNCERTIFIED_RUN};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
@@ -212,7 +212,7 @@ impl Context {
         }
         // Nobody votes further ahead of a certificate than headers may wait for one.
         let reach = survey.highest.max(self.tracker.head().number);
-        let furthest = reach.saturating_add(MAX_UNCERTIFIED_HEADERS as u64);
+        let furthest = reach.saturating_add(MAX_UNCERTIFIED_RUN as u64);
         let last = match self.tracker.epoch(furthest).await {
             Ok(epoch) => epoch,
             // Nobody votes for a number that no epoch contains.

@@ -9,6 +9,7 @@ use blindfold_chain::{AnnouncedEnd, HeaderId, PendingL1Header};
 use blindfold_committee::{Evidence, PeerUrl};
 use blindfold_protocol::{
     B256, Canonical, Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare,
+    limits::MAX_UNCERTIFIED_RUN,
 };
 use blindfold_rpc::{
     CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle,
@@ -591,6 +592,35 @@ async fn numbers_certified_through_a_descendant_come_from_other_members_alone() 
     let held =
         blindfold_rpc::CommitteeApiClient::get_sealed(&own, 2).await.expect("an answer").expect("there");
     assert_eq!((held.sealed.decode().expect("canonical").header.number, held.certificate), (2, None));
+}
+
+/// After changes of the sequencer's key more headers than one sequencer's may wait for one certificate (rule K-6).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_longest_run_under_one_certificate_is_caught_up_with() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let sealer = Sealer::new().await;
+    let (mut batches, longest) = (Vec::new(), MAX_UNCERTIFIED_RUN as u64);
+    for number in 1..=longest {
+        let batch = sealer.seal(vec![]).await;
+        // The one that is shown, at the end, covers all.
+        let certificate = sealer.certify(&batch.batch, &[1, 2, 3]).await;
+        sequencer.publish(&batch.batch, &batch.verdicts);
+        if number == longest {
+            sequencer.publish_certificate(&certificate);
+        }
+        batches.push(batch);
+    }
+    let first_machine = Machine::new(1, sequencer.url());
+    let first = first_machine.start().await;
+    certified(&first, longest).await;
+
+    // Nobody listens where the sequencer should be.
+    let mut machine = Machine::new(2, "http://127.0.0.1:1".to_owned());
+    machine.config.limits.peer_check_ms = 10;
+    machine.config.peers = vec![PeerUrl { member: 1, url: format!("http://{}", first.rpc_addr()) }];
+    let second = machine.start().await;
+    certified(&second, longest).await;
 }
 
 /// What the double of a member was asked for.

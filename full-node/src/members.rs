@@ -6,7 +6,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use blindfold_chain::limits::MAX_RUN_TIMEOUTS;
 use blindfold_chain::{GivenRun, Tracker};
-use blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS;
+use blindfold_protocol::limits::MAX_UNCERTIFIED_RUN;
 use blindfold_protocol::{Certificate, ReleaseShare, SealedBatch, SingletonShare};
 use blindfold_rpc::{
     ClientBuildError, ClientConfig, CommitteeApiClient, Encoded, HttpClient, ReceivedError, http_client,
@@ -50,7 +50,7 @@ pub struct Held {
 /// Batches that follow each other, and the certificate of the last one.
 #[derive(Clone, Debug)]
 pub struct CertifiedRun {
-    /// In ascending order, at most [`MAX_UNCERTIFIED_HEADERS`].
+    /// In ascending order, at most [`MAX_UNCERTIFIED_RUN`].
     pub batches: Vec<Arc<SealedBatch>>,
     /// As it came.
     pub certificate: Certificate,
@@ -186,7 +186,7 @@ impl Member {
     async fn signed_run(&self, number: u64, tracker: &Tracker) -> Result<CertifiedRun, MemberFault> {
         let mut batches: Vec<Arc<SealedBatch>> = Vec::new();
         // No more headers ever wait for a certificate, so it comes within as many.
-        for number in (number..).take(MAX_UNCERTIFIED_HEADERS) {
+        for number in (number..).take(MAX_UNCERTIFIED_RUN) {
             let held = self.held(number).await?.ok_or(MemberFault::NoCertificate)?;
             // Anybody makes up headers that follow each other. Those that L1 made, L1 tells.
             if !tracker.is_signed(&held.sealed) {

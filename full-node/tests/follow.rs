@@ -11,7 +11,7 @@ use blindfold_chain::announce;
 use blindfold_full_node::{
     ConfigError, FullNode, StartError, limits::HINTS_PATIENCE_MS, limits::MAX_MEMBER_TIMEOUT_MS,
 };
-use blindfold_protocol::{B256, HintEntry};
+use blindfold_protocol::{B256, HintEntry, limits::MAX_UNCERTIFIED_RUN};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
 use blindfold_rpc::limits::CLIENT_REQUEST_TIMEOUT_MS;
@@ -296,6 +296,22 @@ async fn numbers_certified_through_a_descendant_come_from_members_too() {
     world.members.archive.through_descendant.lock().insert(1);
     let node = world.start().await;
     executed(&node, 1).await;
+}
+
+/// After changes of the sequencer's key more headers than one sequencer's may wait for one certificate (rule K-6).
+#[tokio::test]
+async fn the_longest_run_under_one_certificate_comes_from_members_too() {
+    let world = withheld().await;
+    let (archive, sealing) = (&world.members.archive, &world.sequencer.sealing);
+    let longest = MAX_UNCERTIFIED_RUN as u64;
+    archive.through_descendant.lock().extend(1..longest);
+    for number in 3..=longest {
+        let sealed = sealing.seal(number * 1_000, vec![]).await;
+        archive.put(&sealed);
+        sealing.certify(&sealed).await;
+    }
+    let node = world.start().await;
+    certified_through(&node, longest).await;
 }
 
 /// One member that tells first what it holds, and takes its time to give it, served alone whoever lagged behind.

@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use async_trait::async_trait;
 use blindfold_protocol::{Certificate, SealedBatch};
 
-use crate::limits::MAX_UNCERTIFIED_HEADERS;
+use crate::limits::MAX_UNCERTIFIED_RUN;
 use crate::{Applied, CertificateOutcome, Refusal, Tracker};
 
 /// Where headers come from that a certified batch builds on. Nothing it gives is believed.
@@ -30,7 +30,7 @@ pub struct TakenRun {
 
 impl Tracker {
     /// Takes a certified batch; where ancestors of it differ from ours, they are fetched from `source`, at most
-    /// twice [`MAX_UNCERTIFIED_HEADERS`] in all, and go with it.
+    /// [`MAX_UNCERTIFIED_RUN`] in all, and go with it.
     pub async fn accept_with_ancestors(
         &self,
         source: &dyn HeaderSource,
@@ -46,8 +46,7 @@ impl Tracker {
                     return Ok(TakenRun { batches: run.into_iter().zip(applied).collect(), outcome });
                 }
                 Err(Refusal::AncestorDiffers { number, parent })
-                    // Those of a sequencer, and of the one before it.
-                    if run.len() < 2 * MAX_UNCERTIFIED_HEADERS as usize =>
+                    if run.len() < MAX_UNCERTIFIED_RUN as usize =>
                 {
                     match source.header(number, parent).await {
                         Some(ancestor) => run.insert(0, ancestor),

@@ -2,6 +2,8 @@
 
 /// Headers that may wait for a certificate.
 pub const MAX_UNCERTIFIED_HEADERS: u64 = blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS as u64;
+/// Headers that may wait for one in all, those of earlier sequencers among them.
+pub const MAX_UNCERTIFIED_RUN: u64 = blindfold_protocol::limits::MAX_UNCERTIFIED_RUN as u64;
 /// Opened batches kept in memory between their verification and their execution; beyond it they are opened again.
 pub const MAX_OPENED_BATCHES: usize = 64;
 /// Message bytes kept in memory between verification and execution.
@@ -67,8 +69,8 @@ pub const KEPT_POSTED_HEADERS: u64 = 256;
 pub const TOPIC_BUFFER_EVENTS: usize = 1_024;
 /// Parsed block records kept for receipts.
 pub const MAX_CACHED_BLOCKS: usize = 64;
-/// How often as long as one answer a whole run of a member may take: up to sixteen batches that are certified together. It
-/// is also how long a round of asking members may take.
+/// How often as long as one answer a whole run of a member may take: mostly up to sixteen batches that are certified together.
+/// It is also how long a round of asking members may take.
 pub const MAX_RUN_TIMEOUTS: u32 = 4;
 /// How long after one member the next is asked for the same run, at first and where an answer may take longer than four
 /// times that, in milliseconds.

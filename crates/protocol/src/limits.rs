@@ -35,6 +35,9 @@ pub const HANDOVER_BLOCKS: u64 = 64;
 pub const SLOT_INTERVAL_MS: u64 = 250;
 /// Headers sealed but not yet certified that a sequencer may have outstanding.
 pub const MAX_UNCERTIFIED_HEADERS: usize = 16;
+/// Headers that may lack a certificate in all, and so the longest run that one certificate covers: a sequencer seals above
+/// those of the ones before it (rule K-6).
+pub const MAX_UNCERTIFIED_RUN: usize = 4 * MAX_UNCERTIFIED_HEADERS;
 
 /// Default gas limit of an L2 block.
 pub const DEFAULT_BLOCK_GAS: u64 = 200_000_000;

@@ -10,7 +10,7 @@ use blindfold_protocol::{
 use blindfold_store::StoreError;
 
 use super::{Applied, HeaderId, Refusal, Tracker, load_state};
-use crate::limits::DEAD_BRANCH_HEADERS;
+use crate::limits::{DEAD_BRANCH_HEADERS, MAX_UNCERTIFIED_RUN};
 use crate::{L1Fault, Office};
 
 /// What a certificate changed.
@@ -144,8 +144,9 @@ impl Tracker {
         Ok(())
     }
 
-    /// Whether as many headers of the sequencer that signs with this origin lack a certificate as may. Those of one before
-    /// it take no room: its time is over, and the next one's certificates cover them.
+    /// Whether as many headers of the sequencer that signs with this origin lack a certificate as may, at most
+    /// [`MAX_UNCERTIFIED_HEADERS`](crate::limits::MAX_UNCERTIFIED_HEADERS). Those of one before it take no room below
+    /// [`MAX_UNCERTIFIED_RUN`]: its time is over, and the next one's certificates cover them.
     pub async fn too_many_uncertified(&self, origin: u64, limit: u64) -> Result<bool, StoreError> {
         let (head, certified) = (self.head().number, self.certified().number);
         let waiting = head.saturating_sub(certified);
@@ -156,10 +157,11 @@ impl Tracker {
         if since == 0 {
             return Ok(true);
         }
+        let most = MAX_UNCERTIFIED_RUN.max(limit);
         let records =
-            self.shared.store.batches(certified.saturating_add(1), waiting.min(4 * limit) as usize).await?;
+            self.shared.store.batches(certified.saturating_add(1), waiting.min(most) as usize).await?;
         let ours = records.iter().filter(|record| record.sealed.header.l1_origin_number >= since);
-        Ok(ours.count() as u64 >= limit || waiting >= 4 * limit)
+        Ok(ours.count() as u64 >= limit || waiting >= most)
     }
 
     /// Where a key stands between the sequencer before it and the one after it, as L1 was last read.
