@@ -60,6 +60,10 @@ pub struct HintPublisherLimits {
     /// starts anew. No setting.
     #[serde(skip)]
     pub stuck_exit_ms: u64,
+    /// How long members that cannot give a share yet are asked again for one batch, before it takes its turn again: what it
+    /// is may be another by then. No setting.
+    #[serde(skip)]
+    pub members_wait_ms: u64,
 }
 
 /// Fewer pre-decrypted ciphertexts could make a certified batch wait for uncertified ones.
@@ -91,6 +95,7 @@ impl Default for HintPublisherLimits {
             batch_retry_ms: 1_000,
             sweep_ms: 3_000,
             stuck_exit_ms: 300_000,
+            members_wait_ms: 60_000,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Following the sequencer: which batches are worked on, and in what order those without hints are caught up with.
 //!
 //! Live batches come from the feed and begin at their seal. Everything certified that has no hints and is not in work
-//! stands in the backlog and is fetched, oldest first, a few at a time beside the live ones. A sweep compares with the
-//! sequencer's status, so a lost notification costs time and nothing else.
+//! stands in the backlog and is fetched, a few at a time beside the live ones. A sweep compares with the sequencer's
+//! status, so a lost notification costs time and nothing else.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -12,26 +12,28 @@ use std::{
 
 use blindfold_chain::EpochParameters;
 use blindfold_protocol::{
-    B256, Certificate, ChainConfig, SealedBatch, certificate, limits::MAX_UNCERTIFIED_HEADERS,
+    B256, Certificate, ChainConfig, SealedBatch, certificate,
+    limits::{MAX_UNCERTIFIED_HEADERS, MAX_UNCERTIFIED_RUN},
 };
 use blindfold_rpc::{
     BlindApiClient, Feed, FeedEvent, FeedItem, HttpClient, Readiness, ReceivedError, Topic, types::BatchInfo,
 };
-use blindfold_runtime::{Cancelled, Instant, Patience, Spawner, joined, now};
+use blindfold_runtime::{Cancelled, Patience, Spawner, joined, now};
 use tokio::{
     sync::watch,
     task::{AbortHandle, Id, JoinError, JoinSet},
     time::{MissedTickBehavior, sleep_until},
 };
 
-use crate::{BatchView, WorkFault, status::SharedStatus, work::Workshop};
+use crate::{BatchView, WorkFault, backlog::Backlog, status::SharedStatus, work::Workshop};
 
 /// The topics that the helper follows.
 pub(crate) const TOPICS: [Topic; 2] = [Topic::Headers, Topic::Certificates];
 /// Name of the readiness condition.
 pub(crate) const SEQUENCER: &str = "sequencer";
-/// Numbers in the backlog; the next ones are added when these are done.
-const MAX_BACKLOG_BATCHES: usize = 4_096;
+
+/// How far above what is certified a header may be to be worked on: further ones nobody seals.
+const MAX_AHEAD: u64 = MAX_UNCERTIFIED_RUN as u64;
 
 /// Name of the task.
 pub(crate) const COORDINATOR: &str = "coordinator";
@@ -55,8 +57,19 @@ struct FetchedBatch {
 enum Fetched {
     /// It has hints.
     Hinted,
+    /// L1 made its header: nothing of it is opened.
+    MadeByL1,
     /// It has none.
     Batch(Box<FetchedBatch>),
+}
+
+/// What a batch that is tried again failed for.
+#[derive(Clone, Copy)]
+enum Failure {
+    /// The sequencer did not give it.
+    ToAsk,
+    /// What it gave cannot be opened now.
+    OfBatch,
 }
 
 enum Done {
@@ -70,12 +83,12 @@ pub(crate) struct Coordinator {
     status: Arc<SharedStatus>,
     readiness: Readiness,
     entries: BTreeMap<u64, Entry>,
-    backlog: BTreeSet<u64>,
+    backlog: Backlog,
     fetching: BTreeSet<u64>,
-    /// Numbers of the backlog that are not to be tried before a time.
-    retry_at: BTreeMap<u64, Instant>,
-    /// Every number up to this has hints; unknown until the first status.
+    /// Every number up to this has hints, or never gets any; unknown until the first status.
     complete: Option<u64>,
+    /// The newest number that is known to be certified.
+    certified: u64,
     /// Numbers above it that have hints.
     done: BTreeSet<u64>,
     spawner: Spawner,
@@ -99,10 +112,10 @@ impl Coordinator {
             status,
             readiness,
             entries: BTreeMap::new(),
-            backlog: BTreeSet::new(),
+            backlog: Backlog::default(),
             fetching: BTreeSet::new(),
-            retry_at: BTreeMap::new(),
             complete: None,
+            certified: 0,
             done: BTreeSet::new(),
             spawner,
             patience,
@@ -115,7 +128,8 @@ impl Coordinator {
         let mut sweep = tokio::time::interval(Duration::from_millis(self.shop.config.limits.sweep_ms));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let retry = self.retry_at.values().min().copied();
+            let places = self.shop.config.limits.catch_up_batches;
+            let retry = self.backlog.due_at(places).filter(|_| self.free_places() > 0);
             tokio::select! {
                 () = stopped(&mut stop) => return,
                 item = feed.next() => match item {
@@ -157,7 +171,11 @@ impl Coordinator {
     /// A sealed batch: pre-decryption begins now.
     fn on_header(&mut self, sealed: SealedBatch, verdicts: Vec<Option<String>>) {
         let number = sealed.header.number;
-        if self.is_done(number) {
+        if self.is_done(number) || number > self.certified.saturating_add(MAX_AHEAD) {
+            return;
+        }
+        if sealed.claims_l1() {
+            self.never_opened(number);
             return;
         }
         if let Some(entry) = self.entries.get(&number) {
@@ -179,22 +197,23 @@ impl Coordinator {
         if self.is_done(number) || !self.verify(&certificate).await {
             return;
         }
-        self.certified(number, certificate);
+        self.certified = self.certified.max(number);
+        self.take_certificate(number, certificate);
     }
 
     /// Hands a verified certificate to its batch and to the ancestors in work.
-    fn certified(&mut self, number: u64, certificate: Certificate) {
+    fn take_certificate(&mut self, number: u64, certificate: Certificate) {
         match self.entries.get(&number) {
             Some(entry) if entry.hash == certificate.header_hash => {}
             Some(_) => {
                 tracing::warn!(number, "another header than the one in work was certified: beginning again");
                 self.give_up(number);
-                self.backlog.insert(number);
+                self.backlog.add_anew(number);
                 return;
             }
             None => {
-                if !self.is_done(number) && self.backlog.len() < MAX_BACKLOG_BATCHES {
-                    self.backlog.insert(number);
+                if !self.fetching.contains(&number) {
+                    self.backlog.add(number);
                 }
                 return;
             }
@@ -241,7 +260,7 @@ impl Coordinator {
             let fault = "no parameters are configured for this batch's epoch".to_owned();
             tracing::error!(number, fault);
             self.stuck(number, &fault);
-            self.again(number, fault);
+            self.again(number, Failure::OfBatch, fault);
             return;
         };
         let (sender, receiver) = watch::channel(batch.certificate);
@@ -251,6 +270,11 @@ impl Coordinator {
         });
         self.numbers.insert(abort.id(), number);
         self.entries.insert(number, Entry { hash, parent_hash, certificate: sender, abort, live });
+    }
+
+    /// Whether it is in work, and will end.
+    fn is_certified(&self, number: u64) -> bool {
+        self.entries.get(&number).is_some_and(|entry| entry.certificate.borrow().is_some())
     }
 
     fn give_up(&mut self, number: u64) {
@@ -297,7 +321,7 @@ impl Coordinator {
                 if !matches!(fault, WorkFault::TooFewShares { .. }) {
                     self.stuck(number, &fault.to_string());
                 }
-                self.again(number, fault.to_string());
+                self.again(number, Failure::OfBatch, fault.to_string());
             }
         }
     }
@@ -309,11 +333,16 @@ impl Coordinator {
         }
     }
 
+    /// Nothing of a header that L1 made is opened, nor of one that had to give way to it.
+    fn never_opened(&mut self, number: u64) {
+        self.give_up(number);
+        self.finished(number);
+    }
+
     fn finished(&mut self, number: u64) {
         self.patience.reset();
         self.done.insert(number);
-        self.backlog.remove(&number);
-        self.retry_at.remove(&number);
+        self.backlog.remove(number);
         self.status.update(|status| {
             status.failing.remove(&number);
         });
@@ -324,14 +353,23 @@ impl Coordinator {
         }
     }
 
-    fn again(&mut self, number: u64, fault: String) {
+    fn again(&mut self, number: u64, failure: Failure, fault: String) {
         self.shop.metrics.failures.increment();
+        // What is not certified comes again with its certificate.
+        let expected = !self.is_done(number) && number <= self.certified.saturating_add(MAX_AHEAD);
+        let pause_ms = self.shop.config.limits.batch_retry_ms;
+        let remembered = match failure {
+            _ if !expected => false,
+            Failure::OfBatch => self.backlog.fail(number, now(), pause_ms),
+            Failure::ToAsk => self.backlog.put_off(number, now(), pause_ms),
+        };
+        if !remembered {
+            self.backlog.remove(number);
+            return;
+        }
         self.status.update(|status| {
             status.failing.insert(number, fault);
         });
-        self.backlog.insert(number);
-        let pause = Duration::from_millis(self.shop.config.limits.batch_retry_ms);
-        self.retry_at.insert(number, now() + pause);
     }
 
     /// Compares with the sequencer: what is certified and has no hints goes to the backlog, what is sealed begins.
@@ -351,39 +389,57 @@ impl Coordinator {
             return;
         }
         self.readiness.set_ready(SEQUENCER);
-        // Below `hinted` no batch lacks hints.
-        let complete = *self.complete.get_or_insert(status.hinted.min(status.certified));
+        self.certified = self.certified.max(status.certified);
+        // Up to `hinted` no batch lacks hints that can have any.
+        let hinted = status.hinted.min(status.certified);
+        let complete = self.complete.map_or(hinted, |complete| complete.max(hinted));
+        self.complete = Some(complete);
         self.done = self.done.split_off(&(complete + 1));
+        self.backlog.remove_through(complete);
+        // What waits for a certificate there had to give way.
+        let waits = |entry: &Entry| entry.certificate.borrow().is_none();
+        let ended = self.entries.range(..=complete).filter(|(_, entry)| waits(entry));
+        for number in ended.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.give_up(number);
+        }
+        self.status.update(|status| status.failing = status.failing.split_off(&(complete + 1)));
         for number in complete + 1..=status.certified {
-            if self.backlog.len() >= MAX_BACKLOG_BATCHES {
+            if !self.backlog.has_place() {
                 break;
             }
             let waits = self.entries.get(&number).is_none_or(|entry| entry.certificate.borrow().is_none());
             if waits && !self.done.contains(&number) && !self.fetching.contains(&number) {
-                self.backlog.insert(number);
+                self.backlog.add(number);
             }
         }
         let newest = status.head.number.min(status.certified.saturating_add(MAX_UNCERTIFIED_HEADERS as u64));
         for number in status.certified.saturating_add(1)..=newest {
-            if !self.entries.contains_key(&number) && !self.done.contains(&number) {
-                self.backlog.insert(number);
+            let taken = self.entries.contains_key(&number) || self.fetching.contains(&number);
+            if !taken && !self.done.contains(&number) {
+                self.backlog.add(number);
             }
         }
     }
 
-    /// Fetches the oldest of the backlog, as many as may be caught up with at the same time.
+    /// How many batches more may be caught up with now.
+    fn free_places(&self) -> usize {
+        let caught_up =
+            self.entries.values().filter(|entry| !entry.live && entry.certificate.borrow().is_some());
+        let taken = self.fetching.len() + caught_up.count();
+        self.shop.config.limits.catch_up_batches.saturating_sub(taken)
+    }
+
+    /// Fetches from the backlog as many as may be caught up with at the same time.
     fn fetch_backlog(&mut self) {
-        let now = now();
-        self.retry_at.retain(|_, at| *at > now);
-        let mut free = self.shop.config.limits.catch_up_batches.saturating_sub(self.fetching.len());
-        let working =
-            self.entries.values().filter(|entry| !entry.live && entry.certificate.borrow().is_some()).count();
-        free = free.saturating_sub(working);
+        let mut free = self.free_places();
         while free > 0 {
-            let next = self.backlog.iter().copied().find(|number| !self.retry_at.contains_key(number));
+            let next = self.backlog.take(now(), self.shop.config.limits.catch_up_batches);
             let Some(number) = next else { return };
-            self.backlog.remove(&number);
-            if self.is_done(number) || !self.fetching.insert(number) {
+            if self.is_done(number) {
+                self.backlog.remove(number);
+                continue;
+            }
+            if !self.fetching.insert(number) {
                 continue;
             }
             let sequencer = self.shop.sequencer.clone();
@@ -396,15 +452,21 @@ impl Coordinator {
 
     async fn on_fetched(&mut self, number: u64, result: Result<Fetched, String>) {
         let batch = match result {
+            // What is certified and in work may have given these hints itself, and is ended by its own word.
+            Ok(Fetched::Hinted) if self.is_certified(number) => return,
             Ok(Fetched::Hinted) => {
                 self.give_up(number);
                 self.finished(number);
                 return;
             }
+            Ok(Fetched::MadeByL1) => {
+                self.never_opened(number);
+                return;
+            }
             Ok(Fetched::Batch(batch)) => batch,
             Err(fault) => {
                 tracing::debug!(number, fault, "batch not fetched; asking again");
-                self.again(number, fault);
+                self.again(number, Failure::ToAsk, fault);
                 return;
             }
         };
@@ -413,7 +475,7 @@ impl Coordinator {
         {
             let fault = "the certificate does not stand".to_owned();
             self.stuck(number, &fault);
-            self.again(number, fault);
+            self.again(number, Failure::OfBatch, fault);
             return;
         }
         let hash = batch.sealed.header.hash();
@@ -443,7 +505,7 @@ impl Coordinator {
         self.shop.metrics.backlog.set(self.backlog.len() as u64);
         self.status.update(|status| {
             status.in_work = self.entries.keys().copied().collect();
-            status.backlog.clone_from(&self.backlog);
+            status.backlog = self.backlog.numbers();
         });
     }
 }
@@ -461,10 +523,6 @@ async fn read_and_work(
     parameters: EpochParameters,
     certificate: watch::Receiver<Option<Certificate>>,
 ) -> Result<(), WorkFault> {
-    if batch.sealed.claims_l1() {
-        // Nothing of a header that L1 made is opened.
-        return Ok(());
-    }
     let max_batch = parameters.parameters().max_batch();
     let origin = batch.sealed.header.l1_origin_number;
     let sequencer = shop.parameters.sequencer_at(origin).unwrap_or(chain.sequencer);
@@ -504,13 +562,16 @@ async fn fetch(sequencer: &HttpClient, number: u64) -> Result<Fetched, String> {
     let absent = || format!("the sequencer has no batch {number}");
     let info = sequencer.get_batch(number).await.map_err(refused)?.ok_or_else(absent)?;
     let sealed = read(number, &info)?;
+    if sealed.claims_l1() {
+        return Ok(Fetched::MadeByL1);
+    }
     let mut certificate = own_certificate(&info)?;
     let mut hash = sealed.header.hash();
     if certificate.is_some_and(|certificate| certificate.number != number || certificate.header_hash != hash)
     {
         return Err("the certificate is for another header".to_owned());
     }
-    for descendant in (number + 1..).take(MAX_UNCERTIFIED_HEADERS) {
+    for descendant in (number + 1..).take(MAX_UNCERTIFIED_RUN) {
         if certificate.is_some() {
             break;
         }

@@ -8,6 +8,7 @@
 //! chain on disk: after a restart it asks the sequencer which certified batches have no hints and makes them, oldest
 //! first. Those are opened at once, without pre-decryption, which is less work in all.
 
+mod backlog;
 mod batch;
 mod config;
 mod follow;

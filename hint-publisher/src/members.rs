@@ -46,6 +46,7 @@ pub(crate) struct Members {
     clients: BTreeMap<u16, HttpClient>,
     standing: Mutex<BTreeMap<u16, Standing>>,
     hedge: Duration,
+    wait: Duration,
     retry_ms: u64,
     metrics: HintPublisherMetrics,
     status: Arc<SharedStatus>,
@@ -70,6 +71,7 @@ impl Members {
             clients,
             standing: Mutex::default(),
             hedge: Duration::from_millis(config.limits.hedge_ms),
+            wait: Duration::from_millis(config.limits.members_wait_ms),
             retry_ms: config.limits.member_retry_ms,
             metrics,
             status,
@@ -109,7 +111,7 @@ impl Members {
                 client.get_share(number, Encoded::new(certificate)).await.map(|answer| answer.decode())
             })
         };
-        Answers::new(Box::new(ask), self.order(members, number), first, self.hedge)
+        Answers::new(Box::new(ask), self.order(members, number), first, (self.hedge, self.wait))
     }
 
     /// Asks for singleton shares of one item.
@@ -126,11 +128,11 @@ impl Members {
             })
         };
         let spread = number.wrapping_add(u64::from(index));
-        Answers::new(Box::new(ask), self.order(members, spread), first, self.hedge)
+        Answers::new(Box::new(ask), self.order(members, spread), first, (self.hedge, self.wait))
     }
 
     /// Calls until there is an answer or a refusal for good. A member that is away or not so far yet is asked again
-    /// for as long as somebody waits for it.
+    /// for as long as somebody waits for it ([`Answers::next`]).
     fn until_answered<'a, T, E, F, Fut>(&'a self, member: u16, call: F) -> Ask<'a, T>
     where
         T: Send + 'a,
@@ -182,6 +184,7 @@ pub(crate) struct Answers<'a, T> {
     running: FuturesUnordered<Asking<'a, T>>,
     rest: VecDeque<u16>,
     hedge_at: Instant,
+    until: Instant,
 }
 
 impl<'a, T: Send + 'a> Answers<'a, T> {
@@ -189,10 +192,10 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
         ask: Box<dyn Fn(u16) -> Ask<'a, T> + Send + Sync + 'a>,
         order: VecDeque<u16>,
         first: usize,
-        hedge: Duration,
+        (hedge, wait): (Duration, Duration),
     ) -> Self {
-        let mut answers =
-            Self { ask, running: FuturesUnordered::new(), rest: order, hedge_at: now() + hedge };
+        let (hedge_at, until) = (now() + hedge, now() + wait);
+        let mut answers = Self { ask, running: FuturesUnordered::new(), rest: order, hedge_at, until };
         for _ in 0..first {
             answers.ask_another();
         }
@@ -208,7 +211,7 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
     }
 
     /// The next answer; `None` when everybody asked has answered and nobody is left. Members that are away keep it
-    /// waiting. After the hedge delay everybody is asked.
+    /// waiting, until the wait is over. After the hedge delay everybody is asked.
     pub(crate) async fn next(&mut self) -> Option<(u16, Result<T, MemberFault>)> {
         loop {
             if self.running.is_empty() {
@@ -225,6 +228,7 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
                         self.ask_another();
                     }
                 }
+                () = sleep_until(self.until) => return None,
             }
         }
     }

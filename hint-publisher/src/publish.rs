@@ -34,6 +34,12 @@ pub(crate) async fn publish(
         {
             return Ok(());
         }
+        // L1 may have made another header in its place.
+        if let Ok(Some(info)) = sequencer.get_batch(number).await
+            && info.sealed.decode().is_ok_and(|sealed| sealed.header.hash() != hints.header_hash)
+        {
+            return Err(WorkFault::NotTaken { reason: "it has another header of that number".to_owned() });
+        }
         let without = match &error {
             ReceivedError::Refused(error) => !error.retry,
             // Once may be a lost answer; more than once the request may be too large.

@@ -3,8 +3,9 @@
 mod common;
 
 use blindfold_bte::STATED_MIN;
+use blindfold_chain::L1MadeHeader;
 use blindfold_hint_publisher::{BatchView, ConfigError, StartError, ViewFault};
-use blindfold_protocol::Canonical;
+use blindfold_protocol::{Canonical, limits::MAX_UNCERTIFIED_RUN};
 use common::{
     Behaviour, Stage, kinds,
     network::{certify, envelope, malformed, resigned, within},
@@ -300,6 +301,26 @@ async fn hints_are_sent_until_the_sequencer_has_them() {
     assert!(helper.metrics().registry.render().contains(failures));
 }
 
+/// The sequencer shows a batch's hints to the task that catches up before it answers the task that gave them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn own_hints_are_counted_although_they_are_seen_first() {
+    let mut stage = Stage::new().await;
+    stage.config.limits.sweep_ms = 10;
+    let sealed = stage.seal(items(&[envelope(1, 1)])).await;
+    stage.sequencer.double.state.lock().late_hints = Some(1);
+    let certificate = stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await;
+    stage.sequencer.keep_certificate(&certificate);
+    let helper = stage.start().await;
+    // Caught up with already, it comes over the feed, too.
+    let asked = stage.sequencer.double.state.lock().status_calls;
+    stage.sequencer.wait("a sweep", |state| state.status_calls > asked + 1).await;
+    stage.sequencer.announce(&sealed.batch, &sealed.verdicts);
+    stage.sequencer.announce_certificate(&certificate);
+    stage.hints_of(&sealed).await;
+    status(&helper, |status| status.published == 1 && status.in_work.is_empty()).await;
+    assert_eq!(stage.sequencer.double.state.lock().hint_submissions, 1);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_certificate_decides_between_two_headers() {
     let stage = Stage::new().await;
@@ -328,6 +349,67 @@ async fn a_descendants_certificate_is_enough() {
     for batch in &sealed {
         stage.hints_of(batch).await;
     }
+}
+
+/// After changes of the sequencer's key more headers than one sequencer's may wait for one certificate (rule K-6).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_longest_run_under_one_certificate_gets_its_hints() {
+    let stage = Stage::new().await;
+    let first = stage.seal(items(&[envelope(1, 1)])).await;
+    stage.sealer.certify(&first.batch, &[1, 2, 3]).await;
+    let mut last = None;
+    for _ in 1..MAX_UNCERTIFIED_RUN {
+        let batch = stage.seal(vec![]).await;
+        last = Some(stage.sealer.certify(&batch.batch, &[1, 2, 3]).await);
+    }
+    stage.sequencer.keep_certificate(&last.expect("a run"));
+    let _helper = stage.start().await;
+    stage.hints_of(&first).await;
+}
+
+/// Members say "not yet" of it, and will say so for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_members_never_open_keeps_no_other_batch_waiting() {
+    let mut stage = Stage::new().await;
+    (stage.config.limits.catch_up_batches, stage.config.limits.members_wait_ms) = (2, 20);
+    for n in 1..=5 {
+        let sealed = stage.sealer.seal(items(&[envelope(n, 1)])).await;
+        stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
+        stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await);
+    }
+    let mut opened = Vec::new();
+    for n in 6..=8 {
+        let sealed = stage.seal(items(&[envelope(n, 1)])).await;
+        stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await);
+        opened.push(sealed);
+    }
+    let helper = stage.start().await;
+    for sealed in &opened {
+        stage.hints_of(sealed).await;
+    }
+    status(&helper, |status| status.failing.len() == 5).await;
+    assert!(helper.status().failing.values().all(|fault| fault.contains("3 are needed")));
+}
+
+/// Nobody certifies what it had to give way to, and its place is free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_header_that_l1_made_ends_the_work_on_the_one_in_its_place() {
+    let stage = Stage::new().await;
+    let helper = stage.start().await;
+    let epoch = common::network::epochs().at(1).cloned().expect("registered");
+    let header = stage.sealer.tracker.with_state(|state| {
+        state.l1_header::<Vec<u8>>(common::network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
+    });
+    let made = L1MadeHeader { header, items: vec![], l1_block: 9 }.batch();
+    let sealed = stage.seal(items(&[envelope(1, 1)])).await;
+    stage.sequencer.announce(&sealed.batch, &sealed.verdicts);
+    status(&helper, |status| status.in_work.contains(&1)).await;
+    stage.sequencer.keep(&made, &[]);
+    let above = stage.seal(vec![]).await;
+    stage.sequencer.keep_certificate(&certify(&above.batch, &[1, 2, 3]));
+    stage.hints_of(&above).await;
+    status(&helper, |status| status.in_work.is_empty() && status.backlog.is_empty()).await;
+    assert_eq!((helper.status().published, helper.status().failing.len()), (1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

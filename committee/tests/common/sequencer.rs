@@ -40,6 +40,12 @@ pub struct State {
     pub hint_submissions: usize,
     /// Whoever acknowledges this number gets no answer.
     pub hangs: Option<u64>,
+    /// Whoever asks for this number's hints is answered once there are some, and whoever gives them thereafter.
+    pub late_hints: Option<u64>,
+    /// How often those late hints were shown.
+    pub late_hints_shown: usize,
+    /// How often its status was asked for.
+    pub status_calls: usize,
 }
 
 pub struct Double {
@@ -86,10 +92,7 @@ impl SequencerDouble {
 
     /// Waits until `condition` holds.
     pub async fn wait(&self, what: &str, condition: impl Fn(&State) -> bool) {
-        let mut changed = self.double.changed.subscribe();
-        within(what, changed.wait_for(|_| condition(&self.double.state.lock())))
-            .await
-            .expect("the double lives");
+        within(what, self.double.until(condition)).await;
     }
 
     /// Waits until `count` followers are subscribed to headers, so that nothing announced is missed.
@@ -163,6 +166,11 @@ impl Double {
         self.changed.send_modify(|count| *count += 1);
     }
 
+    async fn until(&self, condition: impl Fn(&State) -> bool) {
+        let mut changed = self.changed.subscribe();
+        changed.wait_for(|_| condition(&self.state.lock())).await.expect("the double lives");
+    }
+
     fn keep_certificate(&self, certificate: &Certificate) {
         let mut state = self.state.lock();
         if let Some(info) = state.batches.get_mut(&certificate.number) {
@@ -217,6 +225,11 @@ impl BlindApiServer for Api {
     }
 
     async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
+        if self.0.state.lock().late_hints == Some(number) {
+            self.0.until(|state| state.hints.contains_key(&number)).await;
+            self.0.state.lock().late_hints_shown += 1;
+            self.0.touch();
+        }
         Ok(self.0.state.lock().hints.get(&number).map(|(_, hints)| Encoded::new(hints)))
     }
 
@@ -234,6 +247,8 @@ impl BlindApiServer for Api {
 
     async fn get_status(&self) -> Result<Status, RpcError> {
         let chain = chain_config();
+        self.0.state.lock().status_calls += 1;
+        self.0.touch();
         let state = self.0.state.lock();
         let head = state.batches.values().next_back().map_or(
             BatchHead { number: 0, hash: B256::ZERO, timestamp_ms: 0, generation: 0 },
@@ -313,6 +328,7 @@ impl SequencerApiServer for Api {
         hints: Encoded<BatchHints>,
     ) -> Result<bool, RpcError> {
         let (release, hints) = (release.decode_param()?, hints.decode_param()?);
+        let number = hints.number;
         {
             let mut state = self.0.state.lock();
             state.hint_submissions += 1;
@@ -325,9 +341,15 @@ impl SequencerApiServer for Api {
                     RpcError::unavailable("not_certified", "scripted")
                 });
             }
-            state.hints.insert(hints.number, (release, hints));
+            state.hints.insert(number, (release, hints));
         }
         self.0.touch();
+        if self.0.state.lock().late_hints == Some(number) {
+            self.0.until(|state| state.late_hints_shown > 0).await;
+            // By then whoever was shown them has gone on.
+            let asked = self.0.state.lock().status_calls;
+            self.0.until(|state| state.status_calls > asked + 2).await;
+        }
         Ok(true)
     }
 }

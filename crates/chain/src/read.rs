@@ -216,8 +216,10 @@ impl BlindApiServer for ReadApi {
         let ReadContext { tracker, executor, role, .. } = &self.context;
         let (config, head) = (tracker.config(), tracker.head());
         let heads = tracker.for_caller(tracker.store().heads()).await.map_err(RpcError::internal)?;
-        let hinted = heads.hinted_through.unwrap_or(0);
-        let (block, fees) = (executor.status().block, tracker.next_base_fees());
+        let executed = executor.status();
+        // What is executed needs no hints, or never gets any: L1 made it, or declared it void.
+        let hinted = heads.hinted_through.unwrap_or(0).max(executed.last_batch);
+        let (block, fees) = (executed.block, tracker.next_base_fees());
         Ok(Status {
             role: role.role().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -597,6 +597,8 @@ async fn a_forced_transaction_in_a_void_batch_executes() {
     assert_eq!(batch.verdicts[0].as_deref(), Some("forced_transaction"));
     let receipt = api.get_receipt(envelope(1).id()).await.unwrap().unwrap();
     assert_eq!((receipt.state, receipt.transactions), (EnvelopeState::Void, None));
+    assert!(api.get_hints(1).await.unwrap().is_none());
+    assert_eq!(api.get_status().await.unwrap().hinted, 1, "nobody is to make any");
     // A restart executes nothing else, and does not take it for a contradiction.
     node.executor.stop().await;
     let node = Machine::start(store, &l1, &client).await;

@@ -266,7 +266,7 @@ pub struct Status {
     pub head: BatchHead,
     /// The newest certified number.
     pub certified: u64,
-    /// The newest number up to which every batch has hints.
+    /// The newest number up to which every batch has hints, or is executed: what L1 made or voided gets none.
     pub hinted: u64,
     /// The newest number on L1, where the server knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
