@@ -102,9 +102,13 @@ impl Acknowledger {
         if !context.is_member_of(&epoch) {
             return Err(NotAcknowledged::NotAMember { number });
         }
-        context.voting.allows(epoch.epoch, context.tracker.certified().number)?;
+        let store = context.tracker.store();
+        // What is on disk was signed, and sent maybe: once more says nothing new, and others may need it to go on.
+        if !store.was_acknowledged(number, header_hash).await.map_err(NotAcknowledged::Store)? {
+            context.voting.allows(epoch.epoch, context.tracker.certified().number)?;
+        }
         context.tracker.may_be_voted_for(header).await?;
-        match context.tracker.store().put_acknowledged(number, header_hash, header.l1_origin_number).await {
+        match store.put_acknowledged(number, header_hash, header.l1_origin_number).await {
             Ok(()) => {}
             Err(StoreError::Conflict { .. }) => return Err(NotAcknowledged::AlreadyAcknowledged { number }),
             Err(error) => return Err(NotAcknowledged::Store(error)),

@@ -36,6 +36,7 @@ pub(crate) enum Source {
 }
 
 /// Consecutive batches up to the next certificate, which names the last of them and so certifies all.
+#[derive(Clone)]
 pub(crate) struct CertifiedRun {
     pub(crate) source: Source,
     /// Oldest first, at least one.
@@ -98,10 +99,15 @@ pub(crate) struct WantedOfPeers {
 
 /// What the others say of the chain. What a member claims to hold certified counts with its certificate, or where L1 made
 /// it; what it acknowledged beyond that with a header that the sequencer signed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(crate) struct Survey {
-    /// Other members that answered.
+    /// Other members that were asked.
+    pub(crate) asked: usize,
+    /// Those that answered.
     pub(crate) answers: usize,
+    /// What shows the highest number that one of them holds certified, with its certificate. Whoever shows it may give
+    /// nothing more.
+    pub(crate) shown: Option<CertifiedRun>,
     /// The highest number that one of them acknowledged or holds certified.
     pub(crate) highest: u64,
     /// The highest number that one of them holds certified.
@@ -117,7 +123,6 @@ pub(crate) struct Survey {
 }
 
 /// What one member shows.
-#[derive(Clone, Copy)]
 enum Standing {
     Shown {
         /// The highest number that it acknowledged or holds certified.
@@ -126,6 +131,8 @@ enum Standing {
         certified: u64,
         /// The epoch of what it holds certified.
         epoch: u64,
+        /// The same, where it is on a branch that L1 did not end and has a certificate.
+        shown: Option<CertifiedRun>,
     },
     /// It cannot be told, for L1 does not answer.
     Unjudged,
@@ -326,11 +333,14 @@ impl Sources {
         let members = join_all(members);
         let (sequencer, members) = tokio::join!(sequencer, members);
         let made = made.map(|made| made.map_or(0, |made| made.number));
-        let mut survey = Survey { sequencer, made, ..Survey::default() };
+        let mut survey = Survey { sequencer, made, asked: self.peers.len(), ..Survey::default() };
         for standing in members.into_iter().filter_map(|answer| answer.ok().flatten()) {
             match standing {
-                Standing::Shown { highest, certified, epoch } => {
+                Standing::Shown { highest, certified, epoch, shown } => {
                     survey.answers += 1;
+                    if certified > survey.certified {
+                        survey.shown = shown;
+                    }
                     survey.highest = survey.highest.max(highest);
                     survey.certified = survey.certified.max(certified);
                     survey.epoch = survey.epoch.max(epoch);
@@ -351,7 +361,7 @@ impl Sources {
     /// Where a member stands. `None` for one that does not answer, or does not show what it claims.
     async fn standing_of(&self, member: u16, client: &HttpClient, made: Option<Made>) -> Option<Standing> {
         let status = CommitteeApiClient::get_status(client).await.ok()?;
-        let (mut certified, mut epoch) = (status.certified, 0);
+        let (mut certified, mut epoch, mut shown) = (status.certified, 0, None);
         if certified > 0 {
             let held = held_by(member, client, certified).await?;
             match self.is_certified(&held).await {
@@ -378,6 +388,9 @@ impl Sources {
             };
             if let Some(made) = made.filter(|made| is_ended(*made)) {
                 certified = made.number.saturating_sub(1);
+            } else if let Some(certificate) = held.certificate {
+                let (source, batches) = (Source::Member(member), vec![Arc::new(held.sealed)]);
+                shown = Some(CertifiedRun { source, batches, certificate });
             }
         }
         let mut highest = status.certified;
@@ -400,7 +413,7 @@ impl Sources {
                 None => return None,
             }
         }
-        Some(Standing::Shown { highest, certified, epoch })
+        Some(Standing::Shown { highest, certified, epoch, shown })
     }
 
     /// Whether what a member holds is certified by what it shows, or was made by L1.

@@ -113,6 +113,8 @@ pub(crate) struct Follower {
     l1_rounds: JoinSet<L1Round>,
     /// The question where the others stand, at most one.
     surveys: JoinSet<Survey>,
+    /// The highest certificate that one of them showed then, above what is certified here. It is not asked for again.
+    shown: Option<CertifiedRun>,
     /// The others are asked where they stand, while that decides whether we vote, at this time.
     survey_at: Instant,
     /// A header was not acknowledged because we had to catch up or to ask first.
@@ -166,6 +168,7 @@ impl Follower {
             held_pauses,
             l1_rounds: JoinSet::new(),
             surveys: JoinSet::new(),
+            shown: None,
             survey_at: now(),
             held_back: false,
             peer_check_at: now() + pause,
@@ -228,6 +231,29 @@ impl Follower {
     async fn on_survey(&mut self, survey: Result<Survey, JoinError>) {
         if let Ok(survey) = joined(survey) {
             self.context.take_survey(&survey).await;
+            let number = |shown: &CertifiedRun| shown.certificate.number;
+            if survey.shown.as_ref().map(number) > self.shown.as_ref().map(number) {
+                self.shown = survey.shown;
+            }
+        }
+    }
+
+    /// Takes what a member showed, once what is below it is here: until its certificate stands here this member is silent
+    /// (C-3), and nobody else may have it.
+    async fn take_shown(&mut self) {
+        let Some(shown) = &self.shown else { return };
+        let (number, head) = (shown.certificate.number, self.head());
+        if number <= self.context.tracker.certified().number {
+            self.shown = None;
+        } else if number <= head + 1 {
+            let shown = shown.clone();
+            // Its items may be others than the header's.
+            if matches!(self.take_certified(&shown).await, Taken::Refused) {
+                self.shown = None;
+            }
+        } else if number <= head + MAX_WAITING {
+            let certificate = shown.certificate;
+            self.on_certificate(certificate);
         }
     }
 
@@ -346,6 +372,7 @@ impl Follower {
                 // What waits may belong to the branch that L1 ended; what follows L1's headers comes again.
                 self.waiting.clear();
                 self.certificates.clear();
+                self.shown = None;
                 // Nor did those fail who could show L1's headers alone, and what gave way may be right now.
                 self.pauses.clear();
                 self.context.metrics.certified.set(self.context.tracker.certified().number);
@@ -369,6 +396,7 @@ impl Follower {
         self.retry_at = None;
         self.ask_l1();
         loop {
+            self.take_shown().await;
             self.take_certificates().await;
             let next = self.context.tracker.head().number + 1;
             self.waiting = self.waiting.split_off(&next);
@@ -775,7 +803,9 @@ impl Follower {
             return;
         }
         self.ask_peers = false;
-        let uncertified = self.silent && now >= self.held_at;
+        // One that keeps back what is certified may keep back what is below it, too.
+        let missing = self.shown.as_ref().is_some_and(|shown| shown.certificate.number > self.head());
+        let uncertified = (self.silent || missing) && now >= self.held_at;
         if uncertified {
             self.held_at = now + self.held_pauses.pause();
         }
@@ -861,6 +891,10 @@ impl Follower {
             }
             self.on_header(Arc::new(told.sealed)).await;
         }
+    }
+
+    fn head(&self) -> u64 {
+        self.context.tracker.head().number
     }
 
     /// Where our chain stands.

@@ -2,7 +2,7 @@
 //!
 //! - C-1: a fresh disk votes in the epochs after every number that may have been voted for, by whatever numbers the registry
 //!   gives them later. Only before the chain's first certified header it votes at once, for then nobody has voted for
-//!   anything that counts.
+//!   anything that counts; as many others as tell for certain have to say so.
 //! - C-2: a disk that does not know a vote which a certificate carries is older than the member's last vote. It is
 //!   treated as a fresh one from then on.
 //! - C-3: after every start the member votes only when its chain reaches what the other members that answer hold
@@ -200,13 +200,14 @@ impl Context {
             }
         };
         let certified = self.tracker.certified().number;
-        if !posted && certified.max(survey.certified) == 0 && survey.sequencer.unwrap_or_default() == 0 {
-            return Some(0);
-        }
         let epoch = self.tracker.epoch(certified + 1).await.ok()?;
         // Of the t that signed a certificate, this member may be one and all dishonest ones may be: among t others is an
         // honest one that signed it, and says so.
         let needed = usize::from(epoch.threshold).min(epoch.members.len().saturating_sub(1));
+        if !posted && certified.max(survey.certified) == 0 && survey.sequencer.unwrap_or_default() == 0 {
+            // Nobody is certain to have posted or to tell what was certified a moment ago but the others, if there are any.
+            return (survey.answers >= needed.min(survey.asked)).then_some(0);
+        }
         if survey.answers < needed {
             return None;
         }

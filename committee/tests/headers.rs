@@ -358,6 +358,7 @@ async fn a_sequencer_that_was_refused_is_asked_again() {
     let mut machine = Machine::new(1, sequencer.url());
     machine.config.limits.peer_check_ms = 1_500;
     machine.config.peers = vec![url];
+    machine.knows_every_vote().await;
     let member = machine.start().await;
     // The other member gives what is right once the sequencer was refused.
     let refused = "blindfold_committee_bad_certificates_total{role=\"committee\"}";
@@ -434,6 +435,7 @@ async fn a_peer_that_never_answers_holds_up_nothing() {
     machine.config.peers = vec![blindfold_committee::PeerUrl { member: 2, url }];
     machine.config.limits.fetch_timeout_ms = 600_000;
     machine.config.limits.certificate_wait_ms = 1;
+    machine.knows_every_vote().await;
     let member = machine.start().await;
     sequencer.followed_by(1).await;
     let sealer = Sealer::new().await;
@@ -751,6 +753,7 @@ async fn a_member_that_makes_up_headers_slowly_holds_up_nothing() {
     machine.config.limits.fetch_timeout_ms = NEVER_MS;
     machine.config.limits.first_look_ms = 10;
     machine.config.limits.peer_check_ms = 10;
+    machine.knows_every_vote().await;
     let _member = machine.start().await;
     sequencer.followed_by(1).await;
     lies.until("a round", |asked| asked.numbers.contains(&1)).await;
@@ -786,7 +789,7 @@ async fn a_member_that_is_true_and_slow_is_overtaken_and_left_alone() {
     machine.config.peers = peers;
     machine.config.limits.fetch_timeout_ms = NEVER_MS;
     machine.config.limits.peer_check_ms = NEVER_MS;
-    machine.config.limits.first_look_ms = 10;
+    machine.knows_every_vote().await;
     let member = machine.start().await;
     certified(&member, 5).await;
 

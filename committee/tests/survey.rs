@@ -2,6 +2,14 @@
 
 mod common;
 
+use std::{
+    net::TcpListener,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
 use async_trait::async_trait;
 use blindfold_chain::L1MadeHeader;
 use blindfold_committee::{MemberHandle, PeerUrl};
@@ -16,7 +24,7 @@ use common::{
     Machine, certified,
     network::{self, Sealer},
     sealed,
-    sequencer::SequencerDouble,
+    sequencer::{SequencerDouble, State},
     votes_from,
 };
 
@@ -24,9 +32,15 @@ use common::{
 #[derive(Clone)]
 struct Peer {
     shown: Vec<(SealedBatch, Option<Certificate>)>,
+    /// How often it shows any of them yet.
+    times: Arc<AtomicUsize>,
 }
 
 impl Peer {
+    fn new(shown: Vec<(SealedBatch, Option<Certificate>)>) -> Self {
+        Self { shown, times: Arc::new(AtomicUsize::new(usize::MAX)) }
+    }
+
     async fn serve(&self) -> (ServerHandle, PeerUrl) {
         let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
         let server = serve(config, self.clone().into_rpc(), None).await.expect("it serves");
@@ -46,6 +60,10 @@ impl CommitteeApiServer for Peer {
     }
 
     async fn get_sealed(&self, _: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
+        let left = |times: usize| times.checked_sub(1);
+        if self.times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_err() {
+            return Ok(None);
+        }
         let held = self.shown.iter().find(|(batch, _)| batch.header.number == number);
         Ok(held.map(|(batch, certificate)| HeldBatch {
             sealed: Encoded::new(batch),
@@ -72,7 +90,7 @@ impl CommitteeApiServer for Peer {
     }
 
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
-        let number = self.shown[0].0.header.number;
+        let number = self.shown.first().map_or(0, |(batch, _)| batch.header.number);
         Ok(CommitteeStatus {
             member: 4,
             epoch: 1,
@@ -87,7 +105,7 @@ impl CommitteeApiServer for Peer {
 
 /// Three of four members certify; the fourth is dishonest and votes for nothing. One of the three is started anew, and the
 /// liar is among its peers: its vote is needed, and comes.
-async fn one_restart(lie: impl AsyncFnOnce(&Sealer) -> SealedBatch) {
+async fn one_restart(lie: impl AsyncFnOnce(&Sealer) -> Peer) {
     let sequencer = SequencerDouble::start().await;
     let mut machines: Vec<Machine> = (1..=3).map(|member| Machine::new(member, sequencer.url())).collect();
     let mut members: Vec<MemberHandle> = Vec::new();
@@ -115,7 +133,7 @@ async fn one_restart(lie: impl AsyncFnOnce(&Sealer) -> SealedBatch) {
     for member in &members {
         sealed(member, 2).await;
     }
-    let (_server, liar) = Peer { shown: vec![(lie(&sealer).await, None)] }.serve().await;
+    let (_server, liar) = lie(&sealer).await.serve().await;
     let url = |member: &MemberHandle| format!("http://{}", member.rpc_addr());
     machines[2].config.peers =
         (1..).zip(&members).map(|(member, handle)| PeerUrl { member, url: url(handle) }).collect();
@@ -132,7 +150,7 @@ async fn a_header_that_a_member_says_l1_made_silences_nobody() {
         let mut made_up = SealedBatch::by_l1(Sealer::new().await.seal(vec![]).await.batch.header, vec![]);
         made_up.header.number = 1_000_000_000;
         assert!(made_up.claims_l1());
-        made_up
+        Peer::new(vec![(made_up, None)])
     })
     .await;
 }
@@ -140,12 +158,73 @@ async fn a_header_that_a_member_says_l1_made_silences_nobody() {
 /// Else the member would wait for a certificate that its own vote is to make.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_header_without_a_certificate_that_a_member_calls_certified_silences_nobody() {
-    one_restart(async |sealer| held(sealer, 2).await).await;
+    one_restart(async |sealer| Peer::new(vec![(held(sealer, 2).await, None)])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_tells_the_truth_silences_nobody() {
-    one_restart(async |sealer| held(sealer, 1).await).await;
+    one_restart(async |sealer| Peer::new(vec![(held(sealer, 1).await, None)])).await;
+}
+
+/// It shows a certificate that nobody else has, once, and gives nothing more: else the member would wait for ever for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_that_a_member_keeps_for_itself_silences_nobody() {
+    one_restart(async |sealer| {
+        let batch = held(sealer, 2).await;
+        let certificate = network::certify(&batch, &[1, 2, 4]);
+        Peer { times: Arc::new(AtomicUsize::new(1)), ..Peer::new(vec![(batch, Some(certificate))]) }
+    })
+    .await;
+}
+
+/// What is on disk was signed. While the others are asked nobody is kept waiting for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vote_that_is_on_disk_is_sent_again_whatever_the_others_hold() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let mut machine = Machine::new(2, sequencer.url());
+    let member = machine.start().await;
+    assert_eq!(votes_from(&member).await, 1);
+    sequencer.followed_by(1).await;
+    let sealer = Sealer::new().await;
+    let first = sealer.seal(vec![]).await;
+    sequencer.publish(&first.batch, &first.verdicts);
+    sequencer.wait("a vote", |state| !state.acknowledgements.is_empty()).await;
+    member.stop().await;
+    machine.close_disk().await;
+    sequencer.double.state.lock().acknowledgements.clear();
+    // Nobody answers there.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("bound"));
+    machine.config.peers = vec![PeerUrl { member: 4, url }];
+    machine.config.limits.first_look_ms = 600_000;
+    let _member = machine.start().await;
+    sequencer.wait("the same vote", |state| !state.acknowledgements.is_empty()).await;
+}
+
+/// Before the first header is final on L1 a disk that was lost cannot tell from L1 that something was voted for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fresh_disk_that_hears_nobody_does_not_vote_at_once() {
+    let sequencer = SequencerDouble::start().await;
+    let mut machine = Machine::new(2, sequencer.url());
+    machine.config.limits.first_look_ms = 20;
+    machine.config.limits.peer_check_ms = 20;
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("bound"));
+    machine.config.peers = vec![PeerUrl { member: 4, url }];
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let first = Sealer::new().await.seal(vec![]).await;
+    sequencer.publish(&first.batch, &first.verdicts);
+    let waits = |state: &State| state.refusals.iter().any(|refusal| refusal.reason == "abstains");
+    sequencer.wait("its word that it waits", waits).await;
+    assert_eq!(member.status().await.votes_from, None);
+    member.stop().await;
+    machine.close_disk().await;
+    let (_server, peer) = Peer::new(vec![]).serve().await;
+    machine.config.peers = vec![peer];
+    let member = machine.start().await;
+    assert_eq!(votes_from(&member).await, 1);
 }
 
 async fn held(sealer: &Sealer, number: u64) -> SealedBatch {
@@ -187,7 +266,7 @@ async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
     sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
     // As if it knew of L1's header, too.
     let shown = vec![(dead.batch.as_ref().clone(), Some(certificate)), (made.batch(), None)];
-    let (_server, peer) = Peer { shown }.serve().await;
+    let (_server, peer) = Peer::new(shown).serve().await;
     machine.config.peers = vec![peer];
     machine.config.limits.peer_check_ms = 50;
     let member = machine.start().await;

@@ -106,6 +106,13 @@ impl Machine {
         Arc::new(open_store(self.folder.path()).await)
     }
 
+    /// Lets the disk know that the member voted for nothing before, so that it votes whoever answers.
+    pub async fn knows_every_vote(&self) {
+        let store = open_store(self.folder.path()).await;
+        store.put_meta("committee.votes_after_epoch", &0u64.to_be_bytes()).await.expect("stored");
+        store.close().await;
+    }
+
     /// Waits until nobody has the disk open: SQLite then has everything in one file, and no log beside it.
     pub async fn close_disk(&self) {
         open_store(self.folder.path()).await.close().await;
