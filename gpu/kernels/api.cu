@@ -152,12 +152,15 @@ int32_t blindfold_fold_points(blindfold_queue *queue, uint32_t log_size, uint32_
 }
 
 int32_t blindfold_transform_points(blindfold_queue *queue, uint32_t log_size, uint32_t cosets, uint32_t half,
-                                   const int8_t *device_digits, uint32_t positions, int32_t odd, void *device_points) {
+                                   const int8_t *device_digits, uint32_t positions, int32_t odd, int32_t in_lanes,
+                                   void *device_points) {
     if (int32_t error = memory::select(queue->device)) return error;
     transform::Shape shape{log_size, cosets};
     g1::Digits roots{device_digits, positions, odd != 0};
-    transform::PointLevel level{shape, half, roots, static_cast<G1 *>(device_points)};
-    return launch(queue->stream, level, shape.points() / 2);
+    G1 *points = static_cast<G1 *>(device_points);
+    uint32_t items = shape.points() / 2;
+    if (in_lanes) return launch_groups(queue->stream, transform::PointLevelInLanes{shape, half, roots, points}, items);
+    return launch(queue->stream, transform::PointLevel{shape, half, roots, points}, items);
 }
 
 int32_t blindfold_pair(blindfold_queue *queue, const void *device_points, uint32_t point_step, const void *device_lines,
@@ -193,10 +196,15 @@ int32_t blindfold_hard_parts(blindfold_queue *queue, void *device_elements, int3
 }
 
 int32_t blindfold_raise(blindfold_queue *queue, void *device_elements, const uint32_t *device_jobs, uint32_t count,
-                        const uint32_t *device_codes, uint32_t positions, uint32_t entries, int32_t odd) {
+                        const uint32_t *device_codes, uint32_t positions, uint32_t entries, int32_t odd,
+                        void *device_factors) {
     if (int32_t error = memory::select(queue->device)) return error;
     Exponents exponents{device_codes, positions, entries, odd != 0};
-    return launch_groups(queue->stream, Powers{static_cast<Fp2 *>(device_elements), device_jobs, exponents}, count);
+    Fp2 *elements = static_cast<Fp2 *>(device_elements), *factors = static_cast<Fp2 *>(device_factors);
+    if (factors == nullptr) return launch_groups(queue->stream, Powers{elements, device_jobs, exponents}, count);
+    DigitPowers digits{elements, device_jobs, count, exponents, factors};
+    if (int32_t error = launch_groups(queue->stream, digits, gt::DIGITS * count)) return error;
+    return launch_groups(queue->stream, JoinPowers{elements, device_jobs, count, factors}, count);
 }
 
 int32_t blindfold_butterflies(blindfold_queue *queue, void *device_elements, const uint32_t *device_starts,

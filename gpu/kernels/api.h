@@ -58,9 +58,11 @@ int32_t blindfold_prepare_lines(struct blindfold_queue *queue, const void *devic
 /* Folds `count` inputs and a release, null if there is none, to the inputs of the transforms, homogeneous points. */
 int32_t blindfold_fold_points(struct blindfold_queue *queue, uint32_t log_size, uint32_t cosets, const void *device_inputs,
                               uint32_t count, const void *device_release, void *device_points);
-/* One level of the forward transforms, blocks of 2·half. */
+/* One level of the forward transforms, blocks of 2·half; with a point in each group of lanes, for few points, or in each
+ * thread. */
 int32_t blindfold_transform_points(struct blindfold_queue *queue, uint32_t log_size, uint32_t cosets, uint32_t half,
-                                   const int8_t *device_digits, uint32_t positions, int32_t odd, void *device_points);
+                                   const int8_t *device_digits, uint32_t positions, int32_t odd, int32_t in_lanes,
+                                   void *device_points);
 
 /* Pairings of homogeneous points, `point_step` apart (0: all the same), with the points of these lines, up to the hard
  * part. `device_denominators` and `device_scratch` have `count` elements of F_p. */
@@ -74,9 +76,11 @@ int32_t blindfold_blind(struct blindfold_queue *queue, const void *device_point,
 /* The hard part, in place, of the elements or of their conjugates. */
 int32_t blindfold_hard_parts(struct blindfold_queue *queue, void *device_elements, int32_t conjugates, uint32_t count);
 
-/* Raises elements to powers, in place: `count` jobs of an element's and an exponent's number. */
+/* Raises elements to powers, in place: `count` jobs of an element's and an exponent's number. `device_factors` is null, or
+ * has room for 4·count elements: then the digits of an exponent are walked apart, for small counts. */
 int32_t blindfold_raise(struct blindfold_queue *queue, void *device_elements, const uint32_t *device_jobs, uint32_t count,
-                        const uint32_t *device_codes, uint32_t positions, uint32_t entries, int32_t odd);
+                        const uint32_t *device_codes, uint32_t positions, uint32_t entries, int32_t odd,
+                        void *device_factors);
 /* Transforms back of length 2, `count` of them, and of length 4·quarter after their twiddles. */
 int32_t blindfold_butterflies(struct blindfold_queue *queue, void *device_elements, const uint32_t *device_starts,
                               uint32_t count);

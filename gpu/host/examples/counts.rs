@@ -9,11 +9,13 @@ use ark_ff::{FftField, Field, PrimeField};
 use blindfold_bte::accelerator::{Shape, Twiddle};
 use blindfold_gpu::digits::{Form, HALVES, POSITIONS, point_digits};
 use blindfold_gpu::exponents::{self, DIGITS, NAF_ENTRIES, WINDOW_ENTRIES};
-use blindfold_gpu::split_radix;
+use blindfold_gpu::{Limits, split_radix};
 
 /// Threads of a warp, and the elements of F_p12 it holds.
 const WARP_THREADS: usize = 32;
 const WARP_ELEMENTS: usize = 5;
+/// Multiprocessors of the device that scripts/gpu-bounds reckons with.
+const PROCESSORS: usize = 132;
 /// Elements that a thread of `InvertAll` takes.
 const INVERTED_TOGETHER: usize = 16;
 /// Of a Miller loop and of an exponentiation by x: squarings, and products with lines or with the base.
@@ -105,6 +107,81 @@ fn point_level(shape: Shape, half: usize, twiddles: &[Twiddle]) -> Launch {
     }
 }
 
+/// The same in lanes, as `transform::PointLevelInLanes` walks them.
+fn point_level_in_lanes(shape: Shape, half: usize, twiddles: &[Twiddle]) -> Launch {
+    let (items, blocks) = (shape.points() / 2, shape.points() / (2 * half));
+    let shares = blocks >= WARP_ELEMENTS; // as in domain.rs
+    let digits =
+        point_digits(&twiddles[..shape.size() / 2], if shares { Form::Sparse } else { Form::Aligned });
+    let (mut multiplied, mut doublings, mut additions) = (0, 0, 0);
+    for warp in 0..elements(items) {
+        let first = warp * WARP_ELEMENTS;
+        let places = first / blocks..=(first + WARP_ELEMENTS - 1).min(items - 1) / blocks;
+        if *places.end() == 0 {
+            continue;
+        }
+        multiplied += 1;
+        let scalars: Vec<usize> = places.map(|place| place * (shape.size() / (2 * half))).collect();
+        let any =
+            |place: usize| scalars.iter().any(|scalar| digits[scalar * POSITIONS * HALVES + place] != 0);
+        let walked: Vec<usize> = (0..POSITIONS * HALVES).filter(|place| any(*place)).collect();
+        // The first digit starts the sum.
+        doublings += walked.last().map_or(0, |place| place / HALVES);
+        additions += walked.len().saturating_sub(1);
+    }
+    let warps = elements(items);
+    let table = if shares { multiplied } else { 0 };
+    Launch {
+        kernel: "transform::PointLevelInLanes",
+        warps,
+        calls: vec![
+            ("g1_lanes::add", vec![warps, warps, 7 * multiplied, additions]),
+            ("g1_lanes::twice", vec![table, doublings]),
+        ],
+        loops: [8, POSITIONS, POSITIONS * HALVES].map(|count| count * multiplied).to_vec(),
+    }
+}
+
+/// The powers of a level of the target transform, a digit of an exponent to a group, as `DigitPowers` and `JoinPowers`
+/// compute them.
+fn digit_powers(level: &split_radix::Level, twiddles: &[Twiddle]) -> [Launch; 2] {
+    let shares = level.starts.len() >= WARP_ELEMENTS; // as in domain.rs
+    let (entries, recode): (_, fn([u64; DIGITS]) -> _) =
+        if shares { (NAF_ENTRIES, exponents::naf) } else { (WINDOW_ENTRIES, exponents::windows) };
+    let jobs = level.twiddles.len();
+    let (mut squarings, mut products, warps) = (0, 0, elements(DIGITS * jobs));
+    let (mut odd_maps, mut even_maps) = (0, 0);
+    let items: Vec<usize> = (0..DIGITS * jobs).collect();
+    for items in items.chunks(WARP_ELEMENTS) {
+        let mut any = [false; exponents::POSITIONS];
+        for item in items {
+            let [_, exponent] = level.twiddles[item % jobs];
+            for (any, word) in any.iter_mut().zip(recode(twiddles[exponent as usize].digits)) {
+                *any |= word.to_le_bytes()[item / jobs] != 0;
+            }
+        }
+        let digits = items[0] / jobs..=items[items.len() - 1] / jobs;
+        odd_maps += usize::from(digits.clone().any(|digit| digit % 2 == 1));
+        even_maps += usize::from(digits.clone().any(|digit| digit == 2));
+        squarings += any.iter().rposition(|code| *code).unwrap_or(0);
+        products += any.iter().filter(|code| **code).count().saturating_sub(1);
+    }
+    let entries = entries as usize;
+    let powers = Launch {
+        kernel: "DigitPowers",
+        warps,
+        calls: vec![
+            ("gt::cyclotomic_square", vec![usize::from(shares) * warps, squarings]),
+            ("gt::mul", vec![(entries - 1) * warps, products]),
+            ("gt::frobenius_odd", vec![entries * odd_maps]),
+            ("gt::frobenius_2", vec![entries * even_maps]),
+        ],
+        loops: [entries, exponents::POSITIONS].map(|count| count * warps).to_vec(),
+    };
+    let more = DIGITS - 1;
+    [powers, Launch::uniform("JoinPowers", elements(jobs), &[("gt::mul", &[more])], &[more])]
+}
+
 /// The powers of a level of the target transform, as `Powers` computes them.
 fn powers(level: &split_radix::Level, twiddles: &[Twiddle]) -> Launch {
     let shares = level.starts.len() >= WARP_ELEMENTS; // as in domain.rs
@@ -160,7 +237,9 @@ fn pairings(count: usize) -> Vec<Launch> {
 
 fn point_transform(shape: Shape, twiddles: &[Twiddle]) -> Vec<Launch> {
     let fold = Launch::uniform("transform::Fold", threads(shape.points()), &[("g1::add_affine", &[1])], &[]);
-    let levels = (0..shape.log_size).rev().map(|log_half| point_level(shape, 1 << log_half, twiddles));
+    let in_lanes = shape.points() / 2 <= PROCESSORS * Limits::default().in_lanes_max;
+    let level = if in_lanes { point_level_in_lanes } else { point_level };
+    let levels = (0..shape.log_size).rev().map(|log_half| level(shape, 1 << log_half, twiddles));
     std::iter::once(fold).chain(levels).collect()
 }
 
@@ -172,8 +251,12 @@ fn target_transform(shape: Shape, count: usize, twiddles: &[Twiddle]) -> Vec<Lau
             launches.push(Launch::uniform("Butterflies", elements(transforms), &[("gt::mul", &[1, 1])], &[]));
             continue;
         }
-        if !level.twiddles.is_empty() {
-            launches.push(powers(&level, twiddles));
+        match level.twiddles.len() {
+            0 => (),
+            jobs if jobs <= PROCESSORS * Limits::default().digits_apart_max => {
+                launches.extend(digit_powers(&level, twiddles));
+            }
+            _ => launches.push(powers(&level, twiddles)),
         }
         let calls: &[(_, &[usize])] = &[("gt::mul", &[1; 6]), ("gt::frobenius_odd", &[1])];
         launches.push(Launch::uniform("Combine", elements(transforms * level.length / 4), calls, &[]));

@@ -18,7 +18,7 @@ use crate::phases::{Phase, Phases};
 use crate::plan::{DEFAULT_TILE, Plan};
 
 /// Memory that no plan counts: what the driver takes for each process, the stacks of as many threads as a device holds
-/// (up to 3 KB each), tables of keys, and what is fragmented.
+/// (up to 3 KB each), tables of keys, factors of powers in small batches (3 MB), and what is fragmented.
 const RESERVE_BYTES: u64 = 1 << 30;
 
 /// From how many items on a device is given work, and how much of its memory it may take.
@@ -34,6 +34,10 @@ pub struct Limits {
     pub domain_max_bytes: u64,
     /// Points whose lines are computed at a time, where there is no memory for those of all.
     pub tile: u32,
+    /// Butterflies of points, for each multiprocessor, up to which they are spread over lanes.
+    pub in_lanes_max: usize,
+    /// Powers of a level, for each multiprocessor, up to which the digits of an exponent are walked apart.
+    pub digits_apart_max: usize,
 }
 
 impl Default for Limits {
@@ -45,6 +49,8 @@ impl Default for Limits {
             sum_min: 4096,
             domain_max_bytes: u64::MAX,
             tile: DEFAULT_TILE,
+            in_lanes_max: 125,
+            digits_apart_max: 10,
         }
     }
 }
@@ -119,6 +125,12 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
+    /// Up to how many butterflies are spread over lanes, and up to how many powers over groups.
+    pub(crate) fn small(&self) -> [usize; 2] {
+        let each = [self.limits.in_lanes_max, self.limits.digits_apart_max];
+        each.map(|each| each.saturating_mul(self.device.processors as usize))
+    }
+
     /// For batches.
     pub(crate) fn batches(&self) -> MutexGuard<'_, Lane> {
         lock(&self.batches)

@@ -21,7 +21,7 @@ type PointLimbs = [FpLimbs; 3];
 
 /// Lanes of a warp: as many threads that share a scalar walk its digits together.
 const WARP_THREADS: usize = 32;
-/// Elements of F_p12 that a warp holds.
+/// Elements of F_p12, or points in lanes, that a warp holds.
 const WARP_ELEMENTS: usize = 5;
 
 /// R mod p: 1 in Montgomery form.
@@ -41,12 +41,16 @@ struct Level {
     twiddles: (usize, usize),
     /// Whether neighbouring twiddled elements share their exponent.
     shares: bool,
+    /// Whether the digits of an exponent are walked apart.
+    digits_apart: bool,
 }
 
 /// A domain with the working memory of a batch.
 pub(crate) struct Loaded {
     shared: Arc<Shared>,
     shape: Shape,
+    /// Whether points are spread over lanes.
+    in_lanes: bool,
     frobenius_is_fourth_root: bool,
     fixed: Table,
     release: Table,
@@ -72,6 +76,8 @@ struct Room {
     elements: Buffer<GtLimbs>,
     denominators: Buffer<FpLimbs>,
     scratch: Buffer<FpLimbs>,
+    /// Of powers whose digits are walked apart.
+    factors: Buffer<GtLimbs>,
 }
 
 /// Working memory of a release.
@@ -85,14 +91,16 @@ struct Finish {
 }
 
 impl Room {
-    fn new(index: Index, shape: Shape) -> Result<Self, DeviceError> {
+    fn new(index: Index, shape: Shape, levels: &[Level]) -> Result<Self, DeviceError> {
         let n = shape.points();
+        let apart = levels.iter().filter(|level| level.digits_apart).map(|level| level.twiddles.1).max();
         Ok(Self {
             inputs: Buffer::new(index, shape.capacity() + 1)?,
             points: Buffer::new(index, n)?,
             elements: Buffer::new(index, n)?,
             denominators: Buffer::new(index, n)?,
             scratch: Buffer::new(index, n)?,
+            factors: Buffer::new(index, exponents::DIGITS * apart.unwrap_or(0).max(1))?,
         })
     }
 }
@@ -110,8 +118,8 @@ impl Finish {
     }
 }
 
-/// The levels with all their numbers in one array.
-fn schedule(shape: Shape) -> (Vec<Level>, Vec<u32>) {
+/// The levels with all their numbers in one array; the digits of up to `digits_apart` exponents are walked apart.
+fn schedule(shape: Shape, digits_apart: usize) -> (Vec<Level>, Vec<u32>) {
     let mut numbers: Vec<u32> = Vec::new();
     let mut put = |values: &[u32]| {
         let at = numbers.len();
@@ -123,6 +131,7 @@ fn schedule(shape: Shape) -> (Vec<Level>, Vec<u32>) {
         starts: (put(&level.starts), level.starts.len()),
         twiddles: (put(level.twiddles.as_flattened()), level.twiddles.len()),
         shares: level.starts.len() >= WARP_ELEMENTS,
+        digits_apart: level.twiddles.len() <= digits_apart,
     };
     let levels = split_radix::levels(shape.size(), shape.cosets).into_iter().map(level).collect();
     (levels, numbers)
@@ -135,12 +144,15 @@ fn codes(twiddles: &[Twiddle], recode: fn([u64; 4]) -> [u32; exponents::POSITION
 impl Loaded {
     pub(crate) fn new(shared: Arc<Shared>, setup: &Setup, plan: Plan) -> Result<Self, DeviceError> {
         let (index, shape) = (shared.index, setup.shape);
-        let (levels, numbers) = schedule(shape);
+        let [in_lanes, digits_apart] = shared.small();
+        let (levels, numbers) = schedule(shape, digits_apart);
         let mut lane = shared.batches();
         let queue = &mut lane.queue;
         let halves = &setup.twiddles[..shape.size() / 2];
+        let room = Room::new(index, shape, &levels)?;
         let loaded = Self {
             shape,
+            in_lanes: shape.points() / 2 <= in_lanes,
             frobenius_is_fourth_root: setup.frobenius_is_fourth_root,
             fixed: Table::load(index, queue, &setup.fixed, plan.fixed)?,
             release: Table::load(index, queue, &setup.release, plan.release)?,
@@ -150,7 +162,7 @@ impl Loaded {
             windows: Buffer::filled(index, queue, &codes(&setup.twiddles, exponents::windows))?,
             levels,
             schedule: Buffer::filled(index, queue, &numbers)?,
-            room: Mutex::new(Room::new(index, shape)?),
+            room: Mutex::new(room),
             finish: Mutex::new(Finish::new(index, shape.capacity())?),
             idle: Mutex::new(vec![Buffer::new(index, shape.capacity())?]),
             shared: Arc::clone(&shared),
@@ -205,10 +217,11 @@ impl Loaded {
             ffi::blindfold_fold_points(queue.raw(), log_size, cosets, inputs, count as u32, release, points)
         };
         done(code, 0)?;
+        // As many butterflies in a row share a twiddle as there are blocks.
+        let together = if self.in_lanes { WARP_ELEMENTS } else { WARP_THREADS };
         let mut half = self.shape.size() / 2;
         while half > 0 {
-            // As many threads in a row share a twiddle as there are blocks.
-            let shares = self.shape.points() / (2 * half) >= WARP_THREADS;
+            let shares = self.shape.points() / (2 * half) >= together;
             let digits = if shares { &self.sparse } else { &self.aligned };
             // SAFETY: the digits of M/2 twiddles, and all points of the domain.
             let code = unsafe {
@@ -220,6 +233,7 @@ impl Loaded {
                     digits.raw(),
                     digits::POSITIONS as u32,
                     i32::from(shares),
+                    i32::from(self.in_lanes),
                     room.points.raw(),
                 )
             };
@@ -277,6 +291,7 @@ impl Loaded {
                     exponents::POSITIONS as u32,
                     entries,
                     i32::from(level.shares),
+                    if level.digits_apart { room.factors.raw() } else { std::ptr::null_mut() },
                 )
             };
             done(code, 0)?;

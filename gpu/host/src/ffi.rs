@@ -81,6 +81,7 @@ unsafe extern "C" {
         device_digits: *const c_void,
         positions: u32,
         odd: i32,
+        in_lanes: i32,
         device_points: *mut c_void,
     ) -> i32;
     pub(crate) fn blindfold_pair(
@@ -119,6 +120,7 @@ unsafe extern "C" {
         positions: u32,
         entries: u32,
         odd: i32,
+        device_factors: *mut c_void,
     ) -> i32;
     pub(crate) fn blindfold_butterflies(
         queue: *mut RawQueue,

@@ -16,7 +16,17 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// Everything goes to the device.
-const ALL: Limits = Limits { batch_min: 2, powers_min: 1, sum_min: 1, domain_max_bytes: u64::MAX, tile: 7 };
+const ALL: Limits = Limits {
+    batch_min: 2,
+    powers_min: 1,
+    sum_min: 1,
+    domain_max_bytes: u64::MAX,
+    tile: 7,
+    in_lanes_max: 0,
+    digits_apart_max: 0,
+};
+/// The same with the kernels for small batches.
+const SMALL: Limits = Limits { in_lanes_max: usize::MAX, digits_apart_max: usize::MAX, ..ALL };
 
 /// The device, unless this build is for devices and the machine has none.
 fn device(limits: Limits) -> Option<Cuda> {
@@ -139,41 +149,48 @@ fn batches_of_1_3_and_64_are_those_of_the_portable_backend() {
 
 #[test]
 fn a_batch_of_100_with_malformed_ciphertexts() {
-    let Some(device) = device(ALL) else { return };
     let case = Case::new(100, 910, |ciphertexts, ads| {
         ciphertexts[0].d[3] ^= 4;
         ciphertexts[50].e[0] ^= 1;
         ads[99][0] ^= 1;
     });
-    let opened = case.agree(&offload(device));
-    assert_eq!(well_formed(&opened), 97);
-    assert!([0, 50, 99].iter().all(|i| opened[*i] == Opening::Malformed));
+    for limits in [ALL, SMALL] {
+        let Some(device) = device(limits) else { return };
+        let opened = case.agree(&offload(device));
+        assert_eq!(well_formed(&opened), 97);
+        assert!([0, 50, 99].iter().all(|i| opened[*i] == Opening::Malformed));
+    }
 }
 
 #[test]
 fn equal_and_opposite_points_do_not_disturb_the_others() {
-    let Some(device) = device(ALL) else { return };
-    let backend = offload(device);
+    for limits in [ALL, SMALL] {
+        let Some(device) = device(limits) else { return };
+        equal_and_opposite_points(&offload(device));
+    }
+}
+
+fn equal_and_opposite_points(backend: &dyn Backend) {
     let case = Case::new(8, 920, |ciphertexts, ads| {
         ciphertexts[4] = ciphertexts[0].clone();
         ads[4] = ads[0];
         ciphertexts[5] = negated(&ciphertexts[1]);
         ciphertexts[6] = negated(&ciphertexts[2]);
     });
-    assert_eq!(well_formed(&case.agree(&backend)), 6);
+    assert_eq!(well_formed(&case.agree(backend)), 6);
     let all_equal = Case::new(12, 921, |ciphertexts, ads| {
         let one = ciphertexts[7].clone();
         ciphertexts.fill(one);
         ads.fill(ads[7]);
     });
-    assert_eq!(well_formed(&all_equal.agree(&backend)), 12);
+    assert_eq!(well_formed(&all_equal.agree(backend)), 12);
     let alternating = Case::new(7, 922, |ciphertexts, _| {
         let first = ciphertexts[0].clone();
         for (i, ciphertext) in ciphertexts.iter_mut().enumerate() {
             *ciphertext = if i % 2 == 0 { first.clone() } else { negated(&first) };
         }
     });
-    assert_eq!(well_formed(&alternating.agree(&backend)), 1);
+    assert_eq!(well_formed(&alternating.agree(backend)), 1);
 }
 
 #[test]

@@ -20,6 +20,16 @@ unsafe extern "C" {
         entries: u32,
         odd: bool,
     );
+    fn blindfold_test_gt_digit_powers(
+        elements: *mut Words12,
+        jobs: *const [u32; 2],
+        count: u32,
+        codes: *const [u32; POSITIONS],
+        positions: u32,
+        entries: u32,
+        odd: bool,
+        factors: *mut Words12,
+    );
     fn blindfold_test_comb_size(window_bits: u32) -> u32;
     fn blindfold_test_fill_comb(entries: *mut Words12, window_bits: u32, base: *const Words12) -> i32;
     fn blindfold_test_comb_powers(
@@ -72,24 +82,23 @@ fn digits(k: &Fr) -> [u64; 4] {
     exponents::base_x(k.into_bigint().0)
 }
 
-/// Raises element i of the list to the scalar of the same number, by either recoding.
-fn powers(elements: &[Fq12], scalars: &[Fr], odd: bool) -> Vec<Fq12> {
+/// Raises element i of the list to the scalar of the same number, by either recoding, digits together or apart.
+fn powers(elements: &[Fq12], scalars: &[Fr], odd: bool, apart: bool) -> Vec<Fq12> {
     let mut out = all_to_words(elements);
     let recode = if odd { exponents::naf } else { exponents::windows };
     let codes: Vec<[u32; POSITIONS]> = scalars.iter().map(|k| recode(digits(k))).collect();
     let jobs: Vec<[u32; 2]> = (0..scalars.len() as u32).map(|i| [i, i]).collect();
     let entries = if odd { NAF_ENTRIES } else { WINDOW_ENTRIES };
-    // SAFETY: the jobs name elements and exponents that there are.
+    let mut factors = vec![Words12::default(); exponents::DIGITS * out.len()];
+    let (elements, jobs, count) = (out.as_mut_ptr(), jobs.as_ptr(), jobs.len() as u32);
+    let (codes, positions, factors) = (codes.as_ptr(), POSITIONS as u32, factors.as_mut_ptr());
+    // SAFETY: the jobs name elements and exponents that there are; four factors for each element.
     unsafe {
-        blindfold_test_gt_powers(
-            out.as_mut_ptr(),
-            jobs.as_ptr(),
-            jobs.len() as u32,
-            codes.as_ptr(),
-            POSITIONS as u32,
-            entries,
-            odd,
-        );
+        if apart {
+            blindfold_test_gt_digit_powers(elements, jobs, count, codes, positions, entries, odd, factors);
+        } else {
+            blindfold_test_gt_powers(elements, jobs, count, codes, positions, entries, odd);
+        }
     }
     all_from_words(&out)
 }
@@ -109,8 +118,8 @@ fn powers_in_gt_are_those_of_arkworks() {
         let mut rng = random(22);
         let bases: Vec<Fq12> = (0..count).map(|_| finish(&random12(&mut rng))).collect();
         let want: Vec<Fq12> = bases.iter().zip(&scalars).map(|(g, k)| g.pow(k.into_bigint())).collect();
-        for odd in [false, true] {
-            assert!(powers(&bases, &scalars, odd) == want, "{count} powers, odd {odd}");
+        for (odd, apart) in [(false, false), (true, false), (false, true), (true, true)] {
+            assert!(powers(&bases, &scalars, odd, apart) == want, "{count} powers, odd {odd}, apart {apart}");
         }
     }
 }

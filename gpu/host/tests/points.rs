@@ -18,6 +18,7 @@ unsafe extern "C" {
         digits: *const i8,
         positions: u32,
         odd: bool,
+        in_lanes: bool,
         out: *mut RawPoint,
     );
 }
@@ -29,6 +30,7 @@ fn forward(
     inputs: &[G1Projective],
     release: Option<G1Projective>,
     odd: bool,
+    in_lanes: bool,
 ) -> Vec<G1Affine> {
     let raw = |p: &G1Projective| RawAffine::from(p.into_affine());
     let (raw_inputs, raw_release) = (inputs.iter().map(raw).collect::<Vec<_>>(), release.as_ref().map(raw));
@@ -47,6 +49,7 @@ fn forward(
             digits.as_ptr(),
             POSITIONS as u32,
             odd,
+            in_lanes,
             out.as_mut_ptr(),
         );
     }
@@ -73,7 +76,8 @@ fn check(
     odd: bool,
     every: usize,
 ) {
-    let got = forward(log_size, cosets, inputs, release, odd);
+    let got = forward(log_size, cosets, inputs, release, odd, false);
+    assert_eq!(forward(log_size, cosets, inputs, release, odd, true), got, "in lanes");
     let (size, capacity) = (1usize << log_size, cosets << log_size >> 1);
     let mut slots = vec![G1Projective::ZERO; capacity + 1];
     for (position, input) in inputs.iter().enumerate() {

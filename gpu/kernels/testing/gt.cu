@@ -12,6 +12,14 @@ void blindfold_test_gt_powers(Fp2 *elements, const uint32_t *jobs, uint32_t coun
     launch_groups(Stream{}, Powers{elements, jobs, Exponents{codes, positions, entries, odd}}, count);
 }
 
+// `factors` has room for four times as many elements.
+void blindfold_test_gt_digit_powers(Fp2 *elements, const uint32_t *jobs, uint32_t count, const uint32_t *codes,
+                                    uint32_t positions, uint32_t entries, bool odd, Fp2 *factors) {
+    DigitPowers powers{elements, jobs, count, Exponents{codes, positions, entries, odd}, factors};
+    launch_groups(Stream{}, powers, gt::DIGITS * count);
+    launch_groups(Stream{}, JoinPowers{elements, jobs, count, factors}, count);
+}
+
 uint32_t blindfold_test_comb_size(uint32_t window_bits) { return Comb{nullptr, window_bits}.size(); }
 
 int blindfold_test_fill_comb(Fp2 *entries, uint32_t window_bits, const Fp2 *base) {

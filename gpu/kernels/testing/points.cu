@@ -77,12 +77,15 @@ void blindfold_test_g1_multiply(const G1 *points, const int8_t *digits, uint32_t
 }
 
 void blindfold_test_points_forward(uint32_t log_size, uint32_t cosets, const G1Affine *inputs, uint32_t count,
-                                   const G1Affine *release, const int8_t *digits, uint32_t positions, bool odd, G1 *out) {
+                                   const G1Affine *release, const int8_t *digits, uint32_t positions, bool odd,
+                                   bool in_lanes, G1 *out) {
     transform::Shape shape{log_size, cosets};
     g1::Digits roots{digits, positions, odd};
     launch(Stream(), transform::Fold{shape, inputs, count, release, out}, shape.points());
-    for (uint32_t half = shape.size() / 2; half > 0; half /= 2)
-        launch(Stream(), transform::PointLevel{shape, half, roots, out}, shape.points() / 2);
+    for (uint32_t half = shape.size() / 2; half > 0; half /= 2) {
+        if (in_lanes) launch_groups(Stream(), transform::PointLevelInLanes{shape, half, roots, out}, shape.points() / 2);
+        else launch(Stream(), transform::PointLevel{shape, half, roots, out}, shape.points() / 2);
+    }
 }
 
 } // extern "C"

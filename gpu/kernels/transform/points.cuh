@@ -5,6 +5,7 @@
 #pragma once
 
 #include "../curve/g1.cuh"
+#include "../curve/lanes.cuh"
 
 namespace blindfold {
 namespace transform {
@@ -63,6 +64,27 @@ struct PointLevel {
         *low = g1::add(a, b);
         G1 difference = g1::sub(a, b);
         *high = place == 0 ? difference : g1::multiply(difference, roots, place * (shape.size() / (2 * half)));
+    }
+};
+
+// The same with a butterfly in each group of lanes, for transforms of so few points that a thread each leaves most of the
+// device idle.
+struct PointLevelInLanes {
+    Shape shape;
+    uint32_t half;
+    g1::Digits roots;
+    G1 *values;
+
+    BF_INLINE void operator()(const Group &group, uint32_t item, bool stores) const {
+        uint32_t blocks = shape.points() / (2 * half);
+        uint32_t place = item / blocks, block = item % blocks;
+        G1 *low = values + size_t(block) * 2 * half + place, *high = low + half;
+        G1Lanes a = g1_lanes::load(group, low), b = g1_lanes::load(group, high);
+        g1_lanes::store(group, low, g1_lanes::add(group, a, b), stores);
+        G1Lanes difference = g1_lanes::add(group, a, g1_lanes::negate_where(group, true, b));
+        if (warp_any(each_lane(group, [&](int, int) { return place != 0; })))
+            difference = g1_lanes::multiply(group, difference, roots, place * (shape.size() / (2 * half)));
+        g1_lanes::store(group, high, difference, stores);
     }
 };
 
