@@ -62,18 +62,26 @@ fn a_device_that_fails_at_any_call_changes_nothing_and_is_reported() {
     let case = Case::new(5, 70);
     let want = case.results(&*auto(1));
     assert_eq!(want.0.iter().filter(|opening| **opening == Opening::Malformed).count(), 1);
-    let sound = Double::new();
-    let (backend, failures) = offload(sound.clone());
-    assert_eq!(case.results(&backend), want);
-    assert!(taken(&failures).is_empty());
-    let calls = sound.calls();
-    assert!(calls >= 8, "{calls} calls");
-    for call in 1..=calls {
-        let (backend, failures) = offload(Double::failing_from(call));
-        assert_eq!(case.results(&backend), want, "from call {call}");
-        let failures = taken(&failures);
-        assert!(!failures.is_empty(), "call {call}");
-        assert!(failures.iter().all(|(_, error)| matches!(error, DeviceError::Failed { code: 719, .. })));
+    let mut calls = 8;
+    // At once, and in halves of three and of two.
+    for halves_from in [0, 5] {
+        let sound = Double::new();
+        sound.finalize_in_halves_from(halves_from);
+        let (backend, failures) = offload(sound.clone());
+        assert_eq!(case.results(&backend), want);
+        assert!(taken(&failures).is_empty());
+        assert!(sound.calls() >= calls, "{} calls", sound.calls());
+        calls = sound.calls();
+        for call in 1..=calls {
+            let failing = Double::failing_from(call);
+            failing.finalize_in_halves_from(halves_from);
+            let (backend, failures) = offload(failing);
+            assert_eq!(case.results(&backend), want, "from call {call}");
+            let failures = taken(&failures);
+            assert!(!failures.is_empty(), "call {call}");
+            assert!(failures.iter().all(|(_, error)| matches!(error, DeviceError::Failed { code: 719, .. })));
+        }
+        calls += 1; // the second half
     }
 }
 

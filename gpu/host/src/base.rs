@@ -8,7 +8,7 @@ use crate::cuda::{Lane, Shared, lock};
 use crate::device::done;
 use crate::exponents;
 use crate::ffi;
-use crate::memory::{Buffer, Index, Pinned};
+use crate::memory::{Buffer, Index, Pinned, in_pieces};
 
 /// Window of the table: 5 rows, 19,747 elements, 11.4 MB, which stay in a device's cache.
 const WINDOW_BITS: u32 = 13;
@@ -70,9 +70,11 @@ impl Base for Comb {
                 small.insert(Room::new(self.shared.index, count.next_power_of_two())?)
             }
         };
-        for (codes, k) in room.up.values_mut().chunks_exact_mut(CODES).zip(exponents) {
-            codes.copy_from_slice(&exponents::comb(exponents::base_x(*k), WINDOW_BITS));
-        }
+        in_pieces(&mut room.up.values_mut()[..CODES * count], CODES, exponents, |codes, exponents| {
+            for (codes, k) in codes.chunks_exact_mut(CODES).zip(exponents) {
+                codes.copy_from_slice(&exponents::comb(exponents::base_x(*k), WINDOW_BITS));
+            }
+        });
         lane.run(|lane| {
             lane.queue.upload(&room.codes, &room.up, CODES * count)?;
             // SAFETY: the table, the codes of so many exponents, and room for as many powers.

@@ -13,7 +13,7 @@ use blindfold_bte::accelerator::{
 use crate::base::{Comb, Sums};
 use crate::device::{Device, devices};
 use crate::domain::{Handle, Loaded};
-use crate::memory::{Event, Index, Pinned, Plain, Queue};
+use crate::memory::{Event, Index, Pinned, Plain, Queue, in_pieces};
 use crate::phases::{Phase, Phases};
 use crate::plan::{DEFAULT_TILE, Plan};
 
@@ -34,6 +34,8 @@ pub struct Limits {
     pub domain_max_bytes: u64,
     /// Points whose lines are computed at a time, where there is no memory for those of all.
     pub tile: u32,
+    /// Ciphertexts from which on the processor opens one half of a batch while the device computes the other.
+    pub halves_from: usize,
     /// Butterflies of points, for each multiprocessor, up to which they are spread over lanes.
     pub in_lanes_max: usize,
     /// Powers of a level, for each multiprocessor, up to which the digits of an exponent are walked apart.
@@ -49,6 +51,7 @@ impl Default for Limits {
             sum_min: 4096,
             domain_max_bytes: u64::MAX,
             tile: DEFAULT_TILE,
+            halves_from: 32768,
             in_lanes_max: 125,
             digits_apart_max: 10,
         }
@@ -204,7 +207,16 @@ impl Lane {
 
     /// The elements that came down, after [`Lane::run`].
     pub(crate) fn down(&self, count: usize) -> Vec<GtLimbs> {
-        self.down.values()[..count].to_vec()
+        let from = &self.down.values()[..count];
+        let mut elements = Vec::with_capacity(count);
+        in_pieces(&mut elements.spare_capacity_mut()[..count], 1, from, |to, from| {
+            for (to, from) in to.iter_mut().zip(from) {
+                to.write(*from);
+            }
+        });
+        // SAFETY: all of them have just been written.
+        unsafe { elements.set_len(count) };
+        elements
     }
 }
 
@@ -230,6 +242,10 @@ impl Accelerator for Cuda {
             Operation::Powers => items >= limits.powers_min,
             Operation::Sum => (limits.sum_min..Sums::LIMIT).contains(&items),
         }
+    }
+
+    fn halves_from(&self) -> usize {
+        self.0.limits.halves_from
     }
 
     fn load(&self, setup: &Setup) -> Result<Arc<dyn Domain>, DeviceError> {

@@ -1,5 +1,6 @@
 //! A domain on a device, and the batches that are computed in it.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use blindfold_bte::accelerator::{
@@ -244,7 +245,7 @@ impl Loaded {
     }
 
     fn multiply(&self, queue: &mut Queue, room: &Room) -> Result<(), DeviceError> {
-        self.fixed.each_tile(queue, self.shape.points(), |queue, first, count, lines| {
+        self.fixed.each_tile(queue, 0..self.shape.points(), |queue, first, count, lines| {
             // SAFETY: so many points, elements and denominators from there, and their lines.
             let code = unsafe {
                 ffi::blindfold_pair(
@@ -310,15 +311,16 @@ impl Loaded {
         done(code, 0)
     }
 
-    /// Queues the blinding factors of a batch whose cross-terms are there.
+    /// Queues the blinding factors of a part of a batch whose cross-terms are there; the first goes to the beginning.
     fn blind(
         &self,
         queue: &mut Queue,
         finish: &Finish,
         terms: &Buffer<GtLimbs>,
-        count: usize,
+        of: Range<usize>,
     ) -> Result<(), DeviceError> {
-        self.release.each_tile(queue, count, |queue, first, count, lines| {
+        let start = of.start;
+        self.release.each_tile(queue, of, |queue, first, count, lines| {
             // SAFETY: so many elements and denominators from there, the lines, and one point.
             let code = unsafe {
                 ffi::blindfold_blind(
@@ -330,7 +332,7 @@ impl Loaded {
                     finish.numerators.at(first),
                     finish.denominators.at(first),
                     finish.scratch.at(first),
-                    finish.blindings.at(first),
+                    finish.blindings.at(first - start),
                 )
             };
             done(code, 0)
@@ -409,7 +411,9 @@ impl CrossTerms for Terms {
         Ok(lane.down(self.count))
     }
 
-    fn blinding_factors(&self, release: &G1Limbs) -> Result<Vec<GtLimbs>, DeviceError> {
+    fn blinding_factors(&self, release: &G1Limbs, of: Range<usize>) -> Result<Vec<GtLimbs>, DeviceError> {
+        assert!(of.end <= self.count, "ciphertexts of the batch");
+        let (first, count) = (of.start, of.len());
         let domain = &self.domain;
         let mut lane = domain.shared.releases();
         let mut finish = lock(&domain.finish);
@@ -417,13 +421,20 @@ impl CrossTerms for Terms {
         let phases = lane.run(|lane| {
             lane.queue.upload(&finish.release, &finish.up, 1)?;
             lane.mark("upload")?;
-            domain.blind(&mut lane.queue, &finish, self.buffer(), self.count)?;
+            domain.blind(&mut lane.queue, &finish, self.buffer(), of)?;
             lane.mark("blinding factors")?;
-            lane.download(&finish.blindings, self.count)?;
+            lane.download(&finish.blindings, count)?;
             lane.mark("download")
         })?;
-        domain.shared.phases().release = phases;
-        Ok(lane.down(self.count))
+        let known = &mut domain.shared.phases().release;
+        if first == 0 {
+            known.clear();
+        }
+        match known.is_empty() {
+            true => *known = phases,
+            false => known.iter_mut().zip(phases).for_each(|(known, more)| known.ms += more.ms),
+        }
+        Ok(lane.down(count))
     }
 }
 

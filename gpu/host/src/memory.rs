@@ -244,3 +244,27 @@ impl Drop for Event {
         let _ = unsafe { ffi::blindfold_event_close(self.device, self.raw.as_ptr()) };
     }
 }
+
+/// Items that are worth a thread of their own.
+const PIECE: usize = 2048;
+
+/// `work` for pieces of `from` with the places for their results, `each` for an item: on as many threads as there are
+/// cores, where there are that many items.
+pub(crate) fn in_pieces<A: Send, B: Sync>(
+    to: &mut [A],
+    each: usize,
+    from: &[B],
+    work: impl Fn(&mut [A], &[B]) + Sync,
+) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let piece = from.len().div_ceil(cores).max(PIECE);
+    if from.len() <= piece {
+        return work(to, from);
+    }
+    std::thread::scope(|scope| {
+        for (to, from) in to.chunks_mut(each * piece).zip(from.chunks(piece)) {
+            let work = &work;
+            scope.spawn(move || work(to, from));
+        }
+    });
+}

@@ -100,6 +100,10 @@ impl Accelerator for Several {
         self.in_service().next().is_some_and(|member| member.accelerator.takes(operation, items))
     }
 
+    fn halves_from(&self) -> usize {
+        self.in_service().next().map_or(usize::MAX, |member| member.accelerator.halves_from())
+    }
+
     /// Loads on all devices at once.
     fn load(&self, setup: &Setup) -> Result<Arc<dyn Domain>, DeviceError> {
         let loaded: Vec<(Arc<Member>, Result<_, DeviceError>)> = thread::scope(|scope| {

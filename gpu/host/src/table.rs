@@ -1,6 +1,7 @@
 //! The Miller lines of fixed points: kept, or computed tile by tile for each batch.
 
 use std::ffi::c_void;
+use std::ops::Range;
 
 use blindfold_bte::accelerator::{DeviceError, G2Limbs};
 
@@ -59,21 +60,21 @@ impl Table {
         done(code, 0)
     }
 
-    /// Queues `work` for the first `count` points: once for all, or tile after tile. It is given the first point's
-    /// number, how many points, and the address of their lines.
+    /// Queues `work` for points: once for all, or tile after tile. It is given the first point's number, how many points,
+    /// and the address of their lines.
     pub(crate) fn each_tile(
         &self,
         queue: &mut Queue,
-        count: usize,
+        of: Range<usize>,
         mut work: impl FnMut(&mut Queue, usize, usize, *const c_void) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         let Some(points) = &self.points else {
-            assert!(count <= self.tile, "lines of all points");
-            return work(queue, 0, count, self.lines.raw());
+            assert!(of.end <= self.tile, "lines of all points");
+            return work(queue, of.start, of.len(), self.lines.at(of.start * STEPS as usize));
         };
-        assert!(count <= points.len(), "as many points as were loaded");
-        for first in (0..count).step_by(self.tile) {
-            let tile = self.tile.min(count - first);
+        assert!(of.end <= points.len(), "as many points as were loaded");
+        for first in of.clone().step_by(self.tile) {
+            let tile = self.tile.min(of.end - first);
             self.prepare(queue, points, first, tile)?;
             work(queue, first, tile, self.lines.raw())?;
         }

@@ -22,6 +22,7 @@ const ALL: Limits = Limits {
     sum_min: 1,
     domain_max_bytes: u64::MAX,
     tile: 7,
+    halves_from: 24,
     in_lanes_max: 0,
     digits_apart_max: 0,
 };

@@ -2,6 +2,7 @@
 //! the seam and nothing else. It checks [`super::Offload`] and the seam itself, and can be told to fail. Not a backend:
 //! no configuration reaches it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -26,6 +27,8 @@ struct State {
     short_once: AtomicBool,
     /// Returns limbs that are no values.
     corrupt: AtomicBool,
+    /// Batches of so many are finalized in halves; 0 for none.
+    halves_from: AtomicUsize,
 }
 
 impl Double {
@@ -49,6 +52,11 @@ impl Double {
     /// The next call finds too little memory.
     pub fn run_short_once(&self) {
         self.0.short_once.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on batches of so many ciphertexts are finalized in halves.
+    pub fn finalize_in_halves_from(&self, count: usize) {
+        self.0.halves_from.store(count, Ordering::Relaxed);
     }
 
     /// From now on all elements of GT that come back are out of range.
@@ -87,6 +95,13 @@ impl Accelerator for Double {
 
     fn takes(&self, _operation: Operation, items: usize) -> bool {
         items >= 2
+    }
+
+    fn halves_from(&self) -> usize {
+        match self.0.halves_from.load(Ordering::Relaxed) {
+            0 => usize::MAX,
+            count => count,
+        }
     }
 
     fn load(&self, setup: &Setup) -> Result<Arc<dyn Domain>, DeviceError> {
@@ -152,14 +167,14 @@ impl CrossTerms for HeldTerms {
         Ok(self.state.returned(&self.terms))
     }
 
-    fn blinding_factors(&self, release: &G1Limbs) -> Result<Vec<GtLimbs>, DeviceError> {
+    fn blinding_factors(&self, release: &G1Limbs, of: Range<usize>) -> Result<Vec<GtLimbs>, DeviceError> {
         self.state.call()?;
         let pd = G1Affine::from_limbs(release[0], release[1]);
         let blinding = |i: usize| {
             let miller = miller_loop(&pd, &self.release[i]);
             miller.easy_part().mul(&self.terms[i].conjugate()).hard_part()
         };
-        Ok(self.state.returned(&par::map(self.terms.len(), blinding)))
+        Ok(self.state.returned(&par::map(of.len(), |i| blinding(of.start + i))))
     }
 }
 

@@ -55,6 +55,7 @@ mod double;
 mod offload;
 mod resident;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 #[cfg(feature = "reference")]
@@ -65,6 +66,7 @@ pub(crate) use resident::Resident;
 pub use crate::convolution::Shape;
 use crate::curve::{G1Affine, G2Affine, Gt, Scalar, limbs};
 use crate::digits::{base_x, glv_halves};
+use crate::par;
 use crate::parameters::Parameters;
 
 /// An element of F_p: Montgomery form, R = 2^384, below p.
@@ -148,6 +150,11 @@ pub trait Accelerator: Send + Sync {
     /// Does the device compute this for so many items, and faster than a CPU?
     fn takes(&self, operation: Operation, items: usize) -> bool;
 
+    /// From how many ciphertexts on either half of a batch keeps the device busy.
+    fn halves_from(&self) -> usize {
+        usize::MAX
+    }
+
     /// Takes a domain into the device's memory, with whatever tables it computes from it.
     ///
     /// # Errors
@@ -194,11 +201,12 @@ pub trait CrossTerms: Send + Sync {
     /// [`DeviceError`].
     fn download(&self) -> Result<Vec<GtLimbs>, DeviceError>;
 
-    /// The blinding factors z_i under a release, in GT. A release that is not the batch's gives other elements of GT.
+    /// The blinding factors z_i under a release, in GT, of these ciphertexts of the batch. A release that is not the batch's
+    /// gives other elements of GT.
     ///
     /// # Errors
     /// [`DeviceError`].
-    fn blinding_factors(&self, release: &G1Limbs) -> Result<Vec<GtLimbs>, DeviceError>;
+    fn blinding_factors(&self, release: &G1Limbs, of: Range<usize>) -> Result<Vec<GtLimbs>, DeviceError>;
 }
 
 /// An element of GT with its tables in a device's memory; leaves it when dropped.
@@ -275,10 +283,14 @@ fn point_limbs(point: &G1Affine) -> G1Limbs {
     point.limbs().map(|limbs| *limbs)
 }
 
-/// What a device returned, if it is a value at all. That it is the right one shows when a ciphertext opens.
+/// What a device returned, if it is a value at all, on the current pool. That it is the right one shows when a ciphertext
+/// opens.
 fn elements(returned: &[GtLimbs], expected: usize) -> Result<Vec<Gt>, DeviceError> {
-    let sound = returned.len() == expected && returned.as_flattened().iter().all(limbs::is_reduced);
-    if sound { Ok(returned.iter().map(Gt::from_limbs).collect()) } else { Err(DeviceError::Corrupt) }
+    let reduced = par::map(returned.len(), |i| returned[i].iter().all(limbs::is_reduced));
+    if returned.len() != expected || reduced.contains(&false) {
+        return Err(DeviceError::Corrupt);
+    }
+    Ok(par::map(expected, |i| Gt::from_limbs(&returned[i])))
 }
 
 /// Likewise a point.

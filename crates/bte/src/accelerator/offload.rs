@@ -124,7 +124,23 @@ impl Offload {
     fn powers(&self, key: &EncryptionKey, scalars: &[Scalar]) -> Option<Vec<Gt>> {
         self.offer(Operation::Powers, scalars.len(), || {
             let exponents: Vec<ScalarLimbs> = scalars.iter().map(|k| k.to_limbs()).collect();
-            elements(&self.base(key)?.powers(&exponents)?, scalars.len())
+            let returned = self.base(key)?.powers(&exponents)?;
+            self.cpu.install(|| elements(&returned, scalars.len()))
+        })
+    }
+
+    /// The same, and the encodings of \[k\]₁, which the CPU computes meanwhile. Not on its threads: one that waits for the
+    /// device would be missing there.
+    fn powers_and_headers(
+        &self,
+        key: &EncryptionKey,
+        scalars: &[Scalar],
+    ) -> Option<(Vec<Gt>, Vec<[u8; G1_BYTES]>)> {
+        std::thread::scope(|scope| {
+            let headers = scope.spawn(|| self.cpu.headers(scalars));
+            let powers = self.powers(key, scalars);
+            let headers = headers.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            powers.map(|powers| (powers, headers))
         })
     }
 
@@ -145,11 +161,43 @@ impl Offload {
             })
         });
         let scalars: Vec<Scalar> = unmasked.iter().map(|(.., k)| *k).collect();
-        let Some(powers) = self.powers(key, &scalars) else {
+        let Some((powers, headers)) = self.powers_and_headers(key, &scalars) else {
             return self.cpu.open(key, ciphertexts, blindings);
         };
-        let equal = powers.iter().zip(blindings).map(|(power, blinding)| power == blinding);
-        checked(ciphertexts, unmasked, &self.cpu.headers(&scalars), equal)
+        let equal = self.cpu.install(|| par::map(powers.len(), |i| powers[i] == blindings[i]));
+        checked(ciphertexts, unmasked, &headers, equal.into_iter())
+    }
+
+    /// Opens a batch whose cross-terms are on the device, unless that fails. Of a large batch the CPU opens one half while
+    /// the device computes the blinding factors of the other.
+    fn open_resident(
+        &self,
+        key: &EncryptionKey,
+        resident: &Resident,
+        release: &Release,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Option<Vec<Opening>> {
+        let count = ciphertexts.len();
+        let part = if count < self.accelerator.halves_from() { count } else { count.div_ceil(2) };
+        std::thread::scope(|scope| {
+            let mut running = vec![];
+            for first in (0..count).step_by(part) {
+                let of = first..count.min(first + part);
+                let work = || resident.blinding_factors(release, of.clone(), &self.cpu);
+                let blindings = self.offer(Operation::Finalize, of.len(), work)?;
+                let ciphertexts = &ciphertexts[of];
+                if ciphertexts.len() == count {
+                    return Some(self.open(key, ciphertexts, &blindings));
+                }
+                running.push(scope.spawn(move || self.open(key, ciphertexts, &blindings)));
+            }
+            let joined = running.into_iter().map(|part| part.join());
+            Some(
+                joined
+                    .flat_map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .collect(),
+            )
+        })
     }
 
     fn bulk(&self) -> DeviceBulk<'_> {
@@ -226,9 +274,8 @@ impl Backend for Offload {
     ) -> Result<Vec<Opening>, BatchError> {
         predecrypted.check(parameters, ciphertexts)?;
         if let Cross::Resident(resident) = predecrypted.cross() {
-            let work = || resident.blinding_factors(release);
-            if let Some(blindings) = self.offer(Operation::Finalize, ciphertexts.len(), work) {
-                return Ok(self.open(parameters.ek(), ciphertexts, &blindings));
+            if let Some(openings) = self.open_resident(parameters.ek(), resident, release, ciphertexts) {
+                return Ok(openings);
             }
             resident.on_host_or(|| self.cpu.cross_terms(parameters, predecrypted.headers()));
         }
@@ -250,7 +297,8 @@ impl Backend for Offload {
         let inputs = inputs(points);
         let work = || {
             let domain = self.domain(parameters, points.len())?;
-            elements(&domain.blinding_factors(&inputs, &point_limbs(&release.0))?, points.len())
+            let returned = domain.blinding_factors(&inputs, &point_limbs(&release.0))?;
+            self.cpu.install(|| elements(&returned, points.len()))
         };
         match self.offer(Operation::Batch, points.len(), work) {
             Some(blindings) => Ok(self.open(parameters.ek(), ciphertexts, &blindings)),
@@ -266,11 +314,10 @@ impl Backend for Offload {
             par::map(items.len(), |i| message_and_randomness(items[i].0, &items[i].1.e, items[i].2))
         });
         let (messages, scalars): (Vec<_>, Vec<Scalar>) = recovered.into_iter().unzip();
-        let Some(powers) = self.powers(key, &scalars) else {
+        let Some((powers, headers)) = self.powers_and_headers(key, &scalars) else {
             return self.cpu.backend().open_hints(key, items);
         };
         let masks = self.cpu.install(|| par::map(powers.len(), |i| mask(&powers[i])));
-        let headers = self.cpu.headers(&scalars);
         let checked = items.iter().zip(messages).zip(headers.iter().zip(masks));
         checked
             .map(|(((_, ciphertext, hint), message), (header, pad))| {

@@ -1,9 +1,11 @@
 //! Cross-terms that wait for their release in a device's memory.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::{CrossTerms, DeviceError, Fallback, Operation, elements, point_limbs};
 use crate::batch;
+use crate::cpu::Cpu;
 use crate::curve::Gt;
 use crate::{CiphertextPoint, Parameters, Release};
 
@@ -33,9 +35,16 @@ impl Resident {
         }
     }
 
-    /// The blinding factors as the device computes them.
-    pub(super) fn blinding_factors(&self, release: &Release) -> Result<Vec<Gt>, DeviceError> {
-        elements(&self.terms.blinding_factors(&point_limbs(&release.0))?, self.points.len())
+    /// The blinding factors of these ciphertexts as the device computes them.
+    pub(super) fn blinding_factors(
+        &self,
+        release: &Release,
+        of: Range<usize>,
+        cpu: &Cpu,
+    ) -> Result<Vec<Gt>, DeviceError> {
+        let count = of.len();
+        let returned = self.terms.blinding_factors(&point_limbs(&release.0), of)?;
+        cpu.install(|| elements(&returned, count))
     }
 
     /// The cross-terms up to the hard part, from the device or, if it fails, computed again on the current pool.
