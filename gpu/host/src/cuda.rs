@@ -44,11 +44,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        // A device computes an item per thread or six: below some thousands most of it stands idle.
+        // Measured on an H200 beside 16 cores with AVX-512 IFMA (docs/gpu.md); fewer cores are overtaken earlier.
         Self {
-            batch_min: 128,
-            powers_min: 4096,
-            sum_min: 4096,
+            batch_min: 32,
+            powers_min: 1024,
+            sum_min: 8192,
             domain_max_bytes: u64::MAX,
             tile: DEFAULT_TILE,
             halves_from: 32768,
