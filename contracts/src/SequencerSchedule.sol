@@ -25,6 +25,9 @@ abstract contract SequencerSchedule is RegistrySchedule {
     /// @notice Changes of the key, in order.
     SequencerChange[] public sequencerChanges;
 
+    /// @dev The last L1 block of a key's newest term that another key's time ends, or will end.
+    mapping(address sequencer => uint64 lastBlock) private termEnds;
+
     /// @notice Headers with an L1 origin from `fromBlock` on are signed with this key. What was named before and had not
     /// begun is void.
     event SequencerNamed(address indexed sequencer, uint64 fromBlock);
@@ -53,6 +56,7 @@ abstract contract SequencerSchedule is RegistrySchedule {
         fromBlock = uint64(block.number);
         if (sequencer != present) {
             fromBlock += sequencerNotice(present);
+            termEnds[present] = fromBlock - 1;
             sequencerChanges.push(SequencerChange({ fromBlock: fromBlock, sequencer: sequencer }));
         }
         revision += 1;
@@ -75,13 +79,10 @@ abstract contract SequencerSchedule is RegistrySchedule {
 
     /// @inheritdoc ICommitteeRegistry
     function sequencerUntil(address sequencer) external view override returns (uint64 lastBlock) {
-        lastBlock = type(uint64).max;
-        for (uint256 i = sequencerChanges.length; i != 0; i--) {
-            SequencerChange memory change = sequencerChanges[i - 1];
-            if (change.sequencer == sequencer) return lastBlock;
-            lastBlock = change.fromBlock - 1;
-        }
-        if (firstSequencer != sequencer) lastBlock = 0;
+        uint256 count = sequencerChanges.length;
+        address last = count == 0 ? firstSequencer : sequencerChanges[count - 1].sequencer;
+        // The last key's earlier terms do not matter, nor who was to follow and gave way.
+        return sequencer == last ? type(uint64).max : termEnds[sequencer];
     }
 
     /// @dev The notice for a key after `present`.

@@ -348,11 +348,41 @@ contract SequencerReplacementTest is Deployment {
         }
         for (uint160 key = 1; key <= 3; key++) {
             uint64 until = registry.sequencerUntil(address(key));
+            checkEqual(until, untilByList(address(key)), "by the list of changes");
             if (until == 0) continue;
             checkEqual(registry.sequencerAt(until), address(key), "its last");
             if (until != type(uint64).max) {
                 check(registry.sequencerAt(until + 1) != address(key), "no later");
             }
         }
+    }
+
+    /// @dev Each accusation, piece of evidence and withdrawal asks for it.
+    function testWhatAKeysLastOriginIsCostsTheSameAfterAnyNumberOfChanges() public {
+        uint256 once = gasOfUntil(first);
+        for (uint160 key = 1; key <= 200; key++) {
+            vm.roll(name(address(key)));
+        }
+        checkEqual(registry.sequencerUntil(address(1)), untilByList(address(1)), "the earliest of them");
+        check(gasOfUntil(first) < once + 5000, "the key that the deployment began with");
+        check(gasOfUntil(address(0xdead)) < once + 5000, "a key that was never named");
+    }
+
+    function gasOfUntil(address key) internal returns (uint256 used) {
+        vm.cool(address(registry));
+        used = gasleft();
+        registry.sequencerUntil(key);
+        used -= gasleft();
+    }
+
+    /// @dev A key's last origin, by all changes from the newest back.
+    function untilByList(address key) internal view returns (uint64 until) {
+        until = type(uint64).max;
+        for (uint256 i = registry.sequencerChangeCount(); i != 0; i--) {
+            (uint64 fromBlock, address named) = registry.sequencerChanges(i - 1);
+            if (named == key) return until;
+            until = fromBlock - 1;
+        }
+        if (registry.firstSequencer() != key) until = 0;
     }
 }
