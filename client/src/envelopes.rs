@@ -41,10 +41,16 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// The number of the expiry that goes into the header: within the protocol's window and the key's epoch.
+    /// Batches in which the envelope may be sealed: those asked for, within the protocol's window.
+    #[must_use]
+    pub fn window(&self) -> u64 {
+        self.expiry_batches.clamp(1, EXPIRY_WINDOW)
+    }
+
+    /// The number of the expiry that goes into the header: within the window and the key's epoch.
     #[must_use]
     pub fn expiry(&self, last_of_epoch: u64) -> u64 {
-        self.head.saturating_add(self.expiry_batches.clamp(1, EXPIRY_WINDOW)).min(last_of_epoch)
+        self.head.saturating_add(self.window()).min(last_of_epoch)
     }
 
     /// Twice the base fee, or what a promise needs, plus the priority fee.

@@ -121,6 +121,14 @@ pub enum RoundError {
         /// The node's.
         node: u16,
     },
+    /// One of the two is too far behind the other for an envelope to be of use.
+    #[error("the sequencer's head is {sequencer}, the node's {node}: nothing is sent meanwhile")]
+    FarApart {
+        /// The sequencer's.
+        sequencer: u64,
+        /// The node's.
+        node: u64,
+    },
     /// The committee's key.
     #[error(transparent)]
     CommitteeKey(#[from] CommitteeKeyError),
@@ -240,31 +248,34 @@ async fn make(
     submit(inner, id, bytes, true).await
 }
 
-/// What the next envelope is offered for, by the sequencer's word, and the committee that it is for. The generation is the
-/// word of the user's node, too: an envelope of a later one would be good again when the chain is there.
+/// What the next envelope is offered for, and the committee that it is for, by the word of the user's node. The sequencer
+/// would choose the committee, how long the envelope can wait, and its price; all it can do is to have nothing sent.
 async fn offer(inner: &Inner) -> Result<(CommitteeKey, Offer), RoundError> {
-    let status = inner.sequencer.get_status().await.map_err(|error| RoundError::Sequencer(error.into()))?;
+    let sequencer = inner.sequencer.get_status().await;
+    let sequencer = sequencer.map_err(|error| RoundError::Sequencer(error.into()))?;
     let node = inner.node_rpc.get_status().await.map_err(|error| RoundError::NodeRpc(error.into()))?;
-    for (party, status) in [("sequencer", &status), ("node", &node)] {
+    for (party, status) in [("sequencer", &sequencer), ("node", &node)] {
         status
             .check_chain(inner.chain.chain_id, &inner.chain.deployment)
             .map_err(|other| RoundError::OtherChain { party, other })?;
     }
-    let (sequencer, node) = (status.head.generation, node.head.generation);
-    if sequencer != node {
-        return Err(RoundError::OtherGeneration { sequencer, node });
+    let (said, head) = (sequencer.head, node.head);
+    if said.generation != head.generation {
+        return Err(RoundError::OtherGeneration { sequencer: said.generation, node: head.generation });
     }
-    // Saturating: the number is the sequencer's word.
-    let committee = inner.committee(status.head.number.saturating_add(1)).await?;
     let offer = Offer {
-        base_fee: status.base_fee,
-        gas_base_fee: status.gas_base_fee,
+        base_fee: node.base_fee,
+        gas_base_fee: node.gas_base_fee,
         priority_fee: u128::from(inner.config.priority_fee_wei),
-        head: status.head.number,
-        generation: status.head.generation,
+        head: head.number,
+        generation: head.generation,
         expiry_batches: inner.config.expiry_batches,
         promise: false,
     };
+    if said.number.abs_diff(head.number) >= offer.window() {
+        return Err(RoundError::FarApart { sequencer: said.number, node: head.number });
+    }
+    let committee = inner.committee(head.number.saturating_add(1)).await?;
     Ok((committee, offer))
 }
 

@@ -204,6 +204,8 @@ pub struct State {
     pub head: u64,
     pub generation: u16,
     pub certified: u64,
+    pub base_fee: u128,
+    pub gas_base_fee: u128,
     pub receipts: HashMap<B256, Receipt>,
     pub batches: HashMap<u64, BatchInfo>,
     pub fee_proof: Option<FeeAccountProof>,
@@ -232,6 +234,8 @@ impl State {
             head: HEAD,
             generation: 0,
             certified: HEAD,
+            base_fee: BASE_FEE,
+            gas_base_fee: GAS_BASE_FEE,
             receipts: HashMap::new(),
             fee_proof: None,
             batches: HashMap::new(),
@@ -254,6 +258,11 @@ impl State {
             promise: None,
             answered_id: None,
         }
+    }
+
+    /// As it stands when all batches up to this one are there.
+    pub fn reach(&mut self, number: u64) {
+        (self.head, self.certified) = (number, number);
     }
 
     /// Envelopes that arrived, each once.
@@ -479,8 +488,8 @@ impl BlindApiServer for Api {
             posted: None,
             block: BlockHead { number: 1, hash: B256::ZERO, timestamp: 0 },
             pending_envelopes: None,
-            base_fee: BASE_FEE,
-            gas_base_fee: GAS_BASE_FEE,
+            base_fee: state.base_fee,
+            gas_base_fee: state.gas_base_fee,
             counters: Default::default(),
         })
     }
@@ -568,6 +577,13 @@ impl World {
 
     pub fn state(&self) -> PathBuf {
         self.config.state.clone()
+    }
+
+    /// Both servers have all batches up to this one.
+    pub fn reach(&self, number: u64) {
+        for server in [&self.sequencer, &self.node] {
+            server.state.lock().reach(number);
+        }
     }
 
     /// A proxy over these servers; one that was dropped may hold the journal for a moment still.

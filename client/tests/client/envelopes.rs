@@ -59,13 +59,13 @@ async fn an_unopened_envelope_goes_again_under_its_fee_nonce_and_not_for_ever() 
         assert_eq!(nonces(&bytes), [0]);
         let header = Envelope::decode(&bytes).unwrap().header;
         common.push((header.fee_nonce, header.expiry));
-        // One that is not made any more would have another expiry.
-        world.sequencer.state.lock().head += 1;
+        // One that is not made in its place would have another expiry.
+        world.node.state.lock().head += 1;
         world.node.state.lock().receipts.insert(id, left_out(id, "fee_too_low"));
     }
     world.node.called_again("blind_getReceipt", 5).await;
     assert!(wallets.trace(hash).await["outcome"].is_null(), "a batch may still take one of them");
-    world.node.state.lock().certified = HEAD + EXPIRY_BATCHES;
+    world.reach(HEAD + EXPIRY_BATCHES);
     common.dedup();
     assert_eq!(common.len(), 1);
     assert_eq!(world.sequencer.state.lock().envelopes().len(), 3);
@@ -163,8 +163,7 @@ async fn an_expired_envelope_goes_again_when_the_users_node_shows_that_no_batch_
     world.sequencer.state.lock().set(id, EnvelopeState::Expired);
     world.sequencer.called_again("blind_getReceipt", 5).await;
     assert_eq!(world.sequencer.state.lock().envelopes().len(), 1);
-    world.sequencer.state.lock().head = HEAD + EXPIRY_BATCHES;
-    world.node.state.lock().certified = HEAD + EXPIRY_BATCHES;
+    world.reach(HEAD + EXPIRY_BATCHES);
     world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
     let (_, second) = world.sequencer.state.lock().envelopes()[1].clone();
     assert_eq!(nonces(&second), [0]);
@@ -223,7 +222,8 @@ async fn the_users_node_has_to_know_the_generation() {
     // Back to another chain: batches up to its number say nothing of it.
     for server in [&world.sequencer, &world.node] {
         let mut state = server.state.lock();
-        (state.generation, state.head, state.certified) = (0, HEAD + EXPIRY_BATCHES, HEAD + EXPIRY_BATCHES);
+        state.generation = 0;
+        state.reach(HEAD + EXPIRY_BATCHES);
     }
     world.sequencer.state.lock().set(id, EnvelopeState::Expired);
     world.node.called_again("blind_getStatus", 5).await;
@@ -260,9 +260,10 @@ async fn an_envelope_that_the_sequencer_sealed_and_lost_does_not_hold_its_sender
         world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
         world.node.called_again("blind_getStatus", 5).await;
         assert_eq!(world.sequencer.state.lock().envelopes().len(), 1);
-        world.node.state.lock().certified = HEAD + EXPIRY_BATCHES;
+        world.reach(HEAD + EXPIRY_BATCHES);
         world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
         let (id, _) = world.sequencer.state.lock().envelopes()[1].clone();
+        world.sequencer.state.lock().set(id, EnvelopeState::Sealed);
         world.node.state.lock().execute(id, &[(hash, None)]);
         assert_eq!(wallets.outcome(hash).await, "included", "{said:?}");
     }
@@ -361,8 +362,7 @@ async fn what_the_sequencer_says_of_nonce_and_expiry_is_not_believed() {
         world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
         world.node.called_again("blind_getReceipt", 5).await;
         assert_eq!(world.sequencer.state.lock().envelopes().len(), 1, "{fault}");
-        world.sequencer.state.lock().head = HEAD + EXPIRY_BATCHES;
-        world.node.state.lock().certified = HEAD + EXPIRY_BATCHES;
+        world.reach(HEAD + EXPIRY_BATCHES);
         world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
         let envelopes = world.sequencer.state.lock().envelopes();
         let [(_, bytes), (second, others)] = &envelopes[..] else { panic!("two") };

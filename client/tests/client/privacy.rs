@@ -2,10 +2,11 @@
 
 use alloy_primitives::{B256, keccak256};
 use blindfold_client::ProxyConfig;
-use blindfold_rpc::{NODE_ONLY_METHODS, READ_METHODS};
+use blindfold_protocol::{Canonical, Envelope, Epoch};
+use blindfold_rpc::{NODE_ONLY_METHODS, READ_METHODS, types::EncryptionKeyInfo};
 use serde_json::{Value, json};
 
-use crate::common::{World, deal, fields, key, transfer};
+use crate::common::{BASE_FEE, EXPIRY_BATCHES, GAS_BASE_FEE, HEAD, World, deal, fields, key, transfer};
 
 /// All that the sequencer may ever be asked by a proxy.
 const FOR_THE_SEQUENCER: &[&str] =
@@ -163,15 +164,44 @@ async fn what_l1_said_of_the_committee_counts_while_l1_is_away() {
     world.sequencer.until("another", |state| state.arrived.len() == 2).await;
 }
 
+/// A committee out of office, or not yet in it, an expiry far away, and a fee of ether: the sequencer chooses none of it.
 #[tokio::test]
-async fn a_sequencer_that_claims_an_absurd_head_stops_nobody_else() {
-    let mut world = World::start().await;
-    world.config = ProxyConfig { key_refresh_ms: 1, ..world.config };
-    world.sequencer.state.lock().head = u64::MAX;
-    let wallets = world.proxy().await;
-    wallets.send(&transfer(1, 0).0).await.unwrap();
-    world.sequencer.called_again("blind_getStatus", 3).await;
-    assert!(world.sequencer.state.lock().arrived.is_empty(), "no committee is registered there");
-    world.sequencer.state.lock().head = crate::common::HEAD;
-    world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+async fn epoch_expiry_and_offer_go_by_the_users_node_and_not_by_the_sequencer() {
+    let last = HEAD + 10;
+    for claimed in [HEAD, last, last - 1, HEAD - 20] {
+        let world = World::start().await;
+        {
+            let mut epochs = world.registry.epochs.lock();
+            let next = Epoch { epoch: 2, first: last + 1, ..epochs[0].clone() };
+            epochs[0].last = last;
+            epochs.push(next);
+            let mut sequencer = world.sequencer.state.lock();
+            let next = EncryptionKeyInfo { epoch: 2, first_number: last + 1, ..sequencer.keys[0].clone() };
+            sequencer.keys[0].last_number = last;
+            sequencer.keys.push(next);
+            sequencer.head = claimed;
+            (sequencer.base_fee, sequencer.gas_base_fee) = (BASE_FEE << 30, GAS_BASE_FEE << 30);
+        }
+        let wallets = world.proxy().await;
+        wallets.send(&transfer(1, 0).0).await.unwrap();
+        world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+        let header = Envelope::decode(&world.sequencer.state.lock().arrived[0].1).unwrap().header;
+        assert_eq!((header.epoch, header.expiry.number()), (1, last), "{claimed}");
+        assert_eq!((header.max_fee, header.max_gas_fee), (2 * BASE_FEE, 2 * GAS_BASE_FEE), "{claimed}");
+    }
+}
+
+/// An envelope of a node that lags would be over before it is there.
+#[tokio::test]
+async fn nothing_is_sent_while_node_and_sequencer_are_an_envelopes_life_apart() {
+    for claimed in [u64::MAX, HEAD + EXPIRY_BATCHES, HEAD - EXPIRY_BATCHES] {
+        let world = World::start().await;
+        world.sequencer.state.lock().head = claimed;
+        let wallets = world.proxy().await;
+        wallets.send(&transfer(1, 0).0).await.unwrap();
+        world.sequencer.called_again("blind_getStatus", 3).await;
+        assert!(world.sequencer.state.lock().arrived.is_empty(), "{claimed}");
+        world.sequencer.state.lock().head = HEAD + EXPIRY_BATCHES - 1;
+        world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+    }
 }
