@@ -546,7 +546,7 @@ impl Wallet {
 }
 
 /// Faults that the bytes themselves have. What else a batch says of an envelope may be past in a later one.
-const FAULTS_OF_BYTES: &[EnvelopeFault] = &[
+pub(crate) const FAULTS_OF_BYTES: &[EnvelopeFault] = &[
     EnvelopeFault::Undecodable,
     EnvelopeFault::WrongChain,
     EnvelopeFault::WrongDeployment,

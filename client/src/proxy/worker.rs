@@ -27,7 +27,7 @@ use crate::{
     envelopes::{EnvelopeMaker, InPlaceOf, Offer},
     node::NodeError,
     transaction::SignedTransaction,
-    wallet::is_final,
+    wallet::{FAULTS_OF_BYTES, is_final},
 };
 
 /// Outcome of a transaction that is in a block.
@@ -311,11 +311,12 @@ async fn submit(inner: &Arc<Inner>, id: B256, bytes: Bytes, first: bool) -> Resu
                 let reason = refusal.reason.to_string();
                 let sent_before = !first
                     || inner.pool.lock().envelope(&id).is_some_and(|envelope| !envelope.earlier.is_empty());
-                if sent_before && reason == WRONG_GENERATION {
-                    // It may have been in a batch that L1 made a header in the place of.
+                let displaced = sent_before && reason == WRONG_GENERATION;
+                if displaced || !MENDABLE_UNOPENED.contains(&reason.as_str()) {
+                    // It may have been in a batch that L1 made a header in the place of, or be in one all the same.
                     end(inner, id, |_| Outcome::Revealed(reason.clone())).await?;
                 } else {
-                    leave_out(inner, id, reason, Outcome::Revealed).await?;
+                    leave_out(inner, id, reason);
                 }
             }
             Err(RoundError::Sequencer(error))
@@ -404,6 +405,8 @@ async fn follow_at_node(
         let receipt = inner.node_rpc.get_receipt(*one).await;
         match receipt.map_err(|error| RoundError::NodeRpc(error.into()))? {
             Some(receipt) if is_final(receipt.state) => match outcome_of(&receipt, &B256::ZERO) {
+                // Proof and signature do not change the id: it is a copy's, for the envelope's own are good.
+                Outcome::Unopened(reason) if is_of_bytes(&reason) => {}
                 Outcome::Unopened(reason) => unopened = unopened.or(Some(reason)),
                 Outcome::Included | Outcome::Revealed(_) => {
                     return end(inner, id, |hash| outcome_of(&receipt, hash)).await;
@@ -429,31 +432,30 @@ async fn follow_at_node(
         }
         (None, Some(_)) => Ok(()),
         (None, None) => match unopened {
-            Some(reason) => leave_out(inner, id, reason, Outcome::Unopened).await,
+            Some(reason) => {
+                leave_out(inner, id, reason);
+                Ok(())
+            }
             None => Ok(()),
         },
     }
 }
 
+/// Whether an item was left out for what its bytes are.
+fn is_of_bytes(reason: &str) -> bool {
+    EnvelopeFault::from_name(reason).is_some_and(|fault| FAULTS_OF_BYTES.contains(&fault))
+}
+
 /// An envelope that the sequencer refuses for good, or that a batch left unopened. Both may change: whoever has its bytes can
 /// put them into a batch until they expire. So before that, what it carries goes only into an envelope that no batch
-/// can hold beside it. `ended` is how it ends at once where nothing mends it.
-async fn leave_out(
-    inner: &Arc<Inner>,
-    id: B256,
-    reason: String,
-    ended: fn(String) -> Outcome,
-) -> Result<(), RoundError> {
-    if !MENDABLE_UNOPENED.contains(&reason.as_str()) {
-        return end(inner, id, |_| ended(reason.clone())).await;
-    }
+/// can hold beside it.
+fn leave_out(inner: &Inner, id: B256, reason: String) {
     let carried = inner.pool.lock().carried_by(&id);
     let attempts = carried.iter().map(|(_, attempts)| *attempts).max().unwrap_or_default();
     let replaced = REPLACEABLE.contains(&reason.as_str()) && attempts < inner.config.max_attempts;
     let pause = Duration::from_millis(retry_pause_ms(inner.config.poll_interval_ms, attempts));
     let replace_from = replaced.then(|| now() + pause);
     inner.pool.lock().left_out(&id, LeftOut { reason, replace_from });
-    Ok(())
 }
 
 /// Makes another envelope in the place of one that was left out, of the same transactions, with its fee nonce and its

@@ -285,18 +285,51 @@ async fn a_void_batch_or_a_malformed_envelope_may_have_been_read() {
     }
 }
 
+/// Anybody can make a copy with another proof or signature, which has the same id, and have L1 force it into a batch.
 #[tokio::test]
-async fn a_skipped_envelope_gives_its_reason() {
-    let world = World::start().await;
-    world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
-    let wallets = world.proxy().await;
-    let (raw, hash) = transfer(1, 0);
-    wallets.send(&raw).await.unwrap();
-    world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
-    let (id, _) = world.sequencer.state.lock().arrived[0].clone();
-    let skipped = Receipt { reason: Some("invalid_proof".to_owned()), ..receipt(id, EnvelopeState::Skipped) };
-    world.node.state.lock().receipts.insert(id, skipped);
-    assert_eq!(wallets.outcome(hash).await, "invalid_proof");
+async fn a_skipped_copy_ends_no_envelope() {
+    for fault in ["invalid_fee_signature", "invalid_point", "invalid_proof", "undecodable"] {
+        for comes_later in [true, false] {
+            let world = World::start().await;
+            world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+            let wallets = world.proxy().await;
+            let (raw, hash) = transfer(1, 0);
+            wallets.send(&raw).await.unwrap();
+            world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+            let (mut id, _) = world.sequencer.state.lock().arrived[0].clone();
+            world.node.state.lock().receipts.insert(id, left_out(id, fault));
+            world.node.called_again("blind_getReceipt", 5).await;
+            assert!(wallets.trace(hash).await["outcome"].is_null(), "{fault}");
+            assert_eq!(world.sequencer.state.lock().envelopes().len(), 1);
+            if !comes_later {
+                world.reach(HEAD + EXPIRY_BATCHES);
+                world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
+                id = world.sequencer.state.lock().envelopes()[1].0;
+            }
+            world.node.state.lock().execute(id, &[(hash, None)]);
+            assert_eq!(wallets.outcome(hash).await, "included", "{fault}");
+        }
+    }
+}
+
+/// What depends on the batch may be past in a later one, and whoever has the bytes can put them there.
+#[tokio::test]
+async fn a_batch_that_leaves_an_envelope_out_ends_it_only_with_its_expiry() {
+    for fault in ["duplicate", "gas_limit_too_high", "fee_nonce_used"] {
+        let world = World::start().await;
+        world.sequencer.state.lock().taken_as = EnvelopeState::Sealed;
+        let wallets = world.proxy().await;
+        let (raw, hash) = transfer(1, 0);
+        wallets.send(&raw).await.unwrap();
+        world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+        let (id, _) = world.sequencer.state.lock().arrived[0].clone();
+        world.node.state.lock().receipts.insert(id, left_out(id, fault));
+        world.node.called_again("blind_getReceipt", 5).await;
+        assert!(wallets.trace(hash).await["outcome"].is_null(), "{fault}");
+        assert_eq!(world.sequencer.state.lock().envelopes().len(), 1);
+        world.node.state.lock().execute(id, &[(hash, None)]);
+        assert_eq!(wallets.outcome(hash).await, "included", "{fault}");
+    }
 }
 
 #[tokio::test]
