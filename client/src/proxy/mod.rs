@@ -10,7 +10,7 @@
 //! | anything else | refused |
 //!
 //! One sender's consecutive nonces that arrive within the bundle window share an envelope; the next envelope of that
-//! sender waits until the previous one is sealed, so that nonces are ordered as the wallet meant them.
+//! sender waits until the user's node has the previous one in a batch, so that nonces are ordered as the wallet meant them.
 //!
 //! P-1: a transaction is encrypted again by itself only while nobody can have read it: its envelope expired, or the
 //! validity rule left it out unopened. One that was opened and is in no block ends with the reason; sending it once

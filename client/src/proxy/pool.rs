@@ -27,7 +27,8 @@ pub struct Pool {
 #[derive(Default)]
 struct Sender {
     transactions: BTreeMap<u64, Held>,
-    /// The envelopes that must be sealed before the next one is made, so that nonces are ordered as they were sent.
+    /// The envelopes that the user's node must have in a batch before the next one is made, so that nonces are ordered as
+    /// they were sent.
     unsealed: BTreeSet<B256>,
     /// No envelope is made before: a wallet may be about to send the next transaction, or the last envelope failed.
     not_before: Option<Instant>,
@@ -48,7 +49,7 @@ pub struct UnderWay {
     pub bytes: Bytes,
     /// The last batch that may hold it, and the generation that batch has to be of.
     pub expiry: Expiry,
-    /// Whether it has a place in a batch.
+    /// Whether the sequencer says that it has a place in a batch: the user's node is asked from then on.
     pub sealed: bool,
     /// The nonces it carries.
     pub nonces: Vec<u64>,
@@ -290,7 +291,15 @@ impl Pool {
         self.envelopes.get(id)
     }
 
-    /// Notes that an envelope has a place in a batch: its sender's next one may be made.
+    /// Notes that the sequencer says that an envelope has a place in a batch. It orders the next one where it likes, so its
+    /// sender still waits.
+    pub fn said_sealed(&mut self, id: &B256) {
+        if let Some(envelope) = self.envelopes.get_mut(id) {
+            envelope.sealed = true;
+        }
+    }
+
+    /// Notes that the user's node has an envelope in a batch: its sender's next one may be made.
     pub fn sealed(&mut self, id: &B256) {
         if let Some(envelope) = self.envelopes.get_mut(id) {
             envelope.sealed = true;
@@ -425,11 +434,13 @@ mod tests {
     }
 
     #[test]
-    fn the_next_envelope_waits_until_the_last_is_sealed() {
+    fn the_next_envelope_waits_until_the_users_node_has_the_last() {
         let (mut pool, sender) = pool(&[0, 1]);
         pool.carried(row(B256::repeat_byte(1), sender), EXPIRY, vec![0]);
         assert!(pool.ready_senders(now()).is_empty());
         assert!(pool.next_bundle(&sender, 0, u64::MAX).is_empty());
+        pool.said_sealed(&B256::repeat_byte(1));
+        assert!(pool.ready_senders(now()).is_empty(), "by the sequencer's word");
         pool.sealed(&B256::repeat_byte(1));
         assert_eq!(pool.ready_senders(now()), [sender]);
         assert_eq!(nonces(&pool.next_bundle(&sender, 0, u64::MAX)), [1]);

@@ -357,8 +357,9 @@ async fn follow_at_sequencer(inner: &Arc<Inner>, id: B256, bytes: Bytes) -> Resu
         None => submit(inner, id, bytes, false).await,
         // An expired one is over when the user's node has all batches up to its expiry.
         Some(EnvelopeState::Pending | EnvelopeState::Expired) => Ok(()),
+        // In a batch, it says: the user's node will tell.
         Some(_) => {
-            inner.pool.lock().sealed(&id);
+            inner.pool.lock().said_sealed(&id);
             inner.wake.notify_one();
             Ok(())
         }
@@ -414,6 +415,7 @@ async fn follow_at_node(
             },
             Some(receipt) if receipt.state != EnvelopeState::Pending => {
                 inner.pool.lock().sealed(&id);
+                inner.wake.notify_one();
                 return Ok(());
             }
             Some(_) | None => {}

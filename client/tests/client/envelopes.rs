@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::common::{EXPIRY_BATCHES, HEAD, State, World, fields, key, nonces, open, receipt, transfer};
 
 #[tokio::test]
-async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_until_it_is_sealed() {
+async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_until_the_users_node_has_it() {
     let mut world = World::start().await;
     world.config = ProxyConfig { bundle_window_ms: 5_000, ..world.config };
     let wallets = world.proxy().await;
@@ -33,7 +33,11 @@ async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_un
     assert_eq!(nonces(&second), [0]);
     assert_eq!(world.sequencer.state.lock().arrived.len(), 2, "the first is not sealed");
 
+    // A sequencer that says so and seals the next one in front of it makes everybody read it in vain.
     world.sequencer.state.lock().set(id, EnvelopeState::Sealed);
+    world.node.called_again("blind_getReceipt", 5).await;
+    assert_eq!(world.sequencer.state.lock().arrived.len(), 2, "by the sequencer's word");
+    world.node.state.lock().set(id, EnvelopeState::Certified);
     world.sequencer.until("the next envelope", |state| state.arrived.len() == 3).await;
     let third = world.sequencer.state.lock().arrived[2].1.clone();
     assert_eq!(nonces(&third), [3]);
