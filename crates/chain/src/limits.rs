@@ -63,7 +63,8 @@ pub const SETTLEMENT_MAX_PAUSE_MS: u64 = 60_000;
 pub const SETTLEMENT_STEP_BLOCKS: u64 = 1_000;
 /// L1 blocks without news after which it is stored that they were read.
 pub const SETTLEMENT_SAVE_BLOCKS: u64 = 1_000;
-/// Headers before the last posted one whose fee ledgers are kept.
+/// Headers whose fee ledgers are kept before the newest one that `FeeVault` pays out, or, where nobody is shown any, before
+/// the last posted one.
 pub const KEPT_POSTED_HEADERS: u64 = 256;
 /// Announced blocks and topic events that a slow subscriber may lag behind.
 pub const TOPIC_BUFFER_EVENTS: usize = 1_024;

@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use blindfold_chain::{L1Fault, Sealed, Settled, Settlement, SettlementFault, SettlementView};
@@ -21,6 +21,7 @@ use support::*;
 struct Script {
     logs: Mutex<Vec<(u64, SettlementLog)>>,
     finalized: Mutex<u64>,
+    claim_delay: AtomicU64,
     /// Data by last batch: what came along, and what was posted again.
     along: Mutex<BTreeMap<u64, Vec<SealedBatch>>>,
     again: Mutex<BTreeMap<u64, Vec<SealedBatch>>>,
@@ -39,6 +40,10 @@ impl SettlementView for Script {
     async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault> {
         let within = |block: &u64| (after + 1..=through).contains(block);
         Ok(self.logs.lock().iter().filter(|(block, _)| within(block)).map(|(_, log)| *log).collect())
+    }
+
+    async fn claim_delay(&self) -> Result<u64, L1Fault> {
+        Ok(self.claim_delay.load(Ordering::SeqCst))
     }
 
     async fn data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Fault> {
@@ -136,6 +141,27 @@ impl Stage {
         }
         machine.executed(3).await;
         Self { machine, l1: Arc::default(), sealed }
+    }
+
+    /// A node with so many batches, none of which needs hints.
+    async fn idle(batches: u64) -> Self {
+        let l1 = l1();
+        let sequencer = Sequencer::new(&l1).await;
+        let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+        machine.tracker.store().keep_ledgers_from(0).await.expect("a disk");
+        let mut sealed = Vec::new();
+        for place in 0..batches {
+            let empty = sequencer.seal_envelopes(place * 500, &[]).await;
+            sequencer.certify(&empty).await;
+            machine.take(&empty).await;
+            sealed.push(empty);
+        }
+        Self { machine, l1: Arc::default(), sealed }
+    }
+
+    /// From which batch on ledgers are kept.
+    async fn kept_from(&self) -> Option<u64> {
+        self.machine.tracker.store().ledger_floor().await.expect("a disk")
     }
 
     /// The batches of these numbers.
@@ -305,6 +331,38 @@ async fn marks_survive_restarts_and_never_fall() {
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 4));
     // The header that closes the second of batches 3 and 4 is not posted.
     stage.told(1, Some(1)).await;
+}
+
+/// Else nobody could prove what the vault owes him: on an idle chain hints are final at once, and a day has thousands of
+/// headers.
+#[tokio::test]
+async fn ledgers_are_kept_until_the_vault_pays_out_newer_ones() {
+    const DELAY: u64 = 100;
+    let stage = Stage::idle(300).await;
+    let l1 = &stage.l1;
+    l1.claim_delay.store(DELAY, Ordering::SeqCst);
+    let mut settlement = stage.open().await;
+    l1.post(10, &stage.run(1..=2));
+    l1.post(20, &stage.run(3..=280));
+    l1.post(30, &stage.run(281..=300));
+    assert_eq!(stage.marks(&mut settlement).await, (300, 300, 300));
+    assert_eq!(stage.kept_from().await, Some(0), "none is paid out yet");
+    // Another process knows which ones are not paid out.
+    drop(settlement);
+    let mut settlement = stage.open().await;
+    *l1.finalized.lock() = 20 + DELAY - 1;
+    assert_eq!(stage.marks(&mut settlement).await, (300, 300, 300));
+    assert_eq!(stage.kept_from().await, Some(0), "the first two batches' is");
+    *l1.finalized.lock() = 20 + DELAY;
+    stage.marks(&mut settlement).await;
+    assert_eq!(stage.kept_from().await, Some(280 - 256));
+    drop(settlement);
+    let mut settlement = stage.open().await;
+    stage.marks(&mut settlement).await;
+    assert_eq!(stage.kept_from().await, Some(280 - 256));
+    *l1.finalized.lock() = 30 + DELAY;
+    stage.marks(&mut settlement).await;
+    assert_eq!(stage.kept_from().await, Some(300 - 256));
 }
 
 #[tokio::test]

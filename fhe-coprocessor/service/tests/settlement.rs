@@ -58,6 +58,10 @@ impl SettlementView for Posted {
         Ok(logs.into_iter().filter(|(block, _)| within(block)).map(|(_, log)| log).collect())
     }
 
+    async fn claim_delay(&self) -> Result<u64, L1Fault> {
+        Ok(0)
+    }
+
     async fn data(&self, run: &RunReference, _: u64) -> Result<PostedData, L1Fault> {
         Ok(PostedData::of(vec![(*self.sealed[run.last as usize - 1].batch).clone()]))
     }

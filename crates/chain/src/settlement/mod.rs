@@ -58,6 +58,10 @@ pub struct Settlement {
     /// The L1 block up to which events were taken.
     through: u64,
     runs: Runs,
+    /// How many blocks after a header's posting `FeeVault` pays out its ledger, once L1 was asked.
+    claim_delay: Option<u64>,
+    /// From which header on fee accounts can be proved.
+    kept_from: u64,
 }
 
 impl Settlement {
@@ -72,7 +76,8 @@ impl Settlement {
     ) -> Result<Self, StoreError> {
         let store = tracker.store();
         let stored = Stored::load(store.as_ref(), tracker.config().genesis_l1_origin).await?;
-        store.keep_ledgers_from(first_kept(stored.marks)).await?;
+        // What may be forgotten is seen once L1 is read.
+        store.keep_ledgers_from(0).await?;
         executor.settle(stored.marks);
         Ok(Self {
             tracker,
@@ -81,6 +86,8 @@ impl Settlement {
             stored,
             through: stored.after,
             runs: Runs::default(),
+            claim_delay: None,
+            kept_from: 0,
         })
     }
 
@@ -125,6 +132,9 @@ impl Settlement {
     }
 
     async fn read(&mut self) -> Result<(), SettlementFault> {
+        if self.claim_delay.is_none() {
+            self.claim_delay = Some(self.l1.claim_delay().await?);
+        }
         let finalized = self.l1.finalized().await?;
         // Runs that are not here yet need not be known, so a node that catches up does not gather them all.
         while self.through < finalized && self.runs.newest() <= self.tracker.certified().number {
@@ -188,10 +198,23 @@ impl Settlement {
             let store = self.tracker.store();
             next.save(store.as_ref()).await?;
             self.stored = next;
-            store.keep_ledgers_from(first_kept(marks)).await?;
+        }
+        let first_kept = self.first_kept(marks);
+        if first_kept > self.kept_from {
+            self.tracker.store().keep_ledgers_from(first_kept).await?;
+            self.kept_from = first_kept;
         }
         self.executor.settle(marks);
         Ok(())
+    }
+
+    /// From which header on fee accounts can be proved: somewhat before the newest one whose ledger `FeeVault` pays out, for
+    /// whoever looks at an L1 that lags behind ours. How soon hints become final does not matter, nor how many headers
+    /// there are in the vault's delay.
+    fn first_kept(&mut self, marks: Settled) -> u64 {
+        let posted_through = self.claim_delay.and_then(|delay| self.through.checked_sub(delay));
+        let payable = posted_through.map_or(0, |block| self.runs.payable(block));
+        payable.min(marks.posted).saturating_sub(KEPT_POSTED_HEADERS)
     }
 
     fn last(&self, index: usize) -> u64 {
@@ -263,13 +286,6 @@ impl Settlement {
         }
         Ok(found)
     }
-}
-
-/// From which header on fee accounts can be proved: somewhat before the last one whose hints are final on L1, for whoever
-/// looks at an L1 that lags behind ours. `FeeVault` pays out a ledger only some time after its posting, and hints become
-/// final later than that by default.
-fn first_kept(marks: Settled) -> u64 {
-    marks.finalized.min(marks.posted).saturating_sub(KEPT_POSTED_HEADERS)
 }
 
 /// The roots that postings of our own hints for the run have; `None` while some are not here.

@@ -39,20 +39,27 @@ pub(super) struct Runs {
     /// In order, without a gap.
     pub(super) list: VecDeque<Run>,
     open: BTreeMap<u64, OpenHints>,
+    /// Of runs whose ledgers `FeeVault` does not pay out yet: the block of the posting, and the last batch.
+    unpaid: VecDeque<(u64, u64)>,
+    /// Last batch of the newest run whose ledger it does, 0 where none is known.
+    payable: u64,
 }
 
 impl Runs {
     pub(super) fn apply(&mut self, log: &SettlementLog) {
         match *log {
-            SettlementLog::Posted { run, head_hash } => self.list.push_back(Run {
-                reference: run,
-                head_hash,
-                settled: false,
-                needs_hints: None,
-                roots: None,
-                data: false,
-                look: NextLook::default(),
-            }),
+            SettlementLog::Posted { run, head_hash } => {
+                self.unpaid.push_back((run.posted_at, run.last));
+                self.list.push_back(Run {
+                    reference: run,
+                    head_hash,
+                    settled: false,
+                    needs_hints: None,
+                    roots: None,
+                    data: false,
+                    look: NextLook::default(),
+                });
+            }
             SettlementLog::Hints { id, last, publisher, root } => {
                 self.open.insert(id, OpenHints { last, publisher, root });
             }
@@ -81,6 +88,15 @@ impl Runs {
         self.open.values().any(|hints| hints.last == last && roots.contain(hints.root))
     }
 
+    /// `FeeVault` pays out ledgers of runs that were posted in this block or earlier. Last batch of the newest of them; 0
+    /// where none is known.
+    pub(super) fn payable(&mut self, posted_through: u64) -> u64 {
+        while let Some((_, last)) = self.unpaid.pop_front_if(|(posted_at, _)| *posted_at <= posted_through) {
+            self.payable = last;
+        }
+        self.payable
+    }
+
     /// Forgets runs up to this batch.
     pub(super) fn forget(&mut self, through: u64) {
         while self.list.front().is_some_and(|run| run.reference.last <= through) {
@@ -91,7 +107,10 @@ impl Runs {
 
     /// The L1 block before everything that is still to be heard of.
     pub(super) fn resume_after(&self, through: u64) -> u64 {
-        self.list.front().map_or(through, |run| run.reference.posted_at.saturating_sub(1).min(through))
+        let unsettled = self.list.front().map(|run| run.reference.posted_at);
+        let unpaid = self.unpaid.front().map(|(posted_at, _)| *posted_at);
+        let first = unsettled.into_iter().chain(unpaid).min();
+        first.map_or(through, |posted_at| posted_at.saturating_sub(1).min(through))
     }
 }
 
