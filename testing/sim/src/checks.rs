@@ -1,0 +1,382 @@
+//! What must hold, whatever goes wrong: looked at as messages pass, and on the disks now and then.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use alloy_primitives::B256;
+use blindfold_protocol::{Acknowledgement, Certificate, ReleaseShare};
+use blindfold_rpc::{
+    Encoded, FeedEvent, Topic,
+    types::{EnvelopeState, Receipt},
+};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+use crate::{Role, Trace};
+
+/// What must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// A number has one certified header.
+    OneCertificate,
+    /// The sequencer announces one header for a number, a member acknowledges one.
+    OneSignature,
+    /// A certificate is of a header that enough members acknowledged.
+    CertificateOfAcknowledged,
+    /// A member gives its share of a batch only against a certificate of it or of a descendant.
+    NothingDecryptedBefore,
+    /// What is posted and claimed on L1 is what is certified and executed.
+    L1IsRight,
+    /// Everybody's blocks are the same.
+    SameBlocks,
+    /// An envelope that was answered is executed, skipped for a named reason, or expired.
+    AnsweredEnvelopesEnd,
+    /// A promised envelope is sealed in time.
+    PromisesAreKept,
+    /// A new envelope is executed everywhere within half a minute once nothing is wrong any more.
+    Progress,
+    /// Nobody panics.
+    NoPanic,
+}
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Which.
+    pub rule: Rule,
+    /// When, in milliseconds from the beginning.
+    pub at_ms: u64,
+    /// How.
+    pub detail: String,
+}
+
+/// How many of what there was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Headers announced.
+    pub headers: usize,
+    /// Certificates announced.
+    pub certificates: usize,
+    /// Headers posted.
+    pub posted: usize,
+    /// Blocks claimed on L1.
+    pub claimed: usize,
+    /// Shares given.
+    pub shares: usize,
+    /// L2 blocks.
+    pub blocks: usize,
+    /// Envelopes that the sequencer took.
+    pub answered: usize,
+    /// Of these executed.
+    pub executed: usize,
+    /// Of these skipped, with a reason.
+    pub skipped: usize,
+    /// Of these expired.
+    pub expired: usize,
+    /// Envelopes that the sequencer refused.
+    pub refused: usize,
+    /// Roles that gave up and were started again.
+    pub failures: usize,
+}
+
+/// The rules of a run. Clones are the same.
+#[derive(Clone)]
+pub struct Checks(Arc<Shared>);
+
+struct Shared {
+    trace: Trace,
+    threshold: u16,
+    state: Mutex<State>,
+    broken: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct State {
+    violations: Vec<Violation>,
+    counts: Counts,
+    headers: BTreeMap<u64, B256>,
+    /// Who acknowledged which header.
+    acknowledged: BTreeMap<(u64, B256), BTreeSet<u16>>,
+    by_member: BTreeMap<(u16, u64), B256>,
+    certified: BTreeMap<u64, B256>,
+    blocks: BTreeMap<u64, (B256, Role)>,
+    /// Answered envelopes that have not ended, and by when they were promised.
+    waiting: BTreeMap<B256, Option<u64>>,
+}
+
+/// The parameters of a method as its trait names them.
+fn params<T: DeserializeOwned>(json: &str) -> Option<T> {
+    serde_json::from_str(json).ok()
+}
+
+#[derive(Deserialize)]
+struct Answered<T> {
+    result: Option<T>,
+}
+
+impl Checks {
+    /// Nothing was seen yet; certificates are of `threshold` members.
+    pub fn new(threshold: u16, trace: Trace) -> Self {
+        let broken = watch::Sender::new(0);
+        Self(Arc::new(Shared { trace, threshold, state: Mutex::default(), broken }))
+    }
+
+    /// A rule is broken.
+    pub fn broken(&self, rule: Rule, detail: String) {
+        self.0.trace.event(Role::World, format_args!("VIOLATION {rule:?}: {detail}"));
+        let at_ms = self.0.trace.elapsed_ms();
+        self.0.state.lock().violations.push(Violation { rule, at_ms, detail });
+        self.0.broken.send_modify(|count| *count += 1);
+    }
+
+    /// Waits for the first rule that is broken.
+    pub async fn first_broken(&self) {
+        let mut broken = self.0.broken.subscribe();
+        // The sender lives in `self`.
+        let _ = broken.wait_for(|count| *count > 0).await;
+    }
+
+    /// What was broken.
+    pub fn violations(&self) -> Vec<Violation> {
+        self.0.state.lock().violations.clone()
+    }
+
+    /// How many of what there was.
+    pub fn counts(&self) -> Counts {
+        let state = self.0.state.lock();
+        Counts {
+            headers: state.headers.len(),
+            certificates: state.certified.len(),
+            blocks: state.blocks.len(),
+            ..state.counts
+        }
+    }
+
+    /// A role sends a call, whether or not it arrives.
+    pub fn sent(&self, from: Role, method: &str, json: &str) {
+        if let (Role::Member(member), "blind_submitAcknowledgement") = (from, method)
+            && let Some((acknowledgement,)) = params::<(Encoded<Acknowledgement>,)>(json)
+            && let Ok(acknowledgement) = acknowledgement.decode()
+        {
+            self.acknowledged(member, acknowledgement.number, acknowledgement.header_hash);
+        }
+    }
+
+    fn acknowledged(&self, member: u16, number: u64, hash: B256) {
+        let other = {
+            let mut state = self.0.state.lock();
+            state.acknowledged.entry((number, hash)).or_default().insert(member);
+            state.by_member.insert((member, number), hash).filter(|other| *other != hash)
+        };
+        if let Some(other) = other {
+            let detail = format!("member {member} acknowledged {other} and {hash} for number {number}");
+            self.broken(Rule::OneSignature, detail);
+        }
+    }
+
+    /// A role answers a call, whether or not the answer arrives.
+    pub fn answered(&self, role: Role, method: &str, json: &str, answer: &str) {
+        if let (Role::Member(member), "committee_getShare") = (role, method)
+            && let Some((number, certificate)) = params::<(u64, Encoded<Certificate>)>(json)
+            && let Ok(certificate) = certificate.decode()
+            && let Ok(Answered { result: Some(share) }) =
+                serde_json::from_str::<Answered<Encoded<ReleaseShare>>>(answer)
+            && let Ok(share) = share.decode()
+        {
+            self.share(member, number, &certificate, &share);
+        }
+    }
+
+    fn share(&self, member: u16, number: u64, certificate: &Certificate, share: &ReleaseShare) {
+        let enough = usize::from(self.0.threshold);
+        let wrong = {
+            let mut state = self.0.state.lock();
+            state.counts.shares += 1;
+            let signers = state.acknowledged.get(&(certificate.number, certificate.header_hash));
+            let other = |number, hash| state.headers.get(&number).is_some_and(|known| *known != hash);
+            if signers.map_or(0, BTreeSet::len) < enough {
+                Some("against a certificate of a header that too few acknowledged")
+            } else if certificate.number < number || share.number != number {
+                Some("of another batch than the certificate's")
+            } else if other(number, share.header_hash) || other(certificate.number, certificate.header_hash) {
+                Some("of a header that was not announced")
+            } else {
+                None
+            }
+        };
+        if let Some(wrong) = wrong {
+            let detail = format!("member {member} gave a share of batch {number} {wrong}");
+            self.broken(Rule::NothingDecryptedBefore, detail);
+        }
+    }
+
+    /// A role tells something to whoever follows it. Gives what, in short.
+    pub fn notified(&self, from: Role, topic: Topic, notification: &str) -> String {
+        #[derive(Deserialize)]
+        struct Notification<'a> {
+            #[serde(borrow)]
+            params: Params<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow)]
+            result: &'a RawValue,
+        }
+        let Ok(Notification { params }) = serde_json::from_str::<Notification<'_>>(notification) else {
+            return "nothing readable".to_owned();
+        };
+        let Ok(event) = FeedEvent::parse(topic, params.result.get()) else {
+            return "nothing readable".to_owned();
+        };
+        let seen = format!("{} {}", topic.as_str(), event.number());
+        match event {
+            FeedEvent::Header(header) if from == Role::Sequencer => self.header(header.number, header.hash),
+            FeedEvent::Certificate(certificate) => self.certificate(certificate.number, certificate.hash),
+            FeedEvent::Block(block) => self.block(from, block.number, block.hash),
+            _ => {}
+        }
+        seen
+    }
+
+    fn header(&self, number: u64, hash: B256) {
+        let other = {
+            let mut state = self.0.state.lock();
+            *state.headers.entry(number).or_insert(hash)
+        };
+        if other != hash {
+            let detail = format!("the sequencer announced {other} and {hash} for number {number}");
+            self.broken(Rule::OneSignature, detail);
+        }
+    }
+
+    /// A header is certified by somebody's word or on somebody's disk.
+    pub fn certificate(&self, number: u64, hash: B256) {
+        let enough = usize::from(self.0.threshold);
+        let (other, signers) = {
+            let mut state = self.0.state.lock();
+            let other = *state.certified.entry(number).or_insert(hash);
+            (other, state.acknowledged.get(&(number, hash)).map_or(0, BTreeSet::len))
+        };
+        if other != hash {
+            self.broken(
+                Rule::OneCertificate,
+                format!("{other} and {hash} are certified for number {number}"),
+            );
+        }
+        if signers < enough {
+            let detail =
+                format!("header {number} {hash} is certified, and {signers} members acknowledged it");
+            self.broken(Rule::CertificateOfAcknowledged, detail);
+        }
+    }
+
+    /// A block was executed by somebody's word, or stands on somebody's disk.
+    pub fn block(&self, role: Role, number: u64, hash: B256) {
+        let (other, whose) = *self.0.state.lock().blocks.entry(number).or_insert((hash, role));
+        if other != hash {
+            let detail = format!("block {number} is {other} at {whose} and {hash} at {role}");
+            self.broken(Rule::SameBlocks, detail);
+        }
+    }
+
+    /// A header was posted to L1.
+    pub fn posted(&self, number: u64, hash: B256) {
+        let known = {
+            let mut state = self.0.state.lock();
+            state.counts.posted += 1;
+            state.certified.get(&number).or_else(|| state.headers.get(&number)).copied()
+        };
+        if known.is_some_and(|known| known != hash) {
+            self.broken(
+                Rule::L1IsRight,
+                format!("L1 has {hash} for number {number}, announced was {known:?}"),
+            );
+        }
+    }
+
+    /// A block was claimed on L1.
+    pub fn claimed(&self, number: u64, hash: B256) {
+        let known = {
+            let mut state = self.0.state.lock();
+            state.counts.claimed += 1;
+            state.blocks.get(&number).map(|(known, _)| *known)
+        };
+        if known.is_some_and(|known| known != hash) {
+            self.broken(
+                Rule::L1IsRight,
+                format!("block {number} is claimed as {hash}, executed was {known:?}"),
+            );
+        }
+    }
+
+    /// The sequencer took an envelope, with or without a promise.
+    pub fn envelope_answered(&self, id: B256, promised_by: Option<u64>) {
+        let mut state = self.0.state.lock();
+        state.counts.answered += 1;
+        state.waiting.insert(id, promised_by);
+    }
+
+    /// The sequencer refused an envelope for good.
+    pub fn envelope_refused(&self) {
+        self.0.state.lock().counts.refused += 1;
+    }
+
+    /// An answered envelope came to its end, by its user's node.
+    pub fn envelope_ended(&self, receipt: &Receipt) {
+        let id = receipt.id;
+        let promised_by = {
+            let mut state = self.0.state.lock();
+            let counts = &mut state.counts;
+            match receipt.state {
+                EnvelopeState::Executed => counts.executed += 1,
+                EnvelopeState::Skipped => counts.skipped += 1,
+                _ => counts.expired += 1,
+            }
+            state.waiting.remove(&id).flatten()
+        };
+        match (receipt.state, &receipt.reason) {
+            (EnvelopeState::Executed | EnvelopeState::Expired, _) | (EnvelopeState::Skipped, Some(_)) => {}
+            (state, reason) => {
+                let detail = format!("envelope {id} ended as {state:?}, {reason:?}");
+                self.broken(Rule::AnsweredEnvelopesEnd, detail);
+            }
+        }
+        if let Some(by) = promised_by.filter(|by| receipt.number.is_none_or(|number| number > *by)) {
+            let detail = format!("envelope {id} was promised by {by}, and is in {:?}", receipt.number);
+            self.broken(Rule::PromisesAreKept, detail);
+        }
+    }
+
+    /// The sequencer's disk was lost, and with it what it had answered for and not sealed.
+    pub fn forgotten(&self) {
+        self.0.state.lock().waiting.clear();
+    }
+
+    /// How many answered envelopes have not ended.
+    pub fn waiting(&self) -> usize {
+        self.0.state.lock().waiting.len()
+    }
+
+    /// Everything should have ended by now.
+    pub fn nothing_waits(&self) {
+        let waiting: Vec<B256> = self.0.state.lock().waiting.keys().copied().collect();
+        if !waiting.is_empty() {
+            let detail = format!("no end of {} envelopes: {waiting:?}", waiting.len());
+            self.broken(Rule::AnsweredEnvelopesEnd, detail);
+        }
+    }
+
+    /// A role gave up and is started again.
+    pub fn role_failed(&self, role: Role, why: &str) {
+        self.0.state.lock().counts.failures += 1;
+        self.0.trace.event(role, format_args!("gives up: {why}"));
+        if why.contains("panicked") {
+            self.broken(Rule::NoPanic, format!("{role}: {why}"));
+        }
+    }
+}

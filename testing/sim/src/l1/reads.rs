@@ -1,0 +1,159 @@
+//! What roles read.
+
+use async_trait::async_trait;
+use blindfold_chain::{
+    AnnouncedEnd, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, PostedChain, SettlementView,
+    VoidRun,
+};
+use blindfold_client::{CommitteeKeyError, CommitteeSource};
+use blindfold_l1::{DataFault, FoundData, PostedData, PostedHints, Posting, RunReference, SettlementLog};
+use blindfold_protocol::{B256, BatchHeader, Epochs};
+
+use super::View;
+
+#[async_trait]
+impl L1View for View {
+    async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+        self.read(|state| self.l1.block(state.finalized)).await
+    }
+
+    async fn newest(&self) -> Result<u64, L1Fault> {
+        self.read(|state| state.newest).await
+    }
+
+    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+        self.read(|state| (number <= state.finalized).then(|| self.l1.block(number))).await
+    }
+
+    async fn epochs(&self) -> Result<Epochs, L1Fault> {
+        self.read(|_| self.l1.0.epochs.clone()).await
+    }
+
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+        self.read(|_| None).await
+    }
+
+    async fn facts(&self, after: u64, through: u64, _cursor: u64) -> Result<L1News, L1Fault> {
+        self.read(|state| {
+            let within = |l1_block: u64| (after + 1..=through).contains(&l1_block);
+            let ledger = state.ledger.iter().filter(|event| within(event.l1_block())).cloned().collect();
+            L1News { ledger, forced: Vec::new() }
+        })
+        .await
+    }
+
+    async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
+        self.read(|_| Vec::new()).await
+    }
+
+    async fn l1_header(&self, _number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+        self.read(|_| None).await
+    }
+
+    async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+        self.read(|_| None).await
+    }
+
+    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Fault> {
+        self.read(|state| (number <= state.newest).then(|| self.l1.block(number).hash)).await
+    }
+
+    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+        self.read(|_| Vec::new()).await
+    }
+
+    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Fault> {
+        self.read(|state| {
+            let posted = state.posting_of(number).map(|posted| posted.run.run.posted_at);
+            posted.filter(|block| *block <= state.finalized)
+        })
+        .await
+    }
+
+    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
+        self.read(|_| false).await
+    }
+
+    async fn newest_time(&self) -> Result<Option<u64>, L1Fault> {
+        self.read(|state| Some(self.l1.block(state.newest).timestamp)).await
+    }
+}
+
+/// Blocks between a header's posting and what is paid out by its ledger.
+const CLAIM_DELAY: u64 = 64;
+
+#[async_trait]
+impl SettlementView for View {
+    async fn finalized(&self) -> Result<u64, L1Fault> {
+        self.read(|state| state.finalized).await
+    }
+
+    async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault> {
+        self.read(|state| {
+            let runs = state.posted.iter().map(|posted| &posted.run);
+            let within = runs.filter(|run| (after + 1..=through).contains(&run.run.posted_at));
+            let log = |run: &blindfold_l1::PostedRun| SettlementLog::Posted {
+                run: run.run,
+                head_hash: run.headers.last().map_or(B256::ZERO, BatchHeader::hash),
+            };
+            within.map(log).collect()
+        })
+        .await
+    }
+
+    async fn claim_delay(&self) -> Result<u64, L1Fault> {
+        self.read(|_| CLAIM_DELAY).await
+    }
+
+    async fn data(&self, run: &RunReference, _through: u64) -> Result<PostedData, L1Fault> {
+        self.read(|state| match state.posted.iter().find(|posted| posted.run.run == *run) {
+            Some(posted) => PostedData::of(posted.batches.clone()),
+            None => PostedData::missing((run.last - run.first + 1) as usize, DataFault::Absent),
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl PostedChain for View {
+    async fn finalized(&self) -> Result<u64, L1Fault> {
+        self.read(|state| state.finalized).await
+    }
+
+    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Fault> {
+        self.read(|state| {
+            let within = |posted: &&super::Posted| (after + 1..=through).contains(&posted.run.run.posted_at);
+            let posting = |posted: &super::Posted| Posting {
+                l1_block: posted.run.run.posted_at,
+                transaction: posted.transaction,
+                runs: vec![posted.run.run],
+                headers: posted.run.headers.clone(),
+                certificate: Some(posted.certificate),
+                data: PostedData::of(posted.batches.clone()),
+            };
+            state.posted.iter().filter(within).map(posting).collect()
+        })
+        .await
+    }
+
+    async fn posted_again(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Fault> {
+        self.read(|_| FoundData { batches: Vec::new(), unread: None }).await
+    }
+
+    async fn hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Fault> {
+        self.read(|_| Vec::new()).await
+    }
+}
+
+#[async_trait]
+impl CommitteeSource for View {
+    async fn epochs(&self) -> Result<Epochs, CommitteeKeyError> {
+        L1View::epochs(self).await.map_err(|fault| CommitteeKeyError::L1(fault.to_string()))
+    }
+
+    async fn encryption_key(&self, epoch: u64) -> Result<Vec<u8>, CommitteeKeyError> {
+        let key = self.read(|_| self.l1.0.keys.get(&epoch).cloned()).await;
+        let key = key.map_err(|fault| CommitteeKeyError::L1(fault.to_string()))?;
+        key.ok_or_else(|| CommitteeKeyError::L1(format!("no epoch {epoch}")))
+    }
+}

@@ -1,0 +1,42 @@
+//! Every role in one process, on one seed, with faults.
+//!
+//! The roles are the product's own, whole: [`world`] starts them as the binary does, and puts what lies outside them in
+//! place of sockets, disks, L1, execution clients, clocks and randomness, each behind the seam that the role already has.
+//! Time is virtual: nothing waits. What a seed draws stands in its [`plan`].
+//!
+//! | module | stands for |
+//! |---|---|
+//! | [`net`] | sockets: calls and feeds are late, lost, doubled, cut off |
+//! | [`l1`] | L1 and its contracts: a model, which says itself what it leaves out |
+//! | [`execution`] | execution clients, which lose blocks |
+//! | [`world`] | processes and disks (the real SQL on SQLite): killed at a write, before or after it is durable; slow, full, older than they were |
+//! | [`users`] | wallets |
+//! | [`faults`] | what goes wrong |
+//! | [`checks`] | what must hold: looked at as messages pass |
+//! | [`trace`] | what happened, in order |
+//! | [`plants`] | bugs put in on purpose, to see that they are found |
+//!
+//! Cryptography is real, on batches of at most eight.
+//!
+//! Not here yet: members and sequencers that lie, reorganizations, headers that L1 makes, the forced queue, members that
+//! post in the sequencer's place, hints on L1 and their disputes, L1 that answers nonsense, nodes that follow L1 alone, a
+//! proxy, the coprocessor; the limits of servers on connections, which belong to sockets.
+
+pub mod checks;
+pub mod execution;
+pub mod faults;
+pub mod l1;
+pub mod net;
+pub mod plan;
+pub mod plants;
+mod role;
+pub mod run;
+pub mod trace;
+pub mod users;
+pub mod world;
+
+pub use role::{Life, Lives, Role};
+pub use trace::Trace;
+
+/// The time at which every run begins, in milliseconds.
+pub const START_MS: u64 = 1_800_000_000_000;

@@ -1,0 +1,161 @@
+//! Users: wallets that encrypt transfers, send them until somebody answers, and wait for what becomes of them.
+
+use std::{sync::Arc, time::Duration};
+
+use alloy_primitives::{Address, Bytes, U256};
+use blindfold_client::{
+    EnvelopeMaker, Offer, Prepared, SignedTransaction, TransactionFields, Wallet, WalletEndpoints,
+    WalletError, transaction::sign,
+};
+use blindfold_protocol::SigningKey;
+use blindfold_rpc::types::Receipt;
+use blindfold_runtime::{Instant, now, spawn};
+use rand::RngExt;
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+use tokio::time::sleep;
+
+use crate::{
+    Role,
+    world::{World, user_key},
+};
+
+/// What is asked again is asked after so long, in milliseconds.
+const RETRY_MS: u64 = 500;
+/// Longer than any run, in milliseconds.
+const PATIENCE_MS: u64 = 600_000;
+/// Gas of a transfer.
+const GAS: u64 = 21_000;
+/// Batches in which an envelope may be sealed.
+const EXPIRY_BATCHES: u64 = 1_024;
+
+/// A user with one account that sends and pays.
+pub struct User {
+    world: Arc<World>,
+    role: Role,
+    index: u16,
+    key: SigningKey,
+    wallet: Arc<Wallet>,
+    rng: ChaCha20Rng,
+    nonce: u64,
+}
+
+impl User {
+    /// A user; the one of index 0 is not among those who send as they like.
+    ///
+    /// # Errors
+    /// When a URL is unusable.
+    pub fn new(world: &Arc<World>, index: u16) -> anyhow::Result<Self> {
+        let role = Role::User(index);
+        let life = world.lives.begin(role);
+        let endpoints =
+            WalletEndpoints { node: life.url(world.node_of(index)), sequencer: life.url(Role::Sequencer) };
+        let key = user_key(index);
+        let source = Arc::new(world.l1.view(&life));
+        let wallet = Wallet::new(world.chain.as_ref().clone(), key.clone(), &endpoints, source, None)?;
+        let rng = ChaCha20Rng::seed_from_u64(world.plan.seed << 8 | u64::from(index));
+        Ok(Self { world: Arc::clone(world), role, index, key, wallet: Arc::new(wallet), rng, nonce: 0 })
+    }
+
+    /// Sends all envelopes of the plan.
+    pub async fn run(mut self) {
+        for _ in 0..self.world.plan.envelopes {
+            let pause_ms = self.rng.random_range(0..=self.world.plan.pause_ms);
+            sleep(Duration::from_millis(pause_ms)).await;
+            let promise = self.rng.random_range(0..3) == 0;
+            if let Some(prepared) = self.send(promise).await {
+                let (world, wallet, role) = (Arc::clone(&self.world), Arc::clone(&self.wallet), self.role);
+                spawn(async move { wait(&world, &wallet, role, &prepared).await });
+            }
+        }
+    }
+
+    /// Sends one envelope and waits for its end; gives when it was sent and what became of it.
+    pub async fn probe(mut self) -> Option<(Instant, Receipt)> {
+        let sent = now();
+        let prepared = self.send(false).await?;
+        Some((sent, wait(&self.world, &self.wallet, self.role, &prepared).await?))
+    }
+
+    /// Sends the next envelope until it is answered; `None` where it is refused for good.
+    async fn send(&mut self, promise: bool) -> Option<Prepared> {
+        let prepared = loop {
+            match self.prepare(promise).await {
+                Ok(prepared) => break prepared,
+                Err(error) => self.trouble("prepares", &error),
+            }
+            sleep(Duration::from_millis(RETRY_MS)).await;
+        };
+        let id = prepared.envelope.id();
+        loop {
+            match self.wallet.deliver(&prepared, promise).await {
+                Ok(sent) => {
+                    self.world.trace.event(self.role, format_args!("has the word for {id}"));
+                    self.world.checks.envelope_answered(id, sent.promised_by);
+                    self.nonce += 1;
+                    return Some(prepared);
+                }
+                // It was taken, and the promise that it may have come with is lost.
+                Err(WalletError::NoPromise(_)) => {
+                    self.world.checks.envelope_answered(id, None);
+                    self.nonce += 1;
+                    return Some(prepared);
+                }
+                Err(WalletError::Sequencer(error)) if !error.retry() => {
+                    self.world.trace.event(self.role, format_args!("is refused {id}: {error}"));
+                    self.world.checks.envelope_refused();
+                    return None;
+                }
+                Err(error) => self.trouble("sends", &error),
+            }
+            sleep(Duration::from_millis(RETRY_MS)).await;
+        }
+    }
+
+    fn trouble(&self, what: &str, error: &WalletError) {
+        self.world.trace.event(self.role, format_args!("{what} in vain: {error}"));
+    }
+
+    async fn prepare(&mut self, promise: bool) -> Result<Prepared, WalletError> {
+        let status = self.wallet.status().await?;
+        let committee = self.wallet.committee(status.head.number).await?;
+        let fields = TransactionFields {
+            chain_id: self.world.chain.chain_id,
+            nonce: self.nonce,
+            to: Address::repeat_byte(0xa0 + self.index as u8),
+            value: U256::from(1 + self.nonce),
+            input: Bytes::new(),
+            gas_limit: GAS,
+            max_fee_per_gas: 1_000_000,
+            max_priority_fee_per_gas: 0,
+        };
+        let transaction = SignedTransaction::decode(sign(&fields, &self.key).0, self.world.chain.chain_id)?;
+        let offer = Offer {
+            base_fee: status.base_fee,
+            gas_base_fee: status.gas_base_fee,
+            priority_fee: 0,
+            head: status.head.number,
+            generation: status.head.generation,
+            expiry_batches: EXPIRY_BATCHES,
+            promise,
+        };
+        let maker = EnvelopeMaker { chain: &self.world.chain, committee: &committee, payer: &self.key };
+        let envelope = maker.of_transactions(std::slice::from_ref(&transaction), &offer)?;
+        Ok(Prepared { envelope, transactions: vec![transaction.hash] })
+    }
+}
+
+/// Waits for the end of an envelope, and checks by L1 what the node says of it.
+async fn wait(world: &Arc<World>, wallet: &Wallet, role: Role, prepared: &Prepared) -> Option<Receipt> {
+    let id = prepared.envelope.id();
+    let receipt = loop {
+        match wallet.wait(&prepared.envelope, PATIENCE_MS, |_| {}).await {
+            Ok(receipt) => break receipt,
+            Err(error) => world.trace.event(role, format_args!("waits in vain for {id}: {error}")),
+        }
+        sleep(Duration::from_millis(RETRY_MS)).await;
+    };
+    let state = format!("{:?}", receipt.state).to_lowercase();
+    world.trace.event(role, format_args!("{id} is {state} in {:?}", receipt.number));
+    world.checks.envelope_ended(&receipt);
+    Some(receipt)
+}

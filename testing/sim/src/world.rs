@@ -1,0 +1,554 @@
+//! Everybody, with what outlives each: disks, execution clients, L1.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use alloy_primitives::{Address, B256, U256};
+use blindfold_bte::{
+    Backend, MemberKey, Parameters, Portable,
+    bls::{PublicKey, SecretKey},
+    dealer,
+};
+use blindfold_chain::{EpochParameters, ParameterSet};
+use blindfold_committee::{
+    Member, MemberConfig, MemberDeps, MemberHandle, PeerUrl,
+    key_file::{KeyFilePublic, OpenedKey},
+};
+use blindfold_engine::ExecutionClient;
+use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, Source};
+use blindfold_hint_publisher::{
+    HintPublisher, HintPublisherConfig, HintPublisherDeps, HintPublisherHandle, MemberUrl,
+};
+use blindfold_protocol::{ChainConfig, Deployment, Epoch, Epochs, L1Timing, SigningKey};
+use blindfold_runtime::{Clock, Failure, Instant, SteadyClock, TimeSource, now, spawn};
+use blindfold_sequencer::{
+    CommitteeClient, L1Outputs, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, introduction,
+};
+use blindfold_store::{Condition, Disk, SqliteStore, Store, Trouble};
+use parking_lot::Mutex;
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+use tempfile::TempDir;
+use tokio::{sync::watch, time::sleep};
+
+use crate::{
+    Life, Lives, Role, START_MS, Trace,
+    checks::Checks,
+    execution::Chain,
+    faults::{Fault, Faults, Scheduled},
+    l1::{Beginning, L1},
+    net::Net,
+    plan::Plan,
+    plants::{Blind, Errs, ForgetsPending, OtherClient, Plant, StandsStill, WrongClaims},
+};
+
+/// The largest batch that a release opens.
+const MAX_BATCH: u32 = 8;
+/// Wei per byte at the beginning.
+const BASE_FEE: u128 = 1_000;
+/// What payers and accounts have, in wei.
+const RICH: u128 = 1_000_000_000_000_000_000;
+/// A role that gave up is started again after so long, in milliseconds.
+const RESTART_MS: u64 = 1_000;
+/// The clock that stands still does so from then on, in milliseconds.
+const CLOCK_STANDS_MS: u64 = 8_000;
+/// A kill waits for a write so long, in milliseconds.
+const KILL_PATIENCE_MS: u64 = 3_000;
+/// Longer than any run.
+const FOR_EVER: Duration = Duration::from_secs(86_400);
+
+/// The world of a run.
+pub struct World {
+    /// What was drawn.
+    pub plan: Plan,
+    /// The chain's settings.
+    pub chain: Arc<ChainConfig>,
+    /// Who lives.
+    pub lives: Lives,
+    /// What is wrong.
+    pub faults: Faults,
+    /// What happened.
+    pub trace: Trace,
+    /// What must hold.
+    pub checks: Checks,
+    /// The network.
+    pub net: Net,
+    /// L1.
+    pub l1: L1,
+    keys: Vec<MemberKey>,
+    bls: Vec<SecretKey>,
+    parameters: Arc<ParameterSet>,
+    backend: Arc<dyn Backend>,
+    disks: BTreeMap<Role, Disk>,
+    clients: BTreeMap<Role, Chain>,
+    stores: Mutex<BTreeMap<Role, SqliteStore>>,
+    killed: Mutex<BTreeMap<Role, bool>>,
+    down: BTreeMap<Role, watch::Sender<bool>>,
+    folder: TempDir,
+    start: Instant,
+}
+
+/// A role that runs.
+enum Running {
+    Sequencer(Box<SequencerHandle>),
+    Member(Box<MemberHandle>),
+    Publisher(Box<HintPublisherHandle>),
+    Node(Box<FullNode>),
+}
+
+impl Running {
+    async fn failed(&self) -> Failure {
+        match self {
+            Self::Sequencer(handle) => handle.failed().await,
+            Self::Member(handle) => handle.failed().await,
+            Self::Publisher(handle) => handle.failed().await,
+            Self::Node(node) => node.failed().await,
+        }
+    }
+}
+
+/// The clocks of a role's machine.
+struct SimTime {
+    start: Instant,
+    role: Role,
+    faults: Faults,
+}
+
+impl TimeSource for SimTime {
+    fn wall_ms(&self) -> u64 {
+        let mut wall_ms = START_MS + self.monotonic_ms();
+        self.faults.each(|fault, _| match fault {
+            Fault::WrongClock { role, ahead_ms } if *role == self.role => {
+                wall_ms = wall_ms.saturating_add_signed(*ahead_ms);
+            }
+            _ => {}
+        });
+        wall_ms
+    }
+
+    fn monotonic_ms(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+fn key(kind: u8, index: u16) -> SigningKey {
+    let mut bytes = [kind; 32];
+    bytes[30..].copy_from_slice(&index.to_be_bytes());
+    SigningKey::from_bytes(&bytes).expect("a scalar")
+}
+
+/// The key of a user.
+pub fn user_key(index: u16) -> SigningKey {
+    key(7, index)
+}
+
+fn chain_config() -> ChainConfig {
+    let contract = |byte| Address::repeat_byte(byte);
+    ChainConfig {
+        chain_id: 901,
+        deployment: Deployment { l1_chain_id: 900, inbox: contract(0x11) },
+        registry: contract(0x12),
+        fee_vault: contract(0x13),
+        forced_queue: contract(0x21),
+        hint_registry: contract(0x22),
+        hint_verifier: contract(0x23),
+        deposit_portal: contract(0x24),
+        output_registry: contract(0x25),
+        timing: L1Timing::default(),
+        sequencer: key(9, 1).address(),
+        fee_recipient: contract(0x14),
+        base_fee_recipient: Address::ZERO,
+        block_gas_limit: 200_000_000,
+        initial_base_fee: BASE_FEE,
+        min_base_fee: BASE_FEE,
+        initial_gas_base_fee: 1,
+        min_gas_base_fee: 1,
+        malformed_surcharge: 500,
+        genesis_l1_origin: 1,
+    }
+}
+
+fn epoch(parameters: &Parameters, members: Vec<PublicKey>, threshold: u16) -> Epoch {
+    Epoch {
+        epoch: 1,
+        first: 1,
+        last: 1_000_000,
+        counts_from: 0,
+        continues: 0,
+        parameters_hash: B256::from(parameters.hash()),
+        encryption_key_hash: B256::from(parameters.encryption_key().hash()),
+        max_batch: MAX_BATCH,
+        threshold,
+        members,
+    }
+}
+
+impl World {
+    /// Everybody of this plan; nobody runs yet.
+    ///
+    /// # Errors
+    /// When there is no place for the files of locks.
+    pub fn new(plan: Plan, trace: Trace) -> anyhow::Result<Arc<Self>> {
+        let (members, threshold) = (plan.members, plan.threshold);
+        let mut rng = ChaCha20Rng::seed_from_u64(plan.seed ^ 0xdea1);
+        let (parameters, keys) = dealer::deal(MAX_BATCH, members, threshold, &mut rng)?;
+        let secret = |member: u16| SecretKey::generate(&[member as u8; 32]);
+        let bls = (1..=members).map(secret).collect::<Result<Vec<SecretKey>, _>>()?;
+        let epoch = epoch(&parameters, bls.iter().map(SecretKey::public_key).collect(), threshold);
+        let epochs = Epochs::new(vec![epoch.clone()])?;
+        let encryption_key = parameters.encryption_key().to_bytes().to_vec();
+        let entry = EpochParameters::new(epoch, Arc::new(parameters), "file".to_owned())?;
+        let parameters = Arc::new(ParameterSet::new(vec![entry])?);
+        let chain = Arc::new(chain_config());
+
+        let (lives, faults) = (Lives::default(), Faults::default());
+        let checks = Checks::new(threshold, trace.clone());
+        let users: Vec<Address> = (0..=plan.users).map(|user| user_key(user).address()).collect();
+        let beginning = Beginning {
+            deployment: chain.deployment,
+            epochs,
+            keys: BTreeMap::from([(1, encryption_key)]),
+            payers: users.clone(),
+            amount: RICH,
+        };
+        let l1 = L1::new(plan.pace, beginning, faults.clone(), trace.clone(), checks.clone());
+        let net = Net::new(plan.seed, lives.clone(), faults.clone(), trace.clone(), checks.clone());
+        let cast = plan.cast();
+        let disk = |role: Role| Ok((role, Disk::new()?));
+        let disks = cast.with_disk().into_iter().map(disk).collect::<anyhow::Result<_>>()?;
+        let client = |role: Role| (role, Chain::new(chain.chain_id, &users, U256::from(RICH)));
+        let clients = cast.executing().into_iter().map(client).collect();
+        let down = cast.all().into_iter().map(|role| (role, watch::Sender::new(false))).collect();
+        Ok(Arc::new(Self {
+            chain,
+            lives,
+            faults,
+            trace,
+            checks,
+            net,
+            l1,
+            keys,
+            bls,
+            parameters,
+            backend: Arc::new(Portable::new(1)),
+            disks,
+            clients,
+            stores: Mutex::default(),
+            killed: Mutex::default(),
+            down,
+            folder: tempfile::tempdir()?,
+            start: now(),
+            plan,
+        }))
+    }
+
+    /// Runs all roles, and starts each again that ends.
+    ///
+    /// # Panics
+    /// Outside a set of tasks of this thread.
+    pub fn run(self: &Arc<Self>) {
+        spawn(self.l1.clone().run());
+        for role in self.plan.cast().all() {
+            // What starts a role stays on its thread.
+            tokio::task::spawn_local(Arc::clone(self).supervise(role));
+        }
+    }
+
+    /// The node of a user.
+    pub fn node_of(&self, user: u16) -> Role {
+        Role::Node(user % self.plan.nodes + 1)
+    }
+
+    /// The disk of a role as it is read from outside.
+    pub fn store(&self, role: Role) -> Option<SqliteStore> {
+        self.stores.lock().get(&role).cloned()
+    }
+
+    async fn supervise(self: Arc<Self>, role: Role) {
+        let mut down = self.down[&role].subscribe();
+        loop {
+            let life = self.lives.begin(role);
+            // Whoever was killed gives its address back a moment later.
+            while self.net.is_bound(role) {
+                sleep(Duration::from_millis(1)).await;
+            }
+            self.trace.event(role, format_args!("starts"));
+            let lived = async {
+                let running = self.start(&life).await?;
+                self.trace.event(role, format_args!("runs"));
+                anyhow::Ok(running.failed().await)
+            };
+            tokio::select! {
+                biased;
+                _ = down.wait_for(|down| *down) => {}
+                ended = lived => match ended {
+                    Ok(failure) => self.checks.role_failed(role, &failure.to_string()),
+                    Err(error) => self.trace.event(role, format_args!("does not start: {error:#}")),
+                },
+            }
+            self.lives.end(role);
+            self.take_disk(role);
+            if *down.borrow() {
+                self.killed.lock().remove(&role);
+                self.set_condition(role);
+                self.trace.event(role, format_args!("is killed"));
+                // The sender lives in the world.
+                let _ = down.wait_for(|down| !*down).await;
+            } else {
+                sleep(Duration::from_millis(RESTART_MS)).await;
+            }
+        }
+    }
+
+    /// Nothing of an ended life writes any more.
+    fn take_disk(&self, role: Role) {
+        if let Some(disk) = self.disks.get(&role) {
+            drop(SqliteStore::on(disk));
+        }
+        self.stores.lock().remove(&role);
+    }
+
+    /// Whether there is this bug.
+    fn has(&self, plant: Plant) -> bool {
+        self.plan.plant == Some(plant)
+    }
+
+    fn open_disk(&self, role: Role) -> Arc<dyn Store> {
+        let store = SqliteStore::on(&self.disks[&role]);
+        self.stores.lock().insert(role, store.clone());
+        if role == Role::Sequencer && self.has(Plant::ForgetsPending) {
+            return Arc::new(ForgetsPending(Arc::new(store)));
+        }
+        Arc::new(store)
+    }
+
+    fn clock(&self, role: Role) -> Arc<dyn Clock> {
+        let time = SimTime { start: self.start, role, faults: self.faults.clone() };
+        if role == Role::Sequencer && self.has(Plant::ClockStands) {
+            return Arc::new(SteadyClock::new(StandsStill(time, CLOCK_STANDS_MS)));
+        }
+        Arc::new(SteadyClock::new(time))
+    }
+
+    fn client(&self, life: &Life) -> Arc<dyn ExecutionClient> {
+        let client = self.clients[&life.role].client(life);
+        if life.role != Role::Node(1) {
+            return Arc::new(client);
+        }
+        match self.plan.plant {
+            Some(Plant::ClientsDiffer) => Arc::new(OtherClient(client, Errs::Inputs)),
+            Some(Plant::OtherOrder) => Arc::new(OtherClient(client, Errs::Order)),
+            _ => Arc::new(client),
+        }
+    }
+
+    async fn start(&self, life: &Life) -> anyhow::Result<Running> {
+        let role = life.role;
+        let nowhere = ([127, 0, 0, 1], 0).into();
+        let l1 = Arc::new(self.l1.view(life));
+        let (chain, parameters) = (Arc::clone(&self.chain), Arc::clone(&self.parameters));
+        let backend = Arc::clone(&self.backend);
+        let sequencer_url = life.url(Role::Sequencer);
+        let members = 1..=self.plan.members;
+        Ok(match role {
+            Role::Sequencer => {
+                let url =
+                    |member| blindfold_sequencer::MemberUrl { member, url: life.url(Role::Member(member)) };
+                let mut config = SequencerConfig {
+                    rpc_addr: role.addr(),
+                    admin_addr: nowhere,
+                    data_dir: self.folder.path().to_path_buf(),
+                    members: members.map(url).collect(),
+                    ..SequencerConfig::default()
+                };
+                config.sealing.slot_ms = self.plan.slot_ms;
+                // A run is too short for the defaults.
+                (config.outputs.depth_blocks, config.outputs.interval_ms) = (1, 3_000);
+                let (key, clock) = (Arc::new(key(9, 1)), self.clock(role));
+                let introduce = |server| introduction(&key, chain.deployment, &clock, server);
+                let committee = CommitteeClient::new(&config.members, config.recovery.timeout_ms, introduce)?;
+                let outputs: Arc<dyn L1Outputs> = match self.has(Plant::ClaimsWrongBlock) {
+                    true => Arc::new(WrongClaims(self.l1.view(life))),
+                    false => l1.clone(),
+                };
+                let deps = SequencerDeps {
+                    store: self.open_disk(role),
+                    committee: Arc::new(committee),
+                    settlement: Some(l1.clone()),
+                    rebuild: None,
+                    poster: Some(l1.clone()),
+                    accusations: Some(l1.clone()),
+                    outputs: Some(outputs),
+                    l1,
+                    execution: self.client(life),
+                    key,
+                    parameters,
+                    backend,
+                    clock,
+                    chain,
+                };
+                Running::Sequencer(Box::new(Sequencer::start(config, deps).await?))
+            }
+            Role::Member(member) => {
+                let peers = members.filter(|peer| *peer != member);
+                let config = MemberConfig {
+                    rpc_addr: role.addr(),
+                    admin_addr: nowhere,
+                    sequencer_url,
+                    peers: peers
+                        .map(|member| PeerUrl { member, url: life.url(Role::Member(member)) })
+                        .collect(),
+                    ..MemberConfig::default()
+                };
+                let deps = MemberDeps {
+                    chain,
+                    store: self.open_disk(role),
+                    l1,
+                    poster: None,
+                    rebuild: None,
+                    key: self.opened_key(member)?,
+                    clock: self.clock(role),
+                };
+                Running::Member(Box::new(Member::start(config, deps).await?))
+            }
+            Role::Publisher(_) => {
+                let config = HintPublisherConfig {
+                    admin_addr: nowhere,
+                    sequencer_url,
+                    members: members
+                        .map(|member| MemberUrl { member, url: life.url(Role::Member(member)) })
+                        .collect(),
+                    ..HintPublisherConfig::default()
+                };
+                let backend: Arc<dyn Backend> = match self.has(Plant::BlindPublishers) {
+                    true => Arc::new(Blind(Portable::new(1))),
+                    false => backend,
+                };
+                let deps =
+                    HintPublisherDeps { chain, parameters, backend, hello_key: None, l1_posting: None };
+                Running::Publisher(Box::new(HintPublisher::start(config, deps).await?))
+            }
+            Role::Node(_) => {
+                let endpoint = |member| MemberEndpoint { member, url: life.url(Role::Member(member)) };
+                let config = FullNodeConfig {
+                    rpc_addr: role.addr(),
+                    admin_addr: nowhere,
+                    source: Source::Feed,
+                    sequencer_url,
+                    members: members.map(endpoint).collect(),
+                    hint_deadline_ms: 5_000,
+                    member_timeout_ms: 5_000,
+                    member_poll_interval_ms: 5_000,
+                    inbound: Default::default(),
+                };
+                let deps = FullNodeDeps {
+                    chain,
+                    store: self.open_disk(role),
+                    posted: None,
+                    settlement: Some(l1.clone()),
+                    l1,
+                    client: self.client(life),
+                    parameters,
+                    backend,
+                    watch: None,
+                };
+                Running::Node(Box::new(FullNode::start(config, deps).await?))
+            }
+            Role::World | Role::L1 | Role::User(_) => anyhow::bail!("{role} is no role to start"),
+        })
+    }
+
+    fn opened_key(&self, member: u16) -> anyhow::Result<OpenedKey> {
+        let index = usize::from(member - 1);
+        let bls_key = self.bls[index].clone();
+        let epoch = self.parameters.all().into_iter().next().ok_or_else(|| anyhow::anyhow!("no epoch"))?;
+        let public = KeyFilePublic {
+            member,
+            parameters_hash: epoch.epoch().parameters_hash,
+            bls_public_key: bls_key.public_key().to_bytes(),
+            proof_of_possession: bls_key.prove_possession().to_bytes(),
+        };
+        let member_key = MemberKey::decode(&self.keys[index].encode())?;
+        Ok(OpenedKey { public, member_key, bls_key })
+    }
+
+    /// Something goes wrong from here to its end.
+    pub async fn suffer(self: Arc<Self>, scheduled: Scheduled) {
+        let at = |ms| self.start + Duration::from_millis(ms);
+        tokio::time::sleep_until(at(scheduled.from_ms)).await;
+        self.trace.event(Role::World, format_args!("begins {}: {:?}", scheduled.id, scheduled.fault));
+        self.faults.begin(&scheduled);
+        let mut image = None;
+        match &scheduled.fault {
+            Fault::Kill { role, after_commit } => {
+                self.kill(*role, *after_commit, at(scheduled.to_ms)).await;
+            }
+            Fault::OlderDisk { role } => image = self.disks[role].image().ok(),
+            Fault::LostHead { role, .. } => self.clients[role].set_down(true),
+            Fault::SlowDisk { role, .. } | Fault::FullDisk { role } => self.set_condition(*role),
+            _ => {}
+        }
+        tokio::time::sleep_until(at(scheduled.to_ms)).await;
+        self.faults.end(&scheduled);
+        match &scheduled.fault {
+            Fault::Kill { role, .. } => {
+                self.down[role].send_replace(false);
+            }
+            Fault::OlderDisk { role } => {
+                self.end_life(*role).await;
+                let restored = image.is_some_and(|image| self.disks[role].restore(&image).is_ok());
+                self.trace.event(*role, format_args!("has an older disk: {restored}"));
+                if *role == Role::Sequencer {
+                    self.checks.forgotten();
+                }
+                self.down[role].send_replace(false);
+            }
+            Fault::LostHead { role, blocks } => {
+                self.clients[role].lose(*blocks);
+                self.clients[role].set_down(false);
+            }
+            Fault::SlowDisk { role, .. } | Fault::FullDisk { role } => self.set_condition(*role),
+            _ => {}
+        }
+        self.trace.event(Role::World, format_args!("ends {}", scheduled.id));
+    }
+
+    /// Ends a role as it stands.
+    async fn end_life(&self, role: Role) {
+        let Some(life) = self.lives.at(role.addr()) else { return };
+        self.down[&role].send_replace(true);
+        life.over().await;
+    }
+
+    /// Ends a role at its next write: before it is on disk, or before anybody hears that it is. Where it writes nothing for
+    /// a while, and at `latest` in any case, it ends as it stands.
+    async fn kill(&self, role: Role, after_commit: bool, latest: Instant) {
+        if let Some(disk) = self.disks.get(&role) {
+            self.killed.lock().insert(role, after_commit);
+            self.set_condition(role);
+            let deadline = latest.min(now() + Duration::from_millis(KILL_PATIENCE_MS));
+            let commits = disk.commits();
+            // What is held back before it is committed cannot be seen from here: some write is, by then.
+            while disk.commits() == commits && now() < deadline {
+                sleep(Duration::from_millis(1)).await;
+            }
+        }
+        self.end_life(role).await;
+    }
+
+    fn set_condition(&self, role: Role) {
+        let Some(disk) = self.disks.get(&role) else { return };
+        let mut condition = Condition::default();
+        self.faults.each(|fault, _| match fault {
+            Fault::SlowDisk { role: slow, ms } if *slow == role => {
+                condition.before_commit = condition.before_commit.max(Duration::from_millis(*ms));
+            }
+            Fault::FullDisk { role: full } if *full == role => condition.trouble = Some(Trouble::Full),
+            _ => {}
+        });
+        match self.killed.lock().get(&role) {
+            Some(true) => condition.after_commit = FOR_EVER,
+            Some(false) => condition.before_commit = FOR_EVER,
+            None => {}
+        }
+        disk.set_condition(condition);
+    }
+}
