@@ -66,6 +66,25 @@ async fn certified_batches_get_their_hints() {
     helper.stop().await;
 }
 
+/// A sequencer whose disk was restored from an older copy adopts its headers from the members, without their hints.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sequencer_that_went_back_gets_its_hints_again() {
+    let stage = Stage::new().await;
+    let helper = stage.start().await;
+    let first = stage.publish(items(&[envelope(1, 1)])).await;
+    let second = stage.publish(items(&[envelope(2, 1)])).await;
+    for sealed in [&first, &second] {
+        stage.hints_of(sealed).await;
+    }
+    status(&helper, |status| status.published == 2 && status.in_work.is_empty()).await;
+    // It saw that the sequencer has them.
+    let asked = stage.sequencer.double.state.lock().status_calls;
+    stage.sequencer.wait("a sweep", |state| state.status_calls > asked + 1).await;
+    stage.sequencer.double.state.lock().hints.remove(&2);
+    stage.hints_of(&second).await;
+    helper.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn predecryption_begins_at_the_seal() {
     let stage = Stage::new().await;
