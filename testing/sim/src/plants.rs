@@ -5,10 +5,6 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
-use blindfold_bte::{
-    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, HintError, HintItem, MemberKey, Opening,
-    Parameters, PreDecrypted, ProofError, ProofItem, Release as Opened, SingletonError,
-};
 use blindfold_chain::PostFault;
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
@@ -24,7 +20,6 @@ use blindfold_store::{
     BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
     Stopped, Store, StoreError,
 };
-use rand::CryptoRng;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -43,8 +38,6 @@ pub enum Plant {
     ClaimsWrongBlock,
     /// The sequencer's clock stands still after some seconds.
     ClockStands,
-    /// Hint publishers take every envelope for malformed.
-    BlindPublishers,
 }
 
 /// A disk that says of waiting envelopes that they are stored.
@@ -202,85 +195,5 @@ impl<T: TimeSource> TimeSource for StandsStill<T> {
 
     fn monotonic_ms(&self) -> u64 {
         self.0.monotonic_ms().min(self.1)
-    }
-}
-
-/// A backend to which everything is malformed.
-pub struct Blind<B>(pub B);
-
-impl<B: Backend> Backend for Blind<B> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn threads(&self) -> usize {
-        self.0.threads()
-    }
-
-    fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError> {
-        self.0.prepare(parameters, batch)
-    }
-
-    fn predecrypt(
-        &self,
-        parameters: &Parameters,
-        points: &[CiphertextPoint],
-    ) -> Result<PreDecrypted, BatchError> {
-        self.0.predecrypt(parameters, points)
-    }
-
-    fn finalize(
-        &self,
-        _parameters: &Parameters,
-        _predecrypted: &PreDecrypted,
-        _release: &Opened,
-        ciphertexts: &[(&[u8; 32], &Ciphertext)],
-    ) -> Result<Vec<Opening>, BatchError> {
-        Ok(vec![Opening::Malformed; ciphertexts.len()])
-    }
-
-    fn decrypt(
-        &self,
-        _parameters: &Parameters,
-        _points: &[CiphertextPoint],
-        _release: &Opened,
-        ciphertexts: &[(&[u8; 32], &Ciphertext)],
-    ) -> Result<Vec<Opening>, BatchError> {
-        Ok(vec![Opening::Malformed; ciphertexts.len()])
-    }
-
-    fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
-        self.0.open_hints(key, items)
-    }
-
-    fn verify_proofs(
-        &self,
-        rng: &mut dyn CryptoRng,
-        items: &[ProofItem<'_>],
-    ) -> Vec<Result<CiphertextPoint, ProofError>> {
-        self.0.verify_proofs(rng, items)
-    }
-
-    fn release_share(&self, key: &MemberKey, points: &[CiphertextPoint]) -> Result<[u8; 48], BatchError> {
-        self.0.release_share(key, points)
-    }
-
-    fn find_liars(
-        &self,
-        rng: &mut dyn CryptoRng,
-        parameters: &Parameters,
-        points: &[CiphertextPoint],
-        shares: &[(u16, [u8; 48])],
-    ) -> Result<Vec<u16>, BatchError> {
-        self.0.find_liars(rng, parameters, points, shares)
-    }
-
-    fn verify_singletons(
-        &self,
-        rng: &mut dyn CryptoRng,
-        parameters: &Parameters,
-        items: &[(CiphertextPoint, [u8; 48])],
-    ) -> Vec<Result<(), SingletonError>> {
-        self.0.verify_singletons(rng, parameters, items)
     }
 }

@@ -37,7 +37,7 @@ use crate::{
     l1::{Beginning, L1},
     net::Net,
     plan::Plan,
-    plants::{Blind, Errs, ForgetsPending, OtherClient, Plant, StandsStill, WrongClaims},
+    plants::{Errs, ForgetsPending, OtherClient, Plant, StandsStill, WrongClaims},
 };
 
 /// The largest batch that a release opens.
@@ -417,10 +417,6 @@ impl World {
                         .map(|member| MemberUrl { member, url: life.url(Role::Member(member)) })
                         .collect(),
                     ..HintPublisherConfig::default()
-                };
-                let backend: Arc<dyn Backend> = match self.has(Plant::BlindPublishers) {
-                    true => Arc::new(Blind(Portable::new(1))),
-                    false => backend,
                 };
                 let deps =
                     HintPublisherDeps { chain, parameters, backend, hello_key: None, l1_posting: None };

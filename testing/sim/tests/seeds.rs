@@ -38,3 +38,23 @@ fn no_rule_is_broken() {
     let (holds, report) = simulate(&["--first-seed", "1", "--seeds", "6", "--json"]);
     assert!(holds, "{report:#}");
 }
+
+/// What these seeds found, with the faults that it took.
+#[test]
+fn what_was_found_is_mended() {
+    for (seed, without) in [
+        // Hint publishers gave a sequencer with an older disk no hints of what they had published for it.
+        ("1085", "0,1,3,4"),
+    ] {
+        let (holds, report) = simulate(&["--first-seed", seed, "--without", without, "--json"]);
+        assert!(holds, "{report:#}");
+    }
+}
+
+#[test]
+fn bugs_put_in_on_purpose_are_found() {
+    for plant in ["clients_differ", "other_order", "clock_stands"] {
+        let (holds, report) = simulate(&["--plant", plant, "--calm", "--json"]);
+        assert!(!holds, "{plant}: {report:#}");
+    }
+}
