@@ -55,11 +55,14 @@ impl Plan {
         let (members, threshold) = [(4, 3), (4, 3), (4, 3), (7, 5)][rng.random_range(0..4)];
         let (publishers, nodes) = (rng.random_range(1..=2), rng.random_range(1..=2));
         let (users, envelopes) = (rng.random_range(1..=3), rng.random_range(3..=8));
-        let pause_ms = [500, 2_000, 5_000][rng.random_range(0..3)];
+        let pace_of_users = rng.random_range(0..3);
         let slot_ms = [250, 250, 100, 1_000][rng.random_range(0..4)];
         let block_ms = [1_000, 2_000, 12_000][rng.random_range(0..3)];
         let pace = Pace { block_ms, finality_blocks: rng.random_range(2..=8) };
         let faults_end_ms = rng.random_range(20_000..=45_000);
+        // All at once, or for as long as anything goes wrong.
+        let pause_ms = [500, faults_end_ms / u64::from(envelopes), 2 * faults_end_ms / u64::from(envelopes)];
+        let pause_ms = pause_ms[pace_of_users];
         let cast = Cast { members, publishers, nodes };
         let faults = draw(&mut rng, &cast, CALM_MS, faults_end_ms);
         let faults = if calm || seed.is_multiple_of(CALM_SEEDS) { Vec::new() } else { faults };
