@@ -149,8 +149,12 @@ mod tests {
         assert_eq!(runs.list.iter().map(|run| run.settled).collect::<Vec<_>>(), [false, true]);
         assert_eq!(runs.resume_after(20), 9);
         runs.forget(4);
-        assert_eq!((runs.list.len(), runs.resume_after(20)), (1, 11));
+        assert_eq!((runs.list.len(), runs.resume_after(20)), (1, 9), "its ledger is not paid out yet");
+        assert_eq!((runs.payable(9), runs.payable(11)), (0, 4));
+        assert_eq!(runs.resume_after(20), 11);
         runs.forget(6);
-        assert_eq!((runs.resume_after(20), runs.has_hints(6)), (20, false));
+        assert_eq!((runs.resume_after(20), runs.has_hints(6)), (11, false));
+        assert_eq!((runs.payable(12), runs.payable(20)), (6, 6));
+        assert_eq!(runs.resume_after(20), 20);
     }
 }
