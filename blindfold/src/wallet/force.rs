@@ -1,6 +1,6 @@
 //! `blindfold wallet force-envelope` and `force-transaction`: what headers must take, whatever the sequencer wants.
 
-use alloy_primitives::{Bytes, U256};
+use alloy_primitives::{B256, Bytes, U256};
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_client::{SignedTransaction, Wallet};
 use blindfold_l1::{L1Client, L1Error, L1Writer, Sent};
@@ -80,11 +80,11 @@ struct Forced {
     index: u64,
     /// The envelope's id, for one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    envelope: Option<alloy_primitives::B256>,
+    envelope: Option<B256>,
     /// Hash of the transaction on L2.
-    transaction: alloy_primitives::B256,
+    transaction: B256,
     /// Hash of the transaction on L1.
-    l1_transaction: alloy_primitives::B256,
+    l1_transaction: B256,
     /// The L1 block it was enqueued in.
     block: u64,
     /// A header with this L1 origin, or a later one, must hold it or an earlier one has.
@@ -103,14 +103,7 @@ pub(super) async fn envelope(args: &EnvelopeArgs, json: bool) -> Result<()> {
     let bytes = envelope.encode();
     let writer = L1Writer::new(l1, args.payer.open(&args.key)?);
     let fee = writer.client().forced_envelope_fee(&bytes).await?;
-    let sent = writer.force_envelope(&bytes).await.map_err(|error| {
-        let is_out = matches!(error, L1Error::Unconfirmed { .. });
-        anyhow::Error::new(error).context(if is_out {
-            "the envelope may be enqueued still: look for the transaction before anything is sent again, or it is paid twice"
-        } else {
-            "the envelope was not enqueued; it can be tried again, nothing was paid"
-        })
-    })?;
+    let sent = writer.force_envelope(&bytes).await.map_err(|error| not_enqueued("envelope", error))?;
     report(writer.client(), &sent, (Some(envelope.id()), &transaction), fee, json).await
 }
 
@@ -131,10 +124,9 @@ pub(super) async fn transaction(args: &TransactionArgs, json: bool) -> Result<()
     eprintln!("this transaction is public from now on: anybody can read it and act before it");
     let writer = L1Writer::new(l1, args.payer.open(&args.key)?);
     let fee = writer.client().forced_transaction_fee(transaction.gas_limit, &transaction.raw).await?;
-    let sent = writer
-        .force_transaction(transaction.gas_limit, &transaction.raw)
-        .await
-        .context("the transaction was not enqueued; it is public nevertheless once it was sent to L1")?;
+    let sent = writer.force_transaction(transaction.gas_limit, &transaction.raw).await;
+    let sent = sent.map_err(|error| not_enqueued("transaction", error));
+    let sent = sent.context("the transaction is public nevertheless once it was sent to L1")?;
     report(writer.client(), &sent, (None, &transaction), fee, json).await
 }
 
@@ -164,17 +156,44 @@ fn check(chain: &ChainConfig, transaction: &SignedTransaction) -> Result<()> {
     Ok(())
 }
 
+/// What an error of L1 means for an item that was to be enqueued, and for whoever pays for it.
+fn not_enqueued(item: &str, error: L1Error) -> anyhow::Error {
+    let meaning = if error.may_be_done() {
+        format!(
+            "the {item} may be enqueued still: look for the transaction before anything is sent again, or it is paid twice"
+        )
+    } else if matches!(error, L1Error::Failed { .. }) {
+        format!("the {item} was not enqueued; it can be tried again, gas was paid")
+    } else {
+        format!("the {item} was not enqueued; it can be tried again, nothing was paid")
+    };
+    anyhow::Error::new(error).context(meaning)
+}
+
 async fn report(
     l1: &L1Client,
     sent: &Sent,
-    (envelope, transaction): (Option<alloy_primitives::B256>, &SignedTransaction),
+    enqueued: (Option<B256>, &SignedTransaction),
     fee: U256,
     json: bool,
 ) -> Result<()> {
+    let forced = forced(l1, sent, enqueued, fee).await.with_context(|| {
+        let Sent { transaction, block, .. } = sent;
+        format!("it is enqueued, by transaction {transaction} in L1 block {block}: do not force it again")
+    })?;
+    print(json, &forced, text(&forced, fee))
+}
+
+async fn forced(
+    l1: &L1Client,
+    sent: &Sent,
+    (envelope, transaction): (Option<B256>, &SignedTransaction),
+    fee: U256,
+) -> Result<Forced, L1Error> {
     let standing = l1.standing().await?;
     let due_block = sent.block.saturating_add(standing.timing.forced_delay.into());
     let silent = standing.last_certified_at.saturating_add(standing.timing.posting_deadline.into()) + 1;
-    let forced = Forced {
+    Ok(Forced {
         index: l1.forced_index(sent).await?,
         envelope,
         transaction: transaction.hash,
@@ -183,8 +202,7 @@ async fn report(
         due_block,
         l1_header_block: silent.max(due_block),
         fee: format!("{fee:#x}"),
-    };
-    print(json, &forced, text(&forced, fee))
+    })
 }
 
 fn text(forced: &Forced, fee: U256) -> String {
@@ -207,9 +225,29 @@ fn text(forced: &Forced, fee: U256) -> String {
 
 #[cfg(test)]
 mod tests {
-    use alloy_primitives::B256;
-
     use super::*;
+
+    #[test]
+    fn nothing_was_paid_only_where_l1_was_given_nothing_or_refused_it() {
+        let (call, transaction) = ("force", B256::repeat_byte(3));
+        let away = || L1Error::Timeout { method: "eth_sendRawTransaction".to_owned(), timeout_ms: 1 };
+        let told = |error| format!("{:#}", not_enqueued("envelope", error));
+        for out in [
+            L1Error::Unconfirmed { call, transaction, waited_ms: 1 },
+            L1Error::Unanswered { call, transaction, cause: Box::new(away()) },
+        ] {
+            let told = told(out);
+            assert!(
+                told.contains("may be enqueued still") && told.contains(&transaction.to_string()),
+                "{told}"
+            );
+        }
+        assert!(told(away()).contains("nothing was paid"));
+        let reverted = L1Error::Reverted { call, reason: "EpochEndAnnounced".to_owned() };
+        assert!(told(reverted).contains("nothing was paid"));
+        let failed = told(L1Error::Failed { call, transaction });
+        assert!(failed.contains("was not enqueued") && failed.contains("gas was paid"), "{failed}");
+    }
 
     #[test]
     fn the_report_says_where_and_until_when() {

@@ -276,6 +276,16 @@ pub enum L1Error {
         /// How long we waited, in milliseconds.
         waited_ms: u64,
     },
+    /// L1 was given a transaction of ours, and what became of it is not known.
+    #[error("{call}: {cause}; transaction {transaction} may be in a block all the same")]
+    Unanswered {
+        /// The function.
+        call: &'static str,
+        /// Hash of the transaction.
+        transaction: B256,
+        /// What happened instead of an answer.
+        cause: Box<L1Error>,
+    },
     /// A transaction would be longer than nodes relay.
     #[error("{call} takes {bytes} bytes, nodes relay at most {limit}")]
     TransactionTooLarge {
@@ -331,6 +341,7 @@ impl L1Error {
             | Self::NotFinal { .. }
             | Self::TransactionsWait { .. }
             | Self::Behind { .. } => Recovery::Retry,
+            Self::Unanswered { cause, .. } => cause.recovery(),
             // A server that is overloaded or away, or whose credentials are being renewed.
             Self::HttpStatus { status: 401 | 403 | 429 | 500.., .. } => Recovery::Retry,
             Self::Rpc {
@@ -364,6 +375,11 @@ impl L1Error {
             | Self::MemberKey { .. }
             | Self::EncryptionKey(_) => Recovery::GiveUp,
         }
+    }
+
+    /// Whether a transaction of ours may get into a block, or be in one, although this went wrong.
+    pub fn may_be_done(&self) -> bool {
+        matches!(self, Self::Unconfirmed { .. } | Self::Unanswered { .. })
     }
 
     /// Whether the same call may succeed after a pause.

@@ -155,7 +155,7 @@ impl Sender {
                 }
                 return Err(refusal(call.name, "eth_sendRawTransaction", error));
             }
-            Err(CallError::Transport(error)) => return Err(error),
+            Err(CallError::Transport(cause)) => return Err(unanswered(call.name, transaction, cause)),
         }
         let sent = self.confirmed(call.name, transaction).await?;
         *stuck = None;
@@ -223,7 +223,7 @@ impl Sender {
                     }
                     return Ok(Sent { transaction, block, gas_used: receipt.gas_used });
                 }
-                Err(error) if !error.is_transient() => return Err(error),
+                Err(cause) if !cause.is_transient() => return Err(unanswered(call, transaction, cause)),
                 _ if started.elapsed() >= limit => {
                     let waited_ms = self.confirmation_timeout_ms;
                     return Err(L1Error::Unconfirmed { call, transaction, waited_ms });
@@ -259,6 +259,10 @@ impl Sender {
     }
 }
 
+fn unanswered(call: &'static str, transaction: B256, cause: L1Error) -> L1Error {
+    L1Error::Unanswered { call, transaction, cause: Box::new(cause) }
+}
+
 /// Commitments and proofs, computed where blocking is allowed; `None` without blobs.
 async fn prepare(blobs: Vec<Blob>) -> Result<Option<BlobTransactionSidecarEip7594>, L1Error> {
     if blobs.is_empty() {
@@ -274,3 +278,7 @@ impl std::fmt::Debug for Sender {
         f.debug_struct("Sender").field("address", &self.address()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "sender_tests.rs"]
+mod tests;

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use alloy_primitives::{Address, B256, Bloom};
 use serde_json::{Value, json};
 
 /// What the server sends back.
@@ -23,6 +24,17 @@ pub(crate) enum Answer {
     Raw(&'static str),
     /// Nothing: the connection stays open until the client leaves.
     Silence,
+}
+
+/// A block as `eth_getBlockByNumber` gives it.
+pub(crate) fn block() -> Value {
+    let zero = B256::ZERO;
+    json!({
+        "number": "0x1", "hash": zero, "parentHash": zero, "sha3Uncles": zero, "miner": Address::ZERO, "stateRoot": zero,
+        "transactionsRoot": zero, "receiptsRoot": zero, "logsBloom": Bloom::ZERO, "difficulty": "0x0",
+        "gasLimit": "0x0", "gasUsed": "0x0", "timestamp": "0x1", "extraData": "0x", "mixHash": zero,
+        "nonce": "0x0000000000000000", "baseFeePerGas": "0x7", "uncles": [], "transactions": [],
+    })
 }
 
 /// Starts the server on a free port; gives its URL. It ends with the test process.

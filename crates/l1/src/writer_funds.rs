@@ -32,8 +32,8 @@ impl L1Writer {
     /// Pays `amount` wei into a fee account.
     ///
     /// # Errors
-    /// [`L1Error::Reverted`]; [`L1Error::Unconfirmed`], after which the deposit may still happen: look at L1 before
-    /// paying again; the errors of a call.
+    /// [`L1Error::Reverted`]; [`L1Error::Unconfirmed`] and [`L1Error::Unanswered`], after which the deposit may still happen:
+    /// look at L1 before paying again; the errors of a call.
     pub async fn deposit(&self, payer: Address, amount: u128) -> Result<Sent, L1Error> {
         let vault = self.client().config().contracts.fee_vault;
         self.send("deposit", vault, U256::from(amount), &FeeVault::depositCall { payer }).await
