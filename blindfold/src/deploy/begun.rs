@@ -31,8 +31,8 @@ pub(super) async fn run(args: &DeployArgs, mut out: impl Write) -> Result<()> {
     Ok(())
 }
 
-/// A deployment that was begun, in a file beside that of the settings until these are written: it says where the contracts
-/// will be before the first one is paid for.
+/// A deployment that was begun, in a file beside that of the settings until these are written and all contracts are final: it
+/// says where the contracts will be before the first one is paid for.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Begun {
@@ -91,7 +91,9 @@ impl Begun {
 
 /// Deploys, or continues what was begun. Gives the settings, which are written by then.
 async fn deployed(args: &DeployArgs, key: &SigningKey) -> Result<String> {
-    if args.out.symlink_metadata().is_ok() {
+    let path = new_file::beside(&args.out, BEGUN_ENDING);
+    let begun = Begun::read(&path)?;
+    if begun.is_none() && args.out.symlink_metadata().is_ok() {
         return Err(new_file::exists(&args.out));
     }
     let (url, deployer) = (&args.account.l1, key.address());
@@ -100,8 +102,6 @@ async fn deployed(args: &DeployArgs, key: &SigningKey) -> Result<String> {
     for warning in warnings_about(&config.timing) {
         eprintln!("{warning}");
     }
-    let path = new_file::beside(&args.out, BEGUN_ENDING);
-    let begun = Begun::read(&path)?;
     let plan = match &begun {
         Some(begun) => {
             begun.check_block(&node, &path).await?;
@@ -109,6 +109,9 @@ async fn deployed(args: &DeployArgs, key: &SigningKey) -> Result<String> {
         }
         None => DeployPlan::new(url, deployer, &config).await?,
     };
+    let chain = args.settings(&config, plan.addresses());
+    let settings = serde_json::to_string_pretty(&chain)?;
+    let is_written = begun.is_some() && is_written(&args.out, &settings, &path)?;
     let DeployFunds { needed, balance } = plan.funds(url).await?;
     ensure!(
         balance >= needed,
@@ -116,43 +119,82 @@ async fn deployed(args: &DeployArgs, key: &SigningKey) -> Result<String> {
         ether(balance),
         ether(needed)
     );
-    let chain = args.settings(&config, plan.addresses());
     if begun.is_none() {
         let (nonce, block, code_hash) = (plan.nonce(), plan.addresses().block, plan.code_hash());
-        let begun = Begun { deployer, nonce, block, code_hash, chain: chain.clone() };
+        let begun = Begun { deployer, nonce, block, code_hash, chain };
         write_whole(&path, &serde_json::to_vec_pretty(&begun)?)?;
         eprintln!("deploying the contracts from {deployer}");
     } else {
         eprintln!("continuing the deployment by {deployer} that {} holds", path.display());
     }
-    if let Err(BrokenOff { error, has_sent }) = plan.carry_out(url, key).await {
-        let (is_lasting, is_over) = (!error.is_transient(), is_over(&error));
-        let error = anyhow::Error::new(error);
-        // What an earlier run began may have transactions that this endpoint does not know.
-        let is_new = begun.is_none() && !has_sent;
-        if is_new && is_lasting && plan.is_untouched(url).await.unwrap_or(false) {
-            fs::remove_file(&path).with_context(|| format!("{}", path.display()))?;
-            return Err(error.context("nothing was sent"));
+    let is_final = match plan.carry_out(url, key).await {
+        Ok(is_final) => is_final,
+        Err(broken_off) => {
+            // What an earlier run began may have transactions that this endpoint does not know.
+            let is_new = begun.is_none() && !broken_off.has_sent;
+            if is_new && !broken_off.error.is_transient() && plan.is_untouched(url).await.unwrap_or(false) {
+                fs::remove_file(&path).with_context(|| format!("{}", path.display()))?;
+                return Err(anyhow::Error::new(broken_off.error).context("nothing was sent"));
+            }
+            let advice = advice(&broken_off, &path, &deployer);
+            return Err(anyhow::Error::new(broken_off.error).context(advice));
         }
-        if is_over {
-            return Err(error.context(format!(
-                "the deployment in {} can never be complete: move that file away to begin anew, when nothing of it waits for \
-                 a block; what was paid is lost",
-                path.display()
-            )));
-        }
-        return Err(error.context(format!(
-            "the deployment is not complete. {} holds where its contracts are and will be: give the same command again to \
-             continue it, and send nothing else from {deployer} until then",
-            path.display()
-        )));
+    };
+    if !is_written {
+        write_whole(&args.out, settings.as_bytes())
+            .with_context(|| format!("the contracts stand, and {} holds the settings", path.display()))?;
     }
-    let chain = serde_json::to_string_pretty(&chain)?;
-    write_whole(&args.out, chain.as_bytes())
-        .with_context(|| format!("the contracts stand, and {} holds the settings", path.display()))?;
-    // The settings are written: what stays says the same.
-    let _ = fs::remove_file(&path);
-    Ok(chain)
+    if is_final {
+        // The settings are written: what stays says the same.
+        let _ = fs::remove_file(&path);
+    } else {
+        eprintln!(
+            "L1 may still drop a contract: {} stays until all of them are final, some 15 minutes on Ethereum. The same command \
+             then removes it, or brings up again what is missing; send nothing else from {deployer} until then",
+            path.display()
+        );
+    }
+    Ok(settings)
+}
+
+/// Whether the settings of a deployment that was begun are written already. An empty file is what a crash left of them.
+fn is_written(out: &Path, settings: &str, begun: &Path) -> Result<bool> {
+    let there = match fs::read(out) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        there => there.with_context(|| format!("{}", out.display()))?,
+    };
+    if there.is_empty() {
+        fs::remove_file(out).with_context(|| format!("{}", out.display()))?;
+        return Ok(false);
+    }
+    ensure!(
+        there == settings.as_bytes(),
+        "{} is not of the deployment that {} holds: move it away, then give the same command again to continue. With another \
+         --out a second deployment would begin",
+        out.display(),
+        begun.display()
+    );
+    Ok(true)
+}
+
+/// What to do about a deployment that is not complete.
+fn advice(broken_off: &BrokenOff, begun: &Path, deployer: &Address) -> String {
+    let begun = begun.display();
+    match (is_over(&broken_off.error), broken_off.is_final) {
+        (true, true) => format!(
+            "the deployment in {begun} can never be complete: move that file away to begin anew, when nothing of it waits for \
+             a block; what was paid is lost"
+        ),
+        (true, false) => format!(
+            "the deployment in {begun} cannot be completed unless L1 drops a block, or this was the word of a server that lags: \
+             give the same command again when what L1 shows now is final, after some 15 minutes on Ethereum, and send \
+             nothing else from {deployer} until then"
+        ),
+        (false, _) => format!(
+            "the deployment is not complete. {begun} holds where its contracts are and will be: give the same command again to \
+             continue it, and send nothing else from {deployer} until then"
+        ),
+    }
 }
 
 /// Whether something else has an address that the deployment needs.
@@ -180,6 +222,9 @@ pub(crate) mod tests {
         #[command(flatten)]
         args: DeployArgs,
     }
+
+    /// More blocks than it takes anvil to call one final.
+    const FINALITY: u64 = 4;
 
     /// Whatever is printed is lost.
     struct Full;
@@ -225,7 +270,7 @@ pub(crate) mod tests {
     pub(crate) async fn deployed_in(dir: &Path) -> ManagedAnvil {
         let anvil = anvil().await;
         run(&deploy_args(&anvil, dir, &[]), Full).await.unwrap();
-        anvil.mine(4).await.unwrap();
+        anvil.mine(FINALITY).await.unwrap();
         anvil
     }
 
@@ -243,9 +288,55 @@ pub(crate) mod tests {
         let chain = load_chain(&args.out).unwrap();
         L1Settings::new(anvil.url()).connect(&chain).await.unwrap();
         assert_eq!(sent(&anvil, "latest").await, "0x9");
-        assert!(!dir.path().join("rollup.json.deploying").exists());
+        let begun = dir.path().join("rollup.json.deploying");
+        assert!(begun.exists(), "nothing is final yet");
+        anvil.mine(FINALITY).await.unwrap();
+        run(&args, Full).await.unwrap();
+        assert_eq!(sent(&anvil, "latest").await, "0x9", "nothing was paid for twice");
+        assert!(!begun.exists());
         let again = run(&args, Full).await.unwrap_err().to_string();
         assert!(again.contains("rollup.json exists already"), "{again}");
+    }
+
+    #[tokio::test]
+    async fn what_l1_drops_before_it_is_final_is_deployed_again_at_the_same_place() {
+        let (anvil, dir) = (anvil().await, tempfile::tempdir().unwrap());
+        let args = deploy_args(&anvil, dir.path(), &[]);
+        let before = anvil.call("evm_snapshot", serde_json::json!([])).await.unwrap();
+        run(&args, Full).await.unwrap();
+        let settings = fs::read(&args.out).unwrap();
+        anvil.call("evm_revert", serde_json::json!([before])).await.unwrap();
+        assert_eq!(sent(&anvil, "latest").await, "0x0");
+        run(&args, Full).await.unwrap();
+        assert_eq!(sent(&anvil, "latest").await, "0x9");
+        assert_eq!(fs::read(&args.out).unwrap(), settings);
+        L1Settings::new(anvil.url()).connect(&load_chain(&args.out).unwrap()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_deployment_that_was_begun_is_not_begun_anew_for_what_is_in_the_file_of_its_settings() {
+        let (anvil, dir) = (anvil().await, tempfile::tempdir().unwrap());
+        let args = deploy_args(&anvil, dir.path(), &[]);
+        run(&args, Full).await.unwrap();
+        // What a crash leaves where the file system has no links.
+        fs::write(&args.out, "").unwrap();
+        run(&args, Full).await.unwrap();
+        assert_eq!(sent(&anvil, "latest").await, "0x9", "nothing was paid for twice");
+        load_chain(&args.out).unwrap();
+        fs::write(&args.out, "{}").unwrap();
+        let refused = run(&args, Full).await.unwrap_err().to_string();
+        assert!(refused.contains("rollup.json.deploying holds: move it away"), "{refused}");
+        assert!(!refused.contains("name another file"), "{refused}");
+    }
+
+    #[test]
+    fn a_deployment_is_over_only_by_what_is_final() {
+        let (begun, deployer) = (Path::new("rollup.json.deploying"), Address::repeat_byte(1));
+        let used = L1Error::NonceUsed { name: "FeeVault", address: deployer, account: deployer, nonce: 3 };
+        let broken_off = |is_final| BrokenOff { error: used.clone(), has_sent: false, is_final };
+        assert!(advice(&broken_off(true), begun, &deployer).contains("never be complete"));
+        let may_pass = advice(&broken_off(false), begun, &deployer);
+        assert!(!may_pass.contains("never") && may_pass.contains("same command again"), "{may_pass}");
     }
 
     #[tokio::test]

@@ -15,8 +15,10 @@ use crate::{
     DeployedWith, L1Config, L1Error,
     beacon::Beacon,
     contracts::{
-        BlindedInbox, CommitteeRegistry, DepositPortal, FeeVault, ForcedQueue, HintRegistry, OutputRegistry,
+        BlindedInbox, CommitteeRegistry, DepositPortal, EncryptionKeyVerifier, FeeVault, ForcedQueue,
+        HintRegistry, MemberStakes, OutputRegistry,
     },
+    state_at::StateAt,
     transport::Rpc,
 };
 
@@ -102,6 +104,10 @@ impl L1Client {
         if given != expected {
             return Err(L1Error::WrongChain { expected, given });
         }
+        let state = match config.checked_at {
+            Some(number) => StateAt::new(rpc, number),
+            None => StateAt::newest(rpc).await?,
+        };
         let inbox = config.deployment.inbox;
         let contracts = &config.contracts;
         let addresses = [
@@ -115,79 +121,48 @@ impl L1Client {
             ("OutputRegistry", contracts.output_registry),
         ];
         for (name, address) in addresses {
-            let code: Bytes = rpc.call("eth_getCode", json!([address, "latest"])).await?;
-            if code.is_empty() {
+            if !state.has_code(address).await? {
                 return Err(L1Error::NoContract { name, address });
             }
         }
         let registry = contracts.registry;
-        self.check_role("CommitteeRegistry", registry, "inbox", CommitteeRegistry::inboxCall {}, inbox)
-            .await?;
-        self.check_role("BlindedInbox", inbox, "registry", BlindedInbox::registryCall {}, registry).await?;
+        let call = CommitteeRegistry::inboxCall {};
+        state.check_role("CommitteeRegistry", registry, "inbox", call, inbox).await?;
+        state.check_role("BlindedInbox", inbox, "registry", BlindedInbox::registryCall {}, registry).await?;
         let queue = contracts.forced_queue;
-        self.check_role("BlindedInbox", inbox, "queue", BlindedInbox::queueCall {}, queue).await?;
-        self.check_role("ForcedQueue", queue, "inbox", ForcedQueue::inboxCall {}, inbox).await?;
+        state.check_role("BlindedInbox", inbox, "queue", BlindedInbox::queueCall {}, queue).await?;
+        state.check_role("ForcedQueue", queue, "inbox", ForcedQueue::inboxCall {}, inbox).await?;
         let vault = contracts.fee_vault;
-        self.check_role("FeeVault", vault, "inbox", FeeVault::inboxCall {}, inbox).await?;
-        self.check_role("FeeVault", vault, "registry", FeeVault::registryCall {}, registry).await?;
+        state.check_role("FeeVault", vault, "inbox", FeeVault::inboxCall {}, inbox).await?;
+        state.check_role("FeeVault", vault, "registry", FeeVault::registryCall {}, registry).await?;
         // Several contracts have an inbox and a registry.
-        self.ask("FeeVault", vault, "claimDelay", FeeVault::claimDelayCall {}).await?;
+        state.ask("FeeVault", vault, "claimDelay", FeeVault::claimDelayCall {}).await?;
         let hints = contracts.hint_registry;
-        self.check_role("HintRegistry", hints, "inbox", HintRegistry::inboxCall {}, inbox).await?;
+        state.check_role("HintRegistry", hints, "inbox", HintRegistry::inboxCall {}, inbox).await?;
         let verifier = contracts.hint_verifier;
-        self.check_role("HintRegistry", hints, "verifier", HintRegistry::verifierCall {}, verifier).await?;
+        let call = HintRegistry::verifierCall {};
+        state.check_role("HintRegistry", hints, "verifier", call, verifier).await?;
         let outputs = contracts.output_registry;
-        self.check_role("OutputRegistry", outputs, "inbox", OutputRegistry::inboxCall {}, inbox).await?;
-        self.ask("OutputRegistry", outputs, "lastProposedAt", OutputRegistry::lastProposedAtCall {}).await?;
+        state.check_role("OutputRegistry", outputs, "inbox", OutputRegistry::inboxCall {}, inbox).await?;
+        let call = OutputRegistry::lastProposedAtCall {};
+        state.ask("OutputRegistry", outputs, "lastProposedAt", call).await?;
         // The portal names no other contract; it has the registry's governor.
         let portal = contracts.deposit_portal;
         let call = DepositPortal::takesDepositsWithoutOutletCall {};
-        self.ask("DepositPortal", portal, "takesDepositsWithoutOutlet", call).await?;
+        state.ask("DepositPortal", portal, "takesDepositsWithoutOutlet", call).await?;
         let call = CommitteeRegistry::governorCall {};
-        let governor = self.ask("CommitteeRegistry", registry, "governor", call).await?;
-        self.check_role("DepositPortal", portal, "governor", DepositPortal::governorCall {}, governor)
-            .await?;
-        let (origin, newest) = (config.start_block, self.newest_block().await?);
+        let governor = state.ask("CommitteeRegistry", registry, "governor", call).await?;
+        let call = DepositPortal::governorCall {};
+        state.check_role("DepositPortal", portal, "governor", call, governor).await?;
+        check_what_the_registry_names(&state, registry).await?;
+        let (origin, newest) = (config.start_block, state.number);
         if origin > newest {
             return Err(L1Error::OriginAhead { origin, newest });
         }
         let Some(expected) = config.deployed_with else { return Ok(()) };
         let call = CommitteeRegistry::firstSequencerCall {};
-        let sequencer = rpc.view("firstSequencer", registry, &call, "latest").await?;
-        compare(&expected, &DeployedWith { timing: self.timing().await?, sequencer })
-    }
-
-    /// Whether the contract names this other one.
-    async fn check_role<C: SolCall<Return = Address>>(
-        &self,
-        contract: &'static str,
-        at: Address,
-        role: &'static str,
-        call: C,
-        expected: Address,
-    ) -> Result<(), L1Error> {
-        let given = self.ask(contract, at, role, call).await?;
-        if given != expected {
-            return Err(L1Error::OtherDeployment { contract, role, expected, given });
-        }
-        Ok(())
-    }
-
-    /// What the contract answers to a question that only its kind, or few others, can answer.
-    pub(crate) async fn ask<C: SolCall>(
-        &self,
-        contract: &'static str,
-        at: Address,
-        role: &'static str,
-        call: C,
-    ) -> Result<C::Return, L1Error> {
-        match self.inner.rpc.view(role, at, &call, "latest").await {
-            // What has no such function reverts, or answers nothing that could be meant.
-            Err(L1Error::Reverted { .. } | L1Error::Undecodable { .. }) => {
-                Err(L1Error::OtherContract { name: contract, address: at, role })
-            }
-            answer => answer,
-        }
+        let sequencer = rpc.view("firstSequencer", registry, &call, &state.block).await?;
+        compare(&expected, &DeployedWith { timing: self.timing_at(&state.block).await?, sequencer })
     }
 
     /// Calls a view on the state after the newest final block; `None` before the contract's own block is final.
@@ -335,6 +310,29 @@ impl L1Client {
 }
 
 /// Whether the settings say what the contracts say; else the first field that differs.
+/// The contracts that only the registry names: the last ones of a deployment. No committee can be registered without the
+/// first, nor without the second where it asks for stakes.
+async fn check_what_the_registry_names(state: &StateAt<'_>, registry: Address) -> Result<(), L1Error> {
+    let call = CommitteeRegistry::keyVerifierCall {};
+    let verifier = state.ask("CommitteeRegistry", registry, "keyVerifier", call).await?;
+    let call = CommitteeRegistry::stakesCall {};
+    let stakes = state.ask("CommitteeRegistry", registry, "stakes", call).await?;
+    for (name, address) in [("EncryptionKeyVerifier", verifier), ("MemberStakes", stakes)] {
+        let is_there = address == Address::ZERO || state.has_code(address).await?;
+        if !is_there {
+            return Err(L1Error::NoContract { name, address });
+        }
+    }
+    // Without settings: only its kind answers.
+    let call = EncryptionKeyVerifier::isEncryptionKeyCall { encoded: Bytes::new() };
+    state.ask("EncryptionKeyVerifier", verifier, "isEncryptionKey", call).await?;
+    if stakes != Address::ZERO {
+        let call = MemberStakes::registryCall {};
+        state.check_role("MemberStakes", stakes, "registry", call, registry).await?;
+    }
+    Ok(())
+}
+
 fn compare(settings: &DeployedWith, contracts: &DeployedWith) -> Result<(), L1Error> {
     let (expected, given) = (&settings.timing, &contracts.timing);
     let timing = [

@@ -255,9 +255,11 @@ const NEWEST: u64 = 100;
 const PORTAL: Address = Address::repeat_byte(6);
 const OUTPUTS: Address = Address::repeat_byte(7);
 const GOVERNOR: Address = Address::repeat_byte(8);
+const KEY_VERIFIER: Address = Address::repeat_byte(10);
+const STAKES: Address = Address::repeat_byte(11);
 
 /// Connects to contracts that name each other, with the default deadlines and the one sequencer; at `stranger` is one that
-/// has none of their functions.
+/// has none of their functions. All is asked after the newest block, by its number.
 async fn connected(settings: DeployedWith, stranger: Option<Address>) -> Result<L1Client, L1Error> {
     connected_from(settings, stranger, NEWEST).await
 }
@@ -271,6 +273,10 @@ async fn connected_from(
     let (inbox, verifier) = (Address::repeat_byte(1), Address::repeat_byte(5));
     let url = serve(move |method, params| {
         let reverted = Answer::Error { code: 3, message: "execution reverted", data: Some("0x".to_owned()) };
+        if matches!(method, "eth_getCode" | "eth_call") && params[1] != format!("{NEWEST:#x}") {
+            // A server that lags has no contract after its own newest block.
+            return Answer::Result(json!("0x"));
+        }
         let result = match method {
             "eth_chainId" => json!("0x1"),
             "eth_getCode" => json!("0x01"),
@@ -302,6 +308,15 @@ async fn connected_from(
                     }
                     DepositPortal::governorCall::SELECTOR => {
                         DepositPortal::governorCall::abi_encode_returns(&GOVERNOR)
+                    }
+                    CommitteeRegistry::keyVerifierCall::SELECTOR => {
+                        CommitteeRegistry::keyVerifierCall::abi_encode_returns(&KEY_VERIFIER)
+                    }
+                    CommitteeRegistry::stakesCall::SELECTOR => {
+                        CommitteeRegistry::stakesCall::abi_encode_returns(&STAKES)
+                    }
+                    EncryptionKeyVerifier::isEncryptionKeyCall::SELECTOR => {
+                        EncryptionKeyVerifier::isEncryptionKeyCall::abi_encode_returns(&false)
                     }
                     CommitteeRegistry::firstSequencerCall::SELECTOR => {
                         CommitteeRegistry::firstSequencerCall::abi_encode_returns(&SEQUENCER)
@@ -369,6 +384,8 @@ async fn an_address_with_another_contract_is_named() {
         (REGISTRY, "CommitteeRegistry"),
         (PORTAL, "DepositPortal"),
         (OUTPUTS, "OutputRegistry"),
+        (KEY_VERIFIER, "EncryptionKeyVerifier"),
+        (STAKES, "MemberStakes"),
     ] {
         let refused = connected(settings, Some(address)).await.unwrap_err().to_string();
         assert!(refused.contains(contract) && refused.contains(&address.to_string()), "{refused}");

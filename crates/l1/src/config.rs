@@ -50,6 +50,8 @@ pub struct L1Config {
     pub contracts: L1Contracts,
     /// What the contracts are compared with when the connection is made; `None` takes what they say.
     pub deployed_with: Option<DeployedWith>,
+    /// The block by whose state the contracts are checked when the connection is made; the newest by default.
+    pub checked_at: Option<u64>,
     /// The L1 block after which something can have happened to the contracts.
     pub start_block: u64,
     /// Where what happened to batches is kept over restarts; `None` reads it from `start_block` on at each start. One
@@ -88,6 +90,7 @@ impl L1Config {
             deployment,
             contracts,
             deployed_with: None,
+            checked_at: None,
             start_block: 0,
             journal: None,
             poll_interval_ms: DEFAULT_POLL_INTERVAL_MS,
@@ -105,6 +108,7 @@ impl std::fmt::Debug for L1Config {
             .field("deployment", &self.deployment)
             .field("contracts", &self.contracts)
             .field("deployed_with", &self.deployed_with)
+            .field("checked_at", &self.checked_at)
             .field("start_block", &self.start_block)
             .field("journal", &self.journal)
             .field("poll_interval_ms", &self.poll_interval_ms)

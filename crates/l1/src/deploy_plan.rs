@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, Keccak256, TxKind, U64, U256, Uint};
-use alloy_sol_types::{SolCall, SolConstructor};
+use alloy_sol_types::SolConstructor;
 use blindfold_protocol::SigningKey;
 use serde_json::json;
 
@@ -17,6 +17,7 @@ use crate::{
     deploy::timing,
     fees::Fees,
     sender::{Call, Sender},
+    state_at::StateAt,
     transport::Rpc,
 };
 
@@ -78,6 +79,14 @@ pub struct BrokenOff {
     pub error: L1Error,
     /// Whether L1 was given a transaction meanwhile: it may get into a block whatever L1 answered.
     pub has_sent: bool,
+    /// Whether the error is about final blocks: what stands where there should be something else stands there for good.
+    pub is_final: bool,
+}
+
+impl From<L1Error> for BrokenOff {
+    fn from(error: L1Error) -> Self {
+        Self { error, has_sent: false, is_final: false }
+    }
 }
 
 /// What a deployment may cost from here on, and what there is; in wei.
@@ -176,9 +185,9 @@ impl DeployPlan {
     /// The errors of a call.
     pub async fn funds(&self, url: &str) -> Result<DeployFunds, L1Error> {
         let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS)?;
-        let mut gas = 0;
+        let (mut gas, state) = (0, StateAt::newest(&rpc).await?);
         for creation in &self.creations {
-            if !has_code(&rpc, creation.address).await? {
+            if !state.has_code(creation.address).await? {
                 gas += creation.gas();
             }
         }
@@ -197,93 +206,118 @@ impl DeployPlan {
     }
 
     /// Brings up every contract that does not stand yet, then checks that each is where it should be and names the others.
+    /// Gives whether that is final: until it is, L1 may drop a contract again, which the same plan brings up once more.
     ///
     /// # Errors
     /// [`L1Error::WrongChain`]; [`L1Error::NonceUsed`] when the account sent something else; [`L1Error::Reverted`] for
     /// settings that a contract refuses; [`L1Error::OtherDeployed`] and those of [`L1Client::connect`] when other contracts
-    /// stand at the addresses; the errors of a call. After a transient one the same plan may be carried out again.
-    pub async fn carry_out(&self, url: &str, key: &SigningKey) -> Result<(), BrokenOff> {
-        let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS).map_err(|error| BrokenOff { error, has_sent: false })?;
+    /// stand at the addresses; the errors of a call. After a transient one, and after one that is not about final blocks,
+    /// the same plan may be carried out again.
+    pub async fn carry_out(&self, url: &str, key: &SigningKey) -> Result<bool, BrokenOff> {
+        let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS)?;
         let (chain_id, timeout_ms) = (self.addresses.l1_chain_id, self.confirmation_timeout_ms);
         let sender = Sender::new(rpc.clone(), chain_id, key.clone(), timeout_ms);
         let done = async {
-            self.bring_up(&rpc, &sender).await?;
-            self.check(url).await
+            let seen = self.bring_up(&rpc, &sender).await?;
+            self.check_what_stands(&rpc, url, seen).await
         };
-        done.await.map_err(|error| BrokenOff { error, has_sent: sender.has_sent() })
+        done.await.map_err(|broken_off| BrokenOff { has_sent: sender.has_sent(), ..broken_off })
     }
 
-    async fn bring_up(&self, rpc: &Rpc, sender: &Sender) -> Result<(), L1Error> {
+    /// Gives a block after which all contracts stand.
+    async fn bring_up(&self, rpc: &Rpc, sender: &Sender) -> Result<u64, BrokenOff> {
         let (expected, given) = (self.addresses.l1_chain_id, rpc.chain_id().await?);
         if given != expected {
-            return Err(L1Error::WrongChain { expected, given });
+            return Err(L1Error::WrongChain { expected, given }.into());
         }
+        let mut seen = 0;
         for (nonce, creation) in (self.nonce..).zip(&self.creations) {
-            create(rpc, sender, creation, nonce).await?;
+            seen = seen.max(create(rpc, sender, creation, nonce).await?);
         }
-        Ok(())
+        Ok(seen)
     }
 
-    /// Whether all that stands is of this deployment: what an earlier run left at an address is taken for its contract
-    /// because there is code.
-    async fn check(&self, url: &str) -> Result<(), L1Error> {
+    /// Checks after the newest final block where that has all contracts, else after block `seen`. Gives whether it was final.
+    async fn check_what_stands(&self, rpc: &Rpc, url: &str, seen: u64) -> Result<bool, BrokenOff> {
+        let finalized = match StateAt::finalized(rpc).await {
+            Ok(Some(state)) if self.all_stand(&state).await.unwrap_or(false) => Some(state.number),
+            _ => None,
+        };
+        let is_final = finalized.is_some();
+        let checked = self.check(rpc, url, finalized.unwrap_or(seen)).await;
+        checked.map_err(|error| BrokenOff { error, has_sent: false, is_final })?;
+        Ok(is_final)
+    }
+
+    async fn all_stand(&self, state: &StateAt<'_>) -> Result<bool, L1Error> {
+        for creation in &self.creations {
+            if !state.has_code(creation.address).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether all that stands after a block is of this deployment: what an earlier run left at an address is taken for its
+    /// contract because there is code.
+    async fn check(&self, rpc: &Rpc, url: &str, block: u64) -> Result<(), L1Error> {
         let (config, committees) = (&self.config, &self.config.committees);
         let Addresses { registry, forced_queue, fee_vault, hint_verifier, hint_registry, .. } =
             self.addresses;
         let portal = self.addresses.deposit_portal;
         let client = L1Client::connect(L1Config {
             deployed_with: Some(DeployedWith { timing: config.timing, sequencer: config.sequencer }),
+            checked_at: Some(block),
             start_block: self.addresses.block.saturating_sub(1),
             ..self.addresses.client_config(url)
         });
-        let client = &client.await?;
+        client.await?;
+        let state = &StateAt::new(rpc, block);
 
         let name = "CommitteeRegistry";
         let call = CommitteeRegistry::governorCall {};
-        expect(client, (name, registry), "governor", call, config.governor).await?;
+        state.expect((name, registry), "governor", call, config.governor).await?;
         let call = CommitteeRegistry::epochNoticeCall {};
-        expect(client, (name, registry), "epochNotice", call, committees.epoch_notice).await?;
+        state.expect((name, registry), "epochNotice", call, committees.epoch_notice).await?;
         let call = CommitteeRegistry::switchLeadCall {};
-        expect(client, (name, registry), "switchLead", call, committees.switch_lead).await?;
+        state.expect((name, registry), "switchLead", call, committees.switch_lead).await?;
         let call = CommitteeRegistry::minMembersCall {};
-        expect(client, (name, registry), "minMembers", call, committees.min_members).await?;
+        state.expect((name, registry), "minMembers", call, committees.min_members).await?;
         let call = CommitteeRegistry::minThresholdCall {};
-        expect(client, (name, registry), "minThreshold", call, committees.min_threshold).await?;
+        state.expect((name, registry), "minThreshold", call, committees.min_threshold).await?;
         let key_verifier = self.at(KEY_VERIFIER);
         let call = CommitteeRegistry::keyVerifierCall {};
-        expect(client, (name, registry), "keyVerifier", call, key_verifier).await?;
+        state.expect((name, registry), "keyVerifier", call, key_verifier).await?;
         let stakes = if config.member_stake_wei == 0 { Address::ZERO } else { self.at(STAKES) };
         let call = CommitteeRegistry::stakesCall {};
-        expect(client, (name, registry), "stakes", call, stakes).await?;
+        state.expect((name, registry), "stakes", call, stakes).await?;
 
         let queue = ("ForcedQueue", forced_queue);
         let call = ForcedQueue::feePerByteWeiCall {};
-        expect(client, queue, "feePerByteWei", call, config.forced_fee_per_byte_wei).await?;
+        state.expect(queue, "feePerByteWei", call, config.forced_fee_per_byte_wei).await?;
         let call = ForcedQueue::minGasPriceWeiCall {};
-        expect(client, queue, "minGasPriceWei", call, config.forced_gas_price_wei).await?;
+        state.expect(queue, "minGasPriceWei", call, config.forced_gas_price_wei).await?;
         let call = FeeVault::claimDelayCall {};
-        expect(client, ("FeeVault", fee_vault), "claimDelay", call, config.claim_delay).await?;
+        state.expect(("FeeVault", fee_vault), "claimDelay", call, config.claim_delay).await?;
         let hints = ("HintRegistry", hint_registry);
         let call = HintRegistry::publisherBondCall {};
-        expect(client, hints, "publisherBond", call, config.publisher_bond_wei).await?;
+        state.expect(hints, "publisherBond", call, config.publisher_bond_wei).await?;
         let call = HintRegistry::challengeStakeCall {};
-        expect(client, hints, "challengeStake", call, config.challenge_stake_wei).await?;
+        state.expect(hints, "challengeStake", call, config.challenge_stake_wei).await?;
         let (portal, field) = (("DepositPortal", portal), "takesDepositsWithoutOutlet");
         let call = DepositPortal::takesDepositsWithoutOutletCall {};
-        expect(client, portal, field, call, config.deposits_without_outlet).await?;
+        state.expect(portal, field, call, config.deposits_without_outlet).await?;
 
-        // Those without settings: only their kind answers.
+        // Without settings: only its kind answers.
         let call = HintVerifier::MAX_MESSAGE_BYTESCall {};
-        client.ask("HintVerifier", hint_verifier, "MAX_MESSAGE_BYTES", call).await?;
-        let call = EncryptionKeyVerifier::isEncryptionKeyCall { encoded: Bytes::new() };
-        client.ask("EncryptionKeyVerifier", key_verifier, "isEncryptionKey", call).await?;
+        state.ask("HintVerifier", hint_verifier, "MAX_MESSAGE_BYTES", call).await?;
         if config.member_stake_wei != 0 {
             let stakes = ("MemberStakes", stakes);
-            expect(client, stakes, "registry", MemberStakes::registryCall {}, registry).await?;
+            state.expect(stakes, "registry", MemberStakes::registryCall {}, registry).await?;
             let call = MemberStakes::inboxCall {};
-            expect(client, stakes, "inbox", call, self.addresses.inbox).await?;
+            state.expect(stakes, "inbox", call, self.addresses.inbox).await?;
             let wei = stake(config.member_stake_wei)?;
-            expect(client, stakes, "stakeWei", MemberStakes::stakeWeiCall {}, wei).await?;
+            state.expect(stakes, "stakeWei", MemberStakes::stakeWeiCall {}, wei).await?;
         }
         Ok(())
     }
@@ -292,26 +326,6 @@ impl DeployPlan {
     fn at(&self, later: u64) -> Address {
         self.deployer.create(self.nonce.saturating_add(later))
     }
-}
-
-/// Whether the contract answers what it was to be deployed with.
-async fn expect<C>(
-    client: &L1Client,
-    (name, address): (&'static str, Address),
-    field: &'static str,
-    call: C,
-    expected: C::Return,
-) -> Result<(), L1Error>
-where
-    C: SolCall,
-    C::Return: PartialEq + ToString,
-{
-    let given = client.ask(name, address, field, call).await?;
-    if given != expected {
-        let (expected, given) = (expected.to_string(), given.to_string());
-        return Err(L1Error::OtherDeployed { name, address, field, expected, given });
-    }
-    Ok(())
 }
 
 /// The account's next nonce behind all that waits.
@@ -325,44 +339,51 @@ fn stake(wei: u128) -> Result<Uint<96, 2>, L1Error> {
     Uint::try_from(wei).map_err(|_| L1Error::StakeTooLarge { wei })
 }
 
-async fn has_code(rpc: &Rpc, address: Address) -> Result<bool, L1Error> {
-    let code: Bytes = rpc.call("eth_getCode", json!([address, "latest"])).await?;
-    Ok(!code.is_empty())
-}
-
-/// Sends the contract until it stands: one that gets into no block is replaced by one with a higher fee.
-async fn create(rpc: &Rpc, sender: &Sender, creation: &Creation, nonce: u64) -> Result<(), L1Error> {
+/// Sends the contract until it stands: one that gets into no block is replaced by one with a higher fee. Gives a block
+/// after which it stands.
+async fn create(rpc: &Rpc, sender: &Sender, creation: &Creation, nonce: u64) -> Result<u64, BrokenOff> {
     let Creation { name, address, ref code } = *creation;
+    let account = sender.address();
     let mut attempts = 1..=CREATE_ATTEMPTS;
     loop {
         // An earlier try's may be in a block by now.
-        if has_code(rpc, address).await? {
-            return Ok(());
+        let state = StateAt::newest(rpc).await?;
+        if state.has_code(address).await? {
+            return Ok(state.number);
         }
-        let (account, next) = (sender.address(), sender.nonce().await?);
+        let next = state.nonce(account).await?;
         if next > nonce {
-            // It may have got into a block between the two questions.
-            if has_code(rpc, address).await? {
-                return Ok(());
-            }
-            return Err(L1Error::NonceUsed { name, address, account, nonce });
+            let error = L1Error::NonceUsed { name, address, account, nonce };
+            let is_final = is_used_for_good(rpc, address, account, nonce).await.unwrap_or(false);
+            return Err(BrokenOff { error, has_sent: false, is_final });
         }
         if next < nonce {
-            return Err(L1Error::Behind { account, expected: nonce, given: next });
+            return Err(L1Error::Behind { account, expected: nonce, given: next }.into());
         }
         let (to, value, blobs, input) = (TxKind::Create, U256::ZERO, Vec::new(), code.clone());
         // With another nonce it would take another contract's place.
         let call = Call { name, to, value, input, blobs, size_limit_bytes: None, nonce: Some(nonce) };
         match (sender.send(call).await, attempts.next()) {
-            (Ok(_), _) => return Ok(()),
+            (Ok(sent), _) => return Ok(sent.block),
             (Err(error), Some(_)) if is_in_the_way(&error) => {}
             // An earlier one got into a block meanwhile: it should be this very contract.
             (Err(error), Some(_)) if is_used_nonce(&error) => {
                 tokio::time::sleep(Duration::from_millis(USED_NONCE_PAUSE_MS)).await;
             }
-            (Err(error), _) => return Err(error),
+            (Err(error), _) => return Err(error.into()),
         }
     }
+}
+
+/// Whether something else has the contract's nonce in a final block.
+async fn is_used_for_good(
+    rpc: &Rpc,
+    address: Address,
+    account: Address,
+    nonce: u64,
+) -> Result<bool, L1Error> {
+    let Some(state) = StateAt::finalized(rpc).await? else { return Ok(false) };
+    Ok(state.nonce(account).await? > nonce && !state.has_code(address).await?)
 }
 
 /// Whether an earlier transaction of the same nonce, or this one itself, waits for a block.

@@ -8,39 +8,47 @@ use serde_json::Value;
 use super::*;
 use crate::{
     dev_key,
-    test_server::{Answer, serve},
+    test_server::{Answer, block, serve},
 };
 
-/// An L1 on which an earlier run's transaction gets into a block.
+/// An L1 on which an earlier run's transaction gets into block 2.
 struct L1 {
     /// When: behind the answer to this call.
     mined_by: &'static str,
-    /// How many contracts of the plan stand.
-    stand: usize,
+    /// Whether a server that has no block 2 answers what is asked about code.
+    lags: bool,
+    newest: u64,
     /// Nonces that were signed over.
     sent: Vec<u64>,
 }
 
 /// Carries out a plan whose first contract an earlier run sent; gives the nonces that were signed over, and the error about
 /// the second contract, which this L1 refuses.
-async fn carried_out(mined_by: &'static str) -> (Vec<u64>, BrokenOff) {
+async fn carried_out(mined_by: &'static str, lags: bool) -> (Vec<u64>, BrokenOff) {
     let key = dev_key(0).unwrap();
     let config = DeployConfig::new(1, key.address(), Address::repeat_byte(9));
     let plan = DeployPlan::again(key.address(), 0, 1, &config).unwrap();
-    let l1 = Arc::new(Mutex::new(L1 { mined_by, stand: 0, sent: Vec::new() }));
-    let (shared, addresses) = (Arc::clone(&l1), plan.creations.iter().map(|creation| creation.address));
-    let addresses: Vec<_> = addresses.collect();
+    let l1 = Arc::new(Mutex::new(L1 { mined_by, lags, newest: 1, sent: Vec::new() }));
+    let (shared, first) = (Arc::clone(&l1), plan.creations[0].address);
+    let second: Value = plan.creations[1].code.to_string().into();
     let url = serve(move |method, params| {
         let mut l1 = shared.lock();
-        let stands = |address: Address| addresses[..l1.stand].contains(&address);
+        let after = |block: &Value| match block.as_str().unwrap() {
+            "latest" => l1.newest,
+            number => u64::from_str_radix(number.trim_start_matches("0x"), 16).unwrap(),
+        };
         let answer = match method {
             "eth_chainId" | "eth_maxPriorityFeePerGas" => "0x1".into(),
-            "eth_getCode" if stands(params[0].as_str().unwrap().parse().unwrap()) => "0x01".into(),
-            "eth_getCode" => "0x".into(),
-            // Between the two questions of one look.
-            "eth_getTransactionCount" if l1.mined_by == "eth_getCode" => "0x1".into(),
-            "eth_getTransactionCount" => format!("{:#x}", l1.stand).into(),
-            "eth_estimateGas" if l1.stand == 1 => {
+            "eth_blockNumber" => format!("{:#x}", l1.newest).into(),
+            "eth_getCode" if l1.lags && params[1] == "0x2" => {
+                return Answer::Error { code: -32_000, message: "header not found", data: None };
+            }
+            "eth_getCode" => {
+                let stands = params[0].as_str().unwrap().parse() == Ok(first) && after(&params[1]) > 1;
+                if stands && !l1.lags { "0x01".into() } else { "0x".into() }
+            }
+            "eth_getTransactionCount" => format!("{:#x}", after(&params[1]) - 1).into(),
+            "eth_estimateGas" if params[0]["input"] == second => {
                 return Answer::Error { code: 3, message: "execution reverted", data: None };
             }
             "eth_estimateGas" => "0x1000".into(),
@@ -54,7 +62,7 @@ async fn carried_out(mined_by: &'static str) -> (Vec<u64>, BrokenOff) {
             other => panic!("{other} was not expected"),
         };
         if method == l1.mined_by {
-            l1.stand = 1;
+            l1.newest = 2;
         }
         Answer::Result(answer)
     });
@@ -63,19 +71,9 @@ async fn carried_out(mined_by: &'static str) -> (Vec<u64>, BrokenOff) {
     (sent, error)
 }
 
-fn block() -> Value {
-    let zero = B256::ZERO;
-    json!({
-        "number": "0x1", "hash": zero, "parentHash": zero, "sha3Uncles": zero, "miner": Address::ZERO, "stateRoot": zero,
-        "transactionsRoot": zero, "receiptsRoot": zero, "logsBloom": alloy_primitives::Bloom::ZERO, "difficulty": "0x0",
-        "gasLimit": "0x0", "gasUsed": "0x0", "timestamp": "0x1", "extraData": "0x", "mixHash": zero,
-        "nonce": "0x0000000000000000", "baseFeePerGas": "0x7", "uncles": [], "transactions": [],
-    })
-}
-
 #[tokio::test]
 async fn a_nonce_that_was_taken_meanwhile_is_not_signed_over_by_the_next_one() {
-    let (sent, error) = carried_out("eth_estimateGas").await;
+    let (sent, error) = carried_out("eth_estimateGas", false).await;
     assert_eq!(sent, [0], "the first contract would stand in the second one's place");
     assert!(error.has_sent);
     assert!(matches!(error.error, L1Error::Reverted { call: "ForcedQueue", .. }), "{error}");
@@ -83,7 +81,16 @@ async fn a_nonce_that_was_taken_meanwhile_is_not_signed_over_by_the_next_one() {
 
 #[tokio::test]
 async fn a_contract_that_came_between_two_questions_is_not_lost() {
-    let (sent, error) = carried_out("eth_getCode").await;
-    assert!(sent.is_empty() && !error.has_sent);
+    let (sent, error) = carried_out("eth_getCode", false).await;
+    assert_eq!(sent, [0], "by the block before");
     assert!(matches!(error.error, L1Error::Reverted { call: "ForcedQueue", .. }), "{error}");
+}
+
+/// Of several servers behind an endpoint one may lag for long.
+#[tokio::test]
+async fn a_server_that_lags_makes_no_nonce_a_used_one() {
+    for mined_by in ["eth_chainId", "eth_getCode", "eth_estimateGas"] {
+        let (_, error) = carried_out(mined_by, true).await;
+        assert!(error.error.is_transient() && !error.is_final, "{mined_by}: {error}");
+    }
 }

@@ -54,6 +54,7 @@ mod sender;
 mod settlement;
 mod stakes;
 mod standing;
+mod state_at;
 #[cfg(test)]
 mod test_server;
 mod transport;

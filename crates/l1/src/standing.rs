@@ -200,7 +200,7 @@ impl L1Client {
         self.timing_at("latest").await
     }
 
-    async fn timing_at(&self, block: &str) -> Result<L1Timing, L1Error> {
+    pub(crate) async fn timing_at(&self, block: &str) -> Result<L1Timing, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let timing = self.inner.rpc.view("timing", inbox, &BlindedInbox::timingCall {}, block).await?;
         Ok(L1Timing {

@@ -15,10 +15,10 @@ use alloy_primitives::{U64, U256};
 use alloy_sol_types::SolCall;
 use blindfold_bte::bls::SecretKey;
 use blindfold_l1::{
-    AnvilConfig, AnvilError, CodedBatch, CommitteeSettings, DataFault, DeployConfig, DeployPlan, HintPosting,
-    L1Client, L1Config, L1Contracts, L1Error, L1Writer, MAX_RUN_HINT_BYTES, ManagedAnvil, NewEpoch,
-    NewMember, PostedBatch, PostedEntry, PostedRun, Recovery, RunFault, contracts::BlindedInbox, deploy,
-    dev_key,
+    AnvilConfig, AnvilError, BrokenOff, CodedBatch, CommitteeSettings, DataFault, DeployConfig, DeployPlan,
+    HintPosting, L1Client, L1Config, L1Contracts, L1Error, L1Writer, MAX_RUN_HINT_BYTES, ManagedAnvil,
+    NewEpoch, NewMember, PostedBatch, PostedEntry, PostedRun, Recovery, RunFault, contracts::BlindedInbox,
+    deploy, dev_key,
 };
 use blindfold_protocol::{Address, B256, Bytes, Canonical, Certificate, SigningKey, certificate};
 use serde_json::json;
@@ -436,7 +436,7 @@ async fn a_creation_that_no_block_takes_is_replaced_and_a_used_nonce_ends_the_de
     anvil.mine(1).await.unwrap();
     anvil.call("evm_setAutomine", json!([true])).await.unwrap();
     plan.confirmation_timeout_ms = 60_000;
-    plan.carry_out(url, &deployer).await.unwrap();
+    assert!(!plan.carry_out(url, &deployer).await.unwrap(), "nothing of it is final");
     assert_eq!(nonce(&anvil, deployer.address()).await - plan.nonce(), 9);
 
     // What stands is of this deployment only with its settings.
@@ -449,7 +449,7 @@ async fn a_creation_that_no_block_takes_is_replaced_and_a_used_nonce_ends_the_de
     ] {
         let other = DeployPlan::again(deployer.address(), plan.nonce(), plan.addresses().block, &config);
         let error = other.unwrap().carry_out(url, &deployer).await.unwrap_err();
-        assert!(!error.has_sent && !error.error.is_transient());
+        assert!(!error.has_sent && !error.error.is_transient() && !error.is_final);
         match error.error {
             L1Error::OtherSetting { field: told, .. } | L1Error::OtherDeployed { field: told, .. } => {
                 assert_eq!(told, field);
@@ -458,11 +458,22 @@ async fn a_creation_that_no_block_takes_is_replaced_and_a_used_nonce_ends_the_de
         }
     }
 
+    anvil.mine(4).await.unwrap();
+    assert!(plan.carry_out(url, &deployer).await.unwrap(), "all of it is final");
+    let config = DeployConfig { claim_delay: whole.claim_delay + 1, ..whole };
+    let other = DeployPlan::again(deployer.address(), plan.nonce(), plan.addresses().block, &config).unwrap();
+    assert!(other.carry_out(url, &deployer).await.unwrap_err().is_final);
+
     let other = DeployPlan::new(url, deployer.address(), &deploy_config()).await.unwrap();
     let client = L1Client::connect(plan.addresses().client_config(url)).await.unwrap();
     L1Writer::new(client, deployer.clone()).deposit_publisher_bond(1).await.unwrap();
-    let error = other.carry_out(url, &deployer).await.unwrap_err().error;
-    assert!(matches!(error, L1Error::NonceUsed { name: "CommitteeRegistry", .. }), "{error}");
+    // Until that is final L1 may drop it.
+    for is_final in [false, true] {
+        let BrokenOff { error, is_final: told, .. } = other.carry_out(url, &deployer).await.unwrap_err();
+        assert!(matches!(error, L1Error::NonceUsed { name: "CommitteeRegistry", .. }), "{error}");
+        assert_eq!(told, is_final);
+        anvil.mine(4).await.unwrap();
+    }
     let stake = DeployConfig { member_stake_wei: 1 << 96, ..deploy_config() };
     let error = DeployPlan::again(deployer.address(), 0, 1, &stake).unwrap_err();
     assert_eq!(error, L1Error::StakeTooLarge { wei: 1 << 96 });

@@ -1,0 +1,101 @@
+//! L1 after one block. An endpoint may have several servers behind it: one that lags says that it does not know the block,
+//! where it would show a contract as missing after its own newest one.
+
+use alloy_primitives::{Address, Bytes, U64};
+use alloy_rpc_types_eth::Block;
+use alloy_sol_types::SolCall;
+use serde_json::json;
+
+use crate::{L1Error, transport::Rpc};
+
+/// What stands after a block.
+#[derive(Debug)]
+pub(crate) struct StateAt<'a> {
+    rpc: &'a Rpc,
+    pub number: u64,
+    /// The same as calls name it.
+    pub block: String,
+}
+
+impl<'a> StateAt<'a> {
+    pub fn new(rpc: &'a Rpc, number: u64) -> Self {
+        Self { rpc, number, block: format!("{number:#x}") }
+    }
+
+    /// After the newest block.
+    pub async fn newest(rpc: &'a Rpc) -> Result<Self, L1Error> {
+        let number: U64 = rpc.call("eth_blockNumber", ()).await?;
+        Ok(Self::new(rpc, number.to()))
+    }
+
+    /// After the newest final block; `None` before there is one.
+    pub async fn finalized(rpc: &'a Rpc) -> Result<Option<Self>, L1Error> {
+        let block: Option<Block> = rpc.call("eth_getBlockByNumber", json!(["finalized", false])).await?;
+        Ok(block.map(|block| Self::new(rpc, block.header.number)))
+    }
+
+    /// Whether there is a contract.
+    pub async fn has_code(&self, address: Address) -> Result<bool, L1Error> {
+        let code: Bytes = self.rpc.call("eth_getCode", json!([address, self.block])).await?;
+        Ok(!code.is_empty())
+    }
+
+    /// The account's next nonce.
+    pub async fn nonce(&self, account: Address) -> Result<u64, L1Error> {
+        let next: U64 = self.rpc.call("eth_getTransactionCount", json!([account, self.block])).await?;
+        Ok(next.to())
+    }
+
+    /// What the contract answers to a question that only its kind, or few others, can answer.
+    pub async fn ask<C: SolCall>(
+        &self,
+        contract: &'static str,
+        at: Address,
+        role: &'static str,
+        call: C,
+    ) -> Result<C::Return, L1Error> {
+        match self.rpc.view(role, at, &call, &self.block).await {
+            // What has no such function reverts, or answers nothing that could be meant.
+            Err(L1Error::Reverted { .. } | L1Error::Undecodable { .. }) => {
+                Err(L1Error::OtherContract { name: contract, address: at, role })
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether the contract names this other one.
+    pub async fn check_role<C: SolCall<Return = Address>>(
+        &self,
+        contract: &'static str,
+        at: Address,
+        role: &'static str,
+        call: C,
+        expected: Address,
+    ) -> Result<(), L1Error> {
+        let given = self.ask(contract, at, role, call).await?;
+        if given != expected {
+            return Err(L1Error::OtherDeployment { contract, role, expected, given });
+        }
+        Ok(())
+    }
+
+    /// Whether the contract answers what it was to be deployed with.
+    pub async fn expect<C>(
+        &self,
+        (name, address): (&'static str, Address),
+        field: &'static str,
+        call: C,
+        expected: C::Return,
+    ) -> Result<(), L1Error>
+    where
+        C: SolCall,
+        C::Return: PartialEq + ToString,
+    {
+        let given = self.ask(name, address, field, call).await?;
+        if given != expected {
+            let (expected, given) = (expected.to_string(), given.to_string());
+            return Err(L1Error::OtherDeployed { name, address, field, expected, given });
+        }
+        Ok(())
+    }
+}
