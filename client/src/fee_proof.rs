@@ -106,19 +106,36 @@ impl FeeProof {
         payer: Address,
         l1: &L1Client,
     ) -> Result<Option<(Self, AccountProof)>, FeeProofError> {
+        Self::fetch_payable_within(SEARCHED_BLOCKS, url, payer, l1).await
+    }
+
+    /// [`FeeProof::fetch_payable`], looking through so many L1 blocks before it asks for L1's last run.
+    ///
+    /// # Errors
+    /// [`FeeProofError`].
+    pub async fn fetch_payable_within(
+        searched_blocks: u64,
+        url: &str,
+        payer: Address,
+        l1: &L1Client,
+    ) -> Result<Option<(Self, AccountProof)>, FeeProofError> {
         let delay = l1.claim_delay().await?;
         let Some(through) = l1.newest_block().await?.checked_sub(delay.into()) else { return Ok(None) };
-        let runs = l1.recent_runs(through.saturating_sub(SEARCHED_BLOCKS), through).await?;
-        let Some(last) = runs.last() else { return Ok(None) };
-        let Some(run) = l1.headers_of(last).await? else { return Ok(None) };
-        let Some(header) = run.header(last.last).copied() else { return Ok(None) };
-        let shown = Self::fetch(url, payer, LedgerAt::Number(last.last)).await?;
+        let runs = l1.recent_runs(through.saturating_sub(searched_blocks), through).await?;
+        let run = match runs.last() {
+            Some(last) => l1.headers_of(last).await?,
+            // Nothing was posted for longer than that: L1's last run may be as old, if the rollup is gone.
+            None => l1.head_run().await?.filter(|head| head.run.posted_at <= through),
+        };
+        let Some(run) = run else { return Ok(None) };
+        let number = run.run.last;
+        let Some(header) = run.header(number).copied() else { return Ok(None) };
+        let shown = Self::fetch(url, payer, LedgerAt::Number(number)).await?;
         let posted = header.hash();
         if (posted, header.fee_ledger_root) != (shown.header_hash, shown.fee_ledger_root) {
-            let (number, shown) = (last.last, shown.header_hash);
-            return Err(FeeProofError::OtherHeader { number, posted, shown });
+            return Err(FeeProofError::OtherHeader { number, posted, shown: shown.header_hash });
         }
-        let proof = shown.in_run(run, last.last);
+        let proof = shown.in_run(run, number);
         Ok(Some((shown, proof)))
     }
 

@@ -8,7 +8,7 @@ use blindfold_rpc::types::{FeeAccountProof, LedgerAt, LedgerTag};
 
 use crate::{
     common::World,
-    stage::{Stage, TIMING, USER, key},
+    stage::{CLAIM_DELAY, Stage, TIMING, USER, key},
 };
 
 const LATEST: LedgerAt = LedgerAt::Tag(LedgerTag::Latest);
@@ -76,6 +76,28 @@ async fn a_withdrawal_is_claimed_once_its_header_is_posted() {
     let found = proof.against_posted(l1).await.unwrap().unwrap();
     assert_eq!(found, at_head);
     writer.claim_withdrawal(&found).await.unwrap();
+    assert_eq!(l1.paid(payer()).await.unwrap(), U256::from(WITHDRAWN));
+}
+
+/// A rollup that is gone posts nothing any more, and what was withdrawn by its last header is still owed.
+#[tokio::test]
+async fn a_withdrawal_is_claimed_however_long_ago_the_last_header_was_posted() {
+    let (stage, world) = (Stage::new().await, World::start().await);
+    let epochs = stage.register(1_000).await;
+    let writer = stage.writer(USER).await;
+    let l1 = writer.client();
+    writer.deposit(payer(), 1_000).await.unwrap();
+    let header = posted(&stage, &epochs, None, ledger().root()).await;
+    world.node.state.lock().fee_proof = Some(shown(&header));
+    const SEARCHED: u64 = 10;
+    let url = world.node.url();
+    let payable = async || FeeProof::fetch_payable_within(SEARCHED, &url, payer(), l1).await.unwrap();
+    stage.anvil.mine(u64::from(CLAIM_DELAY)).await.unwrap();
+    let (_, soon) = payable().await.unwrap();
+    stage.anvil.mine(2 * SEARCHED).await.unwrap();
+    let (proved, late) = payable().await.unwrap();
+    assert_eq!((proved.account.withdrawn, &late), (WITHDRAWN, &soon));
+    writer.claim_withdrawal(&late).await.unwrap();
     assert_eq!(l1.paid(payer()).await.unwrap(), U256::from(WITHDRAWN));
 }
 
