@@ -18,7 +18,7 @@ use blindfold_l1::{
     DEFAULT_FORCED_GAS_PRICE_WEI, DeployConfig, L1Writer, NewEpoch, NewMember,
 };
 use blindfold_protocol::{
-    ChainConfig, L1Timing, MIN_SOUND_POSTING_DEADLINE, SigningKey,
+    ChainConfig, Epochs, L1Timing, MIN_SOUND_POSTING_DEADLINE, SigningKey,
     limits::{DEFAULT_BLOCK_GAS, MAX_MEMBERS},
 };
 use blindfold_runtime::rng;
@@ -393,8 +393,27 @@ async fn run_register(args: &RegisterArgs) -> Result<()> {
     let epoch = new_epoch(&args.parameters, &args.members, args.last, args.location.clone())?;
     let epoch = NewEpoch { continues: args.continues, ..epoch };
     let l1 = L1Settings::new(args.account.l1.as_str()).connect(&chain).await?;
+    if epoch.continues != 0 {
+        check_continued(&l1.epochs().await?, &epoch)?;
+    }
     let sent = L1Writer::new(l1, args.account.open()?).register_epoch(&epoch).await.map_err(advised)?;
     println!("registered in L1 block {} ({}, {} gas)", sent.block, sent.transaction, sent.gas_used);
+    Ok(())
+}
+
+/// Refuses parameters of another key than that of the epoch that is continued: L1 is not told the new ones' key, and nobody
+/// could open what is encrypted to the old one.
+fn check_continued(registered: &Epochs, epoch: &NewEpoch) -> Result<()> {
+    let number = epoch.continues;
+    let continued = registered.as_slice().iter().find(|registered| registered.epoch == number);
+    let continued = continued
+        .with_context(|| format!("--continues {number}: epoch {number} is in no final block of L1 yet"))?;
+    let (there, here) = (continued.encryption_key_hash, B256::from(epoch.encryption_key.hash()));
+    ensure!(
+        there == here,
+        "--continues {number}: that epoch's key is {there}, the parameters' is {here}. They have to share out the same key; \
+         without --continues they bring their own"
+    );
     Ok(())
 }
 
@@ -470,6 +489,7 @@ fn funded(entry: &str) -> Result<(Address, U256)> {
 #[cfg(test)]
 mod tests {
     use blindfold_committee::key_file::KeyFileCost;
+    use blindfold_protocol::Epoch;
 
     use super::*;
     use crate::dealer::{Deal, deal};
@@ -628,6 +648,38 @@ mod tests {
             dealt.members[0].1.bls_public_key,
             "in order of the members"
         );
+    }
+
+    #[test]
+    fn only_the_key_that_an_epoch_has_is_continued() {
+        let dir = tempfile::tempdir().unwrap();
+        let dealt = dealt(dir.path());
+        let files: Vec<PathBuf> = dealt.members.iter().map(|(path, _)| path.clone()).collect();
+        let new = new_epoch(&dealt.parameters, &files, 100, "here".to_owned()).unwrap();
+        let registered = |encryption_key_hash| {
+            let members = new.members.iter().map(|member| member.key).collect();
+            let epoch = Epoch {
+                epoch: 1,
+                first: 1,
+                last: 50,
+                counts_from: 0,
+                continues: 0,
+                parameters_hash: B256::ZERO,
+                encryption_key_hash,
+                max_batch: new.max_batch,
+                threshold: new.threshold,
+                members,
+            };
+            Epochs::new(vec![epoch]).unwrap()
+        };
+        let own = B256::from(new.encryption_key.hash());
+        let continued = |continues| NewEpoch { continues, ..new.clone() };
+        check_continued(&registered(own), &continued(1)).unwrap();
+        let other =
+            check_continued(&registered(B256::repeat_byte(7)), &continued(1)).unwrap_err().to_string();
+        assert!(other.contains(&own.to_string()) && other.contains("the same key"), "{other}");
+        let none = check_continued(&registered(own), &continued(2)).unwrap_err().to_string();
+        assert!(none.contains("epoch 2 is in no final block"), "{none}");
     }
 
     #[test]

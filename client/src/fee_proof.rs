@@ -173,6 +173,17 @@ impl FeeProof {
         Ok(Some(self.in_run(run, self.number)))
     }
 
+    /// Whether L1's last header, with which `at_head` proves the account, has not counted a deposit for it yet: it counts
+    /// with a later header, before any request that is made now.
+    ///
+    /// # Errors
+    /// [`FeeProofError::L1`].
+    pub async fn deposit_waits(&self, at_head: &AccountProof, l1: &L1Client) -> Result<bool, FeeProofError> {
+        let Some(head) = at_head.run.header(at_head.number) else { return Ok(false) };
+        let newest = l1.newest_block().await?;
+        Ok(!l1.recent_deposits(self.payer, head.l1_origin_number, newest).await?.is_empty())
+    }
+
     fn in_run(&self, run: PostedRun, number: u64) -> AccountProof {
         AccountProof {
             payer: self.payer,

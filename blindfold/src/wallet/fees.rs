@@ -105,11 +105,11 @@ async fn request(
     match node {
         Some(node) => {
             let shown = FeeProof::fetch(node, writer.address(), LATEST).await;
-            let is_l1s = match &shown {
-                Ok(shown) => matches!(shown.against_head(writer.client()).await, Ok(Some(_))),
-                Err(_) => false,
+            let proved = match &shown {
+                Ok(shown) => proved(shown, writer.client()).await,
+                Err(_) => Proved::Nothing,
             };
-            may_request(shown, is_l1s)?;
+            may_request(shown, proved)?;
         }
         None => eprintln!(
             "no --node was asked whether there is anything to withdraw; the vault takes any request"
@@ -136,22 +136,50 @@ async fn request(
     print(json, &value, text)
 }
 
-/// Refuses a request that would move nothing, where that is proved against L1's head. Else it is made all the same: it is
-/// the way out of a rollup that is gone, or whose sequencer says that there is nothing.
-fn may_request(shown: Result<FeeProof, FeeProofError>, is_l1s: bool) -> Result<()> {
-    match shown {
-        Ok(shown) if shown.account.balance == 0 && !is_l1s => eprintln!(
-            "the node shows an empty account after batch {}, which is not the ledger of L1's head: requesting all the same",
-            shown.number
+/// How far L1 bears out the account that a node shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proved {
+    /// Not at all, as far as L1 answers.
+    Nothing,
+    /// It stands so in the ledger of L1's head, which has not counted a deposit yet.
+    DepositWaits,
+    /// It stands so in the ledger of L1's head, and no deposit waits.
+    All,
+}
+
+async fn proved(shown: &FeeProof, l1: &L1Client) -> Proved {
+    let Ok(Some(at_head)) = shown.against_head(l1).await else { return Proved::Nothing };
+    match shown.deposit_waits(&at_head, l1).await {
+        Ok(true) => Proved::DepositWaits,
+        Ok(false) => Proved::All,
+        Err(_) => Proved::Nothing,
+    }
+}
+
+/// Refuses a request that would move nothing, where that is proved against L1. Else it is made all the same: it is the way
+/// out of a rollup that is gone, or whose sequencer says that there is nothing.
+fn may_request(shown: Result<FeeProof, FeeProofError>, proved: Proved) -> Result<()> {
+    let shown = match shown {
+        Ok(shown) if shown.account.balance == 0 => shown,
+        Ok(_) => return Ok(()),
+        Err(error) => {
+            eprintln!("whether there is anything to withdraw is not known: {error}");
+            return Ok(());
+        }
+    };
+    let FeeProof { payer, number, .. } = shown;
+    match proved {
+        Proved::All => bail!(
+            "nothing to withdraw: the fee account of {payer} is empty after batch {number}; of what was withdrawn see \
+             `blindfold wallet withdraw-fees status`"
         ),
-        Ok(shown) => ensure!(
-            shown.account.balance != 0,
-            "nothing to withdraw: the fee account of {} is empty after batch {}; of what was withdrawn see \
-             `blindfold wallet withdraw-fees status`",
-            shown.payer,
-            shown.number
+        Proved::DepositWaits => eprintln!(
+            "the account is empty after batch {number}, and a deposit for it is not counted yet: requesting all the same"
         ),
-        Err(error) => eprintln!("whether there is anything to withdraw is not known: {error}"),
+        Proved::Nothing => eprintln!(
+            "the node shows an empty account after batch {number}, which is not the ledger of L1's head: requesting all the \
+             same"
+        ),
     }
     Ok(())
 }
@@ -384,13 +412,15 @@ mod tests {
             header_hash: B256::ZERO,
             fee_ledger_root: B256::ZERO,
         };
-        let refused = may_request(Ok(shown(0)), true).unwrap_err().to_string();
+        let refused = may_request(Ok(shown(0)), Proved::All).unwrap_err().to_string();
         assert!(refused.contains("empty after batch 42"), "{refused}");
         // A sequencer that wants to keep the fees says so, too.
-        may_request(Ok(shown(0)), false).unwrap();
-        may_request(Err(FeeProofError::NoAccount(payer)), false).unwrap();
-        may_request(Ok(shown(1)), true).unwrap();
-        may_request(Err(FeeProofError::Server(ReceivedError::NoAnswer("away".to_owned()))), false).unwrap();
+        may_request(Ok(shown(0)), Proved::Nothing).unwrap();
+        may_request(Ok(shown(0)), Proved::DepositWaits).unwrap();
+        may_request(Err(FeeProofError::NoAccount(payer)), Proved::Nothing).unwrap();
+        may_request(Ok(shown(1)), Proved::All).unwrap();
+        let away = FeeProofError::Server(ReceivedError::NoAnswer("away".to_owned()));
+        may_request(Err(away), Proved::Nothing).unwrap();
     }
 
     #[test]

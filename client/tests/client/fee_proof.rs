@@ -131,6 +131,33 @@ async fn an_exit_goes_by_the_ledger_of_the_last_header_whatever_its_number() {
 }
 
 #[tokio::test]
+async fn a_deposit_waits_until_a_header_has_its_block_as_origin() {
+    let (stage, world) = (Stage::new().await, World::start().await);
+    let epochs = stage.register(1_000).await;
+    let writer = stage.writer(USER).await;
+    let l1 = writer.client();
+    writer.deposit(payer(), 1_000).await.unwrap();
+    let first = posted(&stage, &epochs, None, ledger().root()).await;
+    world.node.state.lock().fee_proof = Some(shown(&first));
+    let waits = async || {
+        let shown = FeeProof::fetch(&world.node.url(), payer(), LATEST).await.unwrap();
+        let at_head = shown.against_head(l1).await.unwrap().unwrap();
+        shown.deposit_waits(&at_head, l1).await.unwrap()
+    };
+    assert!(waits().await, "the first header's origin is an earlier block");
+    writer.deposit(Address::repeat_byte(1), 5).await.unwrap();
+    let counted = l1.finalized().await.unwrap().number;
+    let next = stage.coded(Some(&first), vec![], &[], |header| {
+        (header.fee_ledger_root, header.l1_origin_number) = (ledger().root(), counted);
+    });
+    stage.post(&epochs, std::slice::from_ref(&next)).await;
+    world.node.state.lock().fee_proof = Some(shown(&next.header));
+    assert!(!waits().await, "another account's does not matter");
+    writer.deposit(payer(), 5).await.unwrap();
+    assert!(waits().await);
+}
+
+#[tokio::test]
 async fn what_does_not_lead_to_l1s_header_is_refused_before_anything_is_paid() {
     let (stage, world) = (Stage::new().await, World::start().await);
     let epochs = stage.register(1_000).await;

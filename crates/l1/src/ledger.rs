@@ -55,7 +55,7 @@ impl L1Client {
     }
 }
 
-fn deposit(log: &FinalLog) -> Result<Option<Deposit>, L1Error> {
+pub(crate) fn deposit(log: &FinalLog) -> Result<Option<Deposit>, L1Error> {
     let Some(event) = log.event::<FeeVault::Deposited>()? else { return Ok(None) };
     let amount =
         u128::try_from(event.amount).map_err(|_| malformed_log(&"a deposit of more than 128 bits"))?;

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::Address;
 use alloy_sol_types::{SolCall, SolEvent};
-use blindfold_protocol::BatchHeader;
+use blindfold_protocol::{BatchHeader, validity::Deposit};
 
 use crate::{
     L1Client, L1Error, PostedRun, RunReference, SequencerEvent,
-    contracts::{BlindedInbox, ForcedQueue, HintRegistry, from_contract},
+    contracts::{BlindedInbox, FeeVault, ForcedQueue, HintRegistry, from_contract},
     data::unfit,
     faults::{SEQUENCER_TOPICS, sequencer_event},
+    ledger::deposit,
     logs::FinalLog,
     postings::{check_run, headers_from},
 };
@@ -183,6 +184,22 @@ impl L1Client {
             Some(run) => self.headers_of(run).await,
             None => Ok(None),
         }
+    }
+
+    /// Deposits for an account in blocks `after + 1 ..= through`, in L1 order.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn recent_deposits(
+        &self,
+        payer: Address,
+        after: u64,
+        through: u64,
+    ) -> Result<Vec<Deposit>, L1Error> {
+        let vault = self.inner.config.contracts.fee_vault;
+        let logs = self.newest_logs(vault, &[FeeVault::Deposited::SIGNATURE_HASH], after, through).await?;
+        let deposits: Result<Vec<_>, _> = logs.iter().filter_map(|log| deposit(log).transpose()).collect();
+        Ok(deposits?.into_iter().filter(|deposit| deposit.payer == payer).collect())
     }
 
     /// What happened to hints in blocks `after + 1 ..= through`, without the hints themselves. What happened to
