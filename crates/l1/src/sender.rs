@@ -103,14 +103,22 @@ impl Sender {
         let sidecar = prepare(std::mem::take(&mut call.blobs)).await?;
         let gas_limit = self.gas_limit(&call, sidecar.as_ref()).await?;
         self.clear_other_kind(&mut stuck, sidecar.is_some()).await?;
-        self.submit(call, sidecar, gas_limit, &mut stuck).await
+        let before = *stuck;
+        match self.submit(&call, sidecar.clone(), gas_limit, &mut stuck).await {
+            // In the way is one of the other kind that this process did not send: one before it did, and was killed.
+            Err(_) if call.nonce.is_none() && *stuck != before && of_kind(*stuck, sidecar.is_none()) => {
+                self.clear_other_kind(&mut stuck, sidecar.is_some()).await?;
+                self.submit(&call, sidecar, gas_limit, &mut stuck).await
+            }
+            outcome => outcome,
+        }
     }
 
     /// A transaction with blobs and one without cannot take each other's place: nodes keep them apart, and an account
     /// has pending ones of one kind only. So one of the stuck one's kind that does nothing takes its place first.
     async fn clear_other_kind(&self, stuck: &mut Option<Fees>, with_blobs: bool) -> Result<(), L1Error> {
         let Some(before) = *stuck else { return Ok(()) };
-        if before.blob_fee.is_some() == with_blobs || self.nonce().await? != before.nonce {
+        if of_kind(*stuck, with_blobs) || self.nonce().await? != before.nonce {
             return Ok(());
         }
         let blobs =
@@ -119,12 +127,12 @@ impl Sender {
         let (name, to) = ("replacement", TxKind::Call(self.address()));
         let (value, input, size_limit_bytes) = (U256::ZERO, Bytes::new(), None);
         let nothing = Call { name, to, value, input, blobs: Vec::new(), size_limit_bytes, nonce: None };
-        self.submit(nothing, sidecar, PLAIN_GAS, stuck).await.map(drop)
+        self.submit(&nothing, sidecar, PLAIN_GAS, stuck).await.map(drop)
     }
 
     async fn submit(
         &self,
-        call: Call,
+        call: &Call,
         sidecar: Option<BlobTransactionSidecarEip7594>,
         gas_limit: u64,
         stuck: &mut Option<Fees>,
@@ -133,8 +141,9 @@ impl Sender {
             Some(nonce) => nonce,
             None => self.nonce().await?,
         };
-        let fees = Fees::fresh(&self.rpc, nonce, sidecar.is_some()).await?.over(*stuck);
-        let envelope = self.sign(&call, sidecar, gas_limit, &fees)?;
+        let with_blobs = sidecar.is_some();
+        let fees = Fees::fresh(&self.rpc, nonce, with_blobs).await?.over(*stuck);
+        let envelope = self.sign(call, sidecar, gas_limit, &fees)?;
         let raw = envelope.encoded_2718();
         if let Some(limit) = call.size_limit_bytes
             && raw.len() > limit
@@ -148,12 +157,15 @@ impl Sender {
         match self.rpc.try_call::<B256>("eth_sendRawTransaction", json!([Bytes::from(raw)])).await {
             Ok(_) => {}
             Err(CallError::Server(payload)) if payload.message.contains("already known") => {}
-            Err(error @ CallError::Server(_)) => {
+            Err(CallError::Server(payload)) => {
                 // Not taken. Only where an earlier one is in the way does the next try have to offer more.
-                if !matches!(&error, CallError::Server(payload) if payload.message.contains("underpriced")) {
+                if other_kind_is_pending(&payload.message) {
+                    // What it offers is not known: at least what one of its kind would now.
+                    *stuck = Some(Fees::fresh(&self.rpc, nonce, !with_blobs).await?);
+                } else if !payload.message.contains("underpriced") {
                     *stuck = before;
                 }
-                return Err(refusal(call.name, "eth_sendRawTransaction", error));
+                return Err(refusal(call.name, "eth_sendRawTransaction", CallError::Server(payload)));
             }
             Err(CallError::Transport(cause)) => return Err(unanswered(call.name, transaction, cause)),
         }
@@ -257,6 +269,17 @@ impl Sender {
         }
         Ok((gas + gas / 100 * GAS_MARGIN_PERCENT).min(GAS_LIMIT))
     }
+}
+
+/// Whether what is stuck has blobs, or has none.
+fn of_kind(stuck: Option<Fees>, with_blobs: bool) -> bool {
+    stuck.is_some_and(|fees| fees.blob_fee.is_some() == with_blobs)
+}
+
+/// Whether a node says that the account has a transaction of the other kind, with blobs or without, in its pool: the words of
+/// Geth and Reth, and Nethermind's.
+fn other_kind_is_pending(message: &str) -> bool {
+    ["address already reserved", "PendingTxsOfConflictingType"].iter().any(|words| message.contains(words))
 }
 
 fn unanswered(call: &'static str, transaction: B256, cause: L1Error) -> L1Error {
