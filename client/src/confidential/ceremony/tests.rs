@@ -140,24 +140,26 @@ fn an_unfinished_ceremony_makes_no_keys() {
 /// keys that somebody made over it all the same are refused.
 #[test]
 fn a_phase_1_that_nobody_contributed_to_makes_no_keys() {
-    let dir = tempfile::tempdir().unwrap();
     let mut powers = PowersState::new(ring()).unwrap();
     powers.verify(None).unwrap();
     let none = OriginError::Contributions { phase: 1, got: 0, want: 1 };
-    for _ in 0..2 {
-        let begun = KeysState::new(&powers, None, ring(), &mut |_| ());
+    let does_not_begin = |powers: &PowersState| {
+        let begun = KeysState::new(powers, None, ring(), &mut |_| ());
         assert!(matches!(begun, Err(CeremonyError::UnfinishedPowers(fault)) if fault == none));
-        let beginning = prepared(&powers, ring(), &mut |_| ()).unwrap();
-        let mut state = KeysState::of(&beginning);
-        state.contribute().unwrap();
-        state.close(beacon(2)).unwrap();
-        let verified = state.verify_on(beginning).unwrap();
-        let error = verified.write(&dir.path().join("keys")).unwrap_err();
-        assert!(matches!(error, CeremonyError::Unfinished { fault, .. } if fault == none), "{error}");
-        if powers.contributions().is_empty() {
-            powers.close(beacon(1)).unwrap();
-        }
-    }
+    };
+    does_not_begin(&powers);
+    powers.close(beacon(1)).unwrap();
+    does_not_begin(&powers);
+
+    let dir = tempfile::tempdir().unwrap();
+    let beginning = prepared(&powers, ring(), &mut |_| ()).unwrap();
+    let mut state = KeysState::of(&beginning);
+    state.contribute().unwrap();
+    state.close(beacon(2)).unwrap();
+    let verified = state.verify_on(beginning).unwrap();
+    let error = verified.write(&dir.path().join("keys")).unwrap_err();
+    assert!(matches!(error, CeremonyError::Unfinished { fault, .. } if fault == none), "{error}");
+
     let mut open = PowersState::new(ring()).unwrap();
     open.contribute().unwrap();
     let begun = KeysState::new(&open, None, ring(), &mut |_| ());
