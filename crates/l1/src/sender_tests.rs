@@ -20,7 +20,7 @@ async fn sent(given: Answer, receipt: Answer) -> L1Error {
         "eth_getTransactionReceipt" => receipt.clone(),
         other => panic!("{other} was not expected"),
     });
-    let sender = Sender::new(Rpc::new(&url, 50).unwrap(), 1, dev_key(0).unwrap(), 10);
+    let sender = Sender::new(Rpc::new(&url, 3_000).unwrap(), 1, dev_key(0).unwrap(), 10);
     let (name, to, input) = ("force", TxKind::Call(Address::ZERO), Bytes::new());
     let call =
         Call { name, to, value: U256::ZERO, input, blobs: vec![], size_limit_bytes: None, nonce: None };
