@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use blindfold_chain::coded;
 use blindfold_l1::{GivenPromise, L1Writer, OmissionAnswer, OpenAccusation, PostedRun};
 use blindfold_protocol::{B256, Verdict, fault::keeps_promise, keccak256};
-use blindfold_store::{BatchRecord, ItemRecord, StoreError};
+use blindfold_store::{BatchRecord, ItemRecord, Store, StoreError};
 use thiserror::Error;
 use tokio::time::sleep;
 
-use crate::{core::Core, poster::PostFault};
+use crate::{context::Context, poster::PostFault};
 
 /// The most numbers between an envelope's admission and its expiry, and so between a promise and its number.
 const MAX_LIFETIME: u64 = 4_096;
@@ -74,18 +74,24 @@ enum Outcome {
     Lost,
 }
 
-impl Core {
+/// Answers accusations.
+pub(crate) struct Answerer {
+    pub(crate) cx: Arc<Context>,
+    pub(crate) l1: Arc<dyn L1Accusations>,
+}
+
+impl Answerer {
     /// Looks for accusations and answers them until the sequencer stops.
-    pub(crate) async fn answer_loop(self: Arc<Self>, l1: Arc<dyn L1Accusations>) {
-        let mut stop = self.stop.clone();
-        let pause = Duration::from_millis(self.config.accusations.interval_ms);
+    pub(crate) async fn run(self) {
+        let mut stop = self.cx.stop.clone();
+        let pause = Duration::from_millis(self.cx.config.accusations.interval_ms);
         let mut told = BTreeSet::new();
         loop {
             // What is under way when the sequencer stops is found out at the next start.
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = self.answer_all(l1.as_ref(), &mut told) => {}
+                () = self.answer_all(&mut told) => {}
             }
             tokio::select! {
                 biased;
@@ -96,22 +102,22 @@ impl Core {
     }
 
     /// One round over everything that is open. `told` holds the lost ones of which the log was told.
-    async fn answer_all(&self, l1: &dyn L1Accusations, told: &mut BTreeSet<(B256, B256, u64)>) {
-        let open = match l1.open(self.chain.genesis_l1_origin).await {
+    async fn answer_all(&self, told: &mut BTreeSet<(B256, B256, u64)>) {
+        let open = match self.l1.open(self.cx.chain.genesis_l1_origin).await {
             Ok(open) => open,
             Err(fault) => {
-                self.metrics.accusation_failures.increment();
+                self.cx.metrics.accusation_failures.increment();
                 tracing::warn!(%fault, "looking for accusations on L1 failed; it is tried again");
                 return;
             }
         };
         let mut left = open.len() as u64;
         let mut lost = BTreeSet::new();
-        self.metrics.accusations_open.set(left);
+        self.cx.metrics.accusations_open.set(left);
         for accusation in open {
             let OpenAccusation { promise, answer_until } = accusation;
             let GivenPromise { envelope_id, item_hash, seal_by, .. } = promise;
-            match self.answer_one(l1, &accusation).await {
+            match self.answer_one(&accusation).await {
                 Ok(Outcome::Answered) => left = left.saturating_sub(1),
                 Ok(Outcome::Waits) => {
                     tracing::warn!(%envelope_id, seal_by, answer_until, "an answer on L1 waits for its batch");
@@ -120,7 +126,7 @@ impl Core {
                     lost.insert((envelope_id, item_hash, seal_by));
                 }
                 Err(hindrance) => {
-                    self.metrics.accusation_failures.increment();
+                    self.cx.metrics.accusation_failures.increment();
                     tracing::warn!(%hindrance, %envelope_id, answer_until, "an answer on L1 failed; it is tried again");
                 }
             }
@@ -133,62 +139,61 @@ impl Core {
                 "a promise was not kept: the bond will be lost to an accusation on L1"
             );
         }
-        self.metrics.accusations_open.set(left);
-        self.metrics.accusations_lost.set(lost.len() as u64);
+        self.cx.metrics.accusations_open.set(left);
+        self.cx.metrics.accusations_lost.set(lost.len() as u64);
         *told = lost;
     }
 
-    async fn answer_one(
-        &self,
-        l1: &dyn L1Accusations,
-        accusation: &OpenAccusation,
-    ) -> Result<Outcome, Hindrance> {
+    async fn answer_one(&self, accusation: &OpenAccusation) -> Result<Outcome, Hindrance> {
         let promise = accusation.promise;
-        let Some(record) = self.kept_in(&promise).await? else {
+        let Some(record) = kept_in(self.cx.store.as_ref(), &promise).await? else {
             // Only a disk that has all headers up to the number can say that the envelope is in none.
-            let complete = self.tracker.certified().number >= promise.seal_by;
+            let complete = self.cx.tracker.certified().number >= promise.seal_by;
             return Ok(if complete { Outcome::Lost } else { Outcome::Waits });
         };
         let number = record.number;
         // A header is posted after its origin.
-        let Some(run) = l1.run_of(number, record.sealed.header.l1_origin_number).await? else {
+        let Some(run) = self.l1.run_of(number, record.sealed.header.l1_origin_number).await? else {
             return Ok(Outcome::Waits);
         };
         let batch = coded(record)?;
         let Some(answer) = OmissionAnswer::new(run, &batch.sealed, &batch.codes, promise) else {
             return Ok(Outcome::Lost);
         };
-        let transaction = l1.answer(&answer).await?;
-        self.metrics.accusations_answered.increment();
+        let transaction = self.l1.answer(&answer).await?;
+        self.cx.metrics.accusations_answered.increment();
         let GivenPromise { envelope_id, seal_by, .. } = promise;
         tracing::info!(%envelope_id, number, seal_by, %transaction, "answered an accusation on L1");
         Ok(Outcome::Answered)
     }
+}
 
-    /// A batch up to the promised number in which the promised item stands with a verdict that keeps the promise.
-    pub(crate) async fn kept_in(&self, promise: &GivenPromise) -> Result<Option<BatchRecord>, StoreError> {
-        let GivenPromise { envelope_id, item_hash, seal_by, .. } = *promise;
-        let Some(location) = self.store.envelope_location(envelope_id).await? else { return Ok(None) };
-        let holds = |record: &BatchRecord| {
-            let items = record.items.iter().zip(&record.sealed.items);
-            let kept = |item: &ItemRecord| item.id == envelope_id && is_kept(item, record.number, seal_by);
-            items.filter(|(item, _)| kept(item)).any(|(_, bytes)| keccak256(bytes) == item_hash)
-        };
-        if location.number <= seal_by
-            && let Some(record) = self.store.batch(location.number).await?.filter(holds)
-        {
+/// A batch up to the promised number in which the promised item stands with a verdict that keeps the promise.
+pub(crate) async fn kept_in(
+    store: &dyn Store,
+    promise: &GivenPromise,
+) -> Result<Option<BatchRecord>, StoreError> {
+    let GivenPromise { envelope_id, item_hash, seal_by, .. } = *promise;
+    let Some(location) = store.envelope_location(envelope_id).await? else { return Ok(None) };
+    let holds = |record: &BatchRecord| {
+        let items = record.items.iter().zip(&record.sealed.items);
+        let kept = |item: &ItemRecord| item.id == envelope_id && is_kept(item, record.number, seal_by);
+        items.filter(|(item, _)| kept(item)).any(|(_, bytes)| keccak256(bytes) == item_hash)
+    };
+    if location.number <= seal_by
+        && let Some(record) = store.batch(location.number).await?.filter(holds)
+    {
+        return Ok(Some(record));
+    }
+    // The store names one place of several: an earlier batch may have skipped the envelope.
+    let mut from = seal_by.saturating_sub(MAX_LIFETIME).max(1);
+    while from <= seal_by {
+        let page = store.batches(from, PAGE_BATCHES).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        from = last.number.saturating_add(1);
+        if let Some(record) = page.into_iter().find(holds) {
             return Ok(Some(record));
         }
-        // The store names one place of several: an earlier batch may have skipped the envelope.
-        let mut from = seal_by.saturating_sub(MAX_LIFETIME).max(1);
-        while from <= seal_by {
-            let page = self.store.batches(from, PAGE_BATCHES).await?;
-            let Some(last) = page.last() else { return Ok(None) };
-            from = last.number.saturating_add(1);
-            if let Some(record) = page.into_iter().find(holds) {
-                return Ok(Some(record));
-            }
-        }
-        Ok(None)
     }
+    Ok(None)
 }

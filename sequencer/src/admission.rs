@@ -2,10 +2,10 @@
 
 use std::{net::IpAddr, ops::RangeInclusive, sync::Arc};
 
-use blindfold_chain::{Closing, Office};
+use blindfold_chain::{Closing, Office, ParameterSet};
 use blindfold_l1::GivenPromise;
 use blindfold_protocol::{
-    Address, B256, Canonical, Envelope, EnvelopeFault, Epoch, Promise,
+    B256, Canonical, Envelope, EnvelopeFault, Epoch, Promise,
     block::block_second,
     limits::{EXPIRY_WINDOW, HANDOVER_BLOCKS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
     validity::{ChainState, CheckedEnvelope, most_after},
@@ -14,10 +14,18 @@ use blindfold_runtime::{now, spawn};
 use blindfold_store::PendingEnvelope;
 
 use crate::{
-    core::{Core, PoolItem},
-    mempool::{Mempool, Meta, PoolRefusal, Telling, rank},
+    accusations::kept_in,
+    backlog::Backlog,
+    context::Context,
+    l1_cache::L1Cache,
+    mempool::{Mempool, Meta, PoolRefusal, Telling},
+    pool::{Pool, PoolItem},
+    promises::LatePromises,
+    recover::Recovered,
     refusal::AdmissionRefusal,
     reservations::Demand,
+    sources::SourceLimits,
+    verifier::Verifier,
 };
 
 /// What the store remembers of an envelope that gave its place in a full mempool to one that ranks higher.
@@ -32,7 +40,20 @@ pub(crate) struct Admitted {
     pub(crate) promise: Option<Promise>,
 }
 
-impl Core {
+/// The way into the mempool.
+pub(crate) struct Admission {
+    pub(crate) cx: Arc<Context>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) l1: Arc<L1Cache>,
+    pub(crate) parameters: Arc<ParameterSet>,
+    pub(crate) recovered: Arc<Recovered>,
+    pub(crate) sources: SourceLimits,
+    pub(crate) verifier: Verifier,
+    pub(crate) late_promises: LatePromises,
+}
+
+impl Admission {
     /// Admits an envelope: durable when this returns. The same envelope again gives the same answer. Once it has a place it
     /// is admitted to the end, even when the caller hangs up: one that is never offered to a batch would break promises.
     pub(crate) async fn admit(
@@ -44,9 +65,9 @@ impl Core {
         let started = now();
         let result = self.admit_checked(source, bytes, promise).await;
         match &result {
-            Ok(_) => self.metrics.admission_seconds.observe_duration(started.elapsed()),
+            Ok(_) => self.cx.metrics.admission_seconds.observe_duration(started.elapsed()),
             Err(refusal) => {
-                self.metrics.envelopes_refused.get(&[refusal.reason()]).increment();
+                self.cx.metrics.envelopes_refused.get(&[refusal.reason()]).increment();
                 tracing::debug!(reason = refusal.reason(), %refusal, "envelope refused");
             }
         }
@@ -59,17 +80,18 @@ impl Core {
         bytes: Vec<u8>,
         promise: bool,
     ) -> Result<Admitted, AdmissionRefusal> {
-        if self.stopping() {
+        if self.cx.stopping() {
             return Err(AdmissionRefusal::ShuttingDown);
         }
-        let office = self.office();
+        let office = self.cx.office();
         if !office.admits() && !matches!(office, Office::Awaits { .. }) {
             return Err(AdmissionRefusal::OutOfOffice);
         }
-        if !self.recovered() {
+        if !self.recovered.is_complete() {
             return Err(AdmissionRefusal::Recovering);
         }
-        if let Some(Closing { epoch, until, .. }) = self.tracker.closed(self.tracker.head().number + 1) {
+        if let Some(Closing { epoch, until, .. }) = self.cx.tracker.closed(self.cx.tracker.head().number + 1)
+        {
             return Err(AdmissionRefusal::EpochEnds { epoch, until });
         }
         if source.is_some_and(|source| !self.sources.allow(source, now())) {
@@ -106,7 +128,7 @@ impl Core {
         if let Some(behind) = self.backlog.behind(pending, bytes.len() as u64) {
             return Err(AdmissionRefusal::Backlogged { behind });
         }
-        let meta = self.meta_of(envelope, id, bytes.len(), None);
+        let meta = self.pool.meta_of(envelope, id, bytes.len(), None);
         // A full pool or a greedy payer costs no verification. The check that counts comes with the place itself.
         let room = self.pool.lock().check(&meta);
         if !matches!(room, Err(PoolRefusal::NoncePending)) {
@@ -114,7 +136,7 @@ impl Core {
         }
         {
             let pool = self.pool.lock();
-            self.tracker.with_state(|state| self.funded(&pool, state, &meta))?;
+            self.cx.tracker.with_state(|state| self.funded(&pool, state, &meta))?;
         }
         let (epoch, number) = self.epoch_for(envelope).await?;
         let checked = self
@@ -122,22 +144,22 @@ impl Core {
             .verify(Arc::clone(&bytes), epoch, number)
             .await?
             .map_err(|kind| explain(kind, envelope, number))?;
-        let core = Arc::clone(self);
+        let admission = Arc::clone(self);
         let item = PoolItem { bytes, checked: Arc::new(checked) };
-        to_end(async move { core.take_place(meta, item, promise).await }).await
+        to_end(async move { admission.take_place(meta, item, promise).await }).await
     }
 
     /// The epoch the envelope was encrypted for, if a batch of it can come (the next number's, or the one after),
     /// and the next number. For any other envelope the next number's epoch, against which it is wrong.
     async fn epoch_for(&self, envelope: &Envelope) -> Result<(Arc<Epoch>, u64), AdmissionRefusal> {
-        let number = self.tracker.head().number + 1;
-        let current = self.tracker.epoch(number).await.map_err(|refusal| {
+        let number = self.cx.tracker.head().number + 1;
+        let current = self.cx.tracker.epoch(number).await.map_err(|refusal| {
             tracing::warn!(%refusal, number, "no epoch for the next batch");
             AdmissionRefusal::NoEpoch
         })?;
         let header = &envelope.header;
         if Some(header.epoch) == current.epoch.checked_add(1)
-            && let Ok(following) = self.tracker.epoch(current.last.saturating_add(1)).await
+            && let Ok(following) = self.cx.tracker.epoch(current.last.saturating_add(1)).await
         {
             if header.expiry.number() < following.first {
                 return Err(explain(EnvelopeFault::Expired, envelope, following.first));
@@ -156,15 +178,15 @@ impl Core {
     ) -> Result<Option<Admitted>, AdmissionRefusal> {
         let pending = self.pool.lock().get(id).cloned();
         if let Some(meta) = pending {
-            let core = Arc::clone(self);
-            return to_end(async move { core.acknowledge_again(meta, promise).await }).await.map(Some);
+            let admission = Arc::clone(self);
+            return to_end(async move { admission.acknowledge_again(meta, promise).await }).await.map(Some);
         }
-        match self.tracker.for_caller(self.store.envelope_location(*id)).await {
+        match self.cx.tracker.for_caller(self.cx.store.envelope_location(*id)).await {
             Ok(None) => {}
             Ok(Some(place)) if place.fault.is_none() => return Err(AdmissionRefusal::AlreadyKnown),
             Ok(Some(place)) => {
                 // Skipped there: maybe a copy with another proof or signature, which must not keep this one out.
-                let record = self.tracker.for_caller(self.store.batch(place.number)).await;
+                let record = self.cx.tracker.for_caller(self.cx.store.batch(place.number)).await;
                 let record = record.map_err(|error| storage(&error))?;
                 let there = record.as_ref().and_then(|record| record.sealed.items.get(place.index as usize));
                 if there.is_some_and(|item| item.as_slice() == bytes) {
@@ -173,7 +195,7 @@ impl Core {
             }
             Err(error) => return Err(storage(&error)),
         }
-        match self.tracker.for_caller(self.store.envelope_outcome(*id)).await {
+        match self.cx.tracker.for_caller(self.cx.store.envelope_outcome(*id)).await {
             Ok(Some(outcome)) if outcome == EVICTED_OUTCOME => Ok(None),
             Ok(None) => Ok(None),
             Ok(Some(_)) => Err(AdmissionRefusal::AlreadyKnown),
@@ -193,7 +215,7 @@ impl Core {
         }
         if self.pool.lock().get(&id).is_none() {
             // Sealed meanwhile, or the first call failed at the disk and took it out.
-            return Err(match self.store.envelope_location(id).await {
+            return Err(match self.cx.store.envelope_location(id).await {
                 Ok(Some(_)) => AdmissionRefusal::AlreadyKnown,
                 _ => AdmissionRefusal::Storage,
             });
@@ -225,7 +247,7 @@ impl Core {
             if let (Err(_), Some(number)) = (&reserved, meta.seal_by) {
                 pool.release_number(number, meta.demand());
             }
-            self.show_pool(&pool);
+            self.pool.show(&pool);
             reserved
         };
         let seal_by = meta.seal_by;
@@ -244,15 +266,15 @@ impl Core {
         if let Err(refusal) = self.make_durable(id, &item, seal_by).await {
             let mut pool = self.pool.lock();
             if pool.withdraw(&id) {
-                self.show_pool(&pool);
+                self.pool.show(&pool);
                 return Err(refusal);
             }
         }
         self.pool.lock().ready(&id);
-        if self.arrived.add(item.bytes.len(), &self.config.sealing) {
-            self.full.notify_one();
+        if self.pool.arrived.add(item.bytes.len(), &self.cx.config.sealing) {
+            self.pool.full.notify_one();
         }
-        self.metrics.envelopes_admitted.increment();
+        self.cx.metrics.envelopes_admitted.increment();
         self.answer(&item, seal_by).await
     }
 
@@ -263,7 +285,7 @@ impl Core {
         meta: &Meta,
         checked: &CheckedEnvelope,
     ) -> Result<(), AdmissionRefusal> {
-        self.tracker.with_state(|state| {
+        self.cx.tracker.with_state(|state| {
             let number = state.head().number + 1;
             state
                 .admissible(checked, self.second(state))
@@ -284,9 +306,9 @@ impl Core {
             // The same envelope, brought by another call meanwhile, is no competitor of itself.
             return Ok(());
         }
-        let (fees, surcharge) = (state.base_fees_at(self.second(state)), self.chain.malformed_surcharge);
+        let (fees, surcharge) = (state.base_fees_at(self.second(state)), self.cx.chain.malformed_surcharge);
         let balance = state.ledger().account(&meta.payer).map_or(0, |account| account.balance);
-        let pending = self.committed(pool, state, &meta.payer);
+        let pending = self.pool.committed(pool, state, &meta.payer);
         let fee = meta.fee(fees).saturating_add(surcharge);
         let needed = pending.saturating_add(fee);
         if balance < needed {
@@ -300,15 +322,7 @@ impl Core {
 
     /// The second it is now, or the head's, where that is ahead.
     fn second(&self, state: &ChainState) -> u64 {
-        block_second(self.clock.now_ms().max(state.head().timestamp_ms))
-    }
-
-    /// What the payer's pending envelopes will cost at the next base fees.
-    pub(crate) fn committed(&self, pool: &Mempool<PoolItem>, state: &ChainState, payer: &Address) -> u128 {
-        let number = state.head().number + 1;
-        // A live fee nonce is an envelope that was paid for.
-        let paid = |nonce: u64| state.ledger().nonce(payer, nonce).is_some_and(|by| by >= number);
-        pool.committed(payer, state.next_base_fees(), self.chain.malformed_surcharge, paid)
+        block_second(self.cx.clock.now_ms().max(state.head().timestamp_ms))
     }
 
     async fn make_durable(
@@ -317,9 +331,9 @@ impl Core {
         item: &PoolItem,
         seal_by: Option<u64>,
     ) -> Result<(), AdmissionRefusal> {
-        let arrived_ms = self.clock.now_ms();
+        let arrived_ms = self.cx.clock.now_ms();
         let record = PendingEnvelope { id, bytes: item.bytes.to_vec(), arrived_ms, seal_by };
-        self.store.put_envelope(record).await.map_err(|error| storage(&error))
+        self.cx.store.put_envelope(record).await.map_err(|error| storage(&error))
     }
 
     /// The numbers that an envelope may be promised: neither so near that it may not come to it, nor so far that it may
@@ -330,19 +344,19 @@ impl Core {
         capacity: Demand,
     ) -> Result<RangeInclusive<u64>, AdmissionRefusal> {
         let terms = |detail: String| AdmissionRefusal::PromiseTerms { detail };
-        if !self.office().promises(self.tracker.newest_l1_block()) {
+        if !self.cx.office().promises(self.cx.tracker.newest_l1_block()) {
             return Err(terms("this sequencer's time ends soon: ask the next one".to_owned()));
         }
-        let newest = self.tracker.newest_l1_block();
-        let closing = self.tracker.closing(self.tracker.head().number.saturating_add(1));
+        let newest = self.cx.tracker.newest_l1_block();
+        let closing = self.cx.tracker.closing(self.cx.tracker.head().number.saturating_add(1));
         if let Some(closing) = closing
             && newest.saturating_add(HANDOVER_BLOCKS) >= closing.closed_from()
         {
             return Err(terms(format!("epoch {} ends soon", closing.epoch)));
         }
-        let sealing = &self.config.sealing;
+        let sealing = &self.cx.config.sealing;
         let (head, generation) =
-            self.tracker.with_state(|state| (state.head().number, state.head().generation));
+            self.cx.tracker.with_state(|state| (state.head().number, state.head().generation));
         if meta.generation != generation {
             // Pending, and about to be dropped.
             return Err(fault(EnvelopeFault::WrongGeneration, of_another_generation(meta.generation)));
@@ -353,16 +367,16 @@ impl Core {
         };
         // Until its certificates count it can be taken back, its first number being the next one or not.
         let (first_number, counts_from) = (entry.epoch().first, entry.epoch().counts_from);
-        let final_block = self.tracker.head().l1_origin.max(self.tracker.epochs_read_at());
+        let final_block = self.cx.tracker.head().l1_origin.max(self.cx.tracker.epochs_read_at());
         if first_number > head && counts_from > final_block {
             return Err(terms(format!("epoch {} counts from L1 block {counts_from} on", meta.epoch)));
         }
         let begins = first_number.saturating_sub(1).max(head);
         let first = begins.saturating_add(sealing.promise_margin_batches);
         let mut last = begins.saturating_add(sealing.promise_batches).min(meta.expiry);
-        if self.config.posting.enabled {
+        if self.cx.config.posting.enabled {
             // A header that L1 makes bars what was promised (G-1), and excuses promises up to so far above L1's head.
-            let posted = u64::try_from(self.metrics.posted_number.get()).unwrap_or_default();
+            let posted = u64::try_from(self.cx.metrics.posted_number.get()).unwrap_or_default();
             let excused = posted.saturating_add(EXPIRY_WINDOW);
             if first > excused {
                 return Err(self.no_room_for_promises());
@@ -375,7 +389,7 @@ impl Core {
         if !meta.demand().fits(capacity) {
             return Err(terms("it takes more than half of a batch".to_owned()));
         }
-        let fees = self.tracker.next_base_fees();
+        let fees = self.cx.tracker.next_base_fees();
         for (what, fee, offered) in
             [("byte", fees.base_fee, meta.max_fee), ("unit of gas", fees.gas_base_fee, meta.max_gas_fee)]
         {
@@ -390,7 +404,7 @@ impl Core {
                 }
             }
         }
-        if self.l1.forced_waiting(self.tracker.head().forced_cursor) > MAX_FORCED_ITEMS {
+        if self.l1.forced_waiting(self.cx.tracker.head().forced_cursor) > MAX_FORCED_ITEMS {
             // What L1 forces goes first, and more waits than one header takes.
             return Err(self.no_room_for_promises());
         }
@@ -398,7 +412,7 @@ impl Core {
     }
 
     fn no_room_for_promises(&self) -> AdmissionRefusal {
-        AdmissionRefusal::PromiseCapacity { batches: self.config.sealing.promise_batches }
+        AdmissionRefusal::PromiseCapacity { batches: self.cx.config.sealing.promise_batches }
     }
 
     /// Envelopes that gave their places to one that ranks higher leave the disk as well. They may be sent again.
@@ -406,13 +420,13 @@ impl Core {
         if evicted.is_empty() {
             return;
         }
-        let number = self.tracker.head().number;
+        let number = self.cx.tracker.head().number;
         // Should this fail, a restart takes them back.
-        if let Err(error) = self.store.remove_envelopes(evicted, EVICTED_OUTCOME, number).await {
+        if let Err(error) = self.cx.store.remove_envelopes(evicted, EVICTED_OUTCOME, number).await {
             tracing::warn!(%error, "envelopes that gave their places to others are still on disk");
         }
         self.pool.lock().left(evicted);
-        self.metrics.envelopes_evicted.add(evicted.len() as u64);
+        self.cx.metrics.envelopes_evicted.add(evicted.len() as u64);
         tracing::debug!(count = evicted.len(), "envelopes gave their places to one that ranks higher");
     }
 
@@ -422,7 +436,7 @@ impl Core {
         let (id, item_hash) = (item.checked.id, item.checked.item_hash);
         self.pool.lock().acknowledge(&id);
         let Some(seal_by) = seal_by else { return Ok(Admitted { id, promise: None }) };
-        let telling = self.pool.lock().tell(&id, self.tracker.head().number);
+        let telling = self.pool.lock().tell(&id, self.cx.tracker.head().number);
         let kept = match telling {
             Telling::Tell(seal_by) => Some(seal_by),
             // The disk was so slow that its number went by before the envelope was there.
@@ -430,39 +444,16 @@ impl Core {
             Telling::Gone => {
                 // In a batch that keeps the promise, or there is none to give.
                 let promise =
-                    GivenPromise { sequencer: self.key.address(), envelope_id: id, item_hash, seal_by };
-                let kept = self.kept_in(&promise).await.map_err(|error| storage(&error))?;
+                    GivenPromise { sequencer: self.cx.key.address(), envelope_id: id, item_hash, seal_by };
+                let kept =
+                    kept_in(self.cx.store.as_ref(), &promise).await.map_err(|error| storage(&error))?;
                 kept.is_some().then_some(seal_by)
             }
         };
         let seal_by = kept.ok_or_else(|| self.no_room_for_promises())?;
-        self.metrics.promises.increment();
-        let promise = Promise::sign(&self.key, &self.chain.deployment, id, item_hash, seal_by);
+        self.cx.metrics.promises.increment();
+        let promise = Promise::sign(&self.cx.key, &self.cx.chain.deployment, id, item_hash, seal_by);
         Ok(Admitted { id, promise: Some(promise) })
-    }
-
-    /// What ordering needs to know of an envelope. It ranks by the tip that it would pay now, not by what it names.
-    pub(crate) fn meta_of(&self, envelope: &Envelope, id: B256, bytes: usize, seal_by: Option<u64>) -> Meta {
-        let header = &envelope.header;
-        // An envelope has at most MAX_ENVELOPE_BYTES.
-        let item_bytes = bytes as u32;
-        let above = header.max_fee.saturating_sub(self.tracker.next_base_fees().base_fee);
-        let tip = header.priority_fee.min(above);
-        Meta {
-            id,
-            payer: header.payer,
-            fee_nonce: header.fee_nonce,
-            epoch: header.epoch,
-            expiry: header.expiry.number(),
-            generation: header.expiry.generation(),
-            max_fee: header.max_fee,
-            max_gas_fee: header.max_gas_fee,
-            priority_fee: header.priority_fee,
-            gas_limit: header.gas_limit,
-            item_bytes,
-            rank: rank(tip, item_bytes, header.gas_limit, self.chain.second_gas_limit()),
-            seal_by,
-        }
     }
 
     fn place(&self, result: Result<(), PoolRefusal>) -> Result<(), AdmissionRefusal> {
@@ -475,7 +466,7 @@ impl Core {
             )),
             Err(PoolRefusal::Full) => Err(AdmissionRefusal::PoolFull),
             Err(PoolRefusal::PayerLimit) => {
-                Err(AdmissionRefusal::PayerLimit { limit: self.config.mempool.max_per_payer })
+                Err(AdmissionRefusal::PayerLimit { limit: self.cx.config.mempool.max_per_payer })
             }
         }
     }

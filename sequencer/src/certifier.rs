@@ -13,7 +13,7 @@ use blindfold_rpc::types::Refusal;
 use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
 
-use crate::{config::PeerConfig, core::Core, gate::Gate, refusal::SubmissionRefusal};
+use crate::{context::Context, gate::Gate, refusal::SubmissionRefusal};
 
 /// Certified numbers for which late acknowledgements are still checked and answered.
 const KEPT_CERTIFIED_NUMBERS: usize = 64;
@@ -23,15 +23,14 @@ const STORED_SLOTS: u64 = 64;
 
 /// Acknowledgements on their way to certificates, and what members refuse.
 pub(crate) struct Certifier {
-    numbers: Mutex<BTreeMap<u64, Collected>>,
+    cx: Arc<Context>,
+    collection: Collection,
     refusals: Mutex<VecDeque<Refusal>>,
-    max_refusals: usize,
     /// For what comes from anybody.
     gate: Gate,
     /// For each member that proved who it is, a thread and a queue: neither a flood from others nor one member's own
     /// delays the rest.
     of_members: Mutex<BTreeMap<u16, Arc<Gate>>>,
-    queue_items: usize,
     /// Held while acknowledgements are written, so that the stored list only grows.
     writing: tokio::sync::Mutex<()>,
 }
@@ -44,30 +43,16 @@ struct Collected {
     certified: bool,
 }
 
-impl Certifier {
-    pub(crate) fn new(limits: &PeerConfig) -> Self {
-        Self {
-            numbers: Mutex::default(),
-            refusals: Mutex::default(),
-            max_refusals: limits.max_refusals,
-            gate: Gate::new(limits.verify_threads, limits.verify_queue_items),
-            of_members: Mutex::default(),
-            queue_items: limits.verify_queue_items,
-            writing: tokio::sync::Mutex::default(),
-        }
-    }
+/// What members acknowledged.
+#[derive(Default)]
+struct Collection(Mutex<BTreeMap<u64, Collected>>);
 
-    /// The way to a verifying thread for a member's own acknowledgement; only who proved to be that member comes here.
-    fn gate_of(&self, member: u16) -> Arc<Gate> {
-        let mut gates = self.of_members.lock();
-        Arc::clone(gates.entry(member).or_insert_with(|| Arc::new(Gate::new(1, self.queue_items))))
-    }
-
+impl Collection {
     /// Begins collecting for a header, before it is announced.
-    pub(crate) fn begin(&self, number: u64, hash: B256, epoch: Arc<Epoch>) {
+    fn begin(&self, number: u64, hash: B256, epoch: Arc<Epoch>) {
         let entry =
             Collected { hash, epoch, sealed: now(), acknowledgements: BTreeMap::new(), certified: false };
-        let mut numbers = self.numbers.lock();
+        let mut numbers = self.0.lock();
         numbers.insert(number, entry);
         let certified = numbers.values().filter(|entry| entry.certified).count();
         for _ in KEPT_CERTIFIED_NUMBERS..certified {
@@ -77,19 +62,14 @@ impl Certifier {
     }
 
     /// Forgets the headers from a number on: others take their places.
-    pub(crate) fn forget_from(&self, number: u64) {
-        self.numbers.lock().split_off(&number);
-    }
-
-    /// What members refused, newest last.
-    pub(crate) fn refusals(&self) -> Vec<Refusal> {
-        self.refusals.lock().iter().cloned().collect()
+    fn forget_from(&self, number: u64) {
+        self.0.lock().split_off(&number);
     }
 
     /// Checks an acknowledgement against what is collected. `None` when it is here already and counted.
     fn check(&self, ack: &Acknowledgement, certified: u64) -> Result<Arc<Epoch>, SubmissionRefusal> {
         let number = ack.number;
-        let numbers = self.numbers.lock();
+        let numbers = self.0.lock();
         let entry = numbers.get(&number).ok_or_else(|| not_collected(number, certified))?;
         if ack.epoch != entry.epoch.epoch {
             return Err(SubmissionRefusal::WrongEpoch {
@@ -117,7 +97,7 @@ impl Certifier {
 
     /// Counts a verified acknowledgement. Gives the list of all of the number when it is not certified yet.
     fn count(&self, ack: &Acknowledgement) -> Result<Option<Vec<Acknowledgement>>, SubmissionRefusal> {
-        let mut numbers = self.numbers.lock();
+        let mut numbers = self.0.lock();
         let (number, member) = (ack.number, ack.member);
         let entry = numbers.get_mut(&number).ok_or(SubmissionRefusal::AlreadyCertified { number })?;
         if entry.acknowledgements.insert(member, *ack).is_some() {
@@ -127,20 +107,50 @@ impl Certifier {
     }
 
     fn forget(&self, ack: &Acknowledgement) {
-        if let Some(entry) = self.numbers.lock().get_mut(&ack.number) {
+        if let Some(entry) = self.0.lock().get_mut(&ack.number) {
             entry.acknowledgements.remove(&ack.member);
         }
     }
 
     /// Marks a number certified; gives the moment it was sealed the first time.
     fn finish(&self, number: u64) -> Option<Instant> {
-        let mut numbers = self.numbers.lock();
+        let mut numbers = self.0.lock();
         let entry = numbers.get_mut(&number)?;
         (!std::mem::replace(&mut entry.certified, true)).then_some(entry.sealed)
     }
 }
 
-impl Core {
+impl Certifier {
+    pub(crate) fn new(cx: Arc<Context>) -> Self {
+        let limits = &cx.config.peers;
+        let gate = Gate::new(limits.verify_threads, limits.verify_queue_items);
+        let (refusals, of_members, writing) =
+            (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
+        Self { cx, collection: Collection::default(), refusals, gate, of_members, writing }
+    }
+
+    /// Begins collecting for a header, before it is announced.
+    pub(crate) fn begin(&self, number: u64, hash: B256, epoch: Arc<Epoch>) {
+        self.collection.begin(number, hash, epoch);
+    }
+
+    /// Forgets the headers from a number on: others take their places.
+    pub(crate) fn forget_from(&self, number: u64) {
+        self.collection.forget_from(number);
+    }
+
+    /// What members refused, newest last.
+    pub(crate) fn refusals(&self) -> Vec<Refusal> {
+        self.refusals.lock().iter().cloned().collect()
+    }
+
+    /// The way to a verifying thread for a member's own acknowledgement; only who proved to be that member comes here.
+    fn gate_of(&self, member: u16) -> Arc<Gate> {
+        let mut gates = self.of_members.lock();
+        let queue_items = self.cx.config.peers.verify_queue_items;
+        Arc::clone(gates.entry(member).or_insert_with(|| Arc::new(Gate::new(1, queue_items))))
+    }
+
     /// A member's acknowledgement: checked, stored, counted; with the threshold it becomes the certificate. `own`: the
     /// member itself brings it, as it has proved.
     pub(crate) async fn take_acknowledgement(
@@ -150,9 +160,9 @@ impl Core {
     ) -> Result<(), SubmissionRefusal> {
         let result = self.take_acknowledgement_checked(ack, own).await;
         match &result {
-            Ok(()) => self.metrics.acknowledgements.increment(),
+            Ok(()) => self.cx.metrics.acknowledgements.increment(),
             Err(refusal) => {
-                self.metrics.acknowledgements_refused.get(&[refusal.reason()]).increment();
+                self.cx.metrics.acknowledgements_refused.get(&[refusal.reason()]).increment();
                 tracing::debug!(number = ack.number, member = ack.member, %refusal, "acknowledgement refused");
             }
         }
@@ -164,28 +174,24 @@ impl Core {
         ack: Acknowledgement,
         own: bool,
     ) -> Result<(), SubmissionRefusal> {
-        if self.stopping() {
+        if self.cx.stopping() {
             return Err(SubmissionRefusal::ShuttingDown);
         }
-        let certifier = &self.certifier;
-        let epoch = certifier.check(&ack, self.tracker.certified().number)?;
-        let deployment = self.chain.deployment;
+        let epoch = self.collection.check(&ack, self.cx.tracker.certified().number)?;
+        let deployment = self.cx.chain.deployment;
         let of_thread = Arc::clone(&epoch);
         let verify = move || certificate::verify_acknowledgement(&ack, &of_thread, &deployment);
-        let verified = if own {
-            certifier.gate_of(ack.member).run(verify).await
-        } else {
-            certifier.gate.run(verify).await
-        };
+        let verified =
+            if own { self.gate_of(ack.member).run(verify).await } else { self.gate.run(verify).await };
         verified?.map_err(|_| SubmissionRefusal::InvalidSignature { member: ack.member })?;
         let Some(all) = ({
-            let _writing = certifier.writing.lock().await;
-            let all = certifier.count(&ack)?;
+            let _writing = self.writing.lock().await;
+            let all = self.collection.count(&ack)?;
             if let Some(all) = &all
                 && let Err(error) = self.store_acknowledgements(ack.number, all).await
             {
                 tracing::error!(%error, number = ack.number, "acknowledgement not stored");
-                certifier.forget(&ack);
+                self.collection.forget(&ack);
                 return Err(SubmissionRefusal::Storage);
             }
             all
@@ -201,7 +207,7 @@ impl Core {
     /// Makes the certificate of a number, keeps it and announces it. A failure is logged: the next acknowledgement,
     /// or a restart, tries again.
     async fn certify(&self, number: u64, epoch: &Arc<Epoch>, all: &[Acknowledgement]) {
-        if let Err(refusal) = self.tracker.may_be_certified(number).await {
+        if let Err(refusal) = self.cx.tracker.may_be_certified(number).await {
             tracing::warn!(number, %refusal, "acknowledged, and not certified");
             return;
         }
@@ -215,10 +221,10 @@ impl Core {
             }
             Err(blindfold_runtime::Cancelled) => return,
         };
-        match self.tracker.accept_certificate(&certificate).await {
+        match self.cx.tracker.accept_certificate(&certificate).await {
             Ok(_) => self.certified(&certificate).await,
             Err(refusal @ TrackerRefusal::ConflictingCertificates { .. }) => {
-                self.fail("certifier", refusal.to_string());
+                self.cx.fail("certifier", refusal.to_string());
             }
             Err(refusal) => tracing::error!(number, %refusal, "certificate not taken"),
         }
@@ -226,13 +232,13 @@ impl Core {
 
     async fn certified(&self, certificate: &Certificate) {
         let number = certificate.number;
-        if let Some(sealed) = self.certifier.finish(number) {
-            self.metrics.certificates.increment();
-            self.metrics.certify_seconds.observe_duration(sealed.elapsed());
+        if let Some(sealed) = self.collection.finish(number) {
+            self.cx.metrics.certificates.increment();
+            self.cx.metrics.certify_seconds.observe_duration(sealed.elapsed());
             tracing::info!(number, hash = %certificate.header_hash, "certified");
-            self.hub.publish(&announce::certificate(certificate));
+            self.cx.hub.publish(&announce::certificate(certificate));
         }
-        self.show_chain();
+        self.cx.show_chain();
     }
 
     async fn store_acknowledgements(
@@ -241,13 +247,13 @@ impl Core {
         all: &[Acknowledgement],
     ) -> Result<(), blindfold_store::StoreError> {
         let bytes: Vec<u8> = all.iter().flat_map(Acknowledgement::encode).collect();
-        self.store.put_meta(&stored_key(number), &bytes).await
+        self.cx.store.put_meta(&stored_key(number), &bytes).await
     }
 
     /// Tries again for numbers that have their acknowledgements and yet no certificate (our disk failed then).
     pub(crate) async fn retry_certifying(&self) {
         let complete: Vec<_> = {
-            let numbers = self.certifier.numbers.lock();
+            let numbers = self.collection.0.lock();
             let waiting = numbers.iter().filter(|(_, entry)| {
                 !entry.certified && entry.acknowledgements.len() >= usize::from(entry.epoch.threshold)
             });
@@ -261,7 +267,7 @@ impl Core {
             copied.collect()
         };
         for (number, epoch, all) in complete {
-            if self.tracker.may_be_certified(number).await.is_err() {
+            if self.cx.tracker.may_be_certified(number).await.is_err() {
                 // Said when the last acknowledgement came.
                 continue;
             }
@@ -272,9 +278,9 @@ impl Core {
     /// A member says why it does not acknowledge: kept for the operator, never acted upon.
     pub(crate) fn take_refusal(&self, refusal: Refusal) -> Result<(), SubmissionRefusal> {
         let (number, member) = (refusal.number, refusal.member);
-        let certified = self.tracker.certified().number;
+        let certified = self.cx.tracker.certified().number;
         let (hash, members) = {
-            let numbers = self.certifier.numbers.lock();
+            let numbers = self.collection.0.lock();
             let entry = numbers.get(&number).ok_or_else(|| not_collected(number, certified))?;
             (entry.hash, entry.epoch.members.len())
         };
@@ -285,10 +291,10 @@ impl Core {
         tracing::warn!(
             number, member, reason = %refusal.reason, ours = refusal.header_hash == hash, "a member refuses a header"
         );
-        self.metrics.member_refusals.increment();
-        let mut refusals = self.certifier.refusals.lock();
+        self.cx.metrics.member_refusals.increment();
+        let mut refusals = self.refusals.lock();
         refusals.retain(|kept| (kept.number, kept.member) != (number, member));
-        if refusals.len() >= self.certifier.max_refusals {
+        if refusals.len() >= self.cx.config.peers.max_refusals {
             refusals.pop_front();
         }
         refusals.push_back(refusal);
@@ -297,23 +303,23 @@ impl Core {
 
     /// After a restart: collects again for every header without a certificate, from what is stored.
     pub(crate) async fn resume_certifying(&self) -> Result<(), blindfold_store::StoreError> {
-        for number in self.tracker.certified().number + 1..=self.tracker.head().number {
-            let Some(record) = self.store.batch(number).await? else { continue };
-            let Ok(epoch) = self.tracker.epoch(number).await.map(Arc::new) else {
+        for number in self.cx.tracker.certified().number + 1..=self.cx.tracker.head().number {
+            let Some(record) = self.cx.store.batch(number).await? else { continue };
+            let Ok(epoch) = self.cx.tracker.epoch(number).await.map(Arc::new) else {
                 tracing::error!(number, "no epoch for a sealed header");
                 continue;
             };
-            self.certifier.begin(number, record.hash, Arc::clone(&epoch));
-            let stored = self.store.meta(&stored_key(number)).await?.unwrap_or_default();
+            self.begin(number, record.hash, Arc::clone(&epoch));
+            let stored = self.cx.store.meta(&stored_key(number)).await?.unwrap_or_default();
             let mut all = Vec::new();
             for bytes in stored.chunks(ACKNOWLEDGEMENT_BYTES) {
                 // What is damaged comes again from its member; another number's is from the slot's last use.
                 if let Ok(ack) = Acknowledgement::decode(bytes)
                     && ack.number == number
-                    && self.certifier.check(&ack, number).is_ok()
-                    && certificate::verify_acknowledgement(&ack, &epoch, &self.chain.deployment).is_ok()
+                    && self.collection.check(&ack, number).is_ok()
+                    && certificate::verify_acknowledgement(&ack, &epoch, &self.cx.chain.deployment).is_ok()
                 {
-                    all = self.certifier.count(&ack).ok().flatten().unwrap_or(all);
+                    all = self.collection.count(&ack).ok().flatten().unwrap_or(all);
                 }
             }
             if all.len() >= usize::from(epoch.threshold) {
@@ -340,12 +346,11 @@ fn stored_key(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::PeerConfig;
 
     /// A header is at the head a moment before acknowledgements of it are collected. Who is so fast is told to try again.
     #[test]
     fn who_acknowledges_a_header_that_was_just_sealed_is_told_to_try_again() {
-        let certifier = Certifier::new(&PeerConfig::default());
+        let collection = Collection::default();
         let ack = |number| Acknowledgement {
             epoch: 1,
             number,
@@ -353,7 +358,7 @@ mod tests {
             member: 1,
             signature: [0; 48],
         };
-        let refused = |number| certifier.check(&ack(number), 4).unwrap_err();
+        let refused = |number| collection.check(&ack(number), 4).unwrap_err();
         assert_eq!(refused(4), SubmissionRefusal::AlreadyCertified { number: 4 });
         for number in [0, 5] {
             let refusal = refused(number);

@@ -1,12 +1,39 @@
 //! Takes the helper's release and hints: verified entirely, stored, announced, handed to execution.
 
-use blindfold_chain::{HintsRefusal, announce};
+use std::sync::Arc;
+
+use blindfold_chain::{HintIntake, HintsRefusal, announce};
 use blindfold_protocol::{BatchHints, Release};
 use blindfold_store::StoreError;
 
-use crate::{core::Core, refusal::SubmissionRefusal};
+use tokio::sync::Mutex;
 
-impl Core {
+use crate::{context::Context, gate::Gate, refusal::SubmissionRefusal};
+
+/// Hint lists that may wait for their verification.
+const QUEUE_ITEMS: usize = 32;
+
+/// What takes hints.
+pub(crate) struct HintReceiver {
+    cx: Arc<Context>,
+    intake: HintIntake,
+    /// Bounds the hint lists held at a time.
+    gate: Gate,
+    /// Hints of publishers who proved who they are.
+    of_publishers: Gate,
+    /// Of all others one at a time stands in line with them.
+    strangers_turn: Mutex<()>,
+    /// Hints are verified one batch at a time, with all threads of the backend.
+    turn: Mutex<()>,
+}
+
+impl HintReceiver {
+    pub(crate) fn new(cx: Arc<Context>, intake: HintIntake) -> Self {
+        let gate = || Gate::new(1, QUEUE_ITEMS);
+        let (strangers_turn, turn) = (Mutex::default(), Mutex::default());
+        Self { cx, intake, gate: gate(), of_publishers: gate(), strangers_turn, turn }
+    }
+
     /// True when the hints were added, false when they were here already.
     pub(crate) async fn take_hints(
         &self,
@@ -17,10 +44,10 @@ impl Core {
         let number = hints.number;
         let result = self.take_hints_checked(release, hints, from_helper).await;
         match &result {
-            Ok(true) => self.metrics.hints.increment(),
+            Ok(true) => self.cx.metrics.hints.increment(),
             Ok(false) => {}
             Err(refusal) => {
-                self.metrics.hints_refused.get(&[refusal.reason()]).increment();
+                self.cx.metrics.hints_refused.get(&[refusal.reason()]).increment();
                 tracing::warn!(number, %refusal, "hints refused");
             }
         }
@@ -33,17 +60,17 @@ impl Core {
         hints: BatchHints,
         from_helper: bool,
     ) -> Result<bool, SubmissionRefusal> {
-        if self.stopping() {
+        if self.cx.stopping() {
             return Err(SubmissionRefusal::ShuttingDown);
         }
-        let (number, head) = (hints.number, self.tracker.head().number);
+        let (number, head) = (hints.number, self.cx.tracker.head().number);
         if (release.number, release.header_hash) != (number, hints.header_hash) {
             return Err(SubmissionRefusal::ReleaseMismatch);
         }
         if number == 0 || number > head {
             return Err(SubmissionRefusal::UnknownBatch { number, newest: head });
         }
-        if number > self.tracker.certified().number {
+        if number > self.cx.tracker.certified().number {
             return Err(SubmissionRefusal::NotCertified { number });
         }
         // Before a place is taken and anything is verified: after the first right hints, nobody makes us look again.
@@ -56,11 +83,11 @@ impl Core {
             None => {}
         }
         // One place in the queue from the first read to the last write: submissions stay bounded in memory.
-        let gate = if from_helper { &self.helpers_gate } else { &self.hints_gate };
+        let gate = if from_helper { &self.of_publishers } else { &self.gate };
         let place = gate.enter()?;
         let accepted = {
             let _stranger = if from_helper { None } else { Some(self.strangers_turn.lock().await) };
-            let _one_at_a_time = self.hints_turn.lock().await;
+            let _one_at_a_time = self.turn.lock().await;
             check_points(release.clone()).await?;
             self.intake.submit(Some(release), hints.clone()).await
         };
@@ -70,11 +97,11 @@ impl Core {
             tracing::info!(number, hash = %accepted.hash, verified = accepted.verified, "hints verified and stored");
             // The stored release: the first one stays, whoever brings another.
             if let Ok(Some(stored)) =
-                self.store.batch(number).await.map(|record| record.and_then(|r| r.release))
+                self.cx.store.batch(number).await.map(|record| record.and_then(|r| r.release))
             {
-                self.hub.publish(&announce::release(&stored));
+                self.cx.hub.publish(&announce::release(&stored));
             }
-            self.hub.publish(&announce::hints(&hints));
+            self.cx.hub.publish(&announce::hints(&hints));
         }
         Ok(accepted.new)
     }

@@ -6,7 +6,7 @@ use blindfold_protocol::{Address, Deployment, Hello, Party, PartyKey, SigningKey
 use blindfold_rpc::{Doorkeeper, Introduction};
 use blindfold_runtime::{Clock, random};
 
-use crate::core::Core;
+use crate::context::Context;
 
 /// The sequencer's introduction to a server, by its signing key.
 pub fn introduction(
@@ -23,9 +23,9 @@ pub fn introduction(
 }
 
 /// Knows the members of the head's committee, and the helpers that the settings name.
-pub(crate) fn doorkeeper(core: &Arc<Core>) -> Doorkeeper {
-    let (tracker, clock) = (core.tracker.clone(), Arc::clone(&core.clock));
-    let helpers: Arc<[Address]> = core.config.helpers.clone().into();
+pub(crate) fn doorkeeper(cx: &Context) -> Doorkeeper {
+    let (tracker, clock) = (cx.tracker.clone(), Arc::clone(&cx.clock));
+    let helpers: Arc<[Address]> = cx.config.helpers.clone().into();
     let key_of = move |party| {
         let (tracker, helpers) = (tracker.clone(), Arc::clone(&helpers));
         let key = async move {
@@ -40,5 +40,5 @@ pub(crate) fn doorkeeper(core: &Arc<Core>) -> Doorkeeper {
         };
         Box::pin(key) as Pin<Box<dyn Future<Output = _> + Send>>
     };
-    Doorkeeper::new(core.chain.deployment, Party::Sequencer, key_of, move || clock.now_ms())
+    Doorkeeper::new(cx.chain.deployment, Party::Sequencer, key_of, move || clock.now_ms())
 }

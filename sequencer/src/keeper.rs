@@ -9,14 +9,20 @@ use blindfold_chain::{
 };
 use blindfold_protocol::limits::EXPIRY_WINDOW;
 use blindfold_rpc::Readiness;
-use blindfold_runtime::now;
+use blindfold_runtime::{Agreement, now};
 use blindfold_store::StoreError;
 use tokio::{
     sync::broadcast::{self, error::RecvError},
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{backlog::Stages, core::Core, recover::out_of_office};
+use crate::{
+    backlog::{Backlog, Stages},
+    certifier::Certifier,
+    context::Context,
+    l1_cache::L1Cache,
+    recover::{Recovered, out_of_office},
+};
 
 /// How often the keeper looks.
 const KEEP_INTERVAL_MS: u64 = 500;
@@ -31,38 +37,50 @@ const PRUNE_EVERY_BATCHES: u64 = 256;
 pub(crate) const CONDITIONS: &[&str] =
     &["l1", "clock", "recovery", "office", "epoch", "committee", "execution", "sealing"];
 
-impl Core {
+/// Looks after things.
+pub(crate) struct Keeper {
+    pub(crate) cx: Arc<Context>,
+    pub(crate) l1: Arc<L1Cache>,
+    pub(crate) agreement: Arc<Agreement>,
+    pub(crate) certifier: Arc<Certifier>,
+    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) recovered: Arc<Recovered>,
+    pub(crate) executor: Executor,
+    pub(crate) readiness: Readiness,
+}
+
+impl Keeper {
     /// Looks after things until the sequencer stops.
-    pub(crate) async fn keep(self: Arc<Self>, executor: Executor, readiness: Readiness) {
+    pub(crate) async fn run(self) {
         let mut ticks = interval(Duration::from_millis(KEEP_INTERVAL_MS));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut stop = self.stop.clone();
-        let mut progress = (self.tracker.certified(), now());
-        let mut pruned = self.tracker.head().number / PRUNE_EVERY_BATCHES;
+        let mut stop = self.cx.stop.clone();
+        let mut progress = (self.cx.tracker.certified(), now());
+        let mut pruned = self.cx.tracker.head().number / PRUNE_EVERY_BATCHES;
         loop {
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 _ = ticks.tick() => {}
             }
-            self.show_readiness(&executor, &readiness).await;
-            self.retry_certifying().await;
-            match self.stages(&executor.status()).await {
+            self.show_readiness().await;
+            self.certifier.retry_certifying().await;
+            match stages(&self.cx, &self.executor.status()).await {
                 Ok(stages) => self.backlog.advance(stages),
                 Err(error) => tracing::warn!(%error, "how far the batches have come is not known"),
             }
-            let certified = self.tracker.certified();
+            let certified = self.cx.tracker.certified();
             if certified != progress.0 {
                 progress = (certified, now());
             } else if progress.1.elapsed() >= Duration::from_millis(ANNOUNCE_AGAIN_MS) {
                 progress.1 = now();
                 self.announce_again(certified.number).await;
             }
-            let head = self.tracker.head().number;
+            let head = self.cx.tracker.head().number;
             if head / PRUNE_EVERY_BATCHES > pruned {
                 pruned = head / PRUNE_EVERY_BATCHES;
                 if let Err(error) =
-                    self.store.prune_outcomes(head.saturating_sub(KEEP_OUTCOMES_BATCHES)).await
+                    self.cx.store.prune_outcomes(head.saturating_sub(KEEP_OUTCOMES_BATCHES)).await
                 {
                     tracing::warn!(%error, "old outcomes are not forgotten");
                 }
@@ -70,21 +88,9 @@ impl Core {
         }
     }
 
-    /// How far posting, hints and execution have come.
-    pub(crate) async fn stages(&self, executed: &ExecutorStatus) -> Result<Stages, StoreError> {
-        let heads = self.store.heads().await?;
-        let seen = u64::try_from(self.metrics.posted_number.get()).unwrap_or_default();
-        Ok(Stages {
-            posted: self.config.posting.enabled.then(|| heads.posted.unwrap_or_default().max(seen)),
-            // What is executed needs no hints, or never gets any: L1 declared it void.
-            hinted: heads.hinted_through.unwrap_or_default().max(executed.last_batch),
-            executed: executed.last_batch,
-        })
-    }
-
     /// Headers that members may have missed.
     async fn announce_again(&self, certified: u64) {
-        for number in certified + 1..=self.tracker.head().number {
+        for number in certified + 1..=self.cx.tracker.head().number {
             if let Err(error) = self.announce_stored(number).await {
                 tracing::warn!(%error, number, "header not announced again");
                 return;
@@ -93,20 +99,20 @@ impl Core {
     }
 
     async fn announce_stored(&self, number: u64) -> Result<(), StoreError> {
-        if let Some(record) = self.store.batch(number).await? {
-            self.hub.publish(&announce::header(&record.sealed, record.hash, &verdicts(&record)?));
+        if let Some(record) = self.cx.store.batch(number).await? {
+            self.cx.hub.publish(&announce::header(&record.sealed, record.hash, &verdicts(&record)?));
         }
         Ok(())
     }
 
-    async fn show_readiness(&self, executor: &Executor, readiness: &Readiness) {
-        let head = self.tracker.head();
+    async fn show_readiness(&self) {
+        let head = self.cx.tracker.head();
         let tell = |condition, fault: Option<String>| match fault {
-            None => readiness.set_ready(condition),
-            Some(reason) => readiness.set_not_ready(condition, reason),
+            None => self.readiness.set_ready(condition),
+            Some(reason) => self.readiness.set_not_ready(condition, reason),
         };
-        let oldest =
-            (self.clock.now_ms() / 1_000).saturating_sub(self.chain.timing.max_origin_age_seconds.into());
+        let oldest = (self.cx.clock.now_ms() / 1_000)
+            .saturating_sub(self.cx.chain.timing.max_origin_age_seconds.into());
         tell(
             "l1",
             match self.l1.origins(head.l1_origin).first() {
@@ -115,7 +121,7 @@ impl Core {
                     "the newest final block of L1, {}, is too old for another header",
                     newest.number
                 )),
-                Some(newest) => self.tracker.too_late_for(newest.number).map(|l1| {
+                Some(newest) => self.cx.tracker.too_late_for(newest.number).map(|l1| {
                     format!(
                         "the newest final block of L1, {}, is so far behind its newest, {l1}, that a header with it \
                          could not be posted in time",
@@ -125,12 +131,14 @@ impl Core {
             },
         );
         tell("clock", self.agreement.fault().map(|fault| fault.to_string()));
-        let hindrance = self.hindrance.lock().clone();
         let asking = || Some("the committee is asked what was signed before".to_owned());
-        tell("recovery", if self.recovered() { None } else { hindrance.or_else(asking) });
+        tell(
+            "recovery",
+            if self.recovered.is_complete() { None } else { self.recovered.hindrance().or_else(asking) },
+        );
         tell(
             "office",
-            match self.office() {
+            match self.cx.office() {
                 Office::Leaves { term } => Some(format!(
                     "this key signs headers with L1 origins up to {} only: nothing is admitted any more",
                     term.end()
@@ -138,38 +146,50 @@ impl Core {
                 office => out_of_office(&office),
             },
         );
-        let epoch = self.tracker.epoch(head.number + 1).await.err().map(|refusal| refusal.to_string());
-        tell("epoch", epoch.or_else(|| self.tracker.closed(head.number + 1).map(epoch_ends)));
-        let waiting = head.number.saturating_sub(self.tracker.certified().number);
-        let limit = u64::from(self.config.sealing.max_uncertified_headers);
+        let epoch = self.cx.tracker.epoch(head.number + 1).await.err().map(|refusal| refusal.to_string());
+        tell("epoch", epoch.or_else(|| self.cx.tracker.closed(head.number + 1).map(epoch_ends)));
+        let waiting = head.number.saturating_sub(self.cx.tracker.certified().number);
+        let limit = u64::from(self.cx.config.sealing.max_uncertified_headers);
         tell("committee", (waiting >= limit).then(|| format!("{waiting} headers wait for certificates")));
-        let halted = match executor.status().state {
+        let halted = match self.executor.status().state {
             ExecutionState::Halted { reason } => Some(reason),
             _ => None,
         };
         tell("execution", halted);
-        tell("sealing", self.spawner.failure().map(|failure| failure.to_string()));
+        tell("sealing", self.cx.spawner.failure().map(|failure| failure.to_string()));
     }
+}
 
-    /// Announces blocks as they are executed.
-    pub(crate) async fn relay_blocks(self: Arc<Self>, mut blocks: broadcast::Receiver<Arc<NewBlock>>) {
-        let mut stop = self.stop.clone();
-        loop {
-            let block = tokio::select! {
-                biased;
-                _ = stop.wait_for(|stop| *stop) => return,
-                block = blocks.recv() => block,
-            };
-            match block {
-                Ok(block) => {
-                    self.metrics.blocks.increment();
-                    self.metrics.block_number.set(block.record.number);
-                    self.hub.publish(&announce::block(&block));
-                }
-                // Subscribers fetch what they missed.
-                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "blocks not announced"),
-                Err(RecvError::Closed) => return,
+/// How far posting, hints and execution have come.
+pub(crate) async fn stages(cx: &Context, executed: &ExecutorStatus) -> Result<Stages, StoreError> {
+    let heads = cx.store.heads().await?;
+    let seen = u64::try_from(cx.metrics.posted_number.get()).unwrap_or_default();
+    Ok(Stages {
+        posted: cx.config.posting.enabled.then(|| heads.posted.unwrap_or_default().max(seen)),
+        // What is executed needs no hints, or never gets any: L1 declared it void.
+        hinted: heads.hinted_through.unwrap_or_default().max(executed.last_batch),
+        executed: executed.last_batch,
+    })
+}
+
+/// Announces blocks as they are executed.
+pub(crate) async fn relay_blocks(cx: Arc<Context>, mut blocks: broadcast::Receiver<Arc<NewBlock>>) {
+    let mut stop = cx.stop.clone();
+    loop {
+        let block = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            block = blocks.recv() => block,
+        };
+        match block {
+            Ok(block) => {
+                cx.metrics.blocks.increment();
+                cx.metrics.block_number.set(block.record.number);
+                cx.hub.publish(&announce::block(&block));
             }
+            // Subscribers fetch what they missed.
+            Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "blocks not announced"),
+            Err(RecvError::Closed) => return,
         }
     }
 }
@@ -184,6 +204,6 @@ fn epoch_ends(closing: Closing) -> String {
 }
 
 /// `/refusals` of the admin server: what members refused lately.
-pub(crate) fn refusals_route(core: Arc<Core>) -> Router {
-    Router::new().route("/refusals", get(move || async move { Json(core.certifier.refusals()) }))
+pub(crate) fn refusals_route(certifier: Arc<Certifier>) -> Router {
+    Router::new().route("/refusals", get(move || async move { Json(certifier.refusals()) }))
 }

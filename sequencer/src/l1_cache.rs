@@ -1,24 +1,15 @@
 //! L1 as the sealer sees it: looked up in the background, so that sealing never waits for L1 and goes on while it is
 //! down (with the origin it has).
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    AnnouncedEnd, HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, NextStep,
-    PendingL1Header, Refusal, VoidRun, announce, limits::DEPOSIT_READ_STEP_BLOCKS,
+    AnnouncedEnd, HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, PendingL1Header,
+    VoidRun, limits::DEPOSIT_READ_STEP_BLOCKS,
 };
 use blindfold_protocol::{B256, Epochs, LedgerEvent};
-use blindfold_runtime::{Instant, Patience, now};
 use parking_lot::RwLock;
-
-use crate::core::Core;
-
-/// How long a final block is held back after it was seen before a header names it, in polls.
-const ORIGIN_HOLD_POLLS: u32 = 4;
 
 /// A view of L1 in front of another one, which remembers the newest final block and what L1 said up to it.
 pub struct L1Cache {
@@ -102,7 +93,7 @@ impl L1Cache {
     }
 
     /// Whether the block that was found is offered already: then what was found is more of the forced queue.
-    fn offers(&self, look: &Look) -> bool {
+    pub fn offers(&self, look: &Look) -> bool {
         self.known.read().newest.is_some_and(|newest| newest.number == look.newest.number)
     }
 
@@ -272,126 +263,9 @@ impl L1View for L1Cache {
     }
 }
 
-/// Refreshes the cache every `l1_poll_ms` until the sequencer stops, and takes the headers that L1 made.
-pub(crate) async fn follow_l1(core: Arc<Core>) {
-    let mut stop = core.stop.clone();
-    let mut reported = false;
-    let mut patience = Patience::new(core.config.l1_unusable_exit_ms);
-    let poll = Duration::from_millis(core.config.l1_poll_ms);
-    let mut held: Option<(Instant, Look)> = None;
-    loop {
-        core.compare_clocks().await;
-        if held.is_none() {
-            let head = core.tracker.head();
-            match core.l1.look(head.l1_origin, head.forced_cursor).await {
-                Ok(look) => held = Some((now(), look)),
-                Err(fault) => {
-                    core.metrics.l1_failures.increment();
-                    if !std::mem::replace(&mut reported, true) {
-                        tracing::warn!(%fault, "L1 cannot be read; sealing goes on with the origin at hand");
-                    }
-                }
-            }
-        }
-        match core.take_l1_headers().await {
-            Ok(()) => {
-                patience.reset();
-                // Members and nodes see it meanwhile, and need no L1 for the header that names it.
-                let hold = ORIGIN_HOLD_POLLS * poll;
-                let due = |(seen, look): &mut (Instant, Look)| seen.elapsed() >= hold || core.l1.offers(look);
-                if let Some((_, look)) = held.take_if(due) {
-                    let origin = core.l1.offer(look);
-                    core.metrics.l1_final_number.set(origin.number);
-                    if std::mem::take(&mut reported) {
-                        tracing::info!(number = origin.number, "L1 answers again");
-                    }
-                }
-            }
-            Err(Refusal::L1(fault)) if fault.is_transient() => {
-                tracing::debug!(%fault, "L1 does not tell what it made");
-            }
-            // One answer that is not usable may be that of a server that lags behind the others; a full disk may be
-            // emptied.
-            Err(refusal) if passes(&refusal) && !patience.failed() => {
-                tracing::warn!(%refusal, "what L1 made cannot be taken yet");
-            }
-            Err(refusal) if refusal.next_step() == NextStep::Stop => {
-                // Sealing on would only make what L1 cannot take.
-                core.fail("l1", refusal.to_string());
-                return;
-            }
-            Err(refusal) => tracing::warn!(%refusal, "what L1 made cannot be taken yet"),
-        }
-        tokio::select! {
-            () = tokio::time::sleep(poll) => {}
-            _ = stop.wait_for(|stop| *stop) => return,
-        }
-    }
-}
-
-/// Whether it may be over at the next look.
-fn passes(refusal: &Refusal) -> bool {
-    match refusal {
-        Refusal::L1(_) => true,
-        Refusal::Store(error) => error.retry(),
-        _ => false,
-    }
-}
-
-impl Core {
-    /// Asks L1 for the time, and compares it with ours and the wall's.
-    pub(crate) async fn compare_clocks(&self) {
-        let l1 = self.l1.newest_time().await.ok().flatten();
-        self.agreement.observe(l1.map(|seconds| seconds.saturating_mul(1_000)));
-    }
-
-    /// Goes on from the headers that L1 made: nobody sequenced for long, or two headers of one number were shown.
-    pub(crate) async fn take_l1_headers(self: &Arc<Self>) -> Result<(), Refusal> {
-        self.restore_displaced().await?;
-        let before = self.tracker.head().number;
-        let taken = self.tracker.follow_l1().await;
-        // What our own headers from there on took waits again, and nobody certifies them. Also where the disk failed once
-        // they were taken back: the next look begins without them.
-        let left = self.tracker.head().number;
-        if taken.is_err() && left < before {
-            self.forget_from(left + 1);
-        }
-        let taken = taken?;
-        let Some((_, first)) = taken.first() else { return Ok(()) };
-        if first.number <= before {
-            self.displaced.store(true, Ordering::SeqCst);
-        }
-        self.certifier.forget_from(first.number);
-        self.backlog.forget_from(first.number);
-        for (sealed, applied) in &taken {
-            tracing::error!(number = applied.number, hash = %applied.hash, "L1 made a header: going on from it");
-            self.hub.publish(&announce::header(sealed, applied.hash, &applied.verdicts));
-        }
-        self.show_chain();
-        self.reopened.store(true, Ordering::SeqCst);
-        self.restore_displaced().await?;
-        Ok(())
-    }
-
-    /// Takes back into the mempool what displaced headers had taken; where the disk fails, at the next look.
-    pub(crate) async fn restore_displaced(self: &Arc<Self>) -> Result<(), Refusal> {
-        // Whoever comes while another one is at it waits for the end of that.
-        let _turn = self.restoring.lock().await;
-        // Before it is read: what is displaced meanwhile waits for the next look.
-        if !self.displaced.swap(false, Ordering::SeqCst) {
-            return Ok(());
-        }
-        let restored = self.restore_mempool().await;
-        if restored.is_err() {
-            self.displaced.store(true, Ordering::SeqCst);
-        }
-        Ok(restored?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     use blindfold_protocol::{Address, B256, Bytes, Deposit, ForcedEntry};
 

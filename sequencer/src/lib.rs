@@ -6,16 +6,27 @@
 //! disk. Ordering never waits for the helper, for execution or for L1; for the committee it waits once
 //! `sealing.max_uncertified_headers` headers lack a certificate.
 //!
-//! | module | does |
-//! |---|---|
-//! | `admission`, `backlog`, `verifier`, `mempool`, `sources`, `promises`, `reservations` | every check of an envelope, durable, acknowledged |
-//! | `recover`, `members` | what was signed before, asked of the committee and L1 before the first header |
-//! | `sealer`, `choice`, `clock`, `l1_cache` | the header of each slot |
-//! | `certifier`, `hints`, `gate` | what members and helpers send |
-//! | `poster` | runs of certified headers to L1 |
-//! | `accusations` | answers on L1 to accusations of broken promises |
-//! | `outputs` | claims of executed blocks on L1 |
-//! | `rpc`, `keeper`, `metrics` | JSON-RPC, the feed, readiness, counts |
+//! Each part owns its state and names the parts that it works with; `start` puts them together.
+//!
+//! | module | part | does |
+//! |---|---|---|
+//! | `context` | `Context` | handles that all parts have: settings, chain, disk, key, clock, feed, counts |
+//! | `admission`, `promises`; `verifier`, `sources` | `Admission` | every check of an envelope, durable, acknowledged |
+//! | `pool`; `mempool`, `reservations` | `Pool` | what waits for a batch |
+//! | `backlog` | `Backlog` | how much more may be admitted |
+//! | `recover`; `members` | `Recovery` | what was signed before, asked of the committee and L1 before the first header |
+//! | `sealer`; `choice` | `Sealer` | the header of each slot |
+//! | `displaced` | `Displaced` | headers that gave way to others, and the mempool from the disk |
+//! | `l1_follower`; `l1_cache` | `L1Follower` | what L1 says, offered to the sealer; the headers that L1 made |
+//! | `certifier`; `gate` | `Certifier` | members' acknowledgements to certificates |
+//! | `hints` | `HintReceiver` | releases and hints |
+//! | `poster` | `Poster` | runs of certified headers to L1 |
+//! | `supplier` | `Supplier` | data that L1 lacks |
+//! | `accusations` | `Answerer` | answers on L1 to accusations of broken promises |
+//! | `outputs` | `Proposer` | claims of executed blocks on L1 |
+//! | `keeper` | `Keeper` | headers announced again, old outcomes forgotten, readiness |
+//! | `rpc`, `introduce`, `metrics` | | JSON-RPC, the feed, who is who, counts |
+//! | `lock`, `rebuild` | | one process a folder; `--rebuild-from-l1` |
 
 mod accusations;
 mod admission;
@@ -23,17 +34,20 @@ mod backlog;
 mod certifier;
 mod choice;
 mod config;
-mod core;
+mod context;
+mod displaced;
 mod gate;
 mod hints;
 mod introduce;
 mod keeper;
 mod l1_cache;
+mod l1_follower;
 mod lock;
 mod members;
 mod mempool;
 mod metrics;
 mod outputs;
+mod pool;
 mod poster;
 mod promises;
 mod rebuild;

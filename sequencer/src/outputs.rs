@@ -4,13 +4,14 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use blindfold_chain::ExecutorStatus;
 use blindfold_l1::{L1Writer, Output};
 use blindfold_protocol::B256;
 use blindfold_store::{BlockRecord, StoreError};
 use thiserror::Error;
-use tokio::time::sleep;
+use tokio::{sync::watch, time::sleep};
 
-use crate::{core::Core, poster::PostFault};
+use crate::{context::Context, poster::PostFault};
 
 /// Claims in one transaction at most.
 const MAX_OUTPUTS: usize = 32;
@@ -60,20 +61,28 @@ enum Hindrance {
     Store(#[from] StoreError),
 }
 
-impl Core {
+/// Claims blocks.
+pub(crate) struct Proposer {
+    pub(crate) cx: Arc<Context>,
+    pub(crate) l1: Arc<dyn L1Outputs>,
+    /// Where execution stands.
+    pub(crate) executed: watch::Receiver<ExecutorStatus>,
+}
+
+impl Proposer {
     /// Claims outputs until the sequencer stops.
-    pub(crate) async fn propose_loop(self: Arc<Self>, l1: Arc<dyn L1Outputs>) {
-        let mut stop = self.stop.clone();
-        let pause = Duration::from_millis(self.config.outputs.interval_ms);
+    pub(crate) async fn run(self) {
+        let mut stop = self.cx.stop.clone();
+        let pause = Duration::from_millis(self.cx.config.outputs.interval_ms);
         loop {
             // What is under way when the sequencer stops is found out at the next start.
             let outcome = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                outcome = self.propose_once(l1.as_ref()) => outcome,
+                outcome = self.propose_once() => outcome,
             };
             let full = outcome.unwrap_or_else(|hindrance| {
-                self.metrics.output_failures.increment();
+                self.cx.metrics.output_failures.increment();
                 tracing::warn!(%hindrance, "claiming outputs on L1 failed; it is tried again");
                 false
             });
@@ -89,21 +98,21 @@ impl Core {
     }
 
     /// One round. True when a full transaction went out and more may follow at once.
-    async fn propose_once(&self, l1: &dyn L1Outputs) -> Result<bool, Hindrance> {
-        let standing = l1.standing().await?;
-        self.metrics.output_block_number.set(standing.last_block);
+    async fn propose_once(&self) -> Result<bool, Hindrance> {
+        let standing = self.l1.standing().await?;
+        self.cx.metrics.output_block_number.set(standing.last_block);
         let executed = self.executed.borrow().block.map_or(0, |block| block.number);
         let first = standing.last_block.saturating_add(1);
-        let settled = executed.saturating_sub(self.config.outputs.depth_blocks);
+        let settled = executed.saturating_sub(self.cx.config.outputs.depth_blocks);
         if first > settled {
             return Ok(false);
         }
-        let blocks = self.store.blocks(first, MAX_OUTPUTS).await?;
+        let blocks = self.cx.store.blocks(first, MAX_OUTPUTS).await?;
         let outputs = claimable(&blocks, settled, &standing);
         let Some(last) = outputs.last().map(|output| output.l2_block) else { return Ok(false) };
-        let transaction = l1.propose(&outputs).await?;
-        self.metrics.outputs_proposed.add(outputs.len() as u64);
-        self.metrics.output_block_number.set(last);
+        let transaction = self.l1.propose(&outputs).await?;
+        self.cx.metrics.outputs_proposed.add(outputs.len() as u64);
+        self.cx.metrics.output_block_number.set(last);
         tracing::info!(first, last, %transaction, "claimed outputs on L1");
         Ok(outputs.len() == MAX_OUTPUTS)
     }

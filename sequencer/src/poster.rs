@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::sleep;
 
-use crate::{config::PostingConfig, core::Core};
+use crate::context::Context;
 
 /// What `BlindedInbox` holds as its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,69 +179,104 @@ pub(crate) enum Hindrance {
     Lagging { answered: u64, sent: u64 },
 }
 
-impl Core {
-    /// Posts until the sequencer stops.
-    pub(crate) async fn post_loop(self: Arc<Self>, l1: Arc<dyn L1Poster>) {
-        let sent = Mutex::new(None);
-        let round = || self.post_once(l1.as_ref(), &self.config.posting, &sent);
-        self.repeat("posting to L1 waits and tries again", round).await;
+/// Rounds with a pause between two, none after one that says that there is more to do, until the sequencer stops.
+pub(crate) async fn repeat<F: Future<Output = Result<bool, Hindrance>>>(
+    cx: &Context,
+    trouble: &'static str,
+    round: impl Fn() -> F,
+) {
+    let limits = &cx.config.posting;
+    let mut stop = cx.stop.clone();
+    let mut pauses = Backoff::new(limits.retry_ms, limits.max_retry_ms);
+    loop {
+        // What is under way when the sequencer stops is found out at the next start.
+        let outcome = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            outcome = round() => outcome,
+        };
+        let wait = match outcome {
+            Ok(more) => {
+                pauses.reset();
+                Duration::from_millis(if more { 0 } else { limits.interval_ms })
+            }
+            Err(hindrance) => {
+                cx.metrics.posting_failures.increment();
+                let pause = pauses.pause();
+                tracing::warn!(%hindrance, ?pause, trouble);
+                pause
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = sleep(wait) => {}
+        }
+    }
+}
+
+/// The run that is being posted, unless L1 has gone past it.
+pub(crate) async fn under_way(store: &dyn Store, posted: u64) -> Result<Option<(u64, u64)>, StoreError> {
+    let stored = store.meta(INTENT_KEY).await?;
+    let intent = stored.and_then(|bytes| Intent::decode(&bytes));
+    let open = intent.filter(|intent| !intent.done && intent.last >= posted);
+    Ok(open.map(|intent| (intent.first, intent.last)))
+}
+
+/// A batch as it is posted.
+pub(crate) async fn batch_of(store: &dyn Store, number: u64) -> Result<CodedBatch, StoreError> {
+    let missing = StoreError::Missing { what: What::Batch, number };
+    coded(store.batch(number).await?.ok_or(missing)?)
+}
+
+/// L1's head must be one of our certified headers.
+pub(crate) async fn check_posted(cx: &Context, posted: PostedHead) -> Result<(), Hindrance> {
+    let PostedHead { number, hash, .. } = posted;
+    let certified = cx.tracker.certified().number;
+    if number > certified {
+        return Err(Hindrance::Ahead { posted: number, certified });
+    }
+    let ours = match number {
+        0 => Some(cx.chain.deployment.genesis_hash()),
+        number => cx.store.batch(number).await?.map(|record| record.hash),
+    };
+    if ours != Some(hash) {
+        return Err(Hindrance::OtherChain { number, hash });
+    }
+    Ok(())
+}
+
+/// Posts certified headers.
+pub(crate) struct Poster {
+    cx: Arc<Context>,
+    l1: Arc<dyn L1Poster>,
+    sent: Mutex<Option<Outgoing>>,
+}
+
+impl Poster {
+    pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Poster>) -> Self {
+        Self { cx, l1, sent: Mutex::new(None) }
     }
 
-    /// Rounds with a pause between two, none after one that says that there is more to do.
-    pub(crate) async fn repeat<F: Future<Output = Result<bool, Hindrance>>>(
-        &self,
-        trouble: &'static str,
-        round: impl Fn() -> F,
-    ) {
-        let limits = &self.config.posting;
-        let mut stop = self.stop.clone();
-        let mut pauses = Backoff::new(limits.retry_ms, limits.max_retry_ms);
-        loop {
-            // What is under way when the sequencer stops is found out at the next start.
-            let outcome = tokio::select! {
-                biased;
-                _ = stop.wait_for(|stop| *stop) => return,
-                outcome = round() => outcome,
-            };
-            let wait = match outcome {
-                Ok(more) => {
-                    pauses.reset();
-                    Duration::from_millis(if more { 0 } else { limits.interval_ms })
-                }
-                Err(hindrance) => {
-                    self.metrics.posting_failures.increment();
-                    let pause = pauses.pause();
-                    tracing::warn!(%hindrance, ?pause, trouble);
-                    pause
-                }
-            };
-            tokio::select! {
-                biased;
-                _ = stop.wait_for(|stop| *stop) => return,
-                () = sleep(wait) => {}
-            }
-        }
+    /// Posts until the sequencer stops.
+    pub(crate) async fn run(self) {
+        repeat(&self.cx, "posting to L1 waits and tries again", || self.post_once()).await;
     }
 
     /// One round: asks L1 where it stands, finds out what came of the run that went out last, and posts the next one. True
     /// when a run went out.
-    async fn post_once(
-        &self,
-        l1: &dyn L1Poster,
-        limits: &PostingConfig,
-        sent: &Mutex<Option<Outgoing>>,
-    ) -> Result<bool, Hindrance> {
-        let posted = l1.posted_head().await?;
-        let last = *sent.lock();
+    async fn post_once(&self) -> Result<bool, Hindrance> {
+        let posted = self.l1.posted_head().await?;
+        let last = *self.sent.lock();
         if let Some(Outgoing { receipt, .. }) = last
             && posted.block < receipt.block
         {
             // One of several servers behind the endpoint lags behind: it has not seen the transaction.
             return Err(Hindrance::Lagging { answered: posted.block, sent: receipt.block });
         }
-        self.check_posted(posted).await?;
-        self.metrics.posted_number.set(posted.number);
-        *sent.lock() = None;
+        check_posted(&self.cx, posted).await?;
+        self.cx.metrics.posted_number.set(posted.number);
+        *self.sent.lock() = None;
         if let Some(Outgoing { receipt, run: Some((intent, more)) }) = last {
             let (last, transaction) = (intent.last, receipt.transaction);
             // The transaction succeeds as well where L1 passed over the run, because it made a header itself meanwhile:
@@ -255,37 +290,36 @@ impl Core {
             }
         }
         if let Some(intent) = self.open_intent(posted.number).await? {
-            return self.post_data_of(l1, intent, sent).await;
+            return self.post_data_of(intent).await;
         }
-        if let Some(receipt) = self.end_at_head_after(l1, posted).await? {
-            *sent.lock() = Some(Outgoing { receipt, run: None });
+        if let Some(receipt) = self.end_at_head_after(posted).await? {
+            *self.sent.lock() = Some(Outgoing { receipt, run: None });
             return Ok(false);
         }
+        let limits = &self.cx.config.posting;
         let limits = RunLimits { max_headers: limits.max_headers, max_bytes: limits.max_bytes };
-        let Some(run) = next_run(&self.tracker, posted.number + 1, limits).await? else { return Ok(false) };
+        let Some(run) = next_run(&self.cx.tracker, posted.number + 1, limits).await? else {
+            return Ok(false);
+        };
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
-        self.store.put_meta(INTENT_KEY, &intent.encode()).await?;
-        let receipt = l1.post(&run).await?;
-        *sent.lock() = Some(Outgoing { receipt, run: Some((intent, run.more)) });
+        self.cx.store.put_meta(INTENT_KEY, &intent.encode()).await?;
+        let receipt = self.l1.post(&run).await?;
+        *self.sent.lock() = Some(Outgoing { receipt, run: Some((intent, run.more)) });
         self.close_intent(intent).await?;
         Ok(true)
     }
 
     /// Has L1 make the last header of the next number's epoch, if its announced end is due: nothing else is taken for that
     /// number any more, and the next epoch begins behind it (rule E-11).
-    async fn end_at_head_after(
-        &self,
-        l1: &dyn L1Poster,
-        posted: PostedHead,
-    ) -> Result<Option<Receipt>, Hindrance> {
+    async fn end_at_head_after(&self, posted: PostedHead) -> Result<Option<Receipt>, Hindrance> {
         let number = posted.number.saturating_add(1);
-        let Some(closing) = self.tracker.closing(number).filter(|closing| closing.is_due(posted.block))
+        let Some(closing) = self.cx.tracker.closing(number).filter(|closing| closing.is_due(posted.block))
         else {
             return Ok(None);
         };
         // Before the first certified header L1 makes none.
-        let Some(head) = self.store.batch(posted.number).await? else { return Ok(None) };
-        let made = l1.end_at_head(&head.sealed.header).await?;
+        let Some(head) = self.cx.store.batch(posted.number).await? else { return Ok(None) };
+        let made = self.l1.end_at_head(&head.sealed.header).await?;
         if let Some(Receipt { block, transaction }) = made {
             let epoch = closing.epoch;
             tracing::warn!(number, epoch, block, %transaction, "had L1 make the last header of an epoch that was to end");
@@ -294,17 +328,12 @@ impl Core {
     }
 
     /// The data of a run whose headers are there: where it may not have followed them, it goes out now.
-    async fn post_data_of(
-        &self,
-        l1: &dyn L1Poster,
-        intent: Intent,
-        sent: &Mutex<Option<Outgoing>>,
-    ) -> Result<bool, Hindrance> {
+    async fn post_data_of(&self, intent: Intent) -> Result<bool, Hindrance> {
         let batches = self.batches_of(intent.first, intent.last).await?;
         let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
-        if l1.lacks_new_data(&headers).await? {
-            match l1.post_data(&batches).await {
-                Ok(receipt) => *sent.lock() = Some(Outgoing { receipt, run: Some((intent, true)) }),
+        if self.l1.lacks_new_data(&headers).await? {
+            match self.l1.post_data(&batches).await {
+                Ok(receipt) => *self.sent.lock() = Some(Outgoing { receipt, run: Some((intent, true)) }),
                 Err(fault @ PostFault::Unavailable(_)) => return Err(fault.into()),
                 // The headers that come next do not wait for it: once these are final it is seen to be lacking.
                 Err(fault) => {
@@ -318,64 +347,34 @@ impl Core {
 
     /// The last run, if its headers are L1's newest and its data is not known to be there.
     async fn open_intent(&self, posted: u64) -> Result<Option<Intent>, StoreError> {
-        let stored = self.store.meta(INTENT_KEY).await?;
+        let stored = self.cx.store.meta(INTENT_KEY).await?;
         let intent = stored.and_then(|bytes| Intent::decode(&bytes));
         let Some(intent) = intent.filter(|intent| !intent.done && intent.last == posted) else {
             return Ok(None);
         };
         // L1 may have made the header in its place: that one has no data.
-        let ours = self.store.batch(posted).await?.is_some_and(|record| !record.by_l1);
+        let ours = self.cx.store.batch(posted).await?.is_some_and(|record| !record.by_l1);
         Ok(Some(intent).filter(|_| ours))
     }
 
-    /// The run that is being posted, unless L1 has gone past it.
-    pub(crate) async fn under_way(&self, posted: u64) -> Result<Option<(u64, u64)>, StoreError> {
-        let stored = self.store.meta(INTENT_KEY).await?;
-        let intent = stored.and_then(|bytes| Intent::decode(&bytes));
-        let open = intent.filter(|intent| !intent.done && intent.last >= posted);
-        Ok(open.map(|intent| (intent.first, intent.last)))
-    }
-
     async fn close_intent(&self, intent: Intent) -> Result<(), StoreError> {
-        self.store.put_meta(INTENT_KEY, &Intent { done: true, ..intent }.encode()).await
+        self.cx.store.put_meta(INTENT_KEY, &Intent { done: true, ..intent }.encode()).await
     }
 
     async fn batches_of(&self, first: u64, last: u64) -> Result<Vec<CodedBatch>, StoreError> {
         let mut batches = Vec::new();
         for number in first..=last {
-            batches.push(self.batch_of(number).await?);
+            batches.push(batch_of(self.cx.store.as_ref(), number).await?);
         }
         Ok(batches)
-    }
-
-    pub(crate) async fn batch_of(&self, number: u64) -> Result<CodedBatch, StoreError> {
-        let missing = StoreError::Missing { what: What::Batch, number };
-        coded(self.store.batch(number).await?.ok_or(missing)?)
     }
 
     /// Notes a run that is posted. Whether its data is there is said by final blocks alone.
     async fn note_posted(&self, intent: Intent, transaction: B256) -> Result<(), StoreError> {
         let Intent { first, last, .. } = intent;
-        self.store.put_posted(PostedRecord { up_to_number: last, l1_transaction: transaction }).await?;
-        self.metrics.postings.increment();
+        self.cx.store.put_posted(PostedRecord { up_to_number: last, l1_transaction: transaction }).await?;
+        self.cx.metrics.postings.increment();
         tracing::info!(first, last, %transaction, "posted to L1");
-        Ok(())
-    }
-
-    /// L1's head must be one of our certified headers.
-    pub(crate) async fn check_posted(&self, posted: PostedHead) -> Result<(), Hindrance> {
-        let PostedHead { number, hash, .. } = posted;
-        let certified = self.tracker.certified().number;
-        if number > certified {
-            return Err(Hindrance::Ahead { posted: number, certified });
-        }
-        let ours = match number {
-            0 => Some(self.chain.deployment.genesis_hash()),
-            number => self.store.batch(number).await?.map(|record| record.hash),
-        };
-        if ours != Some(hash) {
-            return Err(Hindrance::OtherChain { number, hash });
-        }
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use blindfold_protocol::B256;
 use blindfold_store::{Store, StoreError};
 
-use crate::{core::Core, refusal::AdmissionRefusal};
+use crate::{admission::Admission, refusal::AdmissionRefusal};
 
 /// Late promises whose envelopes are still pending, at most.
 const MAX_LATE_PROMISES: usize = 1_000;
@@ -30,7 +30,7 @@ impl LatePromises {
     }
 }
 
-impl Core {
+impl Admission {
     /// Promises a pending envelope the first number that has room for it, or what was promised before; durable.
     pub(crate) async fn promise_late(&self, id: B256) -> Result<u64, AdmissionRefusal> {
         let mut list = self.late_promises.0.lock().await;
@@ -47,11 +47,11 @@ impl Core {
             }
             // From where the chain stands now: whoever waited for the list may have waited long.
             let window = self.promise_window(&meta, pool.promised_capacity())?;
-            let batches = self.config.sealing.promise_batches;
+            let batches = self.cx.config.sealing.promise_batches;
             pool.promise(&id, window).ok_or(AdmissionRefusal::PromiseCapacity { batches })?
         };
         list.insert(id, seal_by);
-        if let Err(error) = self.store.put_meta(KEY, &encode(&list)).await {
+        if let Err(error) = self.cx.store.put_meta(KEY, &encode(&list)).await {
             tracing::error!(%error, "a promise could not be stored");
             list.remove(&id);
             self.pool.lock().take_back(&id);

@@ -17,7 +17,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,14 +28,20 @@ use blindfold_chain::{NextStep, Office, Refusal, verdicts};
 use blindfold_protocol::{B256, BatchHeader, Certificate, SealedBatch, SignedHeader, limits::CLOCK_SKEW_MS};
 use blindfold_runtime::{Cancelled, Instant, joined, now};
 use blindfold_store::StoreError;
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::task::JoinSet;
 
 use crate::{
-    core::Core,
+    backlog::Backlog,
+    certifier::Certifier,
+    context::Context,
+    displaced::Displaced,
+    l1_follower::L1Follower,
     members::{Committee, HeldBatch},
+    pool::{Pool, done_in},
     poster::{L1Poster, PostFault, PostedHead},
-    sealer::{OpenSecond, done_in},
+    sealer::{OpenSecond, Sealer},
 };
 
 /// Why nothing is sealed yet.
@@ -132,42 +141,75 @@ struct Answers {
     silent: Vec<u16>,
 }
 
-impl Core {
-    /// Whether this sequencer may seal: everything that was signed before is known here.
-    pub(crate) fn recovered(&self) -> bool {
-        *self.recovered.borrow()
+/// Whether everything that was signed before is known here: nothing is sealed before that.
+#[derive(Default)]
+pub(crate) struct Recovered {
+    complete: AtomicBool,
+    /// Why not.
+    hindrance: Mutex<Option<String>>,
+}
+
+impl Recovered {
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::SeqCst)
     }
 
-    /// Seals, as soon as it may, until the sequencer stops.
-    pub(crate) async fn recover_and_seal(
-        self: Arc<Self>,
-        committee: Arc<dyn Committee>,
-        poster: Option<Arc<dyn L1Poster>>,
-        open: OpenSecond,
-    ) {
-        let (mut open, mut stop) = (open, self.stop.clone());
-        while self.recover_loop(&committee, poster.as_ref()).await {
-            open = self.seal_loop(open).await;
-            if *stop.borrow_and_update() || self.spawner.failure().is_some() {
+    /// Something may have been signed that is not known here.
+    pub(crate) fn begin_again(&self) {
+        self.complete.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn hindrance(&self) -> Option<String> {
+        self.hindrance.lock().clone()
+    }
+
+    fn complete(&self) {
+        self.hindrance.lock().take();
+        self.complete.store(true, Ordering::SeqCst);
+    }
+
+    /// Notes what stands in the way; true when it is something else than before.
+    fn hinder(&self, hindrance: &Hindrance) -> bool {
+        let said = hindrance.to_string();
+        self.hindrance.lock().replace(said.clone()) != Some(said)
+    }
+}
+
+/// Asks the committee and L1 what was signed before.
+pub(crate) struct Recovery {
+    pub(crate) cx: Arc<Context>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) certifier: Arc<Certifier>,
+    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) displaced: Arc<Displaced>,
+    pub(crate) l1: Arc<L1Follower>,
+    pub(crate) recovered: Arc<Recovered>,
+    pub(crate) committee: Arc<dyn Committee>,
+    pub(crate) poster: Option<Arc<dyn L1Poster>>,
+}
+
+impl Recovery {
+    /// Has the sealer seal, as soon as it may, until the sequencer stops.
+    pub(crate) async fn recover_and_seal(self, sealer: Sealer, open: OpenSecond) {
+        let (mut open, mut stop) = (open, self.cx.stop.clone());
+        while self.recover_loop().await {
+            open = sealer.seal_loop(open).await;
+            if *stop.borrow_and_update() || self.cx.spawner.failure().is_some() {
                 return;
             }
         }
     }
 
     /// Tries until it may seal or the sequencer stops. False if it stops.
-    async fn recover_loop(
-        self: &Arc<Self>,
-        committee: &Arc<dyn Committee>,
-        poster: Option<&Arc<dyn L1Poster>>,
-    ) -> bool {
+    async fn recover_loop(&self) -> bool {
         let mut since = now();
-        let mut stop = self.stop.clone();
-        while !self.recovered() {
+        let mut stop = self.cx.stop.clone();
+        while !self.recovered.is_complete() {
             let outcome = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return false,
-                _ = self.spawner.failed() => return false,
-                outcome = self.recover(committee, poster.map(AsRef::as_ref), since) => outcome,
+                _ = self.cx.spawner.failed() => return false,
+                outcome = self.recover(since) => outcome,
             };
             let Err(hindrance) = outcome else { break };
             if matches!(hindrance, Hindrance::OutOfOffice(_)) {
@@ -175,66 +217,59 @@ impl Core {
                 since = now();
             }
             if hindrance.is_fatal() {
-                self.fail("recovery", hindrance.to_string());
+                self.cx.fail("recovery", hindrance.to_string());
                 return false;
             }
-            let said = hindrance.to_string();
-            if self.hindrance.lock().replace(said.clone()) != Some(said) {
+            if self.recovered.hinder(&hindrance) {
                 tracing::warn!(%hindrance, "nothing is sealed yet");
             }
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return false,
-                () = tokio::time::sleep(Duration::from_millis(self.config.recovery.retry_ms)) => {}
+                () = tokio::time::sleep(Duration::from_millis(self.cx.config.recovery.retry_ms)) => {}
             }
         }
         true
     }
 
     /// One attempt, Q-1 to Q-3.
-    pub(crate) async fn recover(
-        self: &Arc<Self>,
-        committee: &Arc<dyn Committee>,
-        poster: Option<&dyn L1Poster>,
-        since: Instant,
-    ) -> Result<(), Hindrance> {
+    pub(crate) async fn recover(&self, since: Instant) -> Result<(), Hindrance> {
         // As it was before anybody was asked: what a member answers counts from then on.
-        let office = self.office();
-        let before = self.tracker.head();
-        let answers = self.adopt_from(committee).await;
-        if self.tracker.head() != before {
+        let office = self.cx.office();
+        let before = self.cx.tracker.head();
+        let answers = self.adopt_from().await;
+        if self.cx.tracker.head() != before {
             // Also when the attempt fails later: what was adopted is certified like any other header.
-            self.resume_certifying().await?;
-            self.reopened.store(true, Ordering::SeqCst);
-            self.show_chain();
+            self.certifier.resume_certifying().await?;
+            self.displaced.reopen();
+            self.cx.show_chain();
         }
         let answers = answers?;
         if let Some(reason) = out_of_office(&office) {
             return Err(Hindrance::OutOfOffice(reason));
         }
-        let head = self.tracker.head();
+        let head = self.cx.tracker.head();
         let number = head.number + 1;
-        let epoch = self.tracker.epoch(number).await.map_err(|_| Hindrance::NoEpoch(number))?;
+        let epoch = self.cx.tracker.epoch(number).await.map_err(|_| Hindrance::NoEpoch(number))?;
         let needed = usize::from(epoch.threshold);
         let answered = answers.answered.iter().filter(|member| epoch.member(**member).is_some()).count();
-        let patient = since.elapsed() < Duration::from_millis(self.config.recovery.patience_ms);
+        let patient = since.elapsed() < Duration::from_millis(self.cx.config.recovery.patience_ms);
         if answered < needed || patient && !answers.silent.is_empty() {
             return Err(Hindrance::TooFewMembers { answered, needed, silent: answers.silent });
         }
-        let signed = self.store.heads().await?.acknowledged;
+        let signed = self.cx.store.heads().await?.acknowledged;
         if let Some(signed) = signed.filter(|signed| *signed > head.number) {
             return Err(Hindrance::SignedAbove { signed, head: head.number });
         }
-        if let Some(poster) = poster {
+        if let Some(poster) = &self.poster {
             self.check_l1_head(poster.posted_head().await?).await?;
         }
         if !answers.silent.is_empty() {
             tracing::warn!(silent = ?answers.silent, "sealing begins without having asked these members");
         }
         // A header that is sealed without what was promised for its number breaks the promise.
-        self.restore_displaced().await?;
-        self.hindrance.lock().take();
-        self.recovered.send_replace(true);
+        self.displaced.restore().await?;
+        self.recovered.complete();
         tracing::info!(head = head.number, answered, "nothing newer was signed than this disk knows");
         Ok(())
     }
@@ -242,23 +277,23 @@ impl Core {
     /// L1's head is one of our headers.
     async fn check_l1_head(&self, posted: PostedHead) -> Result<(), Hindrance> {
         let PostedHead { number, hash, .. } = posted;
-        let head = self.tracker.head().number;
+        let head = self.cx.tracker.head().number;
         if number > head {
             return Err(Hindrance::Behind { posted: number, head });
         }
         let ours = match number {
-            0 => Some(self.chain.deployment.genesis_hash()),
-            number => self.store.batch(number).await?.map(|record| record.hash),
+            0 => Some(self.cx.chain.deployment.genesis_hash()),
+            number => self.cx.store.batch(number).await?.map(|record| record.hash),
         };
         if ours == Some(hash) { Ok(()) } else { Err(Hindrance::OtherChain { number, hash }) }
     }
 
     /// Asks every member and adopts, header by header, what is newer than our head.
-    async fn adopt_from(self: &Arc<Self>, committee: &Arc<dyn Committee>) -> Result<Answers, Hindrance> {
+    async fn adopt_from(&self) -> Result<Answers, Hindrance> {
         let mut answers = Answers { answered: BTreeSet::new(), silent: Vec::new() };
         let mut asked = JoinSet::new();
-        for member in committee.members() {
-            let committee = Arc::clone(committee);
+        for member in self.committee.members() {
+            let committee = Arc::clone(&self.committee);
             asked.spawn(async move { (member, committee.highest(member).await) });
         }
         let mut standing = Vec::new();
@@ -275,7 +310,7 @@ impl Core {
         standing.sort_unstable();
         let mut contested = Contested::new();
         for (member, highest) in standing {
-            if self.adopt_of(committee.as_ref(), (member, highest), &mut contested).await? {
+            if self.adopt_of((member, highest), &mut contested).await? {
                 answers.answered.insert(member);
             } else {
                 answers.silent.push(member);
@@ -287,18 +322,17 @@ impl Core {
 
     /// Adopts what one member holds up to `highest`. False when it does not show what it claims.
     async fn adopt_of(
-        self: &Arc<Self>,
-        committee: &dyn Committee,
+        &self,
         (member, highest): (u16, u64),
         contested: &mut Contested,
     ) -> Result<bool, Hindrance> {
-        let head = self.tracker.head().number;
+        let head = self.cx.tracker.head().number;
         // What is here and not certified first: theirs must be the same, also where it ends below ours, and may have the
         // certificates that ours lack.
-        let first = (self.tracker.certified().number + 1).min(head.max(1));
+        let first = (self.cx.tracker.certified().number + 1).min(head.max(1));
         let mut number = first;
         while number <= highest {
-            let held = match committee.sealed(member, number).await {
+            let held = match self.committee.sealed(member, number).await {
                 Ok(Some(held)) => held,
                 Ok(None) if number < head => {
                     number += 1;
@@ -316,17 +350,17 @@ impl Core {
                 Adopted::Ours => {}
                 Adopted::Dead => return Ok(true),
                 // Nothing on that branch is adopted.
-                Adopted::GaveWay => return self.bind_branch(committee, member, (number, highest)).await,
+                Adopted::GaveWay => return self.bind_branch(member, (number, highest)).await,
                 Adopted::No => return Ok(false),
                 Adopted::Contested => {
                     let shown = contested.entry((number, theirs)).or_default();
                     shown.insert(member);
-                    if !self.adopt_decided(committee, member, (number, highest)).await? {
+                    if !self.adopt_decided(member, (number, highest)).await? {
                         if self.give_way_to_many(number, shown).await? {
                             // There is nothing in its place any more.
                             continue;
                         }
-                        self.bind_branch(committee, member, (number, highest)).await?;
+                        self.bind_branch(member, (number, highest)).await?;
                         return Ok(false);
                     }
                 }
@@ -340,18 +374,18 @@ impl Core {
     /// number: nothing else can be certified any more, and whoever has that sequencer's key could show another one to the
     /// member that is asked first.
     async fn give_way_to_many(&self, number: u64, shown: &BTreeSet<u16>) -> Result<bool, Hindrance> {
-        let (head, certified) = (self.tracker.head().number, self.tracker.certified().number);
+        let (head, certified) = (self.cx.tracker.head().number, self.cx.tracker.certified().number);
         if number <= certified || number > head {
             return Ok(false);
         }
-        let epoch = self.tracker.epoch(number).await.map_err(|_| Hindrance::NoEpoch(number))?;
+        let epoch = self.cx.tracker.epoch(number).await.map_err(|_| Hindrance::NoEpoch(number))?;
         let members = shown.iter().filter(|member| epoch.member(**member).is_some()).count();
         if members < usize::from(epoch.threshold) {
             return Ok(false);
         }
         for number in number..=head {
             // None where the disk failed in the middle of this before.
-            let record = self.store.batch(number).await?;
+            let record = self.cx.store.batch(number).await?;
             // What we signed gives way to nothing but a certificate.
             if record.is_some_and(|record| record.by_l1 || self.is_ours(&record.sealed.signed_header())) {
                 return Ok(false);
@@ -362,9 +396,9 @@ impl Core {
             members,
             "giving an earlier sequencer's header up for the one that most members hold"
         );
-        let given_up = self.tracker.give_up_from(number).await;
+        let given_up = self.cx.tracker.give_up_from(number).await;
         // Also where the disk failed: it may have been taken back.
-        self.forget_from(number);
+        self.displaced.forget_from(number);
         match given_up {
             Err(Refusal::Store(error)) => Err(error.into()),
             given_up => Ok(given_up.map(|()| true)?),
@@ -372,15 +406,15 @@ impl Core {
     }
 
     /// Adopts one header.
-    async fn adopt(self: &Arc<Self>, member: u16, held: HeldBatch) -> Result<Adopted, Hindrance> {
+    async fn adopt(&self, member: u16, held: HeldBatch) -> Result<Adopted, Hindrance> {
         let HeldBatch { sealed, certificate } = held;
         let sealed = Arc::new(sealed);
         let (number, theirs) = (sealed.header.number, sealed.header.hash());
         if sealed.claims_l1() {
             // Final L1 blocks say so as well, sooner or later.
-            self.take_l1_headers().await?;
+            self.l1.take_l1_headers().await?;
             // Another one here may be the branch that L1 ended, and this view of L1 lags.
-            let there = self.store.batch(number).await?.is_some_and(|ours| ours.hash == theirs);
+            let there = self.cx.store.batch(number).await?.is_some_and(|ours| ours.hash == theirs);
             return Ok(if there { Adopted::Ours } else { Adopted::No });
         }
         let signed = sealed.signed_header();
@@ -388,7 +422,7 @@ impl Core {
             tracing::warn!(member, number, "a member holds a header that no sequencer signed in its time");
             return Ok(Adopted::No);
         }
-        let head = self.tracker.head();
+        let head = self.cx.tracker.head();
         let conflict = if number > head.number {
             (sealed.header.parent_hash != head.hash).then_some((
                 head.number,
@@ -396,11 +430,11 @@ impl Core {
                 head.hash,
             ))
         } else {
-            let ours = self.store.batch(number).await?.map_or(B256::ZERO, |ours| ours.hash);
+            let ours = self.cx.store.batch(number).await?.map_or(B256::ZERO, |ours| ours.hash);
             (ours != theirs).then_some((number, theirs, ours))
         };
         if let Some((number, theirs, ours)) = conflict {
-            let here = self.store.batch(number).await?;
+            let here = self.cx.store.batch(number).await?;
             if here.as_ref().is_some_and(|record| record.by_l1) {
                 // L1 made ours: theirs was signed before, and is no second one.
                 return Ok(Adopted::Dead);
@@ -417,14 +451,14 @@ impl Core {
             if second {
                 return Err(Hindrance::TwoHeaders { member, number, theirs, ours });
             }
-            if number <= self.tracker.certified().number {
+            if number <= self.cx.tracker.certified().number {
                 return Ok(Adopted::GaveWay);
             }
             // What an earlier sequencer left without a certificate gives way to what we signed in a later time.
-            let before = self.tracker.head().hash;
-            let taken = self.tracker.apply_sealed(&sealed).await;
-            if self.tracker.head().hash != before {
-                self.forget_from(sealed.header.number);
+            let before = self.cx.tracker.head().hash;
+            let taken = self.cx.tracker.apply_sealed(&sealed).await;
+            if self.cx.tracker.head().hash != before {
+                self.displaced.forget_from(sealed.header.number);
             }
             match taken {
                 Ok(_) => {}
@@ -444,13 +478,13 @@ impl Core {
         }
         self.bind(member, &sealed).await?;
         let ours = self.is_ours(&signed);
-        let ahead = sealed.header.timestamp_ms > self.clock.now_ms().saturating_add(CLOCK_SKEW_MS);
+        let ahead = sealed.header.timestamp_ms > self.cx.clock.now_ms().saturating_add(CLOCK_SKEW_MS);
         if !ours && ahead && !self.is_certified(certificate.as_ref(), number, theirs).await {
             // No member votes for it before that time, and so for nothing above it.
             tracing::warn!(member, number, "a member holds a header of an earlier sequencer from the future");
             return Ok(Adopted::No);
         }
-        match self.tracker.apply_sealed(&sealed).await {
+        match self.cx.tracker.apply_sealed(&sealed).await {
             Ok(_) => {}
             // What another key signed binds nobody here: a member alone must not hold us up with it.
             Err(refusal)
@@ -478,30 +512,26 @@ impl Core {
         let (number, hash) = (sealed.header.number, sealed.header.hash());
         self.backlog.sealed(number, sealed.header.envelope_bytes);
         tracing::warn!(member, number, %hash, "adopted a header that this disk did not know");
-        if let Some(record) = self.store.batch(number).await? {
+        if let Some(record) = self.cx.store.batch(number).await? {
             let verdicts = verdicts(&record)?;
             {
                 let mut pool = self.pool.lock();
                 done_in(&mut pool, sealed.header.number, &sealed.items, &verdicts);
-                self.show_pool(&pool);
+                self.pool.show(&pool);
             }
             let announced = blindfold_chain::announce::header(sealed, hash, &verdicts);
-            self.hub.publish(&announced);
+            self.cx.hub.publish(&announced);
         }
         Ok(())
     }
 
     /// Adopts a member's headers from a contested one on if one of them has a certificate: the committee has decided, and
     /// what this disk has gives way. False where it shows none.
-    async fn adopt_decided(
-        &self,
-        committee: &dyn Committee,
-        member: u16,
-        (first, highest): (u64, u64),
-    ) -> Result<bool, Hindrance> {
+    async fn adopt_decided(&self, member: u16, (first, highest): (u64, u64)) -> Result<bool, Hindrance> {
         let mut run = Vec::new();
         for number in first..=highest.min(first.saturating_add(MAX_CONTESTED_HEADERS - 1)) {
-            let Ok(Some(HeldBatch { sealed, certificate })) = committee.sealed(member, number).await else {
+            let Ok(Some(HeldBatch { sealed, certificate })) = self.committee.sealed(member, number).await
+            else {
                 break;
             };
             let hash = sealed.header.hash();
@@ -514,11 +544,11 @@ impl Core {
             else {
                 continue;
             };
-            let before = self.tracker.head().hash;
-            let taken = self.tracker.accept_certified_run(&run, &certificate).await;
-            if self.tracker.head().hash != before {
+            let before = self.cx.tracker.head().hash;
+            let taken = self.cx.tracker.accept_certified_run(&run, &certificate).await;
+            if self.cx.tracker.head().hash != before {
                 // Also where theirs are not taken in the end.
-                self.forget_from(first);
+                self.displaced.forget_from(first);
             }
             match taken {
                 Ok(_) => {}
@@ -537,20 +567,13 @@ impl Core {
         Ok(false)
     }
 
-    /// Forgets headers that gave way; what they had taken waits again before anything is sealed.
-    pub(crate) fn forget_from(&self, first: u64) {
-        self.certifier.forget_from(first);
-        self.backlog.forget_from(first);
-        self.displaced.store(true, Ordering::SeqCst);
-    }
-
     /// What we signed binds before the header is here.
     async fn bind(&self, member: u16, sealed: &SealedBatch) -> Result<(), Hindrance> {
         if !self.is_ours(&sealed.signed_header()) {
             return Ok(());
         }
         let (number, theirs) = (sealed.header.number, sealed.header.hash());
-        match self.store.put_acknowledged(number, theirs, sealed.header.l1_origin_number).await {
+        match self.cx.store.put_acknowledged(number, theirs, sealed.header.l1_origin_number).await {
             Err(StoreError::Conflict { stored, .. }) => {
                 Err(Hindrance::TwoHeaders { member, number, theirs, ours: stored })
             }
@@ -560,16 +583,11 @@ impl Core {
 
     /// Binds what we signed of a member's branch. False where it ends before `highest`: what does not follow, or what no
     /// sequencer signed, is no branch, and headers without end hold nobody up.
-    async fn bind_branch(
-        &self,
-        committee: &dyn Committee,
-        member: u16,
-        (first, highest): (u64, u64),
-    ) -> Result<bool, Hindrance> {
+    async fn bind_branch(&self, member: u16, (first, highest): (u64, u64)) -> Result<bool, Hindrance> {
         let last = highest.min(first.saturating_add(MAX_CONTESTED_HEADERS - 1));
         let mut parent = None;
         for number in first..=last {
-            let Ok(Some(HeldBatch { sealed, .. })) = committee.sealed(member, number).await else {
+            let Ok(Some(HeldBatch { sealed, .. })) = self.committee.sealed(member, number).await else {
                 return Ok(false);
             };
             let header = &sealed.header;
@@ -592,12 +610,12 @@ impl Core {
     /// to be dead while L1 is away or lags.
     async fn is_dead(&self, header: &BatchHeader) -> Result<bool, Hindrance> {
         let (number, hash) = (header.number, header.hash());
-        let binds = self.store.acknowledged(number).await?;
-        if binds != Some(hash) && self.store.was_acknowledged(number, hash).await? {
+        let binds = self.cx.store.acknowledged(number).await?;
+        if binds != Some(hash) && self.cx.store.was_acknowledged(number, hash).await? {
             return Ok(true);
         }
         let origins = (header.l1_origin_number, u64::MAX);
-        Ok(self.tracker.excused_by_l1(header.number, origins).await.map_err(Refusal::L1)?)
+        Ok(self.cx.tracker.excused_by_l1(header.number, origins).await.map_err(Refusal::L1)?)
     }
 
     /// Whether this certificate shows that a committee voted for this header.
@@ -605,26 +623,26 @@ impl Core {
         let Some(certificate) = certificate.filter(|of| (of.number, of.header_hash) == (number, hash)) else {
             return false;
         };
-        self.tracker.verify_certificate(certificate).await.is_ok()
+        self.cx.tracker.verify_certificate(certificate).await.is_ok()
     }
 
     /// Takes the certificate that a member holds of a number, where ours lacks it.
     async fn adopt_certificate(&self, member: u16, number: u64, certificate: Option<Certificate>) {
-        let Some(certificate) = certificate.filter(|_| number > self.tracker.certified().number) else {
+        let Some(certificate) = certificate.filter(|_| number > self.cx.tracker.certified().number) else {
             return;
         };
         // A forged one leaves the header uncertified.
-        if let Err(refusal) = self.tracker.accept_certificate(&certificate).await {
+        if let Err(refusal) = self.cx.tracker.accept_certificate(&certificate).await {
             tracing::warn!(member, number, %refusal, "a member's certificate is not taken");
         }
     }
 
     /// Whether we signed it, or another sequencer in its time.
     fn is_a_sequencers(&self, header: &SignedHeader) -> bool {
-        self.tracker.is_signed_header(header)
+        self.cx.tracker.is_signed_header(header)
     }
 
     fn is_ours(&self, header: &SignedHeader) -> bool {
-        header.signer(&self.chain.deployment) == Ok(self.key.address())
+        header.signer(&self.cx.chain.deployment) == Ok(self.cx.key.address())
     }
 }

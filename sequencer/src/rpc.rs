@@ -14,10 +14,17 @@ use blindfold_rpc::{
     },
 };
 
-use crate::{core::Core, refusal::ADMISSION_REASONS, sealer::EXPIRED_OUTCOME};
+use crate::{
+    admission::Admission, certifier::Certifier, context::Context, hints::HintReceiver, pool::Pool,
+    refusal::ADMISSION_REASONS, sealer::EXPIRED_OUTCOME,
+};
 
 /// What the sequencer adds to the shared reads.
-pub(crate) struct SequencerView(pub(crate) Arc<Core>);
+pub(crate) struct SequencerView {
+    pub(crate) cx: Arc<Context>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) certifier: Arc<Certifier>,
+}
 
 impl RoleView for SequencerView {
     fn role(&self) -> &'static str {
@@ -25,7 +32,7 @@ impl RoleView for SequencerView {
     }
 
     fn counters(&self) -> BTreeMap<String, u64> {
-        let metrics = &self.0.metrics;
+        let metrics = &self.cx.metrics;
         let mut counters: BTreeMap<String, u64> = [
             ("envelopes_admitted", metrics.envelopes_admitted.get()),
             ("envelopes_expired", metrics.envelopes_expired.get()),
@@ -53,35 +60,37 @@ impl RoleView for SequencerView {
         for reason in ADMISSION_REASONS {
             counters.insert(format!("refused_{reason}"), metrics.envelopes_refused.get(&[reason]).get());
         }
-        for refusal in self.0.certifier.refusals() {
+        for refusal in self.certifier.refusals() {
             *counters.entry(format!("refusals_of_member_{}", refusal.member)).or_default() += 1;
         }
         counters
     }
 
     fn pending_envelopes(&self) -> Option<u64> {
-        Some(self.0.pool.lock().len() as u64)
+        Some(self.pool.lock().len() as u64)
     }
 
     fn posted(&self) -> Option<u64> {
-        u64::try_from(self.0.metrics.posted_number.get()).ok()
+        u64::try_from(self.cx.metrics.posted_number.get()).ok()
     }
 
     fn reserved(&self, payer: &Address) -> u128 {
-        let core = &self.0;
-        let pool = core.pool.lock();
-        core.tracker.with_state(|state| core.committed(&pool, state, payer))
+        let pool = self.pool.lock();
+        self.cx.tracker.with_state(|state| self.pool.committed(&pool, state, payer))
     }
 
     fn unsealed(&self, id: &B256) -> Option<(EnvelopeState, Option<String>)> {
-        self.0.pool.lock().get(id).map(|_| (EnvelopeState::Pending, None))
+        self.pool.lock().get(id).map(|_| (EnvelopeState::Pending, None))
     }
 }
 
-/// The methods, over the shared state.
+/// The methods.
 #[derive(Clone)]
 pub(crate) struct SequencerRpc {
-    pub(crate) core: Arc<Core>,
+    pub(crate) cx: Arc<Context>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) certifier: Arc<Certifier>,
+    pub(crate) hints: Arc<HintReceiver>,
     pub(crate) reads: ReadApi,
 }
 
@@ -105,8 +114,8 @@ impl BlindApiServer for SequencerRpc {
         if let Some(receipt) = self.reads.get_receipt(id).await? {
             return Ok(Some(receipt));
         }
-        let core = &self.core;
-        let outcome = core.tracker.for_caller(core.store.envelope_outcome(id)).await;
+        let cx = &self.cx;
+        let outcome = cx.tracker.for_caller(cx.store.envelope_outcome(id)).await;
         let outcome = outcome.map_err(RpcError::internal)?;
         Ok(outcome.map(|outcome| {
             let expired = outcome == EXPIRED_OUTCOME;
@@ -154,7 +163,7 @@ impl BlindApiServer for SequencerRpc {
         extensions: &Extensions,
         topic: String,
     ) -> SubscriptionResult {
-        self.core.hub.attach(pending, extensions, &topic).await
+        self.cx.hub.attach(pending, extensions, &topic).await
     }
 }
 
@@ -167,7 +176,7 @@ impl SequencerApiServer for SequencerRpc {
         options: Option<SendOptions>,
     ) -> Result<SentEnvelope, RpcError> {
         let promise = options.unwrap_or_default().promise;
-        let admitted = self.core.admit(address(caller), envelope.into_bytes().to_vec(), promise).await?;
+        let admitted = self.admission.admit(address(caller), envelope.into_bytes().to_vec(), promise).await?;
         Ok(SentEnvelope { id: admitted.id, promise: admitted.promise.as_ref().map(Encoded::new) })
     }
 
@@ -179,12 +188,12 @@ impl SequencerApiServer for SequencerRpc {
         let acknowledgement = acknowledgement.decode_param()?;
         let known = caller.get::<KnownPeer>().map(|peer| peer.0);
         let own = known == Some(Party::Member(acknowledgement.member));
-        self.core.take_acknowledgement(acknowledgement, own).await?;
+        self.certifier.take_acknowledgement(acknowledgement, own).await?;
         Ok(true)
     }
 
     async fn submit_refusal(&self, _caller: &Extensions, refusal: Refusal) -> Result<bool, RpcError> {
-        self.core.take_refusal(refusal)?;
+        self.certifier.take_refusal(refusal)?;
         Ok(true)
     }
 
@@ -196,7 +205,7 @@ impl SequencerApiServer for SequencerRpc {
     ) -> Result<bool, RpcError> {
         let known = caller.get::<KnownPeer>().map(|peer| peer.0);
         let from_helper = matches!(known, Some(Party::Helper(_)));
-        self.core.take_hints(release.decode_param()?, hints.decode_param()?, from_helper).await?;
+        self.hints.take_hints(release.decode_param()?, hints.decode_param()?, from_helper).await?;
         Ok(true)
     }
 }

@@ -1,26 +1,34 @@
 //! The sealing loop: once per slot, or when a batch is full, the waiting envelopes become the next header.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use blindfold_chain::{ExecutionState, L1News, L1Origin, Office, SealRefusal, Sealed, announce, makes_block};
+use blindfold_chain::{
+    ExecutionState, ExecutorStatus, L1News, L1Origin, SealRefusal, Sealed, announce, makes_block,
+};
 use blindfold_protocol::{
     B256, Canonical, ChainConfig, Envelope, EnvelopeFault, Epoch, ForcedEntry,
     block::block_second,
     limits::{CLOCK_SKEW_MS, MAX_BATCH_ITEMS, MAX_FORCED_ITEMS, MAX_SECOND_BYTES},
     validity::{CheckedItem, Head, Verdict},
 };
-use blindfold_runtime::{Backoff, Instant, Patience, now};
+use blindfold_runtime::{Agreement, Backoff, Instant, Patience, now};
 use blindfold_store::StoreError;
 use thiserror::Error;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval, sleep},
+};
 
 use crate::{
+    backlog::Backlog,
+    certifier::Certifier,
     choice::{self, Choice, Room},
-    core::{Core, PoolItem},
+    context::Context,
+    displaced::Displaced,
+    l1_cache::L1Cache,
     mempool::{Mempool, Meta},
+    pool::{Pool, PoolItem, done_in},
+    recover::Recovered,
     reservations::Demand,
 };
 
@@ -88,13 +96,27 @@ impl OpenSecond {
     }
 }
 
-impl Core {
+/// Makes headers.
+pub(crate) struct Sealer {
+    pub(crate) cx: Arc<Context>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) l1: Arc<L1Cache>,
+    pub(crate) agreement: Arc<Agreement>,
+    pub(crate) certifier: Arc<Certifier>,
+    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) displaced: Arc<Displaced>,
+    pub(crate) recovered: Arc<Recovered>,
+    /// Where execution stands.
+    pub(crate) executed: watch::Receiver<ExecutorStatus>,
+}
+
+impl Sealer {
     /// Seals until the sequencer stops, or its time is over. Gives what it remembers between headers.
-    pub(crate) async fn seal_loop(self: &Arc<Self>, mut open: OpenSecond) -> OpenSecond {
-        let mut slots = interval(Duration::from_millis(self.config.sealing.slot_ms));
+    pub(crate) async fn seal_loop(&self, mut open: OpenSecond) -> OpenSecond {
+        let mut slots = interval(Duration::from_millis(self.cx.config.sealing.slot_ms));
         slots.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut stop = self.stop.clone();
-        let limits = &self.config.sealing;
+        let mut stop = self.cx.stop.clone();
+        let limits = &self.cx.config.sealing;
         let mut pauses = Backoff::new(limits.retry_ms, MAX_RETRY_MS);
         let mut patience = Patience::new(limits.storage_exit_ms);
         let mut ending = false;
@@ -102,9 +124,9 @@ impl Core {
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return open,
-                _ = self.spawner.failed() => return open,
+                _ = self.cx.spawner.failed() => return open,
                 _ = slots.tick() => {}
-                () = self.full.notified() => slots.reset(),
+                () = self.pool.full.notified() => slots.reset(),
             }
             match self.seal_once(&mut open).await {
                 Ok(outcome) => {
@@ -122,23 +144,23 @@ impl Core {
                         // Another one seals, or ours was taken back for what is not here yet: whoever seals again asks anew
                         // what was signed meanwhile.
                         SealOutcome::OutOfOffice | SealOutcome::SignedAbove => {
-                            self.recovered.send_replace(false);
+                            self.recovered.begin_again();
                             return open;
                         }
-                        SealOutcome::Sealed { full: true } => self.full.notify_one(),
-                        SealOutcome::AwaitingCertificates => self.metrics.seal_waits.increment(),
+                        SealOutcome::Sealed { full: true } => self.pool.full.notify_one(),
+                        SealOutcome::AwaitingCertificates => self.cx.metrics.seal_waits.increment(),
                         _ => {}
                     }
                 }
                 Err(failure) => {
-                    self.metrics.seal_failures.increment();
+                    self.cx.metrics.seal_failures.increment();
                     // A full disk may be emptied; one that stays full is the operator's.
                     let storage = matches!(
                         failure,
                         SealFailure::Store(_) | SealFailure::Refused(SealRefusal::Store(_))
                     );
                     if is_fatal(&failure) || storage && patience.failed() {
-                        self.fail("sealer", failure.to_string());
+                        self.cx.fail("sealer", failure.to_string());
                         return open;
                     }
                     let pause = pauses.pause();
@@ -155,40 +177,40 @@ impl Core {
     /// One attempt to seal the next header.
     pub(crate) async fn seal_once(&self, open: &mut OpenSecond) -> Result<SealOutcome, SealFailure> {
         let started = now();
-        if self.reopened.swap(false, Ordering::SeqCst) {
-            *open = self.open_second().await?;
+        if self.displaced.take_reopened() {
+            *open = open_second(&self.cx).await?;
         }
         if self.agreement.fault().is_some() {
             return Ok(SealOutcome::AwaitingClock);
         }
-        let office = self.office();
+        let office = self.cx.office();
         let Some(term) = office.origins() else { return Ok(SealOutcome::OutOfOffice) };
-        let head = self.tracker.head();
+        let head = self.cx.tracker.head();
         let number = head.number + 1;
-        if self.store.heads().await?.acknowledged > Some(head.number) {
+        if self.cx.store.heads().await?.acknowledged > Some(head.number) {
             return Ok(SealOutcome::SignedAbove);
         }
-        let in_flight = head.number.saturating_sub(self.tracker.certified().number);
-        let limit = u64::from(self.config.sealing.max_uncertified_headers);
-        if self.tracker.too_many_uncertified(*term.start(), limit).await? {
+        let in_flight = head.number.saturating_sub(self.cx.tracker.certified().number);
+        let limit = u64::from(self.cx.config.sealing.max_uncertified_headers);
+        if self.cx.tracker.too_many_uncertified(*term.start(), limit).await? {
             return Ok(SealOutcome::AwaitingCertificates);
         }
         self.drop_expired(number, head.generation).await?;
         if self.origins(&head).is_empty() {
             return Ok(SealOutcome::AwaitingL1);
         }
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.cx.clock.now_ms();
         let Some(frame) = self.frame(&head, now_ms) else {
             // What L1 forces does not fit this second any more; the next one has room.
             return Ok(SealOutcome::Idle);
         };
         let Frame { origin, mut timestamp_ms, ref forced } = frame;
-        let epoch = self.tracker.epoch_at(number, origin.number).await;
-        if self.tracker.closed(number).is_some() {
+        let epoch = self.cx.tracker.epoch_at(number, origin.number).await;
+        if self.cx.tracker.closed(number).is_some() {
             return Ok(SealOutcome::EpochEnds);
         }
         let begins =
-            self.tracker.rules_begin(number) || epoch.as_ref().is_ok_and(|epoch| number == epoch.first);
+            self.cx.tracker.rules_begin(number) || epoch.as_ref().is_ok_and(|epoch| number == epoch.first);
         if begins && in_flight > 0 {
             // A run posted to L1 lies in one epoch, is of one rule set and ends with a certificate of its own. The certified
             // head has one, so the last header before either changes gets it before that.
@@ -198,7 +220,7 @@ impl Core {
             tracing::warn!(%refusal, number, "no epoch");
             SealFailure::NoEpoch(number)
         })?;
-        self.arrived.clear();
+        self.pool.arrived.clear();
         let mut choice = self.choose(&head, timestamp_ms, &epoch, frame.room(self.room(&head, timestamp_ms)));
         let overflows =
             choice.taken.is_empty() && forced.is_empty() && self.second_is_full(&head, timestamp_ms);
@@ -240,7 +262,7 @@ impl Core {
                 }
             }
             done_in(&mut pool, number, &sealed.batch.items, &sealed.verdicts);
-            self.show_pool(&pool);
+            self.pool.show(&pool);
         }
         let deposits = used.number > head.l1_origin && self.l1.bridge_waits(head.l1_origin);
         self.l1.sealed(used);
@@ -248,11 +270,12 @@ impl Core {
         open.sealed(sealed.batch.header.second(), makes_block);
         // Another number only if L1 made a header meanwhile; the tracker has sealed for that number's epoch.
         let number = sealed.batch.header.number;
-        let epoch = if epoch.contains(number) { Some(epoch) } else { self.tracker.epoch(number).await.ok() };
+        let epoch =
+            if epoch.contains(number) { Some(epoch) } else { self.cx.tracker.epoch(number).await.ok() };
         if let Some(epoch) = epoch {
             self.certifier.begin(number, sealed.hash, Arc::new(epoch));
         }
-        self.hub.publish(&announce::header(&sealed.batch, sealed.hash, &sealed.verdicts));
+        self.cx.hub.publish(&announce::header(&sealed.batch, sealed.hash, &sealed.verdicts));
         self.count_sealed(&sealed, closing, started);
         Ok(SealOutcome::Sealed { full })
     }
@@ -270,14 +293,15 @@ impl Core {
         let items = || -> Vec<(Vec<u8>, CheckedItem)> {
             taken.iter().map(|(_, item)| (item.bytes.to_vec(), Ok(item.checked.as_ref().clone()))).collect()
         };
-        let result = match self.tracker.seal(timestamp_ms, forced, items(), &origin, &self.key).await {
+        let result = match self.cx.tracker.seal(timestamp_ms, forced, items(), &origin, &self.cx.key).await {
             Err(SealRefusal::L1(fault)) => match self.l1.parent_origin(head.l1_origin) {
-                Some(parent) if self.tracker.too_late_for(parent.number).is_none() => {
+                Some(parent) if self.cx.tracker.too_late_for(parent.number).is_none() => {
                     tracing::warn!(%fault, "L1 does not tell what it said; sealing with the parent's origin");
                     let (at, cursor) = (head.l1_origin, head.forced_cursor);
                     let there = self.l1.at_hand(at, at, cursor).map_or(0, |news| news.forced.len());
                     let forced = forced.min(there);
-                    let sealed = self.tracker.seal(timestamp_ms, forced, items(), &parent, &self.key).await;
+                    let sealed =
+                        self.cx.tracker.seal(timestamp_ms, forced, items(), &parent, &self.cx.key).await;
                     sealed.map(|sealed| (sealed, parent))
                 }
                 _ => Err(SealRefusal::L1(fault)),
@@ -299,23 +323,18 @@ impl Core {
     /// The origins that the next header may have: those of our term, not too old to be posted, nor too near to the end of its
     /// epoch; after a header that L1 made, those that have seen it.
     fn origins(&self, head: &Head) -> Vec<L1Origin> {
-        let office = self.office();
+        let office = self.cx.office();
         let ours = |origin: &L1Origin| office.origins().is_some_and(|term| term.contains(&origin.number));
         let closed_from =
-            self.tracker.closing(head.number + 1).map_or(u64::MAX, |closing| closing.closed_from());
+            self.cx.tracker.closing(head.number + 1).map_or(u64::MAX, |closing| closing.closed_from());
         let mut origins = self.l1.origins(head.l1_origin);
         origins.retain(|origin| {
             origin.number >= head.made_at
                 && origin.number < closed_from
                 && ours(origin)
-                && self.tracker.too_late_for(origin.number).is_none()
+                && self.cx.tracker.too_late_for(origin.number).is_none()
         });
         origins
-    }
-
-    /// Where this sequencer stands between the one before it and the one after it.
-    pub(crate) fn office(&self) -> Office {
-        self.tracker.office(self.key.address())
     }
 
     /// Origin, stamp and forced items of the next header: the newest origin at which everything that L1 forces fits, at
@@ -345,16 +364,16 @@ impl Core {
                 if timestamp_ms == next && next > lead_ms {
                     continue;
                 }
-                let (gas, bytes) = self.tracker.with_state(|state| state.room(block_second(timestamp_ms)));
+                let (gas, bytes) = self.cx.tracker.with_state(|state| state.room(block_second(timestamp_ms)));
                 // Promises for this header first: what L1 forces can wait until it is due, and then for an older origin.
                 let spared = (gas.checked_sub(due.gas), bytes.checked_sub(due.bytes));
                 if let (Some(gas), Some(bytes)) = spared
-                    && let Some(forced) = take_forced(&self.chain, &news, origin.number, gas, bytes)
+                    && let Some(forced) = take_forced(&self.cx.chain, &news, origin.number, gas, bytes)
                 {
                     return Some(Frame { origin, timestamp_ms, forced });
                 }
                 let fresh = block_second(timestamp_ms) > block_second(head.timestamp_ms);
-                if fresh && let Some(forced) = take_forced(&self.chain, &news, origin.number, gas, bytes) {
+                if fresh && let Some(forced) = take_forced(&self.cx.chain, &news, origin.number, gas, bytes) {
                     last_resort.get_or_insert(Frame { origin, timestamp_ms, forced });
                 }
             }
@@ -367,10 +386,10 @@ impl Core {
     fn room(&self, head: &Head, timestamp_ms: u64) -> Room {
         let same_second = block_second(timestamp_ms) == block_second(head.timestamp_ms);
         let (gas, bytes) = if same_second { (head.second_gas, head.second_bytes) } else { (0, 0) };
-        let limits = &self.config.sealing;
+        let limits = &self.cx.config.sealing;
         let rule = Demand {
             bytes: MAX_SECOND_BYTES.saturating_sub(bytes),
-            gas: self.chain.second_gas_limit().saturating_sub(gas),
+            gas: self.cx.chain.second_gas_limit().saturating_sub(gas),
             items: MAX_BATCH_ITEMS as u32,
         };
         let bytes = rule.bytes.min(limits.max_batch_bytes.into());
@@ -405,9 +424,9 @@ impl Core {
         due: u128,
     ) -> Option<u128> {
         let item = pool.item(&meta.id)?;
-        self.tracker.with_state(|state| {
+        self.cx.tracker.with_state(|state| {
             state.admissible(&item.checked, second).ok()?;
-            let cost = meta.fee(state.base_fees_at(second)).saturating_add(self.chain.malformed_surcharge);
+            let cost = meta.fee(state.base_fees_at(second)).saturating_add(self.cx.chain.malformed_surcharge);
             let balance = state.ledger().account(&meta.payer).map_or(0, |account| account.balance);
             (due.saturating_add(cost) <= balance).then_some(cost)
         })
@@ -433,8 +452,8 @@ impl Core {
     /// Whether envelopes wait and no header came for long: numbers go on, so that what nobody takes expires, and fees
     /// fall. Only while the committee is there.
     fn heartbeat_due(&self, head: &Head, timestamp_ms: u64) -> bool {
-        timestamp_ms >= head.timestamp_ms.saturating_add(self.config.sealing.heartbeat_ms)
-            && self.tracker.certified().number == head.number
+        timestamp_ms >= head.timestamp_ms.saturating_add(self.cx.config.sealing.heartbeat_ms)
+            && self.cx.tracker.certified().number == head.number
             && self.pool.lock().ready_len() > 0
     }
 
@@ -445,7 +464,7 @@ impl Core {
         let status = self.executed.borrow();
         status.deposits_wait
             && status.state == ExecutionState::Waiting
-            && self.tracker.certified().number == head.number
+            && self.cx.tracker.certified().number == head.number
             && block_second(timestamp_ms) > block_second(head.timestamp_ms)
     }
 
@@ -468,56 +487,56 @@ impl Core {
         if ids.is_empty() {
             return Ok(());
         }
-        self.store.remove_envelopes(ids, outcome, number).await?;
+        self.cx.store.remove_envelopes(ids, outcome, number).await?;
         let mut pool = self.pool.lock();
         for id in ids {
             pool.remove(id);
         }
-        self.show_pool(&pool);
-        self.metrics.envelopes_expired.add(ids.len() as u64);
+        self.pool.show(&pool);
+        self.cx.metrics.envelopes_expired.add(ids.len() as u64);
         tracing::info!(count = ids.len(), number, outcome, "envelopes expired");
         Ok(())
     }
 
     fn count_sealed(&self, sealed: &Sealed, closing: bool, started: Instant) {
         let header = &sealed.batch.header;
-        self.metrics.batches_sealed.increment();
+        self.cx.metrics.batches_sealed.increment();
         self.backlog.sealed(header.number, header.envelope_bytes);
         if closing {
-            self.metrics.closing_headers.increment();
+            self.cx.metrics.closing_headers.increment();
         } else {
-            self.metrics.batch_items.observe(header.envelope_count.into());
-            self.metrics.batch_bytes.observe(header.envelope_bytes.into());
+            self.cx.metrics.batch_items.observe(header.envelope_count.into());
+            self.cx.metrics.batch_bytes.observe(header.envelope_bytes.into());
         }
-        self.metrics.seal_seconds.observe_duration(started.elapsed());
-        self.show_chain();
+        self.cx.metrics.seal_seconds.observe_duration(started.elapsed());
+        self.cx.show_chain();
         tracing::info!(
             number = header.number, hash = %sealed.hash, items = header.envelope_count, bytes = header.envelope_bytes,
             "sealed"
         );
     }
+}
 
-    /// The second that the stored chain leaves open.
-    pub(crate) async fn open_second(&self) -> Result<OpenSecond, StoreError> {
-        let head = self.tracker.head();
-        let second = block_second(head.timestamp_ms);
-        let mut open = OpenSecond::default();
-        for number in (1..=head.number).rev() {
-            let Some(record) = self.store.batch(number).await? else { break };
-            let header = &record.sealed.header;
-            if header.second() != second {
-                break;
-            }
-            // A header that advanced the origin may have brought L1 deposits; closing its second does no harm.
-            let before = self.store.batch(number - 1).await?.map(|record| record.sealed.header);
-            let advanced = before.is_none_or(|before| before.l1_origin_number < header.l1_origin_number);
-            if makes_block(&record) > 0 || advanced {
-                open.sealed(second, true);
-                break;
-            }
+/// The second that the stored chain leaves open.
+pub(crate) async fn open_second(cx: &Context) -> Result<OpenSecond, StoreError> {
+    let head = cx.tracker.head();
+    let second = block_second(head.timestamp_ms);
+    let mut open = OpenSecond::default();
+    for number in (1..=head.number).rev() {
+        let Some(record) = cx.store.batch(number).await? else { break };
+        let header = &record.sealed.header;
+        if header.second() != second {
+            break;
         }
-        Ok(open)
+        // A header that advanced the origin may have brought L1 deposits; closing its second does no harm.
+        let before = cx.store.batch(number - 1).await?.map(|record| record.sealed.header);
+        let advanced = before.is_none_or(|before| before.l1_origin_number < header.l1_origin_number);
+        if makes_block(&record) > 0 || advanced {
+            open.sealed(second, true);
+            break;
+        }
     }
+    Ok(open)
 }
 
 /// What L1 prescribes to the next header.
@@ -581,30 +600,6 @@ fn take_forced(
 fn waits_for_its_number(meta: &Meta, verdict: &Verdict, number: u64) -> bool {
     let spoilt = matches!(verdict, Verdict::Skipped(fault) if fault.spoilt_by_payer());
     spoilt && meta.seal_by.is_some_and(|seal_by| seal_by > number)
-}
-
-/// Takes out what batch `number` is the end of: the very bytes, not a copy with their id, accepted, or with a verdict that
-/// keeps their promise. Forced too early, for one, an envelope is skipped, and waits on.
-pub(crate) fn done_in<'i>(
-    pool: &mut Mempool<PoolItem>,
-    number: u64,
-    items: impl IntoIterator<Item = &'i (impl AsRef<[u8]> + 'i)>,
-    verdicts: &[Verdict],
-) {
-    for (bytes, verdict) in items.into_iter().map(AsRef::as_ref).zip(verdicts) {
-        let Ok(envelope) = Envelope::decode(bytes) else { continue };
-        let id = envelope.id();
-        let Some(item) = pool.item(&id) else { continue };
-        let promised = pool.get(&id).and_then(|meta| meta.seal_by);
-        let done = match verdict {
-            Verdict::Skipped(EnvelopeFault::Duplicate) => true,
-            Verdict::Skipped(fault) => fault.spoilt_by_payer() && promised.is_some_and(|by| by <= number),
-            _ => true,
-        };
-        if done && item.bytes[..] == *bytes {
-            pool.remove(&id);
-        }
-    }
 }
 
 /// A second header for a number on our disk, or a damaged disk: going on could sign two headers for one number.

@@ -1,10 +1,6 @@
 //! Putting the sequencer together: opens the disk, takes up where it stopped, starts the tasks, binds the ports.
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
@@ -12,51 +8,47 @@ use blindfold_chain::{
     ReadApi, ReadContext, RebuildFault, Settlement, SettlementView, Tracker, passthrough,
 };
 use blindfold_engine::ExecutionClient;
-use blindfold_protocol::{
-    Address, Canonical, ChainConfig, ConfigFault, Envelope, EnvelopeFault, Epoch, SigningKey,
-    limits::MAX_ENVELOPE_BYTES,
-    validity::{CheckedEnvelope, Head, check_items},
-};
+use blindfold_protocol::{Address, ChainConfig, ConfigFault, SigningKey, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{
     AdminConfig, Hub, READ_METHODS, Readiness, ServeError, ServerConfig, ServerHandle, admin, serve,
 };
-use blindfold_runtime::{Agreement, Clock, Failure, Tasks, now, rng};
-use blindfold_store::{PendingEnvelope, Store, StoreError};
+use blindfold_runtime::{Agreement, Clock, Failure, Tasks, now};
+use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::MetricsError;
-use parking_lot::Mutex;
 use thiserror::Error;
-use tokio::sync::{Notify, watch};
 
 use crate::{
-    accusations::L1Accusations,
+    accusations::{Answerer, L1Accusations},
+    admission::Admission,
     backlog::Backlog,
     certifier::Certifier,
     config::{ConfigError, SealingConfig, SequencerConfig},
-    core::{Arrived, Core, PoolItem},
-    gate::Gate,
+    context::Context,
+    displaced::Displaced,
+    hints::HintReceiver,
     introduce::doorkeeper,
-    keeper::{CONDITIONS, refusals_route},
-    l1_cache::{L1Cache, follow_l1},
+    keeper::{CONDITIONS, Keeper, refusals_route, relay_blocks, stages},
+    l1_cache::L1Cache,
+    l1_follower::L1Follower,
     lock::{DataLock, LockError},
     members::Committee,
-    mempool::Mempool,
     metrics::SequencerMetrics,
-    outputs::L1Outputs,
-    poster::L1Poster,
+    outputs::{L1Outputs, Proposer},
+    pool::Pool,
+    poster::{L1Poster, Poster},
     promises::LatePromises,
     rebuild::Rebuild,
+    recover::{Recovered, Recovery},
     reservations::Demand,
     rpc::{SequencerRpc, SequencerView},
+    sealer::{Sealer, open_second},
     sources::SourceLimits,
+    supplier::Supplier,
     verifier::Verifier,
 };
 
 /// Name under which the store is bound.
 const ROLE: &str = "sequencer";
-/// Hint lists that may wait for their verification.
-const HINTS_QUEUE_ITEMS: usize = 32;
-/// Envelopes of the mempool that are verified together at a restart.
-const RESTORE_CHUNK_ITEMS: usize = 256;
 
 /// What a sequencer works with.
 pub struct SequencerDeps {
@@ -142,7 +134,7 @@ pub struct Sequencer;
 
 /// A running sequencer. Dropping it ends everything at once, as a kill would.
 pub struct SequencerHandle {
-    core: Arc<Core>,
+    cx: Arc<Context>,
     executor: Executor,
     readiness: Readiness,
     tasks: Tasks,
@@ -220,125 +212,166 @@ impl Sequencer {
         };
         let tasks = Tasks::new();
         let serving = tasks.beside();
-        let admission = &config.admission;
         let max_l1_age_ms = config.sealing.max_l1_age_ms;
-        let core = Arc::new(Core {
-            verifier: Verifier::start(
-                Arc::clone(&deps.chain),
-                admission,
-                Arc::clone(&metrics),
-                &serving.spawner(),
-            ),
-            sources: SourceLimits::new(
-                admission.source_rate_per_second,
-                admission.source_burst,
-                admission.max_sources,
-            ),
-            pool: Mutex::new(Mempool::new(
-                config.mempool.clone(),
-                promised_room(&config.sealing, &deps.chain),
-            )),
-            backlog: Backlog::new(admission.max_backlog_bytes),
-            late_promises: LatePromises::new(LatePromises::load(deps.store.as_ref()).await?),
-            certifier: Certifier::new(&config.peers),
-            intake: HintIntake::new(
-                tracker.clone(),
-                Arc::clone(&deps.parameters),
-                Arc::clone(&deps.backend),
-                executor.opened(),
-            ),
-            reopened: AtomicBool::new(false),
-            displaced: AtomicBool::new(false),
-            restoring: tokio::sync::Mutex::default(),
-            executed: executor.watch_status(),
-            hints_gate: Gate::new(1, HINTS_QUEUE_ITEMS),
-            helpers_gate: Gate::new(1, HINTS_QUEUE_ITEMS),
-            strangers_turn: tokio::sync::Mutex::default(),
-            hints_turn: tokio::sync::Mutex::default(),
-            hub: Hub::default(),
-            full: Notify::new(),
-            arrived: Arrived::default(),
-            recovered: watch::Sender::new(false),
-            hindrance: Mutex::default(),
-            stop: tasks.stop(),
-            spawner: tasks.spawner(),
+        let agreement = Arc::new(Agreement::new(Arc::clone(&deps.clock), max_l1_age_ms));
+        let cx = Arc::new(Context {
             config,
             chain: deps.chain,
             tracker,
             store: deps.store,
             key: deps.key,
-            l1,
-            parameters: deps.parameters,
-            agreement: Agreement::new(Arc::clone(&deps.clock), max_l1_age_ms),
             clock: deps.clock,
+            hub: Hub::default(),
             metrics,
+            stop: tasks.stop(),
+            spawner: tasks.spawner(),
         });
-        core.compare_clocks().await;
-        core.restore_mempool().await?;
+        let pool = Arc::new(Pool::new(Arc::clone(&cx), promised_room(&cx.config.sealing, &cx.chain)));
+        let certifier = Arc::new(Certifier::new(Arc::clone(&cx)));
+        let backlog = Arc::new(Backlog::new(cx.config.admission.max_backlog_bytes));
+        let recovered = Arc::new(Recovered::default());
+        let displaced = Arc::new(Displaced::new(
+            Arc::clone(&cx),
+            Arc::clone(&deps.parameters),
+            Arc::clone(&pool),
+            Arc::clone(&certifier),
+            Arc::clone(&backlog),
+        ));
+        let follower = Arc::new(L1Follower {
+            cx: Arc::clone(&cx),
+            l1: Arc::clone(&l1),
+            agreement: Arc::clone(&agreement),
+            displaced: Arc::clone(&displaced),
+        });
+        let recovery = Recovery {
+            cx: Arc::clone(&cx),
+            pool: Arc::clone(&pool),
+            certifier: Arc::clone(&certifier),
+            backlog: Arc::clone(&backlog),
+            displaced: Arc::clone(&displaced),
+            l1: Arc::clone(&follower),
+            recovered: Arc::clone(&recovered),
+            committee: deps.committee,
+            poster: poster.clone(),
+        };
+        follower.compare_clocks().await;
+        displaced.restore_mempool().await?;
         // Once before anything is served; where too few answer, again and again until it may seal.
-        match core.recover(&deps.committee, poster.as_deref(), now()).await {
+        match recovery.recover(now()).await {
             Err(hindrance) if hindrance.is_fatal() => {
                 return Err(StartError::Recovery(hindrance.to_string()));
             }
             Err(hindrance) => tracing::warn!(%hindrance, "nothing is sealed yet"),
             Ok(()) => {}
         }
-        core.resume_certifying().await?;
-        let open = core.open_second().await?;
-        let stages = core.stages(&executor.status()).await?;
-        core.backlog.restore(core.store.as_ref(), stages, core.tracker.head().number).await?;
-        core.show_chain();
+        certifier.resume_certifying().await?;
+        let open = open_second(&cx).await?;
+        let stages = stages(&cx, &executor.status()).await?;
+        backlog.restore(cx.store.as_ref(), stages, cx.tracker.head().number).await?;
+        cx.show_chain();
 
+        let limits = &cx.config.admission;
+        let admission = Admission {
+            cx: Arc::clone(&cx),
+            pool: Arc::clone(&pool),
+            backlog: Arc::clone(&backlog),
+            l1: Arc::clone(&l1),
+            parameters: Arc::clone(&deps.parameters),
+            recovered: Arc::clone(&recovered),
+            sources: SourceLimits::new(
+                limits.source_rate_per_second,
+                limits.source_burst,
+                limits.max_sources,
+            ),
+            verifier: Verifier::start(
+                Arc::clone(&cx.chain),
+                limits,
+                Arc::clone(&cx.metrics),
+                &serving.spawner(),
+            ),
+            late_promises: LatePromises::new(LatePromises::load(cx.store.as_ref()).await?),
+        };
+        let (parameters, backend) = (Arc::clone(&deps.parameters), Arc::clone(&deps.backend));
+        let intake = HintIntake::new(cx.tracker.clone(), parameters, backend, executor.opened());
+        let view =
+            SequencerView { cx: Arc::clone(&cx), pool: Arc::clone(&pool), certifier: Arc::clone(&certifier) };
         let reads = ReadApi::new(ReadContext {
-            tracker: core.tracker.clone(),
-            parameters: Arc::clone(&core.parameters),
+            tracker: cx.tracker.clone(),
+            parameters: deps.parameters,
             executor: executor.clone(),
-            hub: core.hub.clone(),
-            role: Arc::new(SequencerView(Arc::clone(&core))),
+            hub: cx.hub.clone(),
+            role: Arc::new(view),
         });
-        let methods = SequencerRpc { core: Arc::clone(&core), reads }.into_module();
+        let methods = SequencerRpc {
+            cx: Arc::clone(&cx),
+            admission: Arc::new(admission),
+            certifier: Arc::clone(&certifier),
+            hints: Arc::new(HintReceiver::new(Arc::clone(&cx), intake)),
+            reads,
+        };
         let through = passthrough(deps.execution, READ_METHODS.iter().copied());
-        let mut server = ServerConfig::new(core.config.rpc_addr);
-        server.inbound = core.config.inbound.clone();
-        server.doorkeeper = Some(doorkeeper(&core));
-        let rpc = serve(server, methods, Some(through)).await?;
+        let mut server = ServerConfig::new(cx.config.rpc_addr);
+        server.inbound = cx.config.inbound.clone();
+        server.doorkeeper = Some(doorkeeper(&cx));
+        let rpc = serve(server, methods.into_module(), Some(through)).await?;
         let readiness = Readiness::new(CONDITIONS).of(tasks.spawner());
-        let rendered = core.metrics.registry.clone();
+        let rendered = cx.metrics.registry.clone();
         let admin = admin(
-            AdminConfig { addr: core.config.admin_addr },
+            AdminConfig { addr: cx.config.admin_addr },
             readiness.clone(),
             move || rendered.render(),
-            Some(refusals_route(Arc::clone(&core))),
+            Some(refusals_route(Arc::clone(&certifier))),
         )
         .await?;
 
+        let sealer = Sealer {
+            cx: Arc::clone(&cx),
+            pool,
+            l1: Arc::clone(&l1),
+            agreement: Arc::clone(&agreement),
+            certifier: Arc::clone(&certifier),
+            backlog: Arc::clone(&backlog),
+            displaced,
+            recovered: Arc::clone(&recovered),
+            executed: executor.watch_status(),
+        };
+        let keeper = Keeper {
+            cx: Arc::clone(&cx),
+            l1,
+            agreement,
+            certifier,
+            backlog,
+            recovered,
+            executor: executor.clone(),
+            readiness: readiness.clone(),
+        };
         tasks.guard("rpc", rpc.ended());
         tasks.guard("admin", admin.ended());
-        tasks.guard("chain", core.tracker.broken());
+        tasks.guard("chain", cx.tracker.broken());
         tasks.guard("execution", executor.ended());
-        tasks.spawn("l1", follow_l1(Arc::clone(&core)));
-        tasks.spawn("blocks", Arc::clone(&core).relay_blocks(executor.subscribe()));
-        let sealer = Arc::clone(&core).recover_and_seal(deps.committee, poster.clone(), open);
-        tasks.spawn("sealer", sealer);
-        tasks.spawn("keeper", Arc::clone(&core).keep(executor.clone(), readiness.clone()));
+        tasks.spawn("l1", follower.follow());
+        tasks.spawn("blocks", relay_blocks(Arc::clone(&cx), executor.subscribe()));
+        tasks.spawn("sealer", recovery.recover_and_seal(sealer, open));
+        tasks.spawn("keeper", keeper.run());
         if let Some(settlement) = settlement {
-            tasks.spawn("settlement", settlement.run(core.stop.clone()));
+            tasks.spawn("settlement", settlement.run(cx.stop.clone()));
         }
-        if let Some(poster) = poster {
-            tasks.spawn("posting", Arc::clone(&core).post_loop(Arc::clone(&poster)));
-            tasks.spawn("data", Arc::clone(&core).supply_loop(poster));
+        if let Some(l1) = poster {
+            tasks.spawn("posting", Poster::new(Arc::clone(&cx), Arc::clone(&l1)).run());
+            tasks.spawn("data", Supplier::new(Arc::clone(&cx), l1).run());
         }
         match deps.accusations {
-            Some(l1) => tasks.spawn("accusations", Arc::clone(&core).answer_loop(l1)),
+            Some(l1) => tasks.spawn("accusations", Answerer { cx: Arc::clone(&cx), l1 }.run()),
             None => tracing::warn!("there is no posting key: accusations on L1 are not answered from here"),
         }
-        if let Some(l1) = deps.outputs.filter(|_| core.config.outputs.enabled) {
-            tasks.spawn("outputs", Arc::clone(&core).propose_loop(l1));
+        if let Some(l1) = deps.outputs.filter(|_| cx.config.outputs.enabled) {
+            let executed = executor.watch_status();
+            tasks.spawn("outputs", Proposer { cx: Arc::clone(&cx), l1, executed }.run());
         }
         let (rpc_addr, admin_addr) = (rpc.local_addr(), admin.local_addr());
-        tracing::info!(%rpc_addr, %admin_addr, head = core.tracker.head().number, "the sequencer runs");
+        tracing::info!(%rpc_addr, %admin_addr, head = cx.tracker.head().number, "the sequencer runs");
         Ok(SequencerHandle {
-            core,
+            cx,
             executor,
             readiness,
             tasks,
@@ -365,7 +398,7 @@ impl SequencerHandle {
 
     /// The chain of headers, for reading.
     pub fn tracker(&self) -> &Tracker {
-        &self.core.tracker
+        &self.cx.tracker
     }
 
     /// Where execution stands.
@@ -380,7 +413,7 @@ impl SequencerHandle {
 
     /// Waits until a part gives up; the process should end then.
     pub async fn failed(&self) -> Failure {
-        self.core.spawner.failed().await
+        self.cx.spawner.failed().await
     }
 
     /// Ends in order: no new envelopes, calls under way are answered, a header under way is finished, then the disk.
@@ -419,91 +452,4 @@ fn promised_room(sealing: &SealingConfig, chain: &ChainConfig) -> Demand {
         gas: chain.second_gas_limit() / 2,
         items: (sealing.max_batch_items / 2).max(1),
     }
-}
-
-impl Core {
-    /// Takes the acknowledged envelopes back from the disk, verified anew.
-    pub(crate) async fn restore_mempool(self: &Arc<Self>) -> Result<(), StoreError> {
-        let pending = self.store.pending_envelopes().await?;
-        let late = LatePromises::load(self.store.as_ref()).await?;
-        let (mut restored, mut dropped) = (0usize, 0usize);
-        let Head { number, generation, .. } = self.tracker.head();
-        let of_this = |envelope: &PendingEnvelope| {
-            Envelope::decode(&envelope.bytes).is_ok_and(|it| it.header.expiry.generation() == generation)
-        };
-        let (pending, outdated): (Vec<_>, Vec<_>) = pending.into_iter().partition(of_this);
-        let outdated: Vec<_> = outdated.into_iter().map(|envelope| envelope.id).collect();
-        for ids in outdated.chunks(RESTORE_CHUNK_ITEMS) {
-            self.store.remove_envelopes(ids, EnvelopeFault::WrongGeneration.as_str(), number).await?;
-            dropped += ids.len();
-        }
-        // What is promised goes first: the disk may still hold another envelope of the same fee nonce, which a batch skipped
-        // and which would take its place.
-        let mut groups: BTreeMap<(bool, u64), Vec<PendingEnvelope>> = BTreeMap::new();
-        for mut envelope in pending {
-            let seal_by = envelope.seal_by.or_else(|| late.get(&envelope.id).copied());
-            // Its header is there without it: nobody was told, or L1 displaced it and excuses that.
-            envelope.seal_by = seal_by.filter(|seal_by| *seal_by > number);
-            let key = (envelope.seal_by.is_none(), epoch_of(&envelope));
-            groups.entry(key).or_default().push(envelope);
-        }
-        for ((_, epoch), group) in groups {
-            let found = self.parameters.by_epoch(epoch);
-            let epoch = found
-                .or_else(|| self.parameters.all().into_iter().next())
-                .map(|entry| Arc::new(entry.epoch().clone()));
-            let Some(epoch) = epoch else { continue };
-            for chunk in group.chunks(RESTORE_CHUNK_ITEMS) {
-                let (core, epoch, of_thread) = (Arc::clone(self), Arc::clone(&epoch), chunk.to_vec());
-                let checked = blindfold_runtime::blocking(move || core.check_again(&epoch, &of_thread)).await;
-                let checked = checked.map_err(|_| StoreError::Closed)?;
-                for (envelope, checked) in chunk.iter().zip(checked) {
-                    match checked {
-                        Ok(checked) => {
-                            let bytes: Arc<[u8]> = envelope.bytes.as_slice().into();
-                            let meta =
-                                self.meta_of(&checked.envelope, envelope.id, bytes.len(), envelope.seal_by);
-                            let item = PoolItem { bytes, checked: Arc::new(checked) };
-                            if self.pool.lock().restore(meta, item) {
-                                restored += 1;
-                                continue;
-                            }
-                            if let Some(seal_by) = envelope.seal_by {
-                                tracing::error!(id = %envelope.id, seal_by, "two promised envelopes have one fee nonce");
-                                continue;
-                            }
-                            let reason = EnvelopeFault::FeeNonceUsed.as_str();
-                            self.store.remove_envelopes(&[envelope.id], reason, number).await?;
-                            dropped += 1;
-                        }
-                        Err(reason) => {
-                            tracing::error!(id = %envelope.id, reason, "an acknowledged envelope is no longer valid");
-                            let number = self.tracker.head().number;
-                            self.store.remove_envelopes(&[envelope.id], reason, number).await?;
-                            dropped += 1;
-                        }
-                    }
-                }
-            }
-        }
-        if restored + dropped > 0 {
-            tracing::info!(restored, dropped, "took the mempool back from disk");
-        }
-        self.show_pool(&self.pool.lock());
-        Ok(())
-    }
-
-    fn check_again(
-        &self,
-        epoch: &Epoch,
-        group: &[PendingEnvelope],
-    ) -> Vec<Result<CheckedEnvelope, &'static str>> {
-        let items: Vec<&[u8]> = group.iter().map(|envelope| envelope.bytes.as_slice()).collect();
-        let checked = check_items(&self.chain, epoch, &items, &mut rng());
-        checked.into_iter().map(|item| item.map_err(|rejected| rejected.fault.as_str())).collect()
-    }
-}
-
-fn epoch_of(envelope: &PendingEnvelope) -> u64 {
-    Envelope::decode(&envelope.bytes).map(|envelope| envelope.header.epoch).unwrap_or_default()
 }

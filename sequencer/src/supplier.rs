@@ -16,9 +16,10 @@ use blindfold_store::{Store, StoreError};
 use tokio::sync::Mutex;
 
 use crate::{
-    config::PostingConfig,
-    core::Core,
-    poster::{DataStanding, Hindrance, L1Poster, PostFault, Receipt},
+    context::Context,
+    poster::{
+        DataStanding, Hindrance, L1Poster, PostFault, Receipt, batch_of, check_posted, repeat, under_way,
+    },
 };
 
 /// Where the number is stored up to which final blocks have the data of all posted headers, u64.
@@ -31,7 +32,7 @@ type Span = (u64, u64);
 
 /// What was looked at since the start and is not settled.
 #[derive(Default)]
-pub(crate) struct Supply {
+struct Supply {
     /// In order, each beginning where the one before ends.
     steps: VecDeque<Step>,
     /// The number and the L1 block after which the next look begins.
@@ -108,30 +109,34 @@ pub(crate) async fn forget_supplied_above(store: &dyn Store, number: u64) -> Res
     }
 }
 
-impl Core {
-    /// Supplies data that L1 lacks until the sequencer stops.
-    pub(crate) async fn supply_loop(self: Arc<Self>, l1: Arc<dyn L1Poster>) {
-        let supply = Mutex::new(Supply::default());
-        let round = || self.supply_once(l1.as_ref(), &self.config.posting, &supply);
-        self.repeat("supplying data to L1 waits and tries again", round).await;
+/// Supplies data that L1 lacks.
+pub(crate) struct Supplier {
+    cx: Arc<Context>,
+    l1: Arc<dyn L1Poster>,
+    supply: Mutex<Supply>,
+}
+
+impl Supplier {
+    pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Poster>) -> Self {
+        Self { cx, l1, supply: Mutex::new(Supply::default()) }
+    }
+
+    /// Supplies until the sequencer stops.
+    pub(crate) async fn run(self) {
+        repeat(&self.cx, "supplying data to L1 waits and tries again", || self.supply_once()).await;
     }
 
     /// One round: posts what is lacking, asks again about what is final now, and looks at the next headers. True when there
     /// may be more.
-    async fn supply_once(
-        &self,
-        l1: &dyn L1Poster,
-        limits: &PostingConfig,
-        supply: &Mutex<Supply>,
-    ) -> Result<bool, Hindrance> {
-        let mut supply = supply.lock().await;
-        let posted = l1.posted_head().await?;
-        self.check_posted(posted).await?;
-        let under_way = self.under_way(posted.number).await?;
-        let finalized = l1.final_block().await?;
+    async fn supply_once(&self) -> Result<bool, Hindrance> {
+        let mut supply = self.supply.lock().await;
+        let posted = self.l1.posted_head().await?;
+        check_posted(&self.cx, posted).await?;
+        let under_way = under_way(self.cx.store.as_ref(), posted.number).await?;
+        let finalized = self.l1.final_block().await?;
         let mut trouble = None;
         for step in &mut supply.steps {
-            match self.go_on_with(l1, limits, step, (finalized, under_way)).await {
+            match self.go_on_with(step, (finalized, under_way)).await {
                 Ok(()) => {}
                 // What the contract refuses of one does not keep the others waiting.
                 Err(hindrance @ Hindrance::L1(PostFault::Refused(_))) => {
@@ -140,7 +145,7 @@ impl Core {
                 Err(hindrance) => return Err(hindrance),
             }
         }
-        let more = self.look_on(l1, &mut supply, (finalized, posted.number, under_way)).await?;
+        let more = self.look_on(&mut supply, (finalized, posted.number, under_way)).await?;
         while supply.steps.front().is_some_and(|step| step.ask_at.is_none())
             && let Some(step) = supply.steps.pop_front()
         {
@@ -152,7 +157,6 @@ impl Core {
     /// Looks at the next headers that are final. True when there were any.
     async fn look_on(
         &self,
-        l1: &dyn L1Poster,
         supply: &mut Supply,
         (finalized, posted, under_way): (u64, u64, Option<Span>),
     ) -> Result<bool, Hindrance> {
@@ -164,11 +168,11 @@ impl Core {
             None => {
                 let supplied = self.supplied().await?;
                 // A header is posted after its origin.
-                let Some(next) = self.store.batch(supplied + 1).await? else { return Ok(false) };
+                let Some(next) = self.cx.store.batch(supplied + 1).await? else { return Ok(false) };
                 (supplied, next.sealed.header.l1_origin_number)
             }
         };
-        let standing = l1.data_standing(after.0, after.1).await?;
+        let standing = self.l1.data_standing(after.0, after.1).await?;
         let through = standing.through;
         if through <= after.0 {
             supply.looked = Some(finalized);
@@ -193,57 +197,44 @@ impl Core {
 
     async fn go_on_with(
         &self,
-        l1: &dyn L1Poster,
-        limits: &PostingConfig,
         step: &mut Step,
         (finalized, under_way): (u64, Option<Span>),
     ) -> Result<(), Hindrance> {
         if step.ask_at.is_some_and(|block| block <= finalized) {
-            step.judge(&l1.data_standing(step.after.0, step.after.1).await?, finalized);
+            step.judge(&self.l1.data_standing(step.after.0, step.after.1).await?, finalized);
         }
         if let Some(run) = under_way {
             step.leave_out(run, finalized);
         }
         for span in step.lacking.clone() {
-            self.supply(l1, limits, step, span).await?;
+            self.supply(step, span).await?;
         }
         Ok(())
     }
 
     /// Posts the data of these headers, each piece within the limits of a posting.
-    async fn supply(
-        &self,
-        l1: &dyn L1Poster,
-        limits: &PostingConfig,
-        step: &mut Step,
-        (first, last): Span,
-    ) -> Result<(), Hindrance> {
+    async fn supply(&self, step: &mut Step, (first, last): Span) -> Result<(), Hindrance> {
         let (mut batches, mut bytes) = (Vec::new(), 0usize);
         for number in first..=last {
-            let batch = self.batch_of(number).await?;
+            let batch = batch_of(self.cx.store.as_ref(), number).await?;
             let size = batch.sealed.encode().len();
-            if !batches.is_empty() && bytes.saturating_add(size) > limits.max_bytes {
-                self.supply_piece(l1, step, &std::mem::take(&mut batches)).await?;
+            if !batches.is_empty() && bytes.saturating_add(size) > self.cx.config.posting.max_bytes {
+                self.supply_piece(step, &std::mem::take(&mut batches)).await?;
                 bytes = 0;
             }
             bytes = bytes.saturating_add(size);
             batches.push(batch);
         }
-        self.supply_piece(l1, step, &batches).await
+        self.supply_piece(step, &batches).await
     }
 
-    async fn supply_piece(
-        &self,
-        l1: &dyn L1Poster,
-        step: &mut Step,
-        batches: &[CodedBatch],
-    ) -> Result<(), Hindrance> {
+    async fn supply_piece(&self, step: &mut Step, batches: &[CodedBatch]) -> Result<(), Hindrance> {
         let numbers = batches.first().zip(batches.last());
         let Some((first, last)) = numbers.map(|(a, b)| (a.sealed.header.number, b.sealed.header.number))
         else {
             return Ok(());
         };
-        let receipt = match l1.post_data(batches).await {
+        let receipt = match self.l1.post_data(batches).await {
             Ok(receipt) => receipt,
             Err(fault) => {
                 // It may be there, or a part of it: that is looked at before anything is posted again.
@@ -252,20 +243,20 @@ impl Core {
             }
         };
         step.posted((first, last), receipt);
-        self.metrics.postings.increment();
+        self.cx.metrics.postings.increment();
         tracing::info!(first, last, transaction = %receipt.transaction, "data posted to L1");
         Ok(())
     }
 
     /// The number up to which final blocks have the data of all posted headers.
     async fn supplied(&self) -> Result<u64, StoreError> {
-        let stored = self.store.meta(SUPPLIED_KEY).await?;
+        let stored = self.cx.store.meta(SUPPLIED_KEY).await?;
         let number = stored.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
         Ok(number.unwrap_or_default())
     }
 
     async fn set_supplied(&self, number: u64) -> Result<(), StoreError> {
-        self.store.put_meta(SUPPLIED_KEY, &number.to_be_bytes()).await
+        self.cx.store.put_meta(SUPPLIED_KEY, &number.to_be_bytes()).await
     }
 }
 
