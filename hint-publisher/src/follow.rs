@@ -487,6 +487,10 @@ impl Coordinator {
             self.again(number, Failure::OfBatch, fault);
             return;
         }
+        if batch.certificate.is_none() {
+            // It is asked for again once it is certified, as one that never failed: until then nothing of it is tried.
+            self.backlog.remove(number);
+        }
         let hash = batch.sealed.header.hash();
         match self.entries.get(&number) {
             None => {

@@ -410,6 +410,34 @@ async fn what_members_never_open_keeps_no_other_batch_waiting() {
     assert!(helper.status().failing.values().all(|fault| fault.contains("3 are needed")));
 }
 
+/// They come without certificates then, and wait for them; of what waits so nothing is tried.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_that_could_not_be_fetched_before_they_were_certified_get_their_hints() {
+    let mut stage = Stage::new().await;
+    stage.config.limits.catch_up_batches = 2;
+    let helper = stage.start().await;
+    stage.sequencer.double.state.lock().withhold = true;
+    let mut waiting = Vec::new();
+    for n in 1..=3 {
+        let sealed = stage.sealer.seal(items(&[envelope(n, 1)])).await;
+        stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
+        waiting.push(sealed);
+    }
+    status(&helper, |status| status.failing.len() == 3).await;
+    stage.sequencer.double.state.lock().withhold = false;
+    status(&helper, |status| status.in_work.len() == 3).await;
+    // Nobody announces them.
+    for sealed in &waiting {
+        stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await);
+    }
+    // Members open them now.
+    for sealed in &waiting {
+        stage.validated(sealed);
+        stage.hints_of(sealed).await;
+    }
+    status(&helper, |status| status.failing.is_empty() && status.published == 3).await;
+}
+
 /// Nobody certifies what it had to give way to, and its place is free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_header_that_l1_made_ends_the_work_on_the_one_in_its_place() {
