@@ -75,6 +75,16 @@ enum Taken {
     CatchUp,
 }
 
+/// A certificate that another member showed when it was asked what it holds.
+#[derive(Clone)]
+struct Shown {
+    certificate: Certificate,
+    /// With the header and its items, unless they were refused.
+    run: Option<CertifiedRun>,
+    /// The last number that L1 had made a header for then: it is not of a branch that L1 ended with one of these.
+    made: u64,
+}
+
 /// A certified run that was not taken.
 struct Untaken {
     reason: String,
@@ -114,7 +124,7 @@ pub(crate) struct Follower {
     /// The question where the others stand, at most one.
     surveys: JoinSet<Survey>,
     /// The highest certificate that one of them showed then, above what is certified here. It is not asked for again.
-    shown: Option<CertifiedRun>,
+    shown: Option<Shown>,
     /// The others are asked where they stand, while that decides whether we vote, at this time.
     survey_at: Instant,
     /// A header was not acknowledged because we had to catch up or to ask first.
@@ -231,9 +241,12 @@ impl Follower {
     async fn on_survey(&mut self, survey: Result<Survey, JoinError>) {
         if let Ok(survey) = joined(survey) {
             self.context.take_survey(&survey).await;
-            let number = |shown: &CertifiedRun| shown.certificate.number;
-            if survey.shown.as_ref().map(number) > self.shown.as_ref().map(number) {
-                self.shown = survey.shown;
+            let known = self.shown.as_ref().map(|shown| shown.certificate.number);
+            if let Some(run) = survey.shown
+                && Some(run.certificate.number) > known
+            {
+                let made = survey.made.unwrap_or_default();
+                self.shown = Some(Shown { certificate: run.certificate, run: Some(run), made });
             }
         }
     }
@@ -241,19 +254,23 @@ impl Follower {
     /// Takes what a member showed, once what is below it is here: until its certificate stands here this member is silent
     /// (C-3), and nobody else may have it.
     async fn take_shown(&mut self) {
-        let Some(shown) = &self.shown else { return };
-        let (number, head) = (shown.certificate.number, self.head());
+        let Some(Shown { certificate, run, .. }) = self.shown.clone() else { return };
+        let (number, head) = (certificate.number, self.head());
         if number <= self.context.tracker.certified().number {
             self.shown = None;
-        } else if number <= head + 1 {
-            let shown = shown.clone();
-            // Its items may be others than the header's.
-            if matches!(self.take_certified(&shown).await, Taken::Refused) {
-                self.shown = None;
-            }
-        } else if number <= head + MAX_WAITING {
-            let certificate = shown.certificate;
+            return;
+        }
+        if number > head && number <= head + MAX_WAITING {
+            // For the header, whoever brings it.
             self.on_certificate(certificate);
+        }
+        if number <= head + 1
+            && let Some(run) = run
+            && matches!(self.take_certified(&run).await, Taken::Refused)
+            && let Some(shown) = &mut self.shown
+        {
+            // Its items may be others than the header's.
+            shown.run = None;
         }
     }
 
@@ -372,7 +389,8 @@ impl Follower {
                 // What waits may belong to the branch that L1 ended; what follows L1's headers comes again.
                 self.waiting.clear();
                 self.certificates.clear();
-                self.shown = None;
+                let made = taken.last().map_or(0, |(_, applied)| applied.number);
+                self.shown.take_if(|shown| shown.made < made);
                 // Nor did those fail who could show L1's headers alone, and what gave way may be right now.
                 self.pauses.clear();
                 self.context.metrics.certified.set(self.context.tracker.certified().number);
@@ -822,12 +840,16 @@ impl Follower {
     async fn on_round(&mut self, round: Result<Round, JoinError>) {
         let before = self.place();
         let round = joined(round).unwrap_or_default();
+        let is_new = |told: &ToldBatch| !self.waiting.contains_key(&told.sealed.header.number);
+        let news = !round.certified.is_empty() || round.uncertified.iter().any(is_new);
         let untaken = self.take_runs(round.certified).await;
         self.take_told(round.uncertified).await;
         self.silent = round.silent;
         self.ask_peers |= round.withheld;
         // What cannot be taken is not asked for again while somebody else may have it.
         let other_to_ask = self.sources.has_peers() && untaken.as_ref().is_some_and(|run| run.rejected);
+        // What was given and has to wait, for L1 that lags for one, would be given again.
+        let goes_on = round.more && news && untaken.is_none();
         let stuck = untaken.map(|run| run.reason).or(round.stuck);
         let readiness = &self.context.readiness;
         match &stuck {
@@ -836,7 +858,7 @@ impl Follower {
         }
         self.behind |= round.more || stuck.is_some();
         // What brought nothing is not tried again at once, unless there is somebody else to ask.
-        if self.place() == before && !round.more && !other_to_ask {
+        if self.place() == before && !goes_on && !other_to_ask {
             self.fetch_at = self.after_a_pause();
         }
     }

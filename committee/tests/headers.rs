@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blindfold_chain::{AnnouncedEnd, HeaderId, PendingL1Header};
@@ -175,6 +175,27 @@ async fn what_cannot_be_judged_yet_is_judged_later() {
     let reasons: Vec<String> =
         member.status().await.refusals.into_iter().map(|refusal| refusal.reason).collect();
     assert_eq!(reasons, ["clock_ahead", "origin_not_final"], "each told once, however often it was tried");
+}
+
+/// The sequencer would have to give the same batches without end to all whose L1 lags.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_taken_while_l1_lags_is_asked_for_after_a_pause() {
+    let sequencer = SequencerDouble::start().await;
+    let sealer = Sealer::new().await;
+    for _ in 0..4 {
+        let batch = sealer.seal(vec![]).await;
+        sequencer.publish(&batch.batch, &batch.verdicts);
+        sequencer.publish_certificate(&sealer.certify(&batch.batch, &[2, 3, 4]).await);
+    }
+    let mut machine = Machine::new(1, sequencer.url());
+    machine.l1.set_finalized(2);
+    (machine.config.limits.catch_up_batches, machine.config.limits.header_retry_ms) = (2, 400);
+    machine.config.limits.peer_check_ms = 600_000;
+    let (started, member) = (blindfold_runtime::now(), machine.start().await);
+    sequencer.wait("questions", |state| state.status_calls >= 8).await;
+    assert!(started.elapsed() >= Duration::from_millis(3 * 400), "{:?}", started.elapsed());
+    machine.l1.set_finalized(3);
+    certified(&member, 4).await;
 }
 
 /// A committee that was away finishes what was in flight; nobody crawls along with origins that hold back what L1 forces.

@@ -106,6 +106,11 @@ impl CommitteeApiServer for Peer {
 /// Three of four members certify; the fourth is dishonest and votes for nothing. One of the three is started anew, and the
 /// liar is among its peers: its vote is needed, and comes.
 async fn one_restart(lie: impl AsyncFnOnce(&Sealer) -> Peer) {
+    one_restart_beside(false, lie).await;
+}
+
+/// `alone`: what the liar shows is refused before anybody gives the member the header that it is about.
+async fn one_restart_beside(alone: bool, lie: impl AsyncFnOnce(&Sealer) -> Peer) {
     let sequencer = SequencerDouble::start().await;
     let mut machines: Vec<Machine> = (1..=3).map(|member| Machine::new(member, sequencer.url())).collect();
     let mut members: Vec<MemberHandle> = Vec::new();
@@ -137,9 +142,23 @@ async fn one_restart(lie: impl AsyncFnOnce(&Sealer) -> Peer) {
     let url = |member: &MemberHandle| format!("http://{}", member.rpc_addr());
     machines[2].config.peers =
         (1..).zip(&members).map(|(member, handle)| PeerUrl { member, url: url(handle) }).collect();
+    if alone {
+        machines[2].config.peers.clear();
+    }
     machines[2].config.peers.push(liar);
     machines[2].config.limits.peer_check_ms = 50;
+    sequencer.double.state.lock().withhold = alone;
     let third = machines[2].start().await;
+    if alone {
+        let refused = "blindfold_committee_bad_certificates_total{role=\"committee\"} 1";
+        network::within("the refusal", async {
+            while !third.metrics().registry.render().contains(refused) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        sequencer.double.state.lock().withhold = false;
+    }
     certified(&third, 2).await;
 }
 
@@ -172,6 +191,18 @@ async fn a_certificate_that_a_member_keeps_for_itself_silences_nobody() {
     one_restart(async |sealer| {
         let batch = held(sealer, 2).await;
         let certificate = network::certify(&batch, &[1, 2, 4]);
+        Peer { times: Arc::new(AtomicUsize::new(1)), ..Peer::new(vec![(batch, Some(certificate))]) }
+    })
+    .await;
+}
+
+/// With items that are not the header's, it is refused; the certificate is of the header, which others bring.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_that_is_shown_with_other_items_silences_nobody() {
+    one_restart_beside(true, async |sealer| {
+        let mut batch = held(sealer, 2).await;
+        let certificate = network::certify(&batch, &[1, 2, 4]);
+        batch.items.push(vec![1]);
         Peer { times: Arc::new(AtomicUsize::new(1)), ..Peer::new(vec![(batch, Some(certificate))]) }
     })
     .await;
