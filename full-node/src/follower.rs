@@ -38,6 +38,8 @@ pub(crate) struct Follower {
     certified: u64,
     /// When to ask members beside the sequencer, unless anybody brings something certified before.
     members_at: Instant,
+    /// When members are asked next, whatever anybody brings: a sequencer that gives a little now and then keeps no node behind.
+    claims_at: Instant,
     /// When to ask L1 next, while the sequencer is asked, for headers that it made.
     l1_at: Instant,
     /// Whether the feed stands and everything it spoke of is taken.
@@ -70,6 +72,7 @@ impl Follower {
             progress,
             certified: progress,
             members_at: next_at,
+            claims_at: next_at,
             l1_at: next_at,
             in_sync,
             l1_rounds,
@@ -100,6 +103,7 @@ impl Follower {
                     }
                     () = sleep_until(self.sync_at), if !asked => self.catch_up().await,
                     () = sleep_until(self.members_at), if asked => self.ask_members(),
+                    () = sleep_until(self.claims_at) => self.ask_what_members_hold(),
                     () = sleep_until(self.l1_at), if asked => self.ask_l1(),
                 }
                 true
@@ -302,6 +306,11 @@ impl Follower {
     fn ask_members(&mut self) {
         self.member_rounds.begin(self.node.tracker.certified().number);
         self.members_at = self.after_a_step().max(now() + self.poll_interval);
+    }
+
+    fn ask_what_members_hold(&mut self) {
+        self.member_rounds.begin(self.node.tracker.certified().number);
+        self.claims_at = now() + self.poll_interval;
     }
 
     fn ask_l1(&mut self) {

@@ -175,7 +175,12 @@ impl Follower {
         }
         self.member_rounds.trust(member);
         self.node.counters.batches_from_members.add(last - before);
-        tracing::warn!(first = before + 1, last, member, "a member gave what the sequencer has not given");
+        tracing::info!(
+            first = before + 1,
+            last,
+            member,
+            "a member gave what the sequencer has not given yet"
+        );
         self.take_parked().await;
         Ok(())
     }

@@ -364,6 +364,24 @@ async fn a_sequencer_that_is_true_and_slow_keeps_no_node_from_what_members_hold(
     certified_meanwhile(&node, 11).await;
 }
 
+/// One more batch each time it is asked, and then "no more": it was never silent, and never late.
+#[tokio::test]
+async fn a_sequencer_that_gives_one_batch_at_a_time_keeps_no_node_behind() {
+    let mut world = slow_after(0).await;
+    world.config.member_poll_interval_ms = 250;
+    let mischief = &world.sequencer.mischief;
+    mischief.stall_batches.store(false, Ordering::SeqCst);
+    mischief.drip.store(true, Ordering::SeqCst);
+    for second in 10..40 {
+        let sealed = world.sequencer.sealing.seal(second * 1_000, vec![]).await;
+        world.sequencer.sealing.certify(&sealed).await;
+        world.members.archive.put(&sealed);
+    }
+    let node = world.start().await;
+    certified_through(&node, 40).await;
+    assert!(node.counters().by_name()["batches_from_members"] >= 30);
+}
+
 /// L1 was asked for the headers that it made before the sequencer was asked, and not again until that had ended.
 #[tokio::test]
 async fn a_header_of_l1s_is_taken_while_the_sequencer_is_slow() {

@@ -54,6 +54,8 @@ pub struct Mischief {
     /// Answers when it is asked for batches as often as [`batch_answers`](Self::batch_answers) lets it.
     pub stall_batches: AtomicBool,
     pub batch_answers: Semaphore,
+    /// Gives a batch every other time that it is asked for one, and has none in between.
+    pub drip: AtomicBool,
     /// Lets whoever asks where it stands wait.
     pub stall_status: AtomicBool,
     pub statuses_asked: AtomicUsize,
@@ -81,6 +83,7 @@ impl Default for Mischief {
             withhold_batches: AtomicBool::default(),
             stall_batches: AtomicBool::default(),
             batch_answers: Semaphore::new(0),
+            drip: AtomicBool::default(),
             stall_status: AtomicBool::default(),
             statuses_asked: AtomicUsize::default(),
             withhold_hints: AtomicBool::default(),
@@ -114,7 +117,10 @@ impl BlindApiServer for Api {
     }
 
     async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
-        self.mischief.batches_asked.fetch_add(1, Ordering::SeqCst);
+        let asked = self.mischief.batches_asked.fetch_add(1, Ordering::SeqCst);
+        if self.mischief.drip.load(Ordering::SeqCst) && asked % 2 == 1 {
+            return Ok(None);
+        }
         let last = self.mischief.last_batch_asked.fetch_max(number, Ordering::SeqCst);
         if number == self.mischief.stalled_batch.load(Ordering::SeqCst) && last > number {
             std::future::pending::<()>().await;
