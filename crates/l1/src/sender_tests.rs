@@ -115,5 +115,9 @@ async fn a_transaction_with_blobs_of_a_process_that_was_killed_is_replaced() {
     assert!(error.to_string().contains("underpriced"), "{error}");
     sender.send(force()).await.unwrap();
     let pool = pool.lock().unwrap();
-    assert_eq!((pool.nonce, pool.mined.len(), pool.refused), (2, 2, 2), "one that does nothing, then the call");
+    assert_eq!(
+        (pool.nonce, pool.mined.len(), pool.refused),
+        (2, 2, 2),
+        "one that does nothing, then the call"
+    );
 }
